@@ -17,19 +17,20 @@ namespace lockstep::job {
 namespace {
 
 constexpr std::size_t kPiece = 256UL << 10;
-// The supervisor's end is seen at once; this is for one whose end we can't watch.
+// The pidfd reports the supervisor's end at once. The timeout covers a supervisor without a usable
+// pidfd.
 constexpr int kLookAgainMs = 1000;
 
-// One output on its way to one of our descriptors.
+// Copies one output file to a descriptor.
 class Output {
  public:
   Output(std::string path, int to, std::int64_t from)
       : path_(std::move(path)), to_(to), at_(from), buffer_(kPiece) {}
 
-  // Passes on all there is. Errors: nobody reads, or the file can't be read.
+  // Copies all bytes that are there. Fails if the reader is gone or the file cannot be read.
   Status pump() {
     if (!file_) file_ = io::Fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file_) return {};  // nothing was said yet
+    if (!file_) return {};  // the job has printed nothing yet
     while (true) {
       const ssize_t got = pread(file_.get(), buffer_.data(), buffer_.size(), at_);
       if (got < 0) return fail_sys("read " + path_, errno);
@@ -48,14 +49,15 @@ class Output {
   io::Fd file_;
 };
 
-// Where the last `lines` lines of a file begin.
+// Returns the offset at which the last `lines` lines of a file begin. Reads backwards in blocks,
+// because outputs may be large.
 std::int64_t start_of_last(const std::string& path, std::int64_t lines) {
   const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat facts {};
   if (!file || fstat(file.get(), &facts) != 0) return 0;
   std::array<char, 65536> bytes;
   std::int64_t end = facts.st_size;
-  bool last_byte = true;  // an end of line at the very end begins no further line
+  bool last_byte = true;  // a newline at the very end begins no further line
   while (end > 0) {
     const std::int64_t begin =
         std::max<std::int64_t>(0, end - static_cast<std::int64_t>(bytes.size()));
@@ -87,13 +89,15 @@ Places last_lines(const JobFiles& files, std::int64_t lines) {
 Status follow(const JobFiles& files, const Places& from, Until until) {
   Output out(files.path("out"), STDOUT_FILENO, from.out);
   Output err(files.path("err"), STDERR_FILENO, from.err);
+  // Watch the folder, not the files: an output that does not exist yet is created later. A
+  // rewritten state.json wakes the loop, too.
   const io::Fd changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (until == Until::end_of_job && changes)
     inotify_add_watch(changes.get(), files.folder().c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO);
   io::Fd supervisor;
   while (true) {
     LOCKSTEP_TRY_ASSIGN(const JobRecord record, files.record());
-    // Read after the state: what was said before the end is there.
+    // Read the outputs after the state: an ended job writes no more, so nothing is missed.
     LOCKSTEP_TRY(out.pump());
     LOCKSTEP_TRY(err.pump());
     const Stage stage = record.state.stage;

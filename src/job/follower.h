@@ -1,4 +1,4 @@
-// Prints what a job says, from given places in its two outputs, as it comes; ends with the job.
+// Prints a job's two outputs from given byte offsets, until now or until the job ends.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 
 namespace lockstep::job {
 
-// Places in both outputs, in bytes.
+// Byte offsets in both outputs.
 struct Places {
   std::int64_t out = 0;
   std::int64_t err = 0;
@@ -17,11 +17,12 @@ struct Places {
 
 enum class Until { now, end_of_job };
 
-// To stdout and stderr. Blocks; the kernel ends us when nobody reads any more.
+// Prints to stdout and stderr. Blocks. SIGPIPE ends this process once the reader is gone.
 Status follow(const JobFiles& files, const Places& from, Until until);
 
-// Where the last so many lines of each output begin; 0: where it ends.
+// Returns the offsets at which the last `lines` lines of each output begin. lines 0: the ends of
+// the outputs.
 Places last_lines(const JobFiles& files, std::int64_t lines);
-std::int64_t place_of_last(const std::string& path, std::int64_t lines);  // of one file
+std::int64_t place_of_last(const std::string& path, std::int64_t lines);  // the same for one file
 
 }  // namespace lockstep::job

@@ -79,19 +79,22 @@ Status JobFiles::keep(const JobState& state) const {
 
 bool JobFiles::has_supervisor() const {
   const io::Fd lock(::open(path("lock").c_str(), O_RDWR | O_CLOEXEC));
+  // The lock, unlike a stored pid, tells the truth after a crash or a reboot.
   return lock && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
 Result<JobRecord> JobFiles::record() const {
   JobRecord record;
-  // Asked first: a state that is read afterwards is the last one.
+  // Look at the lock before reading the state. If the supervisor ends in between, the state read
+  // here is its last one.
   const bool alive = has_supervisor();
   LOCKSTEP_TRY_ASSIGN(nlohmann::json spec, read_json(path("job.json")));
   if (spec.is_object()) spec["env"] = nlohmann::json::array();
   LOCKSTEP_TRY_ASSIGN(record.spec, spec_from_json(spec));
   if (const auto state = read_json(path("state.json"))) {
     auto read = state_from_json(*state);
-    // A power failure may leave a file that makes no sense: nothing runs then, and nobody knows.
+    // A power failure can leave an unreadable state. Without a supervisor the job counts as lost
+    // then.
     if (!read && alive) return Failure(std::move(read).error());
     if (read) record.state = std::move(*read);
   }

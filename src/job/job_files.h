@@ -1,9 +1,9 @@
 // The folder of a job on its host, jobs/ID in the state folder:
-//   job.json    the JobSpec without its environment
-//   state.json  the JobState, replaced at once
-//   out, err    what the job has said
+//   job.json    the JobSpec without its environment, which may hold secrets
+//   state.json  the JobState, replaced in one step
+//   out, err    the job's output
 //   lock        held by the supervisor as long as it lives
-//   report.json what happened, when it is over
+//   report.json the failure report, once the job has ended
 #pragma once
 
 #include "base/error.h"
@@ -17,33 +17,34 @@ namespace lockstep::job {
 
 class JobFiles {
  public:
-  // Makes the folder, and takes the lock. already_exists where there is a job of that id, unless
-  // the spec resumes it and its supervisor is gone.
+  // Makes the folder and takes the lock. already_exists: there is a job with this id. A spec that
+  // resumes a job may reuse the folder once the old supervisor is gone.
   static Result<JobFiles> create(const JobSpec& spec);
-  // not_found where there is none.
+  // Opens the folder of an existing job; takes no lock. not_found: no job with this id.
   static Result<JobFiles> open(const std::string& id);
-  static std::vector<std::string> ids();  // of all jobs here, in no order
+  static std::vector<std::string> ids();  // of all jobs on this host, unsorted
 
   const std::string& folder() const { return folder_; }
   std::string path(const char* name) const { return folder_ + "/" + name; }
 
   Status keep(const JobSpec& spec) const;  // without its environment
   Status keep(const JobState& state) const;
-  // Stage::lost where the supervisor is gone without having told the end.
+  // Returns spec and state. The stage is `lost` if the supervisor has gone without recording an
+  // end.
   Result<JobRecord> record() const;
   bool has_supervisor() const;
-  // Opened for appending, made where it is missing.
+  // Opens an output for appending; makes the file if needed.
   Result<io::Fd> output(const char* name) const;
-  void remove() const;  // all of it
+  void remove() const;  // removes the whole folder
 
  private:
   explicit JobFiles(std::string folder) : folder_(std::move(folder)) {}
 
   std::string folder_;
-  io::Fd lock_;  // the supervisor's
+  io::Fd lock_;  // held only by the supervisor's object
 };
 
-// Removes the oldest ended jobs, so that no more than `most` are kept.
+// Removes the oldest ended jobs until at most `most` remain.
 void forget_old_jobs(std::size_t most);
 
 }  // namespace lockstep::job

@@ -69,7 +69,7 @@ Result<int> print_report(Words words) {
   return 0;
 }
 
-// Waits until the supervisor is gone, and all that it stood above.
+// Waits until the supervisor and all processes below it are gone.
 Result<int> cancel_job(Words words) {
   if (words.size() != 1) return fail(Errc::invalid_input, "cancel takes ID");
   LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));

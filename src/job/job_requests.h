@@ -1,4 +1,4 @@
-// What a client asks of the jobs on a host, by `lockstep host-job`.
+// The requests that a client sends for jobs on this host, by `lockstep host-job`.
 #pragma once
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 
 namespace lockstep::job {
 
-// words: start | follow ID OUT ERR | print ID OUT ERR | places ID LINES | status [ID...] |
-// report ID | cancel ID. `follow` ends with the job; how it ended `status` tells. Talks over stdin
-// and stdout; returns the exit code.
+// Serves one request over stdin and stdout and returns the exit code. words: start | follow ID OUT
+// ERR | print ID OUT ERR | places ID LINES | status [ID...] | report ID | cancel ID. `follow`
+// returns when the job ends; `status` tells how it ended.
 Result<int> serve_request(const std::vector<std::string>& words);
 
 }  // namespace lockstep::job

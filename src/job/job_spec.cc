@@ -13,7 +13,8 @@ constexpr std::array<std::string_view, 5> kStages = {"prepared", "queued", "runn
 constexpr std::size_t kShortestId = 4;
 constexpr std::size_t kLongestId = 63;
 
-// Reads members of one object; what is missing or of another kind is an error at the end.
+// Reads the members of one object. done() reports the first member that is missing or has another
+// type.
 class Members {
  public:
   explicit Members(const nlohmann::json& json) : json_(json) {

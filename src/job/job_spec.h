@@ -1,5 +1,4 @@
-// What one host is asked to run of a job, and how it goes there, as JSON between client and host.
-// Pure.
+// A host's part of a job, and its state, as JSON between client and host. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -14,21 +13,21 @@
 namespace lockstep::job {
 
 struct JobSpec {
-  std::string id;    // of all hosts' parts alike
-  std::string name;  // for people
+  std::string id;    // the same on all hosts of the job
+  std::string name;  // shown to the user
   int node = 0;
   int nodes = 1;
-  std::vector<std::string> run;         // the words behind `lockstep run`
-  std::vector<std::string> env;         // "NAME=value"; may be secret, so it is never written down
-  std::string folder;                   // where it runs, relative to the home or absolute
-  std::string client;                   // who started it: "me@laptop"
+  std::vector<std::string> run;         // the arguments of `lockstep run`
+  std::vector<std::string> env;         // "NAME=value"; never stored, because values may be secret
+  std::string folder;                   // the working folder, absolute or relative to the home
+  std::string client;                   // the user who started the job: "me@laptop"
   std::int64_t created_ms = 0;          // Unix time, by the client's clock
-  bool queue = false;                   // waits for the earlier jobs of this user on the host
-  std::vector<std::string> after = {};  // jobs that were ahead of it on one of its hosts
-  bool resumes = false;                 // a part of the job that was lost begins again
+  bool queue = false;                   // wait for earlier jobs of this user on the host
+  std::vector<std::string> after = {};  // ids of jobs ahead of this one on any of its hosts
+  bool resumes = false;                 // restarts a part of the job that was lost
 };
 
-// 4 to 63 of a-z 0-9 -, beginning with a letter or digit: it names a folder.
+// Returns true for 4 to 63 of a-z 0-9 -, starting with a letter or digit. The id names a folder.
 bool is_job_id(std::string_view text);
 std::string new_job_id();  // eight letters and digits
 
@@ -36,28 +35,29 @@ nlohmann::ordered_json to_json(const JobSpec& spec);
 Result<JobSpec> spec_from_json(const nlohmann::json& json);
 
 enum class Stage {
-  prepared,  // the supervisor waits for the other hosts
-  queued,    // it waits for an earlier job here
+  prepared,  // the supervisor waits for the job's other hosts
+  queued,    // waits for an earlier job on this host
   running,
   ended,
-  lost,  // the supervisor was killed, or the machine was: nothing of it runs
+  lost,  // the supervisor or the machine was killed: no process of the job runs
 };
 std::string_view stage_name(Stage stage);
 std::optional<Stage> stage_of(std::string_view name);
 
 struct JobState {
   Stage stage = Stage::prepared;
-  std::int64_t supervisor = 0;  // its pid there
+  std::int64_t supervisor = 0;  // pid on the host
   std::int64_t started_ms = 0;  // 0: not yet
   std::int64_t ended_ms = 0;
-  int code = 0;  // as a shell has it; Stage::ended
+  int code = 0;  // exit code as a shell has it; only for Stage::ended
   bool canceled = false;
-  std::string problem = {};  // why it could not start, or what has stopped it if no person did
+  std::string problem = {};  // why the job could not start, or what stopped it other than the user
 };
 nlohmann::ordered_json to_json(const JobState& state);
 Result<JobState> state_from_json(const nlohmann::json& json);
 
-// Of one job on one host, as the host tells it: the spec without its environment, and the state.
+// A job's part on one host, as the host reports it: the spec without its environment, and the
+// state.
 struct JobRecord {
   JobSpec spec;
   JobState state;

@@ -22,6 +22,7 @@ std::vector<std::string> jobs_ahead(const JobSpec& job, const std::vector<JobRec
   for (const JobRecord& other : others) {
     if (!counts(job, other)) continue;
     const JobSpec& spec = other.spec;
+    // The id breaks ties, so that all hosts agree.
     const bool older = std::pair(spec.created_ms, spec.id) < std::pair(job.created_ms, job.id);
     if (holds(job.after, spec.id) || (older && !holds(spec.after, job.id)))
       ahead.push_back(spec.id);

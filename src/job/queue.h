@@ -1,7 +1,7 @@
-// Which jobs of this user on this host a queued one has to wait for, queued ones or not. All hosts
-// of two jobs put them in the same order, though their requests cross on the way: the older one
-// goes first, unless a host had let the younger one go before it knew of the older one, which is
-// then told everywhere (JobSpec::after). Pure.
+// The queue: which jobs of this user on this host a queued job must wait for. All hosts of two jobs
+// must order them alike, although the requests may arrive in different orders. The older job goes
+// first, with one exception: a host may have started the younger job before it heard of the older
+// one. The client then tells all hosts (JobSpec::after). Pure.
 #pragma once
 
 #include "job/job_spec.h"
@@ -11,10 +11,11 @@
 
 namespace lockstep::job {
 
-// others: what runs or waits on this host.
+// Returns the ids of the jobs ahead of `job`. others: the running and waiting jobs on this host.
 std::vector<std::string> jobs_ahead(const JobSpec& job, const std::vector<JobRecord>& others);
 
-// Those that were let go here before `job` was prepared: they are ahead of it on all of its hosts.
+// Returns the ids of jobs that this host let go before `job` was prepared. They are ahead of `job`
+// on all of its hosts.
 std::vector<std::string> jobs_let_go(const JobSpec& job, const std::vector<JobRecord>& others);
 
 }  // namespace lockstep::job

@@ -16,10 +16,10 @@ namespace lockstep::job {
 namespace {
 
 constexpr int kBacklog = 512;
-// Once one address was reached, the others get this much more.
+// After the first success, the other addresses get this much more time.
 constexpr std::chrono::milliseconds kGrace{200};
 
-// One address under trial.
+// A connection attempt to one address.
 struct Trial {
   io::Fd fd;
   std::string heard;
@@ -66,7 +66,7 @@ ReachedPlace::ReachedPlace(io::Loop& loop, io::Fd fd, int port, std::string secr
 void ReachedPlace::on_guest() {
   const io::Fd guest(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!guest) return;
-  // So few bytes always fit into a fresh socket.
+  // The few bytes always fit into a new socket's buffer.
   if (send(guest.get(), secret_.data(), secret_.size(), MSG_NOSIGNAL) < 0) return;
 }
 

@@ -1,5 +1,6 @@
-// Which address of one host another one really reaches: the first listens for a moment and says a
-// number that no other host says (a private address may well exist on both hosts), the other tries.
+// Finds the addresses at which one host can really reach another. The first host listens and sends
+// a secret to each caller; the other host calls. The secret matters, because a private address may
+// exist on both hosts.
 #pragma once
 
 #include "base/error.h"
@@ -15,7 +16,7 @@ namespace lockstep::job {
 
 class ReachedPlace {
  public:
-  // Listens on a free port of every interface until it is destroyed.
+  // Listens on a free port of every interface until destroyed.
   static Result<std::unique_ptr<ReachedPlace>> open(io::Loop& loop, std::string secret);
   int port() const { return port_; }
 
@@ -29,8 +30,8 @@ class ReachedPlace {
   io::Watch watch_;
 };
 
-// Those of `addresses` (numeric) at which the secret is heard within the time, in their order.
-// Blocks for as long as the slowest takes.
+// Returns the addresses (numeric) that answer with the secret within `limit`, in the given order.
+// Blocks for the slowest address.
 std::vector<std::string> reached_addresses(const std::vector<std::string>& addresses, int port,
                                            const std::string& secret,
                                            std::chrono::milliseconds limit);

@@ -21,9 +21,10 @@ Result<io::Fd> stop_job(const JobFiles& files, std::string_view reason) {
   if (record.state.stage == Stage::ended || record.state.stage == Stage::lost) return io::Fd();
   const auto pid = static_cast<pid_t>(record.state.supervisor);
   io::Fd supervisor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  // Held still: the number has not gone to another process meanwhile.
+  // The pidfd was opened first. If the lock is still held now, the pid has not been reused in
+  // between.
   if (!supervisor || !files.has_supervisor()) return io::Fd();
-  // A job is stopped whether or not it can be noted down why.
+  // Stop the job even if the reason cannot be stored.
   if (!reason.empty()) (void)io::replace_file(files.path(kReason), reason);
   if (syscall(SYS_pidfd_send_signal, supervisor.get(), SIGTERM, nullptr, 0) != 0)
     return fail_sys("stop the job's supervisor", errno);

@@ -1,4 +1,4 @@
-// Stops a job on this host, as `lockstep cancel` does: its supervisor is asked to.
+// Stops a job on this host by asking its supervisor, as `lockstep cancel` does.
 #pragma once
 
 #include "base/error.h"
@@ -10,12 +10,12 @@
 
 namespace lockstep::job {
 
-// A descriptor that turns readable when the supervisor is gone, and all that it stood above; none
-// where nothing of the job runs. reason: for people, where it is not a person who stops it; it
-// becomes the state's `problem`.
+// Asks the supervisor to stop. Returns a descriptor that becomes readable once the supervisor and
+// all processes below it are gone, or an empty one if nothing of the job runs. reason: shown to the
+// user if something else than the user stops the job; it becomes the state's `problem`.
 Result<io::Fd> stop_job(const JobFiles& files, std::string_view reason = {});
 
-// For the supervisor.
+// Read and remove the reason; for the supervisor.
 std::string stop_reason(const JobFiles& files);
 void forget_stop_reason(const JobFiles& files);
 

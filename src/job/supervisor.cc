@@ -26,9 +26,10 @@ namespace {
 
 constexpr std::size_t kMostInput = 32UL << 20;
 constexpr std::chrono::seconds kTrialTime{3};
+// Jobs of other clients end without notice, so the queue is polled.
 constexpr std::chrono::seconds kQueueLook{1};
-constexpr std::size_t kKeptJobs = 200;
-constexpr int kCannotRun = 126;
+constexpr std::size_t kKeptJobs = 200;  // older ones are removed at each start of a job
+constexpr int kCannotRun = 126;         // a shell's exit code for a program that cannot run
 
 std::vector<JobRecord> all_jobs() {
   std::vector<JobRecord> jobs;
@@ -53,7 +54,7 @@ std::string in_home(const std::string& folder) {
   return folder.starts_with('/') ? folder : io::home_folder() + "/" + folder;
 }
 
-// given come last: they count where a name stands twice, so the older ones are left out.
+// Replaces variables in `env` by those of `given` with the same name.
 void join_environment(std::vector<std::string>& env, const std::vector<std::string>& given) {
   const auto name = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   for (const std::string& entry : given)
@@ -79,7 +80,7 @@ void Supervisor::on_input() {
   std::array<char, 65536> bytes;
   const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return leave();  // the client is gone before it has said "go"
+  if (got <= 0) return leave();  // the client has gone before "go"
   input_.append(bytes.data(), static_cast<std::size_t>(got));
   if (input_.size() > kMostInput)
     return refuse(fail(Errc::invalid_input, "the job's description is too large").value());
@@ -169,7 +170,7 @@ Status Supervisor::go(const nlohmann::json& request) {
 }
 
 void Supervisor::say(const nlohmann::ordered_json& answer) const {
-  // A client that is gone shows as the end of the input.
+  // If the client is gone, the end of the input reports that.
   const std::string line = codec::print_json(answer) + "\n";
   if (!io::write_all(STDOUT_FILENO, line, "the answer")) return;
 }
@@ -181,16 +182,17 @@ void Supervisor::refuse(const Error& error) {
   leave();
 }
 
-// Nothing of the job stays: it never began.
+// The job never began: nothing of it may stay.
 void Supervisor::leave() {
   phase_ = Phase::over;
   place_.reset();
-  // What a lost part has said before stays.
+  // A resumed job has output from before. Keep it.
   if (files_ && !spec_.resumes) files_->remove();
   loop_.stop();
 }
 
-// From here on no client is needed.
+// No client is needed from here on. Give up the connection's descriptors, so that the link can
+// close.
 void Supervisor::hang_up() {
   input_watch_.reset();
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -231,11 +233,12 @@ Status Supervisor::start_run() {
   spec.stdout_fd = out.get();
   spec.stderr_fd = err.get();
   LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
+  // The environment may hold secrets: release the memory.
   std::vector<std::string>().swap(spec_.env);
   phase_ = Phase::running;
   state_.stage = Stage::running;
   state_.started_ms = unix_ms();
-  // The job runs; that it could not be noted down must not end it.
+  // The job runs. A failure to record that must not stop it.
   (void)files_->keep(state_);
   end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
   end_watch_->start(io::kReadable, [this](int) { on_end(); });
@@ -281,7 +284,8 @@ Result<int> start_supervisor() {
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
-  // Where this process leads the session, its end would end what is in it on some systems.
+  // Fork before setsid(): the parent may lead its session, and on some systems the end of a session
+  // leader ends the whole session.
   const pid_t supervisor = fork();
   if (supervisor < 0) return fail_sys("start the supervisor", errno);
   if (supervisor > 0) return 0;

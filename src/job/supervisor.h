@@ -1,5 +1,5 @@
-// The process that stands above a job on its host, whoever is connected: it talks with the client
-// until all hosts are ready, starts `lockstep run`, and writes down how it ended.
+// The process above a job on its host, independent of any connection. Talks with the client until
+// all hosts are ready, starts `lockstep run`, and records how it ended.
 #pragma once
 
 #include "base/error.h"
@@ -19,15 +19,17 @@
 
 namespace lockstep::job {
 
-// Lines of JSON, one object each, over stdin and stdout:
+// Speaks lines of JSON, one object each, over stdin and stdout:
 //   client {"prepare": JobSpec}
 //   host   {"prepared": {"addresses": [...], "port": N, "secret": S, "let_go": [IDs]}}
 //   client {"try": {"addresses": [...], "port": N, "secret": S}}
 //   host   {"reached": [addresses]}
-//   client {"go": {"words": [...], "after": [IDs]}}    words: more for `lockstep run`
+//   client {"tried": true}
+//   host   {"closed": true}                           the port of "prepared"
+//   client {"go": {"words": [...], "after": [IDs]}}   words: more arguments of `lockstep run`
 //   host   {"started": PID} or {"queued": [IDs]}
-// In place of any answer the host may say {"refused": TEXT} and end. Input that ends before "go"
-// leaves nothing here.
+// Instead of any answer the host may send {"refused": TEXT} and end. If the input ends before "go",
+// nothing of the job stays on the host.
 class Supervisor {
  public:
   Supervisor();
@@ -62,10 +64,11 @@ class Supervisor {
   std::unique_ptr<proc::SignalWatch> signals_;
   std::unique_ptr<io::Watch> input_watch_;
   std::unique_ptr<io::Watch> end_watch_;
-  io::Timer turn_;  // the next look at the queue
+  io::Timer turn_;  // next look at the queue
 };
 
-// `lockstep host-job start`: the supervisor goes on in a session of its own, this process ends.
+// Serves `lockstep host-job start`: forks a supervisor into a session of its own, and returns in
+// the parent at once.
 Result<int> start_supervisor();
 
 }  // namespace lockstep::job

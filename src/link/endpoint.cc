@@ -8,11 +8,12 @@
 
 namespace lockstep::link {
 namespace {
-// How much one turn of the loop reads, so that no link keeps others waiting.
+// Reads in one turn of the loop, so that a busy link does not starve the others.
 constexpr int kReadsInATurn = 8;
-// What was written is dropped from the front of the buffer no more often than this.
+// Written bytes stay at the front of the buffer until this many: moving the rest each time would be
+// quadratic.
 constexpr std::size_t kCompact = 1UL << 20;
-// A client never has more under way than a Start and the windows of a few channels.
+// A client never has more in flight than a Start and the windows of a few channels.
 constexpr std::size_t kMostUnsent = 64UL << 20;
 }  // namespace
 
@@ -38,7 +39,7 @@ void Endpoint::send(const Frame& frame) {
   put_frame(unsent_, frame);
   if (!waits_for_room_) flush();
   if (!rules_ || unsent_.size() - sent_ <= kMostUnsent) return;
-  // A host that asks for much and reads nothing would make this end grow.
+  // A host that keeps asking and never reads would make this buffer grow without limit.
   broken_ = true;
   later_.start({}, [this] {
     end(fail(Errc::corrupt, "the other end does not read what it asks for").value());
@@ -62,7 +63,7 @@ void Endpoint::flush() {
     } else if (put < 0 && errno == EAGAIN) {
       break;
     } else if (put == 0 || errno != EINTR) {
-      // The reading side will see the end and say so; what came before it still counts.
+      // The reading side reports the end; frames that arrived before it still count.
       broken_ = true;
       sent_ = unsent_.size();
     }
@@ -102,7 +103,7 @@ void Endpoint::receive() {
   }
 }
 
-// False: the link has ended by it.
+// Returns false if the frame ended the link.
 bool Endpoint::pass_on(Frame frame) {
   const auto verdict = rules_ ? rules_->judge(frame) : HostRules::Verdict::take;
   if (verdict == HostRules::Verdict::refuse) {

@@ -1,5 +1,5 @@
-// One end of a link: frames over a pair of descriptors. A thin driver around FrameReader, and in a
-// client around HostRules. The process must ignore SIGPIPE.
+// One end of a link: frames over a pair of descriptors. A thin driver around FrameReader and, on a
+// client, HostRules. The process must ignore SIGPIPE.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -15,27 +15,27 @@
 
 namespace lockstep::link {
 
-// Nothing calls back inside send(). May be destroyed in any callback.
+// send() calls no event from inside. Any event may destroy the Endpoint.
 class Endpoint {
  public:
   struct Events {
     std::function<void(Frame)> frame;
-    // Closed, broken, nonsense or against the rules of a host (`corrupt`); nothing comes after it.
-    // An orderly end has code `canceled`.
+    // Called once, last. Code canceled: an orderly end; corrupt: bytes that are not frames, or
+    // frames against the rules for hosts; others: the connection broke.
     std::function<void(const Error&)> ended;
   };
 
-  // Both descriptors become non-blocking; they may be the same socket, duplicated. Wants::greeting
-  // makes it the client's end, which takes nothing from its host that HostRules refuses.
+  // Makes both descriptors non-blocking; they may be duplicates of one socket. Wants::greeting
+  // makes this the client's end, which refuses whatever HostRules refuses.
   Endpoint(io::Loop& loop, io::Fd in, io::Fd out, FrameReader::Wants wants, Events events);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  void greet();  // the host's end, before anything else
+  void greet();  // host's end only, before any frame
   void send(const Frame& frame);
-  // Calls fn once all that was sent has been written, or can't be.
+  // Calls fn once everything sent so far is written, or cannot be written.
   void when_written(std::function<void()> fn);
-  // What came before the greeting: the words of a login shell.
+  // Returns the bytes before the greeting: the words of a login shell.
   const std::string& chatter() const { return reader_.chatter(); }
   bool greeted() const { return reader_.greeted(); }
 
@@ -54,7 +54,7 @@ class Endpoint {
   FrameReader reader_;
   std::optional<HostRules> rules_;  // of a client
   std::string unsent_;
-  std::size_t sent_ = 0;  // of unsent_
+  std::size_t sent_ = 0;  // bytes of unsent_ already written
   bool waits_for_room_ = false;
   bool broken_ = false;
   std::function<void()> when_written_;

@@ -1,4 +1,4 @@
-// One description of each frame's fields serves both directions; see the header.
+// One description of each frame's fields serves both directions.
 #include "link/frames.h"
 
 #include "base/text.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMostCode = 255;
 constexpr std::int64_t kMostSignal = 64;
 
-// F is the frame's type, const when it is written.
+// Matches F, the frame's type, which is const when writing.
 template <class F, class T>
 concept Is = std::same_as<std::remove_const_t<F>, T>;
 
@@ -30,7 +30,8 @@ template <class Io, Is<Hello> F>
 void fields(Io& io, F& f) {
   io.number(f.version);
   if constexpr (Io::kReads) {
-    if (f.version != kVersion) return io.skip();  // the rest may look different
+    // another version may have other fields after the first
+    if (f.version != kVersion) return io.skip();
   }
   io.line(f.software, kMaxLine);
   io.line(f.host, kMaxLine);
@@ -90,7 +91,7 @@ requires(Is<F, Ping> || Is<F, Pong>) void fields(Io& io, F& f) {
   io.number(f.number);
 }
 
-// For codec::wire, which finds no overloads of a file's own by itself.
+// codec::wire cannot find overloads in an unnamed namespace by itself.
 constexpr auto kFields = [](auto& io, auto& frame) { fields(io, frame); };
 
 }  // namespace
@@ -117,7 +118,7 @@ FrameReader::Step FrameReader::broken(std::string text) {
 }
 
 FrameReader::Step FrameReader::find_greeting(std::string_view& chunk) {
-  // Where the new bytes may complete a greeting that began in the old ones.
+  // The new bytes may complete a greeting that began in the old ones.
   const std::size_t from = chatter_.size() - std::min(chatter_.size(), kGreeting.size() - 1);
   const std::size_t had = chatter_.size();
   chatter_.append(chunk);

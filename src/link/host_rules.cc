@@ -79,7 +79,7 @@ HostRules::Verdict HostRules::on(const Exit& exit) {
   return Verdict::take;
 }
 
-// An empty Data uses up no room, so a flood of them would know no bound.
+// Refuses empty Data: it uses no credit, so a flood would have no limit.
 HostRules::Verdict HostRules::on(const Data& data) {
   Channel* channel = running(data.channel);
   if (channel == nullptr) return refuse("the output of what does not run");
@@ -98,7 +98,7 @@ HostRules::Verdict HostRules::on(const Eof& eof) {
   return Verdict::take;
 }
 
-// The host may count input as read just after the program's end.
+// The host may report input as read just after the program's end: drop that.
 HostRules::Verdict HostRules::on(const Credit& credit) {
   Channel* channel = running(credit.channel);
   if (channel == nullptr) return Verdict::drop;

@@ -1,5 +1,5 @@
-// What a host may send to its client. A host is not trusted: each frame is held against what this
-// client has asked for and the room it has given. Pure.
+// The rules for frames from a host. A host is not trusted: each frame is compared with what this
+// client asked for and the credit it gave. Pure.
 #pragma once
 
 #include "link/frames.h"
@@ -16,23 +16,24 @@ class HostRules {
  public:
   enum class Verdict {
     take,
-    drop,    // late, harmless, and not to be passed on
+    drop,    // late but harmless: do not pass it on
     refuse,  // no honest host sends it: see why()
   };
 
-  // Tells of a frame that the client sends.
+  // Notes a frame sent by the client.
   void sent(const Frame& frame);
-  // Judges a frame that came from the host.
+  // Judges a frame received from the host.
   Verdict judge(const Frame& frame);
-  // The reason of the last refusal.
+  // Returns the reason of the last refusal.
   std::string_view why() const { return why_; }
 
  private:
   struct Channel {
     bool started = false;
     bool result = false;
-    std::size_t input = 0;  // bytes sent to the program that the host has not counted as read
-    std::array<std::size_t, 4> room = {0, kWindow, kWindow, kWindow};  // of each stream
+    std::size_t input = 0;  // bytes sent to the program that the host has not yet reported as read
+    // remaining credit of each stream
+    std::array<std::size_t, 4> room = {0, kWindow, kWindow, kWindow};
   };
 
   void note(const Start& start);
@@ -56,12 +57,12 @@ class HostRules {
     return refuse("what only a client sends");
   }
 
-  // nullptr: no program runs on that channel.
+  // Returns nullptr if no program runs on the channel.
   Channel* running(std::uint32_t channel);
   Verdict refuse(std::string_view why);
 
-  std::map<std::uint32_t, Channel> channels_;  // from Start to Exit or Refused
-  std::size_t pings_ = 0;                      // not answered yet
+  std::map<std::uint32_t, Channel> channels_;  // from Start until Exit or Refused
+  std::size_t pings_ = 0;                      // unanswered
   bool greeted_ = false;
   std::string_view why_;
 };

@@ -46,7 +46,7 @@ void Source::read_some() {
   std::array<char, kMaxData> bytes;
   const ssize_t got = read(fd_, bytes.data(), std::min(bytes.size(), room_));
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return go_on();
-  if (got <= 0) {  // a terminal that is gone says EIO
+  if (got <= 0) {  // a closed terminal returns EIO
     at_end_ = true;
     if (watch_) watch_->stop();
     return events_.eof();
@@ -72,7 +72,7 @@ void Feed::go_on() {
   if (!at_end_) turn_.start({}, [this] { send_some(); });
 }
 
-// A little in one turn of the loop, so that no feed keeps others waiting.
+// Sends a little in each turn of the loop, so that a feed does not starve the others.
 void Feed::send_some() {
   const auto here = calls_.witness();
   for (int i = 0; i < kSendsInATurn && room_ != 0; ++i) {

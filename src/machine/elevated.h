@@ -1,4 +1,4 @@
-// Commands that must be root's.
+// Runs commands as root.
 #pragma once
 
 #include "base/error.h"
@@ -9,18 +9,20 @@
 
 namespace lockstep::machine {
 
-// Runs it as root: as it is where this process is root's, else by sudo, which must not ask for a
-// password. denied: it asks for one, or is not there.
+// Runs a command as root: directly if this process is root, else by sudo, which must not ask for a
+// password. denied: sudo asks for one or is not installed.
 Result<proc::ToolOutput> run_as_root(std::vector<std::string> argv,
                                      const proc::ToolLimits& limits = {});
-// Whether that would go.
+// Returns an error if run_as_root() would be denied.
 Status may_be_root();
 
-// A script for /bin/sh, by this process itself, which is root's. An error shows its last words.
+// Runs a script with /bin/sh as the current user, who must be root. The error has the last line of
+// stderr.
 Status run_script(const std::string& script,
                   std::vector<std::string> environment = proc::own_environment());
 
-// What process 1 has of a container's provider: "RUNPOD_POD_ID=...".
+// Returns the variables of process 1 that a provider of containers sets: "RUNPOD_POD_ID=...". A
+// session by ssh does not have them.
 std::vector<std::string> pod_environment();
 
 }  // namespace lockstep::machine

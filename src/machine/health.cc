@@ -40,8 +40,8 @@ std::array<Member, 7> members_of(HealthFacts& facts) {
           Member{"disk_error", facts.disk_error}};
 }
 
-// The driver runs in these cases, and what nvidia-smi says of it stays: GPUs that it does not see
-// or has lost, and a library that was replaced under a loaded module.
+// In these cases the driver runs and its answer will not change: no GPUs, a lost GPU, or a library
+// that was replaced while the old module is loaded.
 Ailment ailment_of_driver(std::string_view error) {
   constexpr std::array<std::string_view, 4> kLasting{"No devices were found", "version mismatch",
                                                      "GPU is lost",
@@ -84,7 +84,7 @@ class Judgement {
       case HealthFacts::Cuda::failed:
         return add(Kind::bad, "its GPUs can't be opened: " + facts_.cuda_error,
                    facts_.cuda_code == kSystemNotReady ? Ailment::no_fabric : Ailment::lasting);
-      case HealthFacts::Cuda::no_library:  // its package comes after that of nvidia-smi
+      case HealthFacts::Cuda::no_library:  // its package may be installed after that of nvidia-smi
         return add(Kind::bad, "its GPUs can't be opened: there is no libcuda.so.1",
                    Ailment::no_driver);
       case HealthFacts::Cuda::not_opened:
@@ -100,7 +100,7 @@ class Judgement {
     else if (facts_.disk_free < wish_.disk_free)
       add(Kind::bad, fmt::format("its disk has {:.1f} GB free, and {:.1f} are needed",
                                  gigabytes(facts_.disk_free), gigabytes(wish_.disk_free)));
-    // A client whose own clock is off would call every machine sick.
+    // Compare with the provider's clock: a client with a wrong clock would call every machine sick.
     const double ahead = measures.clock_ahead_ms - measures.provider_ahead_ms;
     if (std::abs(ahead) > kMostClockAhead)
       add(Kind::bad,
@@ -169,7 +169,7 @@ nlohmann::ordered_json to_json(const HealthFacts& facts) {
   return json;
 }
 
-// All texts may be shown: they come from a machine that is not trusted yet.
+// Makes all texts printable: the machine is not trusted yet.
 Result<HealthFacts> health_from_json(const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("gpus") || !json["gpus"].is_array() ||
       json["gpus"].size() > static_cast<std::size_t>(kMostGpusTold))

@@ -1,5 +1,5 @@
-// Whether a rented machine is what was bought: what it found out about itself, and the judgement.
-// Pure.
+// Whether a rented machine is what was bought: the facts it reports about itself, and the
+// judgement. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -17,43 +17,43 @@ struct HealthFacts {
     std::int64_t memory_mb = 0;
   };
   enum class Cuda {
-    opened,      // a context was made on each GPU
-    failed,      // the driver library refuses
-    no_library,  // there is no libcuda.so.1
-    not_opened,  // no Python is there to open them with
+    opened,      // a context was created on each GPU
+    failed,      // the driver library reports an error
+    no_library,  // libcuda.so.1 is missing
+    not_opened,  // no Python is installed to open the GPUs with
   };
 
-  std::string driver = {};  // its version; empty: nvidia-smi does not run
+  std::string driver = {};  // version; empty: nvidia-smi does not run
   std::string driver_error = {};
   std::vector<Gpu> gpus = {};  // as nvidia-smi lists them
   Cuda cuda = Cuda::not_opened;
-  int cuda_gpus = 0;                   // that were opened
+  int cuda_gpus = 0;                   // number of GPUs opened
   std::string cuda_error = {};         // "cuInit: 802 (system not yet initialized)"
-  int cuda_code = 0;                   // 802: as the driver library numbers it; 0: it gave none
-  std::vector<std::string> xids = {};  // the kernel's lines about GPUs that failed
-  std::int64_t disk_free = 0;          // bytes where jobs run
-  std::string disk_error = {};         // it can't be written to
+  int cuda_code = 0;                   // the driver library's code, such as 802; 0: none
+  std::vector<std::string> xids = {};  // the kernel's lines about failed GPUs
+  std::int64_t disk_free = 0;          // bytes, where jobs run
+  std::string disk_error = {};         // why the disk cannot be written to
 };
 
-// What was measured by the client.
+// The client's measurements.
 struct HealthMeasures {
-  double clock_ahead_ms = 0;     // the machine's, of the client's
-  double provider_ahead_ms = 0;  // the provider's, of the client's; 0: as far as is known
+  double clock_ahead_ms = 0;     // the machine's clock minus the client's
+  double provider_ahead_ms = 0;  // the provider's clock minus the client's; 0: unknown
   double up_mb_s = 0;            // from the machine; 0: not measured
   double down_mb_s = 0;
 };
 
-// What was bought.
+// What the offer promised.
 struct HealthWish {
-  std::string gpu;  // canonical (cloud/gpu.h); empty: no GPUs are wanted
+  std::string gpu;  // canonical name (cloud/gpu.h); empty: no GPUs
   int gpus = 0;
-  std::int64_t disk_free = std::int64_t{2} << 30;  // at least, in bytes
+  std::int64_t disk_free = std::int64_t{2} << 30;  // bytes, at least
 };
 
-// What is wrong, as far as it says whether waiting helps (health_patience.h).
+// The kind of defect, as far as it decides whether waiting helps (health_patience.h).
 enum class Ailment {
-  lasting,    // nothing mends it: another GPU than was bought, a failed disk
-  no_driver,  // it is not installed or loaded, or does not answer
+  lasting,    // waiting does not help: wrong GPU, failed disk
+  no_driver,  // not installed, not loaded, or not answering yet
   no_fabric,  // CUDA_ERROR_SYSTEM_NOT_READY: NVSwitches without their fabric manager
 };
 
@@ -61,7 +61,7 @@ struct HealthFinding {
   enum class Kind { good, note, bad };
   Kind kind = Kind::good;
   std::string what;                    // one line
-  Ailment ailment = Ailment::lasting;  // of a bad one
+  Ailment ailment = Ailment::lasting;  // only for Kind::bad
 };
 
 std::vector<HealthFinding> judge_health(const HealthFacts& facts, const HealthMeasures& measures,

@@ -14,8 +14,8 @@ struct WaitRow {
   std::string_view what;  // "waits for ..."
 };
 
-// A published log of a p4d has the fabric manager up 47 s after the first login. An ailment without
-// a row does not pass.
+// In a published log of a p4d the fabric manager is up 47 s after the first login. An ailment
+// without a row does not pass by itself.
 constexpr std::array kWaits{
     WaitRow{Ailment::no_driver, "its NVIDIA driver"},
     WaitRow{Ailment::no_fabric, "the fabric manager of its NVSwitches"},

@@ -1,6 +1,5 @@
-// How long a failed check of health is repeated before the machine counts as sick. Machines answer
-// ssh before they are ready: drivers are still being installed, and NVSwitches have no fabric yet.
-// Pure.
+// How long a failed health check is repeated before the machine counts as sick. Machines answer ssh
+// before they are ready: drivers are still being installed, or NVSwitches have no fabric yet. Pure.
 #pragma once
 
 #include "machine/health.h"
@@ -12,19 +11,19 @@
 
 namespace lockstep::machine {
 
-// One machine's, over all of its checks.
+// The patience with one machine, over all of its checks.
 class HealthPatience {
  public:
   struct Word {
     enum class Kind { healthy, wait, sick };
     Kind kind = Kind::healthy;
-    std::string text = {};  // wait: "waits for ..."; sick: what is wrong. One line
+    std::string text = {};  // wait: "waits for ..."; sick: the defect. One line
   };
 
-  // most: of all waiting together, from the first failed check on.
+  // most: the limit for all waiting together, from the first failed check on.
   explicit HealthPatience(std::chrono::milliseconds most) : most_(most) {}
 
-  // now: since any moment, the same one in all calls.
+  // Judges one check. now: time since any fixed moment, the same in all calls.
   Word judge(const std::vector<HealthFinding>& findings, std::chrono::milliseconds now);
 
  private:

@@ -32,12 +32,12 @@ constexpr std::chrono::seconds kLogPatience{10};
 constexpr std::size_t kMostLog = 16UL << 20;
 constexpr std::size_t kMostAnswer = 256UL << 10;
 constexpr std::size_t kMostXids = 20;
-constexpr std::size_t kTrial = 1UL << 20;  // bytes that are written to the disk
+constexpr std::size_t kTrial = 1UL << 20;  // bytes written to the disk as a test
 constexpr std::int64_t kMostBytes = 64 << 20;
 
-// Our binary can't load the driver's library: it is static. In containers a session by ssh does not
-// have the variable that says where it lies. The marker tells the line from what a library may
-// print.
+// Our binary is static and cannot load the driver's library, so a Python does. In containers a
+// session by ssh lacks LD_LIBRARY_PATH, so usual folders are tried. The marker separates our line
+// from anything that a library prints.
 constexpr const char* kOpenGpus = R"(import ctypes, json, sys
 def say(**answer):
     print('lockstep:' + json.dumps(answer))
@@ -96,7 +96,7 @@ void probe_cuda(HealthFacts& facts) {
     take_cuda_answer(said->out, facts);
     if (facts.cuda != HealthFacts::Cuda::not_opened) return;
     facts.cuda_error = "python3: " + printable(last_line(said->err));
-    // What ends the program that only opens them would end a job as well.
+    // A signal that kills a program that only opens GPUs would kill a job, too.
     if (said->exit.signal == 0) return;
     facts.cuda = HealthFacts::Cuda::failed;
     facts.cuda_error = fmt::format("opening them ended with signal {}", said->exit.signal);
@@ -141,7 +141,7 @@ Result<std::string> first_line() {
   return fail(Errc::corrupt, "the client asks nothing");
 }
 
-// Milliseconds from the first of so many bytes to the last; 0: they did not all come.
+// Returns the milliseconds from the first byte to the last; 0: not all came.
 std::int64_t take_bytes(std::int64_t bytes) {
   std::array<char, 65536> buffer;
   Clock::time_point begin;
@@ -158,7 +158,7 @@ std::int64_t take_bytes(std::int64_t bytes) {
   return std::max<std::int64_t>(took.count(), 1);
 }
 
-// Bytes that no compression on the way makes fewer.
+// Returns bytes that compression on the way cannot shrink (xorshift).
 std::string noise(std::int64_t bytes) {
   std::string text(static_cast<std::size_t>(bytes), '\0');
   std::uint64_t state = 0x9e3779b97f4a7c15;
@@ -171,7 +171,7 @@ std::string noise(std::int64_t bytes) {
   return text;
 }
 
-// In a process of its own, as it may hang while bytes are measured.
+// The facts are gathered in a child process: the driver may hang while bytes are measured.
 struct Gathering {
   pid_t pid = 0;
   io::Fd from;

@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kKeyPath = "/etc/ssh/ssh_host_ed25519_key";
 constexpr const char* kNextPath = "/etc/ssh/lockstep_next_host_key";
 constexpr std::size_t kMostKey = 16UL << 10;
+// 80 looks, 20 ms apart, plus ssh-keyscan itself: sshd may take a moment to reload.
 constexpr int kLooks = 80;
 constexpr int kLookEvery = 20;  // ms
 constexpr std::chrono::seconds kScanPatience{5};
@@ -28,7 +29,7 @@ std::string key_words(const std::string& line) {
   return words.size() < 2 ? "" : words[0] + " " + words[1];
 }
 
-// What sshd shows; empty: it does not answer, or there is no ssh-keyscan.
+// Returns the key that sshd shows. Empty: sshd does not answer, or ssh-keyscan is missing.
 std::string shown_key(const SshdPlace& sshd) {
   const auto said =
       proc::tool_output({"ssh-keyscan", "-T", "2", "-t", "ed25519", "-p", sshd.port, sshd.address},

@@ -1,5 +1,5 @@
-// A fresh host key for this machine's sshd in place of the one that user data has carried, which
-// everything on the machine can read.
+// Replaces the host key of this machine's sshd. User data carried the first key, and every process
+// on the machine can read user data.
 #pragma once
 
 #include "base/error.h"
@@ -9,23 +9,24 @@
 namespace lockstep::machine {
 
 struct HostKey {
-  std::string public_line;  // that sshd shows now
+  std::string public_line;  // the key that sshd shows now
   bool fresh = false;
-  std::string note = {};  // why it is still the old one
+  std::string note = {};  // why sshd still shows the old key
 };
 
 struct SshdPlace {
-  std::string address;  // where sshd is reached; empty: not known
+  std::string address;  // where sshd is reached; empty: unknown
   std::string port;
 };
 
-// All as root. The key is made first, so that the client can pin it before sshd shows it: a client
-// that is lost on the way never ends before a machine that it does not know. What was made and not
-// shown yet is made once.
+// All of these need root. The key is made before sshd shows it, so that the client can pin it
+// first: a client that is cut off in between still knows the machine. A key that was made and not
+// shown yet is reused.
 Result<std::string> make_host_key();
-// Whether it can be looked at what sshd really shows.
+// Returns true if sshd's real key can be read back.
 bool can_see_host_key(const SshdPlace& sshd);
-// sees: it can be, so the key counts only once it was seen.
+// Makes sshd show the new key. sees: result of can_see_host_key(); then the new key must be seen,
+// and otherwise the old one is restored.
 Result<HostKey> show_host_key(const SshdPlace& sshd, bool sees);
 
 }  // namespace lockstep::machine

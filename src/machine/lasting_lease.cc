@@ -27,9 +27,10 @@ constexpr const char* kWantsFolder = "/etc/systemd/system/multi-user.target.want
 constexpr const char* kWants = "/etc/systemd/system/multi-user.target.wants/lockstep-lease.service";
 constexpr std::size_t kMostLasting = 64UL << 10;
 constexpr std::size_t kMostIdentity = 4096;
-constexpr std::string_view kNoDataSource = "iid-datasource-none";  // cloud-init's, of every machine
-constexpr std::int64_t kClockBack = 60'000;           // less than that is only set right
-constexpr std::int64_t kUnknownTime = 20LL * 60'000;  // as the timer of the first boot has
+// cloud-init uses this id on every machine without a data source
+constexpr std::string_view kNoDataSource = "iid-datasource-none";
+constexpr std::int64_t kClockBack = 60'000;           // a smaller step is only a correction
+constexpr std::int64_t kUnknownTime = 20LL * 60'000;  // the same as the timer of the first boot
 
 std::array<Member, 6> members_of(LastingLease& lasting) {
   return {Member{"wall", lasting.wall_ms},      Member{"left", lasting.left_ms},
@@ -47,7 +48,7 @@ Status make_folder(const char* path) {
   return {};
 }
 
-// So that nothing takes it up at the next boot.
+// Removes the copy and the unit, so that no boot resumes the lease.
 Status forget_lasting_lease() {
   for (const char* path : {kWants, kUnitFile, kLastingFile})
     if (unlink(path) != 0 && errno != ENOENT) return fail_sys(std::string("remove ") + path, errno);
@@ -56,7 +57,8 @@ Status forget_lasting_lease() {
 
 }  // namespace
 
-// cloud-init looks at each boot whether it is on a new machine; systemd's id goes into images.
+// cloud-init checks at each boot whether it is on a new machine. /etc/machine-id comes last,
+// because images contain it.
 std::string machine_identity(const std::string& root) {
   for (const char* path :
        {"/var/lib/cloud/data/instance-id", "/sys/class/dmi/id/product_uuid", "/etc/machine-id"}) {
@@ -87,7 +89,8 @@ KeptLease lease_after_boot(const LastingLease& lasting, std::int64_t wall_ms, st
   return lease;
 }
 
-// After cloud-init, under all of its names: it arms the timer of the first boot at each boot.
+// Starts after cloud-init, under all names of its service: cloud-init arms the timer of the first
+// boot at each boot, and this program disarms it.
 std::string resume_unit(const std::string& own) {
   return fmt::format(
       "[Unit]\n"

@@ -1,5 +1,5 @@
-// A lease outlasts a reboot of its machine: what /run forgets lies on the disk, too, and a unit of
-// systemd's takes it up again at boot.
+// Keeps a lease across a reboot. /run is empty after a boot, so the disk has a copy, and a systemd
+// unit resumes the lease.
 #pragma once
 
 #include "machine/lease_files.h"
@@ -9,28 +9,30 @@
 
 namespace lockstep::machine {
 
-// The clock that nobody sets begins anew with each boot, so the disk has what is left, and when.
+// boot_ms() restarts at zero with each boot, so the disk stores the time left and the wall clock.
 struct LastingLease {
   KeptLease lease;
-  std::int64_t wall_ms = 0;  // Unix time by the machine's clock, when this was written
-  std::int64_t left_ms = 0;  // until its end, then
+  std::int64_t wall_ms = 0;  // Unix time by the machine's clock when the record was written
+  std::int64_t left_ms = 0;  // from then until the lease's end
   std::int64_t held_ms = 0;
-  std::string machine = {};  // machine_identity(): its disk may be copied to others, as an image
+  std::string machine = {};  // machine_identity(): an image may copy the disk to another machine
 };
 
-// root: the folder that is "/". What only this machine has; empty: nothing is known.
+// Returns an id that no other machine has; empty: unknown. root: replaces "/" in tests.
 std::string machine_identity(const std::string& root = {});
 
 LastingLease lasting_lease(const KeptLease& lease, std::int64_t wall_ms, std::int64_t now);
-// now: by boot_ms(), after a reboot. The end is never later than it was: a clock that has gone back
-// tells nothing, and leaves no more time than a first boot has.
+// Returns the lease for the new boot. now: boot_ms() after the reboot. The end never moves to a
+// later time. If the clock went backwards, the elapsed time is unknown, and at most the time of a
+// first boot remains.
 KeptLease lease_after_boot(const LastingLease& lasting, std::int64_t wall_ms, std::int64_t now);
-// own: the path of this program.
+// Returns the text of the systemd unit. own: path of this program.
 std::string resume_unit(const std::string& own);
 
-// Where there is systemd; elsewhere nothing would read it.
+// Stores the lease and enables the unit. Does nothing without systemd.
 Status keep_for_reboots(const KeptLease& lease);
-// not_found: it is that of the machine whose image this one was made from, and is gone now.
+// not_found: no lease, or the lease of the machine whose image this machine was made from; that one
+// is removed.
 Result<LastingLease> read_lasting_lease();
 
 }  // namespace lockstep::machine

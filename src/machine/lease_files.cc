@@ -81,7 +81,7 @@ Status write_kept_lease(const KeptLease& lease) {
   return write_lease_json("lease.json", json);
 }
 
-// The phase goes as the client's state has it.
+// The phase has the same words as in the client's LeaseState.
 Result<SeenLease> read_seen_lease() {
   LOCKSTEP_TRY_ASSIGN(const nlohmann::json json, read_lease_json("seen.json"));
   LOCKSTEP_TRY_ASSIGN(LeaseState state, lease_state_from_json(json));

@@ -30,8 +30,9 @@ namespace {
 
 constexpr std::size_t kMostRequest = 64UL << 10;
 constexpr std::chrono::seconds kRootPatience{60};
-constexpr int kFollowLook = 250;                              // ms
-constexpr std::int64_t kTimerBehind = 5;                      // seconds: the daemon goes first
+constexpr int kFollowLook = 250;  // ms between looks for a change
+// seconds: the daemon acts first, the timer only if the daemon is dead
+constexpr std::int64_t kTimerBehind = 5;
 constexpr std::int64_t kMostHold = std::int64_t{31} * 86400;  // seconds
 
 using Json = nlohmann::ordered_json;
@@ -52,14 +53,14 @@ std::string timer_name(int number) {
   return fmt::format("lockstep-lease-{}", number);
 }
 
-// Where it can't be kept for reboots, one leaves the machine with the timer of its first boot.
+// If the copy for reboots fails, only the timer of the first boot ends the machine after one.
 Status write_lease(const KeptLease& lease) {
   LOCKSTEP_TRY(write_kept_lease(lease));
   if (const Status kept = keep_for_reboots(lease); !kept) log::warning("{}", kept.error().message);
   return {};
 }
 
-// The new one is there before the old one goes.
+// Arms the new timer before removing the old one, so that the machine always has a timer.
 Status arm(KeptLease& lease) {
   const std::int64_t left = (lease.end - boot_ms()) / 1000 + kTimerBehind;
   std::vector<std::string> environment = proc::own_environment();
@@ -83,7 +84,7 @@ Json state_answer() {
 
 // --- as root
 
-// {"terms": .., "home": .., "state": .., "address": .., "port": ..}
+// request: {"terms": .., "home": .., "state": ..}
 Result<Json> begin_as_root(const nlohmann::json& request) {
   if (!request.contains("terms")) return fail(Errc::corrupt, "the lease has no terms");
   KeptLease lease;
@@ -153,7 +154,7 @@ Result<Json> hold_as_root(const nlohmann::json& request) {
     return fail(Errc::invalid_input, "a machine can't be held for so long");
   LOCKSTEP_TRY_ASSIGN(KeptLease lease, lease_to_change());
   LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
-  // Of two who hold it for reasons of their own, whoever needs it longer.
+  // Several clients may hold the machine: the longest hold counts.
   lease.hold_until = std::max(lease.hold_until, boot_ms() + seconds * 1000);
   LOCKSTEP_TRY(write_lease(lease));
   LOCKSTEP_TRY(start_lease_watch());
@@ -170,14 +171,15 @@ Result<Json> serve_as_root(const std::string& verb, const nlohmann::json& reques
   return fail(Errc::invalid_input, "a lease has no verb '" + printable(verb) + "'");
 }
 
-// At boot, as root by systemd: the lease goes on where it was, and this process watches it.
+// Runs at boot, as root, by systemd: resumes the lease and watches it in this process.
 Result<int> resume_lease() {
   LOCKSTEP_TRY(make_lease_folder());
   {
     LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
     if (!read_kept_lease()) {
       const auto lasting = read_lasting_lease();
-      // The timer of the first boot stays: whoever rents this machine from an image has not come.
+      // Keep the timer of the first boot: this machine is a copy from an image, and its own client
+      // has not come yet.
       if (!lasting && lasting.error().code == Errc::not_found) return 0;
       LOCKSTEP_TRY(lasting);
       KeptLease lease = lease_after_boot(*lasting, unix_ms(), boot_ms());
@@ -190,7 +192,7 @@ Result<int> resume_lease() {
 
 // --- as the user who logs in
 
-// SSH_CONNECTION: "CLIENT PORT SERVER PORT", as sshd has it.
+// SSH_CONNECTION is "CLIENT PORT SERVER PORT".
 void add_server(Json& request) {
   const char* text = std::getenv("SSH_CONNECTION");
   const auto words = split(text == nullptr ? "" : text, ' ');
@@ -239,7 +241,7 @@ std::string error_line(const Error& error) {
                   {"denied", error.code == Errc::denied}});
 }
 
-// What has changed but for the clocks that always run.
+// Returns the state without the clocks that always run, for comparing.
 std::string what_counts(LeaseState state, std::int64_t end) {
   state.idle_ms = state.idle_ms > 0 ? 1 : 0;
   state.held_ms = state.held_ms > 0 ? 1 : 0;

@@ -1,4 +1,4 @@
-// What a client asks of a machine's lease, by `lockstep host-lease`.
+// The requests that a client sends for a machine's lease, by `lockstep host-lease`.
 #pragma once
 
 #include "base/error.h"
@@ -8,18 +8,18 @@
 
 namespace lockstep::machine {
 
-// words:
-//   begin          LeaseTerms as JSON on stdin: the lease, its daemon, its timer, and a fresh host
-//                  key, which sshd does not show yet
-//   show-key       now it does
-//   keep           the same: another end, and another limit of being idle if it is not negative
-//   hold SECONDS   being idle does not end it for so long
-//   status         how it is
-//   follow         the same, a line each time that something has changed, until stdin ends
-//   watch          the daemon
-//   resume         the same after a reboot, by systemd: with the lease that there was before
-// Answers are one line of JSON: {"state": LeaseState}, with "host_key" after begin, and
-// "fresh" and "note" as well after show-key; or {"error": TEXT}. Returns the exit code.
+// Serves one request and returns the exit code. words:
+//   begin          stdin: LeaseTerms as JSON. Starts the lease with its daemon and timer
+//   make-key       makes a new host key, which sshd does not show yet
+//   show-key       makes sshd show the new host key
+//   keep           stdin: LeaseTerms. Sets the end, and the idle limit unless negative
+//   hold SECONDS   suspends the idle limit for that long
+//   status         prints the state
+//   follow         prints the state at each change, until stdin ends
+//   watch          runs the daemon
+//   resume         runs the daemon after a reboot (by systemd) with the lease from before
+// Answers are one line of JSON: {"state": LeaseState}, with "host_key" and "seen" after make-key,
+// and "host_key", "fresh" and "note" after show-key; or {"error": TEXT}.
 Result<int> serve_lease_request(const std::vector<std::string>& words);
 
 }  // namespace lockstep::machine

@@ -1,5 +1,5 @@
-// When a lease stops its jobs, and when it ends its machine. Times are of the machine's own clock
-// that nobody sets (CLOCK_BOOTTIME, in milliseconds). Pure.
+// Decides when a lease stops its jobs and when it ends its machine. Times are CLOCK_BOOTTIME in
+// milliseconds, which nobody can set. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct LeaseView {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::int64_t idle_limit = 0;  // 0: none
-  std::int64_t idle_since = 0;  // the last moment at which something worked
+  std::int64_t idle_since = 0;  // the last time at which something worked
   std::int64_t hold_until = 0;
   int jobs = 0;
   std::string notice = {};
@@ -21,12 +21,13 @@ struct LeaseView {
 struct LeaseStep {
   enum class Kind { wait, stop_jobs, end };
   Kind kind = Kind::wait;
-  std::string why = {};  // for people
+  std::string why = {};  // shown to the user
 };
 
+// Returns what to do now.
 LeaseStep next_step(const LeaseView& view);
 
-// How long before its end a lease stops its jobs: a minute, less for a short one.
+// Returns how long before its end a lease stops its jobs: a minute, or a quarter of a short lease.
 std::int64_t stop_ahead_ms(std::int64_t begin, std::int64_t end);
 
 }  // namespace lockstep::machine

@@ -22,7 +22,7 @@ Result<std::size_t> number_of(const std::array<std::string_view, Size>& names,
   return fail(Errc::corrupt, std::string("a lease has no such ") + what);
 }
 
-// The rest of each is a name out of a list.
+// The other members are names out of a list.
 std::array<Member, 4> members_of(LeaseTerms& terms) {
   return {Member{"ends_ms", terms.ends_ms}, Member{"now_ms", terms.now_ms},
           Member{"idle_s", terms.idle_s}, Member{"metadata", terms.metadata}};
@@ -58,7 +58,8 @@ Result<LeaseTerms> terms_from_json(const nlohmann::json& json) {
   if (!json.is_object()) return fail(Errc::corrupt, "a lease's terms are not readable");
   LeaseTerms terms;
   read_members(json, members_of(terms));
-  const std::int64_t left_ms = terms.ends_ms / 2 - terms.now_ms / 2;  // of any two numbers
+  // halved: the difference of any two numbers fits
+  const std::int64_t left_ms = terms.ends_ms / 2 - terms.now_ms / 2;
   if (terms.ends_ms <= 0 || terms.now_ms <= 0 || left_ms > kMostSeconds * 500 ||
       terms.idle_s < -1 || terms.idle_s > kMostSeconds)
     return fail(Errc::invalid_input, "a lease needs an end, and a time until then");

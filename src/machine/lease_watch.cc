@@ -37,12 +37,13 @@ constexpr std::chrono::milliseconds kTick{500};
 constexpr std::int64_t kSurveyEvery = 2'000;
 constexpr std::int64_t kGpusEvery = 10'000;
 constexpr int kBusyPercent = 5;
-constexpr std::int64_t kEndEvery = 5'000;      // an end that did not work is tried again
-constexpr std::int64_t kEndPatience = 30'000;  // then services are not waited for any more
+constexpr std::int64_t kEndEvery = 5'000;  // ms before a failed end is tried again
+// ms to wait for services to stop, then power off at once
+constexpr std::int64_t kEndPatience = 30'000;
 constexpr int kStartLooks = 2500;
 constexpr int kStartLook = 2;  // ms
 
-// Of the busiest; -1: nobody knows.
+// Returns the load of the busiest GPU in percent; -1: unknown.
 int gpu_percent() {
   const auto text = proc::helper_output(
       {"nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"});
@@ -80,15 +81,15 @@ class LeaseWatch {
   std::int64_t asked_gpus_ = 0;
   std::int64_t ending_since_ = 0;
   std::int64_t tried_end_ = 0;
-  std::set<std::string> running_;  // jobs
-  std::set<std::string> stopped_;  // that were asked to end
+  std::set<std::string> running_;  // ids of running jobs
+  std::set<std::string> stopped_;  // ids of jobs asked to end
   std::unique_ptr<NoticeWatch> notices_;
   std::optional<proc::Child> ender_;
   io::Timer tick_;
 };
 
 int LeaseWatch::run() {
-  // A daemon that was killed has told of a notice, which does not come twice.
+  // Take over a notice recorded by a killed daemon: the provider may not send it again.
   if (const auto before = read_seen_lease(); before && !before->notice.empty()) {
     seen_.notice = before->notice;
     seen_.notice_ms = before->notice_ms;
@@ -112,7 +113,8 @@ void LeaseWatch::listen() {
   if (opened) notices_ = std::move(*opened);
 }
 
-// A lease that can't be read any more is no reason to stay for ever: what was read last counts.
+// Returns false once the lease is gone. If the file cannot be read, the last terms count: the
+// machine must not stay for ever.
 bool LeaseWatch::read_lease() {
   auto lease = read_kept_lease();
   if (!lease) return lease.error().code != Errc::not_found;
@@ -148,7 +150,7 @@ void LeaseWatch::survey(std::int64_t now) {
     seen_.gpu_percent = -1;
     asked_gpus_ = 0;
     idle_since_ = now;
-  } else if (now - asked_gpus_ >= kGpusEvery) {  // it takes up to a second, while nothing runs
+  } else if (now - asked_gpus_ >= kGpusEvery) {  // takes up to a second, so only while nothing runs
     seen_.gpu_percent = gpu_percent();
     asked_gpus_ = boot_ms();
     if (seen_.gpu_percent >= kBusyPercent) idle_since_ = asked_gpus_;
@@ -178,7 +180,7 @@ void LeaseWatch::work(std::int64_t now) {
   }
 }
 
-// Once each: a second signal would mean that they have no time to save what they did.
+// Asks each job once: a second signal would cut short the time that ranks have to save their work.
 void LeaseWatch::stop_jobs(const std::string& why) {
   for (const std::string& id : running_) {
     if (!stopped_.insert(id).second) continue;
@@ -199,6 +201,7 @@ void LeaseWatch::end_machine(std::int64_t now, const std::string& why) {
   proc::SpawnSpec spec;
   spec.executable = "/bin/sh";
   std::string words = cloud::end_command(lease_.terms.ending);
+  // -f skips the services that may hang.
   if (now - ending_since_ >= kEndPatience) words = "poweroff -f || " + words;
   spec.argv = {"sh", "-c", std::move(words)};
   spec.env = proc::own_environment();
@@ -208,7 +211,7 @@ void LeaseWatch::end_machine(std::int64_t now, const std::string& why) {
   if (auto child = proc::spawn(spec)) ender_ = std::move(*child);
 }
 
-// A full disk (it is memory) keeps nobody from ending.
+// A full /run (it is in memory) must not keep the machine from ending.
 void LeaseWatch::note() {
   seen_.idle_since = idle_since_ == surveyed_ ? 0 : idle_since_;
   if (noted_ == seen_) return;
@@ -224,7 +227,7 @@ Result<int> watch_lease() {
   if (!lock && lock.error().code == Errc::already_exists) return 0;
   if (!lock) return Failure(lock.error());
   LOCKSTEP_TRY_ASSIGN(KeptLease lease, read_kept_lease());
-  // The jobs are the user's.
+  // Jobs are in the user's folders, not in root's.
   setenv("HOME", lease.home.c_str(), 1);
   setenv("XDG_STATE_HOME", lease.state.substr(0, lease.state.rfind('/')).c_str(), 1);
   if (chdir("/") != 0) return fail_sys("enter /", errno);

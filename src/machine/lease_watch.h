@@ -1,16 +1,15 @@
-// The process on a rented machine that ends it when its lease says so, whoever is connected. It
-// sees what works, stops jobs in time, and hears the notice that the machine will be taken away.
+// The daemon that ends a rented machine when its lease says so, independent of any connection.
+// Watches for work, stops jobs in time, and listens for the provider's notice.
 #pragma once
 
 #include "base/error.h"
 
 namespace lockstep::machine {
 
-// `lockstep host-lease watch`, as root. Returns when the lease is gone, or another such process is
-// there.
+// Runs `lockstep host-lease watch`, as root. Returns when the lease is gone or another daemon runs.
 Result<int> watch_lease();
 
-// Starts one where there is none, in a session of its own; back when it watches.
+// Starts a daemon if none runs, in a session of its own. Returns once the daemon holds its lock.
 Status start_lease_watch();
 
 }  // namespace lockstep::machine

@@ -1,5 +1,5 @@
-// Values that go to another process as the members of a flat JSON object: one list of places serves
-// reading and printing. Pure.
+// Writes and reads values as the members of a flat JSON object. One list of names and places serves
+// both directions. Pure.
 #pragma once
 
 #include "codec/json.h"
@@ -26,9 +26,10 @@ struct Member {
   bool* flag = nullptr;
 };
 
-// Beside what the object has already.
+// Adds the members to `into`, next to what it has.
 void print_members(std::span<const Member> members, nlohmann::ordered_json& into);
-// What is missing or of another kind becomes "", 0 or, of flags, stays what it is.
+// Reads the members. A missing member or one of another type becomes "" or 0; a flag keeps its
+// value.
 void read_members(const nlohmann::json& object, std::span<const Member> members);
 
 }  // namespace lockstep::machine

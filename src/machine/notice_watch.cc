@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kUsualBase = "http://169.254.169.254";
 constexpr std::chrono::seconds kPoll{2};
 constexpr std::chrono::seconds kPatience{5};
-constexpr int kWait = 60;  // seconds after which a service that waits answers anyway
+constexpr int kWait = 60;  // seconds after which a waiting service answers anyway
 constexpr std::chrono::seconds kWaitPatience{90};
 constexpr std::size_t kMostNotice = 64UL << 10;
 constexpr int kOk = 200;
@@ -80,7 +80,7 @@ void NoticeWatch::ask_token() {
                           });
 }
 
-// 404 until it is near.
+// AWS answers 404 until shortly before the end.
 void NoticeWatch::ask_action() {
   exchange_ = client_.ask({.target = "/latest/meta-data/spot/instance-action",
                            .fields = {{"x-aws-ec2-metadata-token", token_}},
@@ -96,7 +96,8 @@ void NoticeWatch::ask_action() {
                           });
 }
 
-// The first answer comes at once; the next when it is another one, or after a while.
+// Google's service answers the first request at once. With last_etag it answers when the value
+// changes, or after timeout_sec.
 void NoticeWatch::ask_change() {
   std::string target = "/computeMetadata/v1/instance/preempted";
   if (!etag_.empty())
@@ -119,7 +120,7 @@ void NoticeWatch::take_change(const http::Answer& answer) {
   if (to_upper(strip(answer.body)) == "TRUE") return tell("preempted");
   std::string etag(answer.head.field("etag"));
   const bool again = etag.empty() || std::exchange(etag_, std::move(etag)) == etag_;
-  // A service that does not wait must not be asked without a pause.
+  // A service that ignores wait_for_change must not be asked in a tight loop.
   again ? later() : turn_.start({}, [this] { ask(); });
 }
 

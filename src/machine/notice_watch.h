@@ -1,5 +1,4 @@
-// Listens to the metadata service of a machine that can be taken away at any time, and says when it
-// will be.
+// Watches the metadata service of a machine that the provider may take away at any time.
 #pragma once
 
 #include "base/error.h"
@@ -16,8 +15,8 @@ namespace lockstep::machine {
 
 class NoticeWatch {
  public:
-  // on_notice: once, with words for people: "terminate 2026-11-23T06:00:00Z". base: "http://HOST",
-  // empty: the address that all such services have.
+  // on_notice: called once, with words for the user: "terminate 2026-11-23T06:00:00Z". base:
+  // "http://HOST"; empty: the address that all metadata services share.
   static Result<std::unique_ptr<NoticeWatch>> open(io::Loop& loop, NoticeSource source,
                                                    const std::string& base,
                                                    std::function<void(std::string)> on_notice);
@@ -40,11 +39,11 @@ class NoticeWatch {
   http::Client client_;
   std::unique_ptr<http::Exchange> exchange_;
   std::string token_;
-  std::string etag_;  // of the last answer
+  std::string etag_;  // ETag of the last answer
   io::Timer turn_;
 };
 
-// What a service with tokens says before the end; empty: it makes no sense. Pure.
+// Returns the words for an answer of AWS's service ("terminate TIME"). Empty: unreadable. Pure.
 std::string action_words(std::string_view body);
 
 }  // namespace lockstep::machine

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostWords = 4;
 constexpr std::size_t kMostLine = 4096;
 
-// Of clients that only ask: a machine is not kept by being looked at.
+// Commands that only ask: looking at a machine must not keep it from being idle.
 constexpr std::string_view kAsking[] = {"link",       "host-lease", "host-health",
                                         "host-facts", "host-job",   "host-dial"};
 
@@ -56,7 +56,7 @@ class Tree {
     }
     return false;
   }
-  // Those above it, which may be a login shell that waits.
+  // Adds all ancestors of a process: a login shell may wait above it.
   void collect_above(const Process& process, std::set<pid_t>& into) const {
     for (const Process* up = parent(process); up != nullptr && into.insert(up->pid).second;)
       up = parent(*up);
@@ -83,6 +83,7 @@ std::vector<Process> all_processes() {
     if (!pid || *pid <= 0) continue;
     const std::string path = "/proc/" + std::string(entry->d_name);
     const std::string stat = io::read_file(path + "/stat", kMostLine).value_or("");
+    // The name in parentheses may contain ')' and spaces: search from the end.
     const std::size_t begin = stat.find('(');
     const std::size_t end = stat.rfind(')');
     if (begin == std::string::npos || end == std::string::npos || end + 2 > stat.size()) continue;
@@ -115,6 +116,7 @@ std::vector<pid_t> listening_sshds(const std::vector<Process>& processes) {
   for (const Process& process : processes) {
     if (process.name != "sshd" || process.words.empty()) continue;
     const Process* parent = tree.parent(process);
+    // sshd rewrites the title of a session's process: "sshd: user@pts/0", "sshd: user [priv]".
     const std::string& title = process.words.front();
     const bool session = title.find('@') != std::string::npos ||
                          title.find("[priv]") != std::string::npos ||

@@ -46,7 +46,7 @@ bool is_connected(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
-// Those that have an answer now; they are taken out of `trials`.
+// Removes and returns the trials that have an answer now.
 std::vector<Trial> answered(std::vector<Trial>& trials, milliseconds limit) {
   std::vector<pollfd> waits;
   waits.reserve(trials.size());
@@ -63,7 +63,7 @@ std::vector<Trial> answered(std::vector<Trial>& trials, milliseconds limit) {
   return found;
 }
 
-// nullopt: none leads there. last: what came of the handshake, where there was one.
+// nullopt: no address works. last: the error of the last failed handshake, if there was one.
 std::optional<Dialed> try_all(const std::vector<std::string>& addresses, std::uint16_t port,
                               const std::string& key, std::string& last) {
   const auto end = Clock::now() + kConnectTime;
@@ -75,6 +75,7 @@ std::optional<Dialed> try_all(const std::vector<std::string>& addresses, std::ui
     if (left.count() <= 0) break;
     for (Trial& trial : answered(trials, left)) {
       if (!is_connected(trial.fd.get())) continue;
+      // TLS runs blocking, with the socket's own timeouts.
       const int flags = fcntl(trial.fd.get(), F_GETFL);
       if (flags < 0 || fcntl(trial.fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) continue;
       auto channel =
@@ -91,7 +92,8 @@ std::optional<Dialed> try_all(const std::vector<std::string>& addresses, std::ui
 Result<Dialed> dial(const std::vector<std::string>& addresses, std::uint16_t port,
                     const std::string& key) {
   std::string last;
-  // A crowd of strangers can have a handshake broken off to make room for themselves.
+  // The serving host may drop a handshake when many strangers connect at once. So a failed
+  // handshake is worth another try, a failed connect is not.
   for (int tries = 0; tries == 0 || (tries < kMostTries && !last.empty()); ++tries)
     if (auto dialed = try_all(addresses, port, key, last)) return std::move(*dialed);
   return fail(Errc::unavailable, fmt::format("it is reached at none of {}, port {}{}",

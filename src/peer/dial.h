@@ -1,4 +1,4 @@
-// The way to the host that serves: which of its addresses leads to one that has the key is tried.
+// Dials a serving host: tries all of its addresses and keeps the one whose host has the key.
 #pragma once
 
 #include "base/error.h"
@@ -14,7 +14,7 @@ struct Dialed {
   SecretChannel channel;
   std::string address;
 };
-// Blocks until one is found or all have failed.
+// Blocks until one address works or all have failed.
 Result<Dialed> dial(const std::vector<std::string>& addresses, std::uint16_t port,
                     const std::string& key);
 

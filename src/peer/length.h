@@ -1,5 +1,5 @@
-// Texts of unknown size come with their length in front, so that the other end can read them while
-// its input stays open. Pure.
+// Texts of unknown size have their length in front, so that the reader need not wait for the end of
+// its input. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace lockstep::peer {
 inline constexpr std::size_t kLengthBytes = 4;
 
 std::string with_length(std::string_view text);
-// The length that stands at the front of `head`. nullopt: nothing is meant that is longer than
-// `most`, or the head is cut.
+// Returns the length at the front of `head`. nullopt: the head is cut, or the length exceeds
+// `most`.
 std::optional<std::size_t> length_in(std::string_view head, std::size_t most);
 
 }  // namespace lockstep::peer

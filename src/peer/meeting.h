@@ -1,5 +1,5 @@
-// What the client says to the two hosts of a transfer between them, and what they answer. Pure.
-// docs/protocols/peer.md describes it.
+// The messages between the client and the two hosts of a transfer. Pure. See
+// docs/protocols/peer.md.
 #pragma once
 
 #include "base/error.h"
@@ -19,20 +19,20 @@ inline constexpr std::size_t kKeyBytes = 32;
 inline constexpr std::size_t kMostAddresses = 64;
 inline constexpr std::size_t kMostMeeting = 64UL << 10;
 
-// Client to both ends. The key is made for this one sync.
+// Client to both hosts. The key is new for each sync.
 struct Meeting {
-  std::string destination = {};  // as in the offer that both have answered
+  std::string destination = {};  // as in the offer that both hosts answered
   sync::Owner owner = {};
   std::string key = {};
-  // Of the end that serves; the other one is told.
+  // Where the serving host listens; only the taking host gets these.
   std::vector<std::string> addresses = {};
   std::uint16_t port = 0;
 };
-// With its length in front (length.h).
+// Returns the bytes with their length in front (length.h).
 std::string encode_meeting(const Meeting& meeting);
-Result<Meeting> decode_meeting(std::string_view bytes);  // behind the length
+Result<Meeting> decode_meeting(std::string_view bytes);  // without the length
 
-// The hosts' answers, each one line of JSON.
+// The hosts' answers, one line of JSON each.
 struct Listening {
   std::vector<std::string> addresses = {};
   std::uint16_t port = 0;
@@ -46,15 +46,15 @@ struct Progress {
 struct Done {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t missing = 0;  // that the other end did not have
+  std::uint64_t missing = 0;  // files that the serving host could not give
 };
 struct Trouble {
   std::string why = {};
 };
 using Answer = std::variant<Listening, Connected, Progress, Done, Trouble>;
 
-std::string print_answer(const Answer& answer);  // with its line's end
-// nullopt: it makes no sense.
+std::string print_answer(const Answer& answer);  // with a newline
+// nullopt: the line is invalid.
 std::optional<Answer> parse_answer(std::string_view line);
 
 }  // namespace lockstep::peer

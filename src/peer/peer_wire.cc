@@ -9,7 +9,7 @@
 namespace lockstep::peer {
 namespace {
 
-// More than an entry's numbers take.
+// An upper bound for the numbers of an entry.
 constexpr std::size_t kEntryBytes = 40;
 
 Failure corrupt() {

@@ -24,9 +24,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kFan = 2;
 constexpr int kBacklog = 32;
-constexpr std::size_t kMostTakers = 16;  // strangers count, too, until their handshake fails
+// connections whose handshake has not failed yet count, too
+constexpr std::size_t kMostTakers = 16;
 constexpr std::chrono::seconds kHandshakeTime{5};
 constexpr std::chrono::seconds kSilence{15};
+// A giver without new bytes sends an empty piece this often, well within kSilence of the taker.
 constexpr std::chrono::seconds kSignOfLife{2};
 constexpr std::chrono::minutes kLongest{10};
 constexpr std::chrono::milliseconds kPause{50};
@@ -37,6 +39,7 @@ constexpr std::size_t kHeadBytes = 4;
 
 template <class Number>
 std::string bytes_of(Number number) {
+  // The wire is little-endian; see docs/protocols/relay.md.
   static_assert(std::endian::native == std::endian::little);
   std::string bytes(sizeof number, '\0');
   std::memcpy(bytes.data(), &number, sizeof number);
@@ -133,7 +136,7 @@ void RelayGiver::listen() {
     if (waits[0].revents != 0) break;
     if (waits[1].revents != 0) let_in();
   }
-  listener_.fd.reset();  // who comes now is refused and does not wait
+  listener_.fd.reset();  // late callers are refused at once instead of waiting
   for (Taker& each : takers_)
     each.thread.join();
 }
@@ -164,7 +167,8 @@ void RelayGiver::serve(io::Fd socket) {
     if (closing_) return;
     guests_.push_back(channel->socket());
   }
-  // Whether it has all, or its connection has broken and it gets the rest elsewhere.
+  // A taker that has everything and a broken connection count alike: after a break the taker gets
+  // the rest from elsewhere.
   (void)give(*channel);
   {
     const std::lock_guard lock(mutex_);
@@ -176,7 +180,7 @@ void RelayGiver::serve(io::Fd socket) {
 
 Status RelayGiver::give(SecretChannel& channel) {
   for (;;) {
-    // A taker that has files already may be silent while it looks at them.
+    // A taker may be silent while it checks files that it already has.
     LOCKSTEP_TRY_ASSIGN(const std::string wish, channel.read(kWishBytes));
     const auto file = number_at<std::uint32_t>(wish, 0);
     if (file == kNothingMore) return {};

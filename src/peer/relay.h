@@ -1,6 +1,6 @@
-// Files that the first of several hosts has go on from host to host: each gives to two others what
-// it has of them, also while they still come to it. All hosts know the files, their sizes, and a
-// key. docs/protocols/relay.md describes it.
+// Passes files from the first of several hosts on to the others. Each host gives to two more hosts,
+// already while its own files arrive. All hosts know the files' sizes and a key. See
+// docs/protocols/relay.md.
 #pragma once
 
 #include "base/error.h"
@@ -20,25 +20,25 @@
 
 namespace lockstep::peer {
 
-// Who gives to whom, by the hosts' order. Pure.
-int relay_giver(int host);  // -1: the first one has it all
+// The tree of hosts, by their order. Pure.
+int relay_giver(int host);  // -1: the first host, which has everything
 int relay_takers(int host, int hosts);
 
-// The end that gives. It serves on threads of its own while this host gets the files.
+// The giving end. Serves on its own threads while this host still receives the files.
 class RelayGiver {
  public:
-  // takers: hosts that are expected. ports: the first that is free is used.
+  // takers: number of expected hosts. ports: the first free one is used.
   static Result<std::unique_ptr<RelayGiver>> open(const std::vector<int>& ports, std::string key,
                                                   int takers, std::size_t files);
   ~RelayGiver();
   RelayGiver(const RelayGiver&) = delete;
   RelayGiver& operator=(const RelayGiver&) = delete;
 
-  // The file lies at `path`, or is about to come there.
+  // The file is at `path`, or bytes are about to be written there.
   Status begin(std::size_t file, const std::string& path);
-  void has(std::size_t file, std::uint64_t bytes);  // of it, from its front
-  // Until each expected host has said that it needs nothing more; for one that has not come in so
-  // long nobody waits, while those that are there get what they want.
+  void has(std::size_t file, std::uint64_t bytes);  // the first `bytes` bytes of the file are there
+  // Waits until each expected host has said that it needs nothing more. Hosts that have not
+  // connected within `patience` are given up. Connected hosts get what they want.
   void finish(std::chrono::milliseconds patience);
 
  private:
@@ -58,31 +58,31 @@ class RelayGiver {
   Status give(SecretChannel& channel);
   Status give_file(SecretChannel& channel, std::size_t file, std::uint64_t size);
 
-  io::Listener listener_;  // of thread_ alone
+  io::Listener listener_;  // used by thread_ only
   const io::Pipe wake_;
   const std::string key_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::vector<File> files_;
-  int missing_;              // hosts that are expected and have not ended
-  std::vector<int> guests_;  // sockets of those that have shown the key
+  int missing_;              // expected hosts that have not ended
+  std::vector<int> guests_;  // sockets of hosts that have shown the key
   bool closing_ = false;
-  std::vector<Taker> takers_;  // of thread_ alone
+  std::vector<Taker> takers_;  // used by thread_ only
   std::thread thread_;
 };
 
-// The end that takes.
+// The taking end.
 class RelayTaker {
  public:
-  // The giver may not listen yet: it is tried for `patience`.
+  // Retries for `patience`, because the giver may not listen yet.
   static Result<RelayTaker> open(const std::vector<std::string>& addresses,
                                  const std::vector<int>& ports, const std::string& key,
                                  std::chrono::milliseconds patience);
 
-  // The file's bytes in order, `size` of them. An error may come after some of them.
+  // Passes the file's `size` bytes to `put` in order. An error may come after some of them.
   Status take(std::size_t file, std::uint64_t size,
               const std::function<Status(std::string_view)>& put);
-  // Needs nothing more.
+  // Tells the giver that this host needs nothing more.
   void finish();
 
  private:

@@ -22,7 +22,7 @@ const std::string& key_of(SSL* ssl) {
   return *static_cast<const std::string*>(SSL_get_app_data(ssl));
 }
 
-// The shared key in the shape in which OpenSSL takes it; nullptr: there is no memory.
+// Returns the shared key in OpenSSL's form; nullptr: out of memory.
 SSL_SESSION* session_of(SSL* ssl) {
   const std::string& key = key_of(ssl);
   SSL_SESSION* session = SSL_SESSION_new();
@@ -47,7 +47,8 @@ int find_session(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_
 int use_session(SSL* ssl, const EVP_MD* digest, const unsigned char** identity, std::size_t* size,
                 SSL_SESSION** session) {
   *session = nullptr;
-  // Only asked with another digest where the server wants another suite, which ours never does.
+  // OpenSSL asks with another digest only if the server wants another cipher suite. Our servers do
+  // not.
   if (digest != nullptr && EVP_MD_is_a(digest, "SHA256") != 1) return 1;
   *session = session_of(ssl);
   *identity = reinterpret_cast<const unsigned char*>(kIdentity.data());
@@ -56,13 +57,14 @@ int use_session(SSL* ssl, const EVP_MD* digest, const unsigned char** identity, 
 }
 
 SSL_CTX* make_context(SecretChannel::Side side) {
-  // OpenSSL's configuration file is not read, because it can load code.
+  // Do not read OpenSSL's configuration file: it can load code.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr);
   SSL_CTX* context = SSL_CTX_new(TLS_method());
   if (context == nullptr) return nullptr;
   // NOLINTBEGIN(cppcoreguidelines-pro-type-cstyle-cast): OpenSSL's macros
   const bool set = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                    SSL_CTX_set_ciphersuites(context, kSuite) == 1 &&
+                   // Without tickets the server sends nothing after the handshake.
                    SSL_CTX_set_num_tickets(context, 0) == 1;
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // NOLINTEND(cppcoreguidelines-pro-type-cstyle-cast)
@@ -70,7 +72,7 @@ SSL_CTX* make_context(SecretChannel::Side side) {
     SSL_CTX_set_psk_find_session_callback(context, find_session);
   } else {
     SSL_CTX_set_psk_use_session_callback(context, use_session);
-    // No authority is trusted, so that a server which has a certificate in place of the key fails.
+    // Trust no authority: a server that shows a certificate instead of the key must fail.
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   }
   if (set) return context;
@@ -107,6 +109,7 @@ Result<SecretChannel> SecretChannel::open(io::Fd socket, const std::string& key,
   ERR_clear_error();
   const int got = side == Side::serves ? SSL_accept(ssl) : SSL_connect(ssl);
   if (got != 1) return channel.failure("the handshake failed", got);
+  // A handshake without the pre-shared key would not count as a reused session.
   if (SSL_session_reused(ssl) != 1) return fail(Errc::denied, "the other end has not the key");
   return channel;
 }

@@ -1,3 +1,7 @@
+// An encrypted connection between two ends that share a key: TLS 1.3 (OpenSSL) with a pre-shared
+// key and an ephemeral key exchange, without certificates. An end without the key fails in the
+// handshake, on either side. Blocking, with timeouts.
+
 // An encrypted connection of two ends that share a key: TLS 1.3 with a pre-shared key and an
 // ephemeral key exchange (OpenSSL), no certificates. Who has not the key does not get past the
 // handshake, in either direction. Blocking, with deadlines.
@@ -20,13 +24,13 @@ namespace lockstep::peer {
 class SecretChannel {
  public:
   enum class Side { serves, takes };
-  // socket: connected. SIGPIPE must be ignored.
+  // Does the handshake. socket: connected, blocking. The process must ignore SIGPIPE.
   static Result<SecretChannel> open(io::Fd socket, const std::string& key, Side side,
                                     std::chrono::milliseconds patience);
 
-  // For how long a read or write may get nowhere.
+  // Sets how long a read or write may make no progress.
   void set_patience(std::chrono::milliseconds patience);
-  Status read(char* bytes, std::size_t size);  // all of them
+  Status read(char* bytes, std::size_t size);  // all `size` bytes
   Result<std::string> read(std::size_t size);
   Status write(std::string_view bytes);
   int socket() const { return socket_.get(); }
@@ -40,7 +44,7 @@ class SecretChannel {
   Failure failure(const char* what, int got) const;
 
   io::Fd socket_;
-  std::unique_ptr<std::string> key_;  // OpenSSL's callbacks look at it
+  std::unique_ptr<std::string> key_;  // OpenSSL's callbacks keep a pointer to it
   std::unique_ptr<ssl_ctx_st, Free> context_;
   std::unique_ptr<ssl_st, Free> ssl_;
 };

@@ -34,16 +34,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kBacklog = 128;
 constexpr std::size_t kMostGuests = 256;
-// Of those who have not shown the key. One more takes the place of the oldest.
+// The limit for callers that have not shown the key. A further caller replaces the oldest.
 constexpr std::size_t kMostStrangers = 32;
 constexpr std::chrono::seconds kHandshakeTime{5};
 constexpr std::chrono::seconds kIdleTime{30};
 constexpr int kLookAfterGuestsMs = 200;
 
-// What this process and its children see of each other.
+// Memory shared between this process and its children.
 struct Shared {
   std::atomic<bool> complete;
-  std::array<std::atomic<bool>, kMostGuests> known;  // has shown the key
+  std::array<std::atomic<bool>, kMostGuests> known;  // the child's host has shown the key
 };
 
 struct Unmap {
@@ -81,7 +81,7 @@ class Service {
     Clock::time_point since;
   };
   bool is_stranger(const Guest& guest) const { return !shared_->known[guest.slot]; }
-  bool heed_client();  // false: it is over
+  bool heed_client();  // false: the client is gone
   void let_in();
   [[noreturn]] void be_child(io::Fd socket, std::size_t slot);
   void look_after_guests();
@@ -153,6 +153,7 @@ void Service::let_in() {
 }
 
 void Service::be_child(io::Fd socket, std::size_t slot) {
+  // Children must not keep the client's pipes or the port open.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   listener_.fd.reset();
   close(in_);
@@ -167,7 +168,7 @@ void Service::be_child(io::Fd socket, std::size_t slot) {
   _exit(served ? 0 : 1);
 }
 
-// Reaps those that have ended, and ends strangers that take their time.
+// Reaps ended children, and kills those whose host is slow to show the key.
 void Service::look_after_guests() {
   const auto now = Clock::now();
   std::erase_if(guests_, [&](const Guest& guest) {

@@ -1,4 +1,5 @@
-// The host that has a tree's files, or is getting them, gives them to others that have the key.
+// The serving end on a host: gives a tree's files, also those still arriving, to hosts with the
+// key.
 #pragma once
 
 #include "base/error.h"
@@ -9,9 +10,9 @@
 
 namespace lockstep::peer {
 
-// Reads a Meeting from `in`, listens on a free port and answers with Listening. Each host that
-// connects is served by a child process of its own. A byte on `in` says that no more files will
-// come to this host: what it lacks then is gone. The end of `in` ends it all. Ignores SIGPIPE.
+// Reads a Meeting from `in`, listens on a free port, and answers with Listening. A child process
+// serves each host that connects. A byte on `in` means that no more files will arrive here: missing
+// files count as gone then. Returns at the end of `in`. Ignores SIGPIPE.
 Status serve(int in, int out, const sync::HostFolders& folders);
 
 }  // namespace lockstep::peer

@@ -22,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{25};
 constexpr std::chrono::seconds kSignOfLife{2};
-// Of files that are not there yet, so many are looked for at a time.
+// The most files to look for in one pass, so that a large group does not delay the files that are
+// ready.
 constexpr std::size_t kMostLooks = 512;
 
 class Guest {
@@ -71,7 +72,7 @@ Result<bool> Guest::is_as_offered(int fd, const sync::Entry& entry) {
   return there && same(*there, entry);
 }
 
-// Whether the guest needs not wait for it any more.
+// Returns true if the guest need not wait for this file any more.
 Result<bool> Guest::look(std::size_t index) {
   const sync::Entry& entry = (*group_)[index];
   const auto info = tree_.look(entry.path);
@@ -97,7 +98,7 @@ Result<bool> Guest::send_file(std::size_t index) {
     if (got < 0 && errno == EINTR) continue;
     bool whole = got > 0;
     const auto size = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
-    // Before the last piece makes it a whole file over there.
+    // Check again before the last piece, which makes the file complete on the other host.
     if (whole && done + size == entry.size) {
       LOCKSTEP_TRY_ASSIGN(whole, is_as_offered(fd.get(), entry));
     }
@@ -121,7 +122,7 @@ Status Guest::serve(const sync::Manifest& group) {
     left.push_back(i);
   }
   while (!left.empty()) {
-    // Asked before it is looked, so that what came last is still found.
+    // Read the flag before looking, so that the last files to arrive are still found.
     const bool last = complete_();
     bool sent = false;
     for (std::size_t looks = last ? left.size() : std::min(left.size(), kMostLooks); looks > 0;

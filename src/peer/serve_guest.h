@@ -1,4 +1,4 @@
-// One host that gets files from this one.
+// Serves one host that takes files from this one.
 #pragma once
 
 #include "base/error.h"
@@ -10,8 +10,8 @@
 
 namespace lockstep::peer {
 
-// Sends what is asked for as soon as it is there as it was offered. complete: what is not there
-// now does not come any more. Returns when the other end has all that it wants.
+// Sends each requested file as soon as it is on this host as offered. complete: returns true once
+// no more files will arrive. Returns when the other host needs nothing more.
 Status serve_guest(SecretChannel& channel, sync::Confined& tree, const sync::Record& record,
                    const std::function<bool()>& complete);
 

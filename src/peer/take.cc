@@ -22,13 +22,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The other end gives a sign of life every two seconds.
+// The serving end sends a sign of life every two seconds.
 constexpr std::chrono::seconds kSilence{15};
 constexpr std::chrono::milliseconds kTellEvery{200};
 
 volatile sig_atomic_t open_socket = -1;
 
-// The read that waits fails then, and what has begun is cleaned up as after any failure.
+// Makes the waiting read fail, so that the cleanup runs as after any error. shutdown() is safe in a
+// signal handler.
 void on_asked_to_end(int /*number*/) {
   shutdown(open_socket, SHUT_RDWR);
 }
@@ -51,7 +52,7 @@ class Taking {
   sync::Confined tree_;
   int out_;
   Done done_;
-  const sync::Entry* begun_ = nullptr;  // it has come in part
+  const sync::Entry* begun_ = nullptr;  // the file that has come in part
   Clock::time_point told_ = Clock::now();
 };
 

@@ -1,4 +1,4 @@
-// The host that gets a tree's files from another host instead of from the client.
+// The taking end on a host: gets a tree's files from another host instead of from the client.
 #pragma once
 
 #include "base/error.h"
@@ -10,8 +10,8 @@
 
 namespace lockstep::peer {
 
-// request: a Meeting with its length. Answers with Connected, Progress from time to time, and Done.
-// Writes only what this host has said that it needs. SIGTERM ends it without a half file.
+// request: a Meeting with its length. Answers with Connected, then Progress at intervals, then
+// Done. Writes only files that this host asked for. SIGTERM ends it without leaving a partial file.
 // Ignores SIGPIPE.
 Status take(std::string_view request, int out, const sync::HostFolders& folders);
 

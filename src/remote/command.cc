@@ -29,7 +29,7 @@ std::string value_in(const std::vector<std::string>& env, std::string_view name)
   return {};
 }
 
-// Relative to the home, as over ssh.
+// Returns the folder relative to the home, as ssh does.
 std::string folder_of(const std::string& given, const std::vector<std::string>& env) {
   std::string home = value_in(env, "HOME");
   if (home.empty()) home = io::home_folder();

@@ -1,4 +1,4 @@
-// One command that a client has started on this host: its process, its streams, its end.
+// A command that a client has started on this host, with its streams and its end.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -20,15 +20,16 @@ class Command {
  public:
   struct Events {
     std::function<void(const link::Frame&)> send;
-    std::function<void()> process_ended;  // its outputs may still be held by what it left behind
-    std::function<void()> over;           // Exit was sent; may destroy the command
+    std::function<void()> process_ended;  // leftover processes may still hold its outputs
+    std::function<void()> over;           // Exit has been sent; may destroy the command
   };
 
-  // Why a command can't be started, with the exit code that a shell has for it.
+  // Why a command cannot start, with a shell's exit code for that.
   struct Refusal {
     int code = 126;
     std::string why;
   };
+  // Starts the program inside the containment. Its streams begin to flow at once.
   static tl::expected<std::unique_ptr<Command>, Refusal> start(io::Loop& loop,
                                                                const link::Start& start,
                                                                const proc::Containment& containment,
@@ -59,17 +60,17 @@ class Command {
   io::Fd out_;
   io::Fd err_;
   io::Fd result_fd_;
-  std::unique_ptr<link::Sink> stdin_;  // nullptr: none, or closed
+  std::unique_ptr<link::Sink> stdin_;  // nullptr: not requested, or closed
   std::unique_ptr<link::Source> stdout_;
   std::unique_ptr<link::Source> stderr_;
-  std::unique_ptr<link::Source> result_;  // nullptr: the client did not ask for it
+  std::unique_ptr<link::Source> result_;  // nullptr: not requested
   std::unique_ptr<io::Watch> end_watch_;
-  bool told_ = false;  // Exit was sent
+  bool told_ = false;  // Exit has been sent
   CallbackScope calls_;
 };
 
-// The environment of the command: what this process has, with the client's in place of the same
-// names.
+// Returns the environment of a command: this process's variables, with the client's replacing those
+// of the same name.
 std::vector<std::string> merged_environment(const char* const* own,
                                             const std::vector<std::string>& given);
 

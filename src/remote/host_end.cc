@@ -17,10 +17,10 @@
 
 namespace lockstep::remote {
 namespace {
-// How long commands have to end once their client is gone.
+// The time that commands have to end once their client is gone.
 constexpr std::chrono::seconds kGrace{5};
 constexpr std::chrono::seconds kKillLimit{5};
-// More commands at once than any client of ours starts.
+// More commands at once than any of our clients starts.
 constexpr std::size_t kMostCommands = 256;
 }  // namespace
 
@@ -47,7 +47,7 @@ void HostEnd::stop() {
   stage_ = Stage::stopping;
   if (!any_running()) return finish();
   for (const auto& [channel, command] : commands_) {
-    command->signal(SIGCONT);  // a stopped process can't heed the other one
+    command->signal(SIGCONT);  // a stopped process cannot handle SIGTERM
     command->signal(SIGTERM);
   }
   grace_.start(kGrace, [this] { finish(); });
@@ -85,6 +85,7 @@ void HostEnd::on(const link::Start& start) {
   auto command = Command::start(
       loop_, start, containment_,
       {[this](const link::Frame& frame) { link_.send(frame); }, [this] { on_process_ended(); },
+       // Post: Command::finish_if_over() still runs while it calls this event.
        [this, channel] { loop_.post([this, channel] { on_over(channel); }); }});
   if (!command)
     return link_.send(link::Refused{channel, command.error().code, command.error().why});
@@ -117,7 +118,7 @@ void HostEnd::on(const link::Ping& ping) {
   link_.send(link::Pong{ping.number});
 }
 
-// Frames that only the host's end sends are of no interest here.
+// Ignores frames that only a host sends.
 template <class Other>
 void HostEnd::on(const Other& /*frame*/) {}
 
@@ -126,7 +127,8 @@ bool HostEnd::any_running() const {
                      [](const auto& entry) { return entry.second->is_running(); });
 }
 
-// What the last command left behind would hold its outputs, and outlive it.
+// Kills leftover processes of the last command: they would hold its outputs open, and Exit would
+// never be sent.
 void HostEnd::on_process_ended() {
   if (any_running()) return;
   if (stage_ == Stage::stopping) return finish();
@@ -142,6 +144,8 @@ Result<int> serve_link(proc::Rung rung) {
   LOCKSTEP_TRY_ASSIGN(proc::Containment containment, proc::Containment::set_up(rung));
   io::Loop loop;
   const proc::Guardian* guardian = containment.guardian();
+  // Stop if the guardian dies: without it nothing would clean up after a SIGKILL of this process.
+  // Duplicate its descriptor, because the containment moves into HostEnd.
   const io::Fd pidfd(guardian == nullptr ? -1 : dup(guardian->pidfd.get()));
   HostEnd host(loop, io::Fd(STDIN_FILENO), io::Fd(STDOUT_FILENO), std::move(containment));
   LOCKSTEP_TRY_ASSIGN(const auto signals, proc::SignalWatch::open(loop, [&host](int number) {

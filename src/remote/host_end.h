@@ -1,3 +1,6 @@
+// The host's end of a link: starts commands for a client and passes their streams. Once the client
+// is gone, or this process is killed, no process that it started remains.
+
 // The host's end of a link: starts what the client asks for and passes its streams. When the
 // client is gone, or this process is killed, nothing that it started stays.
 #pragma once
@@ -17,14 +20,14 @@ class HostEnd {
  public:
   HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment containment);
 
-  void begin();  // greets
-  void stop();   // as if the client were gone
+  void begin();  // sends the greeting and Hello
+  void stop();   // acts as if the client were gone
 
  private:
   enum class Stage {
-    greeting,  // no Hello yet
+    greeting,  // waiting for Hello
     serving,
-    stopping,  // the client is gone; commands have their time to end
+    stopping,  // the client is gone; commands have time to end
     over,
   };
 
@@ -52,8 +55,8 @@ class HostEnd {
   io::Timer grace_;
 };
 
-// The whole life of `lockstep link`: serves stdin and stdout until they close. Returns the exit
-// code. rung: guardian, or none where what is started may outlive the link (a job's supervisor).
+// Serves `lockstep link` over stdin and stdout until they close. Returns the exit code. rung:
+// guardian, or none if commands may outlive the link (a job's supervisor).
 Result<int> serve_link(proc::Rung rung);
 
 }  // namespace lockstep::remote

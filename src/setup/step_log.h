@@ -4,9 +4,7 @@
 // true:
 // - Its inputs are the same.
 // - Only our own steps have changed the environment.
-// - Since the step, only steps later in the list have changed the environment: later steps are
-// meant
-//   to build on earlier ones.
+// - Only later steps of the list have changed it since: they are meant to build on this one.
 #pragma once
 
 #include <cstdint>

@@ -27,9 +27,9 @@ struct Resolved {
 // Returns the commands of a step, to be run in order. The first one that fails ends the step.
 // Returns none for local and conda.
 //
-// A package from a repository, a wheel or a folder may change
-// without a new version, and pip would then keep the old one. So such a package is first
-// reinstalled alone, then installed with its dependencies.
+// A package from a repository, a wheel or a folder may change without a new version, and pip would
+// then keep the old one. So such a package is first reinstalled alone, then installed with its
+// dependencies.
 std::vector<Argv> install_plan(const Spec& spec, const Resolved& resolved,
                                const Installer& installer);
 
