@@ -38,7 +38,7 @@ TEST(JobQueue, AnEarlierJobThatWasStartedWithoutTheQueueIsWaitedFor) {
   EXPECT_EQ(jobs_ahead(job.spec, {free}), Ids{}) << "a later one does not push back";
 }
 
-// The younger one was let go on a host that the older one reached later.
+// A host let the younger job go before the older job reached that host.
 TEST(JobQueue, AJobThatWasLetGoIsAheadOfAnOlderOneOnAllHosts) {
   JobRecord older = record("oooo", 1, Stage::prepared);
   const JobRecord younger = record("yyyy", 2, Stage::queued);

@@ -13,7 +13,7 @@ std::string bytes_of(const Frame& frame) {
   return out;
 }
 
-// The names of the frames in a stream that comes `piece` bytes at a time, or what is wrong with it.
+// Returns the names of the frames in a stream read `piece` bytes at a time, or the error.
 std::string read_all(std::string_view stream, std::size_t piece, FrameReader& reader) {
   std::string names;
   for (std::size_t at = 0; at < stream.size(); at += piece) {

@@ -1,4 +1,4 @@
-// What an honest host sends is taken; each lie of a host is refused.
+// Accepts everything an honest host sends, and refuses each lie.
 #include "link/host_rules.h"
 
 #include <gtest/gtest.h>

@@ -95,7 +95,7 @@ TEST_F(LinkTest, AllThatWasSentIsWrittenBeforeTheEnd) {
   for (int i = 0; i < 10; ++i)
     loop_.run_once();
   EXPECT_FALSE(written);
-  // This end only counts: a client would refuse output that it did not ask for.
+  // A plain frame reader, because a client would refuse output without a request.
   Endpoint other(
       loop_, std::move(to_client.read), std::move(to_host.write), FrameReader::Wants::frames,
       {[&](const Frame& f) { heard += std::get<Data>(f).bytes.size(); }, [](const Error&) {}});
@@ -123,7 +123,7 @@ TEST_F(LinkTest, AReaderThatRestsHoldsTheSourceBack) {
   EXPECT_EQ(read, kWindow);
   source.grant(1000);
   until([&] { return read == kWindow + 1000; });
-  source.grant(3 * kWindow);  // nobody gives more room than a window has
+  source.grant(3 * kWindow);  // more credit than a window
   pump(3 * kWindow);
   EXPECT_EQ(read, 2 * kWindow + 1000);
   source.grant(kWindow);
@@ -161,7 +161,7 @@ TEST_F(LinkTest, AFeedMakesNoMoreThanThereIsRoomFor) {
   Feed feed(loop_,
             [&]() -> std::optional<std::string> {
               if (made == 3 * kWindow / kChunk) return std::nullopt;
-              // An empty text is no end.
+              // An empty text does not end the feed.
               return made++ % 2 == 0 ? std::string()
                                      : std::string(kChunk, static_cast<char>('a' + made % 26));
             },

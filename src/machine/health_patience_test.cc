@@ -34,7 +34,7 @@ TEST(HealthPatience, AFabricManagerThatComesUpIn47SecondsIsWaitedFor) {
   EXPECT_EQ(patience.judge({kNote}, seconds(67)).kind, Word::Kind::healthy);
 }
 
-// All waiting together: a driver that took its time leaves less for the fabric.
+// One limit for all waiting: a slow driver leaves less time for the fabric.
 TEST(HealthPatience, FiveMinutesAfterTheFirstFailedCheckTheMachineIsSick) {
   HealthPatience patience(seconds(300));
   const Word first = patience.judge({kDriver}, seconds(100));

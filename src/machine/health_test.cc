@@ -47,7 +47,7 @@ TEST(Health, WhatWasBoughtAndOpensIsHealthy) {
   EXPECT_EQ(findings[2].what, "80.0 MB/s to it, 90.0 MB/s from it");
 }
 
-// nvidia-smi lists them, and no program can use them.
+// nvidia-smi lists the GPUs, but no program can use them.
 TEST(Health, GpusThatAreListedButDoNotOpenAreSick) {
   HealthFacts facts = healthy();
   facts.cuda = HealthFacts::Cuda::failed;
@@ -63,7 +63,7 @@ TEST(Health, GpusThatAreListedButDoNotOpenAreSick) {
   EXPECT_EQ(sickness_of(facts), "");
 }
 
-// Both pass while a machine boots; what the running driver says of its GPUs does not.
+// Both defects pass while a machine boots. The running driver's report about its GPUs stays.
 TEST(Health, WhatMayPassIsToldApart) {
   HealthFacts facts = healthy();
   facts.cuda = HealthFacts::Cuda::failed;
@@ -106,7 +106,7 @@ TEST(Health, OtherGpusThanThoseBoughtAreSick) {
             "it has a A100-40GB (NVIDIA A100-SXM4-40GB), and a A100-80GB was bought");
   facts = healthy();
   facts.gpus[3].name = "Graphics Device";
-  EXPECT_EQ(sickness_of(facts), "");  // a name that nobody knows is told, and proves nothing
+  EXPECT_EQ(sickness_of(facts), "");  // an unknown name is noted and proves nothing
 }
 
 TEST(Health, DriverKernelDiskAndClockCount) {
@@ -125,7 +125,7 @@ TEST(Health, DriverKernelDiskAndClockCount) {
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = -7200}),
             "its clock is 7 s behind this machine's");
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 4900}), "");
-  // The client's own clock is a minute behind.
+  // The client's own clock is a minute slow.
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 60'200, .provider_ahead_ms = 59'800}), "");
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 300, .provider_ahead_ms = 60'000}),
             "its clock is 60 s behind its provider's");

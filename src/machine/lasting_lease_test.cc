@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMinute = 60'000;
 constexpr std::int64_t kWall = 1'800'000'000'000;
 
-// An hour is left, ten minutes of which it is held.
+// An hour is left; the lease is held for ten minutes of it.
 LastingLease written() {
   KeptLease lease;
   lease.begin = 5 * kMinute;

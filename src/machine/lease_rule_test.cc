@@ -7,7 +7,7 @@ namespace {
 
 using StepKind = LeaseStep::Kind;
 
-// An hour, ten minutes of which may be idle; something worked just now.
+// A lease of an hour with an idle limit of ten minutes; something worked just now.
 LeaseView busy_at(std::int64_t now) {
   return {.now = now, .begin = 0, .end = 3'600'000, .idle_limit = 600'000, .idle_since = now};
 }

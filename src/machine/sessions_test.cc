@@ -13,7 +13,7 @@ Process process(pid_t pid, pid_t parent, const char* name, std::vector<std::stri
   return {pid, parent, name, std::move(words)};
 }
 
-// sshd with one client's connection, and the shell that a login shell leaves above the link.
+// sshd with one client's connection, and the login shell that waits above the link.
 std::vector<Process> a_client() {
   return {
       process(1, 0, "systemd", {"/sbin/init"}),
@@ -31,7 +31,7 @@ TEST(Sessions, AClientThatIsOnlyThereDoesNotWork) {
   all.push_back(process(30, 24, "lockstep", {"lockstep", "host-lease", "status"}));
   all.push_back(process(31, 24, "lockstep", {"lockstep", "host-job", "follow"}));
   all.push_back(process(32, 31, "sh", {"sh"}));
-  EXPECT_EQ(working_sessions(all), 1);  // a child of what only asks is not the one that asks
+  EXPECT_EQ(working_sessions(all), 1);  // the child of an asking command counts as work
 }
 
 TEST(Sessions, CommandsOfClientsAndPeopleWork) {
@@ -44,7 +44,7 @@ TEST(Sessions, CommandsOfClientsAndPeopleWork) {
   EXPECT_EQ(working_sessions(all), 2);
   all.push_back(process(50, 24, "lockstep", {"lockstep", "host-setup"}));
   EXPECT_EQ(working_sessions(all), 3);
-  all.push_back(process(60, 1, "cron", {"cron"}));  // not by ssh
+  all.push_back(process(60, 1, "cron", {"cron"}));  // not over ssh
   all.push_back(process(61, 60, "sh", {"sh"}));
   EXPECT_EQ(working_sessions(all), 3);
 }

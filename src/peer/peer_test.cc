@@ -1,4 +1,4 @@
-// Both ends on this machine: a process that serves, and one that takes.
+// Both ends on this machine: a serving process and a taking process.
 #include "base/id.h"
 #include "io/fd.h"
 #include "peer/dial.h"
@@ -53,7 +53,7 @@ class PeerTest : public ::testing::Test {
     const auto answer = sync::answer_offer(offer, folders(host));
     ASSERT_TRUE(answer) << answer.error().message;
   }
-  // As rsync would; the whole files appear at once.
+  // Writes a file as rsync would: it appears whole.
   void bring(const std::string& path) const {
     const fs::path to = top_ / "seed/tree" / path;
     fs::create_directories(to.parent_path());
@@ -89,7 +89,7 @@ class PeerTest : public ::testing::Test {
     waitpid(std::exchange(server_, 0), &status, 0);
     return status;
   }
-  // The last answer, or the error as one.
+  // Returns the last answer, or the error as an answer.
   Answer take_all() {
     io::Pipe out = io::make_pipe().value();
     const Status taken = take(encode_meeting(meeting_), out.write.get(), folders("taker"));
@@ -145,11 +145,11 @@ TEST_F(PeerTest, WhatIsNotYetThereIsWaitedForAndWhatNeverComesIsMissing) {
   offer("taker");
   bring("a");
   fs::create_directories(top_ / "seed/tree");
-  std::ofstream(top_ / "seed/tree/c") << "tree!";  // as long, but of another time
+  std::ofstream(top_ / "seed/tree/c") << "tree!";  // the same length, another time
   start();
   const pid_t later = fork();
   if (later == 0) {
-    // No sooner than the first file is there, which shows that the other is waited for.
+    // Not before the first file is there: so the taker has to wait for the second.
     while (!fs::exists(top_ / "taker/tree/a"))
       usleep(1000);
     bring("b");
@@ -186,7 +186,7 @@ TEST_F(PeerTest, OnlyWhatWasOfferedIsServed) {
   offer("seed");
   bring("a");
   std::ofstream(top_ / "seed/tree/private") << "private";
-  // The taker was offered more than the seed, by its own client.
+  // The taker's own client offered it more files than the seed got.
   write("private", "private");
   fs::last_write_time(top_ / "client/private", fs::last_write_time(top_ / "seed/tree/private"));
   offer("taker");

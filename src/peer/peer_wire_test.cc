@@ -67,15 +67,15 @@ TEST(Intake, FilesComeInAnyOrderEachInOneGo) {
 
 TEST(Intake, BelievesNothing) {
   Intake intake(kGroup);
-  EXPECT_FALSE(intake.take({2, 1}));                    // of no file
-  EXPECT_FALSE(intake.take({0, 11}));                   // more than it holds
-  EXPECT_FALSE(intake.take({1, kMostPieceBytes + 1}));  // more than a piece
+  EXPECT_FALSE(intake.take({2, 1}));                    // no such file
+  EXPECT_FALSE(intake.take({0, 11}));                   // longer than the file
+  EXPECT_FALSE(intake.take({1, kMostPieceBytes + 1}));  // longer than a piece
   EXPECT_FALSE(intake.take({PieceHead::kAlive, 1}));
   ASSERT_TRUE(intake.take({0, 4}));
-  EXPECT_FALSE(intake.take({1, 1}));  // between the pieces of another one
-  EXPECT_FALSE(intake.take({0, 7}));  // more than is left of it
+  EXPECT_FALSE(intake.take({1, 1}));  // between the pieces of another file
+  EXPECT_FALSE(intake.take({0, 7}));  // longer than the rest of the file
   ASSERT_TRUE(intake.take({0, 6}));
-  EXPECT_FALSE(intake.take({0, 1}));  // once more
+  EXPECT_FALSE(intake.take({0, 1}));  // the same file twice
   EXPECT_FALSE(intake.take({0, 0}));
 }
 

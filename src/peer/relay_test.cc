@@ -1,4 +1,4 @@
-// Several hosts are several pairs of ends on this machine, each with a folder.
+// Each pair of ends on this machine, with a folder each, stands for a host.
 #include "peer/relay.h"
 
 #include "base/id.h"
@@ -82,7 +82,7 @@ TEST_F(RelayTest, FilesGoOnWhileTheyCome) {
   std::string got;
   ASSERT_TRUE(take(*to, 1, two.size(), got));
   EXPECT_EQ(got, two);
-  // The first file grows while it is asked for.
+  // The first file grows while it is being read.
   std::thread growing([&] {
     const std::string path = file("one", one.substr(0, 300'000));
     ASSERT_TRUE(from->begin(0, path));
@@ -142,7 +142,7 @@ TEST_F(RelayTest, NobodyWaitsForATakerThatDoesNotCome) {
   EXPECT_FALSE(RelayTaker::open({"127.0.0.1"}, {port_}, key_, std::chrono::milliseconds(1)));
 }
 
-// A taker that waits for what never comes is told.
+// A taker waiting for bytes that never come gets an error.
 TEST_F(RelayTest, AGiverThatGivesUp) {
   auto from = giver(1, 1, {port_});
   auto to = taker({port_});

@@ -1,4 +1,4 @@
-// The host's end, driven over pipes by frames as a client sends them.
+// Drives the host's end over pipes, with frames as a client sends them.
 #include "remote/host_end.h"
 
 #include "io/loop_testing.h"
@@ -69,7 +69,7 @@ class HostEndTest : public ::testing::Test {
   std::string heard_;
   std::size_t input_credit_ = 0;
   bool started_ = false;
-  bool reads_ = true;  // gives credit for what it hears
+  bool reads_ = true;  // gives credit for the output it receives
   std::optional<link::Exit> exit_;
   std::optional<link::Refused> refused_;
 };
@@ -113,7 +113,7 @@ TEST_F(HostEndTest, InputFlowsWithoutLimitOfSize) {
   client_->send(link::Eof{1, Stream::in});
   until([this] { return exit_.has_value(); });
   EXPECT_EQ(out_.size(), blocks * block.size());
-  EXPECT_EQ(input_credit_, out_.size());  // else a client would stop after its first window
+  EXPECT_EQ(input_credit_, out_.size());  // otherwise a client would stop after its first window
 }
 
 TEST_F(HostEndTest, AResultComesBackBesideTheOutput) {
@@ -187,7 +187,7 @@ TEST_F(HostEndTest, AClientThatLeavesEndsItsCommands) {
   client_->send(link::Start{1, {"sleep", "1000"}, {}, "", false});
   until([this] { return started_; });
   client_.reset();
-  loop_.run();  // until the host's end stops it
+  loop_.run();  // until the host's end stops the loop
 }
 
 TEST_F(HostEndTest, AClientOfAnotherVersionIsNotServed) {

@@ -44,7 +44,7 @@ TEST(CpuLevels, NamesAreRead) {
   EXPECT_EQ(march_of(1, 12), "x86-64");
 }
 
-// What DeepSpeed's op_builder gives a compiler on a machine with AVX-512.
+// The arguments that DeepSpeed's op_builder passes to a compiler on a machine with AVX-512.
 TEST(CompilerWords, NativeBecomesTheLevel) {
   const Words given = {"g++", "-O3", "-march=native", "-D__AVX512__", "-c", "cpu_adam.cpp"};
   bool changed = false;

@@ -38,7 +38,7 @@ DoctorFacts good() {
   return facts;
 }
 
-// "T word" or "w word" of every finding after a change.
+// Returns "T word" or "w word" for every finding after a change.
 std::string found(const std::function<void(DoctorFacts&)>& change) {
   DoctorFacts facts = good();
   change(facts);

@@ -58,7 +58,7 @@ TEST_F(EnvironmentTest, IsThatOfTheProjectAbove) {
   EXPECT_EQ(project_environment(path("code"), {"PATH=/bin"}).value(),
             (std::vector<std::string>{"PATH=/v/bin:/bin", "VIRTUAL_ENV=/v", "PYTHONPATH=/l"}));
   EXPECT_EQ(project_environment(path("other"), {"PATH=/bin"}).value(), std::vector<std::string>{});
-  // The folder may come later, and be reached through a link.
+  // The folder may be made later and reached through a link.
   ASSERT_TRUE(keep_environment(path("later"), kept));
   fs::create_directory_symlink(top_, top_ / "link");
   fs::create_directory(top_ / "later");

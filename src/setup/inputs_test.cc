@@ -39,7 +39,7 @@ class InputsTest : public ::testing::Test {
     EXPECT_TRUE(found);
     return found.value_or("");
   }
-  // Whether carrying out `change` changes the digest of the spec.
+  // Returns true if carrying out `change` changes the spec's digest.
   template <class Change>
   bool changes(const std::string& text, Change change) const {
     const std::string before = digest(text);
@@ -103,7 +103,7 @@ TEST_F(InputsTest, OfTheOthers) {
   EXPECT_TRUE(changes("wheel:x.whl", [&] { write("x.whl", "x\n"); }));
   EXPECT_NE(digest("numpy"), digest("numpy -U"));
   EXPECT_NE(digest("git:https://h/a@main", "1"), digest("git:https://h/a@main", "2"));
-  // A name is no path, although a folder has the same.
+  // A plain name is a package, even if a folder has the same name.
   EXPECT_FALSE(changes("numpy", [&] { write("numpy/x.py", "1"); }));
 }
 

@@ -7,10 +7,10 @@ namespace {
 
 using Steps = std::vector<std::string>;
 
-// An environment whose state is the number of its last change.
+// An environment with a counter of changes as its state.
 class StepLogTest : public ::testing::Test {
  protected:
-  // Carries out the list as the driver does; returns the steps that were not skipped.
+  // Carries out the list as the driver does. Returns the steps that were not skipped.
   std::string install(const Steps& steps, const std::string& changing, const std::string& digest) {
     log_ = StepLog::read(log_.print());
     log_.open("python", std::to_string(state_));
@@ -40,7 +40,7 @@ TEST_F(StepLogTest, UnchangedStepsHold) {
 
 TEST_F(StepLogTest, WhatAnotherStepMayHaveUndoneIsDoneAgain) {
   install({"a", "b"}, "a b", "");
-  EXPECT_EQ(install({"a"}, "", ""), "a");  // b came behind it and is not asked for now
+  EXPECT_EQ(install({"a"}, "", ""), "a");  // b came after a and is not requested now
   EXPECT_EQ(install({"a"}, "", ""), "");
   EXPECT_EQ(install({"b"}, "", ""), "");
   EXPECT_EQ(install({"b", "a"}, "", ""), "");
@@ -71,7 +71,7 @@ TEST_F(StepLogTest, AnotherInterpreterForgetsAll) {
 TEST_F(StepLogTest, AStepThatWasCutOffIsDoneAgainAndOthersHold) {
   install({"a", "b"}, "a b", "");
   log_.starting("b");
-  ++state_;  // it had begun to change things when it was killed
+  ++state_;  // killed after it had begun to change the environment
   EXPECT_EQ(install({"a", "b"}, "b", ""), "b");
   log_.starting("a");
   EXPECT_EQ(install({"a", "b"}, "", ""), "a");

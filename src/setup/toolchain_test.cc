@@ -32,7 +32,7 @@ TEST(Archs, AreReadAsTorchReadsThem) {
   EXPECT_NE(read_archs("8.0;Ampere").error().message.find("'Ampere'"), std::string::npos);
 }
 
-// What nvcc 13.0.88 says of itself; the others by the toolkits' release notes.
+// The list for nvcc 13.0.88 is its own output; the others come from the toolkits' release notes.
 TEST(Archs, AToolkitTakesWhatItsNvccKnows) {
   EXPECT_EQ(accepted_archs({13, 0}),
             (std::vector<int>{75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121}));
@@ -130,7 +130,7 @@ TEST(Toolchains, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(first(tools, false), "no-gcc");
 }
 
-// A gcc that suits both, where there is one, is what the cure names.
+// If a gcc fits both PyTorch and CUDA, the cure names that gcc.
 TEST(Toolchains, TheCureSuitsTorchAndCudaAtOnce) {
   Toolchain tools = good();
   tools.torch = "2.14.1";

@@ -103,12 +103,12 @@ TEST(BuildVariables, AreWhatDeepSpeedReads) {
   EXPECT_EQ(ops_of_environment(own), (Strings{"DS_BUILD_ADAM=2", "DS_BUILD_UTILS=1"}));
   WheelPlan project;
   project.source = *read_wheel_source("./mine");
-  project.given = {"DS_BUILD_OPS=1"};  // goes through to the build of a folder
+  project.given = {"DS_BUILD_OPS=1"};  // passed on to the build of a folder
   EXPECT_EQ(ops_of_environment(project), Strings{"DS_BUILD_OPS=1"});
   EXPECT_EQ(build_variables(project), Strings{"MAX_JOBS=1"});
 }
 
-// What makes another wheel makes another key, and nothing else does.
+// The key changes with everything that changes the wheel, and with nothing else.
 TEST(WheelKeys, ChangeWithAllThatMatters) {
   std::set<std::string> keys = {key_of_wheel(plan())};
   const auto is_new = [&](const std::function<void(WheelPlan&)>& change) {

@@ -11,7 +11,7 @@
 namespace lockstep::ssh {
 namespace {
 
-// An ELF file of one note segment.
+// Returns an ELF file with one note segment.
 std::string elf_with(const std::string& note_name, std::uint32_t type, const std::string& content) {
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
@@ -65,7 +65,7 @@ TEST(BinaryFor, AnotherProcessorNeedsAnotherFile) {
   EXPECT_NE(other.error().message.find("its processor is riscv64"), std::string::npos);
 }
 
-// The host says which machine it is. A word of its choice must never become a path here.
+// The host names its machine. The name must never become a path on the client.
 TEST(BinaryFor, AHostCannotNameAFileOfTheUser) {
   const std::string data = ::testing::TempDir() + "data_of_a_user";
   std::filesystem::create_directories(data + "/lockstep/lockstep-x");

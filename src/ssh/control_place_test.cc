@@ -32,7 +32,7 @@ TEST(ControlPlace, FitsIntoASocketsPathAsSshMakesIt) {
   EXPECT_EQ(longest, 64U);
 }
 
-// A master that was made by the pins of one cluster has not checked the keys that another one has.
+// A master made with one cluster's pins has not checked the keys of another cluster.
 TEST(ControlPlace, EachWayAndEachSetOfPinsHasItsOwnMaster) {
   const std::vector<std::pair<Target, std::string>> ways = {
       {{.host = "h"}, ""},

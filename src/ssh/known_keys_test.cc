@@ -7,7 +7,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The hashes are ssh-keygen -H's own.
+// The hashes are the output of ssh-keygen -H.
 constexpr std::string_view kFile =
     "# a comment\n"
     "gpu2,10.0.0.2 ssh-ed25519 AAAA1 me@laptop\n"
@@ -54,7 +54,7 @@ TEST(Trust, FilesThatDisagreeRefuseEveryKey) {
   ASSERT_FALSE(trust);
   EXPECT_EQ(trust.error().code, Errc::denied);
   EXPECT_NE(trust.error().message.find("/pins and /own"), std::string::npos);
-  // Keys of other types are no contradiction.
+  // Keys of different types do not contradict each other.
   EXPECT_TRUE(trust_in({{"/a", {"ssh-ed25519 A"}}, {"/b", {"ssh-rsa B"}}}, "h"));
 }
 
@@ -64,7 +64,7 @@ TEST(Trust, LeavesAFileOutIfAnotherRefusesOneOfItsKeys) {
   EXPECT_EQ(trust_in({{"/one", {"ssh-rsa B", "ssh-ed25519 C"}}, two}, "h").value(),
             (Trust{true, {"/one"}}));
   EXPECT_FALSE(trust_in({two, {"/other", {"ssh-rsa B", "ssh-rsa C"}}}, "h"));
-  // ssh must read a file that revokes keys, and would accept every key in the file.
+  // ssh must read a file with revoked keys, but would then accept every key in the file.
   EXPECT_FALSE(trust_in({{"/two", two.keys, true}, {"/one", {"ssh-rsa B"}}}, "h"));
 }
 

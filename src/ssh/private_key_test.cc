@@ -5,7 +5,7 @@
 namespace lockstep::ssh {
 namespace {
 
-// Beginnings of files that ssh-keygen made.
+// The beginnings of files made by ssh-keygen.
 TEST(PrivateKey, SaysWhetherOnlyAPassphraseOpensIt) {
   EXPECT_FALSE(
       needs_passphrase("-----BEGIN OPENSSH PRIVATE KEY-----\n"

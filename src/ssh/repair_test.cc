@@ -32,7 +32,7 @@ class Repair : public testing::Test {
   bool there(const std::string& name) const {
     return std::filesystem::exists(folder_ + "/" + name);
   }
-  // A socket; listens while what is returned lives.
+  // Makes a socket, which listens as long as the result lives.
   io::Fd socket_at(const std::string& name) const {
     io::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
@@ -91,11 +91,11 @@ TEST_F(Repair, AFreshBinaryTakesStaleOnesAway) {
   set_days_old("lockstep-0.1-bbbb", 29);
   set_days_old(kOwn, 1);
   remove_stale_binaries(bin + "/" + kOwn, now);
-  EXPECT_TRUE(there("lockstep-0.1-aaaa"));  // ours was not pushed just now
+  EXPECT_TRUE(there("lockstep-0.1-aaaa"));  // the own binary is older than a minute
   put(kOwn);
   std::filesystem::copy(bin, bin + "/../elsewhere");
   remove_stale_binaries(bin + "/../elsewhere/" + kOwn, now);
-  EXPECT_TRUE(there("../elsewhere/lockstep-0.1-aaaa"));  // a build's folder, not that of pushes
+  EXPECT_TRUE(there("../elsewhere/lockstep-0.1-aaaa"));  // the folder of a build, not of pushes
   remove_stale_binaries(bin + "/" + kOwn, now);
   EXPECT_FALSE(there("lockstep-0.1-aaaa"));
   EXPECT_TRUE(there("lockstep-0.1-bbbb") && there(kOwn));

@@ -56,7 +56,7 @@ TEST(SshCommand, EveryJumpHostIsHeldToTheSameRules) {
     if (word.starts_with("ProxyCommand=")) proxy = word;
   EXPECT_NE(proxy.find("-W '[%h]:%p'"), std::string::npos) << proxy;
   EXPECT_NE(proxy.find("-p 2222 -- j2"), std::string::npos) << proxy;
-  // The first hop's own command is inside, with its percent signs escaped once more.
+  // The first hop's command is inside, with its percent signs escaped once more.
   EXPECT_NE(proxy.find("[%%h]:%%p"), std::string::npos) << proxy;
   EXPECT_NE(proxy.find("-l me -- j1"), std::string::npos) << proxy;
   const std::string rule = "StrictHostKeyChecking=accept-new";
@@ -103,7 +103,7 @@ TEST(SshCommand, APinnedHostIsKnownByItsPinAlone) {
     EXPECT_TRUE(has(argv, "UpdateHostKeys=no"));
     EXPECT_FALSE(has(argv, "StrictHostKeyChecking=accept-new"));
   }
-  // The user's own jump host is no machine of ours.
+  // The jump host of the user's own configuration is left alone.
   for (const std::string& word : probe)
     if (word.starts_with("ProxyCommand=")) {
       EXPECT_NE(word.find("accept-new"), std::string::npos) << word;

@@ -1,4 +1,4 @@
-// The texts are those of OpenSSH 9.2, seen.
+// Error texts as seen from OpenSSH 9.2.
 #include "ssh/ssh_trouble.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A client's tree and a host's, side by side; what the host needs is copied as rsync would.
+// A client's tree and a host's tree, side by side. Needed files are copied as rsync would copy
+// them.
 class HostTreeTest : public ::testing::Test {
  protected:
   HostTreeTest() {
@@ -61,7 +62,7 @@ class HostTreeTest : public ::testing::Test {
     offer.manifest = scan(client_.string(), By::own_rules).value().manifest;
     return answer_offer(offer, {(top_ / "home").string(), (top_ / "state").string()});
   }
-  // As `lockstep sync --back` would.
+  // Does what `lockstep sync --back` would do.
   void bring_back(const fs::path& path) const {
     fs::create_directories((client_ / path).parent_path());
     fs::copy(there_ / path, client_ / path, fs::copy_options::overwrite_existing);
@@ -100,7 +101,7 @@ TEST_F(HostTreeTest, TakesWhatItAskedForAndNothingElse) {
   DeliveryTaker taker({(top_ / "home").string(), (top_ / "state").string()});
   delivery.pieces = {{manifest_[0], 0, "12"}};
   EXPECT_TRUE(taker.take(delivery));
-  EXPECT_FALSE(fs::exists(there_ / "a"));  // not whole yet
+  EXPECT_FALSE(fs::exists(there_ / "a"));  // not complete yet
   delivery.pieces = {{manifest_[0], 2, "345"}, {manifest_[1], 0, "1"}};
   EXPECT_TRUE(taker.take(delivery));
   EXPECT_TRUE(ask()->needed.empty());
@@ -168,7 +169,7 @@ TEST_F(HostTreeTest, ARemovalWaitsUntilItWasTold) {
   EXPECT_FALSE(ask_untold()->waits);
 }
 
-// What a job has made there and was brought here is the same on both sides, and yet not sent.
+// A job's output that was brought back is equal on both sides, but was never sent.
 TEST_F(HostTreeTest, WhatAJobMadeThereIsNeverRemoved) {
   write(client_ / "train.py", "1");
   bring(ask().value());
@@ -181,10 +182,10 @@ TEST_F(HostTreeTest, WhatAJobMadeThereIsNeverRemoved) {
   EXPECT_EQ(answer.removed, 0U);
   EXPECT_EQ(answer.kept, Paths{"outputs/ckpt"});
   EXPECT_TRUE(fs::exists(there_ / "outputs/ckpt"));
-  EXPECT_TRUE(ask()->kept.empty());  // it is told once
+  EXPECT_TRUE(ask()->kept.empty());  // reported only once
 }
 
-// The same where the job has overwritten what was sent.
+// The same for a sent file that the job has overwritten.
 TEST_F(HostTreeTest, WhatAJobOverwroteIsNeverRemoved) {
   write(client_ / "ckpt", "start");
   bring(ask().value());
@@ -207,7 +208,7 @@ TEST_F(HostTreeTest, WhatAJobGoesOnWritingStaysAsItIsThere) {
   EXPECT_TRUE(answer.needed.empty());
   EXPECT_EQ(answer.theirs, Paths{"ckpt"});
   EXPECT_EQ(ask()->theirs, Paths{"ckpt"});
-  write(client_ / "ckpt", "mine, and theirs");  // both sides have changed it
+  write(client_ / "ckpt", "mine, and theirs");  // changed on both sides
   EXPECT_FALSE(ask());
   EXPECT_EQ(needed(*ask({.force = true})), Paths{"ckpt"});
 }
@@ -219,7 +220,7 @@ TEST_F(HostTreeTest, WhatWasMetIsReplacedAndThenSent) {
   EXPECT_TRUE(ask()->needed.empty());
   write(client_ / "a", "22");
   EXPECT_EQ(needed(*ask()), Paths{"a"});
-  auto answer = ask().value();  // the first transfer was cut before it came
+  auto answer = ask().value();  // the first transfer was cut off before this file
   EXPECT_EQ(needed(answer), Paths{"a"});
   EXPECT_EQ(answer.edited, 0U);
   bring(answer);
@@ -228,7 +229,7 @@ TEST_F(HostTreeTest, WhatWasMetIsReplacedAndThenSent) {
   EXPECT_EQ(ask()->removed, 1U);
 }
 
-// Whatever arrived before the client was killed is known, whatever did not is sent.
+// A killed client's files that arrived are known; the rest is sent again.
 TEST_F(HostTreeTest, GoesOnAfterATransferThatWasCut) {
   for (const char* name : {"a", "b", "c"})
     write(client_ / name, "1");
@@ -240,7 +241,7 @@ TEST_F(HostTreeTest, GoesOnAfterATransferThatWasCut) {
   write(client_ / "c", "333");
   const auto answer = ask().value();
   EXPECT_EQ(needed(answer), Paths{"c"});
-  EXPECT_EQ(answer.removed, 1U);  // b, as it was sent the first time
+  EXPECT_EQ(answer.removed, 1U);  // b, unchanged since the first transfer
   EXPECT_EQ(answer.edited, 0U);
   EXPECT_TRUE(answer.kept.empty());
 }
@@ -266,7 +267,7 @@ TEST_F(HostTreeTest, FollowsNoLinkOutOfTheTree) {
   fs::last_write_time(top_ / "outside/a", fs::last_write_time(client_ / "dir/a"));
   fs::remove_all(there_ / "dir");
   fs::create_directory_symlink(top_ / "outside", there_ / "dir");
-  EXPECT_FALSE(ask());  // what looks the same lies behind a link
+  EXPECT_FALSE(ask());  // the equal file is behind a link
   fs::remove_all(client_ / "dir");
   EXPECT_EQ(ask()->removed, 0U);
   EXPECT_TRUE(fs::exists(top_ / "outside/a"));
@@ -309,7 +310,7 @@ TEST_F(HostTreeTest, APlaceHasOneOwner) {
 
 TEST_F(HostTreeTest, AnInstallationIsKnownByItsIdAndNotByTheHostsName) {
   write(client_ / "a", "1");
-  bring(ask().value());  // by an older version
+  bring(ask().value());  // sent by an older version
   EXPECT_TRUE(ask({.owner = {"laptop", "/x", "id 1"}}));
   EXPECT_TRUE(ask({.owner = {"renamed", "/x", "id 1"}}));
   const auto refused = ask({.owner = {"renamed", "/x", "id 2"}});

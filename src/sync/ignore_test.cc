@@ -56,7 +56,7 @@ TEST(IgnoreRules, TwoStarsCrossFolders) {
   EXPECT_EQ(about("a/**", "a/b/x"), true);
   EXPECT_EQ(about("a/**/x", "a/x"), true);
   EXPECT_EQ(about("a/*/x", "a/b/c/x"), std::nullopt);
-  // As in git: what is plain before the stars is compared apart from them.
+  // git compares the plain text before the stars separately.
   EXPECT_EQ(about("a/b**/x", "a/bc/d/x"), true);
 }
 

@@ -53,7 +53,7 @@ TEST(Answer, TellsWhatWentWrong) {
   EXPECT_EQ(read.error().hint, "do");
 }
 
-// A host can name only what it was offered, each once.
+// A host can only name entries of the offer, each once.
 TEST(Answer, NamesOnlyWhatWasOffered) {
   const auto parse = [](const std::string& needed) {
     return parse_answer(R"({"place":"/x","removed":0,"edited":0,"needed":)" + needed + "}", 8);

@@ -95,7 +95,7 @@ TEST_F(PieceFilesTest, WhatWasThereKeepsItsBits) {
 TEST_F(PieceFilesTest, LinksAreMadeAndReplaced) {
   ASSERT_TRUE(write({.path = "l", .kind = Kind::link, .target = "/nowhere"}, 0, ""));
   EXPECT_EQ(fs::read_symlink(root_ / "l"), "/nowhere");
-  ASSERT_TRUE(write({.path = "l", .size = 1}, 0, "x"));  // the link itself gives way
+  ASSERT_TRUE(write({.path = "l", .size = 1}, 0, "x"));  // the file replaces the link itself
   EXPECT_FALSE(fs::is_symlink(root_ / "l"));
   EXPECT_EQ(text("l"), "x");
 }

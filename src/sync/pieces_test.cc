@@ -49,7 +49,7 @@ TEST(Pieces, DeliveriesComeBackAsTheyWere) {
   EXPECT_EQ(read.owner, delivery.owner);
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(decode_delivery(bytes.substr(0, size))) << size;
-  // More than the file is to hold, and a beginning behind its end.
+  // More bytes than the file has, and an offset behind its end.
   EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "a", .size = 1}, 0, "12"}}})));
   EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "a", .size = 1}, 2, ""}}})));
   EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "../a"}, 0, ""}}})));
@@ -77,7 +77,7 @@ TEST(Pieces, AStreamOfDeliveriesMayComeInAnyParts) {
   }
   DeliveryReader reader;
   reader.put("\xff\xff\xff\x7f");
-  EXPECT_FALSE(reader.next());  // more than any delivery holds
+  EXPECT_FALSE(reader.next());  // larger than any delivery
 }
 
 TEST(Pieces, WishesComeBackAsTheyWere) {
@@ -107,7 +107,7 @@ TEST(Pieces, AnswersAndErrorsComeBackAsTheyWere) {
   EXPECT_EQ(decode_contents(encode_contents(contents)).value(), contents);
   EXPECT_FALSE(decode_contents(encode_contents(fail(Errc::denied, "no"))));
   EXPECT_FALSE(decode_listing("x"));
-  // A host can't name what lies outside.
+  // A host cannot name files outside the tree.
   for (const char* path : {"../x", "/etc/x", "a/../../x", ".git/hooks/x"})
     EXPECT_FALSE(decode_listing(encode_listing(Manifest{{.path = path}}))) << path;
 }

@@ -42,7 +42,7 @@ class ScanTest : public ::testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path, std::ios::binary) << text;
   }
-  // `words` are ours: none needs quoting.
+  // `words` are the test's own: none needs quoting.
   void git(const std::string& words, const std::string& below = "") const {
     const std::string line = "git -C " + (root_ + "/" + below) +
                              " -c user.name=n -c user.email=e -c init.defaultBranch=main "
@@ -135,7 +135,7 @@ TEST_F(ScanTest, LockstepignoreTakesAway) {
           "sub/deep/here"});
 }
 
-// Outputs are ignored by most projects, and a job that begins again needs them all the same.
+// Most projects ignore outputs, but a resumed job needs them.
 TEST_F(ScanTest, EverythingIsWhatNothingIgnores) {
   git("init");
   write(".gitignore", "outputs/\n");
@@ -154,7 +154,7 @@ TEST_F(ScanTest, RepositoriesInsideBelong) {
   write("lib/x.o");
   git("init", "lib");
   write(".gitignore", "*.c\n");
-  write("lib/y.c");  // the ignore files outside are not those of another repository
+  write("lib/y.c");  // ignore files above do not apply inside another repository
   expect({".gitignore", "lib/.gitignore", "lib/code", "lib/y.c"});
   write(".lockstepignore", "lib\n");
   expect({".gitignore", ".lockstepignore"});
@@ -175,7 +175,7 @@ TEST_F(ScanTest, SubmodulesBelongAndEmptyOnesAreNothing) {
   EXPECT_EQ(paths(), (Paths{".gitmodules"}));
 }
 
-// The index still names what lies behind the link; only the link is sent.
+// The index still names the files behind the link; only the link is sent.
 TEST_F(ScanTest, NothingBehindALinkIsSent) {
   fs::create_directories(top_ / "secret");
   std::ofstream(top_ / "secret/key") << "x";
@@ -212,7 +212,7 @@ TEST_F(ScanTest, NoProgramOfARemoteIsRun) {
   git("config remote.origin.promisor true");
   git("config remote.origin.url " + root_);
   git("config remote.origin.uploadpack " + (top_ / "program").string());
-  git("config protocol.file.allow always");  // stronger than protocol.allow=never
+  git("config protocol.file.allow always");  // overrides protocol.allow=never
   const std::string line = "cd " + root_ + " && t=$(git rev-parse HEAD:out) && rm -f " +
                            ".git/objects/$(echo $t | cut -c1-2)/$(echo $t | cut -c3-)";
   ASSERT_EQ(system(line.c_str()), 0);
@@ -223,7 +223,7 @@ TEST_F(ScanTest, NoProgramOfARemoteIsRun) {
 TEST_F(ScanTest, TrustsARepositoryAsGitDoes) {
   EXPECT_TRUE(is_trusted_owner(1000, 1000, ""));
   EXPECT_TRUE(is_trusted_owner(0, 1000, ""));
-  EXPECT_FALSE(is_trusted_owner(1001, 1000, "1001"));  // only root is called by sudo
+  EXPECT_FALSE(is_trusted_owner(1001, 1000, "1001"));  // sudo matters only for root
   EXPECT_FALSE(is_trusted_owner(1000, 0, ""));
   EXPECT_TRUE(is_trusted_owner(1000, 0, "1000"));
   EXPECT_FALSE(is_trusted_owner(1000, 0, "x"));
@@ -261,7 +261,7 @@ TEST_F(ScanTest, NamesMayHoldAnyByte) {
   expect({" lead", "-rf", "new\nline", "\xFF\xFE"});
 }
 
-// Random trees and ignore files, by git and without it.
+// Compares our rules with git on random trees and ignore files.
 TEST_F(ScanTest, OwnRulesAreGits) {
   const std::vector<std::string> names = {"a", "b", "ab", "c.o", "x.log", "-a", "[a]", "a b", "a "};
   const std::vector<std::string> parts = {
