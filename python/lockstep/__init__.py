@@ -1,6 +1,6 @@
 """Lockstep from Python: functions and commands on hosts over SSH or on rented machines, and error files of training.
 
-The work is done by the `lockstep` binary; this package starts it. Nothing here needs another package.
+The `lockstep` binary does the work; this package starts it. The package needs no other package.
 """
 from typing import TYPE_CHECKING, List
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from lockstep._ondemand import ondemand_cluster as ondemand_cluster
     from lockstep._record import record as record
 
-__version__ = "0.1.0"  # as CMake's project() has it; a test compares them
+__version__ = "0.1.0"  # the same as in CMake's project(); a test compares them
 
-# A name is imported when it is first used: `import lockstep` in every worker costs nothing.
+# Names are imported at their first use, so that `import lockstep` costs a worker nothing.
 _HOMES = {
     "BinaryNotFound": "_binary",
     "Call": "_function",

@@ -1,4 +1,4 @@
-"""`python -m lockstep`: the binary, with this Python for what it runs."""
+"""`python -m lockstep`: runs the binary, which uses this Python for workers (PYTHON_EXEC)."""
 import os
 import sys
 

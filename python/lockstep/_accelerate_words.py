@@ -1,11 +1,11 @@
-"""Asks the accelerate that is installed what `accelerate launch WORDS` would start, and starts nothing.
+"""Asks the installed accelerate what `accelerate launch WORDS` would start, without starting anything.
 
-Its own parser and checks run; what would start processes is replaced. One line of JSON goes to stdout. Lockstep has
-this text in its binary and runs it with the Python of the project.
+accelerate's own parser and checks run; the functions that start processes are replaced. Prints one line of JSON.
+Lockstep's binary contains this text and runs it with the project's Python.
 """
 import sys
 
-if sys.path[:1] == [""]:  # `python -c` looks into the current folder first; accelerate's own command does not
+if sys.path[:1] == [""]:  # `python -c` searches the current folder first; accelerate's own command does not
     del sys.path[0]
 
 import io  # noqa: E402
@@ -15,14 +15,14 @@ from typing import Any, Dict, List, Mapping, NoReturn, Optional  # noqa: E402
 
 
 class Caught(Exception):
-    """Raised where a process would have been started."""
+    """Raised instead of starting a process."""
 
 
 def torchrun_words(run: Any, args: Any) -> List[str]:
-    """The options of torchrun that differ from its defaults, as words."""
+    """Returns torchrun's options other than the defaults, as command-line words."""
     words: List[str] = []
     parser = run.get_args_parser()
-    # With several nodes these count although they are defaults: without them Lockstep would choose.
+    # With several nodes, pass these even at their defaults: otherwise Lockstep would choose its own.
     nodes = {"node_rank", "rdzv_backend"} if str(args.nnodes) not in ("1", "1:1") else set()
     for action in parser._actions:
         value = getattr(args, action.dest, None)
@@ -58,7 +58,7 @@ def ask(words: List[str]) -> Dict[str, Any]:
     from torch.distributed import run
 
     found: Dict[str, Any] = {"version": accelerate.__version__}
-    before = dict(os.environ)  # what importing torch leaves there is not accelerate's
+    before = dict(os.environ)  # after importing torch, whose own variables must not show up as accelerate's
 
     def caught_run(args: Any) -> NoReturn:
         found.update(torchrun=torchrun_words(run, args), env=delta(before, os.environ), script=args.training_script,
@@ -72,7 +72,7 @@ def ask(words: List[str]) -> Dict[str, Any]:
             raise Caught
 
     class Processes:
-        """The module subprocess as launch.py sees it."""
+        """Stands in for the module subprocess in launch.py."""
 
         Popen = CaughtProcess
 
@@ -81,7 +81,7 @@ def ask(words: List[str]) -> Dict[str, Any]:
 
     run.run = caught_run
     launch.subprocess = Processes()
-    launch.open = opened  # the file .deepspeed_env grows with every start
+    launch.open = opened  # every start would append to the file .deepspeed_env
     for name in ("tpu_launcher", "tpu_pod_launcher", "sagemaker_launcher"):
         setattr(launch, name, unknown)
     import accelerate.utils.launch as utils  # type: ignore[import]
@@ -99,16 +99,16 @@ def ask(words: List[str]) -> Dict[str, Any]:
 
 def main() -> None:
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else is printed
+    os.dup2(2, 1)  # all other output goes to stderr
     try:
         found = ask(sys.argv[1:])
-    except SystemExit as error:  # bad words: accelerate has said so
+    except SystemExit as error:  # bad arguments, reported by accelerate itself
         found = {"exit": error.code if isinstance(error.code, int) else 1}
-    except Exception as error:  # an accelerate that is unlike those we know, or a setting that it refuses
+    except Exception as error:  # an unknown version of accelerate, or a setting that it refuses
         found = {"error": f"{type(error).__name__}: {error}"}
     out.write(json.dumps(found) + "\n")
     out.close()
-    # Threads that torch has started are not waited for.
+    # Do not wait for threads that torch has started.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

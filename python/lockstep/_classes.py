@@ -1,6 +1,6 @@
-"""Which classes are taken from a host, and how their objects are made without running code of those classes.
+"""Decides which classes this program accepts from a host, and makes their objects without running the classes' code.
 
-Nothing is imported, called or looked up because a host names it, but for what stands in these tables.
+A name sent by a host never causes an import, a call or a lookup, except for what these tables list.
 """
 import abc
 import builtins
@@ -20,7 +20,7 @@ _OF_TYPES: Mapping[str, Any] = vars(type)
 
 
 def namespace(kind: type) -> Mapping[str, Any]:
-    """What the class itself has. Its metaclass is not asked."""
+    """Returns the class's own attributes without asking its metaclass."""
     found: Mapping[str, Any] = _OF_TYPES["__dict__"].__get__(kind)
     return found
 
@@ -30,12 +30,12 @@ def _mro(kind: type) -> Tuple[type, ...]:
 
 
 def defined_class(module_name: str, name: str) -> Optional[type]:
-    """The class that was defined under this name in a module that is imported: never one that it imported itself, a
-    function or another attribute."""
+    """Returns the class defined under this name in a module that is already imported. Never a class that the module
+    imported itself, a function or another attribute."""
     module = sys.modules.get(module_name)
     if not is_kind(module, types.ModuleType):
         return None
-    space = object.__getattribute__(module, "__dict__")  # a lazy module would import at any other look
+    space = object.__getattribute__(module, "__dict__")  # any other access could make a lazy module import
     path = ""
     found = None
     for part in name.split("."):
@@ -55,7 +55,7 @@ def _same(home: Any, module_name: str) -> bool:
 
 
 class Member(Maker):
-    """Members of an enum, by their value or name. They are this program's: none is made or changed."""
+    """Enum members, found by value or name. They belong to this program: none is created or changed."""
 
     def make(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], called: bool) -> Any:
         value, = typed(args, (type(args[0]),))
@@ -63,20 +63,20 @@ class Member(Maker):
         space = namespace(self.kind)
         try:
             return space["_value2member_map_"][value]
-        except (KeyError, TypeError):  # TypeError: a list, which an enum may have as a value
+        except (KeyError, TypeError):  # TypeError: a list, which can be an enum's value
             pass
         for member in space["_member_map_"].values():
             known = attributes(member)["_value_"]
             if type(known) is type(value) and known == value:
                 return member
-        # Several flags together are made by enum's own code.
+        # enum's own code combines several flags.
         if enum.Flag in _mro(self.kind) and type(value) is int and type(self.kind) is enum.EnumMeta:
             if not self._has_code():
                 return self.kind(value)
         raise Malformed(f"no member of {self.name}")
 
     def _has_code(self) -> bool:
-        """Would the class's own code make such a member?"""
+        """Returns True if the class's own code would make such a member."""
         code = (types.FunctionType, classmethod, staticmethod)
         return any(is_kind(namespace(one).get(name), *code) for one in _mro(self.kind)
                    if namespace(one).get("__module__") != "enum"
@@ -87,7 +87,7 @@ class Member(Maker):
 
 
 def attributes(made: Any) -> Dict[str, Any]:
-    """The object's own __dict__, unless its class puts something else in its place."""
+    """Returns the object's own __dict__. Raises NotTaken if its class replaces __dict__."""
     for one in _mro(type(made)):
         found = namespace(one).get("__dict__")
         if type(found) is types.GetSetDescriptorType:
@@ -103,7 +103,7 @@ def _is_generated(hook: Any) -> bool:
 
 
 class Own(Maker):
-    """Made as its base makes it, empty, and then its attributes are put. No method of the class or its bases runs."""
+    """Creates an empty object through the base type, then sets the attributes. Runs no method of the class."""
 
     def __init__(self, kind: type, base: Any) -> None:
         super().__init__(kind)
@@ -113,7 +113,7 @@ class Own(Maker):
         fields = next((namespace(one)["_fields"] for one in _mro(self.kind) if "_fields" in namespace(one)), None)
         if kwargs or called != (self._base in (set, frozenset)):
             raise NotTaken
-        if self._base is tuple and fields is not None:  # typing.NamedTuple: its items are the arguments
+        if self._base is tuple and fields is not None:  # typing.NamedTuple: the arguments are its items
             if len(args) != len(fields):
                 raise Malformed(f"{self.name} has {len(fields)} fields")
             return tuple.__new__(self.kind, args)
@@ -136,7 +136,7 @@ class Own(Maker):
         slots: Mapping[str, Any] = {}
         if type(state) is tuple and len(state) == 2:
             state, slots = state
-        # A frozen dataclass with slots.
+        # A frozen dataclass with slots: its generated __setstate__ takes a list of field values.
         if type(state) is list and _is_generated(namespace(self.kind).get("__setstate__")):
             names = [field.name for field in dataclasses.fields(self.kind)]
             if len(state) != len(names):
@@ -165,14 +165,14 @@ class Own(Maker):
 
 
 class Error(Maker):
-    """Exceptions, made without their class's __new__ and __init__ as far as those are written in Python."""
+    """Exceptions, made without calling any __new__ or __init__ written in Python."""
 
     def make(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], called: bool) -> Any:
         if kwargs:
             raise NotTaken
         base: Any = next(one for one in _mro(self.kind) if one in _ERRORS)
         if issubclass(base, _PICKY) and not all(_is_plain(arg) for arg in args):
-            raise NotTaken  # what these are made with is asked for its items or its number
+            raise NotTaken  # their C code asks arguments for items or numbers, and so could run foreign code
         made = base.__new__(self.kind, *args)
         base.__init__(made, *args)
         return made
@@ -206,7 +206,7 @@ def _is_plain(value: Any, depth: int = 3) -> bool:
 
 
 class Named(Maker):
-    """A class that the caller allowed: made as Python's reader makes it, by whatever code it has."""
+    """A class allowed by the caller: made as Python's reader makes it, running the class's own code."""
 
     def make(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], called: bool) -> Any:
         return self.kind(*args) if called else self.kind.__new__(self.kind, *args, **kwargs)
@@ -233,7 +233,7 @@ _BASES = (bytes, complex, dict, float, frozenset, int, list, set, str, tuple, ob
 
 
 def maker_of(kind: type) -> Optional[Maker]:
-    """None: a class whose objects can't be made without running its code, or that runs some when they end."""
+    """Returns None for a class with code that runs when an object is made or destroyed."""
     kinds = _mro(kind)
     if not any(type(kind) is known for known in _METACLASSES):
         return None
@@ -248,7 +248,7 @@ def maker_of(kind: type) -> Optional[Maker]:
 
 
 def find(root: Optional[str], allowed: Mapping[Tuple[str, str], type], module: str, name: str) -> Optional[Maker]:
-    """root: of the project. allowed: what the caller names beside it. None: it is not taken."""
+    """Returns the maker, or None to refuse. root: the project's folder. allowed: classes named by the caller."""
     if (module, name) in allowed:
         kind = allowed[module, name]
         return Member(kind) if enum.Enum in _mro(kind) else Named(kind)
@@ -266,7 +266,7 @@ def find(root: Optional[str], allowed: Mapping[Tuple[str, str], type], module: s
 
 def find_exception(root: Optional[str], allowed: Mapping[Tuple[str, str], type], module: str, name: str
                    ) -> Optional[Maker]:
-    """Of any module that this program has imported too: what is made of it are its arguments and attributes."""
+    """Accepts exceptions of every module that this program has imported, too: only arguments and attributes are set."""
     found = find(root, allowed, module, name)
     if found is None:
         kind = defined_class(module, name)
@@ -276,7 +276,7 @@ def find_exception(root: Optional[str], allowed: Mapping[Tuple[str, str], type],
 
 
 def _is_own(root: Optional[str], module: str) -> bool:
-    """Nothing is imported because a host names it: to import a script is to run it."""
+    """Returns True for imported modules of the project. Importing another one could run a script."""
     known = sys.modules.get(module)
     if module == "__main__" or root is None or not is_kind(known, types.ModuleType):
         return module == "__main__"

@@ -1,4 +1,4 @@
-"""Hosts under a name, and what can be asked of them."""
+"""Named clusters and single hosts, with the requests to them."""
 import json
 import os
 import shlex
@@ -11,7 +11,7 @@ from lockstep._errors import CommandError, LockstepError
 from lockstep._project import find_root, inside, name_on_hosts
 
 _CREDENTIALS = ("ssh_user", "ssh_private_key")
-# Steps that may use files of the project, which may have changed since; the host knows whether they have.
+# Specs with files of the project, which may have changed. The host decides about running them again.
 _LOCAL_SPECS = ("pip:", "reqs:", "conda:", "local:", "wheel:")
 
 
@@ -22,15 +22,15 @@ class CommandResult(NamedTuple):
 
 
 class Cluster:
-    """Made by `lockstep.cluster()`. Nothing is asked of the hosts before it is needed."""
+    """Made by `lockstep.cluster()`. Contacts hosts only when a method needs them."""
 
     def __init__(self, where: str, project: Optional[str] = None, one_host: bool = False,
                  options: Sequence[str] = ()) -> None:
-        self.where = where  # the cluster's name, or the one host
+        self.where = where  # name of the cluster, or the single host
         self._one_host = one_host or "@" in where
         self._options = list(options)
         self._project = None if project is None else os.path.realpath(project)
-        self._placed: Set[str] = set()  # projects that this program has brought there
+        self._placed: Set[str] = set()  # projects that this object has sent to the hosts
         self._installed: Set[Tuple[str, ...]] = set()
         self._lock = threading.Lock()
 
@@ -39,11 +39,11 @@ class Cluster:
 
     @property
     def project(self) -> str:
-        """The local folder that `sync` brings to the hosts: git's top folder, else the current one."""
+        """The local folder for `sync`: git's top folder, else the current folder."""
         return self._project or find_root(os.getcwd())
 
     def hosts(self) -> List[Dict[str, Any]]:
-        """Of a cluster that has a name: its nodes, as `lockstep cluster show --json` has them."""
+        """Returns the nodes of a named cluster, as `lockstep cluster show --json` prints them."""
         if self._one_host:
             return [{"host": self.where}]
         known = _program.ask(["cluster", "show", self.where, "--json"])
@@ -51,13 +51,16 @@ class Cluster:
         return nodes
 
     def sync(self, path: Optional[str] = None, to: Optional[str] = None) -> Dict[str, Any]:
-        """Brings a folder (the project) to all nodes; returns what was sent."""
+        """Sends a folder (default: the project) to all nodes. Returns what was sent. Raises LockstepError.
+
+        to: the destination on the hosts, relative to the home or absolute.
+        """
         if path is None and to is None:
             return self._sync_found(self.project)
         return self._sync(os.path.realpath(path or self.project), to)
 
     def _sync_found(self, root: str) -> Dict[str, Any]:
-        """A project that was found and not named: the binary finds it again, and refuses what is nobody's project."""
+        """Sends a folder found, not named. The binary finds the folder again, and refuses the home and the like."""
         return self._sync(root, None, named=root == self._project)
 
     def _sync(self, source: str, to: Optional[str], named: bool = True) -> Dict[str, Any]:
@@ -71,12 +74,13 @@ class Cluster:
         return report
 
     def install_packages(self, packages: Sequence[str], stream_logs: bool = True, options: Sequence[str] = ()) -> Any:
-        """Brings the project there and installs into its environment; a step that fails raises with its last lines.
+        """Sends the project and installs packages into its environment. Returns `lockstep install --json`.
 
-        packages: as `lockstep install` takes them: "pip:./", "reqs:./", "conda:FILE", "torch --index-url URL", ...
+        packages: specs of `lockstep install`: "pip:./", "reqs:./", "conda:FILE", "torch --index-url URL", ...
+        Raises LockstepError with the last lines of a failed step.
         """
         if isinstance(packages, str):
-            raise TypeError("packages is a list, as in install_packages(['numpy'])")
+            raise TypeError("packages must be a list, as in install_packages(['numpy'])")
         specs = list(packages)
         self.sync()
         if not specs:
@@ -89,24 +93,24 @@ class Cluster:
 
     @property
     def folder(self) -> str:
-        """Where the project is on the hosts, from the home there."""
+        """The project's folder on the hosts, relative to the home."""
         return name_on_hosts(self.project)
 
     def up_if_not(self, stream_logs: bool = True) -> "Cluster":
-        """For scripts that run on rented machines too: hosts of your own are there, and nothing is asked of them."""
+        """Does nothing: your own hosts are always up. Lets a script work with rented machines, too."""
         return self
 
     def run(self, commands: Sequence[Union[str, Sequence[str]]], stream_logs: bool = True, check: bool = True,
             nodes: Optional[str] = None, cwd: Optional[str] = None) -> List[CommandResult]:
-        """Runs one command after the other, on all nodes or on `nodes` ("0", "1-3"); all of them, whatever fails.
+        """Runs commands one after the other, on all nodes or on `nodes` ("0", "1-3"). A failure does not stop the rest.
 
-        A text is run by /bin/sh there, a list is a program and its arguments as they are. They run in the home, or in
-        `cwd` below it (gpu.folder: the project's), and in the project's environment once this object has brought it
-        there. Returns a result for each. Where one fails CommandError is raised after the last, which has the results,
-        unless check=False.
+        A text runs in /bin/sh on the host; a list is a program with its arguments. Commands run in the home, or in
+        `cwd` below it (gpu.folder: the project's), and in the project's environment once this object has sent it.
+        Returns one result per command. After the last command, raises CommandError if one has failed, unless
+        check=False; the error has all results.
         """
         if isinstance(commands, str):
-            raise TypeError("commands is a list, as in run(['nvidia-smi'])")
+            raise TypeError("commands must be a list, as in run(['nvidia-smi'])")
         self.ready()
         results: List[CommandResult] = []
         for command in commands:
@@ -126,7 +130,7 @@ class Cluster:
         if nodes is not None:
             arguments += ["--nodes", nodes]
         if self.project in self._placed:
-            # The environment is that of the project which the folder is in. So the way from there is the shell's.
+            # The environment depends on the folder: start in the project, and let the shell change to cwd.
             arguments += ["--cwd", self.folder, "--in-project"]
             way = f"cd && cd -- {shlex.quote(cwd or '.')} || exit"
             if isinstance(command, str):
@@ -140,26 +144,26 @@ class Cluster:
         return [*arguments, self.where, "--", *command]
 
     def status(self) -> Dict[str, Any]:
-        """What `lockstep cluster check --json` says: the nodes, whether they answer, and what would stop a job."""
+        """Returns the report of `lockstep cluster check --json`: the nodes, with everything in the way of a job."""
         ended = _program.run(["cluster", "check", self.where, *self._options, "--json"])
         if not ended.output.strip():
             raise LockstepError(ended.stderr.strip(), ended.code)
         status: Dict[str, Any] = json.loads(ended.output)
         return status
 
-    # What functions need.
+    # For functions.
 
     def ready(self) -> None:
-        """Before hosts are used: machines on demand are rented here."""
+        """Called before hosts are used. Machines on demand are rented here."""
 
     def forget(self) -> None:
-        """These are other hosts now, where nothing of this program is."""
+        """Called when the name now means other machines, which have nothing from this object yet."""
         with self._lock:
             self._placed.clear()
             self._installed.clear()
 
     def bring(self, root: Optional[str], specs: Sequence[str], again: bool) -> None:
-        """The project and its packages, before a call. again: also where this was done before, as files may change."""
+        """Sends the project and its packages before a call. again: also if done before, because files may change."""
         if root is None and not specs:
             return
         root = root or self.project
@@ -178,7 +182,7 @@ class Cluster:
         return [self.where, *self._options, *numbers, "--cwd", folder]
 
     def folder_on_hosts(self, root: Optional[str]) -> Tuple[str, str]:
-        """Where a function runs, from the home there: the current folder's place in the project; and the way up."""
+        """Returns a function's working folder relative to the home, and the way from there up to the project."""
         if root is None:
             return ".", "."
         here = os.path.realpath(os.getcwd())
@@ -225,19 +229,19 @@ def _same(nodes: List[Dict[str, Any]], hosts: List[str], key: Optional[str]) -> 
 
 def _rented(name: Optional[str], project: Optional[str], own: Mapping[str, object],
             rented: Mapping[str, object]) -> Cluster:
-    """What cluster() makes of options of machines on demand."""
+    """Returns the cluster for cluster()'s options of machines on demand."""
     from lockstep._ondemand import ondemand_cluster
 
     ours = [key for key, value in own.items() if value]
     theirs = [key for key, value in rented.items() if value is not None]
     if ours:
-        raise LockstepError(f"{ours[0]} and {theirs[0]} exclude each other: {ours[0]} is of hosts of your own, "
-                            f"{theirs[0]} of machines that are rented; leave out {' and '.join(ours)}, or "
+        raise LockstepError(f"{ours[0]} and {theirs[0]} exclude each other: {ours[0]} is for hosts of your own, "
+                            f"{theirs[0]} for rented machines; leave out {' and '.join(ours)}, or "
                             f"{' and '.join(theirs)}")
     if "instance_type" not in theirs:
-        raise LockstepError(f"{theirs[0]} is of machines that are rented; say which: instance_type='A100:1'")
+        raise LockstepError(f"{theirs[0]} is for rented machines; say which: instance_type='A100:1'")
     if name is None:
-        raise LockstepError("machines that are rented need a name: name=")
+        raise LockstepError("rented machines need a name: name=")
     more: Dict[str, Any] = {key: rented[key] for key in theirs}
     return ondemand_cluster(name, project=project, **more)
 
@@ -246,17 +250,16 @@ def cluster(name: Optional[str] = None, ips: Optional[Sequence[str]] = None,
             ssh_creds: Optional[Mapping[str, str]] = None, project: Optional[str] = None,
             replace: bool = True, instance_type: Optional[str] = None,
             provider: Union[str, Sequence[str], None] = None, use_spot: Union[bool, str, None] = None) -> Cluster:
-    """Hosts of your own, or machines that are rented when they are first used.
+    """Returns your own hosts as a cluster, or machines that are rented at their first use.
 
-    name: a cluster that is known (`lockstep cluster add`), or with `ips` one that is to be kept under that name.
-    ips: addresses, names or [USER@]HOST[:PORT]. Without a name there is one, and nothing is kept; "localhost" is this
-        machine then, without ssh, unless ssh_creds say how to log in.
-    ssh_creds: {"ssh_user": ..., "ssh_private_key": FILE}; what is not given is ssh's own choice.
-    project: the local folder that is brought there; by default git's top folder, else the current one.
-    replace: where other hosts are known under that name, these take their place, and a line on stderr says so;
-        False: it is an error.
-    instance_type, provider, use_spot: machines on demand, as ondemand_cluster() has them, which takes more than these.
-        Together with ips or ssh_creds they raise LockstepError, whatever their values are.
+    name: a known cluster (`lockstep cluster add`), or with `ips` the name to store them under.
+    ips: addresses, names or [USER@]HOST[:PORT]. Without a name only one is allowed, and nothing is stored; "localhost"
+        is then this machine, without ssh, unless ssh_creds say how to log in.
+    ssh_creds: {"ssh_user": ..., "ssh_private_key": FILE}. ssh decides about missing entries.
+    project: the local folder to send. Default: git's top folder, else the current one.
+    replace: if the name is known with other hosts, replace them and say so on stderr. False: raise LockstepError.
+    instance_type, provider, use_spot: machines on demand, see ondemand_cluster(), which has more options.
+        Raises LockstepError together with ips or ssh_creds, whatever their values.
     """
     rented = {"instance_type": instance_type, "provider": provider, "use_spot": use_spot}
     if any(value is not None for value in rented.values()):

@@ -1,17 +1,17 @@
-"""What can go wrong, beside what a function itself raises."""
+"""The exceptions of this package. A function's own exceptions are raised as they are."""
 from typing import Any, List, Optional
 
 
 class LockstepError(RuntimeError):
-    """Something that was asked of hosts did not happen; the text names the host and the reason."""
+    """A request to hosts failed. The text names the host and the reason; `code` is the binary's exit code, if known."""
 
     def __init__(self, message: str, code: Optional[int] = None) -> None:
         super().__init__(message)
-        self.code = code  # exit code of the binary, as docs/remote.md has it
+        self.code = code  # as in docs/remote.md
 
 
 class CommandError(LockstepError):
-    """A command of run() ended with another code than 0. All of the list have run: `results` has them."""
+    """A command of run() ended with a code other than 0. `results` has the results of all commands."""
 
     def __init__(self, message: str, code: int, results: List[Any]) -> None:
         super().__init__(message, code)
@@ -23,9 +23,9 @@ class CallError(LockstepError):
 
 
 class ValueRefused(CallError):
-    """The value holds objects of classes that are not taken from a host.
+    """The value holds objects of classes that this program does not accept from a host.
 
-    `value` is what came, with inert stand-ins for them.
+    `value` is the value with inert stand-ins for these objects.
     """
 
     def __init__(self, message: str, value: Any) -> None:
@@ -34,7 +34,7 @@ class ValueRefused(CallError):
 
 
 class RemoteError(LockstepError):
-    """A function raised an exception whose class is not known here."""
+    """A function raised an exception of a class that is unknown here."""
 
     def __init__(self, message: str, type_name: str) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class RemoteError(LockstepError):
 
 
 class RemoteTraceback(Exception):
-    """The cause of an exception that a function raised: its traceback on the host, as text."""
+    """The cause of an exception from a function: the traceback on the host, as text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

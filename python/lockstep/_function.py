@@ -1,4 +1,4 @@
-"""Functions that run on a cluster's hosts and give their values, or raise their exceptions, here."""
+"""Functions that run on a cluster's hosts and return their values, or raise their exceptions, here."""
 import concurrent.futures
 import functools
 import importlib
@@ -20,7 +20,7 @@ SERIALIZATIONS = ("safe", "pickle", "json")
 
 
 class Call(concurrent.futures.Future, Generic[_Value]):  # type: ignore[type-arg]
-    """A call that is under way: a future of concurrent.futures whose cancel() ends what runs on the host."""
+    """A running call: a future of concurrent.futures whose cancel() stops the process on the host."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Call(concurrent.futures.Future, Generic[_Value]):  # type: ignore[type-arg
         self._guard = threading.Lock()
 
     def cancel(self) -> bool:
-        """False: it has ended already. The host may need some seconds; result() then raises CancelledError."""
+        """Returns False if the call has ended. Stopping may take seconds; then result() raises CancelledError."""
         with self._guard:
             if self.done():
                 return False
@@ -65,7 +65,7 @@ class Call(concurrent.futures.Future, Generic[_Value]):  # type: ignore[type-arg
 
 
 class RemoteFunction(Generic[_Value]):
-    """Made by `lockstep.function()`. Calling it runs the function on the cluster's first node."""
+    """Made by `lockstep.function()`. A call runs the function on one node: the first, unless `node` was given."""
 
     def __init__(self, fn: Callable[..., _Value], system: Cluster, reqs: Sequence[str], name: Optional[str],
                  serialization: str, allow: Iterable[type], env: Mapping[str, str], python: Optional[str],
@@ -78,18 +78,18 @@ class RemoteFunction(Generic[_Value]):
         self._source = _source_of(fn)
         self._trust = Trust(None if self._source is None else self._source.root, allow)
         functools.update_wrapper(self, fn)
-        self.__lockstep_function__ = fn  # what the runner calls where the module has this object under fn's name
+        self.__lockstep_function__ = fn  # the runner calls this if the module has the wrapper under fn's name
 
     def __repr__(self) -> str:
         return f"<{self.name} on {self.system.where}>"
 
     def __call__(self, *args: Any, stream_logs: bool = True, **kwargs: Any) -> _Value:
-        """stream_logs: what the function prints is printed here as it comes, else it is dropped."""
+        """Calls the function and returns the value. stream_logs: print the function's output at once."""
         self._bring(again=True)
         return self._call(self._node, args, kwargs, stream_logs, lambda process: None)
 
     def remote(self, *args: Any, stream_logs: bool = True, **kwargs: Any) -> "Call[_Value]":
-        """The same, beside this program: a future with result(timeout), done() and cancel()."""
+        """Starts the call in the background. Returns a future with result(timeout), done() and cancel()."""
         def work(started: Callable[["subprocess.Popen[bytes]"], None]) -> _Value:
             self._bring(again=True)
             return self._call(self._node, args, kwargs, stream_logs, started)
@@ -97,9 +97,9 @@ class RemoteFunction(Generic[_Value]):
         return _begin(work)
 
     def map(self, items: Iterable[Any], at_once: Optional[int] = None, stream_logs: bool = True) -> List[_Value]:
-        """fn(item) for each item, in a process of its own each, spread over the nodes; the values in order.
+        """Calls fn(item) for each item in a process of its own, spread over the nodes. Returns the values in order.
 
-        at_once: how many run at the same time; by default one on each node. The first exception ends the rest.
+        at_once: number of simultaneous calls; default: one per node. The first exception stops the rest and is raised.
         """
         self._bring(again=True)
         nodes = len(self.system.hosts())
@@ -150,26 +150,26 @@ class RemoteFunction(Generic[_Value]):
         return value  # type: ignore[no-any-return]
 
     def _payload(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[IO[bytes]], None]:
-        """What writes the arguments; they are looked at before anything is started."""
+        """Returns a writer of the arguments. Checks them before anything is started."""
         if self._serialization == "json":
             import json
 
             try:
                 text = json.dumps({"args": list(args), "kwargs": dict(kwargs)}, allow_nan=False).encode()
             except (TypeError, ValueError) as error:
-                raise CallError(f"the arguments of {self.name} are no JSON: {error}") from error
+                raise CallError(f"the arguments of {self.name} are not JSON: {error}") from error
             return lambda stdin: void(stdin.write(text))
         if self._source is not None:
             return lambda stdin: _dump(self.name, pickle.dump, (tuple(args), dict(kwargs)), stdin)
         try:
             dump = importlib.import_module("cloudpickle").dump
         except ImportError:
-            raise CallError(f"{self.name} is in no module or script that a host could import; define it at the top of "
-                            "a file of the project, or install cloudpickle here and there") from None
+            raise CallError(f"a host can't import {self.name} from a module or script; define it at the top of "
+                            "a file of the project, or install cloudpickle on both sides") from None
         return lambda stdin: _dump(self.name, dump, (self._fn, tuple(args), dict(kwargs)), stdin)
 
     def _receive(self, answer: _program.Answer) -> Tuple[Any, Optional[BaseException]]:
-        """What is to be returned or raised once the process there has ended as well."""
+        """Returns the value or the exception, once the process on the host has ended."""
         value, refused = None, None
         try:
             if answer.begins():
@@ -201,7 +201,7 @@ class RemoteFunction(Generic[_Value]):
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise CallError(f"what the host sent can't be read: {error}") from error
+            raise CallError(f"the host's value can't be read: {error}") from error
 
 
 def void(_: object) -> None:
@@ -235,7 +235,7 @@ def _begin(work: Callable[[Callable[["subprocess.Popen[bytes]"], None]], _Value]
 
 
 def _source_of(fn: Any) -> Optional[Source]:
-    """Where a host finds it by its name; None: it does not."""
+    """Returns the module or script by which a host can find the function, or None if it cannot."""
     name = getattr(fn, "__qualname__", "")
     if not name or "<" in name or "__module__" not in dir(fn):
         return None
@@ -257,7 +257,7 @@ def _header(fn: Any, source: Optional[Source], serialization: str, up: str) -> b
 
 
 def _paths_in(source: Source) -> List[str]:
-    """Where this program imports the project's modules from, relative to its root."""
+    """Returns the folders that this program imports the project's modules from, relative to the project."""
     import sys
 
     assert source.root is not None
@@ -275,20 +275,20 @@ def function(fn: Optional[Callable[..., _Value]] = None, system: Union[Cluster, 
              reqs: Sequence[str] = (), name: Optional[str] = None, serialization: str = "safe",
              allow: Iterable[type] = (), env: Optional[Mapping[str, str]] = None, python: Optional[str] = None,
              sync: bool = True, node: int = 0) -> Any:
-    """A function of this program, to be run on hosts: `train = lockstep.function(fn=train, system=gpu)`.
+    """Returns a function of this program that runs on hosts: `train = lockstep.function(fn=train, system=gpu)`.
 
-    system: a cluster, or the name of one. reqs: what is installed there before, as install_packages() takes it.
-    name: for people. serialization: how the value comes back; "safe" takes values (of Python, numpy and torch), the
-    project's own classes and those in `allow`; "pickle" takes what the host sends, which may run any code here; "json"
-    takes JSON. env: variables of its process. python: the interpreter there. sync=False: the project is there already.
-    node: of the cluster. Without fn it is a decorator: `@lockstep.function(system="gpus")`.
+    system: a cluster, or its name. reqs: packages to install first, as for install_packages(). name: for messages.
+    serialization: how the value comes back. "safe" accepts values of Python, numpy and torch, the project's own classes
+    and those in `allow`. "pickle" accepts whatever the host sends, which may run any code here. "json" accepts JSON.
+    env: variables for the process. python: the interpreter on the host. sync=False: the project is already there.
+    node: index in the cluster. Without fn this is a decorator: `@lockstep.function(system="gpus")`.
     """
     if fn is None:
         return lambda found: function(found, system, reqs, name, serialization, allow, env, python, sync, node)
     if system is None:
         raise TypeError("system is missing: a cluster, or its name")
     if serialization not in SERIALIZATIONS:
-        raise ValueError(f"serialization is {serialization!r}; it is one of {', '.join(SERIALIZATIONS)}")
+        raise ValueError(f"serialization must be one of {', '.join(SERIALIZATIONS)} (got {serialization!r})")
     if isinstance(system, str):
         system = Cluster(system)
     if isinstance(fn, RemoteFunction):

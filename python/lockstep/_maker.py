@@ -1,35 +1,35 @@
-"""What every maker of objects has, where a host says what they are made of."""
+"""The interface of makers: a maker creates objects of one class from parts sent by a host."""
 import collections
 from typing import Any, List, Mapping, Tuple
 
-_KEY_MOST = 10000  # tuples and items of a dict's key: hash() walks all of them, and can't be interrupted
-CHAINED = (collections.defaultdict, collections.deque)  # CPython frees them, and slices, by recursion without a limit
+_KEY_MOST = 10000  # nested items in a dict's key: hash() walks all of them and cannot be interrupted
+CHAINED = (collections.defaultdict, collections.deque)  # CPython frees nested ones by recursion without a limit
 
 
 class Malformed(Exception):
-    """The bytes are no pickle that an honest host writes."""
+    """The bytes are not a pickle that an honest host writes."""
 
 
 class NotTaken(Exception):
-    """Only code of its class could make the object so."""
+    """Only code of the object's class could create the object."""
 
 
 class Maker:
-    """How objects of one class are made. `kind` stands for the class where a value holds the class itself."""
+    """Creates objects of one class. `kind` stands for the class wherever a value holds the class itself."""
 
     def __init__(self, kind: Any, name: str = "") -> None:
         self.kind = kind
         self.name = name or f"{kind.__module__}.{kind.__qualname__}"
 
     def make(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], called: bool) -> Any:
-        """called: the pickle calls the class, else it calls the class's __new__."""
+        """called: the pickle calls the class; otherwise it calls the class's __new__."""
         raise Malformed(f"{self.name} can't be made")
 
     def named(self, name: str) -> Any:
-        """What getattr(kind, name) is to give, by which Python 3.11 sends the members of enums."""
+        """Returns getattr(kind, name). Python 3.11 pickles enum members this way."""
         raise NotTaken
 
-    # What may follow once for an object that make() has made.
+    # The reader calls at most one build(), and any number of the others, for an object from make().
 
     def build(self, made: Any, state: Any) -> None:
         raise Malformed(f"{self.name} has no state")
@@ -42,7 +42,7 @@ class Maker:
 
 
 class _StandIn:
-    """Holds what an object of a refused class was made of, and does nothing with it."""
+    """Holds the parts of an object of a refused class, and does nothing with them."""
 
     _name = ""
 
@@ -70,15 +70,15 @@ class StandInMaker(Maker):
 
 
 def is_kind(value: Any, *kinds: type) -> bool:
-    """isinstance() asks the value for its __class__, which may run code of its class."""
+    """Like isinstance(), but never asks the value for __class__, which may run code of the class."""
     return issubclass(type(value), kinds)
 
 
 def check_key(key: Any) -> None:
-    """hash() of tuples that hold one another takes for ever, or ends this process by a stack that is too deep."""
+    """Refuses deeply nested keys: hash() would take for ever, or overflow the C stack and kill this process."""
     level, left = [key], _KEY_MOST
     for _ in range(100):
-        # The iterators of the types themselves, as a class of the project may have its own.
+        # Use the built-in iterators: a class of the project may define its own.
         level = [item for part in level if is_kind(part, tuple, frozenset)
                  for item in (tuple.__iter__(part) if is_kind(part, tuple) else frozenset.__iter__(part))]
         left -= len(level)

@@ -1,4 +1,4 @@
-"""Machines that are rented for a program, as a cluster."""
+"""Machines rented for a program, as a cluster."""
 import math
 import sys
 import threading
@@ -10,18 +10,18 @@ from lockstep import _program
 from lockstep._cluster import Cluster
 from lockstep._errors import LockstepError
 
-# Seconds that renting and giving back may take after Ctrl-C: whoever ends them sooner leaves machines to their leases.
+# Seconds for renting or terminating after Ctrl-C. Killing the binary sooner would leave machines to their leases.
 _GRACE = 600.0
-# Seconds for which machines that were seen are taken to be there still; less where they end sooner when idle.
+# Seconds without a new look during which machines count as still there. Shorter for a short idle limit.
 _BELIEVED = 300.0
-_PERIOD = "365d"  # the longest that `lockstep cost --since` takes
+_PERIOD = "365d"  # the maximum of `lockstep cost --since`
 _MICROS = 1e6
 
 
 class OnDemandCluster(Cluster):
-    """Made by `lockstep.ondemand_cluster()`. Machines are rented at the first use, and again at the next use after they
-    have ended themselves. As a context manager it gives them back at its end, whatever ends it; without one, they end
-    when they are idle, at their lifetime or when their budget is spent.
+    """Made by `lockstep.ondemand_cluster()`. Rents machines at the first use, and again at the next use after they have
+    ended. As a context manager, terminates them at the end of the block, also after an exception. Otherwise they end
+    when idle, at their lifetime, or when their budget is spent.
     """
 
     def __init__(self, name: str, wish: Sequence[str], idle_s: int, project: Optional[str] = None) -> None:
@@ -29,10 +29,10 @@ class OnDemandCluster(Cluster):
         self._wish = list(wish)  # options of `lockstep up`
         self._believed = min(_BELIEVED, idle_s / 2) if idle_s > 0 else _BELIEVED
         self._renting = threading.RLock()
-        self._asked = False  # for machines, by this object
-        self._rented: Optional[Dict[str, Any]] = None  # as `lockstep up --json` has them
-        self._seen = 0.0  # when that was, Unix time
-        self._since: Optional[int] = None  # when what this object has used was rented first, Unix time in ms
+        self._asked = False  # this object has asked for machines
+        self._rented: Optional[Dict[str, Any]] = None  # the answer of `lockstep up --json`
+        self._seen = 0.0  # time of that answer, Unix time in seconds
+        self._since: Optional[int] = None  # creation of the first machines that this object used, Unix time in ms
 
     def __repr__(self) -> str:
         return f"<lockstep machines on demand {self.where}>"
@@ -49,15 +49,15 @@ class OnDemandCluster(Cluster):
         except LockstepError as failure:
             if error is None:
                 raise
-            # What ended the block is what the caller has to see.
+            # The caller must see the exception that ended the block.
             print(f"lockstep: {self.where} was not given back: {failure}", file=sys.stderr)
 
     def up_if_not(self, stream_logs: bool = True) -> "OnDemandCluster":
-        """Rents the machines unless they are there; returns when all of them can be used. Any use does the same.
+        """Rents the machines unless they are up; returns when all can be used. Any other use does the same.
 
-        stream_logs: the plan, and what happens, are passed on to stderr. Raises LockstepError with the reason: nobody
-        has such machines (what comes near is named), max_price is below every offer, a provider refuses; nothing is
-        rented then. Machines that are rented under this name already are taken up as they are, whatever they are.
+        stream_logs: print the plan and the progress on stderr. Raises LockstepError, and rents nothing, if no provider
+        has such machines (the text names similar ones), every offer exceeds max_price, or a provider refuses.
+        Machines that are already up under this name are used as they are.
         """
         with self._renting:
             self._asked = True
@@ -70,10 +70,10 @@ class OnDemandCluster(Cluster):
         return self
 
     def teardown(self, force: bool = False) -> None:
-        """Gives the machines back and returns when they were seen gone; where nothing is rented it does nothing.
+        """Terminates the machines, and returns once they are gone. Does nothing if none are up.
 
-        force: also while a job runs there, which raises otherwise. Raises LockstepError where something may be left;
-        the text says when that ends by itself.
+        force: also while a job runs on them; otherwise a running job raises. Raises LockstepError if a machine may be
+        left; the text says when it ends by itself.
         """
         with self._renting:
             self._rented = None
@@ -83,24 +83,24 @@ class OnDemandCluster(Cluster):
                              grace=_GRACE)
 
     def keep_warm(self, minutes: float = 60) -> None:
-        """Rents the machines if they are not there, and keeps them for so many minutes from now, at work or idle; their
-        budget ends them all the same."""
+        """Rents the machines if they are not up, and keeps them for `minutes` from now, busy or idle. Their budget
+        still ends them."""
         seconds = _seconds("minutes", minutes)
         self.ready()
         ended = _program.run(["keep", self.where, f"{seconds}s"])
         if ended.code != 0:
             raise LockstepError(_program.error_text(ended.stderr, "lockstep keep failed"), ended.code)
-        self._seen = 0.0  # they end at another time now
+        self._seen = 0.0  # they now end at another time: look again
 
     def cost(self) -> float:
-        """USD that the machines have cost so far: those that this object has used, given back or not, else those that
-        are there under its name. By the prices at which they were rented, without traffic and taxes."""
+        """Returns the cost so far in USD, for all machines that this object has used, or else those now up under its
+        name. Computed from the prices at renting time, without traffic and taxes."""
         rows = self._rentals()
         since = self._since
         used = [row for row in rows if row["closed_ms"] == 0 or (since is not None and row["created_ms"] >= since)]
         return float(sum(row["cost_micros"] for row in used)) / _MICROS
 
-    # What functions and the methods of Cluster need.
+    # For functions and the methods of Cluster.
 
     def ready(self) -> None:
         with self._renting:
@@ -113,7 +113,7 @@ class OnDemandCluster(Cluster):
         return rows
 
     def _give_back_for_certain(self) -> None:
-        """A Ctrl-C in the meantime is heeded afterwards: it may have come before anything was asked for."""
+        """Terminates, also after a Ctrl-C: that may have come before anything was requested."""
         try:
             self.teardown(force=True)
         except KeyboardInterrupt:
@@ -127,15 +127,15 @@ def _ids(rented: Dict[str, Any]) -> List[Tuple[str, str]]:
 
 def _number(name: str, value: Union[int, float]) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} is {value!r}; it is a number")
+        raise TypeError(f"{name} must be a number (got {value!r})")
     if not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} is {value!r}; it is more than 0")
+        raise ValueError(f"{name} must be more than 0 (got {value!r})")
     return float(value)
 
 
 def _whole(name: str, value: int) -> int:
     if int(_number(name, value)) != value:
-        raise ValueError(f"{name} is {value!r}; it is a whole number")
+        raise ValueError(f"{name} must be a whole number (got {value!r})")
     return int(value)
 
 
@@ -146,14 +146,14 @@ def _seconds(name: str, minutes: float) -> int:
 def _dollars(name: str, value: float) -> str:
     text = f"{_number(name, value):.6f}".rstrip("0").rstrip(".")
     if text == "0":
-        raise ValueError(f"{name} is {value!r} USD, which is less than a millionth")
+        raise ValueError(f"{name} must be at least a millionth of a USD (got {value!r})")
     return text
 
 
 def _list_text(name: str, value: Union[str, Sequence[str]]) -> str:
     words = [value] if isinstance(value, str) else list(value)
     if not words or not all(isinstance(word, str) and word for word in words):
-        raise ValueError(f"{name} is {value!r}; it is a name, or a list of names")
+        raise ValueError(f"{name} must be a name, or a list of names (got {value!r})")
     return ",".join(words)
 
 
@@ -162,12 +162,12 @@ def _needs_guard(provider: Union[str, Sequence[str]]) -> bool:
 
 
 def _spot_option(use_spot: Union[bool, str]) -> List[str]:
-    # Of a text, "False" included, nobody knows what was meant.
+    # Refuse texts: "False" would count as true.
     if use_spot is True or use_spot is False:
         return ["--spot"] if use_spot else []
     if use_spot == "prefer":
         return ["--spot=prefer"]
-    raise ValueError(f"use_spot is {use_spot!r}; it is True, False or 'prefer'")
+    raise ValueError(f"use_spot must be True, False or 'prefer' (got {use_spot!r})")
 
 
 def ondemand_cluster(name: str, instance_type: str = "A100:1", provider: Union[str, Sequence[str]] = "cheapest",
@@ -176,29 +176,29 @@ def ondemand_cluster(name: str, instance_type: str = "A100:1", provider: Union[s
                      max_price: Optional[float] = None, budget: Optional[float] = None,
                      disk_size: Optional[int] = None, image: Optional[str] = None, project: Optional[str] = None,
                      options: Sequence[str] = ()) -> OnDemandCluster:
-    """Machines that are rented when they are first used. Nothing is asked and nothing is rented before that.
+    """Returns machines that are rented at their first use. This call itself contacts no provider.
 
         with lockstep.ondemand_cluster(name="lab", instance_type="A100:1", max_price=2) as gpu:
             loss = lockstep.function(fn=train, system=gpu)(epochs=3)
 
-    name: of the cluster, for every other command too: `lockstep logs`, `lockstep down lab`.
-    instance_type: the GPUs of one machine, "A100:8"; `lockstep offers A100:8` shows who has them.
-    provider: "aws", "gcp", "lambda", "runpod", or several of them; "cheapest": all whose keys are found. Lambda's
-        machines can't end their own bill: where it is named, a guard on this machine ends them (--guard here).
-    use_spot: True: only machines that may be taken away, at spot's price; "prefer": those first.
-    num_nodes: machines, all or none. They are the cluster's nodes.
-    region: only this one of the providers', or these.
-    autostop_mins: minutes without a job, a session and work on a GPU after which they end themselves, at least 1;
-        -1: never, only at their lifetime, which is 24 hours (options=["--lifetime", "6h"]).
-    max_price: USD an hour for all nodes together, disks included; dearer ones are not taken. Default: no limit.
-    budget: USD in all; the machines end themselves before it is spent. Default: no limit.
+    name: of the cluster, for all other commands, too: `lockstep logs`, `lockstep down lab`.
+    instance_type: the GPUs of one machine, "A100:8"; `lockstep offers A100:8` lists who has them.
+    provider: "aws", "gcp", "lambda", "runpod", or several; "cheapest": all providers with credentials here. Lambda's
+        machines cannot terminate themselves: if named, a guard on this machine terminates them (--guard here).
+    use_spot: True: only machines that the provider may take away, at spot prices; "prefer": those first.
+    num_nodes: number of machines, rented all or none. They are the cluster's nodes.
+    region: one region of the providers, or several.
+    autostop_mins: minutes without a job, a session or work on a GPU before the machines end, at least 1;
+        -1: never, only at their lifetime of 24 hours (options=["--lifetime", "6h"]).
+    max_price: the most USD per hour for all nodes together, disks included. Default: no limit.
+    budget: the most USD in all; the machines end before it is spent. Default: no limit.
     disk_size: GB. Default: what the image needs.
-    image: what they boot, as the provider names it. Default: the provider's newest for GPUs.
-    project: the local folder that is brought there; by default git's top folder, else the current one.
+    image: the image to boot, by the provider's name. Default: the provider's newest for GPUs.
+    project: the local folder to send. Default: git's top folder, else the current one.
     options: more options of `lockstep up`, as words: ["--lifetime", "6h", "--guard", "here"].
 
-    Nobody is asked whether to rent: max_price and budget say what may be spent. Raises TypeError or ValueError where
-    a value can't be meant; everything else is said at the first use.
+    Rents without asking: max_price and budget limit the cost. Raises TypeError or ValueError for values that cannot be
+    meant; all other errors come at the first use.
     """
     never = autostop_mins == -1
     idle_s = 0 if never else _seconds("autostop_mins", autostop_mins)
@@ -215,7 +215,7 @@ def ondemand_cluster(name: str, instance_type: str = "A100:1", provider: Union[s
     if image is not None:
         wish.append(f"--image={image}")
     if isinstance(options, str):
-        raise TypeError("options is a list, as in options=['--lifetime', '6h']")
+        raise TypeError("options must be a list, as in options=['--lifetime', '6h']")
     if _needs_guard(provider) and not any(word == "--i-will-watch" or word.startswith("--guard") for word in options):
         print(f"lockstep: lambda's machines can't end their own bill: a guard on this machine ends {name}'s when they "
               "are idle or their time is over (--guard here); for one elsewhere give options=['--guard', 'HOST']",

@@ -1,4 +1,4 @@
-"""Types of Python and its standard library whose objects are values, and what they may be made of."""
+"""Python's own value types, with the arguments that each may be made from."""
 import collections
 import datetime
 import decimal
@@ -18,14 +18,14 @@ _Make = Callable[..., Any]
 
 
 def typed(args: Tuple[Any, ...], *kinds: Tuple[type, ...]) -> Tuple[Any, ...]:
-    """Arguments are of exactly these types: the types' own code would look up methods of others."""
+    """Returns the arguments if they have exactly these types. Constructors would call methods of other types."""
     if len(args) > len(kinds) or not all(type(arg) in kind for arg, kind in zip(args, kinds)):
         raise Malformed("arguments of other types")
     return args
 
 
 _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
-_FRACTION_BITS = 14000  # of a number of 4000 digits; the common divisor of large numbers takes hours
+_FRACTION_BITS = 14000  # about 4000 digits: the greatest common divisor of longer numbers takes hours
 
 
 def _fraction(*args: Any) -> fractions.Fraction:
@@ -47,7 +47,7 @@ def _counter(*args: Any) -> Any:
 def _defaultdict(*args: Any) -> Any:
     factory = args[0] if args else None
     if len(args) > 1 or not (factory is None or any(factory is kind for kind in _PLAIN_KINDS)):
-        raise Malformed("a factory that is no plain type")  # a missing key would call it
+        raise Malformed("a factory that is not a plain type")  # a missing key would call it
     return collections.defaultdict(factory)
 
 
@@ -89,7 +89,7 @@ _MAKE: Dict[type, _Make] = {
 
 
 class Plain(Maker):
-    """Types of Python whose code does nothing but hold values."""
+    """Types of Python that only hold values."""
 
     def make(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], called: bool) -> Any:
         maker = _MAKE.get(self.kind)
@@ -131,10 +131,10 @@ def _plain(value: Any) -> Any:
 
 def texts(state: Mapping[Any, Any]) -> Dict[str, Any]:
     if not all(type(key) is str for key in state):
-        raise Malformed("an attribute whose name is no text")
+        raise Malformed("an attribute name that is not text")
     return dict(state)
 
 
 PLAIN_MAKERS = {(kind.__module__, kind.__qualname__): Plain(kind) for kind in [*_PLAIN_KINDS, *_MAKE]}
 PLAIN_MAKERS.update({(home, kind.__qualname__): Plain(kind) for kind in (pathlib.PosixPath, pathlib.PurePosixPath)
-                      for home in ("pathlib", "pathlib._local")})  # of Python 3.13 alone
+                      for home in ("pathlib", "pathlib._local")})  # Python 3.13 names the second

@@ -1,4 +1,4 @@
-"""The binary as a child process: requests with a JSON answer, commands whose output is passed on, function calls."""
+"""Runs the binary as a child process: requests with a JSON answer, commands with streamed output, function calls."""
 import contextlib
 import json
 import os
@@ -11,9 +11,9 @@ from typing import IO, Any, Callable, Iterator, List, NamedTuple, Optional, Sequ
 from lockstep._binary import find_binary
 from lockstep._errors import CallError, LockstepError
 
-_GRACE = 10.0  # seconds for a function to end once it is asked to
+_GRACE = 10.0  # seconds that a function has to end after a signal
 _MOST_READ = 1 << 16
-_SIGNALS = {number.value: number.name for number in signal.Signals}  # real-time ones have no names
+_SIGNALS = {number.value: number.name for number in signal.Signals}  # real-time signals have no names
 
 
 class Ended(NamedTuple):
@@ -23,7 +23,7 @@ class Ended(NamedTuple):
 
 
 def error_text(stderr: str, fallback: str) -> str:
-    """The last of the lines `lockstep exec: error: TEXT`."""
+    """Returns TEXT of the last line `lockstep exec: error: TEXT`, else the last line, else `fallback`."""
     for line in reversed(stderr.splitlines()):
         before, found, text = line.partition(": error: ")
         if found and before.startswith("lockstep"):
@@ -33,9 +33,9 @@ def error_text(stderr: str, fallback: str) -> str:
 
 
 class Pump(threading.Thread):
-    """Passes what comes from a pipe on to a stream of this program, as it comes, and keeps it where it is asked to.
+    """Copies a pipe to a stream of this program as data comes, and keeps the data if asked to.
 
-    sys.stdout and not descriptor 1: in a notebook they differ.
+    Writes to sys.stdout, not to descriptor 1: in a notebook they differ.
     """
 
     def __init__(self, source: IO[bytes], target: Optional[Any], keep: bool) -> None:
@@ -54,7 +54,7 @@ class Pump(threading.Thread):
                 if self._keep:
                     self._kept.append(data)
                 if self._target is not None:
-                    with contextlib.suppress(Exception):  # a stream that is closed; the rest still has to be read
+                    with contextlib.suppress(Exception):  # the stream may be closed; keep reading, or the child blocks
                         self._target.write(decoder.decode(data, not data))
                         self._target.flush()
                 if not data:
@@ -68,8 +68,8 @@ class Pump(threading.Thread):
 @contextlib.contextmanager
 def _started(arguments: Sequence[str], grace: float = _GRACE,
              **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """Whatever ends the block, the child has ended afterwards. grace: seconds between one signal and the next."""
-    program = os.path.abspath(find_binary())  # cwd= may be another folder
+    """Starts the binary for a block. No exit from the block leaves it running. grace: seconds between signals."""
+    program = os.path.abspath(find_binary())  # cwd= may name another folder
     process: "subprocess.Popen[bytes]" = subprocess.Popen([program, *arguments], **options)
     try:
         yield process
@@ -84,7 +84,7 @@ def _started(arguments: Sequence[str], grace: float = _GRACE,
 
 
 def _terminal_asked() -> bool:
-    """Ctrl-C on a terminal has reached the child too, if this program is in its foreground."""
+    """Returns True if Ctrl-C on a terminal has reached the child, too: this program is in the foreground."""
     if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
         return False
     try:
@@ -94,7 +94,7 @@ def _terminal_asked() -> bool:
 
 
 def stop(process: "subprocess.Popen[bytes]", asked_already: bool = False, grace: float = _GRACE) -> None:
-    """As Ctrl-C: what runs on the host may end by itself, then it has to."""
+    """Stops the binary, like Ctrl-C first, then harder. The process on the host gets time to end by itself."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if not asked_already or number != signal.SIGINT:
             process.send_signal(number)
@@ -104,7 +104,7 @@ def stop(process: "subprocess.Popen[bytes]", asked_already: bool = False, grace:
 
 
 def run(arguments: Sequence[str], stream: bool = False, keep: bool = True) -> Ended:
-    """stream: what the program says is also passed on as it comes."""
+    """Runs the binary and returns code and output. stream: also pass the output on at once."""
     with _started(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         output = Pump(process.stdout, sys.stdout if stream else None, keep)
@@ -114,7 +114,7 @@ def run(arguments: Sequence[str], stream: bool = False, keep: bool = True) -> En
 
 
 def ask(arguments: Sequence[str], stream_errors: bool = False, grace: float = _GRACE, cwd: Optional[str] = None) -> Any:
-    """The JSON that the binary answers; raises what it says on stderr."""
+    """Returns the binary's JSON answer, or None without one. Raises LockstepError with the binary's last error."""
     with _started(arguments, grace, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                   cwd=cwd) as process:
         assert process.stdout is not None and process.stderr is not None
@@ -129,16 +129,16 @@ def ask(arguments: Sequence[str], stream_errors: bool = False, grace: float = _G
 
 
 class Interrupted(Exception):
-    """An error came in place of the rest of a value."""
+    """An error came instead of the rest of a value."""
 
 
 class Answer:
-    """The frames of docs/protocols/call.md. As a file it gives the value's bytes, without holding them all."""
+    """Reads the frames of docs/protocols/call.md. Also a file with the value's bytes, read one part at a time."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._left = 0  # of the frame that is being read
-        self.ending: Optional[Tuple[bytes, bytes]] = None  # the last frame: its letter and its content
+        self._left = 0  # unread bytes of the current frame
+        self.ending: Optional[Tuple[bytes, bytes]] = None  # the last frame: letter and content
 
     def _exactly(self, size: int) -> bytearray:
         data = bytearray(size)
@@ -153,7 +153,7 @@ class Answer:
             view = view[got:]
 
     def _next(self) -> bool:
-        """A part of the value comes next."""
+        """Reads the next frame's head. Returns True if a part of the value follows."""
         if self.ending is not None:
             return False
         head = self._exactly(5)
@@ -162,12 +162,12 @@ class Answer:
             self._left = size
             return True
         if size > 64 << 20 or kind not in (b"k", b"e", b"r"):
-            raise CallError("the host answered nonsense")
+            raise CallError("the host sent an invalid answer")
         self.ending = kind, bytes(self._exactly(size))
         return False
 
     def finish(self) -> Tuple[bytes, bytes]:
-        """The last frame; parts of a value before it are dropped."""
+        """Returns the last frame, skipping unread parts of a value."""
         while self.ending is None:
             if self._left:
                 self._exactly(self._left)
@@ -176,7 +176,7 @@ class Answer:
         return self.ending
 
     def begins(self) -> bool:
-        """There is a value to be read."""
+        """Returns True if there is a value to read."""
         return self._left > 0 or self._next()
 
     def readinto(self, target: Any) -> int:
@@ -210,7 +210,7 @@ class Answer:
 
 def call(arguments: Sequence[str], send: Callable[[IO[bytes]], None], receive: Callable[[Answer], Any], stream: bool,
          started: Callable[["subprocess.Popen[bytes]"], None]) -> Any:
-    """`lockstep call` with a request that `send` writes; gives what `receive` makes of the answer."""
+    """Runs `lockstep call`. `send` writes the request; returns the result of `receive` for the answer."""
     reading, writing = os.pipe()
     pumps: List[Pump] = []
     try:
@@ -222,7 +222,7 @@ def call(arguments: Sequence[str], send: Callable[[IO[bytes]], None], receive: C
             assert process.stdin is not None and process.stdout is not None and process.stderr is not None
             pumps = [Pump(process.stdout, sys.stdout if stream else None, False),
                      Pump(process.stderr, sys.stderr if stream else None, False)]
-            with contextlib.suppress(BrokenPipeError):  # the answer says why
+            with contextlib.suppress(BrokenPipeError):  # the answer tells why
                 send(process.stdin)
                 process.stdin.close()
             try:

@@ -1,10 +1,11 @@
-"""Which local folder is brought to a host, as the binary sees it: git's top folder, else the folder itself."""
+"""Finds the local folder to send to a host, by the binary's rule: git's top folder, else the folder itself."""
 import os
 import sys
 from typing import NamedTuple, Optional
 
 
 def find_root(folder: str) -> str:
+    """Returns the top folder of the git repository around `folder`, else `folder`, both without links."""
     start = os.path.realpath(folder)
     at = start
     while True:
@@ -17,7 +18,7 @@ def find_root(folder: str) -> str:
 
 
 def is_everything(root: str) -> bool:
-    """The home, or a folder above it: nobody means to send all of that."""
+    """Returns True for the home and for folders above. Sending all of these is never meant."""
     return inside(os.path.realpath(os.path.expanduser("~")), root)
 
 
@@ -26,15 +27,16 @@ def inside(path: str, root: str) -> bool:
 
 
 def name_on_hosts(root: str) -> str:
+    """Returns the folder's name on hosts. A hidden folder loses its leading dots."""
     return os.path.basename(root).lstrip(".") or "root"
 
 
 class Source(NamedTuple):
-    """Where a function comes from."""
+    """The origin of a function."""
 
-    root: Optional[str]  # of the project; None: it is installed, or built in, and found there by its name
+    root: Optional[str]  # the project's folder; None: an installed or built-in module, imported by name on the host
     module: Optional[str]
-    script: Optional[str]  # in place of a module: the file of __main__, relative to root
+    script: Optional[str]  # instead of a module: the file of __main__, relative to root
 
 
 def is_installed(path: str) -> bool:
@@ -44,13 +46,13 @@ def is_installed(path: str) -> bool:
 
 
 def find_source(module_name: str) -> Optional[Source]:
-    """None: there is no file that another Python could run (a notebook, `python -c`)."""
+    """Returns the source of a module, or None if another Python cannot run it (a notebook, `python -c`)."""
     module = sys.modules.get(module_name)
     if module is None:
         return None
     spec = getattr(module, "__spec__", None)
     main = module_name == "__main__"
-    if main and spec is not None:  # python -m
+    if main and spec is not None:  # started by python -m
         main, module_name = False, spec.name
     file = getattr(module, "__file__", None)
     if file is None:
@@ -61,7 +63,7 @@ def find_source(module_name: str) -> Optional[Source]:
     if not main and is_installed(file):
         return Source(None, module_name, None)
     base = os.path.dirname(file)
-    if not main:  # the folder from which it was imported
+    if not main:  # go up to the folder that the module was imported from
         for _ in range(module_name.count(".") + (os.path.basename(file) == "__init__.py")):
             base = os.path.dirname(base)
     here = find_root(os.getcwd())

@@ -1,4 +1,4 @@
-"""The decorator that tells the agent which exception ended a worker, as torch's `record` does, without torch."""
+"""The decorator that tells the agent which exception ended a worker, like torch's `record`, but without torch."""
 import faulthandler
 import functools
 import json
@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Optional, TypeVar, Union, cast, overload
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _log = logging.getLogger("lockstep")
 _TORCH_ERRORS = "torch.distributed.elastic.multiprocessing.errors"
-_NO_FILE = "<N/A>"  # torch's name of the error file of a failure that has none
+_NO_FILE = "<N/A>"  # torch's placeholder for a missing error file
 
 
 def _error_file() -> Optional[str]:
@@ -21,7 +21,7 @@ def _error_file() -> Optional[str]:
 
 
 def _write(path: str, content: Dict[str, Any]) -> None:
-    # The exception that is being reported is worth more than this one.
+    # The exception being reported matters more than a failure to write it.
     try:
         with open(path, "w") as file:
             json.dump(content, file)
@@ -45,14 +45,14 @@ def _record_exception(error: BaseException) -> None:
 
 
 def _child_failed(error: BaseException) -> bool:
-    """Is it torch's ChildFailedError? Whoever raises that has imported torch already."""
+    """Returns True for torch's ChildFailedError. Before such an error torch has been imported."""
     errors = sys.modules.get(_TORCH_ERRORS)
     kind = getattr(errors, "ChildFailedError", None)
     return isinstance(kind, type) and isinstance(error, kind)
 
 
 def _pass_child_error_on(error: Any) -> None:
-    """What the child that failed first wrote becomes this process's error file, with the child's exit code."""
+    """Makes the first failed child's error file this process's own, with the child's exit code."""
     rank, failure = error.get_first_failure()
     if failure.error_file == _NO_FILE:
         _log.info("local_rank %s failed without an error file; decorate its entry point with @record", rank)
@@ -80,7 +80,7 @@ def _wrap(function: _Function) -> _Function:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             faulthandler.enable(all_threads=True)
-        except Exception as error:  # no stderr
+        except Exception as error:  # for example without stderr
             warnings.warn(f"the fault handler can't be enabled: {type(error).__name__}: {error}")
         try:
             return function(*args, **kwargs)
@@ -107,10 +107,10 @@ def record(function: None = None) -> Callable[[_Function], _Function]: ...
 
 
 def record(function: Optional[_Function] = None) -> Union[_Function, Callable[[_Function], _Function]]:
-    """Writes the exception that ends the decorated function to the file that TORCHELASTIC_ERROR_FILE names.
+    """Writes the exception that ends the decorated function to the file named by TORCHELASTIC_ERROR_FILE.
 
-    The launcher (lockstep run, torchrun) sets that variable, and shows the traceback in its report. Use it once, on
-    the top-level function: `@record` or `@record()`. As with torch's, SystemExit(0) becomes a normal return, any other
+    The launcher (lockstep run, torchrun) sets that variable and shows the traceback in its report. Use it once, on
+    the top-level function: `@record` or `@record()`. Like torch's, SystemExit(0) becomes a normal return, any other
     SystemExit passes through unrecorded, and the fault handler is on while the function runs.
     """
     return _wrap if function is None else _wrap(function)

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
-# Runs one function in a fresh Python on a host. `lockstep call` starts it there as `python3 -c`, so it stands alone:
-# Python 3.8 and later, nothing installed. docs/protocols/call.md describes what it reads from stdin and writes to the
-# descriptor in LOCKSTEP_RESULT_FD. What every call imports here is paid by every call, so json and traceback come late.
+# Runs one function in a fresh Python on a host. `lockstep call` starts this text as `python3 -c`, so it must stand
+# alone: Python 3.8 or later, no packages. docs/protocols/call.md describes its input (stdin) and its output (the
+# descriptor in LOCKSTEP_RESULT_FD). Each import here costs every call, so json and traceback are imported late.
 import os
 import sys
 from _pickle import PickleBuffer, Pickler, Unpickler
@@ -11,14 +11,14 @@ PART = 1 << 20
 
 
 class Refused(Exception):
-    """The call can't be made, or its value not sent: for people, one line."""
+    """A call that cannot be made, or a value that cannot be sent. The text is one line for the user."""
 
 
 class Answer:
-    """Frames of a kind (one letter) and bytes. As a file it takes the pickled value."""
+    """Writes frames: a kind (one letter), a length and bytes. Also a file for the pickled value."""
 
     def __init__(self, fd):
-        os.set_inheritable(fd, False)  # what the function starts must not hold it open
+        os.set_inheritable(fd, False)  # a process started by the function must not keep the descriptor open
         self.fd = fd
 
     def put(self, kind, data=b""):
@@ -38,7 +38,7 @@ class Answer:
 
 
 class Values(Pickler):
-    """Arrays and tensors go as their bytes, so that the reader needs no code of numpy or torch to be trusted."""
+    """Sends arrays and tensors as plain bytes, so that the reader need not trust numpy's or torch's code."""
 
     def persistent_id(self, value):
         home = type(value).__module__
@@ -81,7 +81,7 @@ def pickled(value):
 
 
 def use_sources(root):
-    """Modules below root come from their source, never from byte code: that is fresh only to the second."""
+    """Makes modules below root load from source. Byte code is matched by whole seconds, so it may be stale."""
     import importlib.machinery as machinery
 
     class Source(machinery.SourceFileLoader):
@@ -103,7 +103,7 @@ def use_sources(root):
 
 
 class Package:
-    """`import lockstep` on a host where it is not installed: a script that calls functions imports it at its top."""
+    """Stands in for the package lockstep, which scripts import at their top, on hosts without the package."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -122,7 +122,7 @@ class Package:
             return fn if callable(fn) else (lambda function: function)
 
         class Nothing:
-            """A cluster or a function of it: there may be one, but it does nothing."""
+            """A cluster or function that a script may create but not use."""
             def __init__(self, *args, **kwargs):
                 pass
 
@@ -148,7 +148,7 @@ def read_header(stream):
 
 
 def main_module(path):
-    """The caller's script, as multiprocessing's spawn has it: under a name that does not start it."""
+    """Loads the caller's script like multiprocessing's spawn, under a name other than __main__: no main part runs."""
     module = type(sys)("__mp_main__")
     module.__file__ = os.path.abspath(path)
     sys.argv = [path]
@@ -166,7 +166,7 @@ def import_module(name):
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
             raise
-        raise Refused(f"there is no module {name!r} in {', '.join(sys.path[:3])} or where Python looks else") from None
+        raise Refused(f"found no module {name!r} in {', '.join(sys.path[:3])} or elsewhere in Python's path") from None
 
 
 def find_function(header):
@@ -190,7 +190,7 @@ def find_function(header):
 
 
 def read_arguments(values, stream):
-    """The payload: of 'json' an object, of 'pickle' a tuple."""
+    """Reads the payload: an object for 'json', a tuple for 'pickle'."""
     if values == "json":
         text = stream.read()
         if not text:
@@ -202,7 +202,7 @@ def read_arguments(values, stream):
         return Unpickler(stream).load()
     except Exception as error:
         import platform
-        raise Refused(f"what was sent can't be read here, by Python {platform.python_version()}: "
+        raise Refused(f"the arguments can't be read here, by Python {platform.python_version()}: "
                       f"{type(error).__name__}: {error}") from None
 
 
@@ -215,16 +215,16 @@ def send_value(answer, values, name, value):
             answer.write(json.dumps(value, allow_nan=False).encode())
         else:
             Values(answer, 5).dump(value)
-    except OSError:  # nobody waits for it any more
+    except OSError:  # the caller has gone
         raise
     except Exception as error:
-        what = "is no JSON" if values == "json" else "can't be sent"
-        raise Refused(f"what {name} returned, a {type(value).__name__}, {what}: {error}") from None
+        what = "is not JSON" if values == "json" else "can't be sent"
+        raise Refused(f"the value of {name}, a {type(value).__name__}, {what}: {error}") from None
     answer.put(b"k")
 
 
 def tell_error(answer, values, error, frames):
-    """What was raised: its text for people, and its arguments for the caller to make it again."""
+    """Sends an exception: a text for the user, and the arguments for making the exception again."""
     import traceback
     kind, trace = type(error), error.__traceback__
     for _ in range(frames):
@@ -236,10 +236,10 @@ def tell_error(answer, values, error, frames):
         said = {"type": kind.__qualname__, "module": kind.__module__, "message": told, "traceback": text}
         return answer.put(b"e", json.dumps(said).encode())
     try:
-        # As Python's own exceptions do: the caller makes it again without the constructor of its class.
+        # As in Python's own exceptions: the caller makes the exception without its class's constructor.
         made = next(base for base in kind.__mro__ if base.__module__ == "builtins").__reduce__(error)
         part = pickled((made[1], made[2] if len(made) > 2 else None))
-    except Exception:  # its arguments can't travel: it does without
+    except Exception:  # the arguments cannot be sent: do without them
         part = None
     answer.put(b"e", pickled((kind.__module__, kind.__qualname__, told, text, part)))
 

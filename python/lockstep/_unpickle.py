@@ -1,7 +1,7 @@
-"""Reads a pickle of protocol 4 or 5 without Python's own reader: a closed set of operations, and no call of anything.
+"""Reads a pickle of protocol 4 or 5 with a closed set of operations that call nothing.
 
-Python's reader calls what a pickle names, and looks up methods on what comes of it. This one makes lists, dicts, sets,
-tuples, texts, bytes and numbers by itself. Everything else is made by a `Maker`, which `find` gives for a name.
+Python's own reader calls whatever a pickle names, and looks up methods on the results. This reader makes lists, dicts,
+sets, tuples, texts, bytes and numbers itself. A `Maker` makes all other objects; `find` returns one for a name.
 """
 import io
 import struct
@@ -9,17 +9,17 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from lockstep._maker import CHAINED, Maker, Malformed, NotTaken, StandInMaker, check_key
 
-_REFUSED_MOST = 1000  # each takes a class of its own
-_FRAME_MOST = 1 << 22  # Python's pickler ends a frame beyond 64 KiB
+_REFUSED_MOST = 1000  # each refused name costs a class of its own
+_FRAME_MOST = 1 << 22  # Python's pickler ends a frame after 64 KiB
 _PART = 1 << 20
 _CHAIN_MOST = 20
 _FLOAT, _INT = struct.Struct(">d"), struct.Struct("<i")
-_GETATTR = StandInMaker("builtins.getattr")  # by which Python 3.11 sends the members of enums; it gets nothing else
+_GETATTR = StandInMaker("builtins.getattr")  # Python 3.11 pickles enum members with getattr; allowed for nothing else
 
 
 class Reader:
-    """file: has read(size). find(module, name): None for what is refused; it never imports and never calls.
-    persistent: makes arrays and tensors. After load() `refused` has the names of classes that stand-ins stand for."""
+    """file: has read(size). find(module, name): returns a maker, or None to refuse; must not import or call anything.
+    persistent: makes arrays and tensors. After load(), `refused` has the names of classes with stand-ins."""
 
     def __init__(self, file: Any, find: Callable[[str, str], Optional[Maker]], persistent: Callable[[Any], Any]
                  ) -> None:
@@ -30,8 +30,8 @@ class Reader:
         self._stack: List[Any] = []
         self._marks: List[List[Any]] = []
         self._memo: List[Any] = []
-        self._makers: Dict[int, Maker] = {}  # by the id of the class that stands on the stack
-        # What may still be given a state or items. Enum members and classes never are: they belong to this program.
+        self._makers: Dict[int, Maker] = {}  # by the id of a class on the stack
+        # Objects that may still get a state or items. Never enum members or classes of this program.
         self._made: Dict[int, Tuple[Any, Maker]] = {}
 
     def load(self) -> Any:
@@ -56,11 +56,11 @@ class Reader:
             operations[code]()
 
     def _chained(self) -> List[Any]:
-        """A chain of a million of these overflows the C stack when CPython frees it."""
+        """Returns the containers that can form chains. CPython frees a chain of a million by overflowing the stack."""
         return [made for made, _ in self._made.values() if type(made) in CHAINED]
 
     def _check_chains(self) -> None:
-        """Drops the innermost containers round by round. After many rounds a long chain or a ring is left."""
+        """Drops the innermost containers, round by round. The rest after many rounds is a long chain or a ring."""
         left = {id(made): made for made in self._chained()}
         for _ in range(_CHAIN_MOST):
             left = {key: made for key, made in left.items()
@@ -70,7 +70,7 @@ class Reader:
         raise Malformed("containers are nested too deep")
 
     def _commonest(self) -> None:
-        """Numbers, short texts and MEMOIZE, as long as the frame has nothing else: a million of them are common."""
+        """Fast path for numbers, short texts and MEMOIZE inside a frame: values often hold millions of them."""
         frame, at, end = self._frame, self._at, len(self._frame) - 9
         stack, memo = self._stack, self._memo
         while at < end:
@@ -114,7 +114,7 @@ class Reader:
         return self._long(size)
 
     def _long(self, size: int) -> bytes:
-        """Memory is taken for what has come, not for what is announced. getvalue() makes no copy."""
+        """Takes memory only for bytes that have come, not for an announced size. getvalue() makes no copy."""
         whole = io.BytesIO()
         while size > 0:
             data = self._file.read(min(size, _PART))
@@ -134,7 +134,7 @@ class Reader:
         self._stack = self._marks.pop()
         return items
 
-    # The operations, by their names in pickletools.
+    # The operations, named as in pickletools.
 
     def _proto(self) -> None:
         if self._number(1) not in (4, 5):
@@ -143,7 +143,7 @@ class Reader:
     def _frame_begins(self) -> None:
         size = self._number(8)
         if self._at < len(self._frame) or size > _FRAME_MOST:
-            raise Malformed("a frame that can't be")
+            raise Malformed("an invalid frame")
         self._frame, self._at = b"", 0
         self._frame = self._take(size)
 
@@ -268,7 +268,7 @@ class Reader:
     def _additems(self) -> None:
         items = self._to_mark()
         if type(self._stack[-1]) is not set:
-            raise Malformed("items are added to what is no set")
+            raise Malformed("items are added to something other than a set")
         for item in items:
             check_key(item)
             self._stack[-1].add(item)
@@ -286,7 +286,7 @@ class Reader:
     def _set_items(self, pairs: List[Tuple[Any, Any]]) -> None:
         target = self._stack[-1]
         plain = type(target) is dict
-        for key, value in pairs:  # one by one: keys of one hash take long, and Ctrl-C has to end it
+        for key, value in pairs:  # one by one: colliding keys take long, and Ctrl-C must be able to stop this
             if type(key) is not str:
                 check_key(key)
             if plain:
@@ -297,7 +297,7 @@ class Reader:
     def _global(self) -> None:
         name, module = self._stack.pop(), self._stack.pop()
         if type(name) is not str or type(module) is not str:
-            raise Malformed("a name that is no text")
+            raise Malformed("a name that is not text")
         is_getattr = (module, name) == ("builtins", "getattr")
         maker = _GETATTR if is_getattr else self._find(module, name) or self._refuse(f"{module}.{name}")
         self._makers[id(maker.kind)] = maker
@@ -306,7 +306,7 @@ class Reader:
     def _refuse(self, name: str) -> Maker:
         if name not in self._stand_ins:
             if len(self.refused) >= _REFUSED_MOST:
-                raise Malformed("too many classes that are not taken")
+                raise Malformed("too many refused classes")
             self.refused.append(name)
             self._stand_ins[name] = StandInMaker(name)
         return self._stand_ins[name]
@@ -322,13 +322,13 @@ class Reader:
     def _newobj_ex(self) -> None:
         kwargs, args = self._stack.pop(), self._stack.pop()
         if type(kwargs) is not dict or not all(type(key) is str for key in kwargs):
-            raise Malformed("named arguments that are none")
+            raise Malformed("invalid named arguments")
         self._make(args, kwargs, False)
 
     def _make(self, args: Any, kwargs: Mapping[str, Any], called: bool) -> None:
         maker = self._makers.get(id(self._stack[-1]))
         if maker is None or type(args) is not tuple:
-            raise Malformed("a call of what can't be called")
+            raise Malformed("a call of something else than a class")
         try:
             if maker is _GETATTR:
                 self._stack[-1] = self._attribute(args)

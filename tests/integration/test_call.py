@@ -122,12 +122,12 @@ def test_an_exception_is_the_traceback_and_code_1(host):
 def test_what_cannot_be_called_is_one_line(host):
     client, server, call = host
     where = f"me@{server.addr}"
-    one_line(call("no_such:f"), 3, where, "there is no module 'no_such'", "/home/me/proj")
+    one_line(call("no_such:f"), 3, where, "found no module 'no_such'", "/home/me/proj")
     one_line(call("functions:nothing"), 3, where, "module 'functions' has no function 'nothing'",
              "it has: Trainer, add")
     one_line(call("functions:Trainer.limit"), 3, where, "is a int, which can't be called")
-    one_line(call("functions:odd"), 3, where, "what odd returned, a set, is no JSON")
-    one_line(call("functions:nan"), 3, where, "what nan returned, a float, is no JSON")
+    one_line(call("functions:odd"), 3, where, "the value of odd, a set, is not JSON")
+    one_line(call("functions:nan"), 3, where, "the value of nan, a float, is not JSON")
     one_line(call("functions:leave"), 7, where, "ended with code 7 before the function returned")
     one_line(call("functions:die"), 137, where, "ended by SIGKILL")
     one_line(call("functions:add", "--python", "python9"), 127, where, "there is no python9")

@@ -279,7 +279,7 @@ if __name__ == "__main__":
     remote.keywords["system"] = lockstep.Cluster("gone")
     told(work.add, 1)
 """)).splitlines()
-    expected = ["what generator returned, a generator, can't be sent", "in no module or script", "are no JSON",
+    expected = ["the value of generator, a generator, can't be sent", "from a module or script", "are not JSON",
                 "can't be sent", "there is no python9", "does not resolve", "gone"]
     assert len(said) == len(expected) and all(text in line for text, line in zip(expected, said)), said
 

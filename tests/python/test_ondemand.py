@@ -127,13 +127,13 @@ def test_machines_that_can_not_end_their_own_bill_get_a_guard_and_it_is_said(wor
 
 
 @pytest.mark.parametrize("given,error", [
-    ({"use_spot": "False"}, "use_spot is 'False'; it is True, False or 'prefer'"), ({"use_spot": 1}, "use_spot is 1"),
-    ({"num_nodes": 0}, "num_nodes is 0; it is more than 0"), ({"num_nodes": 1.5}, "whole"),
+    ({"use_spot": "False"}, "use_spot must be True, False or 'prefer' (got 'False')"), ({"use_spot": 1}, "(got 1)"),
+    ({"num_nodes": 0}, "num_nodes must be more than 0 (got 0)"), ({"num_nodes": 1.5}, "whole"),
     ({"num_nodes": True}, "number"),
-    ({"autostop_mins": 0}, "autostop_mins is 0"), ({"autostop_mins": -2}, "autostop_mins is -2"),
-    ({"max_price": float("nan")}, "max_price"), ({"max_price": "30"}, "max_price is '30'; it is a number"),
-    ({"budget": -1}, "budget is -1"), ({"budget": 1e-9}, "millionth"), ({"region": []}, "region"),
-    ({"provider": ""}, "provider"), ({"options": "--lifetime 6h"}, "options is a list")], ids=repr)
+    ({"autostop_mins": 0}, "autostop_mins"), ({"autostop_mins": -2}, "(got -2)"),
+    ({"max_price": float("nan")}, "max_price"), ({"max_price": "30"}, "max_price must be a number (got '30')"),
+    ({"budget": -1}, "(got -1)"), ({"budget": 1e-9}, "millionth"), ({"region": []}, "region"),
+    ({"provider": ""}, "provider"), ({"options": "--lifetime 6h"}, "options must be a list")], ids=repr)
 def test_what_can_not_be_meant_is_refused_and_nothing_is_asked(world, given, error):
     with pytest.raises((TypeError, ValueError)) as refused:
         options(**given)
@@ -220,7 +220,7 @@ def test_keep_warm_and_cost(world):
     world.set("closed")
     gpu.teardown()
     assert gpu.cost() == 0.25
-    with pytest.raises(ValueError, match="minutes is 0"):
+    with pytest.raises(ValueError, match="minutes must be more than 0"):
         gpu.keep_warm(0)
 
 
@@ -247,7 +247,7 @@ def test_the_cluster_of_the_script(world):
     assert isinstance(gpu, lockstep.OnDemandCluster) and not world.calls()
     gpu.up_if_not()
     assert world.calls() == [["up", "rh-cluster", "--gpus=V100:1", *PLAIN[3:]]]
-    with pytest.raises(lockstep.LockstepError, match="provider is of machines that are rented; say which"):
+    with pytest.raises(lockstep.LockstepError, match="provider is for rented machines; say which"):
         lockstep.cluster(name="lab", provider="aws")
     with pytest.raises(lockstep.LockstepError, match="need a name"):
         lockstep.cluster(instance_type="V100:1")
