@@ -33,7 +33,7 @@ constexpr int kNotReached = 255;  // as ssh has it
 Failure become(const std::vector<std::string>& argv) {
   const char* path = std::getenv("PATH");
   auto program = proc::find_executable(argv[0], path == nullptr ? "/bin:/usr/bin" : path);
-  if (!program) return fail(Errc::not_found, "there is no ssh in PATH", "install OpenSSH's client");
+  if (!program) return fail(Errc::not_found, "ssh is not in PATH", "install OpenSSH's client");
   std::vector<char*> words;
   words.reserve(argv.size() + 1);
   for (const std::string& word : argv)

@@ -110,6 +110,7 @@ Status follow(const JobFiles& files, const Places& from, Until until) {
     if (poll(waits.data(), waits.size(), kLookAgainMs) < 0 && errno != EINTR)
       return fail_sys("wait for the job's output", errno);
     std::array<char, 8192> events;
+    // Drain the events: only the wake-up matters.
     while (read(changes.get(), events.data(), events.size()) > 0) {
     }
   }

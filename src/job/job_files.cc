@@ -32,19 +32,22 @@ Result<nlohmann::json> read_json(const std::string& path) {
 Result<JobFiles> JobFiles::create(const JobSpec& spec) {
   LOCKSTEP_TRY(io::make_folders(jobs_folder()));
   JobFiles files(jobs_folder() + "/" + spec.id);
+  // mkdir() decides between two clients with the same id.
   const bool made = mkdir(files.folder_.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) return fail_sys("make " + files.folder_, errno);
-  const Error there{Errc::already_exists, "there is a job " + spec.id + " already", {}, 0};
+  const Error there{Errc::already_exists, "job " + spec.id + " already exists", {}, 0};
   if (!made && !spec.resumes) return Failure(there);
   const auto fill = [&]() -> Status {
     const std::string lock = files.path("lock");
     files.lock_ = io::Fd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!files.lock_) return fail_sys("open " + lock, errno);
+    // LOCK_NB: a live supervisor still holds the lock.
     if (flock(files.lock_.get(), LOCK_EX | LOCK_NB) != 0)
       return errno == EWOULDBLOCK ? Failure(there) : fail_sys("lock " + lock, errno);
     return files.keep(spec);
   };
   if (const Status filled = fill(); !filled) {
+    // Never remove the folder of an existing job.
     if (made) files.remove();
     return Failure(filled.error());
   }
@@ -85,10 +88,11 @@ bool JobFiles::has_supervisor() const {
 
 Result<JobRecord> JobFiles::record() const {
   JobRecord record;
-  // Look at the lock before reading the state. If the supervisor ends in between, the state read
-  // here is its last one.
+  // Look at the lock before reading the state: if the supervisor ends in between, this state is its
+  // last.
   const bool alive = has_supervisor();
   LOCKSTEP_TRY_ASSIGN(nlohmann::json spec, read_json(path("job.json")));
+  // The environment is never stored, but spec_from_json() requires the member.
   if (spec.is_object()) spec["env"] = nlohmann::json::array();
   LOCKSTEP_TRY_ASSIGN(record.spec, spec_from_json(spec));
   if (const auto state = read_json(path("state.json"))) {
@@ -119,6 +123,7 @@ void forget_old_jobs(std::size_t most) {
     const auto files = JobFiles::open(id);
     if (!files || files->has_supervisor()) continue;
     const auto record = files->record();
+    // An unreadable job counts as the oldest.
     ended.emplace_back(record ? record->spec.created_ms : 0, id);
   }
   if (ended.size() <= most) return;

@@ -23,7 +23,7 @@ constexpr std::size_t kMostReport = 64UL << 20;
 
 Result<std::int64_t> number(const std::string& text) {
   const auto value = parse_int(text);
-  if (!value || *value < 0) return fail(Errc::invalid_input, "no number: " + printable(text));
+  if (!value || *value < 0) return fail(Errc::invalid_input, "not a number: " + printable(text));
   return *value;
 }
 
@@ -52,6 +52,7 @@ Result<int> tell_status(Words words) {
   if (ids.empty()) ids = JobFiles::ids();
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& id : ids) {
+    // A job may vanish between listing and opening.
     const auto files = JobFiles::open(id);
     if (!files) continue;
     if (const auto record = files->record()) all.push_back(to_json(*record));
@@ -75,6 +76,7 @@ Result<int> cancel_job(Words words) {
   LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
   LOCKSTEP_TRY_ASSIGN(const io::Fd supervisor, stop_job(files));
   pollfd wait{supervisor.get(), POLLIN, 0};
+  // The wait has no limit: `lockstep run` itself limits the time for its ranks.
   while (supervisor && poll(&wait, 1, -1) < 0 && errno == EINTR) {
   }
   return tell_status(words);

@@ -13,12 +13,11 @@ constexpr std::array<std::string_view, 5> kStages = {"prepared", "queued", "runn
 constexpr std::size_t kShortestId = 4;
 constexpr std::size_t kLongestId = 63;
 
-// Reads the members of one object. done() reports the first member that is missing or has another
-// type.
+// Reads the members of one object. done() reports the first missing member or wrong type.
 class Members {
  public:
   explicit Members(const nlohmann::json& json) : json_(json) {
-    if (!json.is_object()) wrong_ = "it is no object";
+    if (!json.is_object()) wrong_ = "it is not an object";
   }
 
   void text(const char* name, std::string& out) {
@@ -47,7 +46,7 @@ class Members {
   }
   Status done(const char* of) const {
     if (wrong_.empty()) return {};
-    return fail(Errc::corrupt, std::string(of) + " makes no sense: " + wrong_);
+    return fail(Errc::corrupt, std::string(of) + " is invalid: " + wrong_);
   }
 
  private:
@@ -157,7 +156,7 @@ nlohmann::ordered_json to_json(const JobRecord& record) {
 
 Result<JobRecord> record_from_json(const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("spec") || !json.contains("state"))
-    return fail(Errc::corrupt, "the record of a job makes no sense");
+    return fail(Errc::corrupt, "the record of a job is unreadable");
   nlohmann::json spec = json["spec"];
   if (spec.is_object()) spec["env"] = nlohmann::json::array();
   JobRecord record;

@@ -23,7 +23,7 @@ struct JobSpec {
   std::string client;                   // the user who started the job: "me@laptop"
   std::int64_t created_ms = 0;          // Unix time, by the client's clock
   bool queue = false;                   // wait for earlier jobs of this user on the host
-  std::vector<std::string> after = {};  // ids of jobs ahead of this one on any of its hosts
+  std::vector<std::string> after = {};  // ids of the jobs ahead on any host of this job
   bool resumes = false;                 // restarts a part of the job that was lost
 };
 
@@ -51,12 +51,12 @@ struct JobState {
   std::int64_t ended_ms = 0;
   int code = 0;  // exit code as a shell has it; only for Stage::ended
   bool canceled = false;
-  std::string problem = {};  // why the job could not start, or what stopped it other than the user
+  std::string problem = {};  // the cause of a failed start, or of a stop without a user's request
 };
 nlohmann::ordered_json to_json(const JobState& state);
 Result<JobState> state_from_json(const nlohmann::json& json);
 
-// A job's part on one host, as the host reports it: the spec without its environment, and the
+// A job's part on one host, as reported by the host: the spec without its environment, and the
 // state.
 struct JobRecord {
   JobSpec spec;

@@ -36,11 +36,11 @@ TEST(JobSpec, WhatMakesNoSenseIsRefused) {
     const auto read = spec_from_json(json);
     return read ? "" : read.error().message;
   };
-  EXPECT_EQ(refused("id", "../../x"), "the job makes no sense: 'id' is not the id of a job");
-  EXPECT_EQ(refused("node", 2), "the job makes no sense: 'node' is not one of the nodes");
-  EXPECT_EQ(refused("run", "x"), "the job makes no sense: 'run' is not a list");
-  EXPECT_EQ(refused("env", {1}), "the job makes no sense: 'env' is not a list of texts");
-  EXPECT_EQ(refused("queue", 1), "the job makes no sense: 'queue' is not true or false");
+  EXPECT_EQ(refused("id", "../../x"), "the job is invalid: 'id' is not the id of a job");
+  EXPECT_EQ(refused("node", 2), "the job is invalid: 'node' is not one of the nodes");
+  EXPECT_EQ(refused("run", "x"), "the job is invalid: 'run' is not a list");
+  EXPECT_EQ(refused("env", {1}), "the job is invalid: 'env' is not a list of texts");
+  EXPECT_EQ(refused("queue", 1), "the job is invalid: 'queue' is not true or false");
   EXPECT_FALSE(spec_from_json(nlohmann::json()));
 }
 

@@ -23,6 +23,7 @@ std::vector<std::string> jobs_ahead(const JobSpec& job, const std::vector<JobRec
     if (!counts(job, other)) continue;
     const JobSpec& spec = other.spec;
     // The id breaks ties, so that all hosts agree.
+    // Clocks of clients may differ. The order need not be fair, only the same everywhere.
     const bool older = std::pair(spec.created_ms, spec.id) < std::pair(job.created_ms, job.id);
     if (holds(job.after, spec.id) || (older && !holds(spec.after, job.id)))
       ahead.push_back(spec.id);

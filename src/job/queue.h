@@ -14,8 +14,8 @@ namespace lockstep::job {
 // Returns the ids of the jobs ahead of `job`. others: the running and waiting jobs on this host.
 std::vector<std::string> jobs_ahead(const JobSpec& job, const std::vector<JobRecord>& others);
 
-// Returns the ids of jobs that this host let go before `job` was prepared. They are ahead of `job`
-// on all of its hosts.
+// Returns the ids of jobs let go by this host before `job` was prepared. They come before `job` on
+// all of its hosts.
 std::vector<std::string> jobs_let_go(const JobSpec& job, const std::vector<JobRecord>& others);
 
 }  // namespace lockstep::job

@@ -33,6 +33,7 @@ Trial begin_trial(const std::string& address, int port) {
   const io::Address& to = resolved->addresses.front();
   trial.fd = io::Fd(socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!trial.fd) return trial;
+  // connect() continues in the background; poll() tells the result.
   if (connect(trial.fd.get(), to.get(), to.size) == 0 || errno == EINPROGRESS)
     trial.stage = Trial::Stage::open;
   return trial;
@@ -45,6 +46,7 @@ void listen_to(Trial& trial, const std::string& secret) {
   if (got > 0) trial.heard.append(bytes.data(), static_cast<std::size_t>(got));
   if (trial.heard == secret) {
     trial.stage = Trial::Stage::reached;
+    // Longer than the secret: another program answers there.
   } else if (got <= 0 || trial.heard.size() > secret.size()) {
     trial.stage = Trial::Stage::failed;
   }

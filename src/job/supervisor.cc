@@ -84,6 +84,7 @@ void Supervisor::on_input() {
   input_.append(bytes.data(), static_cast<std::size_t>(got));
   if (input_.size() > kMostInput)
     return refuse(fail(Errc::invalid_input, "the job's description is too large").value());
+  // Lines may come in parts, or several at once.
   std::size_t end = 0;
   while (phase_ == Phase::talking && (end = input_.find('\n')) != std::string::npos) {
     const std::string line = input_.substr(0, end);
@@ -95,10 +96,11 @@ void Supervisor::on_input() {
 void Supervisor::on_line(std::string_view line) {
   const nlohmann::json request =
       codec::parse_json(line, {.bytes = kMostInput, .members = 1UL << 20, .values = 1UL << 20});
-  Status done = fail(Errc::corrupt, "the client says what makes no sense: " + printable(line, 40));
+  Status done = fail(Errc::corrupt, "the client sent an invalid line: " + printable(line, 40));
   if (request.is_object() && request.contains("prepare")) done = prepare(request["prepare"]);
   if (files_ && request.is_object() && request.contains("try"))
     done = try_addresses(request["try"]);
+  // The client has its answers: no more callers are expected.
   if (files_ && request.is_object() && request.contains("tried")) {
     place_.reset();
     say({{"closed", true}});
@@ -115,6 +117,7 @@ Status Supervisor::prepare(const nlohmann::json& request) {
   struct stat found {};
   if (stat(folder.c_str(), &found) != 0) return fail_sys(folder, errno);
   if (!S_ISDIR(found.st_mode)) return fail(Errc::invalid_input, folder + ": it is not a folder");
+  // Before create(): the job itself must not be in the list.
   const std::vector<JobRecord> others = all_jobs();
   LOCKSTEP_TRY_ASSIGN(files_, JobFiles::create(spec_));
   forget_stop_reason(*files_);
@@ -124,6 +127,7 @@ Status Supervisor::prepare(const nlohmann::json& request) {
                                   {"port", 0},
                                   {"secret", ""},
                                   {"let_go", jobs_let_go(spec_, others)}};
+  // Only node 0 listens; the other nodes try its addresses.
   if (spec_.node == 0 && spec_.nodes > 1) {
     const std::string secret = random_uuid4();
     LOCKSTEP_TRY_ASSIGN(place_, ReachedPlace::open(loop_, secret));
@@ -153,6 +157,7 @@ Status Supervisor::go(const nlohmann::json& request) {
   place_.reset();
   if (spec_.queue) {
     state_.stage = Stage::queued;
+    // Recorded before the check, so that two queued jobs see each other.
     LOCKSTEP_TRY(files_->keep(state_));
     const auto ahead = jobs_ahead(spec_, all_jobs());
     if (!ahead.empty()) {
@@ -195,6 +200,7 @@ void Supervisor::leave() {
 // close.
 void Supervisor::hang_up() {
   input_watch_.reset();
+  // The link of this request ends once no process holds its pipes.
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     dup2(null.get(), fd);
@@ -221,8 +227,10 @@ Status Supervisor::start_run() {
   spec.folder = in_home(spec_.folder);
   for (char** entry = environ; *entry != nullptr; ++entry)
     spec.env.emplace_back(*entry);
+  // Later variables win: this host's, the project's, the job's, the client's.
   LOCKSTEP_TRY_ASSIGN(const auto of_project, setup::project_environment(spec.folder, spec.env));
   join_environment(spec.env, of_project);
+  // Programs find their job's id and name in these variables.
   join_environment(spec.env, {"PWD=" + spec.folder, "LOCKSTEP_JOB_ID=" + spec_.id,
                               "LOCKSTEP_JOB_NAME=" + spec_.name});
   join_environment(spec.env, spec_.env);
@@ -238,7 +246,7 @@ Status Supervisor::start_run() {
   phase_ = Phase::running;
   state_.stage = Stage::running;
   state_.started_ms = unix_ms();
-  // The job runs. A failure to record that must not stop it.
+  // The job runs. A failed record must not stop it.
   (void)files_->keep(state_);
   end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
   end_watch_->start(io::kReadable, [this](int) { on_end(); });
@@ -253,10 +261,12 @@ void Supervisor::on_signal(int number) {
     case Phase::talking:
       return leave();
     case Phase::queued:
+      // A queued job has no processes yet.
       turn_.cancel();
       return end(128 + number);
     case Phase::running:
       (void)files_->keep(state_);
+      // `lockstep run` lets its ranks end in time and reports a code.
       kill(child_->pid(), SIGTERM);
       return;
     case Phase::over:
@@ -282,6 +292,7 @@ void Supervisor::end(int code) {
 
 Result<int> start_supervisor() {
   proc::block(proc::handled_signals());
+  // With an inherited SIG_IGN the kernel would drop the exit code of `lockstep run`.
   signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
   // Fork before setsid(): the parent may lead its session, and on some systems the end of a session

@@ -8,7 +8,7 @@
 
 namespace lockstep::link {
 namespace {
-// Reads in one turn of the loop, so that a busy link does not starve the others.
+// Reads in one turn of the loop, so that a busy link does not starve other links.
 constexpr int kReadsInATurn = 8;
 // Written bytes stay at the front of the buffer until this many: moving the rest each time would be
 // quadratic.
@@ -42,7 +42,7 @@ void Endpoint::send(const Frame& frame) {
   // A host that keeps asking and never reads would make this buffer grow without limit.
   broken_ = true;
   later_.start({}, [this] {
-    end(fail(Errc::corrupt, "the other end does not read what it asks for").value());
+    end(fail(Errc::corrupt, "the other end does not read the requested data").value());
   });
 }
 
@@ -63,7 +63,7 @@ void Endpoint::flush() {
     } else if (put < 0 && errno == EAGAIN) {
       break;
     } else if (put == 0 || errno != EINTR) {
-      // The reading side reports the end; frames that arrived before it still count.
+      // The reading side reports the end. Frames received before still count.
       broken_ = true;
       sent_ = unsent_.size();
     }
@@ -94,8 +94,10 @@ void Endpoint::receive() {
     if (got == 0) return end(fail(Errc::canceled, "the connection was closed").value());
     std::string_view chunk(bytes.data(), static_cast<std::size_t>(got));
     Frame frame;
+    // One read may hold several frames, or a part of one.
     FrameReader::Step step = FrameReader::Step::more;
     while ((step = reader_.next(chunk, frame)) == FrameReader::Step::frame) {
+      // The event may have destroyed this object.
       if (!pass_on(std::move(frame)) || here.gone()) return;
     }
     if (step == FrameReader::Step::error)

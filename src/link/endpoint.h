@@ -26,7 +26,7 @@ class Endpoint {
   };
 
   // Makes both descriptors non-blocking; they may be duplicates of one socket. Wants::greeting
-  // makes this the client's end, which refuses whatever HostRules refuses.
+  // makes this the client's end, with the checks of HostRules.
   Endpoint(io::Loop& loop, io::Fd in, io::Fd out, FrameReader::Wants wants, Events events);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

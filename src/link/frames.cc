@@ -118,12 +118,13 @@ FrameReader::Step FrameReader::broken(std::string text) {
 }
 
 FrameReader::Step FrameReader::find_greeting(std::string_view& chunk) {
-  // The new bytes may complete a greeting that began in the old ones.
+  // The new bytes may complete a greeting begun in the old ones.
   const std::size_t from = chatter_.size() - std::min(chatter_.size(), kGreeting.size() - 1);
   const std::size_t had = chatter_.size();
   chatter_.append(chunk);
   const std::size_t at = chatter_.find(kGreeting, from);
   if (at == std::string::npos) {
+    // A login shell that prints without end must not fill the memory.
     chunk = {};
     if (chatter_.size() > kMaxChatter)
       return broken(fmt::format("{} bytes came before a greeting: {}", chatter_.size(),
@@ -147,8 +148,7 @@ FrameReader::Step FrameReader::next(std::string_view& chunk, Frame& frame) {
   if (cut == Cut::more) return Step::more;
   if (cut == Cut::bad_length) return broken(fmt::format("a frame of {} bytes", cutter_.length()));
   auto parsed = parse_frame(cutter_.content());
-  if (!parsed)
-    return broken(fmt::format("a frame that makes no sense: {}", printable(cutter_.content(), 40)));
+  if (!parsed) return broken(fmt::format("an invalid frame: {}", printable(cutter_.content(), 40)));
   frame = std::move(*parsed);
   return Step::frame;
 }

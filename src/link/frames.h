@@ -48,8 +48,8 @@ struct Start {
   std::vector<std::string> env = {};   // "NAME=value", added to or replacing the host's own
   std::string folder = {};             // relative to the home; empty: the home
   bool input = false;                  // Data for stdin follows; otherwise stdin is /dev/null
-  bool own = false;     // run the binary that serves the link, with argv as its arguments
-  bool result = false;  // open descriptor 3 for writing and set LOCKSTEP_RESULT_FD
+  bool own = false;                    // run the binary behind the link, with argv as its arguments
+  bool result = false;                 // open descriptor 3 for writing and set LOCKSTEP_RESULT_FD
 };
 // Host to client: one of these two answers a Start.
 struct Started {
@@ -65,7 +65,7 @@ struct Refused {
 struct Exit {
   std::uint32_t channel = 0;
   std::int32_t code = 0;
-  std::int32_t signal = 0;  // the signal that killed it, or 0
+  std::int32_t signal = 0;  // number of the killing signal, or 0
 };
 
 struct Data {

@@ -29,6 +29,7 @@ void HostRules::note(const Credit& credit) {
   const auto at = channels_.find(credit.channel);
   if (at == channels_.end()) return;
   std::size_t& room = at->second.room[place(credit.stream)];
+  // The host's end caps its credit alike (Source::grant()).
   room = std::min(room + credit.bytes, kWindow);
 }
 
@@ -59,22 +60,20 @@ HostRules::Verdict HostRules::on(const Hello& /*hello*/) {
 
 HostRules::Verdict HostRules::on(const Started& started) {
   const auto at = channels_.find(started.channel);
-  if (at == channels_.end() || at->second.started)
-    return refuse("the start of what nobody asked for");
+  if (at == channels_.end() || at->second.started) return refuse("'started' without a request");
   at->second.started = true;
   return Verdict::take;
 }
 
 HostRules::Verdict HostRules::on(const Refused& refused) {
   const auto at = channels_.find(refused.channel);
-  if (at == channels_.end() || at->second.started)
-    return refuse("the refusal of what nobody asked for");
+  if (at == channels_.end() || at->second.started) return refuse("'refused' without a request");
   channels_.erase(at);
   return Verdict::take;
 }
 
 HostRules::Verdict HostRules::on(const Exit& exit) {
-  if (running(exit.channel) == nullptr) return refuse("the end of what does not run");
+  if (running(exit.channel) == nullptr) return refuse("'exit' of a program that does not run");
   channels_.erase(exit.channel);
   return Verdict::take;
 }
@@ -82,19 +81,19 @@ HostRules::Verdict HostRules::on(const Exit& exit) {
 // Refuses empty Data: it uses no credit, so a flood would have no limit.
 HostRules::Verdict HostRules::on(const Data& data) {
   Channel* channel = running(data.channel);
-  if (channel == nullptr) return refuse("the output of what does not run");
+  if (channel == nullptr) return refuse("output of a program that does not run");
   if (data.bytes.empty()) return refuse("an empty piece of output");
   if (data.stream == Stream::in || (data.stream == Stream::result && !channel->result))
-    return refuse("output that nobody asked for");
+    return refuse("output without a request");
   std::size_t& room = channel->room[place(data.stream)];
-  if (data.bytes.size() > room) return refuse("more output than it was given room for");
+  if (data.bytes.size() > room) return refuse("more output than its credit");
   room -= data.bytes.size();
   return Verdict::take;
 }
 
 HostRules::Verdict HostRules::on(const Eof& eof) {
   if (running(eof.channel) == nullptr || eof.stream == Stream::in)
-    return refuse("the end of output that nobody asked for");
+    return refuse("the end of output without a request");
   return Verdict::take;
 }
 
@@ -103,7 +102,7 @@ HostRules::Verdict HostRules::on(const Credit& credit) {
   Channel* channel = running(credit.channel);
   if (channel == nullptr) return Verdict::drop;
   if (credit.stream != Stream::in || credit.bytes > channel->input)
-    return refuse("room for input that it was not sent");
+    return refuse("credit for input that was never sent");
   channel->input -= credit.bytes;
   return Verdict::take;
 }
@@ -113,7 +112,7 @@ HostRules::Verdict HostRules::on(const Ping& /*ping*/) {
 }
 
 HostRules::Verdict HostRules::on(const Pong& /*pong*/) {
-  if (pings_ == 0) return refuse("an answer that nobody asked for");
+  if (pings_ == 0) return refuse("'pong' without a 'ping'");
   --pings_;
   return Verdict::take;
 }

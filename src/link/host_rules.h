@@ -54,7 +54,7 @@ class HostRules {
   Verdict on(const Pong& pong);
   template <class Other>
   Verdict on(const Other& /*frame*/) {
-    return refuse("what only a client sends");
+    return refuse("a frame that only clients send");
   }
 
   // Returns nullptr if no program runs on the channel.

@@ -79,7 +79,7 @@ TEST_F(LinkTest, AClientDoesNotGrowForAHostThatNeverReads) {
   for (int i = 0; i < 2000; ++i)
     client.send(Data{1, Stream::in, std::string(kMaxData, 'x')});
   until([&] { return ended.has_value(); });
-  EXPECT_EQ(ended->message, "the other end does not read what it asks for");
+  EXPECT_EQ(ended->message, "the other end does not read the requested data");
 }
 
 TEST_F(LinkTest, AllThatWasSentIsWrittenBeforeTheEnd) {

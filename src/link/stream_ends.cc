@@ -20,6 +20,7 @@ Source::Source(io::Loop& loop, int fd, bool pollable, Events events)
     watch_ = std::make_unique<io::Watch>(loop, fd);
     watch_->start(io::kReadable, [this](int) { read_some(); });
   } else {
+    // Files are read on the next turn, because poll() does not work on them.
     go_on();
   }
 }
@@ -72,10 +73,11 @@ void Feed::go_on() {
   if (!at_end_) turn_.start({}, [this] { send_some(); });
 }
 
-// Sends a little in each turn of the loop, so that a feed does not starve the others.
+// Sends a little in each turn of the loop, so that a feed does not starve other streams.
 void Feed::send_some() {
   const auto here = calls_.witness();
   for (int i = 0; i < kSendsInATurn && room_ != 0; ++i) {
+    // `next` may return empty texts.
     while (sent_ == bytes_.size()) {
       auto more = next_();
       sent_ = 0;
@@ -100,6 +102,7 @@ Sink::Sink(io::Loop& loop, int fd, bool pollable, Events events)
 
 void Sink::put(std::string_view bytes) {
   waiting_.append(bytes);
+  // If a write is pending, this one must wait behind it.
   if (!waits_) flush();
 }
 
@@ -121,9 +124,11 @@ void Sink::flush() {
     const ssize_t put = write(fd_, waiting_.data() + written_, waiting_.size() - written_);
     if (put > 0) {
       written_ += static_cast<std::size_t>(put);
+      // Without a watch (a file) EAGAIN cannot happen.
     } else if (put < 0 && errno == EAGAIN && watch_) {
       break;
     } else if (put == 0 || errno != EINTR) {
+      // EPIPE, like any other error: the reader is gone.
       broken_ = true;
     }
   }
@@ -135,6 +140,7 @@ void Sink::flush() {
     written_ = 0;
   }
   if (untold_ == 0 && !(finishing_ && waiting_.empty())) return;
+  // On the next turn, because put() must not call back.
   turn_.start({}, [this] {
     const auto here = calls_.witness();
     if (const std::size_t told = std::exchange(untold_, 0); told > 0) events_.consumed(told);

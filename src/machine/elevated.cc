@@ -21,11 +21,13 @@ constexpr std::size_t kMostEnvironment = 1UL << 20;
 Result<proc::ToolOutput> run_as_root(std::vector<std::string> argv,
                                      const proc::ToolLimits& limits) {
   if (geteuid() == 0) return proc::tool_output(argv, proc::own_environment(), limits);
+  // -n makes sudo fail instead of asking for a password.
   argv.insert(argv.begin(), {"sudo", "-n", "--"});
   auto said = proc::tool_output(argv, proc::own_environment(), limits);
   if (!said && said.error().code == Errc::not_found)
-    return fail(Errc::denied, "there is no sudo, and this user is not root",
+    return fail(Errc::denied, "this user is not root, and sudo is not installed",
                 "log in as root, or take an image that has sudo");
+  // sudo's own messages begin with its name; those of the command do not.
   if (said && !said->exit.ok() && said->err.starts_with("sudo: "))
     return fail(Errc::denied,
                 fmt::format("sudo does not let this user be root without a password: {}",
@@ -51,6 +53,7 @@ Status run_script(const std::string& script, std::vector<std::string> environmen
 
 std::vector<std::string> pod_environment() {
   std::vector<std::string> found;
+  // /proc/1/environ is readable by root only.
   const auto all = io::read_file("/proc/1/environ", kMostEnvironment);
   if (!all) return found;
   for (std::string& entry : split(*all, '\0'))

@@ -84,8 +84,8 @@ class Judgement {
       case HealthFacts::Cuda::failed:
         return add(Kind::bad, "its GPUs can't be opened: " + facts_.cuda_error,
                    facts_.cuda_code == kSystemNotReady ? Ailment::no_fabric : Ailment::lasting);
-      case HealthFacts::Cuda::no_library:  // its package may be installed after that of nvidia-smi
-        return add(Kind::bad, "its GPUs can't be opened: there is no libcuda.so.1",
+      case HealthFacts::Cuda::no_library:  // its package may come later than nvidia-smi's
+        return add(Kind::bad, "its GPUs can't be opened: libcuda.so.1 is missing",
                    Ailment::no_driver);
       case HealthFacts::Cuda::not_opened:
         return add(Kind::note, "its GPUs were listed, but not opened: " + facts_.cuda_error);
@@ -94,7 +94,7 @@ class Judgement {
 
   void rest(const HealthMeasures& measures) {
     if (!facts_.xids.empty())
-      add(Kind::bad, fmt::format("its kernel tells of a GPU that failed: {}", facts_.xids.front()));
+      add(Kind::bad, fmt::format("its kernel reports a failed GPU: {}", facts_.xids.front()));
     if (!facts_.disk_error.empty())
       add(Kind::bad, "its disk can't be written to: " + facts_.disk_error);
     else if (facts_.disk_free < wish_.disk_free)
@@ -108,6 +108,7 @@ class Judgement {
                       ahead > 0 ? "ahead of" : "behind",
                       measures.provider_ahead_ms == 0 ? "this machine's" : "its provider's"));
     if (measures.up_mb_s <= 0 || measures.down_mb_s <= 0) return;
+    // A note, not a defect: the machine works.
     const bool slow = std::min(measures.up_mb_s, measures.down_mb_s) < kSlowLink;
     add(slow ? Kind::note : Kind::good,
         fmt::format("{:.1f} MB/s to it, {:.1f} MB/s from it{}", measures.down_mb_s,
@@ -124,10 +125,11 @@ class Judgement {
   }
 
   bool kind(const HealthFacts::Gpu& gpu) {
+    // Round to GiB: the driver reports a little less than the nominal memory.
     const auto* found = cloud::gpu_described(
         gpu.name, static_cast<int>((gpu.memory_mb + kMiBPerGiB / 2) / kMiBPerGiB));
     if (found == nullptr) {
-      add(Kind::note, fmt::format("no kind of GPU is known as '{}'", gpu.name));
+      add(Kind::note, fmt::format("the GPU '{}' is unknown", gpu.name));
       return true;
     }
     if (found->name == wish_.gpu) return true;
@@ -173,7 +175,7 @@ nlohmann::ordered_json to_json(const HealthFacts& facts) {
 Result<HealthFacts> health_from_json(const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("gpus") || !json["gpus"].is_array() ||
       json["gpus"].size() > static_cast<std::size_t>(kMostGpusTold))
-    return fail(Errc::corrupt, "what the machine says of its health is not readable");
+    return fail(Errc::corrupt, "the machine's health report is unreadable");
   HealthFacts facts;
   read_members(json, members_of(facts));
   for (std::string* text :
@@ -181,8 +183,10 @@ Result<HealthFacts> health_from_json(const nlohmann::json& json) {
     *text = printable(*text);
   facts.cuda_gpus = std::clamp(facts.cuda_gpus, 0, kMostGpusTold);
   for (const nlohmann::json& each : json["gpus"]) {
-    if (!each.is_object()) return fail(Errc::corrupt, "the machine tells of a GPU that is none");
+    if (!each.is_object())
+      return fail(Errc::corrupt, "the machine's health report has an invalid GPU");
     HealthFacts::Gpu& gpu = facts.gpus.emplace_back();
+    // The machine is not trusted, so its numbers may be anything.
     read_members(each, members_of(gpu));
     gpu = {printable(gpu.name), std::clamp<std::int64_t>(gpu.memory_mb, 0, kMostMemory)};
   }

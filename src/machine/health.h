@@ -1,5 +1,5 @@
-// Whether a rented machine is what was bought: the facts it reports about itself, and the
-// judgement. Pure.
+// The health of a rented machine: its report about itself, and the comparison with the purchase.
+// Pure.
 #pragma once
 
 #include "base/error.h"

@@ -35,6 +35,7 @@ HealthPatience::Word HealthPatience::judge(const std::vector<HealthFinding>& fin
   using std::chrono::seconds;
   std::string sick;
   std::string_view waits_for;
+  // A defect that no waiting can cure decides at once.
   for (const HealthFinding& finding : findings) {
     if (finding.kind != HealthFinding::Kind::bad) continue;
     const std::string_view passing = what_passes(finding);

@@ -11,7 +11,7 @@
 
 namespace lockstep::machine {
 
-// The patience with one machine, over all of its checks.
+// The patience with one machine over all its checks.
 class HealthPatience {
  public:
   struct Word {

@@ -96,7 +96,7 @@ void probe_cuda(HealthFacts& facts) {
     take_cuda_answer(said->out, facts);
     if (facts.cuda != HealthFacts::Cuda::not_opened) return;
     facts.cuda_error = "python3: " + printable(last_line(said->err));
-    // A signal that kills a program that only opens GPUs would kill a job, too.
+    // A signal that kills this small program would kill a job, too.
     if (said->exit.signal == 0) return;
     facts.cuda = HealthFacts::Cuda::failed;
     facts.cuda_error = fmt::format("opening them ended with signal {}", said->exit.signal);
@@ -104,17 +104,19 @@ void probe_cuda(HealthFacts& facts) {
     facts.cuda = HealthFacts::Cuda::failed;
     facts.cuda_error = fmt::format("they do not open within {} s", kCudaPatience.count());
   } else {
-    facts.cuda_error = "no python3 is there to open them";
+    facts.cuda_error = "python3 is not installed to open them";
   }
 }
 
 Status try_disk() {
   const std::string folder = io::state_folder();
+  // The state folder is where jobs write.
   LOCKSTEP_TRY(io::make_folders(folder));
   const std::string path = folder + "/health.tmp";
   const io::Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return fail_sys("open " + path, errno);
   Status written = io::write_all(fd.get(), std::string(kTrial, 'x'), path);
+  // Without fsync() the write would stay in memory, and a failing disk would not show.
   if (written && fsync(fd.get()) != 0) written = fail_sys("write " + path, errno);
   unlink(path.c_str());
   return written;
@@ -131,6 +133,7 @@ void probe_disk(HealthFacts& facts) {
 
 Result<std::string> first_line() {
   std::string line;
+  // One byte at a time: the bytes to be measured follow on the same descriptor.
   for (char c = 0; line.size() < 4096;) {
     const ssize_t got = read(STDIN_FILENO, &c, 1);
     if (got < 0 && errno == EINTR) continue;
@@ -151,6 +154,7 @@ std::int64_t take_bytes(std::int64_t bytes) {
              static_cast<std::size_t>(std::min<std::int64_t>(left, std::ssize(buffer))));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return 0;
+    // The clock starts with the first bytes: the client may need time to begin.
     if (left == bytes) begin = Clock::now();
     left -= got;
   }
@@ -183,6 +187,7 @@ Result<Gathering> start_gathering(bool gpus) {
   if (pid < 0) return fail_sys("look at this machine", errno);
   if (pid == 0) {
     const std::string text = codec::print_json(to_json(probe_health(gpus)));
+    // _exit(), because the child must not run the parent's cleanup.
     _exit(io::write_all(pipe.write.get(), text, "the answer") ? 0 : 1);
   }
   return Gathering{pid, std::move(pipe.read)};
@@ -240,6 +245,7 @@ HealthFacts probe_health(bool gpus) {
   if (gpus) {
     probe_driver(facts);
     if (!facts.driver.empty()) probe_cuda(facts);
+    // Most images let only root read the kernel log.
     const auto log = run_as_root({"dmesg"}, {.patience = kLogPatience, .output = kMostLog});
     if (log) facts.xids = xid_lines(log->out);
   }
@@ -250,7 +256,8 @@ HealthFacts probe_health(bool gpus) {
 Result<int> serve_health() {
   LOCKSTEP_TRY_ASSIGN(const std::string line, first_line());
   const nlohmann::json request = codec::parse_json(line);
-  if (!request.is_object()) return fail(Errc::corrupt, "the client's question makes no sense");
+  if (!request.is_object()) return fail(Errc::corrupt, "the client's request is unreadable");
+  // Bounds the time and the memory of the measurement.
   const std::int64_t bytes =
       std::clamp<std::int64_t>(codec::integer_member(request, "bytes"), 0, kMostBytes);
   const auto wants_gpus = request.find("gpus");
@@ -262,6 +269,7 @@ Result<int> serve_health() {
   LOCKSTEP_TRY_ASSIGN(const Gathering gathering,
                       start_gathering(wants_gpus != request.end() && *wants_gpus == true));
   const std::int64_t down_ms = take_bytes(bytes);
+  // The newline lets the client read on line by line.
   LOCKSTEP_TRY(io::write_all(STDOUT_FILENO, noise(bytes) + "\n", "the client"));
   const nlohmann::json facts = codec::parse_json(gathered(gathering));
   const nlohmann::json answer{{"facts", facts}, {"down_ms", down_ms}};

@@ -43,6 +43,7 @@ std::string shown_key(const SshdPlace& sshd) {
 }
 
 void reload_sshd() {
+  // On SIGHUP sshd runs itself again and reads its keys.
   for (const pid_t pid : listening_sshds(all_processes()))
     kill(pid, SIGHUP);
 }
@@ -68,6 +69,7 @@ bool can_see_host_key(const SshdPlace& sshd) {
 }
 
 Result<HostKey> show_host_key(const SshdPlace& sshd, bool sees) {
+  // Two clients at once would restore each other's keys.
   LOCKSTEP_TRY_ASSIGN(const io::Fd lock, key_lock());
   const auto old_secret = io::read_file(kKeyPath, kMostKey);
   const auto old_line = io::read_file(std::string(kKeyPath) + ".pub", kMostKey);
@@ -79,7 +81,8 @@ Result<HostKey> show_host_key(const SshdPlace& sshd, bool sees) {
     return HostKey{.public_line = pair.public_line, .fresh = true};
   }
   if (!old_secret || !old_line)
-    return fail(Errc::unavailable, "sshd does not show the fresh host key that it was given");
+    return fail(Errc::unavailable, "sshd does not show its new host key");
+  // Restore the old key: clients with its pin can still log in.
   LOCKSTEP_TRY(cloud::write_key_pair(kKeyPath, {*old_secret, std::string(strip(*old_line))}));
   reload_sshd();
   return HostKey{.public_line = std::string(strip(*old_line)),

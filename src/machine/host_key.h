@@ -19,9 +19,9 @@ struct SshdPlace {
   std::string port;
 };
 
-// All of these need root. The key is made before sshd shows it, so that the client can pin it
-// first: a client that is cut off in between still knows the machine. A key that was made and not
-// shown yet is reused.
+// All of these need root. The key is made before sshd shows it, so that a client can pin it first.
+// A client cut off in between still knows the machine. A key made earlier and not shown yet is
+// reused.
 Result<std::string> make_host_key();
 // Returns true if sshd's real key can be read back.
 bool can_see_host_key(const SshdPlace& sshd);

@@ -57,8 +57,8 @@ Status forget_lasting_lease() {
 
 }  // namespace
 
-// cloud-init checks at each boot whether it is on a new machine. /etc/machine-id comes last,
-// because images contain it.
+// cloud-init checks at each boot for a new machine. /etc/machine-id comes last, because images
+// contain it.
 std::string machine_identity(const std::string& root) {
   for (const char* path :
        {"/var/lib/cloud/data/instance-id", "/sys/class/dmi/id/product_uuid", "/etc/machine-id"}) {
@@ -70,6 +70,7 @@ std::string machine_identity(const std::string& root) {
 }
 
 LastingLease lasting_lease(const KeptLease& lease, std::int64_t wall_ms, std::int64_t now) {
+  // Times become durations, because the clock of the next boot starts at zero.
   return {.lease = lease,
           .wall_ms = wall_ms,
           .left_ms = std::max<std::int64_t>(lease.end - now, 0),
@@ -78,6 +79,7 @@ LastingLease lasting_lease(const KeptLease& lease, std::int64_t wall_ms, std::in
 
 KeptLease lease_after_boot(const LastingLease& lasting, std::int64_t wall_ms, std::int64_t now) {
   const std::int64_t passed = wall_ms - lasting.wall_ms;
+  // A clock that was set back must not prolong the lease.
   std::int64_t left = lasting.left_ms - std::max<std::int64_t>(passed, 0);
   if (passed < -kClockBack) left = std::min(left, kUnknownTime);
   KeptLease lease = lasting.lease;
@@ -85,6 +87,7 @@ KeptLease lease_after_boot(const LastingLease& lasting, std::int64_t wall_ms, st
   lease.end = now + std::max<std::int64_t>(left, 0);
   lease.hold_until =
       now + std::max<std::int64_t>(lasting.held_ms - std::max<std::int64_t>(passed, 0), 0);
+  // Timers do not survive a reboot.
   lease.timer = 0;
   return lease;
 }

@@ -31,8 +31,7 @@ std::string resume_unit(const std::string& own);
 
 // Stores the lease and enables the unit. Does nothing without systemd.
 Status keep_for_reboots(const KeptLease& lease);
-// not_found: no lease, or the lease of the machine whose image this machine was made from; that one
-// is removed.
+// not_found: no lease, or (after removing it) the lease of the machine behind this machine's image.
 Result<LastingLease> read_lasting_lease();
 
 }  // namespace lockstep::machine

@@ -113,6 +113,7 @@ LeaseState lease_state() {
   LeaseState state;
   const auto lease = read_kept_lease();
   if (!lease) return state;
+  // Clients get durations: their clocks differ from the machine's.
   const std::int64_t now = boot_ms();
   state.phase = LeaseState::Phase::running;
   state.left_ms = std::max<std::int64_t>(lease->end - now, 0);
@@ -137,8 +138,9 @@ Status make_lease_folder() {
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
+  // A user who can write here could prolong the lease.
   if (!S_ISDIR(info.st_mode) || info.st_uid != 0 || (info.st_mode & 022) != 0)
-    return fail(Errc::denied, path + " is no folder of root's alone");
+    return fail(Errc::denied, path + " must be a folder that only root can write to");
   if (chmod(path.c_str(), 0755) != 0) return fail_sys("open " + path + " to all", errno);
   return {};
 }

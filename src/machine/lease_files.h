@@ -14,7 +14,7 @@ namespace lockstep::machine {
 
 inline constexpr std::string_view kLeaseFolder = "/run/lockstep";
 
-// Returns milliseconds of CLOCK_BOOTTIME: no one can set it, and it runs while the machine sleeps.
+// Returns milliseconds of CLOCK_BOOTTIME, which cannot be set and also runs during sleep.
 std::int64_t boot_ms();
 
 struct KeptLease {

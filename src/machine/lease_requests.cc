@@ -40,6 +40,7 @@ using Json = nlohmann::ordered_json;
 Result<std::string> read_request() {
   std::string text;
   std::array<char, 4096> bytes;
+  // The client closes stdin after the request.
   while (text.size() <= kMostRequest) {
     const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
     if (got < 0 && errno == EINTR) continue;
@@ -60,10 +61,11 @@ Status write_lease(const KeptLease& lease) {
   return {};
 }
 
-// Arms the new timer before removing the old one, so that the machine always has a timer.
+// Arms the new timer before removing the old one: the machine is never without a timer.
 Status arm(KeptLease& lease) {
   const std::int64_t left = (lease.end - boot_ms()) / 1000 + kTimerBehind;
   std::vector<std::string> environment = proc::own_environment();
+  // Ending a pod takes the variables of its provider.
   for (std::string& entry : pod_environment())
     environment.push_back(std::move(entry));
   LOCKSTEP_TRY(run_script(cloud::arm_script(timer_name(lease.timer + 1), left, lease.terms.ending),
@@ -91,6 +93,7 @@ Result<Json> begin_as_root(const nlohmann::json& request) {
   LOCKSTEP_TRY_ASSIGN(lease.terms, terms_from_json(request["terms"]));
   LOCKSTEP_TRY(make_lease_folder());
   LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
+  // A repeated begin continues the numbers, so that the old timer is found and disarmed.
   if (const auto before = read_kept_lease()) lease.timer = before->timer;
   lease.home = codec::text_member(request, "home");
   lease.state = codec::text_member(request, "state");
@@ -98,6 +101,7 @@ Result<Json> begin_as_root(const nlohmann::json& request) {
   set_end(lease, lease.terms);
   LOCKSTEP_TRY(arm(lease));
   LOCKSTEP_TRY(start_lease_watch());
+  // The lease has its own timer now.
   LOCKSTEP_TRY(run_script(cloud::disarm_script(cloud::kBootGuard)));
   return state_answer();
 }
@@ -130,7 +134,7 @@ Result<Json> show_key_as_root(const nlohmann::json& request) {
 Result<KeptLease> lease_to_change() {
   auto lease = read_kept_lease();
   if (!lease && lease.error().code == Errc::not_found)
-    return fail(Errc::not_found, "there is no lease on this machine");
+    return fail(Errc::not_found, "this machine has no lease");
   return lease;
 }
 
@@ -138,6 +142,7 @@ Result<Json> keep_as_root(const nlohmann::json& request) {
   if (!request.contains("terms")) return fail(Errc::corrupt, "the lease has no terms");
   LOCKSTEP_TRY_ASSIGN(const LeaseTerms terms, terms_from_json(request["terms"]));
   LOCKSTEP_TRY_ASSIGN(KeptLease lease, lease_to_change());
+  // Another client may change the lease at the same time.
   LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
   if (terms.idle_s >= 0) lease.terms.idle_s = terms.idle_s;
   lease.terms.ends_ms = terms.ends_ms;
@@ -162,7 +167,7 @@ Result<Json> hold_as_root(const nlohmann::json& request) {
 }
 
 Result<Json> serve_as_root(const std::string& verb, const nlohmann::json& request) {
-  if (!request.is_object()) return fail(Errc::corrupt, "the request makes no sense");
+  if (!request.is_object()) return fail(Errc::corrupt, "the request is unreadable");
   if (verb == "begin") return begin_as_root(request);
   if (verb == "keep") return keep_as_root(request);
   if (verb == "hold") return hold_as_root(request);
@@ -203,6 +208,7 @@ void add_server(Json& request) {
 
 Result<std::string> ask_root(const std::string& verb, const Json& request) {
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
+  // sudo starts this same binary as root.
   LOCKSTEP_TRY_ASSIGN(const proc::ToolOutput said,
                       run_as_root({own, "host-lease", "as-root", verb, codec::print_json(request)},
                                   {.patience = kRootPatience}));

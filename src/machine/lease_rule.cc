@@ -16,6 +16,7 @@ std::int64_t stop_ahead_ms(std::int64_t begin, std::int64_t end) {
 }
 
 LeaseStep next_step(const LeaseView& view) {
+  // The end comes first: it wins over all other reasons.
   using Step = LeaseStep::Kind;
   if (view.now >= view.end) return {Step::end, "its lease is over"};
   const std::int64_t idle = view.now - view.idle_since;

@@ -1,5 +1,5 @@
 // Decides when a lease stops its jobs and when it ends its machine. Times are CLOCK_BOOTTIME in
-// milliseconds, which nobody can set. Pure.
+// milliseconds, which cannot be set. Pure.
 #pragma once
 
 #include <cstdint>

@@ -107,6 +107,7 @@ void LeaseWatch::listen() {
                                   [this](std::string words) {
                                     seen_.notice = std::move(words);
                                     seen_.notice_ms = unix_ms();
+                                    // Look at once: the notice may leave only seconds.
                                     surveyed_ = 0;
                                     tick_.start({}, [this] { look(); });
                                   });
@@ -142,6 +143,7 @@ void LeaseWatch::survey(std::int64_t now) {
     const auto files = job::JobFiles::open(id);
     if (!files || !files->has_supervisor()) continue;
     const auto record = files->record();
+    // An unreadable record may be of a running job.
     if (!record || record->state.stage != job::Stage::ended) running_.insert(id);
   }
   seen_.jobs = static_cast<int>(running_.size());
@@ -192,14 +194,17 @@ void LeaseWatch::end_machine(std::int64_t now, const std::string& why) {
   seen_.phase = LeaseState::Phase::ending;
   if (ending_since_ == 0) {
     ending_since_ = now;
+    // Before the end: clients may still read the reason.
     note();
     stop_jobs(why);
   }
+  // Reap the last attempt before starting another.
   if (ender_ && ender_->alive()) ender_->reap();
   if (tried_end_ != 0 && now - tried_end_ < kEndEvery) return;
   tried_end_ = now;
   proc::SpawnSpec spec;
   spec.executable = "/bin/sh";
+  // Power off, or the provider's API for a pod.
   std::string words = cloud::end_command(lease_.terms.ending);
   // -f skips the services that may hang.
   if (now - ending_since_ >= kEndPatience) words = "poweroff -f || " + words;
@@ -223,6 +228,7 @@ void LeaseWatch::note() {
 Result<int> watch_lease() {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
+  // One daemon is enough.
   auto lock = daemon_lock();
   if (!lock && lock.error().code == Errc::already_exists) return 0;
   if (!lock) return Failure(lock.error());
@@ -246,6 +252,7 @@ Status start_lease_watch() {
   spec.stdin_fd = spec.stdout_fd = spec.stderr_fd = null.get();
   spec.die_with_parent = false;
   LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
+  // The daemon shows its life by the lock.
   for (int look = 0; look < kStartLooks && !daemon_lives(); ++look) {
     if (child.reap()) break;
     poll(nullptr, 0, kStartLook);

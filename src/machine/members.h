@@ -28,8 +28,7 @@ struct Member {
 
 // Adds the members to `into`, next to what it has.
 void print_members(std::span<const Member> members, nlohmann::ordered_json& into);
-// Reads the members. A missing member or one of another type becomes "" or 0; a flag keeps its
-// value.
+// Reads the members. A missing or wrongly typed one becomes "" or 0; a flag keeps its value.
 void read_members(const nlohmann::json& object, std::span<const Member> members);
 
 }  // namespace lockstep::machine

@@ -67,6 +67,7 @@ void NoticeWatch::tell(std::string words) {
 }
 
 void NoticeWatch::ask_token() {
+  // AWS's IMDSv2 wants a token first, here for six hours (21,600 s).
   exchange_ = client_.ask({.method = "PUT",
                            .target = "/latest/api/token",
                            .fields = {{"x-aws-ec2-metadata-token-ttl-seconds", "21600"}},
@@ -89,6 +90,7 @@ void NoticeWatch::ask_action() {
                            .repeatable = true,
                            .body_limit = kMostNotice},
                           [this](Result<http::Answer> answer) {
+                            // The token has expired: get another one.
                             if (answer && answer->head.status == kUnauthorized) token_.clear();
                             if (!answer || answer->head.status != kOk) return later();
                             std::string words = action_words(answer->body);
@@ -111,6 +113,7 @@ void NoticeWatch::ask_change() {
                            .body_limit = kMostNotice},
                           [this](Result<http::Answer> answer) {
                             if (answer && answer->head.status == kOk) return take_change(*answer);
+                            // Without an etag the next request is answered at once.
                             etag_.clear();
                             later();
                           });

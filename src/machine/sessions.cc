@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostWords = 4;
 constexpr std::size_t kMostLine = 4096;
 
-// Commands that only ask: looking at a machine must not keep it from being idle.
+// Commands that only ask: looking at a machine must not keep the machine busy.
 constexpr std::string_view kAsking[] = {"link",       "host-lease", "host-health",
                                         "host-facts", "host-job",   "host-dial"};
 
@@ -50,6 +50,7 @@ class Tree {
   }
   bool below_sshd(const Process& process) const {
     std::size_t steps = 0;
+    // Bounded: pids may be reused while /proc is read.
     for (const Process* up = parent(process); up != nullptr && steps <= by_pid_.size(); ++steps) {
       if (is_sshd(*up)) return true;
       up = parent(*up);
@@ -68,6 +69,7 @@ class Tree {
 
 std::vector<std::string> words_of(const std::string& folder) {
   std::vector<std::string> words =
+      // /proc/PID/cmdline ends each word with a NUL.
       split(io::read_file(folder + "/cmdline", kMostLine).value_or(""), '\0');
   if (words.size() > kMostWords) words.resize(kMostWords);
   return words;
@@ -89,6 +91,7 @@ std::vector<Process> all_processes() {
     if (begin == std::string::npos || end == std::string::npos || end + 2 > stat.size()) continue;
     const auto fields = split(std::string_view(stat).substr(end + 2), ' ');
     const auto parent = fields.size() > 1 ? parse_int(fields[1]) : std::nullopt;
+    // Zombies and dead processes do no work.
     if (!parent || fields[0] == "Z" || fields[0] == "X") continue;
     found.push_back({static_cast<pid_t>(*pid), static_cast<pid_t>(*parent),
                      stat.substr(begin + 1, end - begin - 1), words_of(path)});
@@ -99,6 +102,7 @@ std::vector<Process> all_processes() {
 int working_sessions(const std::vector<Process>& processes) {
   const Tree tree(processes);
   std::set<pid_t> idle;
+  // The parents of an asking command only wait for it.
   for (const Process& process : processes)
     if (only_asks(process)) {
       idle.insert(process.pid);

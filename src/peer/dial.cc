@@ -35,6 +35,7 @@ std::optional<Trial> begin_trial(const std::string& address, int port) {
   if (!resolved) return std::nullopt;
   const io::Address& to = resolved->addresses.front();
   io::Fd fd(socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  // EINPROGRESS: the result shows when the socket becomes writable.
   if (!fd || (connect(fd.get(), to.get(), to.size) != 0 && errno != EINPROGRESS))
     return std::nullopt;
   return Trial{address, std::move(fd)};
@@ -54,6 +55,7 @@ std::vector<Trial> answered(std::vector<Trial>& trials, milliseconds limit) {
     waits.push_back({trial.fd.get(), POLLOUT, 0});
   std::vector<Trial> found;
   if (poll(waits.data(), waits.size(), static_cast<int>(limit.count())) <= 0) return found;
+  // Backwards, because found ones are erased.
   for (std::size_t i = waits.size(); i-- > 0;) {
     if (waits[i].revents == 0) continue;
     found.push_back(std::move(trials[i]));
@@ -79,6 +81,7 @@ std::optional<Dialed> try_all(const std::vector<std::string>& addresses, std::ui
       const int flags = fcntl(trial.fd.get(), F_GETFL);
       if (flags < 0 || fcntl(trial.fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) continue;
       auto channel =
+          // Many addresses may answer: private ranges exist on several networks.
           SecretChannel::open(std::move(trial.fd), key, SecretChannel::Side::takes, kHandshakeTime);
       if (channel) return Dialed{std::move(*channel), trial.address};
       last = trial.address + ": " + channel.error().message;
@@ -96,7 +99,7 @@ Result<Dialed> dial(const std::vector<std::string>& addresses, std::uint16_t por
   // handshake is worth another try, a failed connect is not.
   for (int tries = 0; tries == 0 || (tries < kMostTries && !last.empty()); ++tries)
     if (auto dialed = try_all(addresses, port, key, last)) return std::move(*dialed);
-  return fail(Errc::unavailable, fmt::format("it is reached at none of {}, port {}{}",
+  return fail(Errc::unavailable, fmt::format("it cannot be reached at any of {}, port {}{}",
                                              printable(join(addresses, ", ")), port,
                                              last.empty() ? "" : " (" + printable(last) + ")"));
 }

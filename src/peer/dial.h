@@ -1,4 +1,4 @@
-// Dials a serving host: tries all of its addresses and keeps the one whose host has the key.
+// Dials a serving host: tries all of its addresses and keeps the first with the key.
 #pragma once
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// Texts of unknown size have their length in front, so that the reader need not wait for the end of
+// Texts of unknown size with their length in front, so that a reader need not wait for the end of
 // its input. Pure.
 #pragma once
 

@@ -29,6 +29,7 @@ std::optional<Listening> listening_of(const json& object) {
   if (!port || *port == 0 || *port > 0xFFFF || addresses == object.end() || !addresses->is_array())
     return std::nullopt;
   Listening listening{.port = static_cast<std::uint16_t>(*port)};
+  // Ignore strange addresses instead of refusing the host.
   for (const json& each : *addresses)
     if (each.is_string() && each.get_ref<const std::string&>().size() <= kMostAddress &&
         listening.addresses.size() < kMostAddresses)
@@ -75,7 +76,7 @@ std::string encode_meeting(const Meeting& meeting) {
 }
 
 Result<Meeting> decode_meeting(std::string_view bytes) {
-  const auto corrupt = [] { return fail(Errc::corrupt, "that is no meeting of two hosts"); };
+  const auto corrupt = [] { return fail(Errc::corrupt, "this is not a meeting of two hosts"); };
   if (!bytes.starts_with(kMagic)) return corrupt();
   bytes.remove_prefix(kMagic.size());
   Meeting meeting;
@@ -108,6 +109,7 @@ std::string print_answer(const Answer& answer) {
 
 std::optional<Answer> parse_answer(std::string_view line) {
   const json read = codec::parse_json(line, kLimits);
+  // Exactly one member: its name is the kind of answer.
   if (!read.is_object() || read.size() != 1) return std::nullopt;
   const std::string& name = read.begin().key();
   const json& value = *read.begin();

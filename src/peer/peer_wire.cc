@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kEntryBytes = 40;
 
 Failure corrupt() {
-  return fail(Errc::corrupt, "what came from the other host makes no sense");
+  return fail(Errc::corrupt, "the other host sent unreadable data");
 }
 
 }  // namespace
@@ -28,6 +28,7 @@ std::vector<sync::Manifest> groups_of(const sync::Manifest& needed) {
   for (const sync::Entry& entry : needed) {
     if (!has_content(entry)) continue;
     const std::size_t more = entry.path.size() + kEntryBytes;
+    // A group must stay below the limits of decode_wish().
     if (groups.empty() || groups.back().size() == kMostGroupEntries ||
         bytes + more > kMostWishBytes) {
       groups.emplace_back();
@@ -75,11 +76,13 @@ Result<Intake::Next> Intake::take(const PieceHead& head) {
     if (head.length != 0) return corrupt();
     return Next{};
   }
+  // A piece of another file in the middle would mix contents.
   if (head.index >= group_.size() || ended_[head.index] || head.length > kMostPieceBytes ||
       (begun_ && *begun_ != head.index))
     return corrupt();
   const sync::Entry& entry = group_[head.index];
   Next next{.means = Means::piece, .entry = &entry, .offset = offset_};
+  // The file has changed or vanished on the serving host.
   if (head.length == 0) {
     next.means = Means::gone;
   } else if (head.length > entry.size - offset_) {
@@ -88,6 +91,7 @@ Result<Intake::Next> Intake::take(const PieceHead& head) {
     offset_ += head.length;
     next.whole = offset_ == entry.size;
   }
+  // Remember which file the next piece must belong to.
   begun_ = head.index;
   if (next.whole || next.means == Means::gone) {
     ended_[head.index] = true;

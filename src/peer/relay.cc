@@ -65,8 +65,9 @@ int relay_takers(int host, int hosts) {
 
 Result<std::unique_ptr<RelayGiver>> RelayGiver::open(const std::vector<int>& ports, std::string key,
                                                      int takers, std::size_t files) {
-  Result<io::Listener> listener = fail(Errc::invalid_input, "there is no port to listen on");
+  Result<io::Listener> listener = fail(Errc::invalid_input, "no port is given to listen on");
   for (const int port : ports) {
+    // All hosts know the list of ports; the first free one is found by trying.
     listener = io::open_listener("", port, kBacklog);
     if (listener) break;
   }
@@ -93,6 +94,7 @@ RelayGiver::~RelayGiver() {
 Status RelayGiver::begin(std::size_t file, const std::string& path) {
   io::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fail_sys("read " + path, errno);
+  // The serving threads read these under the mutex.
   const std::lock_guard lock(mutex_);
   files_.at(file).fd = std::move(fd);
   return {};
@@ -109,6 +111,7 @@ void RelayGiver::has(std::size_t file, std::uint64_t bytes) {
 void RelayGiver::finish(std::chrono::milliseconds patience) {
   {
     std::unique_lock lock(mutex_);
+    // Expected hosts first, then those still being served.
     changed_.wait_for(lock, patience, [this] { return missing_ <= 0; });
     changed_.wait_for(lock, kLongest, [this] { return guests_.empty(); });
   }
@@ -120,10 +123,12 @@ void RelayGiver::stop() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
+    // A blocked read or write of a serving thread ends by this.
     for (const int each : guests_)
       shutdown(each, SHUT_RDWR);
   }
   changed_.notify_all();
+  // Wakes listen() out of poll().
   (void)io::write_all(wake_.write.get(), "x", "a pipe");
   thread_.join();
 }
@@ -143,11 +148,13 @@ void RelayGiver::listen() {
 
 void RelayGiver::let_in() {
   io::Fd socket(accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  // Joins the threads that have ended: nothing else does.
   std::erase_if(takers_, [](Taker& each) {
     if (!*each.over) return false;
     each.thread.join();
     return true;
   });
+  // Strangers must not exhaust threads.
   if (!socket || takers_.size() == kMostTakers) return;
   auto over = std::make_shared<std::atomic<bool>>(false);
   takers_.push_back({std::thread([this, over, taken = std::move(socket)]() mutable {
@@ -164,6 +171,7 @@ void RelayGiver::serve(io::Fd socket) {
   channel->set_patience(kSilence);
   {
     const std::lock_guard lock(mutex_);
+    // stop() has already shut down its list of guests.
     if (closing_) return;
     guests_.push_back(channel->socket());
   }
@@ -180,11 +188,12 @@ void RelayGiver::serve(io::Fd socket) {
 
 Status RelayGiver::give(SecretChannel& channel) {
   for (;;) {
-    // A taker may be silent while it checks files that it already has.
+    // A taker may be silent while checking its existing files.
     LOCKSTEP_TRY_ASSIGN(const std::string wish, channel.read(kWishBytes));
     const auto file = number_at<std::uint32_t>(wish, 0);
     if (file == kNothingMore) return {};
-    if (file >= files_.size()) return fail(Errc::corrupt, "it asks for a file that there is not");
+    // Only a taker with the key gets here, so this is a bug or another version.
+    if (file >= files_.size()) return fail(Errc::corrupt, "the taker asks for an unknown file");
     LOCKSTEP_TRY(give_file(channel, file, number_at<std::uint64_t>(wish, sizeof file)));
   }
 }
@@ -195,18 +204,21 @@ Status RelayGiver::give_file(SecretChannel& channel, std::size_t file, std::uint
     std::uint64_t there = 0;
     int fd = -1;
     {
+      // Woken by has(), or after kSignOfLife to show that this host lives.
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kSignOfLife, [&] { return closing_ || files_[file].bytes > at; });
       if (closing_) return fail(Errc::canceled, "this host has waited for long enough");
       there = files_[file].bytes;
       fd = files_[file].fd.get();
     }
+    // An empty piece is a sign of life while this host waits for bytes.
     if (there <= at) {
       LOCKSTEP_TRY(channel.write(bytes_of(std::uint32_t{0})));
       continue;
     }
     const std::size_t most = std::min<std::uint64_t>({kPiece, there - at, size - at});
     piece.resize(kHeadBytes + most);
+    // pread(): several threads share the descriptor.
     const ssize_t got = pread(fd, piece.data() + kHeadBytes, most, static_cast<off_t>(at));
     if (got <= 0) return fail_sys("read a file that another host wants", errno);
     piece.resize(kHeadBytes + static_cast<std::size_t>(got));
@@ -231,6 +243,7 @@ Result<RelayTaker> RelayTaker::open(const std::vector<std::string>& addresses,
       }
       last = dialed.error().message;
     }
+    // The giver may be starting only now.
     std::this_thread::sleep_for(kPause);
   } while (Clock::now() < end);
   return fail(Errc::unavailable, last);

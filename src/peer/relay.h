@@ -37,8 +37,8 @@ class RelayGiver {
   // The file is at `path`, or bytes are about to be written there.
   Status begin(std::size_t file, const std::string& path);
   void has(std::size_t file, std::uint64_t bytes);  // the first `bytes` bytes of the file are there
-  // Waits until each expected host has said that it needs nothing more. Hosts that have not
-  // connected within `patience` are given up. Connected hosts get what they want.
+  // Waits until all expected hosts are finished. Hosts not connected within `patience` are given
+  // up. Connected hosts are served to their end.
   void finish(std::chrono::milliseconds patience);
 
  private:

@@ -27,6 +27,7 @@ SSL_SESSION* session_of(SSL* ssl) {
   const std::string& key = key_of(ssl);
   SSL_SESSION* session = SSL_SESSION_new();
   const SSL_CIPHER* suite = SSL_CIPHER_find(ssl, kSuiteNumber.data());
+  // The key, the suite and the version together stand for an earlier session.
   if (session != nullptr && suite != nullptr &&
       SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(key.data()),
                                   key.size()) == 1 &&
@@ -39,6 +40,7 @@ SSL_SESSION* session_of(SSL* ssl) {
 
 int find_session(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESSION** session) {
   *session = nullptr;
+  // Unknown identity: go on without a key, and let the handshake fail.
   if (std::string_view(reinterpret_cast<const char*>(identity), size) != kIdentity) return 1;
   *session = session_of(ssl);
   return *session != nullptr ? 1 : 0;
@@ -98,6 +100,7 @@ Result<SecretChannel> SecretChannel::open(io::Fd socket, const std::string& key,
                                           std::chrono::milliseconds patience) {
   SecretChannel channel;
   channel.socket_ = std::move(socket);
+  // On the heap, because OpenSSL keeps the address while the object moves.
   channel.key_ = std::make_unique<std::string>(key);
   channel.set_patience(patience);
   channel.context_.reset(make_context(side));
@@ -106,11 +109,13 @@ Result<SecretChannel> SecretChannel::open(io::Fd socket, const std::string& key,
   SSL* ssl = channel.ssl_.get();
   if (ssl == nullptr || SSL_set_fd(ssl, channel.socket_.get()) != 1) return no_tls();
   SSL_set_app_data(ssl, channel.key_.get());
+  // Old errors of this thread would be reported as ours.
   ERR_clear_error();
   const int got = side == Side::serves ? SSL_accept(ssl) : SSL_connect(ssl);
   if (got != 1) return channel.failure("the handshake failed", got);
   // A handshake without the pre-shared key would not count as a reused session.
-  if (SSL_session_reused(ssl) != 1) return fail(Errc::denied, "the other end has not the key");
+  if (SSL_session_reused(ssl) != 1)
+    return fail(Errc::denied, "the other end does not have the key");
   return channel;
 }
 
@@ -126,6 +131,7 @@ void SecretChannel::set_patience(std::chrono::milliseconds patience) {
 Failure SecretChannel::failure(const char* what, int got) const {
   const int number = errno;
   const int error = SSL_get_error(ssl_.get(), got);
+  // With SO_RCVTIMEO a blocking read times out as EAGAIN, which OpenSSL reports as WANT_READ.
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
     return fail(Errc::timeout, "the other end has been silent for too long");
   if (error == SSL_ERROR_SYSCALL && number != 0) return fail_sys(what, number);

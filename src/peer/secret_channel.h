@@ -1,10 +1,6 @@
 // An encrypted connection between two ends that share a key: TLS 1.3 (OpenSSL) with a pre-shared
 // key and an ephemeral key exchange, without certificates. An end without the key fails in the
 // handshake, on either side. Blocking, with timeouts.
-
-// An encrypted connection of two ends that share a key: TLS 1.3 with a pre-shared key and an
-// ephemeral key exchange (OpenSSL), no certificates. Who has not the key does not get past the
-// handshake, in either direction. Blocking, with deadlines.
 #pragma once
 
 #include "base/error.h"

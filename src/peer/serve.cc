@@ -53,6 +53,7 @@ struct Unmap {
 Result<std::string> read_whole(int fd, std::size_t size) {
   std::string bytes(size, '\0');
   for (std::size_t done = 0; done < size;) {
+    // The client may send the request in parts.
     const ssize_t got = read(fd, bytes.data() + done, size - done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return fail(Errc::corrupt, "the client's request is cut");
@@ -105,6 +106,7 @@ Service::~Service() {
 }
 
 Status Service::run() {
+  // Shared with the children, which are separate processes.
   void* memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return fail_sys("share memory with children", errno);
@@ -118,6 +120,7 @@ Status Service::run() {
       "the answer"));
   for (;;) {
     std::array<pollfd, 2> waits = {pollfd{in_, POLLIN, 0}, pollfd{listener_.fd.get(), POLLIN, 0}};
+    // Without guests there is nothing to look after.
     if (poll(waits.data(), waits.size(), guests_.empty() ? -1 : kLookAfterGuestsMs) < 0 &&
         errno != EINTR)
       return fail_sys("wait for the client", errno);
@@ -141,12 +144,14 @@ void Service::let_in() {
   if (!socket) return;
   make_room();
   if (guests_.size() == kMostGuests) return;
+  // A slot is a flag in shared memory, so it must be free.
   std::array<bool, kMostGuests> taken{};
   for (const Guest& guest : guests_)
     taken[guest.slot] = true;
   const auto slot =
       static_cast<std::size_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
   shared_->known[slot] = false;
+  // One process per guest: a slow or hostile guest cannot delay other guests.
   const pid_t pid = fork();
   if (pid == 0) be_child(std::move(socket), slot);
   if (pid > 0) guests_.push_back({pid, slot, Clock::now()});
@@ -161,6 +166,7 @@ void Service::be_child(io::Fd socket, std::size_t slot) {
   auto channel = SecretChannel::open(std::move(socket), meeting_.key, SecretChannel::Side::serves,
                                      kHandshakeTime);
   if (!channel) _exit(1);
+  // From now on no stranger pushes this guest out.
   shared_->known[slot] = true;
   channel->set_patience(kIdleTime);
   const Status served =
@@ -168,10 +174,11 @@ void Service::be_child(io::Fd socket, std::size_t slot) {
   _exit(served ? 0 : 1);
 }
 
-// Reaps ended children, and kills those whose host is slow to show the key.
+// Reaps ended children, and kills those of hosts too slow to show the key.
 void Service::look_after_guests() {
   const auto now = Clock::now();
   std::erase_if(guests_, [&](const Guest& guest) {
+    // The child limits its handshake, too; this covers a child that hangs.
     if (is_stranger(guest) && now - guest.since > kHandshakeTime) kill(guest.pid, SIGKILL);
     return waitpid(guest.pid, nullptr, WNOHANG) == guest.pid;
   });
@@ -194,7 +201,7 @@ Status serve(int in, int out, const sync::HostFolders& folders) {
   signal(SIGPIPE, SIG_IGN);
   LOCKSTEP_TRY_ASSIGN(const std::string head, read_whole(in, kLengthBytes));
   const auto size = length_in(head, kMostMeeting);
-  if (!size) return fail(Errc::corrupt, "the client's request makes no sense");
+  if (!size) return fail(Errc::corrupt, "the client's request is unreadable");
   LOCKSTEP_TRY_ASSIGN(const std::string bytes, read_whole(in, *size));
   LOCKSTEP_TRY_ASSIGN(Meeting meeting, decode_meeting(bytes));
   LOCKSTEP_TRY_ASSIGN(const std::string place, sync::find_place(meeting.destination, folders.home));

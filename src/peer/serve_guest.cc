@@ -22,8 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{25};
 constexpr std::chrono::seconds kSignOfLife{2};
-// The most files to look for in one pass, so that a large group does not delay the files that are
-// ready.
+// The most files to look for in one pass, so that a large group does not delay finished files.
 constexpr std::size_t kMostLooks = 512;
 
 class Guest {
@@ -50,6 +49,8 @@ class Guest {
 };
 
 bool Guest::was_offered(const sync::Entry& entry) const {
+  // A guest may ask for files of the client's offer, not for anything else in the tree.
+  // Files that are arriving count as the offer describes them.
   const sync::Entry* coming = find(record_.coming, entry.path);
   if (coming != nullptr) return *coming == entry;
   for (const sync::Manifest* there : {&record_.sent, &record_.met})
@@ -68,6 +69,7 @@ Result<bool> Guest::is_as_offered(int fd, const sync::Entry& entry) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return fail_sys("read " + printable(entry.path), errno);
   if (!S_ISREG(info.st_mode)) return false;
+  // The open file counts, not the path: the path may change in between.
   LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(entry.path, info));
   return there && same(*there, entry);
 }
@@ -87,6 +89,7 @@ Result<bool> Guest::send_file(std::size_t index) {
   const auto head = static_cast<std::uint32_t>(index);
   const auto folder = tree_.parent(entry.path);
   if (!folder) return false;
+  // The file may have become a link or a FIFO since look().
   const io::Fd fd(openat(*folder, std::string(sync::last_part(entry.path)).c_str(),
                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return false;
@@ -138,6 +141,7 @@ Status Guest::serve(const sync::Manifest& group) {
         left.push_back(index);
       }
     }
+    // Only a whole pass without success needs a pause.
     if (left.empty() || sent) continue;
     if (Clock::now() - said_ > kSignOfLife) LOCKSTEP_TRY(say({}));
     std::this_thread::sleep_for(kLook);

@@ -1,4 +1,4 @@
-// Serves one host that takes files from this one.
+// Serves one taking host.
 #pragma once
 
 #include "base/error.h"

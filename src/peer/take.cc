@@ -59,6 +59,7 @@ class Taking {
 Status Taking::run(const sync::Manifest& needed) {
   for (const sync::Entry& entry : needed) {
     if (has_content(entry)) continue;
+    // Needs nothing from the other host.
     LOCKSTEP_TRY(sync::write_piece(tree_, {entry}));
     ++done_.files;
   }
@@ -119,6 +120,7 @@ Status take_from(const Meeting& meeting, int out, const sync::HostFolders& folde
   LOCKSTEP_TRY_ASSIGN(Dialed dialed, dial(meeting.addresses, meeting.port, meeting.key));
   LOCKSTEP_TRY(io::write_all(out, print_answer(Connected{dialed.address}), "the answer"));
   dialed.channel.set_patience(kSilence);
+  // Set before the handler is installed, which uses it.
   open_socket = dialed.channel.socket();
   signal(SIGTERM, on_asked_to_end);
   Taking taking(std::move(dialed.channel), std::move(tree), out);
@@ -130,9 +132,10 @@ Status take_from(const Meeting& meeting, int out, const sync::HostFolders& folde
 Status take(std::string_view request, int out, const sync::HostFolders& folders) {
   signal(SIGPIPE, SIG_IGN);
   const auto size = length_in(request.substr(0, kLengthBytes), kMostMeeting);
-  if (!size) return fail(Errc::corrupt, "the client's request makes no sense");
+  if (!size) return fail(Errc::corrupt, "the client's request is unreadable");
   LOCKSTEP_TRY_ASSIGN(const Meeting meeting, decode_meeting(request.substr(kLengthBytes)));
   Status taken = take_from(meeting, out, folders);
+  // The handler must not touch a closed socket.
   open_socket = -1;
   return taken;
 }

@@ -43,6 +43,7 @@ std::string folder_of(const std::string& given, const std::vector<std::string>& 
 std::vector<std::string> merged_environment(const char* const* own,
                                             const std::vector<std::string>& given) {
   std::vector<std::string> env;
+  // The client's variables win.
   for (; *own != nullptr; ++own) {
     const std::string_view entry(*own);
     const auto replaces = [&](const std::string& g) { return name_of(g) == name_of(entry); };
@@ -91,6 +92,7 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   containment.apply(spec);
   std::unique_ptr<Command> command(new Command(loop, start.channel, std::move(events)));
   auto child = proc::spawn(spec);
+  // ENOENT also means that a script's interpreter is missing.
   if (!child)
     return refuse(child.error().sys == ENOENT ? kNotFound : kCannotRun, child.error().message);
   command->child_ = std::move(*child);
@@ -160,11 +162,13 @@ void Command::on_end() {
   if (!child_->reap()) return;
   end_watch_.reset();
   const auto here = calls_.witness();
+  // The event may destroy this object.
   events_.process_ended();
   if (!here.gone()) finish_if_over();
 }
 
 void Command::finish_if_over() {
+  // Exit comes last, after all output.
   if (told_ || child_->alive() || !stdout_->at_end() || !stderr_->at_end()) return;
   if (result_ && !result_->at_end()) return;
   told_ = true;

@@ -1,4 +1,4 @@
-// A command that a client has started on this host, with its streams and its end.
+// A client's command on this host: its process, its streams and its end.
 #pragma once
 
 #include "base/callback_scope.h"

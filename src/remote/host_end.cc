@@ -30,6 +30,7 @@ HostEnd::HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment contai
       link_(loop, std::move(in), std::move(out), link::FrameReader::Wants::frames,
             {[this](link::Frame frame) { on_frame(std::move(frame)); },
              [this](const Error& error) {
+               // An orderly end is not worth a line.
                if (error.code != Errc::canceled) log::error("link: {}", error.message);
                stop();
              }}),
@@ -64,6 +65,7 @@ void HostEnd::on_frame(link::Frame frame) {
     log::error("link: the client sent '{}' before 'hello'", link::frame_name(frame));
     return stop();
   }
+  // Frames may still arrive while commands are ending.
   if (stage_ > Stage::serving) return;
   std::visit([this](const auto& content) { on(content); }, frame);
 }
@@ -80,6 +82,7 @@ void HostEnd::on(const link::Hello& hello) {
 
 void HostEnd::on(const link::Start& start) {
   const std::uint32_t channel = start.channel;
+  // A client that reuses a running channel is broken.
   if (commands_.contains(channel) || commands_.size() >= kMostCommands)
     return link_.send(link::Refused{channel, 126, "no channel for it"});
   auto command = Command::start(
@@ -127,8 +130,8 @@ bool HostEnd::any_running() const {
                      [](const auto& entry) { return entry.second->is_running(); });
 }
 
-// Kills leftover processes of the last command: they would hold its outputs open, and Exit would
-// never be sent.
+// Kills leftover processes of the last command. They would hold its outputs open and so delay Exit
+// for ever.
 void HostEnd::on_process_ended() {
   if (any_running()) return;
   if (stage_ == Stage::stopping) return finish();
@@ -140,6 +143,7 @@ void HostEnd::on_over(std::uint32_t channel) {
 }
 
 Result<int> serve_link(proc::Rung rung) {
+  // Blocked until SignalWatch::open(), so that no signal is lost.
   proc::block(proc::handled_signals());
   LOCKSTEP_TRY_ASSIGN(proc::Containment containment, proc::Containment::set_up(rung));
   io::Loop loop;

@@ -1,8 +1,5 @@
 // The host's end of a link: starts commands for a client and passes their streams. Once the client
 // is gone, or this process is killed, no process that it started remains.
-
-// The host's end of a link: starts what the client asks for and passes its streams. When the
-// client is gone, or this process is killed, nothing that it started stays.
 #pragma once
 
 #include "base/error.h"

@@ -10,7 +10,7 @@
 namespace lockstep::setup {
 namespace {
 
-// The flags that each level adds to the one below it, as Linux calls them.
+// The flags of each level beyond those of the level below, by Linux's names.
 constexpr std::array<std::string_view, 3> kFlags = {
     "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
     "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
@@ -36,6 +36,7 @@ int cpu_level(std::string_view flags) {
 }
 
 int cpu_level_in(std::string_view cpuinfo) {
+  // Code may run on any CPU of the machine, so the weakest one decides.
   int lowest = kNative;
   for (const std::string& line : split(cpuinfo, '\n')) {
     if (!line.starts_with("flags")) continue;
@@ -59,7 +60,8 @@ Result<int> read_isa(std::string_view text) {
     for (int each = 1; each <= kHighestLevel; ++each)
       if (word == isa_text(each) || word == fmt::format("{}-v{}", kStem, each)) level = each;
     if (level < 0)
-      return fail(Errc::invalid_input, fmt::format("'{}' is no instruction set", printable(word)),
+      return fail(Errc::invalid_input,
+                  fmt::format("'{}' is not an instruction set", printable(word)),
                   "write native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
     if (text == "native") return kNative;
     lowest = std::min(lowest, level);
@@ -73,6 +75,7 @@ std::string isa_text(int level) {
 }
 
 std::string march_of(int level, int gcc_major) {
+  // gcc 11 is the first compiler with names for levels; 0 means an unknown version.
   if (level == kNative || gcc_major == 0 || gcc_major >= kNamesLevels) return isa_text(level);
   return std::string(kOldNames.at(static_cast<std::size_t>(level) - 1));
 }

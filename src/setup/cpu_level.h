@@ -1,5 +1,5 @@
-// The x86-64 levels of instruction sets (v1 to v4) that compilers know, and the change of a
-// compiler's arguments that makes its code run on every CPU of a level. Pure.
+// The x86-64 levels of instruction sets (v1 to v4), and the compiler arguments for code that runs
+// on every CPU of a level. Pure.
 #pragma once
 
 #include "base/error.h"

@@ -18,6 +18,7 @@ constexpr std::size_t kChunk = 256UL << 10;
 
 }  // namespace
 
+// Keeps OpenSSL's types out of the header.
 struct Digest::Context {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> md{EVP_MD_CTX_new(), EVP_MD_CTX_free};
 
@@ -25,6 +26,7 @@ struct Digest::Context {
     LOCKSTEP_CHECK(EVP_DigestUpdate(md.get(), bytes.data(), bytes.size()) == 1);
   }
   void update_length(std::uint64_t length) const {
+    // Little-endian on every machine, because digests are kept in files.
     std::array<char, 8> bytes;
     for (char& byte : bytes) {
       byte = static_cast<char>(length & 0xff);

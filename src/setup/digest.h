@@ -1,5 +1,5 @@
-// SHA-256 over a list of parts. The length of each part is digested with it, so that moving a byte
-// from one part to the next changes the digest.
+// SHA-256 over a list of parts, each with its length. So moving a byte from one part to the next
+// changes the digest.
 #pragma once
 
 #include "base/error.h"

@@ -55,6 +55,7 @@ class Look {
           fmt::format("PyTorch {} is built without CUDA, and this node has NVIDIA GPUs",
                       facts_.python.torch),
           "install a build of torch with CUDA: https://pytorch.org/get-started/locally");
+    // A newer driver also runs programs of older toolkits.
     for (const auto& [cuda, driver] : kDrivers) {
       const auto here = read_release(facts_.host.driver);
       if (facts_.tools.torch_cuda && facts_.tools.torch_cuda->major == cuda && here &&
@@ -65,8 +66,9 @@ class Look {
             fmt::format("install driver {} or newer, or a torch for an older CUDA", driver));
     }
     if (!facts_.python.torch_cuda.empty() && facts_.python.nccl.empty())
-      add(false, "no-nccl", "libnccl was not found, through which GPUs of several nodes talk",
-          "PyTorch's own wheels bring it (nvidia-nccl-cu12), others link it in");
+      add(false, "no-nccl",
+          "libnccl was not found, which GPUs of several nodes need to communicate",
+          "PyTorch's own wheels install nvidia-nccl-cu12; other builds link NCCL in");
     look_at_capabilities();
   }
 
@@ -81,11 +83,12 @@ class Look {
       if (capability == 0 && facts_.host.gpus[i].vendor == "nvidia")
         add(false, "gpu-unknown", fmt::format("the compute capability of '{}' is not known", name),
             "lockstep wheel needs --arch for it");
+      // Without nvcc there is nothing to compare the capability with.
       if (capability == 0 || !facts_.tools.cuda) continue;
       const auto fits = check_archs({{capability}}, *facts_.tools.cuda);
       if (!fits)
         add(true, "gpu-not-compiled-for", fmt::format("{}: {}", name, fits.error().message),
-            "set CUDA_HOME to a toolkit that does");
+            "set CUDA_HOME to a toolkit that supports it");
     }
   }
 
@@ -94,8 +97,8 @@ class Look {
     if (python.deepspeed.empty()) return;
     if (python.deepspeed_ops.empty())
       return add(false, "deepspeed-no-ops",
-                 fmt::format("DeepSpeed {} has no op ready: every node compiles them when they are "
-                             "first used, for minutes",
+                 fmt::format("DeepSpeed {} has no compiled ops: each node compiles an op at its "
+                             "first use, which takes minutes",
                              printable(python.deepspeed)),
                  "lockstep wheel deepspeed --ops cpu_adam,...");
     // DeepSpeed compares these versions when an op is loaded, and refuses any difference of torch's
@@ -104,6 +107,7 @@ class Look {
     const auto torch = read_release(python.torch);
     const Release built_cuda = read_release(python.deepspeed_cuda).value_or(Release{});
     const Release cuda = read_release(python.torch_cuda).value_or(Release{});
+    // No record of the build, or an equal one: the ops will load.
     if (!built || !torch || (*built == *torch && built_cuda == cuda)) return;
     const auto pair = [](Release release, Release with) {
       return fmt::format("PyTorch {} and {}", release_text(release),
@@ -122,9 +126,11 @@ class Look {
   void look_at_ports() {
     const std::int64_t first = facts_.first_port;
     const std::int64_t last = facts_.last_port;
+    // Each outgoing connection takes an ephemeral port.
     if (last > 0 && last - first < kFewPorts)
       add(true, "few-ports", fmt::format("there are {} ports for connections", last - first + 1),
           "sysctl -w net.ipv4.ip_local_port_range='32768 60999'");
+    // The kernel may give this port to any outgoing connection. The rendezvous then cannot listen.
     if (first > 0 && first <= kMeetingPort && kMeetingPort <= last)
       add(false, "port-in-range",
           fmt::format("port {}, where a job's nodes meet by default, is among those that any "
@@ -135,19 +141,21 @@ class Look {
       add(false, "port-taken",
           fmt::format("port {}, where a job's nodes meet by default, is held by {}", kMeetingPort,
                       printable(facts_.port_holder)),
-          "give the job another with --master-port or --rdzv-endpoint");
+          "give the job another port with --master-port or --rdzv-endpoint");
   }
 
   void look_at_slurm() {
     const SlurmFacts& slurm = facts_.slurm;
+    // A node without Slurm is normal.
     if (!slurm.installed) return;
     if (!slurm.configured)
       return add(false, "slurm-not-configured",
-                 "Slurm's programs are installed, and no slurm.conf is there for them",
+                 "Slurm's programs are installed, but there is no slurm.conf",
                  "set SLURM_CONF, or leave Slurm out of it");
     if (!slurm.answers)
       add(true, "slurm-not-reached", "Slurm's controller does not answer scontrol ping",
-          "see whether slurmctld runs, and munge here and there");
+          "check that slurmctld runs, and munge on both machines");
+    // An unreadable version proves nothing.
     const auto version = read_release(slurm.version);
     if (version && (*version < kOldestSlurm || *version > kNewestSlurm))
       add(false, "slurm-untested",

@@ -31,11 +31,13 @@ SlurmFacts slurm_facts() {
   // as configured, too.
   const char* conf = std::getenv("SLURM_CONF");
   const std::string path = conf == nullptr ? "" : conf;
+  // Older packages of Debian use slurm-llnl.
   for (const std::string& each :
        {path, std::string("/etc/slurm/slurm.conf"), std::string("/etc/slurm-llnl/slurm.conf")})
     slurm.configured = slurm.configured || (!each.empty() && access(each.c_str(), R_OK) == 0);
   slurm.version = host::version_in(proc::helper_output({"sbatch", "--version"}).value_or(""));
   const std::string ping = proc::helper_output({"scontrol", "ping"}).value_or("");
+  // scontrol ping prints "Slurmctld(primary) at HOST is UP".
   slurm.answers = ping.find(" is UP") != std::string::npos;
   slurm.configured = slurm.configured || slurm.answers;
   return slurm;
@@ -58,6 +60,7 @@ void add_capabilities(DoctorFacts& facts) {
 }
 
 void add_ports(DoctorFacts& facts) {
+  // "32768\t60999" on Linux.
   const std::string range = host::read_text("/proc/sys/net/ipv4/ip_local_port_range").value_or("");
   const std::size_t tab = range.find_first_of(" \t");
   if (tab != std::string::npos) {
@@ -71,6 +74,7 @@ bool clock_is_set() {
   // STA_UNSYNC is cleared by any NTP client that disciplines the kernel clock (chrony, ntpd,
   // systemd-timesyncd).
   timex state{};
+  // adjtimex() with modes 0 only reads.
   return adjtimex(&state) >= 0 && (state.status & STA_UNSYNC) == 0;
 }
 
@@ -79,6 +83,7 @@ bool clock_is_set() {
 DoctorFacts examine(const std::string& given_python) {
   DoctorFacts facts;
   facts.host = host::gather_facts("", proc::helper_output);
+  // A missing or broken Python is a finding, not an error of doctor.
   const auto python = choose_python(given_python);
   auto asked = python ? ask_python(*python) : Result<PythonFacts>(Failure(python.error()));
   if (asked)

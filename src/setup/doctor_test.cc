@@ -98,7 +98,7 @@ TEST(Doctor, PortsClockAndSlurm) {
             }),
             "w slurm-untested");
   EXPECT_EQ(found([](DoctorFacts& f) { f.slurm = {true, true, true, "26.05.5"}; }), "");
-  EXPECT_EQ(found([](DoctorFacts& f) { f.python_error = "there is no python3 in PATH"; }),
+  EXPECT_EQ(found([](DoctorFacts& f) { f.python_error = "python3 is not in PATH"; }),
             "T no-python");
 }
 

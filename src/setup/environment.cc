@@ -89,6 +89,7 @@ std::optional<Environment::Kind> kind_of(std::string_view name) {
 }
 
 Result<std::optional<Environment>> find_environment(const std::string& folder) {
+  // Compare real paths: the project may be reached through a link.
   std::string at = plain_folder(folder);
   while (at.starts_with('/')) {
     LOCKSTEP_TRY_ASSIGN(auto found, environment_at(at));
@@ -111,6 +112,7 @@ Status keep_environment(const std::string& folder, const Environment& environmen
 
 std::vector<std::string> variables_of(const Environment& environment,
                                       const std::vector<std::string>& own) {
+  // The same variables that an activate script sets.
   std::vector<std::string> variables;
   const bool has_prefix =
       environment.kind == Environment::Kind::venv || environment.kind == Environment::Kind::conda;
@@ -126,6 +128,7 @@ std::vector<std::string> variables_of(const Environment& environment,
   // an empty PYTHONHOME as unset.
   if (has_prefix && !value_in(own, "PYTHONHOME").empty()) variables.emplace_back("PYTHONHOME=");
   std::string path = value_in(own, "PYTHONPATH");
+  // Backwards, so that the first folder ends up in front.
   for (auto each = environment.local.rbegin(); each != environment.local.rend(); ++each)
     path = in_front(*each, path);
   if (!environment.local.empty()) variables.push_back("PYTHONPATH=" + path);

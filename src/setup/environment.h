@@ -1,5 +1,5 @@
-// The environment in which a project's commands run on this host: the one that `lockstep install`
-// put the project's packages into. Recorded under projects/KEY/ in the state folder.
+// The environment of a project's commands on this host, where `lockstep install` put the project's
+// packages. Recorded under projects/KEY/ in the state folder.
 #pragma once
 
 #include "base/error.h"

@@ -39,6 +39,7 @@ bool is_venv(const std::string& prefix) {
 bool is_empty_or_absent(const std::string& folder) {
   std::error_code trouble;
   const bool empty = fs::is_empty(folder, trouble);
+  // A dangling link counts as occupied.
   return trouble ? !fs::exists(fs::symlink_status(folder, trouble)) : empty;
 }
 
@@ -54,6 +55,7 @@ constexpr const char* kPathFile = "lockstep-host.pth";
 std::string path_file(const std::vector<std::string>& folders) {
   std::string text;
   for (const std::string& each : folders)
+    // Python's site module executes lines of a .pth file that begin with "import".
     text += "import site; site.addsitedir(" + codec::print_json(nlohmann::json(each)) + ")\n";
   return text;
 }
@@ -79,6 +81,7 @@ Status EnvironmentFiles::make() const {
   return io::make_folders(base_.substr(0, base_.rfind('/')));
 }
 
+// Two projects may install into one shared environment at once.
 Result<io::Fd> hold(const EnvironmentFiles& files, const std::string& shown, const Say& say) {
   return lock_file(files.lock(),
                    [&] { say(fmt::format("waiting: another install works on {}", shown)); });
@@ -138,8 +141,11 @@ Attempt<Environment> EnvironmentMaker::choose_venv(const std::string& place) con
 }
 
 Attempt<Environment> EnvironmentMaker::choose_conda(const std::string& place) {
+  // Shells in which conda is active have CONDA_EXE.
   const char* given = std::getenv("CONDA_EXE");
   conda_ = given != nullptr && runs(given) ? given : "";
+  // A command over ssh lacks the PATH that conda sets in interactive shells, so look in the usual
+  // places, too.
   for (const char* name : {"conda", "mamba"})
     if (conda_.empty())
       conda_ = find_program(
@@ -159,8 +165,8 @@ Attempt<Environment> EnvironmentMaker::choose_conda(const std::string& place) {
     prefix = *found;
   }
   if (!asks_for_conda() && !runs(prefix + "/bin/python"))
-    return trouble(1, fmt::format("there is no Python in the conda environment {}", prefix),
-                   "make it with a conda:FILE spec, or add python to it");
+    return trouble(1, fmt::format("the conda environment {} has no Python", prefix),
+                   "add python to the environment, or make it with a conda:FILE spec");
   return Environment{.kind = Kind::conda, .prefix = prefix, .python = prefix + "/bin/python"};
 }
 
@@ -180,11 +186,13 @@ Attempt<std::string> EnvironmentMaker::conda_prefix(const std::string& name) {
       codec::parse_json(std::string_view(text).substr(std::min(text.find('{'), text.size())));
   const auto root =
       info.is_object() ? info.value("root_prefix", nlohmann::json()) : nlohmann::json();
+  // conda calls its root environment "base".
   if (name == "base" && root.is_string()) return root.get<std::string>();
   const auto envs = info.is_object() ? info.value("envs", nlohmann::json()) : nlohmann::json();
   for (const auto& each : envs)
     if (each.is_string() && base_name(each.get<std::string>()) == name && each != root)
       return each.get<std::string>();
+  // envs_dirs lists the folders where conda makes environments, the preferred one first.
   const auto folders =
       info.is_object() ? info.value("envs_dirs", nlohmann::json()) : nlohmann::json();
   if (!asks_for_conda() || !folders.is_array() || folders.empty() || !folders[0].is_string())
@@ -224,9 +232,9 @@ Attempt<void> EnvironmentMaker::make(const Environment& environment,
   if (!is_empty_or_absent(prefix)) {
     // Never remove a folder of the user's. Only the project's own environment may be made anew.
     if (prefix != own_prefix("venvs"))
-      return trouble(1, prefix + " is there and is no virtual environment that works",
+      return trouble(1, prefix + " exists but is not a working virtual environment",
                      "move it away, or give --venv another place");
-    say_(fmt::format("the Python of {} is gone: it is made anew", prefix));
+    say_(fmt::format("the Python of {} is gone: making the environment again", prefix));
     fs::remove_all(prefix, failed);
   }
   return make_venv(prefix, files);
@@ -253,10 +261,12 @@ Attempt<void> EnvironmentMaker::make_venv(const std::string& prefix,
   say_(fmt::format("making the virtual environment {}", prefix));
   if (auto made = io::make_folders(prefix.substr(0, prefix.rfind('/'))); !made)
     return tl::make_unexpected(Trouble{made.error()});
+  // The marker tells the next install if this one is cut off.
   if (auto marked = io::write_file(files.making(), prefix + "\n"); !marked)
     return tl::make_unexpected(Trouble{marked.error()});
   const auto ended = run_tool({venv_plan(maker, prefix)}, [](std::string_view) {});
   std::error_code failed;
+  // Leave nothing behind that looks like an environment.
   if (!ended || ended->code != 0) fs::remove_all(prefix, failed);
   unlink(files.making().c_str());
   if (!ended) return tl::make_unexpected(Trouble{ended.error()});
@@ -293,6 +303,7 @@ Attempt<void> EnvironmentMaker::show_host_torch(const std::string& prefix, bool 
                     prefix, *python, path));
     return {};
   }
+  // pyvenv.cfg reaches the packages of a base Python, the .pth file those of a virtual environment.
   const auto written =
       host->venv_sites.empty()
           ? io::replace_file(path, with_base_packages(*config))
@@ -300,6 +311,7 @@ Attempt<void> EnvironmentMaker::show_host_torch(const std::string& prefix, bool 
                                          minor_version(own->version), kPathFile),
                              path_file(host->venv_sites));
   if (!written) return tl::make_unexpected(Trouble{written.error()});
+  // Tell the user only after a check.
   const auto now = ask_interpreter(prefix + "/bin/python", "");
   if (now && now->has_torch)
     say_(fmt::format("{} sees the packages of {}, PyTorch among them", prefix, *python));

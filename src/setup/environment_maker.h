@@ -1,5 +1,4 @@
-// Finds or makes the environment that a request asks for, and locks it against other installs
-// meanwhile.
+// Finds or makes the environment for a request, and locks it against other installs.
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +18,7 @@ namespace lockstep::setup {
 
 using Say = std::function<void(std::string_view)>;
 
-// What went wrong in a tool: the error, the tool's exit code and its last lines.
+// The failure of a tool: error, exit code and last lines.
 struct Trouble {
   Error error;
   int code = 1;
@@ -29,7 +28,7 @@ template <class T>
 using Attempt = tl::expected<T, Trouble>;
 tl::unexpected<Trouble> trouble(int code, std::string message, std::string hint = {});
 
-// Paths of the files in the state folder that belong to one environment, whichever projects use it.
+// Paths of one environment's files in the state folder. Projects may share an environment.
 class EnvironmentFiles {
  public:
   explicit EnvironmentFiles(const std::string& place);  // the environment's prefix, or its
@@ -52,7 +51,7 @@ class EnvironmentFiles {
 // the lock, and says so. The lock lasts until the descriptor is closed.
 Result<io::Fd> hold(const EnvironmentFiles& files, const std::string& shown, const Say& say);
 
-// Chooses one environment for a request and makes it. `request` and `specs` must outlive the maker.
+// Chooses and makes the environment of one request. `request` and `specs` must outlive the object.
 class EnvironmentMaker {
  public:
   EnvironmentMaker(const SetupRequest& request, const std::vector<Spec>& specs, std::string folder,
@@ -60,8 +59,7 @@ class EnvironmentMaker {
 
   // Returns the environment to use. Makes and changes nothing on the host.
   Attempt<Environment> choose();
-  // Makes a virtual environment that does not exist yet. A conda environment is made by its own
-  // step.
+  // Makes a missing virtual environment. Conda environments are made by their own step.
   Attempt<void> make(const Environment& environment, const EnvironmentFiles& files);
 
   const std::string& conda() const { return conda_; }

@@ -1,4 +1,4 @@
-// A fact about this node that stops, or may stop, a job or a build, and how to fix it.
+// A problem of this node, certain or possible, for a job or a build, with its cure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// The compute capability of NVIDIA's GPUs by name, for drivers whose nvidia-smi does not report it.
-// Pure.
+// The compute capability of NVIDIA's GPUs by name, for drivers without that report. Pure.
 #pragma once
 
 #include <string_view>

@@ -93,7 +93,7 @@ class HostSetup {
   SetupAnswer answer_;
 };
 
-// The answer is sent after a failure as well: it lists the steps that were done.
+// Send the answer after a failure as well: it lists the finished steps.
 SetupAnswer HostSetup::run() {
   const auto done = carry_out();
   if (!done) {
@@ -114,13 +114,16 @@ Attempt<void> HostSetup::carry_out() {
   auto specs = parse_specs(request_.specs);
   if (!specs) return as_trouble(specs.error(), 2);
   specs_ = std::move(*specs);
+  // A relative folder is below the home, as over ssh.
   const std::string& given = request_.folder;
   folder_ = plain_folder(given.starts_with('/') ? given : io::home_folder() + "/" + given);
+  // Several projects may share an environment, so a step's name includes the project's folder.
   for (const Spec& each : specs_)
     names_.push_back(folder_ + "\n" + each.text);
   if (auto prepared = prepare(); !prepared) return prepared;
   for (std::size_t i = 0; i < specs_.size(); ++i)
     if (auto done = step(i); !done) return done;
+  // Record the environment last: a failed install must not lead commands into a half-made one.
   if (auto kept = keep_environment(folder_, answer_.environment); !kept)
     return as_trouble(kept.error());
   return {};
@@ -144,6 +147,7 @@ Attempt<void> HostSetup::prepare() {
   answer_.environment = *chosen;
   files_.emplace(place());
   if (auto made = files_->make(); !made) return as_trouble(made.error());
+  // Held until this object is destroyed: two installs must not change one environment at a time.
   auto held = hold(*files_, place(), say);
   if (!held) return as_trouble(held.error());
   lock_ = std::move(*held);
@@ -158,6 +162,7 @@ std::string HostSetup::place() const {
 
 Attempt<void> HostSetup::open_log() {
   const std::string& python = answer_.environment.python;
+  // A new conda environment has no Python before its first step.
   if (access(python.c_str(), X_OK) == 0) {
     auto asked = ask_interpreter(python, files_->interpreter());
     if (!asked) return as_trouble(asked.error());
@@ -199,6 +204,7 @@ Attempt<void> HostSetup::step(std::size_t index) {
     told.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     return {};
   }
+  // The digest needs the commit, because a branch is only a moving name.
   const auto digest = digest_of_inputs(spec, resolved->path, folder_, resolved->commit);
   if (!digest) return fails({digest.error()});
   if (!request_.force && log_.holds(names_, index, *digest)) {
@@ -215,8 +221,8 @@ Attempt<void> HostSetup::step(std::size_t index) {
 }
 
 Attempt<void> HostSetup::carry_out(const Spec& spec, const Resolved& resolved,
-                                   // The log records the step before it changes anything, so that a
-                                   // killed install does not count as done.
+                                   // Log the step before any change, so that a killed install does
+                                   // not count as done.
                                    const std::string& digest, const std::string& name) {
   log_.starting(name);
   if (auto kept = keep_log(); !kept) return as_trouble(kept.error());
@@ -227,10 +233,11 @@ Attempt<void> HostSetup::carry_out(const Spec& spec, const Resolved& resolved,
   } else {
     done = tl::make_unexpected(commands.error());
   }
-  // A conda step may have replaced the Python, and with it the folders whose state is compared.
+  // A conda step may have replaced the Python, and with it the folders of packages.
   if (spec.kind == Kind::conda && done) {
     if (auto opened = open_log(); !opened) return opened;
   }
+  // A failed step may have changed the environment, too.
   log_.finished(name, done ? digest : "",
                 interpreter_ ? state_of_packages(*interpreter_, answer_.environment.prefix) : "");
   if (auto kept = keep_log(); !kept && done) return as_trouble(kept.error());
@@ -240,6 +247,7 @@ Attempt<void> HostSetup::carry_out(const Spec& spec, const Resolved& resolved,
 Attempt<Resolved> HostSetup::resolve(const Spec& spec) {
   Resolved resolved;
   if (spec.kind == Kind::wheel) {
+    // Wheels arrive in the order of their specs.
     if (next_wheel_ >= wheels_.size()) return trouble(2, "the wheel was not sent");
     resolved.path = wheels_[next_wheel_++];
   } else if (spec.kind == Kind::git) {
@@ -264,20 +272,22 @@ Attempt<Resolved> HostSetup::resolve(const Spec& spec) {
           is_folder(folder_) ? "" : "lockstep sync sends the project");
     resolved.path = std::move(path);
   }
+  // uv needs to know about files of this host, see install_plan().
   auto from_here = installs_from_here(spec, resolved.path, folder_);
   if (!from_here) return as_trouble(from_here.error());
   resolved.from_here = *from_here;
   return resolved;
 }
 
-// Returns the commit that the ref stands for now: a branch moves, and the step must be repeated
-// when it does. A ref that the repository does not list is passed on as a short commit id.
+// Returns the ref's present commit: a branch moves, and then the step must be repeated. A ref
+// unknown to the repository is passed on as a short commit id.
 Attempt<std::string> HostSetup::commit_of(const Spec& spec) {
   if (is_commit(spec.ref)) return spec.ref;
   const std::string git = find_program("git");
   if (git.empty()) return trouble(kNotThere, "git is not on this host", "install git there");
   const std::string ref = spec.ref.empty() ? "HEAD" : spec.ref;
   std::string commit;
+  // GIT_TERMINAL_PROMPT=0 makes git fail instead of waiting for a password.
   const auto ended = run_tool(
       {{git, "ls-remote", "--", spec.subject, ref, ref + "^{}"}, {"GIT_TERMINAL_PROMPT=0"}},
       [&](std::string_view line) {
@@ -318,6 +328,7 @@ Attempt<bool> HostSetup::add_overlay(const std::string& wheel) {
                          .sha256 = request_.wheels.at(next_wheel_ - 1).sha256,
                          .python = environment.python,
                          .local = environment.local};
+  // Without an environment, check the overlay with the Python that commands will find.
   if (request.python.empty()) {
     auto python = choose_python(request_.python.empty() ? "python3" : request_.python);
     if (!python) return as_trouble(python.error(), kNotThere);
@@ -328,6 +339,7 @@ Attempt<bool> HostSetup::add_overlay(const std::string& wheel) {
   std::erase_if(environment.local, [&](const std::string& each) {
     return each.starts_with(overlays_folder() + "/") && same_package(base_name(each), made->key);
   });
+  // The newest overlay comes first on the path.
   environment.local.insert(environment.local.begin(), made->path);
   say(fmt::format("{}: imported from {}", join(made->imported, ", "), made->path));
   return made->made;
@@ -361,9 +373,11 @@ Attempt<void> HostSetup::run_commands(const std::vector<Argv>& commands) {
   std::error_code failed;
   const std::string build = files_->build();
   fs::remove_all(build, failed);
-  // setuptools keeps built files in the project's tree and reuses stale ones by their times.
-  // build_base moves them to a folder that is empty at every install.
+  // setuptools keeps built files in the project's tree and reuses stale ones by their times. With
+  // build_base they go to a fresh folder.
   if (auto made = io::make_folders(build + "/out"); !made) return as_trouble(made.error());
+  // DIST_EXTRA_CONFIG names this file, and setuptools reads it in addition to the project's
+  // setup.cfg.
   if (auto written =
           io::write_file(build + "/setup.cfg", "[build]\nbuild_base = " + build + "/out\n");
       !written)
@@ -376,6 +390,7 @@ Attempt<void> HostSetup::run_commands(const std::vector<Argv>& commands) {
       done = as_trouble(ended.error());
     } else if (ended->code != 0) {
       const std::string line = telling_line(ended->tail);
+      // PEP 668: Debian and others forbid pip to change the system's Python.
       const bool managed = line.find("externally-managed") != std::string::npos;
       done = tl::make_unexpected(Trouble{
           {Errc::unavailable, fmt::format("code {}: {}", ended->code, printable(line)),
@@ -392,6 +407,7 @@ Attempt<void> HostSetup::run_commands(const std::vector<Argv>& commands) {
 }
 
 std::vector<std::string> HostSetup::tool_environment() const {
+  // No prompts and no progress bars: no user is at a terminal here.
   std::vector<std::string> env = {"PIP_DISABLE_PIP_VERSION_CHECK=1",
                                   "PIP_NO_INPUT=1",
                                   "PIP_PROGRESS_BAR=off",

@@ -23,8 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 1'000'000;    // in one folder
-constexpr std::size_t kMostRequirements = 1000;  // files of requirements that one step may include
+constexpr std::size_t kMostRequirements = 1000;  // files of requirements in one step
 constexpr std::size_t kLongestFile = 4UL << 20;  // one file of requirements, in bytes
+// Version control and caches change without any effect on an install.
 constexpr std::array<std::string_view, 3> kSkipped = {".git", "__pycache__", ".tox"};
 
 bool is_skipped(const std::string& name) {
@@ -59,6 +60,7 @@ Result<std::vector<std::string>> list_folder(const std::string& top) {
       if (paths.size() == kMostFiles)
         return fail(Errc::invalid_input, top + " has more than a million files",
                     "install from a folder of its own");
+      // A link to a folder counts as a link: following it could leave the project, or loop.
       if (entry->symlink_status(trouble).type() == fs::file_type::directory) {
         if (!is_environment(fmt::format("{}/{}", top, path))) folders.push_back(path);
       } else {
@@ -90,7 +92,7 @@ Status add_entry(Digest& digest, const std::string& path, const std::string& sho
   return {};
 }
 
-// Collects what one step depends on. Follows files of requirements into each other.
+// Collects the inputs of one step. Follows files of requirements into each other.
 class Inputs {
  public:
   explicit Inputs(std::string folder) : folder_(std::move(folder)) {}
@@ -105,6 +107,8 @@ class Inputs {
 
   Status add_references(const std::vector<Reference>& references, const std::string& beside) {
     for (const Reference& each : references) {
+      // pip resolves -r and -c against the file with the option, other paths against the working
+      // folder.
       if (each.kind == Reference::Kind::requirements) {
         LOCKSTEP_TRY(add_requirements(absolute(each.path, beside)));
       } else {
@@ -118,8 +122,10 @@ class Inputs {
     // Files of requirements may include each other in a circle.
     if (!seen_.insert(path).second) return {};
     if (seen_.size() > kMostRequirements)
-      return fail(Errc::invalid_input,
-                  path + " is one file of requirements too many: 1000 lead to one another");
+      return fail(
+          Errc::invalid_input,
+          path +
+              " is one file too many: at most 1000 files of requirements may include each other");
     const auto text = io::read_file(path, kLongestFile);
     digest_.add(path);
     digest_.add(text ? *text : std::string_view("missing"));

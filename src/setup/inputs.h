@@ -1,5 +1,4 @@
-// The digest of everything that a step depends on. A step is skipped only while its digest stays
-// the same.
+// The digest of all inputs of a step. A step is skipped only while its digest stays the same.
 #pragma once
 
 #include "base/error.h"

@@ -57,7 +57,7 @@ Result<Interpreter> read_reply(const std::string& python, std::string_view text)
     found.sites = reply.at("sites").get<std::vector<std::string>>();
     found.venv_sites = reply.at("venv_sites").get<std::vector<std::string>>();
   } catch (const json::exception&) {
-    return fail(Errc::corrupt, python + " does not say what it is");
+    return fail(Errc::corrupt, python + " gave no readable answer about itself");
   }
   if (found.sites.size() > kMostSites)
     return fail(Errc::corrupt, python + " has too many folders for packages");
@@ -102,12 +102,14 @@ std::string identity_of(const std::string& python) {
   digest.add(python);
   digest.add(real);
   digest.add(stat(python.c_str(), &info) == 0 ? stamp(info) : "");
+  // The settings of a virtual environment decide which packages it imports.
   const std::string bin = python.substr(0, python.rfind('/') + 1);
   digest.add(io::read_file(bin + "../pyvenv.cfg").value_or(""));
   return digest.hex();
 }
 
 Result<Interpreter> ask_interpreter(const std::string& python, const std::string& kept) {
+  // The first line of the cached answer is the identity of the interpreter.
   const std::string head = identity_of(python) + "\n";
   if (!kept.empty()) {
     const auto known = io::read_file(kept);
@@ -126,6 +128,7 @@ Result<Interpreter> ask_interpreter(const std::string& python, const std::string
   if (ended->code != 0)
     return fail(Errc::unavailable, python + " does not run: " + telling_line(ended->tail));
   auto found = read_reply(python, reply);
+  // Without a cache the next install only takes longer.
   if (found && !kept.empty()) (void)io::replace_file(kept, head + reply);
   return found;
 }
@@ -134,6 +137,7 @@ std::string state_of_packages(const Interpreter& interpreter, const std::string&
   Digest digest;
   for (const std::string& site : interpreter.sites)
     add_folder(digest, site, false);
+  // conda keeps one file per package in conda-meta.
   add_folder(digest, prefix + "/conda-meta", true);
   return digest.hex();
 }

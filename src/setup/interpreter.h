@@ -1,4 +1,4 @@
-// What a Python on this host is, and which tools and packages it has.
+// A Python on this host, with its tools and packages.
 #pragma once
 
 #include "base/error.h"
@@ -16,16 +16,15 @@ struct Interpreter {
   bool has_virtualenv = false;          // the package virtualenv is installed
   bool has_torch = false;               // `import torch` finds it
   std::vector<std::string> sites = {};  // folders that packages are installed into
-  // For a virtual environment: the folders that it imports packages from. Empty otherwise.
+  // For a virtual environment: its folders of packages. Otherwise empty.
   std::vector<std::string> venv_sites = {};
 };
 
-// Returns a digest that changes when the interpreter does: its path, its program, or the settings
-// in pyvenv.cfg.
+// Returns a digest of the interpreter: its path, its program and the settings in pyvenv.cfg.
 std::string identity_of(const std::string& python);
 
-// Runs the interpreter and returns its facts. kept: a file that caches the answer until the
-// interpreter changes; empty: no cache.
+// Runs the interpreter and returns its facts. kept: a cache file, valid until the interpreter
+// changes; empty: no cache.
 Result<Interpreter> ask_interpreter(const std::string& python, const std::string& kept);
 
 // Returns a digest that changes when any tool adds, removes or reinstalls a package.

@@ -40,6 +40,7 @@ std::vector<int> capabilities_here() {
   for (const auto& row : host::parse_nvidia_smi_capabilities(
            proc::helper_output(host::nvidia_smi_capability_command()).value_or("")))
     found.push_back(row.capability);
+  // Older drivers do not report the capability: use the GPUs' names.
   if (found.empty())
     for (const auto& row : host::parse_nvidia_smi_query(
              proc::helper_output(host::nvidia_smi_query_command()).value_or("")))
@@ -62,6 +63,7 @@ std::string ability_text(const NodeAbility& ability) {
 
 std::optional<NodeAbility> ability_from(std::string_view line) {
   const auto words = split(strip(line), ' ');
+  // Other output may be mixed in, so accept nothing but a complete line.
   if (line.size() > kLongest || words.size() != 4 || words[0] != kMark || words[1].empty())
     return std::nullopt;
   const auto level = read_isa(words[2]);

@@ -1,5 +1,5 @@
-// What compiled code may use on a node (its CPUs' instruction set, its GPUs' architectures), and
-// what several nodes have in common.
+// The CPU instruction set and the GPU architectures of a node, which bound compiled code, and the
+// common part of several nodes.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct NodeAbility {
   bool operator==(const NodeAbility&) const = default;
 };
 
-// Returns the capabilities that nvidia-smi reports, or those known by the GPUs' names. Empty: no
+// Returns the capabilities reported by nvidia-smi, or those known for the GPUs' names. Empty: no
 // GPU.
 std::vector<int> capabilities_here();
 NodeAbility ability_here(const std::string& node);
@@ -27,8 +27,8 @@ std::string ability_text(const NodeAbility& ability);
 // Reads a line of ability_text(). nullopt: any other line.
 std::optional<NodeAbility> ability_from(std::string_view line);
 
-// What a build may use to run on all nodes. wanted: the number of nodes in the job. If some have
-// not answered, the level is x86-64-v3 at most.
+// The options of a build for all nodes. wanted: the number of nodes in the job. If some have not
+// answered, the level is x86-64-v3 at most.
 struct CommonAbility {
   std::string isa = {};   // for --isa; empty: no node has answered, or one is not x86-64
   std::string arch = {};  // for --arch; empty: no GPU has been reported

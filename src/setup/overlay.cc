@@ -74,8 +74,8 @@ for name in wanted:
                  % (name, pair['version'], pair.get('cuda_version', '0.0'), here, cuda))
 print('lockstep:' + json.dumps(done)))";
 
-// Returns the modules to import: the top-level ones, then the compiled ones, which are the ones
-// that may not fit this node.
+// Returns the modules to import: the top-level ones, then the compiled ones, which may not fit this
+// node.
 std::vector<std::string> modules_of(const WheelFile& wheel) {
   std::vector<std::string> modules = wheel.modules;
   for (const std::string& path : wheel.libraries) {
@@ -99,11 +99,12 @@ class Maker {
     LOCKSTEP_TRY_ASSIGN(sha_, sha256_of_file(request_.wheel));
     if (!request_.sha256.empty() && to_lower(request_.sha256) != sha_)
       return fail(Errc::corrupt,
-                  fmt::format("{} is not what was sent: its SHA-256 is {}, not {}",
+                  fmt::format("{} was damaged on the way: its SHA-256 is {}, not {}",
                               base_name(request_.wheel), sha_, printable(request_.sha256)),
                   "send it again");
     find_place();
     LOCKSTEP_TRY(io::make_folders(folder_));
+    // One lock per overlay: other overlays can be made meanwhile.
     LOCKSTEP_TRY_ASSIGN(const io::Fd lock,
                         lock_file(fmt::format("{}/.{}.lock", folder_, overlay_.key),
                                   [&] { say_("waiting: another install makes this overlay"); }));
@@ -208,12 +209,13 @@ class Maker {
     if (!interpreter) return Failure(interpreter.error());
     const std::string uv =
         interpreter->pip.empty() ? find_program("uv", {".local/bin/uv", ".cargo/bin/uv"}) : "";
+    // Offline and without dependencies: an overlay holds this wheel and nothing else.
     Argv argv = {request_.python, interpreter->pip, "install", "--no-index"};
     if (!uv.empty())
       argv = {uv, "pip", "install", "--python", request_.python, "--offline"};
     else if (interpreter->pip.empty())
-      return fail(Errc::unavailable, request_.python + " has no pip, and there is no uv",
-                  "install one of them there");
+      return fail(Errc::unavailable, request_.python + " has no pip, and uv is not installed",
+                  "install pip or uv there");
     for (const std::string& word :
          {std::string("--no-deps"), std::string("--target"), draft, request_.wheel})
       argv.push_back(word);
@@ -230,6 +232,7 @@ class Maker {
   }
 
   Status verify(const std::string& folder) {
+    // The overlay comes first on the path, as in a job.
     std::string path = folder;
     for (const std::string& each : request_.local)
       path += ":" + each;
@@ -244,6 +247,7 @@ class Maker {
     const json done = codec::parse_json(reply);
     if (ended->code != 0 || !done.is_array()) {
       // 132 is 128 + SIGILL.
+      // A signal leaves no line to show.
       const std::string how = ended->code == 132
                                   ? "illegal instruction: it is compiled for another CPU"
                                   : printable(telling_line(ended->tail), 500);
@@ -251,7 +255,7 @@ class Maker {
           Errc::unavailable,
           fmt::format("{} does not work with {}: {}", base_name(request_.wheel), request_.python,
                       how.empty() ? fmt::format("code {}", ended->code) : how),
-          "nothing of it was kept; build it for this node: lockstep wheel");
+          "nothing was kept; build the wheel for this node: lockstep wheel");
     }
     for (const json& each : done)
       if (each.is_string()) overlay_.imported.push_back(each.get<std::string>());
@@ -278,6 +282,7 @@ class Maker {
 };
 
 std::vector<std::string> keys_there() {
+  // For the hint of an unknown key.
   std::vector<std::string> keys;
   std::error_code trouble;
   for (fs::directory_iterator at(overlays_folder(), trouble), end; !trouble && at != end;
@@ -302,10 +307,10 @@ Result<Overlay> make_overlay(const OverlayRequest& request, const Say& say) {
 Result<std::string> drop_overlay(const std::string& key) {
   const auto keys = keys_there();
   if (std::find(keys.begin(), keys.end(), key) == keys.end())
-    return fail(Errc::invalid_input, fmt::format("there is no overlay '{}' here", printable(key)),
-                keys.empty() ? "there is none at all" : "there is " + join(keys, ", "));
+    return fail(Errc::invalid_input, fmt::format("no overlay '{}' exists here", printable(key)),
+                keys.empty() ? "there are no overlays" : "there are " + join(keys, ", "));
   const std::string path = overlays_folder() + "/" + key;
-  // Rename first: a job that starts now finds no overlay instead of half of one.
+  // Rename first: a job starting now finds either the whole overlay or none.
   const std::string away = fmt::format("{}/.{}.dropped-{}", overlays_folder(), key, getpid());
   std::error_code trouble;
   fs::rename(path, away, trouble);
@@ -330,7 +335,9 @@ std::string overlay_key(std::string_view wheel, std::string_view sha256) {
         return !kept;
       },
       '_');
+  // keys_there() skips names with a leading dot.
   if (name.starts_with('.')) name.insert(0, "_");
+  // Bounds the name: file systems take 255 bytes.
   return name.substr(0, 120) + "-" + std::string(sha256.substr(0, kKeyDigits));
 }
 

@@ -17,7 +17,7 @@ namespace lockstep::setup {
 struct OverlayRequest {
   std::string wheel = {};   // path of the wheel
   std::string sha256 = {};  // expected digest; empty: any
-  std::string python = {};  // the interpreter that must be able to import it
+  std::string python = {};  // the interpreter to import it with
   // Other folders on PYTHONPATH, which may hold modules that the wheel needs.
   std::vector<std::string> local = {};
   std::string folder = {};  // parent folder of overlays; empty: overlays_folder()
@@ -38,8 +38,8 @@ std::optional<Overlay> kept_overlay(const OverlayRequest& request);
 Result<Overlay> make_overlay(const OverlayRequest& request,
                              const std::function<void(std::string_view)>& say);
 
-// Removes an overlay and returns its former path. A process that has loaded a library from it keeps
-// that library. The error for an unknown key lists the overlays that exist.
+// Removes an overlay and returns its former path. A running process keeps the libraries it has
+// loaded. The error for an unknown key lists the existing overlays.
 Result<std::string> drop_overlay(const std::string& key);
 
 std::string overlays_folder();

@@ -9,8 +9,8 @@ namespace lockstep::setup {
 // yet.
 std::string plain_folder(const std::string& folder);
 
-// Returns a file name for what belongs to a folder: the folder's base name and 12 digits of its
-// path's digest.
+// Returns a file name for a folder's belongings: the folder's base name and 12 digits of its path's
+// digest.
 std::string key_of(const std::string& plain_folder);
 
 }  // namespace lockstep::setup

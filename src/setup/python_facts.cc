@@ -94,7 +94,7 @@ Result<PythonFacts> read_python_facts(const std::string& python, std::string_vie
     reply.at("deepspeed_cuda").get_to(facts.deepspeed_cuda);
     reply.at("deepspeed_ops").get_to(facts.deepspeed_ops);
   } catch (const json::exception&) {
-    return fail(Errc::corrupt, python + " does not say what it has");
+    return fail(Errc::corrupt, python + " gave no readable answer about its packages");
   }
   if (facts.deepspeed_ops.size() > kMostOps)
     return fail(Errc::corrupt, python + " says that DeepSpeed has too many ops");

@@ -1,4 +1,4 @@
-// What a Python has for building and running extensions of PyTorch. The probe imports neither
+// A Python's facts for building and running extensions of PyTorch. The probe imports neither
 // PyTorch nor DeepSpeed: an import takes seconds, and fails if the package is broken.
 #pragma once
 
@@ -25,7 +25,7 @@ struct PythonFacts {
   std::string torch_hip = {};
   std::string nccl = {};       // a version, or the path of the library; empty: not found
   std::string deepspeed = {};  // version; empty: not installed
-  // What DeepSpeed's ops were built for; empty: the package does not say.
+  // The versions that DeepSpeed's ops were built for; empty: not recorded.
   std::string deepspeed_torch = {};
   std::string deepspeed_cuda = {};
   std::vector<std::string> deepspeed_ops = {};  // ops that are compiled into the package

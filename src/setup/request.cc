@@ -15,8 +15,8 @@ constexpr std::array<std::string_view, 4> kChoices = {"project", "venv", "conda"
 constexpr std::array<std::string_view, 3> kStates = {"done", "unchanged", "failed"};
 constexpr std::size_t kMostTail = 100;
 
-// Reads the members of one object by name. A member that is missing or has another type makes
-// good() false.
+// Reads the members of one object by name. A missing member, or one of another type, makes good()
+// false.
 class Reader {
  public:
   explicit Reader(const json& object) : object_(object), good_(object.is_object()) {}
@@ -126,7 +126,7 @@ Result<SetupRequest> read_request(std::string_view line) {
     good = good && file.good() && plain && wheel.size <= kLargestWheel;
     request.wheels.push_back(std::move(wheel));
   }
-  if (!good || !reader.good()) return fail(Errc::corrupt, "this is no request for host-setup");
+  if (!good || !reader.good()) return fail(Errc::corrupt, "this is not a request for host-setup");
   return request;
 }
 
@@ -160,6 +160,7 @@ Result<SetupAnswer> read_answer(std::string_view text) {
                         .prefix = reader.text("prefix"),
                         .python = reader.text("python"),
                         .local = reader.texts("local", kMostSpecs)};
+  // An exit code has one byte.
   bool good = kind.has_value() && answer.code < 256;
   for (const json& each : reader.list("steps", kMostSpecs)) {
     Reader step(each);
@@ -168,7 +169,7 @@ Result<SetupAnswer> read_answer(std::string_view text) {
                             step.number("seconds")});
     good = good && step.good();
   }
-  if (!good || !reader.good()) return fail(Errc::corrupt, "its answer makes no sense");
+  if (!good || !reader.good()) return fail(Errc::corrupt, "its answer is unreadable");
   return answer;
 }
 

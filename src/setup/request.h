@@ -1,4 +1,4 @@
-// What a client asks of `lockstep host-setup`, and the answer: JSON between two binaries of the
+// A client's request to `lockstep host-setup`, and the answer: JSON between two binaries of the
 // same build. Pure.
 #pragma once
 
@@ -56,7 +56,7 @@ struct SetupAnswer {
   Environment environment = {};
 };
 
-// Bytes. A request is one line, and the wheels' bytes follow it.
+// Limits in bytes. A request is one line; the wheels follow.
 inline constexpr std::size_t kLongestRequest = 4UL << 20;
 inline constexpr std::uint64_t kLargestWheel = 512ULL << 20;
 std::string print_request(const SetupRequest& request);

@@ -65,6 +65,7 @@ std::vector<Reference> references_in_words(const Words& words) {
     if (auto path = path_in(value)) found.push_back({kind, std::move(*path)});
   };
   for (std::size_t i = 0; i < words.size(); ++i) {
+    // "-r" and its file may be two words.
     const auto option = option_in(words[i]);
     if (option && option->second) {
       add(option->first, *option->second);
@@ -100,6 +101,7 @@ std::vector<Reference> references_in_file(std::string_view text) {
     std::string_view line = strip(without_comment(raw));
     if (line.starts_with("- ")) line = strip(line.substr(2));
     auto words = split_words(line);
+    // pip accepts some lines that a shell would not, such as an open quote.
     const Words plain = words ? std::move(*words) : split(line, ' ');
     for (Reference& each : references_in_words(plain))
       found.push_back(std::move(each));

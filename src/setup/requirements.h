@@ -9,7 +9,7 @@ namespace lockstep::setup {
 
 struct Reference {
   enum class Kind {
-    requirements,  // -r or -c: a file of the same kind, relative to the file that names it
+    requirements,  // -r or -c: a file of requirements, relative to the referring file
     content,       // a file or folder to install from, relative to the working folder
   };
   Kind kind;

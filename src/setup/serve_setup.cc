@@ -73,8 +73,8 @@ class Input {
   std::string ahead_;
 };
 
-// Removes wheels and drafts that no install has brought for a week. Every install sends its wheels
-// again, so nothing needs older ones.
+// Removes wheels and drafts older than a week. Every install sends its wheels again, so older ones
+// are useless.
 void remove_old_wheels(const std::string& top) {
   namespace fs = std::filesystem;
   std::error_code trouble;
@@ -96,9 +96,11 @@ Result<std::string> take_wheel(Input& input, const SetupRequest::File& wheel) {
   const std::string top = io::cache_folder() + "/wheels";
   LOCKSTEP_TRY(io::make_folders(top));
   remove_old_wheels(top);
+  // Write a draft, then rename: the connection may break in the middle.
   std::string draft = top + "/.draft-XXXXXX";
   const io::Fd fd(mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return fail_sys("make " + draft, errno);
+  // Digest what was written, not what the client announced.
   Status written = input.copy(fd.get(), wheel.size, draft);
   Digest digest;
   if (written) written = digest.add_file(draft);
@@ -144,6 +146,7 @@ int serve_setup() {
   }
   std::fflush(stderr);
   const std::string text = print_answer(answer) + "\n";
+  // If the client is gone there is no one to tell.
   (void)io::write_all(STDOUT_FILENO, text, "the answer");
   return answer.code;
 }

@@ -25,7 +25,7 @@ Failure refuse(std::string_view text, std::string_view why, std::string hint = {
   return fail(Errc::invalid_input, fmt::format("'{}' {}", printable(text), why), std::move(hint));
 }
 
-// Takes one shell word at `at` and moves `at` behind it. nullopt: a quote is not closed.
+// Takes a shell word at `at` and moves `at` behind the word. nullopt: an open quote.
 std::optional<std::string> take_word(std::string_view text, std::size_t& at) {
   std::string word;
   char quote = 0;
@@ -87,7 +87,7 @@ bool leaves_the_project(std::string_view path) {
 Result<Spec> checked_path(Spec spec) {
   if (leaves_the_project(spec.subject))
     return refuse(spec.text, "leaves the project, and nothing else of this machine is on the hosts",
-                  "give --project DIR with a folder that has it");
+                  "give --project DIR with a folder that contains the path");
   return spec;
 }
 
@@ -119,6 +119,7 @@ Result<Spec> parse_git(Spec spec) {
     spec.extras = url.substr(hash);
     url.resize(hash);
   }
+  // Without a scheme this may be a local path or ssh's short form.
   const std::size_t scheme = url.find("://");
   const std::size_t colon = url.find(':');
   std::size_t path = 0;
@@ -135,12 +136,13 @@ Result<Spec> parse_git(Spec spec) {
     path = url.size();
     url += (rest.starts_with('/') ? "" : "/") + rest;
   } else {
-    return refuse(spec.text, "is no URL of a repository", "write git:https://host/path@ref");
+    return refuse(spec.text, "is not the URL of a repository", "write git:https://host/path@ref");
   }
   const std::size_t at = url.rfind('@');
   if (at != std::string::npos && at > path) {
     spec.ref = url.substr(at + 1);
     url.resize(at);
+    // git would take such a ref for an option.
     if (spec.ref.empty() || spec.ref.starts_with('-'))
       return refuse(spec.text, "has no ref behind its '@'");
   }
@@ -158,7 +160,7 @@ Result<Spec> parse_file(Spec spec, Words words, Kind kind) {
   if (kind == Kind::local && !spec.args.empty())
     return refuse(spec.text, "has words behind the folder", "put a path with spaces into quotes");
   if (kind == Kind::wheel && !spec.subject.ends_with(".whl"))
-    return refuse(spec.text, "is no wheel: its name does not end with .whl");
+    return refuse(spec.text, "is not a wheel: the name must end with .whl");
   if (kind == Kind::wheel) return spec;  // the wheel is sent by itself, so it may lie anywhere
   return checked_path(std::move(spec));
 }
@@ -188,7 +190,7 @@ Result<Spec> parse_spec(std::string_view given) {
   if (text.size() > kLongestSpec || text.find('\0') != std::string_view::npos)
     return refuse(text, "is too long, or has a NUL in it");
   if (!is_utf8(text))
-    return refuse(text, "is no UTF-8");  // the spec travels to hosts as JSON, which is UTF-8
+    return refuse(text, "is not UTF-8");  // the spec travels to hosts as JSON, which is UTF-8
   Spec spec{.text = std::string(text)};
   const auto prefix = prefix_of(text);
   LOCKSTEP_TRY_ASSIGN(Words words, split_words(prefix ? text.substr(prefix->size() + 1) : text));
@@ -196,15 +198,17 @@ Result<Spec> parse_spec(std::string_view given) {
   for (const auto& [name, kind] : kFiles)
     if (prefix == name) return parse_file(std::move(spec), std::move(words), kind);
   if (prefix) {
+    // A URL has a colon as well: explain how to write one.
     const bool web = text.substr(prefix->size()).starts_with("://");
-    return refuse(text, fmt::format("has the prefix {}:, which there is not", printable(*prefix)),
+    return refuse(text, fmt::format("has the unknown prefix {}:", printable(*prefix)),
                   (web ? "write pip:URL for an archive, git:URL@REF for a repository; " : "") +
                       std::string(kThereIs));
   }
   if (is_path(words[0]))
-    return refuse(text, "is a path",
-                  "write pip:PATH to install it, reqs:PATH for its requirements.txt, local:PATH to "
-                  "have it on the path");
+    return refuse(
+        text, "is a path",
+        "write pip:PATH to install the folder, reqs:PATH for its requirements.txt, local:PATH to "
+        "put the folder on the path");
   if (words[0].empty() || words[0].starts_with('-'))
     return refuse(text, "does not begin with a package's name", std::string(kThereIs));
   spec.args = std::move(words);

@@ -14,7 +14,7 @@ struct Spec {
   enum class Kind {
     packages,      // pip:NAME ..., or without a prefix; `args` are all of pip's arguments
     tree,          // pip:./  a folder that pip builds and installs
-    requirements,  // reqs:./requirements.txt, or a folder that has one
+    requirements,  // reqs:./requirements.txt, or a folder with such a file
     conda,         // conda:environment.yml
     git,           // git:URL@REF
     local,         // local:./src  only put on PYTHONPATH

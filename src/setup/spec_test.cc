@@ -96,7 +96,7 @@ TEST(Specs, RepositoriesAndTheirRefs) {
 }
 
 TEST(Specs, RefusalsNameTheSpecAndWhatThereIs) {
-  EXPECT_TRUE(has(refusal("npm:left-pad"), "'npm:left-pad' has the prefix npm:"));
+  EXPECT_TRUE(has(refusal("npm:left-pad"), "'npm:left-pad' has the unknown prefix npm:"));
   EXPECT_TRUE(has(refusal("npm:left-pad"), "pip:./, pip:NAME, reqs:FILE, conda:FILE"));
   EXPECT_TRUE(has(refusal("https://host/x.whl"), "write pip:URL"));
   EXPECT_TRUE(has(refusal("./"), "write pip:PATH"));
@@ -105,15 +105,15 @@ TEST(Specs, RefusalsNameTheSpecAndWhatThereIs) {
   EXPECT_TRUE(has(refusal("pip:../other"), "leaves the project"));
   EXPECT_TRUE(has(refusal("reqs:a/../../r.txt"), "leaves the project"));
   EXPECT_TRUE(has(refusal("local:my code"), "put a path with spaces into quotes"));
-  EXPECT_TRUE(has(refusal("wheel:x.tar.gz"), "is no wheel"));
-  EXPECT_TRUE(has(refusal("git:nothing"), "is no URL"));
+  EXPECT_TRUE(has(refusal("wheel:x.tar.gz"), "is not a wheel"));
+  EXPECT_TRUE(has(refusal("git:nothing"), "is not the URL"));
   EXPECT_TRUE(has(refusal("git:https://host"), "names no repository"));
   EXPECT_TRUE(has(refusal("git:https://h/a@"), "no ref"));
   EXPECT_TRUE(has(refusal("git:https://h/a@--upload-pack=x"), "no ref"));
   for (const char* nothing : {"", "  ", "pip:", "reqs:", "conda: ", "git:", "local:", "wheel:"})
     EXPECT_NE(refusal(nothing), "taken") << nothing;
   EXPECT_NE(refusal(std::string_view("a\0b", 3)), "taken");
-  EXPECT_TRUE(has(refusal("reqs:\xff.txt"), "is no UTF-8"));
+  EXPECT_TRUE(has(refusal("reqs:\xff.txt"), "is not UTF-8"));
   EXPECT_NE(refusal(std::string(kLongestSpec + 1, 'a')), "taken");
   EXPECT_FALSE(parse_specs(Words(kMostSpecs + 1, "a")));
 }

@@ -33,6 +33,7 @@ StepLog StepLog::read(std::string_view text) {
   log.running_ = text_at(record, "running");
   log.epoch_ = number_at(record, "epoch");
   for (const json& each : *entries) {
+    // A damaged log must not skip a step: begin with an empty one.
     if (!each.is_object() || log.entries_.size() == kMostEntries) return {};
     log.entries_.push_back({text_at(each, "step"), text_at(each, "digest"),
                             number_at(each, "held_at"), number_at(each, "changed_at")});
@@ -57,13 +58,13 @@ std::string StepLog::print() const {
 void StepLog::open(const std::string& interpreter, const std::string& environment) {
   const std::string was_running = running_;
   running_.clear();
-  // A changed environment without a step under way means that the user, or another tool, changed
-  // it.
+  // A change without a running step was made by the user or by another tool.
   if (interpreter != interpreter_ || (environment != environment_ && was_running.empty()))
     entries_.clear();
   if (!was_running.empty()) {
     Entry& broken = entry(was_running);
     broken.digest.clear();
+    // The killed step may have changed packages: a new epoch makes the steps after it run again.
     if (environment != environment_) broken.changed_at = ++epoch_;
   }
   interpreter_ = interpreter;
@@ -89,6 +90,7 @@ void StepLog::starting(const std::string& step) {
 void StepLog::finished(const std::string& step, const std::string& digest,
                        const std::string& environment) {
   running_.clear();
+  // Only a real change begins a new epoch: a step that changed nothing leaves all others valid.
   Entry& own = entry(step);
   if (environment != environment_) own.changed_at = ++epoch_;
   environment_ = environment;

@@ -30,6 +30,7 @@ class Lines {
     for (const char c : bytes) {
       if (c == '\n' || c == '\r') {
         end();
+        // Cut very long lines: a tool without newlines must not fill the memory.
       } else if (line_.size() < kLongestLine) {
         line_ += c;
       }
@@ -40,6 +41,7 @@ class Lines {
     if (strip(line_).empty()) return line_.clear();
     say_(line_);
     if (tail_.size() == kMostTail) tail_.erase(tail_.begin());
+    // Keep the last lines only: the cause of a failure is usually there.
     tail_.push_back(std::exchange(line_, {}));
   }
 
@@ -67,6 +69,7 @@ proc::Exit wait_for(proc::Child& child, const io::Fd& output, Lines& lines) {
   bool open = true;
   while (true) {
     pollfd ready[2] = {{child.pidfd(), POLLIN, 0}, {open ? output.get() : -1, POLLIN, 0}};
+    // EINTR only: look again.
     if (poll(ready, 2, -1) < 0) continue;
     if (ready[1].revents != 0) open = drain(output.get(), lines);
     if (ready[0].revents == 0) continue;
@@ -107,6 +110,7 @@ Result<ToolEnding> run_tool(const ToolCall& call,
   spec.stderr_fd = pipe.write.get();
   spec.own_session = false;  // Ctrl-C must reach the tool, too
   LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
+  // Close our copy of the write end, or the pipe never ends.
   pipe.write.reset();
   ToolEnding ending;
   Lines lines(say, ending.tail);

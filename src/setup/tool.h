@@ -1,4 +1,4 @@
-// Runs a tool and waits for it without a time limit. Passes its output on line by line.
+// Runs a tool and waits without a time limit. Passes the output on line by line.
 #pragma once
 
 #include "base/error.h"
@@ -26,8 +26,7 @@ struct ToolEnding {
 // means that the tool could not be started; a failing tool is a ToolEnding.
 Result<ToolEnding> run_tool(const ToolCall& call, const std::function<void(std::string_view)>& say);
 
-// Returns the line that says most about a failure: the last line that calls itself an error, else
-// the last line.
+// Returns the most telling line of a failure: the last line marked as an error, else the last line.
 std::string telling_line(const std::vector<std::string>& tail);
 
 // Returns the path of a program in PATH, else at one of `places` (absolute, or below the home).

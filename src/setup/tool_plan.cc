@@ -18,7 +18,7 @@ class Plan {
     if (!by_uv_) begin_ = {installer.python, installer.pip, "install"};
   }
 
-  // what: the arguments that name the packages.
+  // what: arguments naming the packages.
   void install(const Argv& what) { add({}, what); }
 
   void put_in_place_again(const Argv& what) {
@@ -50,8 +50,8 @@ class Plan {
 std::vector<Argv> install_plan(const Spec& spec, const Resolved& resolved,
                                const Installer& installer) {
   Plan plan(installer, spec.args);
-  // uv caches what it built from a folder until the project file changes, so edits of other files
-  // need --reinstall.
+  // uv caches the build of a folder until the project file changes, so edits of other files need
+  // --reinstall.
   const bool again = plan.by_uv() && resolved.from_here;
   switch (spec.kind) {
     case Kind::tree: {

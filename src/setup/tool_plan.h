@@ -10,7 +10,7 @@ namespace lockstep::setup {
 
 using Argv = std::vector<std::string>;
 
-// The tools that install packages into one environment.
+// The tools for installing packages into one environment.
 struct Installer {
   std::string python;  // the environment's interpreter
   std::string pip;     // pip's folder in the environment's library
@@ -42,7 +42,7 @@ struct VenvMaker {
 };
 Argv venv_plan(const VenvMaker& maker, const std::string& prefix);
 
-// Where `conda env` makes or updates an environment: "-p" and a prefix, or "-n" and a name.
+// The place of an environment for `conda env`: "-p" and a prefix, or "-n" and a name.
 struct CondaPlace {
   std::string option;
   std::string value;

@@ -10,7 +10,7 @@ namespace {
 const Installer kPip = {.python = "/v/bin/python", .pip = "/v/lib/pip", .uv = ""};
 const Installer kUv = {.python = "/v/bin/python", .pip = "/v/lib/pip", .uv = "/b/uv"};
 
-// Returns one line per command. "IN" stands for the words that all commands begin with.
+// Returns one line per command. "IN" stands for the common first words.
 std::string plan(const std::string& spec, const Installer& installer, const Resolved& resolved) {
   std::string text;
   for (const Argv& argv : install_plan(parse_spec(spec).value(), resolved, installer))

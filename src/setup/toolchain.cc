@@ -16,8 +16,8 @@ constexpr std::size_t kMostArchs = 64;
 
 struct ArchRow {
   int capability;
-  Release first;        // the first toolkit that knows it
-  Release gone = {99};  // the first toolkit that dropped it
+  Release first;        // the first toolkit with this architecture
+  Release gone = {99};  // the first toolkit without it
 };
 constexpr std::array<ArchRow, 20> kArchs = {
     {{50, {6, 5}, {13, 0}}, {52, {6, 5}, {13, 0}}, {53, {7, 0}, {13, 0}}, {60, {8, 0}, {13, 0}},
@@ -31,6 +31,7 @@ struct WindowRow {
   Release up_to;  // the last toolkit with this window
   GccWindow window;
 };
+// Order matters: the first row that is not older than the toolkit wins.
 constexpr std::array<WindowRow, 8> kWindows = {{{{11, 0}, {5, 10}},
                                                 {{11, 3}, {5, 11}},
                                                 {{11, 99}, {6, 12}},
@@ -85,7 +86,7 @@ class Look {
 
   void look_at_gcc() {
     if (tools_.gcc.empty() || !tools_.gcc_version)
-      return add(false, "no-gcc", "there is no C++ compiler, so no extension can be built here",
+      return add(false, "no-gcc", "no C++ compiler is installed, so no extension can be built here",
                  "module load gcc, conda install -c conda-forge gxx, or as root: apt install g++");
     const auto torch = read_release(tools_.torch);
     if (!torch || tools_.gcc_version->major >= oldest_gcc_for(*torch)) return;
@@ -102,7 +103,7 @@ class Look {
   void look_at_cuda() {
     if (tools_.torch_cuda && (tools_.nvcc.empty() || !tools_.cuda))
       return add(false, "no-nvcc",
-                 fmt::format("PyTorch {} is built for CUDA {}, and there is no nvcc to build "
+                 fmt::format("PyTorch {} is built for CUDA {}, but nvcc is missing, which builds "
                              "extensions for GPUs",
                              tools_.torch, release_text(*tools_.torch_cuda)),
                  fmt::format("set CUDA_HOME to a toolkit {}.x", tools_.torch_cuda->major));
@@ -115,7 +116,7 @@ class Look {
     const auto window = gcc_window(*tools_.cuda);
     if (!window)
       return add(false, "cuda-unknown",
-                 fmt::format("CUDA {} ({}) is not one that we know", release_text(*tools_.cuda),
+                 fmt::format("CUDA {} ({}) is unknown to Lockstep", release_text(*tools_.cuda),
                              tools_.nvcc),
                  "builds with it may fail; CUDA 11.0 to 13 is known");
     if (!tools_.gcc_version) return;
@@ -187,6 +188,7 @@ std::string archs_text(const std::vector<Arch>& archs) {
 
 Result<std::vector<Arch>> read_archs(std::string_view text) {
   std::string plain(text);
+  // TORCH_CUDA_ARCH_LIST allows spaces, too.
   std::replace_if(
       plain.begin(), plain.end(), [](char c) { return c == ' ' || c == ','; }, ';');
   std::vector<Arch> archs;
@@ -203,9 +205,11 @@ Result<std::vector<Arch>> read_archs(std::string_view text) {
         dot == std::string::npos ? dot : word.find_first_not_of("0123456789", dot + 1);
     const std::string suffix = end == std::string::npos ? "" : word.substr(end);
     const bool digits = dot != std::string::npos && end != dot + 1 && dot + 1 < word.size();
+    // nvcc's suffixes: "a" is for exactly this architecture, "f" for its family.
     const bool known = suffix.empty() || suffix == "+PTX" || suffix == "a" || suffix == "f";
     if (!release || !digits || release->minor > 9 || release->major > 99 || !known)
-      return fail(Errc::invalid_input, fmt::format("'{}' is no GPU architecture", printable(word)),
+      return fail(Errc::invalid_input,
+                  fmt::format("'{}' is not a GPU architecture", printable(word)),
                   "write compute capabilities, as 8.0;9.0 or 8.6+PTX, or GPUs, as V100;RTX-A6000");
     archs.push_back({release->major * 10 + release->minor, suffix});
     if (archs.size() > kMostArchs)
@@ -239,7 +243,7 @@ Status check_archs(const std::vector<Arch>& archs, Release cuda) {
     return fail(Errc::invalid_input,
                 fmt::format("CUDA {} does not compile for {}: {}", release_text(cuda),
                             arch_text(arch), why),
-                "it takes " + accepted_text(cuda));
+                "this toolkit takes " + accepted_text(cuda));
   }
   return {};
 }

@@ -40,10 +40,10 @@ Result<std::vector<Arch>> read_archs(std::string_view text);
 // Returns the architectures that a toolkit compiles for, ascending. Empty: the toolkit is older
 // than the table.
 std::vector<int> accepted_archs(Release cuda);
-// Refuses an architecture that the toolkit's nvcc would refuse. The error lists what nvcc takes.
+// Refuses what the toolkit's nvcc would refuse. The error lists the accepted architectures.
 Status check_archs(const std::vector<Arch>& archs, Release cuda);
 
-// Major versions of gcc that nvcc takes as its host compiler: from <= gcc < below.
+// Major versions of gcc accepted by nvcc as host compiler: from <= gcc < below.
 struct GccWindow {
   int from = 0;
   int below = 0;

@@ -84,8 +84,7 @@ Result<std::string> choose_python(const std::string& given) {
   if (environment && *environment && !(*environment)->python.empty()) return (*environment)->python;
   for (const char* name : {"python3", "python"})
     if (std::string found = find_program(name); !found.empty()) return found;
-  return fail(Errc::not_found, "there is no python3 in PATH",
-              "install python3, or give --python PATH");
+  return fail(Errc::not_found, "python3 is not in PATH", "install python3, or give --python PATH");
 }
 
 Toolchain probe_toolchain(const PythonFacts& python) {

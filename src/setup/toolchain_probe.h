@@ -16,7 +16,7 @@ namespace lockstep::setup {
 Result<std::string> choose_python(const std::string& given);
 
 // Finds compiler and toolkit by PyTorch's own rules. The compiler is CXX, else c++ or g++. nvcc is
-// that of CUDA_HOME or CUDA_PATH, else the one in PATH, else that of /usr/local/cuda.
+// the one of CUDA_HOME or CUDA_PATH, else in PATH, else in /usr/local/cuda.
 Toolchain probe_toolchain(const PythonFacts& python);
 
 // Reads "…g++ (Debian 12.2.0-14) 12.2.0\n…" as 12.2. Pure.

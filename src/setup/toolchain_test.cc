@@ -32,7 +32,7 @@ TEST(Archs, AreReadAsTorchReadsThem) {
   EXPECT_NE(read_archs("8.0;Ampere").error().message.find("'Ampere'"), std::string::npos);
 }
 
-// The list for nvcc 13.0.88 is its own output; the others come from the toolkits' release notes.
+// The list for nvcc 13.0.88 is its own output. The other lists are from release notes.
 TEST(Archs, AToolkitTakesWhatItsNvccKnows) {
   EXPECT_EQ(accepted_archs({13, 0}),
             (std::vector<int>{75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121}));

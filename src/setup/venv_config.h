@@ -6,7 +6,7 @@
 
 namespace lockstep::setup {
 
-// Returns whether the environment imports packages of the Python that it was made of.
+// Returns true if the environment also imports packages of its base Python.
 bool sees_base_packages(std::string_view config);
 
 // Returns the same settings with include-system-site-packages = true.

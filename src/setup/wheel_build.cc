@@ -73,6 +73,7 @@ std::optional<BuiltWheel> kept_wheel(const std::string& folder) {
   BuiltWheel wheel{.path = path, .cached = true};
   wheel.manifest =
       codec::parse_ordered_json(io::read_file(manifest_of(path), kMostManifest).value_or(""));
+  // A half-written or edited wheel must not be used: compare digests.
   const auto sha = sha256_of_file(path);
   if (!wheel.manifest.is_object() || !wheel.manifest.contains("sha256") || !sha ||
       wheel.manifest["sha256"] != *sha)
@@ -90,7 +91,7 @@ bool is_plain_hex(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Renames a complete draft to its place, so that no reader sees half of a wheel.
+// Renames a complete draft to its place, so that readers never see a partial wheel.
 Status put_in_place(const std::string& draft, const std::string& folder) {
   std::error_code trouble;
   fs::remove_all(folder, trouble);
@@ -132,12 +133,14 @@ class Build {
   }
 
   Status compile() {
+    // prepare_wheel() has fetched the source only if no version names its content.
     if (prepared_.place.empty()) {
       LOCKSTEP_TRY_ASSIGN(const FetchedSource fetched,
                           fetch_source(plan_, prepared_.scratch, say_));
       prepared_.place = fetched.place;
     }
     std::string source = prepared_.place;
+    // Build in a copy: setup.py writes into its own tree.
     if (plan_.source.kind == WheelSource::Kind::folder) {
       source = scratch("source/" + base_name(prepared_.place));
       LOCKSTEP_TRY(copy_source(prepared_.place, source));
@@ -147,6 +150,7 @@ class Build {
     LOCKSTEP_TRY_ASSIGN(const auto compilers, compiler_variables(plan_, prepared_.scratch));
     for (const auto& more : {compilers, pip_variables()})
       env.insert(env.end(), more.begin(), more.end());
+    // Outside of the scratch folder: the log must outlive a failed build.
     const std::string log_path = folder_ + ".log";
     const io::Fd log(open(log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!log) return fail_sys("write " + log_path, errno);
@@ -155,8 +159,10 @@ class Build {
     std::string first_error;  // later errors are only consequences
     const auto write_line = [&](std::string_view line) {
       if (first_error.empty() && is_telling_error(line)) first_error = strip(line);
+      // A full disk must not fail the build for the sake of its log.
       (void)io::write_all(log.get(), std::string(line) + "\n", log_path);
     };
+    // The first line lets a user repeat the build by hand.
     write_line("# " + join(variables_, " ") + " " + shell_join(command_));
     const auto began = std::chrono::steady_clock::now();
     LOCKSTEP_TRY_ASSIGN(const auto ended, run_tool({command_, env, prepared_.scratch}, write_line));
@@ -166,7 +172,7 @@ class Build {
         Errc::unavailable,
         fmt::format("the build failed with code {}: {}", ended.code,
                     printable(first_error.empty() ? telling_line(ended.tail) : first_error)),
-        "what was said is in " + log_path);
+        "the full output is in " + log_path);
   }
 
   std::string what_is_built(const std::string& log) const {
@@ -186,10 +192,10 @@ class Build {
     built_ = wheel_in(scratch("out"));
     if (built_.empty())
       return fail(Errc::unavailable, "the build made no wheel",
-                  "what was said is in " + folder_ + ".log");
+                  "the full output is in " + folder_ + ".log");
     LOCKSTEP_TRY_ASSIGN(file_, read_wheel(plan_.python.python, built_));
     if (plan_.ops.empty()) return {};
-    const std::string log = "what was said is in " + folder_ + ".log";
+    const std::string log = "the full output is in " + folder_ + ".log";
     if (file_.pure || file_.libraries.empty())
       return fail(Errc::unavailable,
                   fmt::format("{} is pure Python: none of the ops was built", file_.file), log);
@@ -198,7 +204,7 @@ class Build {
           std::find(file_.ops.begin(), file_.ops.end(), op.name) == file_.ops.end())
         return fail(
             Errc::unavailable,
-            fmt::format("{} was not built: it says that it is not compatible with this node",
+            fmt::format("{} was not built: the op reports itself incompatible with this node",
                         op.name),
             log);
     return {};
@@ -254,6 +260,7 @@ class Build {
     const std::string path = draft + "/" + file_.file;
     std::error_code trouble;
     fs::copy_file(built_, path, trouble);
+    // The log belongs to the wheel from now on.
     if (!trouble) fs::rename(folder_ + ".log", draft + "/build.log", trouble);
     if (trouble) {
       const int code = trouble.value();
@@ -289,7 +296,7 @@ Result<BuiltWheel> seen_wheel(const ordered_json& manifest) {
   auto wheel = kept_wheel(fs::path(path).parent_path().string());
   if (!wheel || wheel->path != path || wheel->manifest["sha256"] != text_in(manifest, "sha256"))
     return fail(Errc::unavailable,
-                fmt::format("the wheel lies on {} as {}, which is not seen here",
+                fmt::format("the wheel is on {} at {}, a path that this node does not see",
                             printable(text_in(manifest, "host")), printable(path)),
                 "set XDG_CACHE_HOME to a folder that all nodes see");
   wheel->cached = manifest.value("cached", false);
@@ -300,9 +307,11 @@ Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& 
                                       const std::string& host) {
   const std::string name = text_in(manifest, "wheel");
   const std::string told = text_in(manifest, "key");
+  // The host's names become paths here: they must not lead out of the cache.
   if (!name.ends_with(".whl") || name.starts_with('.') || name.find('/') != std::string::npos ||
       !is_plain_hex(told))
-    return fail(Errc::corrupt, fmt::format("what {} says of its wheel makes no sense", host));
+    return fail(Errc::corrupt,
+                fmt::format("the description of the wheel from {} is unreadable", host));
   // The remote host chooses `told`. Digest it with the host's name, so that a host cannot replace a
   // wheel of another host or of this machine.
   Digest digest;
@@ -315,6 +324,7 @@ Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& 
   std::string draft = fmt::format("{}/{}.new-XXXXXX", top, key);
   if (mkdtemp(draft.data()) == nullptr) return fail_sys("make " + draft, errno);
   std::error_code trouble;
+  // Paths on the other host mean nothing here.
   manifest.erase("path");
   manifest["built_on"] = host;
   const auto fill = [&]() -> Status {
@@ -338,6 +348,7 @@ Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& 
 Result<std::string> copy_wheel(const BuiltWheel& wheel, const std::string& folder) {
   std::error_code trouble;
   fs::create_directories(folder, trouble);
+  // Keep the file's name: pip reads version and tags from it.
   const std::string path = (fs::path(folder) / base_name(wheel.path)).string();
   for (const auto& [from, to] :
        {std::pair{wheel.path, path}, std::pair{manifest_of(wheel.path), manifest_of(path)}}) {

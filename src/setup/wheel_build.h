@@ -1,6 +1,6 @@
-// Builds a wheel once. A wheel of the same source for the same Python, PyTorch, CUDA, GPUs, CPUs,
-// ops and variables comes from the cache. Of two builds of one wheel at the same time, the second
-// waits for the first.
+// Builds each wheel once. A wheel of the same source for the same Python, PyTorch, CUDA, GPUs,
+// CPUs, ops and variables comes from the cache. A second build of the same wheel waits for the
+// first.
 #pragma once
 
 #include "base/error.h"
@@ -32,7 +32,7 @@ struct BuiltWheel {
 
 using SayLine = std::function<void(std::string_view)>;
 
-// What a build would do, also for --print. A source from an index or a URL is already fetched.
+// The plan of a build, also for --print. A source from an index or a URL is already fetched.
 struct PreparedWheel {
   WheelPlan plan = {};
   std::string place = {};    // the source: a folder or an archive; empty: not fetched yet
@@ -44,8 +44,8 @@ Result<PreparedWheel> prepare_wheel(const WheelRequest& request, const SayLine& 
 std::vector<std::string> shown_command(const PreparedWheel& prepared);
 
 Result<BuiltWheel> build_wheel(const WheelRequest& request, const SayLine& say);
-// Returns a wheel that another node has built into a cache folder that this node sees, too. The
-// error says where the wheel is.
+// Returns a wheel built by another node into a shared cache folder. The error says where the wheel
+// is.
 Result<BuiltWheel> seen_wheel(const nlohmann::ordered_json& manifest);
 // Puts a wheel from another host into the cache. Does not trust the manifest: checks its names and
 // the digest.

@@ -15,7 +15,7 @@ using nlohmann::json;
 constexpr std::size_t kMostNames = 10'000;
 constexpr std::string_view kMarker = "lockstep:";
 
-// Bounds what is unpacked, because a wheel may be a zip bomb. Top-level names that are not
+// Bounds the unpacked size, because a wheel may be a zip bomb. Top-level names other than
 // identifiers are data folders, not modules.
 constexpr const char* kQuestion = R"(import ast, json, os, sys, zipfile
 from email.parser import Parser
@@ -76,7 +76,7 @@ Result<WheelFile> read_wheel_answer(const std::string& path, std::string_view te
     reply.at("ops").get_to(wheel.ops);
     reply.at("knows_ops").get_to(wheel.knows_ops);
   } catch (const json::exception&) {
-    return fail(Errc::corrupt, path + " is a wheel that makes no sense");
+    return fail(Errc::corrupt, path + " is not a valid wheel");
   }
   if (wheel.modules.size() + wheel.libraries.size() + wheel.ops.size() > kMostNames)
     return fail(Errc::corrupt, path + " has too many modules");
@@ -85,13 +85,14 @@ Result<WheelFile> read_wheel_answer(const std::string& path, std::string_view te
 
 Result<WheelFile> read_wheel(const std::string& python, const std::string& path) {
   std::string reply;
+  // -I: modules in the working folder must not replace zipfile or json.
   const auto ended = run_tool({{python, "-I", "-c", kQuestion, path}}, [&](std::string_view line) {
     if (line.starts_with(kMarker)) reply = line.substr(kMarker.size());
   });
   if (!ended) return Failure(ended.error());
   if (ended->code != 0)
     return fail(Errc::corrupt,
-                path + " is no wheel that can be read: " + printable(telling_line(ended->tail)));
+                path + " is not a readable wheel: " + printable(telling_line(ended->tail)));
   return read_wheel_answer(path, reply);
 }
 

@@ -15,9 +15,9 @@ struct WheelFile {
   std::string version = {};
   std::vector<std::string> modules = {};    // top-level modules to import
   std::vector<std::string> libraries = {};  // compiled modules in the wheel
-  bool pure = false;                  // the wheel's metadata says that it has no compiled code
-  std::vector<std::string> ops = {};  // DeepSpeed's ops that are built
-  bool knows_ops = false;             // the wheel says which ops are built
+  bool pure = false;                        // no compiled code, according to the wheel's metadata
+  std::vector<std::string> ops = {};        // DeepSpeed's ops that are built
+  bool knows_ops = false;                   // the wheel says which ops are built
 };
 
 // The error says why the file is not a wheel.

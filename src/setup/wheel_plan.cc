@@ -21,6 +21,7 @@ constexpr std::string_view kAllOps = "DS_BUILD_OPS";
 constexpr int kFormat = 1;  // version of the cache's layout, part of every key
 constexpr std::size_t kKeyDigits = 16;
 constexpr std::size_t kMostOps = 500;
+// Memory for one compiler on PyTorch's headers, in bytes.
 constexpr std::int64_t kMemoryOfACompiler = std::int64_t{2} << 30;
 
 // Ops whose variable is not DS_BUILD_ and the name in capitals.
@@ -111,6 +112,7 @@ Result<WheelSource> read_wheel_source(std::string_view text) {
     if (last == kDeepSpeed || last == "deepspeed.git") source.name = kDeepSpeed;
     return source;
   }
+  // deepspeed/src is a path; deepspeed@/src is the package from a path.
   if (!text.starts_with(kDeepSpeed) || text.find('/') < text.find_first_of("@=")) {
     source.place = source.text;
     return source;
@@ -128,7 +130,8 @@ Result<WheelSource> read_wheel_source(std::string_view text) {
     if (source.place.empty()) return refuse("has nothing behind @");
     source.kind = is_url(source.place) ? WheelSource::Kind::url : WheelSource::Kind::folder;
     if (source.kind == WheelSource::Kind::folder && source.place.find("://") != std::string::npos)
-      return refuse("is no URL that pip knows");
+      return refuse("is not a URL that pip knows");
+    // A folder whose name only begins like the package, such as deepspeed-fork.
   } else {
     source.name.clear();
     source.place = source.text;
@@ -151,11 +154,13 @@ std::vector<Op> ops_in(std::string_view python_source) {
   std::vector<Op> ops;
   Op op;
   for (const std::string& line : split(python_source, '\n')) {
+    // An op is a class, with NAME and BUILD_VAR in either order.
     if (line.starts_with("class ")) op = {};
     if (std::string found = value_of(line, "BUILD_VAR"); !found.empty())
       op.variable = std::move(found);
     if (std::string found = value_of(line, "NAME"); !found.empty()) op.name = std::move(found);
     if (op.name.empty() || !op.variable.starts_with(kPrefix) || ops.size() == kMostOps) continue;
+    // Classes without a build variable are helpers, not ops.
     ops.push_back(std::exchange(op, {}));
   }
   return ops;
@@ -221,17 +226,20 @@ std::vector<std::string> build_variables(const WheelPlan& plan) {
       return each.size() > name.size() && each.starts_with(name) && each[name.size()] == '=';
     });
   };
-  // DS_BUILD_OPS=0 turns off every op that is not asked for by its own variable.
+  // DS_BUILD_OPS=0 turns off all ops except those with a variable of their own.
   if (decides_all_ops(plan)) variables.push_back(std::string(kAllOps) + "=0");
   for (const Op& op : plan.ops)
     variables.push_back(op.variable + "=1");
   if (!plan.archs.empty()) variables.push_back("TORCH_CUDA_ARCH_LIST=" + archs_text(plan.archs));
+  // PyTorch's cpp_extension reads MAX_JOBS. DeepSpeed uses ninja, and so compiles in parallel, only
+  // if DS_ENABLE_NINJA asks for it.
   variables.push_back(fmt::format("MAX_JOBS={}", plan.jobs));
   if (!plan.ninja.empty() && !is_given("DS_ENABLE_NINJA"))
     variables.emplace_back("DS_ENABLE_NINJA=1");
   return variables;
 }
 
+// Whatever changes the compiled code must be in the key; jobs and ninja do not.
 std::string key_text(const WheelPlan& plan) {
   using nlohmann::json;
   json ops = json::array();

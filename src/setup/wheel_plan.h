@@ -1,6 +1,5 @@
-// What a wheel is built from, for which target, and how: the request of `lockstep wheel`,
-// DeepSpeed's ops and their variables, the build's variables, and the key of the result in the
-// cache. Pure.
+// The plan of a wheel's build: source, target and method. Covers the request of `lockstep wheel`,
+// DeepSpeed's ops and their variables, the build's variables, and the key in the cache. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -44,7 +43,7 @@ Result<std::vector<Op>> choose_ops(std::string_view given, const std::vector<Op>
 
 struct WheelPlan {
   WheelSource source = {};
-  std::string content = {};  // digest of the source, or a version that stands for it
+  std::string content = {};  // digest of the source, or its version
   std::vector<Op> ops = {};
   PythonFacts python = {};
   Toolchain tools = {};
@@ -58,13 +57,12 @@ struct WheelPlan {
 
 // Returns true if builds read a variable of this name.
 bool concerns_builds(std::string_view name);
-// Returns the "DS_BUILD_X=1" of the environment: ops that the build adds to those of
+// Returns the "DS_BUILD_X=1" of the environment: further ops of the build, besides
 // build_variables().
 std::vector<std::string> ops_of_environment(const WheelPlan& plan);
 // Returns the variables ("NAME=value") that the build gets over the environment.
 std::vector<std::string> build_variables(const WheelPlan& plan);
-// The cache key, as JSON and as its digest: equal for two builds whose wheels can replace each
-// other.
+// The cache key, as JSON and as its digest. Equal keys mean interchangeable wheels.
 std::string key_text(const WheelPlan& plan);
 std::string key_of_wheel(const WheelPlan& plan);
 // Returns how many compilers may run at once. memory: bytes.

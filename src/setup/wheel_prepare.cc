@@ -60,6 +60,7 @@ class Preparation {
     LOCKSTEP_TRY(check_tools());
     LOCKSTEP_TRY(choose_archs());
     LOCKSTEP_TRY(choose_level());
+    // All variables that builds read become part of the cache key.
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string each(*entry);
       if (concerns_builds(each.substr(0, each.find('=')))) plan().given.push_back(each);
@@ -70,6 +71,7 @@ class Preparation {
     const std::int64_t memory = here.memory_limit > 0
                                     ? std::min(here.memory_limit, here.memory_available)
                                     : here.memory_available;
+    // --jobs wins over MAX_JOBS; without both, as many compilers as fit.
     plan().jobs = static_cast<int>(parse_int(variable("MAX_JOBS")).value_or(0));
     if (request_.jobs > 0) plan().jobs = request_.jobs;
     if (plan().jobs < 1) plan().jobs = build_jobs(here.cpus, memory);
@@ -107,7 +109,7 @@ class Preparation {
         return fail(Errc::invalid_input,
                     fmt::format("{} has no op_builder folder with DeepSpeed's build variables",
                                 printable(prepared_.place)),
-                    "leave --ops out: a project of its own builds all that it has");
+                    "leave out --ops: other projects always build everything");
     }
     LOCKSTEP_TRY_ASSIGN(plan().ops, choose_ops(request_.ops, known));
     return {};
@@ -134,6 +136,7 @@ class Preparation {
     if (plan().python.torch.empty() || !plan().python.torch_cuda.empty() ||
         !plan().python.torch_hip.empty())
       return;
+    // Say so instead of failing later because the op is missing.
     if (std::erase_if(plan().ops, [](const Op& op) { return op.name == "utils"; }) > 0)
       prepared_.notes.emplace_back(
           "the op utils is left out: this PyTorch has neither CUDA nor ROCm, and DeepSpeed does "
@@ -176,17 +179,18 @@ class Preparation {
     if (!tools.torch_cuda || !tools.cuda) {
       if (!given.empty())
         prepared_.notes.push_back(
-            fmt::format("GPU architectures have no meaning here: {}",
+            fmt::format("GPU architectures are ignored here: {}",
                         tools.torch_cuda ? "there is no nvcc" : "PyTorch is built without CUDA"));
       return {};
     }
     if (archs.empty()) {
+      // Without --arch, build for this machine's GPUs.
       for (const int each : capabilities_here())
         archs.push_back({each});
     }
     if (archs.empty())
-      return fail(Errc::invalid_input, "there is no GPU here whose architecture could be taken",
-                  "give --arch with those of the nodes, as 8.0;9.0");
+      return fail(Errc::invalid_input, "no GPU was found here to take the architecture from",
+                  "give --arch with the nodes' architectures, as 8.0;9.0");
     LOCKSTEP_TRY(check_archs(archs, *tools.cuda));
     plan().archs = std::move(archs);
     return {};
@@ -199,18 +203,19 @@ class Preparation {
     const int here = cpu_level_in(cpus);
     plan().level = wanted == kNative || here == kNative ? kNative : std::min(wanted, here);
     if (plan().level == kNative) {
+      // Identifies this kind of CPU in the cache key.
       const std::size_t at = cpus.find("flags");
       plan().cpu = digest_of(at == std::string::npos
                                  ? std::string_view(cpus)
                                  : std::string_view(cpus).substr(at, cpus.find('\n', at) - at));
     }
     if (wanted != kNative && here == kNative && !request_.isa.empty())
-      prepared_.notes.emplace_back("--isa has no meaning here: this is no x86-64");
+      prepared_.notes.emplace_back("--isa is ignored here: this CPU is not x86-64");
     return {};
   }
 
-  // A version never changes its content. A name or URL must be fetched to know what it stands for
-  // now.
+  // A version never changes its content. Other names and URLs must be fetched to know today's
+  // content.
   Status choose_content() {
     const WheelSource& source = plan().source;
     if (source.kind == WheelSource::Kind::folder) {

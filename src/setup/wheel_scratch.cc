@@ -36,6 +36,7 @@ void remove_old_scratches(const fs::path& top) {
   std::vector<fs::path> old;
   for (fs::directory_iterator at(top, trouble), end; !trouble && at != end; at.increment(trouble)) {
     std::error_code unknown;
+    // Only our own folders: TMPDIR is shared.
     if (!at->path().filename().string().starts_with(kScratch)) continue;
     const auto made = fs::last_write_time(at->path(), unknown);
     if (!unknown && made < fs::file_time_type::clock::now() - kScratchStays)
@@ -45,7 +46,7 @@ void remove_old_scratches(const fs::path& top) {
     fs::remove_all(each, trouble);
 }
 
-// Files that builds leave in a project's top folder. A new build would reuse them.
+// Files left by builds in a project's top folder. A new build would reuse them.
 bool is_left_by_builds(const std::string& name) {
   return name == ".git" || name == "build" || name == "dist" || name.ends_with(".egg-info") ||
          name == "__pycache__";
@@ -95,6 +96,7 @@ Result<FetchedSource> fetch_source(const WheelPlan& plan, const std::string& scr
   const std::string folder = scratch + "/sdist";
   say(fmt::format("fetching {}", printable(what)));
   FetchedSource fetched;
+  // --no-binary: take the source distribution, not a prebuilt wheel.
   const auto ended = run_tool({{plan.python.python, "-c", kBoundedPip, "download", "--no-deps",
                                 "--no-build-isolation", "--no-binary", ":all:", "-d", folder, what},
                                pip_variables(),
@@ -108,8 +110,9 @@ Result<FetchedSource> fetch_source(const WheelPlan& plan, const std::string& scr
     return fail(Errc::unavailable,
                 fmt::format("{} can't be fetched: {}", printable(what),
                             printable(telling_line(ended->tail))),
-                "where there is no internet, fetch its source and give deepspeed@DIR");
+                "without internet access, copy the source here and give deepspeed@DIR");
   std::error_code trouble;
+  // pip downloads exactly one file.
   for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end;
        at.increment(trouble)) {
     fetched.place = at->path().string();
@@ -147,9 +150,11 @@ Result<std::vector<std::string>> compiler_variables(const WheelPlan& plan,
     const char* given = getenv(name);
     return std::string(given == nullptr || *given == 0 ? otherwise : given);
   };
+  // This binary acts as the compiler when called by these names.
   for (const auto& [name, link, otherwise] :
        {std::tuple{"CC", "lockstep-gcc", "cc"}, std::tuple{"CXX", "lockstep-g++", "c++"}}) {
     const std::string path = scratch + "/" + link;
+    // A link, not a copy: the binary finds its role by its name.
     fs::create_symlink(own, path, trouble);
     if (trouble) return fail_sys("make " + path, trouble.value());
     variables.push_back(fmt::format("{}={}", name, path));
@@ -164,6 +169,7 @@ Result<std::vector<std::string>> compiler_variables(const WheelPlan& plan,
 
 std::vector<std::string> wheel_command(const WheelPlan& plan, const std::string& source,
                                        const std::string& out) {
+  // --no-build-isolation: compile against the installed torch, not against a fresh one.
   return {plan.python.python,     "-m",          "pip", "wheel", "-v", "--no-deps",
           "--no-build-isolation", "--wheel-dir", out,   source};
 }

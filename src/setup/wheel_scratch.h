@@ -10,8 +10,8 @@
 
 namespace lockstep::setup {
 
-// Makes a folder in TMPDIR or /tmp and returns its path. Removes folders of killed builds that are
-// older than a day.
+// Makes a folder in TMPDIR or /tmp and returns its path. Removes folders of killed builds after a
+// day.
 Result<std::string> make_scratch();
 void remove_scratch(const std::string& scratch);
 

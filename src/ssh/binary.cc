@@ -57,6 +57,7 @@ std::optional<T> at(std::string_view bytes, std::size_t offset) {
 std::optional<std::string> id_in_notes(std::string_view notes) {
   while (const auto note = at<Elf64_Nhdr>(notes, 0)) {
     const std::size_t name = sizeof *note;
+    // Names and contents of notes are padded to 4 bytes.
     const std::size_t content = name + ((note->n_namesz + 3UL) & ~3UL);
     const std::size_t end = content + ((note->n_descsz + 3UL) & ~3UL);
     if (end > notes.size()) return std::nullopt;
@@ -171,7 +172,7 @@ Result<Binary> binary_for(std::string_view machine) {
   if (machine == here.machine) return own_binary();
   if (std::find(kMachines.begin(), kMachines.end(), machine) == kMachines.end())
     return fail(Errc::not_found, "its processor is '" + printable(machine, kMostShown) +
-                                     "', and no binary of Lockstep is for that");
+                                     "', and Lockstep has no binary for it");
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
   const std::string file = "/lockstep-" + std::string(machine);
   for (const std::string& folder : {own.substr(0, own.rfind('/')), io::data_folder()})
@@ -179,8 +180,7 @@ Result<Binary> binary_for(std::string_view machine) {
   return fail(
       Errc::not_found,
       "its processor is " + std::string(machine) + ", and this binary is for " + here.machine,
-      "put the one for it, lockstep-" + std::string(machine) + ", into " +
-          own.substr(0, own.rfind('/')));
+      "put the binary lockstep-" + std::string(machine) + " into " + own.substr(0, own.rfind('/')));
 }
 
 Result<Pushable> pushable(const Binary& binary) {

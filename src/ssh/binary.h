@@ -1,5 +1,5 @@
-// The binary that is pushed to hosts: this one, or one for another architecture beside it. Knows
-// its name, made from its content, and its compressed form.
+// The binary for hosts: the running one, or one for another architecture beside it, with a name
+// made from its content, and compressed for sending.
 #pragma once
 
 #include "base/error.h"

@@ -76,7 +76,7 @@ TEST(BinaryFor, AHostCannotNameAFileOfTheUser) {
     EXPECT_FALSE(binary_for(machine)) << machine;
   EXPECT_TRUE(binary_for("riscv64"));
   EXPECT_EQ(binary_for("\x1b[2J").error().message,
-            "its processor is '\\x1b[2J', and no binary of Lockstep is for that");
+            "its processor is '\\x1b[2J', and Lockstep has no binary for it");
 }
 
 }  // namespace

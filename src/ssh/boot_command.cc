@@ -16,8 +16,8 @@ constexpr std::string_view kPushed = "lockstep-pushed ";
 constexpr std::array<std::string_view, 6> kPushWords = {"done",    "no-exec",  "cut",
                                                         "corrupt", "no-space", "no-home"};
 
-// Returns the words of the last line that begins with the mark. A login shell may print text of its
-// own before.
+// Returns the words of the last line beginning with the mark. A login shell may print its own text
+// before.
 std::optional<std::vector<std::string>> words_behind(std::string_view mark,
                                                      std::string_view output) {
   std::optional<std::vector<std::string>> words;
@@ -29,6 +29,7 @@ std::optional<std::vector<std::string>> words_behind(std::string_view mark,
 }
 
 std::string in_sh(std::string_view script) {
+  // The command passes through shells that treat these characters differently.
   LOCKSTEP_CHECK(script.find_first_of("'\\!\n") == std::string_view::npos);
   return fmt::format("exec sh -c '{}'", script);
 }

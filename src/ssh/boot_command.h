@@ -1,6 +1,6 @@
-// The few words of POSIX shell that start the binary on a host: run it if it is there, else report
-// the host's system, then receive it. The words pass through the user's login shell, which may be
-// bash, dash, zsh, fish or csh. So a command is one line in single quotes, without quotes,
+// The few words of POSIX shell for starting the binary on a host: run it if present, else report
+// the host's system, then receive the binary. The words pass through the user's login shell, which
+// may be bash, dash, zsh, fish or csh. So a command is one line in single quotes, without quotes,
 // backslashes or exclamation marks inside. Pure.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace lockstep::ssh {
 struct BinaryName {
   std::string version;  // "0.1.0"
   std::string id;       // hexadecimal digits
-  // The client, in hexadecimal digits. Part of the names of unfinished files, so that a client
-  // resumes only its own push.
+  // The client, in hexadecimal digits. Part of the names of unfinished files: each client resumes
+  // only its own push.
   std::string client = {};
 };
 
@@ -26,8 +26,8 @@ std::string remote_path(const BinaryName& name);
 // Whether commands started over the link may keep running after the link ends.
 enum class Commands { end_with_us, may_outlive_us };
 
-// Returns the command that becomes `lockstep link`. If the binary is missing, the command reports
-// that (see parse_absent()) and exits.
+// Returns the command for becoming `lockstep link`. Without the binary it reports that (see
+// parse_absent()) and exits.
 std::string boot_command(const BinaryName& name, Commands commands = Commands::end_with_us);
 
 struct Absent {
@@ -35,7 +35,7 @@ struct Absent {
   std::string machine;        // uname -m: "x86_64"
   std::uint64_t partial = 0;  // bytes that an earlier push of this client left
 };
-// Returns what the boot command reported, or nullopt if it did not report a missing binary.
+// Returns the boot command's report of a missing binary, or nullopt.
 std::optional<Absent> parse_absent(std::string_view output);
 
 struct PushFacts {
@@ -45,8 +45,8 @@ struct PushFacts {
   bool compressed = false;  // by gzip
   bool resumes = false;     // stdin continues the part that is already on the host
 };
-// Returns the command that reads the binary from stdin, checks size and digest, and renames it to
-// its place.
+// Returns the command for receiving the binary: reads stdin, checks size and digest, and renames
+// the file to its place.
 std::string push_command(const PushFacts& facts);
 
 enum class Pushed {

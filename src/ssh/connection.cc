@@ -94,15 +94,18 @@ Status Connection::boot() {
                                              link::Source::Events{[this](const std::string& bytes) {
                                                                     if (said_.size() < kMostSaid)
                                                                       said_ += bytes;
+                                                                    // Keep reading after the limit,
+                                                                    // or the remote command would
+                                                                    // block.
                                                                     from_err_->grant(bytes.size());
                                                                   },
                                                                   [] {}});
   silence_.start(kLongestSilence, [this] {
-    fail_with(
-        fail(Errc::timeout,
-             fmt::format("it logs in, and then says nothing for {} s", kLongestSilence.count()),
-             "see what `ssh HOST true` says: a login shell or a file system may hang there")
-            .value());
+    fail_with(fail(Errc::timeout,
+                   fmt::format("the log-in succeeded, but then nothing came for {} s",
+                               kLongestSilence.count()),
+                   "see what `ssh HOST true` says: a login shell or a file system may hang there")
+                  .value());
   });
   return {};
 }
@@ -130,6 +133,7 @@ void Connection::on_frame(link::Frame frame) {
     return fail_with(fail(Errc::corrupt, "the binary there speaks another protocol").value());
   stage_ = Stage::ready;
   silence_.cancel();
+  // The binary is in place: let other clients look for it.
   push_lock_.reset();
   for (const link::Frame& waiting : waiting_frames_)
     link_->send(waiting);
@@ -137,7 +141,7 @@ void Connection::on_frame(link::Frame frame) {
   events_.ready(*hello);
 }
 
-// Waits for both ends, output and session: only together they tell what happened.
+// Waits for both ends, output and session: only together they tell the cause.
 void Connection::on_session_over() {
   if (!link_over_ || !session_over_) return;
   if (stage_ == Stage::ready)
@@ -149,6 +153,7 @@ void Connection::on_session_over() {
 
 void Connection::boot_failed() {
   if (!code_ && !logged_in_) {  // a master whose connection died before this session
+    // Remove the dead socket, or ssh would not become a master.
     unlink(socket_.c_str());
     reset_session();
     return log_in();
@@ -170,7 +175,7 @@ void Connection::boot_failed() {
 void Connection::push(const Absent& absent) {
   if (pushed_)
     return fail_with(
-        fail(Errc::unavailable, "the binary was brought there, and is gone again").value());
+        fail(Errc::unavailable, "the binary was sent there, but is gone again").value());
   if (absent.system != "Linux")
     return fail_with(fail(Errc::invalid_input, fmt::format("it runs {}, and Lockstep needs Linux",
                                                            printable(absent.system)))

@@ -31,7 +31,7 @@ struct ConnectionSettings {
   Commands commands = Commands::end_with_us;
 };
 
-// Runs on one loop, which must outlive it. Destroying a Connection ends its session.
+// Runs on one loop, which must outlive the Connection. Its destruction ends the session.
 class Connection {
  public:
   struct Events {
@@ -84,7 +84,7 @@ class Connection {
   std::unique_ptr<Master> master_;
   bool logged_in_ = false;  // true: this object logged in, so a dead master is replaced only once
   std::unique_ptr<Push> push_;
-  io::Fd push_lock_;  // held while pushing, so that only one client of this user pushes
+  io::Fd push_lock_;  // held while pushing: only one client of this user pushes at a time
   bool pushed_ = false;
   // True: the second push starts from the beginning, because the earlier part was damaged.
   bool pushes_all_ = false;

@@ -46,7 +46,7 @@ Result<std::string> control_folder() {
   if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0)
     return fail(Errc::denied,
-                path + " is no folder of yours alone, so no ssh connection is kept in it",
+                path + " must be a folder that only you can enter, to keep ssh connections in",
                 "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
   return path;
 }
@@ -57,7 +57,7 @@ Result<std::string> control_socket(const Target& target, std::string_view pins) 
                                   target.port.value_or(0), target.key_path, target.jump, pins);
   // A connection with looser checks must not be shared with a pinned target.
   if (target.host_keys == HostKeys::pinned) words += "\npinned";
-  // The format must not change between versions, so that all of them share masters.
+  // Never change the format: all versions share masters by it.
   return fmt::format("{}/{:016x}", path, fnv1a(words));
 }
 

@@ -68,6 +68,7 @@ Result<Trust> find_trust(const Target& target, MasterSettings& settings) {
 
 Status find_trusts(const Target& target, MasterSettings& settings) {
   for (const Target& each : hosts_on_the_way(target)) {
+    // A pinned host is checked against the pins only.
     if (each.host_keys == HostKeys::pinned) continue;
     auto trust = find_trust(each, settings);
     if (!trust) {

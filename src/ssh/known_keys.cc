@@ -63,6 +63,7 @@ bool are_for(std::string_view names, std::string_view name) {
   for (const std::string& each : split(names, ',')) {
     const bool negates = each.starts_with('!');
     if (!matches(to_lower(std::string_view(each).substr(negates ? 1 : 0)), name)) continue;
+    // A negated pattern wins over all others, as in ssh.
     if (negates) return false;
     found = true;
   }
@@ -99,6 +100,7 @@ std::vector<std::string> known_keys(std::string_view text, std::string_view name
   for (const std::string& line : split(text, '\n')) {
     if (line.starts_with('#') || line.starts_with('@')) continue;
     const std::vector<std::string> words = words_of(line);
+    // Names, type and key; a comment may follow.
     if (words.size() >= 3 && are_for(words[0], name)) keys.push_back(words[1] + " " + words[2]);
   }
   return keys;
@@ -108,13 +110,14 @@ bool has_marked_line(std::string_view text, std::string_view name) {
   for (const std::string& line : split(text, '\n')) {
     if (!line.starts_with('@')) continue;
     const std::vector<std::string> words = words_of(line);
+    // Marker, names, type and key.
     if (words.size() >= 4 && are_for(words[1], name)) return true;
   }
   return false;
 }
 
-// ssh accepts a key that any of its files has. If a second file refuses a key of the first, leave
-// out the first: the second has the keys that both accept.
+// ssh accepts any key of any of its files. If a second file refuses a key of the first, leave out
+// the first: the keys accepted by both are in the second.
 Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view name) {
   Trust trust;
   for (const KnownKeys& file : files) {
@@ -127,8 +130,8 @@ Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view nam
       trust.files.push_back(file.file);
     } else if (file.marked || has_refused_key(*other, file)) {
       return fail(Errc::denied,
-                  fmt::format("{} and {} have different host keys of it, so one of them refuses "
-                              "any key that it shows",
+                  fmt::format("{} and {} have different host keys for it, so one file or the other "
+                              "refuses every key",
                               printable(file.file), printable(other->file)),
                   fmt::format("forget the wrong one: ssh-keygen -f FILE -R {}",
                               shell_quote(std::string(name))));

@@ -1,5 +1,5 @@
-// The host keys in known_hosts files. ssh accepts a key if any of its files has it, even if another
-// file has a different key. Here a key that any file refuses is refused. Pure.
+// The host keys in known_hosts files. ssh accepts a key from any of its files, even if another file
+// has a different key. Here every file can refuse a key. Pure.
 #pragma once
 
 #include "base/error.h"

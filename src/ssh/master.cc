@@ -50,6 +50,7 @@ void Master::take_turn() {
     lock_ = io::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock_) return finish(fail_sys("open " + path, errno));
   }
+  // The loop cannot watch flock(), so poll.
   if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
     return retry_.start(kTurn, [this] { take_turn(); });
   // Another client may have started the master while it held the lock.
@@ -64,7 +65,7 @@ void Master::take_turn() {
 Status Master::start(std::vector<std::string> argv) {
   const char* path = std::getenv("PATH");
   auto ssh = proc::find_executable("ssh", path == nullptr ? "/bin:/usr/bin" : path);
-  if (!ssh) return fail(Errc::not_found, "there is no ssh in PATH", "install OpenSSH's client");
+  if (!ssh) return fail(Errc::not_found, "ssh is not in PATH", "install OpenSSH's client");
   LOCKSTEP_TRY_ASSIGN(io::Pipe pipe, io::make_pipe());
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   proc::SpawnSpec spec;

@@ -1,5 +1,4 @@
-// Makes sure that an ssh master for a target is running. Several clients that want the same master
-// at once start one.
+// Starts an ssh master for a target if none runs. Several clients asking at once start only one.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -48,7 +47,7 @@ class Master {
   std::unique_ptr<io::Watch> end_watch_;
 };
 
-// Sets a function for this process, called once for each login that takes long. It runs on the
+// Sets this process's function for slow logins, called once per login after 1.5 s. It runs on the
 // login's loop and must return soon.
 using SlowLogin = void (*)(const Target& target, const std::string& pins);
 void tell_slow_logins(SlowLogin told);

@@ -15,8 +15,8 @@ inline constexpr std::size_t kMaxPacket = 256UL << 10;  // OpenSSH's own limit
 
 // Returns the greeting that both ends send first.
 std::string hello();
-// Returns the request for a session without a terminal that runs `command` through the user's login
-// shell. The descriptors of the three streams must follow on the socket, one by one.
+// Returns the request for a session without a terminal: `command` runs through the user's login
+// shell. The descriptors of its three streams must follow on the socket, one by one.
 std::string new_session(std::uint32_t request, std::string_view command);
 
 // Returns the request for a connection from the server to host:port. Two descriptors must follow:

@@ -15,7 +15,7 @@
 namespace lockstep::ssh {
 namespace {
 
-// Sends one byte with one descriptor, the way the master reads them.
+// Sends one byte with one descriptor, as ssh masters expect.
 Status send_fd(int socket, int fd) {
   char byte = 0;
   iovec content{&byte, 1};
@@ -41,6 +41,7 @@ Result<std::unique_ptr<MuxSession>> MuxSession::ask(io::Loop& loop, const std::s
                                                     const std::string& request,
                                                     std::initializer_list<int> fds, Events events) {
   LOCKSTEP_TRY_ASSIGN(io::Fd fd, io::connect_unix(control));
+  // The requests may follow our hello before the master's hello has come.
   LOCKSTEP_TRY(io::write_all(fd.get(), mux::hello() + request, control));
   for (const int each : fds)
     LOCKSTEP_TRY(send_fd(fd.get(), each));
@@ -86,7 +87,8 @@ void MuxSession::receive() {
     if (const auto* refused = std::get_if<mux::Refused>(&*message)) {
       watch_.stop();
       return events_.refused(
-          fail(Errc::unavailable, "no session is to be had: " + printable(refused->why)).value());
+          fail(Errc::unavailable, "no session could be opened: " + printable(refused->why))
+              .value());
     }
     if (broken) break;
   }

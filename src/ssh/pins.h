@@ -13,7 +13,7 @@ namespace lockstep::ssh {
 // A cluster's pins are in the state folder, in a file with this prefix and the cluster's name.
 inline constexpr std::string_view kPinsPrefix = "hosts-";
 
-// The keys that one host must show.
+// The accepted keys of one host.
 struct Pins {
   std::vector<std::string> keys;  // "ssh-ed25519 AAAA"; several while a key is being replaced
   // The key made for the host before its first contact. It tells a known host from the next machine

@@ -1,4 +1,4 @@
-// Facts that a private key's file tells without its passphrase. Pure.
+// Facts about a private key without its passphrase. Pure.
 #pragma once
 
 #include <string_view>

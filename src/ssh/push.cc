@@ -54,6 +54,7 @@ Status Push::begin() {
   LOCKSTEP_TRY_ASSIGN(const Pushable what, pushable(binary_));
   file_ = io::Fd(open(what.path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file_) return fail_sys("read " + what.path, errno);
+  // A part as large as the whole cannot be continued.
   const bool resumes = partial_ > 0 && partial_ < what.size;
   if (resumes && lseek(file_.get(), static_cast<off_t>(partial_), SEEK_SET) < 0)
     return fail_sys("read " + what.path, errno);

@@ -53,6 +53,7 @@ std::set<FileId> running_programs() {
   std::set<FileId> files;
   for (const std::string& name : names_in("/proc")) {
     struct stat info {};
+    // Compare device and inode: the path behind /proc/PID/exe may read differently.
     if (parse_int(name) && stat(("/proc/" + name + "/exe").c_str(), &info) == 0)
       files.insert({info.st_dev, info.st_ino});
   }
@@ -97,6 +98,7 @@ std::vector<std::string> remove_old_binaries(const std::string& bin_folder,
 
 void remove_stale_binaries(const std::string& own_path, system_clock::time_point now) {
   const std::size_t slash = own_path.rfind('/');
+  // Only a pushed binary cleans up around itself. A build's folder is left alone.
   if (slash == std::string::npos || !own_path.substr(0, slash).ends_with("/.cache/lockstep/bin"))
     return;
   struct stat info {};

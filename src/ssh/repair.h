@@ -1,5 +1,5 @@
-// Removes what killed clients left behind. Files younger than a minute may be in use and stay. Each
-// function returns what it removed, in words for the user.
+// Removes the leftovers of killed clients. Files younger than a minute may be in use and stay. Each
+// function returns a line for the user per removed file.
 #pragma once
 
 #include <chrono>

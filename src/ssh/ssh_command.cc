@@ -78,6 +78,7 @@ void append_rules(std::vector<std::string>& argv, const Target& target,
   option("RemoteCommand=none");
   option("PermitLocalCommand=no");
   option("RequestTTY=no");
+  // Without a terminal, a prompt would wait for ever.
   if (!settings.may_ask) option("BatchMode=yes");
 }
 
@@ -94,10 +95,12 @@ std::string proxy_command(std::string_view jumps, const MasterSettings& settings
   const std::size_t comma = jumps.rfind(',');
   const std::string_view last = comma == std::string_view::npos ? jumps : jumps.substr(comma + 1);
   const Target hop = hop_target(last, key_path);
+  // The outer ssh expands %h and %p.
   std::vector<std::string> argv = {"ssh", "-x", "-S", "none", "-W", "[%h]:%p"};
   append_rules(argv, hop, settings);
   if (comma != std::string_view::npos) {
     std::string before = proxy_command(jumps.substr(0, comma), settings, key_path);
+    // The outer command expands percent signs once more.
     replace_all(before, "%", "%%");
     append_option(argv, "ProxyCommand=" + std::move(before));
   }
@@ -137,6 +140,7 @@ std::vector<std::string> look_up_command(const Target& target) {
 std::vector<std::string> master_command(const Target& target, const MasterSettings& settings) {
   std::string socket = settings.socket;
   replace_all(socket, "%", "%%");
+  // With -f ssh returns after the log-in, so exit code 0 means that the master runs.
   std::vector<std::string> argv = {"ssh", "-M", "-N", "-f", "-x", "-S", socket};
   append_option(argv, fmt::format("ControlPersist={}", settings.stay.count()));
   append_rules(argv, target, settings);
@@ -145,6 +149,7 @@ std::vector<std::string> master_command(const Target& target, const MasterSettin
 }
 
 std::vector<std::string> probe_command(const Target& target, const MasterSettings& settings) {
+  // The user's configuration must not bring in a master of its own.
   std::vector<std::string> argv = {"ssh", "-x", "-T", "-S", "none"};
   append_option(argv, "ControlMaster=no");
   append_rules(argv, target, settings);

@@ -1,6 +1,6 @@
-// The part of a command's environment that goes to the ssh processes it starts. An ssh master stays
-// for ten minutes or longer, and anyone who may inspect this user's processes can read its
-// environment. So cloud keys and tokens must not be in it. Pure.
+// The part of a command's environment for its ssh processes. An ssh master stays for ten minutes or
+// longer, and other processes of this user can read its environment. So cloud keys and tokens must
+// be left out. Pure.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep::ssh {
 
-// Returns the "NAME=value" that ssh, its agents, its askpass and common ProxyCommands need, and the
-// variables named by LOCKSTEP_SSH_ENV=NAME,NAME.
+// Returns the "NAME=value" needed by ssh, its agents, its askpass and common ProxyCommands, and the
+// variables named in LOCKSTEP_SSH_ENV=NAME,NAME.
 std::vector<std::string> ssh_environment(const std::vector<std::string>& own);
 
 }  // namespace lockstep::ssh

@@ -38,8 +38,8 @@ std::optional<Error> pinned_trouble(const Target& target, std::string_view said)
   if (has(said, "REMOTE HOST IDENTIFICATION HAS CHANGED") ||
       has(said, "no matching host key type found"))
     return error(Errc::denied,
-                 "its host key is not the one that was made for it: another machine answers there, "
-                 "or somebody is in between",
+                 "its host key differs from the key made for it: another machine answers there, "
+                 "or a third party intercepts the connection",
                  kWrongHost);
   if (has(said, "Host key verification failed") || has(said, "host key is known for"))
     return error(Errc::denied, "no host key is pinned for it", kWrongHost);
@@ -57,16 +57,16 @@ std::optional<Error> key_trouble(const Target& target, std::string_view said) {
         place.find(" in ") == std::string::npos ? place.size() : place.find(" in ") + 4);
     const std::string path = file.substr(0, file.rfind(':'));
     return error(Errc::denied,
-                 fmt::format("its host key has changed since it was first seen ({}): another "
-                             "machine answers, or it was set up anew",
+                 fmt::format("its host key has changed since the first contact ({}): another "
+                             "machine answers, or the host was reinstalled",
                              printable(file)),
                  fmt::format("if that is right, forget the old key: ssh-keygen -f {} -R {}",
                              shell_quote(path), shell_quote(target.host)));
   }
   if (has(said, "host key is known for"))
     return error(Errc::denied,
-                 "it shows a host key of another type than the one that was first seen: another "
-                 "machine answers, or it was set up anew",
+                 "its host key has another type than at the first contact: another "
+                 "machine answers, or the host was reinstalled",
                  fmt::format("if that is right, forget the old key: ssh-keygen -R {} (-f FILE)",
                              shell_quote(target.host)));
   if (has(said, "Host key verification failed"))
@@ -75,12 +75,13 @@ std::optional<Error> key_trouble(const Target& target, std::string_view said) {
   if (const auto key = between(said, "Permissions 0", "' are too open")) {
     const std::size_t quote = key->find('\'');
     const std::string path = quote == std::string::npos ? *key : key->substr(quote + 1);
-    return error(Errc::denied,
-                 fmt::format("others may read the key {}, so ssh does not use it", printable(path)),
-                 "chmod 600 " + shell_quote(path));
+    return error(
+        Errc::denied,
+        fmt::format("other users may read the key {}, so ssh does not use it", printable(path)),
+        "chmod 600 " + shell_quote(path));
   }
   if (const auto path = between(said, "Warning: Identity file ", " not accessible"))
-    return error(Errc::not_found, fmt::format("there is no key {}", printable(*path)));
+    return error(Errc::not_found, fmt::format("the key {} does not exist", printable(*path)));
   return std::nullopt;
 }
 
@@ -118,7 +119,7 @@ Error ssh_trouble(const Target& target, std::string_view said, std::string_view 
       return error(
           Errc::denied,
           fmt::format("{} is not let in: no key of ours is accepted (it offers {}), and the "
-                      "key {} has a passphrase that nobody was asked for",
+                      "key {} needs a passphrase, which ssh could not ask for",
                       printable(said.substr(line, at - line)), printable(*ways),
                       printable(locked_key)),
           "load it first: ssh-add " + shell_quote(locked_key));

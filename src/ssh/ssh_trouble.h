@@ -1,4 +1,4 @@
-// Explains ssh's errors in one line that names the host and the failing hop. Pure.
+// Explains ssh's errors in one line, with the host and the failing hop. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 
 namespace lockstep::ssh {
 
-// The hint of errors that must not be retried: the answering machine is not the host that the key
-// was made for.
-inline constexpr const char* kWrongHost = "nothing was sent to it; end that machine";
+// The hint of errors without a retry: the answering machine is another one than the key was made
+// for.
+inline constexpr const char* kWrongHost = "nothing was sent there; terminate that machine";
 
 // Returns the error for a failed ssh. said: ssh's stderr. locked_key: a private key with a
 // passphrase that ssh was not allowed to ask for, or empty.

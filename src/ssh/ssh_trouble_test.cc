@@ -39,14 +39,14 @@ TEST(SshTrouble, NamesTheKeyAndWhoIsNotLetIn) {
             "ubuntu@gpu1 is not let in: no key of ours is accepted (it offers publickey,password)");
   EXPECT_EQ(message("Warning: Identity file /k not accessible: No such file or directory.\n"
                     "ubuntu@gpu1: Permission denied (publickey).\r\n"),
-            "there is no key /k");
+            "the key /k does not exist");
   const auto open = ssh_trouble(parse_target("gpu1").value(),
                                 "@@@\n@  WARNING: UNPROTECTED PRIVATE KEY FILE!  @\n@@@\n"
                                 "Permissions 0644 for '/home/me/my key' are too open.\n"
                                 "It is required that your private key files are NOT accessible by "
                                 "others.\nThis private key will be ignored.\n"
                                 "gpu1: Permission denied (publickey).\n");
-  EXPECT_EQ(open.message, "others may read the key /home/me/my key, so ssh does not use it");
+  EXPECT_EQ(open.message, "other users may read the key /home/me/my key, so ssh does not use it");
   EXPECT_EQ(open.hint, "chmod 600 '/home/me/my key'");
 }
 
@@ -92,7 +92,7 @@ TEST(SshTrouble, AKeyWithAPassphraseIsNamed) {
                   "/home/me/k 1");
   EXPECT_EQ(error.message,
             "ubuntu@gpu1 is not let in: no key of ours is accepted (it offers publickey), and the "
-            "key /home/me/k 1 has a passphrase that nobody was asked for");
+            "key /home/me/k 1 needs a passphrase, which ssh could not ask for");
   EXPECT_EQ(error.hint, "load it first: ssh-add '/home/me/k 1'");
 }
 
@@ -100,7 +100,7 @@ TEST(SshTrouble, AKeyOfAnotherTypeIsAChangedKey) {
   EXPECT_NE(
       message("No ED25519 host key is known for gpu1 and you have requested strict checking.\n"
               "Host key verification failed.\n")
-          .find("a host key of another type"),
+          .find("host key has another type"),
       std::string::npos);
 }
 

@@ -23,7 +23,7 @@ bool is_safe(std::string_view name) {
 }
 
 Failure refuse(std::string_view text, std::string_view why) {
-  return fail(Errc::invalid_input, fmt::format("'{}' is no host: {}", printable(text), why),
+  return fail(Errc::invalid_input, fmt::format("'{}' is not a host: {}", printable(text), why),
               "write host, user@host or user@host:port");
 }
 
@@ -35,7 +35,7 @@ Result<Target> parse_target(std::string_view text) {
   if (text.starts_with("ssh://")) text.remove_prefix(6);
   if (const std::size_t at = text.rfind('@'); at != std::string_view::npos) {
     target.user = std::string(text.substr(0, at));
-    if (!is_safe(*target.user)) return refuse(given, "the user's name makes no sense");
+    if (!is_safe(*target.user)) return refuse(given, "the user's name is not valid");
     text.remove_prefix(at + 1);
   }
   std::string_view port;
@@ -44,12 +44,12 @@ Result<Target> parse_target(std::string_view text) {
     if (end == std::string_view::npos) return refuse(given, "']' is missing");
     port = text.substr(end + 1);
     text = text.substr(1, end - 1);
-    if (!port.empty() && port.front() != ':') return refuse(given, "there is more behind ']'");
+    if (!port.empty() && port.front() != ':') return refuse(given, "there is more text after ']'");
   } else if (std::count(text.begin(), text.end(), ':') == 1) {  // several colons: an IPv6 address
     port = text.substr(text.find(':'));
     text = text.substr(0, text.find(':'));
   }
-  if (!is_safe(text)) return refuse(given, "its name makes no sense");
+  if (!is_safe(text)) return refuse(given, "its name is not valid");
   target.host = std::string(text);
   if (port.empty()) return target;
   const auto number = parse_int(port.substr(1));

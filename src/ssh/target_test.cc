@@ -24,7 +24,7 @@ TEST(Target, WhatCouldBeAnOptionOrACommandIsRefused) {
   for (const char* text : {"", "-oProxyCommand=x", "u@", "@h", "-u@h", "a b", "h:0", "h:65536",
                            "h:x", "h:", "[::1", "[::1]x", "h\n", "$(x)", "a;b"})
     EXPECT_FALSE(parse_target(text)) << text;
-  EXPECT_EQ(parse_target("h:x").error().message, "'h:x' is no host: the port is not 1 to 65535");
+  EXPECT_EQ(parse_target("h:x").error().message, "'h:x' is not a host: the port is not 1 to 65535");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ Result<int> Confined::folder(std::string_view path, Way way) {
       continue;
     }
     open_.resize(std::min(depth, open_.size()));
-    // EEXIST: another process made the folder meanwhile. openat() then checks what it is.
+    // EEXIST: another process made the folder meanwhile. openat() then checks the type.
     const std::string name(part);
     io::Fd next(openat(at, name.c_str(), kFolder));
     if (!next && errno == ENOENT && way == Way::make) {
@@ -73,6 +73,7 @@ Result<int> Confined::folder(std::string_view path, Way way) {
 Result<std::optional<struct stat>> Confined::look(std::string_view path) {
   const auto at = parent(path);
   if (!at) {
+    // With a file or a link on the way, nothing can be at this path.
     if (means_nothing_there(at.error().sys)) return std::nullopt;
     return Failure(at.error());
   }
@@ -128,6 +129,7 @@ Result<bool> Confined::leads_out(std::string_view path, std::string_view target)
     LOCKSTEP_TRY_ASSIGN(const auto info, look(here));
     if (!info || !S_ISLNK(info->st_mode)) continue;
     LOCKSTEP_TRY_ASSIGN(const auto link, entry(here, *info));
+    // Refuse absolute links, and longer chains than the kernel follows.
     if (!link || link->target.starts_with('/') || ++links > kMostLinks) return true;
     at.pop_back();
     walk(link->target);
@@ -138,6 +140,7 @@ Result<bool> Confined::leads_out(std::string_view path, std::string_view target)
 Result<std::uint64_t> Confined::free_bytes() const {
   struct statvfs info {};
   if (fstatvfs(root_.get(), &info) != 0) return fail_sys("look at the file system", errno);
+  // f_bavail, not f_bfree: file systems reserve blocks for root.
   return std::uint64_t{info.f_bavail} * info.f_frsize;
 }
 

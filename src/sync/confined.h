@@ -1,5 +1,5 @@
-// Reads and changes files below one folder without following any link. A link inside the tree,
-// whoever made it, therefore cannot lead an operation out of the tree.
+// Reads and changes files below one folder without following any link. So no link inside the tree
+// can lead an operation out of the tree.
 #pragma once
 
 #include "base/error.h"
@@ -44,7 +44,7 @@ class Confined {
   // Returns the bytes on the root's file system that this user may still use.
   Result<std::uint64_t> free_bytes() const;
 
-  // Removes a file or link, then each folder above it that has become empty.
+  // Removes a file or link, then each empty folder above.
   Status remove(std::string_view path);
 
  private:

@@ -65,6 +65,7 @@ Status read_both(int out, int err, Outputs& read_into) {
   std::array<pollfd, 2> fds = {pollfd{out, POLLIN, 0}, pollfd{err, POLLIN, 0}};
   std::array<char, 64UL << 10> bytes;
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
+    // The signals are blocked, so poll() must return from time to time.
     if (poll(fds.data(), fds.size(), kLookForSignalsMs) < 0 && errno != EINTR)
       return fail_sys("poll", errno);
     if (is_asked_to_end()) return fail(Errc::canceled, "git was stopped");
@@ -92,7 +93,7 @@ Result<std::string> run_git(const std::vector<std::string>& argv,
                             const std::string& worktree = "") {
   const char* path = std::getenv("PATH");
   const auto git = proc::find_executable("git", path == nullptr ? "/bin:/usr/bin" : path);
-  if (!git) return fail(Errc::not_found, "there is no git in PATH");
+  if (!git) return fail(Errc::not_found, "git is not in PATH");
   LOCKSTEP_TRY_ASSIGN(io::Pipe out, io::make_pipe());
   LOCKSTEP_TRY_ASSIGN(io::Pipe err, io::make_pipe());
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -112,6 +113,7 @@ Result<std::string> run_git(const std::vector<std::string>& argv,
   err.write.reset();
   Outputs said;
   const Status read = read_both(out.read.get(), err.read.get(), said);
+  // The whole group: git may have started helpers.
   if (!read) child.signal_group(SIGKILL);
   pollfd ended{child.pidfd(), POLLIN, 0};
   while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
@@ -129,7 +131,7 @@ bool is_ours(const struct stat& info) {
   return is_trusted_owner(info.st_uid, geteuid(), sudo == nullptr ? "" : sudo);
 }
 
-// Checks a link and its target, as git does. A missing path counts as ours: git reports it.
+// Checks a link and its target, as git does. A missing path counts as ours, because git reports it.
 bool belongs_to_us(const std::string& path) {
   struct stat info {};
   return (lstat(path.c_str(), &info) != 0 || is_ours(info)) &&
@@ -161,6 +163,7 @@ Status check_git_owner(const std::string& top) {
 }
 
 std::vector<std::string> git_files_command(const std::string& folder) {
+  // -c lists tracked files, -o untracked ones; -z leaves names unquoted.
   return git_command(folder, {"ls-files", "-c", "-o", "-z", "--exclude-standard"});
 }
 
@@ -171,6 +174,7 @@ std::vector<std::string> split_at_nul(std::string_view output) {
     if (end == std::string_view::npos) break;  // the output was cut
     std::string_view path = output.substr(0, end);
     output.remove_prefix(end + 1);
+    // git ends the path of an inner repository with a slash.
     if (path.ends_with('/')) path.remove_suffix(1);
     if (!path.empty()) paths.emplace_back(path);
   }

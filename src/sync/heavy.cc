@@ -14,7 +14,7 @@ std::vector<Heavy> heaviest(const Manifest& manifest, std::size_t count) {
          slash = entry.path.find('/', slash + 1))
       sums[entry.path.substr(0, slash + 1)] += entry.size;
   }
-  // Skips a folder if one part of it holds three quarters of its bytes: the part says more.
+  // Skips a folder if one part holds three quarters of its bytes: the part says more.
   const auto has_a_heart = [&sums](const std::string& folder, std::uint64_t bytes) {
     for (auto at = sums.upper_bound(folder); at != sums.end() && at->first.starts_with(folder);
          ++at)

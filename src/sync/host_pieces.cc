@@ -58,6 +58,7 @@ Status Listing::folder(const std::string& path, std::size_t depth) {
   while (const dirent* found = readdir(listing.get()))
     names.emplace_back(found->d_name);
   for (const std::string& name : names) {
+    // Neither git's own files nor drafts of other transfers belong to the tree.
     if (name == "." || name == ".." || is_of_git(name) || name.starts_with(draft_of(""))) continue;
     const std::string inner = path.empty() ? name : fmt::format("{}/{}", path, name);
     LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(inner));
@@ -88,8 +89,9 @@ Status DeliveryTaker::open(const Delivery& delivery) {
 Status DeliveryTaker::take(const Delivery& delivery) {
   if (!tree_) LOCKSTEP_TRY(open(delivery));
   if (delivery.destination != destination_)
-    return fail(Errc::corrupt, "a delivery is for another place than those before it");
+    return fail(Errc::corrupt, "a delivery names another place than the deliveries before");
   for (const Piece& piece : delivery.pieces) {
+    // Accept only files of the answered offer, as the offer described them.
     const Entry* awaited = find(record_.coming, piece.entry.path);
     if (awaited == nullptr || *awaited != piece.entry)
       return fail(Errc::corrupt, printable(piece.entry.path) + " was not asked for");

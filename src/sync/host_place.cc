@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t kMostRecord = 1UL << 30;
 constexpr std::time_t kDraftsLiveFor = 3600;  // seconds since the last write
 
-// Removes what interrupted transfers left. A running transfer keeps writing, so its drafts are
-// never that old.
+// Removes drafts of interrupted transfers. A running transfer keeps writing, so its drafts are
+// younger.
 void drop_old_drafts(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
   if (!listing) return;
@@ -41,6 +41,7 @@ std::string drafts_for(const std::string& place, const std::string& record) {
   std::string folder = record + ".drafts";
   struct stat here {};
   struct stat there {};
+  // Not fatal: drafts are then written beside the files.
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return "";
   if (stat(folder.c_str(), &here) != 0 || stat(place.c_str(), &there) != 0 ||
       here.st_dev != there.st_dev)
@@ -68,7 +69,8 @@ Result<std::string> wanted_place(std::string destination, const std::string& hom
     destination.pop_back();
   for (const std::string& part : split(destination, '/'))
     if (part == ".." || part == ".")
-      return fail(Errc::invalid_input, fmt::format("{} is no plain path on a host", shown));
+      return fail(Errc::invalid_input,
+                  fmt::format("{} must be a plain path, without '.' and '..'", shown));
   if (destination.empty() || destination == "/")
     return fail(Errc::invalid_input,
                 fmt::format("{} would be all of the home or the machine", shown),
@@ -97,15 +99,16 @@ Result<Record> read_record(const HostFolders& folders, const std::string& place)
 }
 
 Status check_owner(const Record& record, const Owner& owner, const std::string& place) {
+  // A place without a record has no owner yet.
   if (record.place.empty() || same_owner(record.owner, owner)) return {};
   const std::string theirs = owner_text(record.owner);
   const std::string ours = owner_text(owner);
   return fail(
       Errc::already_exists,
-      fmt::format("{} holds the tree of {}, and this would be that of {}{}", printable(place),
-                  theirs, ours, theirs == ours ? " of another machine or user" : ""),
-      "another place is named by sync SRC:DST, run --sync SRC:DST or install --project SRC:DST; "
-      "sync --force and run --force take this one over");
+      fmt::format("{} holds the tree of {}, and this is the tree of {}{}", printable(place), theirs,
+                  ours, theirs == ours ? " on another machine or of another user" : ""),
+      "name another place with sync SRC:DST, run --sync SRC:DST or install --project SRC:DST; "
+      "sync --force and run --force take over this place");
 }
 
 Result<Record> read_own_record(const HostFolders& folders, const std::string& place,

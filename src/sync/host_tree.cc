@@ -33,6 +33,7 @@ constexpr std::size_t kMostNamed = 3;
 Status make_place(const std::string& path) {
   for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
     const std::string part = path.substr(0, at);
+    // mkdir() may fail for a folder above, which exists or is read-only. Only the last one counts.
     if (mkdir(part.c_str(), 0777) != 0 && errno != EEXIST && at == std::string::npos)
       return fail_sys("make " + printable(path), errno);
     if (at == std::string::npos) return {};
@@ -49,11 +50,12 @@ Result<Place> make_place_for(const Offer& offer, const std::string& home) {
   struct stat info {};
   if (stat(wanted.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
     return fail(Errc::already_exists,
-                fmt::format("{} is there, and is no folder", printable(wanted)),
+                fmt::format("{} exists and is not a folder", printable(wanted)),
                 "move it away, or name another place as SRC:DST");
   if (!offer.dry_run) LOCKSTEP_TRY(make_place(wanted));
   const auto real = real_path(wanted);
   if (!real) {
+    // A dry run does not make the folder.
     if (offer.dry_run && errno == ENOENT) return Place{wanted, false};
     return fail_sys(printable(wanted), errno);
   }
@@ -105,7 +107,7 @@ class Comparison {
   Status compare();
   Status check_way(const std::string& place) const;
   Status remove();
-  // Returns true if the record already says what lies in the tree and what is offered.
+  // Returns true if the record already equals the offer and the tree.
   bool is_settled() const;
   // Returns the record for the time while the needed files are being sent.
   Record next(const std::string& place) const;
@@ -163,6 +165,7 @@ bool Comparison::was_changed_there_alone(const Entry& meant) const {
 bool Comparison::is_settled() const {
   if (!answer.needed.empty() || !record_.coming.empty() || record_.owner != offer_.owner)
     return false;
+  // All lists are sorted alike, so one pass decides.
   auto sent = record_.sent.begin();
   auto met = record_.met.begin();
   for (const Entry& meant : offer_.manifest)
@@ -189,6 +192,7 @@ Status Comparison::compare() {
   sent_.resize(offer_.manifest.size());
   for (std::size_t i = 0; i < offer_.manifest.size(); ++i)
     LOCKSTEP_TRY(look_at(i));
+  // Equal lists leave nothing to remove.
   if (record_.sent != offer_.manifest) LOCKSTEP_TRY(look_for_removal(record_.sent));
   LOCKSTEP_TRY(look_for_removal(record_.coming));
   look_for_strangers();
@@ -201,6 +205,7 @@ Status Comparison::compare() {
 Status Comparison::look_at(std::size_t index) {
   const Entry& meant = offer_.manifest[index];
   LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(meant.path));
+  // The file is missing: needed, unless something above is in the way.
   if (!info) {
     need(index);
     return look_above(meant.path);
@@ -241,7 +246,8 @@ Status Comparison::look_at_obstacle(std::size_t index, const struct stat& info) 
   return {};
 }
 
-// Finds a file or link where a folder is needed. One that we sent disappears by look_for_removal().
+// Finds a file or link in place of a needed folder. Our own files there are removed by
+// look_for_removal().
 Status Comparison::look_above(std::string_view path) {
   // ENOENT: no folder there yet, so nothing stands in the way.
   const auto parent = tree_.parent(path);
@@ -282,6 +288,7 @@ Result<bool> Comparison::holds_only_ours(const std::string& folder) {
     }
     if (!ours) return false;
   }
+  // An empty folder is not ours: remove() also takes folders that become empty.
   return !names.empty();
 }
 
@@ -295,15 +302,15 @@ Status Comparison::look_for_removal(const Manifest& earlier) {
     LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
     if (!info || S_ISDIR(info->st_mode)) continue;
     LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(entry.path, *info));
-    if (there && is_as_sent(*there))
-      gone_.insert(entry.path);
+    if (there && is_as_sent(*there)) gone_.insert(entry.path);
+    // The file was edited on the host: keep it and tell the user.
     else if (answer.kept.empty() || answer.kept.back() != entry.path)
       answer.kept.push_back(entry.path);
   }
   return {};
 }
 
-// Reports files that were only met and are gone on the client. They stay on the host.
+// Reports met files that are gone on the client. They stay on the host.
 void Comparison::look_for_strangers() {
   for (const Entry& entry : record_.met)
     if (find(offer_.manifest, entry.path) == nullptr && !gone_.contains(entry.path) &&
@@ -315,13 +322,14 @@ Status Comparison::check_way(const std::string& place) const {
   if (!full_.empty())
     return fail(
         Errc::already_exists,
-        fmt::format("in {} there are folders with files of others where files are to be: {}",
-                    printable(place), some_of(full_)),
+        fmt::format(
+            "{} has folders, with files that Lockstep did not send, where files must go: {}",
+            printable(place), some_of(full_)),
         "move them away");
   if (offer_.force || obstacles_.empty()) return {};
   return fail(Errc::already_exists,
-              fmt::format("in {} there are files that Lockstep did not send, and that differ: {}",
-                          printable(place), some_of(obstacles_)),
+              fmt::format("{} has different files that Lockstep did not send: {}", printable(place),
+                          some_of(obstacles_)),
               "--force overwrites them");
 }
 
@@ -370,9 +378,11 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   if (auto read = read_record(folders, place.path); read)
     record = std::move(*read);
   else if (read.error().code == Errc::corrupt)
-    remarks.push_back(path + " is damaged and begun anew: nothing that was sent before is removed");
+    remarks.push_back(path +
+                      " is damaged and starts empty: files that were sent before are not removed");
   if (!offer.force) LOCKSTEP_TRY(check_owner(record, offer.owner, place.path));
   if (!place.there) {  // a dry run for a new folder
+    // The folder does not exist yet, so all files are needed.
     Answer all{.place = place.path, .drafts = "", .rsync = has_rsync()};
     if (!offer.manifest.empty()) all.needed = {{0, offer.manifest.size() - 1}};
     return all;

@@ -25,7 +25,7 @@ struct HostFolders {
 // overwrites them only if the offer forces it.
 Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders);
 
-// Writes the files that an answered offer asked for. Refuses all others.
+// Writes the files wanted in an answered offer. Refuses all other files.
 class DeliveryTaker {
  public:
   explicit DeliveryTaker(HostFolders folders) : folders_(std::move(folders)) {}
@@ -41,7 +41,7 @@ class DeliveryTaker {
   std::optional<Confined> tree_;
 };
 
-// Returns all files and links at the wish's path, also those that Lockstep did not send.
+// Returns all files and links at the wish's path, sent by Lockstep or not.
 Result<Manifest> list_tree(const Wish& wish, const HostFolders& folders);
 // Returns the bytes of each wanted piece, in order. A piece is shorter than wanted if the file has
 // shrunk.

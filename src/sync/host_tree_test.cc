@@ -254,7 +254,7 @@ TEST_F(HostTreeTest, RefusesWhatItDidNotSendUnlessForced) {
   fs::last_write_time(there_ / "b", fs::last_write_time(client_ / "b"));
   const auto refused = ask();
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("differ: a"), std::string::npos)
+  EXPECT_NE(refused.error().message.find("did not send: a"), std::string::npos)
       << refused.error().message;
   EXPECT_EQ(refused.error().hint, "--force overwrites them");
   EXPECT_EQ(needed(*ask({.force = true})), Paths{"a"});
@@ -301,7 +301,7 @@ TEST_F(HostTreeTest, APlaceHasOneOwner) {
   bring(ask().value());
   const auto refused = ask({.owner = {"other", "/y"}});
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("holds the tree of laptop:/x, and this would be that of "
+  EXPECT_NE(refused.error().message.find("holds the tree of laptop:/x, and this is the tree of "
                                          "other:/y"),
             std::string::npos);
   EXPECT_TRUE(ask({.owner = {"other", "/y"}, .force = true}));
@@ -315,7 +315,8 @@ TEST_F(HostTreeTest, AnInstallationIsKnownByItsIdAndNotByTheHostsName) {
   EXPECT_TRUE(ask({.owner = {"renamed", "/x", "id 1"}}));
   const auto refused = ask({.owner = {"renamed", "/x", "id 2"}});
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("of another machine or user"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("on another machine or of another user"),
+            std::string::npos);
   EXPECT_FALSE(ask({.owner = {"laptop", "/y", "id 1"}}));
 }
 

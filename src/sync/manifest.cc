@@ -19,7 +19,7 @@ constexpr std::uint8_t kIsLink = 1;
 constexpr std::uint8_t kIsExecutable = 2;
 
 Failure corrupt() {
-  return fail(Errc::corrupt, "the list of files makes no sense");
+  return fail(Errc::corrupt, "the list of files is unreadable");
 }
 
 // Zigzag puts the sign into the lowest bit, so that times before 1970 stay short as well.
@@ -56,6 +56,7 @@ bool decode_rest(std::string_view& bytes, Entry& entry) {
   }
   const auto size = decode_number(bytes);
   const auto mtime = decode_number(bytes);
+  // Sizes of files are signed on all systems.
   if (!size || !mtime || *size > std::numeric_limits<std::int64_t>::max()) return false;
   entry.size = *size;
   entry.mtime_ns = unzigzag(*mtime);
@@ -65,6 +66,7 @@ bool decode_rest(std::string_view& bytes, Entry& entry) {
 }  // namespace
 
 void sort(Manifest& manifest) {
+  // Scans come sorted already.
   if (!std::is_sorted(manifest.begin(), manifest.end(), by_path))
     std::sort(manifest.begin(), manifest.end(), by_path);
   const auto twice = [](const Entry& a, const Entry& b) { return a.path == b.path; };
@@ -110,13 +112,13 @@ Status check_path(std::string_view path) {
   const auto refuse = [path](const char* why) {
     return fail(Errc::corrupt, fmt::format("'{}' {}", printable(path), why));
   };
-  if (path.empty() || path.size() > kMostPath) return refuse("is no path in a tree");
-  if (path.find('\0') != std::string_view::npos) return refuse("is no path");
+  if (path.empty() || path.size() > kMostPath) return refuse("is not a path in a tree");
+  if (path.find('\0') != std::string_view::npos) return refuse("is not a path");
   for (std::size_t from = 0; from <= path.size();) {
     const std::size_t end = std::min(path.find('/', from), path.size());
     const std::string_view part = path.substr(from, end - from);
     if (part.empty() || part == "." || part == "..") return refuse("could lead out of the tree");
-    if (is_of_git(part)) return refuse("is of git itself");
+    if (is_of_git(part)) return refuse("belongs to git itself");
     from = end + 1;
   }
   return {};
@@ -175,8 +177,7 @@ void encode(const Manifest& manifest, std::string& out) {
 
 Result<Manifest> decode(std::string_view& bytes) {
   const auto count = decode_number(bytes);
-  // Bound the count by the bytes that came, so that a small message cannot make us reserve much
-  // memory.
+  // Bound the count by the received bytes: a small message must not reserve much memory.
   if (!count || *count > kMostEntries || *count > bytes.size() / kFewestBytesOfAnEntry + 1)
     return corrupt();
   Manifest manifest;

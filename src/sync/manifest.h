@@ -1,4 +1,4 @@
-// The manifest of a tree: its files and links, as stat() describes them. Pure.
+// The manifest of a tree: its files and links with their stat() facts. Pure.
 #pragma once
 
 #include "base/error.h"

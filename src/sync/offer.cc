@@ -34,6 +34,7 @@ std::vector<std::string> texts_in(const nlohmann::json& object, const char* name
   const auto at = object.find(name);
   if (at == object.end() || !at->is_array()) return texts;
   for (const auto& each : *at)
+    // A host's answer must not fill the client's memory or screen.
     if (each.is_string() && texts.size() < kMostKeptNames)
       texts.push_back(printable(each.get<std::string>()));
   return texts;
@@ -42,6 +43,7 @@ std::vector<std::string> texts_in(const nlohmann::json& object, const char* name
 nlohmann::ordered_json some_of(const std::vector<std::string>& names) {
   auto some = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < names.size() && i < kMostKeptNames; ++i)
+    // Names may be any bytes, and JSON is UTF-8.
     some.push_back(printable(names[i]));
   return some;
 }
@@ -76,21 +78,21 @@ std::string encode_offer(const Offer& offer) {
 }
 
 Result<Offer> decode_offer(std::string_view bytes) {
-  if (!bytes.starts_with(kMagic)) return corrupt("that is no offer of a tree");
+  if (!bytes.starts_with(kMagic)) return corrupt("this is not an offer of a tree");
   bytes.remove_prefix(kMagic.size());
   Offer offer;
   const auto destination = decode_text(bytes, kMostPath);
   auto owner = destination ? decode_owner(bytes) : std::nullopt;
   const auto flags = owner ? decode_number(bytes) : std::nullopt;
   if (!flags || *flags > 7 || destination->find('\0') != std::string_view::npos)
-    return corrupt("the offer of a tree is cut or makes no sense");
+    return corrupt("the offer of a tree is cut or unreadable");
   offer.destination = *destination;
   offer.owner = std::move(*owner);
   offer.force = (*flags & 1) != 0;
   offer.dry_run = (*flags & 2) != 0;
   offer.told = (*flags & 4) != 0;
   LOCKSTEP_TRY_ASSIGN(offer.manifest, decode(bytes));
-  if (!bytes.empty()) return corrupt("there is more behind the offer of a tree");
+  if (!bytes.empty()) return corrupt("unexpected bytes follow the offer of a tree");
   return offer;
 }
 
@@ -122,7 +124,7 @@ std::string print_answer(const Result<Answer>& answer) {
 
 Result<Answer> parse_answer(std::string_view json, std::size_t offered) {
   const nlohmann::json read = codec::parse_json(json, kLimits);
-  if (!read.is_object()) return corrupt("the host's answer makes no sense");
+  if (!read.is_object()) return corrupt("the host's answer is unreadable");
   if (read.contains("error"))
     return fail(Errc::unavailable, printable(codec::text_member(read, "error"), 1000),
                 printable(codec::text_member(read, "hint"), 1000));
@@ -132,7 +134,7 @@ Result<Answer> parse_answer(std::string_view json, std::size_t offered) {
   Answer answer{.place = codec::text_member(read, "place"),
                 .drafts = codec::text_member(read, "drafts")};
   if (!needed || !removed || !edited || !answer.place.starts_with('/'))
-    return corrupt("the host's answer makes no sense");
+    return corrupt("the host's answer is unreadable");
   answer.rsync = flag_in(read, "rsync");
   answer.waits = flag_in(read, "waits");
   answer.needed = *needed;

@@ -1,5 +1,5 @@
-// The one exchange that decides a sync: the client offers its manifest, and the host answers which
-// files it needs. Pure bytes. Both ends are always the same build, so the format has no version.
+// The one exchange of a sync: the client offers its manifest, and the host answers with the files
+// it needs. Pure bytes. Both ends are always the same build, so the format has no version.
 #pragma once
 
 #include "base/error.h"

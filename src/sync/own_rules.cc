@@ -79,6 +79,7 @@ void Walk::begin_repository(const std::string& base) {
 Result<std::vector<std::string>> Walk::run(const std::string& below) {
   begin_repository("");
   LOCKSTEP_TRY_ASSIGN(Confined tree, Confined::open(top_));
+  // Ignore files of the folders above the root.
   for (std::size_t from = 0; from < below.size();) {
     LOCKSTEP_TRY_ASSIGN(const int fd, tree.folder(below.substr(0, from == 0 ? 0 : from - 1)));
     rules_.push_back(std::make_shared<IgnoreRules>(read_rules(fd, ".gitignore"),
@@ -170,6 +171,7 @@ std::string excludes_file_in(std::string_view config, const std::string& home) {
     if (!in_core || equals == std::string_view::npos) continue;
     if (to_lower(strip(line.substr(0, equals))) != "excludesfile") continue;
     std::string_view value = strip(line.substr(equals + 1));
+    // git allows quotes around a value.
     if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
       value = value.substr(1, value.size() - 2);
     found = value.starts_with("~/") ? home + std::string(value.substr(1)) : std::string(value);

@@ -34,6 +34,7 @@ std::optional<mode_t> mode_kept(int folder, const std::string& name, bool execut
   if (fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
     return std::nullopt;
   const mode_t bits = info.st_mode & 0777;
+  // A program is executable for all its readers.
   return executable ? bits | ((bits & 0444) >> 2) : bits & 0666;
 }
 
@@ -51,9 +52,11 @@ Result<io::Fd> open_draft(int folder, const std::string& draft, const Piece& pie
     if (!fd) return fail_sys(what, errno);
     return fd;
   }
+  // Without O_CREAT: a later piece continues an existing draft.
   io::Fd fd(openat(folder, draft.c_str(), kFlags));
   if (!fd) return fail_sys(what, errno);
   struct stat info {};
+  // The draft must be exactly as long as the pieces so far.
   if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       static_cast<std::uint64_t>(info.st_size) != piece.offset)
     return fail(Errc::corrupt, printable(piece.entry.path) + " did not come in order");
@@ -125,6 +128,7 @@ Status write_piece(Confined& tree, const Piece& piece) {
       piece.entry.kind == Kind::link || piece.offset + piece.bytes.size() == piece.entry.size;
   if (written && whole && renameat(folder, draft.c_str(), folder, name.c_str()) != 0)
     written = fail_sys("write " + printable(path), errno);
+  // A later piece must not continue a damaged draft.
   if (!written) unlinkat(folder, draft.c_str(), 0);
   return written;
 }

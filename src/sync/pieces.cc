@@ -20,7 +20,7 @@ constexpr std::size_t kFrameHead = sizeof(std::uint32_t);
 constexpr std::uint64_t kMostFrame = kMostPieceBytes + kMostPieces * 4 * kMostPath;
 
 Failure corrupt() {
-  return fail(Errc::corrupt, "what came from the other end makes no sense");
+  return fail(Errc::corrupt, "the other end sent unreadable data");
 }
 
 bool take(std::string_view& bytes, std::string_view word) {
@@ -35,7 +35,7 @@ bool take_text(std::string_view& bytes, std::string& text, std::size_t most) {
   return read.has_value();
 }
 
-// Reads an entry as a manifest of one entry, which brings all checks with it.
+// Reads an entry as a manifest of one entry, for the sake of the checks.
 Result<Entry> take_entry(std::string_view& bytes) {
   LOCKSTEP_TRY_ASSIGN(Manifest one, decode(bytes));
   if (one.size() != 1) return corrupt();
@@ -92,6 +92,7 @@ std::vector<Range> Cutter::next() {
     group.push_back({entry_, done_, length});
     room -= length;
     done_ += length;
+    // The next group begins with the rest of this entry.
     if (length != left) break;
     ++entry_;
     done_ = 0;
@@ -168,6 +169,7 @@ Result<Wish> decode_wish(std::string_view bytes) {
   std::uint64_t room = kMostPieceBytes;
   for (std::size_t i = 0; i < wish.pieces.size(); ++i) {
     const auto length = decode_number(bytes);
+    // All pieces of one answer together stay below the limit.
     if (!length || *length > room) return corrupt();
     room -= *length;
     wish.lengths.push_back(*length);

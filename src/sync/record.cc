@@ -81,6 +81,7 @@ Result<Record> decode_record(std::string_view bytes) {
 }
 
 std::string record_name(std::string_view place) {
+  // The hash need not be unique: read_record() compares the place.
   return fmt::format("{:016x}", fnv1a(place));
 }
 

@@ -1,5 +1,5 @@
-// The host's record of a tree that was sent: its owner and its files. The record decides which
-// files a sync may remove or overwrite.
+// The host's record of a received tree: its owner and its files. The record decides about removing
+// and overwriting files.
 #pragma once
 
 #include "base/error.h"

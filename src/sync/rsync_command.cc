@@ -19,6 +19,7 @@ std::vector<std::string> rsync_command(const RsyncSettings& settings) {
       "--links",
       "--times",
       "--omit-dir-times",
+      // Without --perms the host's umask decides all permissions but the execute bits.
       "--executability",
       // Keeps paths with spaces whole on every version of rsync.
       "--protect-args",
@@ -48,6 +49,7 @@ bool has_rsync() {
 }
 
 bool changes_rsync(std::string_view variable) {
+  // RSYNC_RSH and the like, and the language of the messages that we read.
   return variable.starts_with("RSYNC_") || variable.starts_with("LC_") ||
          variable.starts_with("LANG");
 }
@@ -71,7 +73,7 @@ std::string rsync_trouble(int code, std::string_view said) {
     if (text.empty() || text.starts_with("rsync error:")) continue;
     if (why.empty() || text.find("No space left") != std::string_view::npos) why = printable(text);
   }
-  if (code == kNotFoundThere && why.empty()) why = "there is no rsync";
+  if (code == kNotFoundThere && why.empty()) why = "rsync is not installed there";
   if (why.empty()) return fmt::format("rsync ended with {}", code);
   return why;
 }

@@ -26,7 +26,7 @@ std::string rsync_input(const Manifest& needed);
 // Returns true if rsync is installed on this machine.
 bool has_rsync();
 
-// Returns true for variables of this process that would change what rsync does or prints.
+// Returns true for variables with an influence on rsync's work or output.
 bool changes_rsync(std::string_view variable);
 
 // Returns the ssh command for rsync, which only uses the master at the socket. nullopt: rsync would
@@ -37,7 +37,7 @@ std::optional<std::string> ssh_for_rsync(const std::string& socket);
 // gone.
 bool may_try_another_shell(int code, std::string_view said);
 
-// Returns why rsync failed, from its exit code and the end of its stderr.
+// Returns the cause of rsync's failure, from its exit code and stderr.
 std::string rsync_trouble(int code, std::string_view said);
 
 }  // namespace lockstep::sync

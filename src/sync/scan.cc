@@ -52,6 +52,7 @@ void OwnIgnores::enter(std::string_view folder) {
     level.dropped = levels_.back().dropped || (level.any_rules && decide(folder, true));
   }
   const auto fd = tree_.folder(folder);
+  // Nothing in a dropped folder can be taken back, as in git.
   if (fd && !level.dropped) {
     const std::string text = read_rules(*fd, ".lockstepignore");
     if (!text.empty()) level.rules = std::make_shared<IgnoreRules>(text, level.folder);
@@ -67,6 +68,7 @@ bool OwnIgnores::drop(std::string_view path) {
     return above.empty() || (folder.starts_with(above) &&
                              (folder.size() == above.size() || folder[above.size()] == '/'));
   };
+  // Leave the folders of the last path that do not contain this path.
   while (!levels_.empty() && !is_above(levels_.back().folder))
     levels_.pop_back();
   if (levels_.empty()) enter("");
@@ -105,6 +107,7 @@ Result<std::vector<std::string>> Scanner::paths_in(const std::string& folder) {
     const Status owned = check_git_owner(top);
     auto paths = owned ? git_files(folder) : Failure(owned.error());
     if (paths) return paths;
+    // A missing git needs no remark. A refusal by git does, once.
     if (paths.error().code != Errc::not_found && !std::exchange(remarked_, true))
       scan_.remarks.push_back(paths.error().message + "; the ignore files were read without it");
   }

@@ -1,4 +1,4 @@
-// Finds the files of a folder that belong to the project, with what stat() says of them.
+// Finds the project's files in a folder, with their stat() facts.
 #pragma once
 
 #include "base/error.h"

@@ -83,6 +83,7 @@ class Match {
 };
 
 Found Match::from(std::size_t p, std::size_t t) {
+  // Follows dowild() in git's wildmatch.c.
   const std::size_t begin = p;
   for (; pattern(p) != 0; ++p, ++t) {
     if (++steps_ > kMostSteps) return Found::no_match_to_the_end;
@@ -132,6 +133,7 @@ Match::Stars Match::stars(std::size_t begin, std::size_t p, std::size_t t) {
     const bool all = over_slashes || slash == std::string_view::npos;
     return {all ? Found::match : Found::no_match_until_stars};
   }
+  // A star before a slash stands for the rest of one path part.
   if (!over_slashes && pattern(p) == '/') {
     if (slash == std::string_view::npos) return {Found::no_match_to_the_end};
     return {Found::no_match, false, p, slash};
@@ -145,6 +147,7 @@ Found Match::stretch(std::size_t p, std::size_t t, bool over_slashes) {
   for (; text(t) != 0; ++t) {
     if (++steps_ > kMostSteps) return Found::no_match_to_the_end;
     if (!is_special(pattern(p))) {
+      // Skip to the next place where the plain character matches.
       while (text(t) != 0 && text(t) != pattern(p) && (over_slashes || text(t) != '/'))
         ++t;
       if (text(t) != pattern(p))
@@ -166,6 +169,7 @@ Found Match::bracket(std::size_t& p, Byte c) const {
   if (negated) ++p;
   bool matched = false;
   Byte before = 0;
+  // A ']' at the very start is a member of the class.
   do {
     Byte current = pattern(p);
     if (current == 0 || !member(p, current, before, c, matched)) return Found::no_match_to_the_end;

@@ -65,7 +65,7 @@ def test_bad_input_is_named_and_adds_nothing(lockstep):
     refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/"), 2, "it is no file")
     refused(cluster(lockstep, "add", "a/b", "--host", "a"), 2, "'a/b' is no name")
     refused(cluster(lockstep, "add", "local", "--host", "a"), 2, "this machine")
-    refused(cluster(lockstep, "add", "x", "--host=-oProxyCommand=id"), 2, "is no host")
+    refused(cluster(lockstep, "add", "x", "--host=-oProxyCommand=id"), 2, "is not a host")
     refused(cluster(lockstep, "add", "x", "--host", "a", "--host", "a"), 2, "a is given twice")
     refused(cluster(lockstep, "add", "x", "--hosts-file", "/nowhere"), 1, "/nowhere")
     bad = lockstep.folder / "bad"
@@ -118,7 +118,7 @@ def test_hosts_are_replaced_at_once_and_nothing_else_is(lockstep):
     assert hosts("own") == ["c"] and pins.exists(), "an accepted host key was forgotten"
     assert "cluster own is now d; it was c" in python("name='own', ips=['d']") and hosts("own") == ["d"]
     assert pins.exists() and python("name='own', ips=['d']") == ""
-    assert "'-oX' is no host" in python("name='own', ips=['-oX']", code=1) and hosts("own") == ["d"]
+    assert "'-oX' is not a host" in python("name='own', ips=['-oX']", code=1) and hosts("own") == ["d"]
     words = ["--on-demand", "A100:8", "-y"]
     assert cluster(lockstep, "add", "rented", *words).rc == 0
     replace = cluster(lockstep, "add", "rented", "--host", "a", "--replace")

@@ -172,6 +172,6 @@ def test_a_host_that_logs_in_and_then_says_nothing_is_not_waited_for(world):
     client, server = world()
     (server.homes["me"] / ".bashrc").write_text("cat > /dev/null; exit\n")
     ended = client.run("cluster", "check", f"me@{server.addr}", timeout=120)
-    assert ended.rc == 255 and "it logs in, and then says nothing for 60 s" in ended.out + ended.err, ended
+    assert ended.rc == 255 and "the log-in succeeded, but then nothing came for 60 s" in ended.out + ended.err, ended
     for seconds in (5, 40):
         assert f"waiting for me@{server.addr} for {seconds} s: logging in; Ctrl-C ends this command" in ended.err, ended

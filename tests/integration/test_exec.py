@@ -245,7 +245,7 @@ def test_a_key_that_any_file_refuses_is_refused(world):
     known = client.root_home / ".ssh/known_hosts"
     known.write_text(f"{server.addr} {client.public_key}")
     for place in ("gpus", where):
-        one_error(client.exec(place, "true"), 255, "have different host keys of it", "known_hosts")
+        one_error(client.exec(place, "true"), 255, "have different host keys for it", "known_hosts")
 
 
 def test_a_key_that_one_file_refuses_is_refused_although_another_has_it_beside_the_first(world):
@@ -327,7 +327,7 @@ def test_a_key_with_a_passphrase_is_named_where_nobody_can_be_asked(world):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", key], check=True)
     client.key.unlink()
     one_error(client.exec(f"me@{server.addr}", "true", options=("--key-path", key)), 255,
-              f"the key {key} has a passphrase", f"ssh-add {key}")
+              f"the key {key} needs a passphrase", f"ssh-add {key}")
 
 
 def test_a_prompt_for_a_passphrase_is_not_written_into(world):
@@ -368,7 +368,7 @@ def test_a_key_that_others_may_read_is_named(world):
     client, server = world()
     client.key.chmod(0o644)
     one_error(client.exec(f"me@{server.addr}", "true", options=("--key-path", client.key)), 255,
-              "others may read the key", "chmod 600")
+              "other users may read the key", "chmod 600")
 
 
 def test_an_account_without_a_shell_is_named(world):
@@ -458,7 +458,7 @@ def test_a_push_that_was_cut_goes_on(world):
 def test_bad_input_starts_nothing(world):
     client, server = world()
     for args, words in ((("exec",), ["no host"]), (("exec", "h"), ["no command"]),
-                        (("exec", "--", "-oProxyCommand=id", "true"), ["is no host"]),
+                        (("exec", "--", "-oProxyCommand=id", "true"), ["is not a host"]),
                         (("exec", "u@h", "--user", "v", "true"), ["name a user"]),
                         (("exec", "h", "--shell", "a", "--", "b"), ["--shell"])):
         one_error(client.run(*args), 2, *words)

@@ -32,14 +32,14 @@ def one_error(ended, code, *words):
 
 GREETS = "link.hello(); link.words(); "
 LIES = [
-    (GREETS + "link.started(); link.exit(0, channel=2)", "the end of what does not run"),
-    (GREETS + "link.exit(0)", "the end of what does not run"),
-    (GREETS + "link.started(); link.exit(0, channel=2); link.exit(0)", "the end of what does not run"),
-    (GREETS + "link.started(); link.data('x', channel=7)", "the output of what does not run"),
+    (GREETS + "link.started(); link.exit(0, channel=2)", "'exit' of a program that does not run"),
+    (GREETS + "link.exit(0)", "'exit' of a program that does not run"),
+    (GREETS + "link.started(); link.exit(0, channel=2); link.exit(0)", "'exit' of a program that does not run"),
+    (GREETS + "link.started(); link.data('x', channel=7)", "output of a program that does not run"),
     (GREETS + "link.started()\nwhile True: link.data(b'')", "an empty piece of output"),
     (GREETS + "link.write(b'\\xff' * 64)", "a frame of"),
     ("while True: link.write(b'x' * 65536)", "bytes came before a greeting"),
-    ("link.hello('\\x1b[2J')", "a frame that makes no sense"),
+    ("link.hello('\\x1b[2J')", "an invalid frame"),
 ]
 
 
@@ -58,7 +58,7 @@ def test_a_file_that_a_host_asks_for_as_a_machines_name_is_not_sent(host):
     (place / "lockstep-secret").write_text("secret")
     for machine in ("x/../secret", "secret", "../../../.ssh/id_ed25519", "/etc/passwd", "x86_64/../secret"):
         host.lies(f"link.write(b'\\nlockstep-absent Linux {machine} 0\\n'); sys.exit(71)")
-        one_error(host.client.exec(host.where, "true"), 255, f"'{machine}', and no binary of Lockstep is for that")
+        one_error(host.client.exec(host.where, "true"), 255, f"'{machine}', and Lockstep has no binary for it")
     assert not [each for each in host.place.parent.iterdir() if each != host.place]
 
 
@@ -71,7 +71,7 @@ def test_a_flood_beyond_the_room_ends_the_command(host):
     until(host.server.commands, 30, "the flood begins")
     host.server.nothing_left(30)
     os.close(reader)
-    one_error(run.wait(30), 255, host.where, "more output than it was given room for")
+    one_error(run.wait(30), 255, host.where, "more output than its credit")
 
 
 def test_words_of_a_host_reach_the_terminal_without_its_control(host):
@@ -106,7 +106,7 @@ def test_files_that_could_be_gits_own_never_come(host, project):
     config = (project / ".git/config").read_text()
     for path in ("outputs/.GIT/config", "outputs/.git/config", "outputs/git~1/config"):
         ended = back(host, project, (f"listing(('{path}', 1))", "contents(b'x')"))
-        one_error(ended, 1, path, "is of git itself")
+        one_error(ended, 1, path, "belongs to git itself")
     ended = back(host, project, ("listing(('outputs/HEAD', 1), ('outputs/config', 1),"
                                  " ('outputs/link', '../.git/config'),"
                                  " ('outputs/objects/x', 1), ('outputs/refs/x', 1))",

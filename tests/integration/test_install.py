@@ -342,7 +342,7 @@ def test_environments_that_are_named(place):
     assert here.environment["prefix"] == "/home/me/my env" and here.environment["local"] == ["/home/me/code/src"]
     assert here.states("--venv", "auto", "toy") == ["done"]
     assert "/lockstep/venvs/code-" in here.environment["prefix"]
-    one_error(here.install("--venv", "src", "toy"), 1, "/home/me/code/src", "is no virtual environment")
+    one_error(here.install("--venv", "src", "toy"), 1, "/home/me/code/src", "is not a working virtual environment")
     one_error(here.install("--venv", "x", "--python", "python9", "toy"), 127, "no Python python9")
     # Our own is made anew where its Python is gone.
     (here.server.homes["me"] / here.environment["python"].removeprefix("/home/me/")).unlink()

@@ -216,7 +216,8 @@ def test_a_folder_of_others_is_never_replaced(world):
     project.write("a", "now a file")
     as_me(there / "a/theirs", lambda path: path.write_text("x"))
     for options in ((), ("--force",)):
-        one_error(client.run("sync", *options, where, cwd=project.folder), 1, where, "files of others", ": a")
+        one_error(client.run("sync", *options, where, cwd=project.folder), 1, where,
+                  "files that Lockstep did not send", ": a")
     assert (there / "a/b").exists() and (there / "a/theirs").exists()
     (there / "a/theirs").unlink()
     assert client.run("sync", where, cwd=project.folder).rc == 0
@@ -268,7 +269,7 @@ def test_a_run_of_a_project_whose_place_is_taken(world):
         ended = client.run(*run, "--sync", words, "cat", "b", cwd=second / "src")
         assert (ended.rc, ended.out) == (0, "second's"), ended
         assert set(tree(server.homes["me"] / place)) == {b"src/b"}
-    one_error(client.run(*run, "--sync", ":../x", "true", cwd=second), 1, "no plain path")
+    one_error(client.run(*run, "--sync", ":../x", "true", cwd=second), 1, "must be a plain path")
     one_error(client.run(*run, "--sync", "src:", "true", cwd=second), 2, "names no place")
     one_error(client.run(*run, "--sync", "none", "--force", "true", cwd=second), 2, "--sync none")
     (second / "src/mod.py").write_text("def one():\n    return 1\n")
@@ -358,13 +359,13 @@ def test_a_place_where_nothing_can_be_written_is_named(world):
     project = Project(client)
     project.write("a")
     as_me(server.homes["me"] / "project", lambda path: path.write_text("a file"))
-    one_error(client.run("sync", where, cwd=project.folder), 1, where, "/home/me/project is there, and is no folder")
+    one_error(client.run("sync", where, cwd=project.folder), 1, where, "/home/me/project exists and is not a folder")
     one_error(client.run("sync", where, ".:/usr/local/x", cwd=project.folder), 1, where, "/usr/local/x",
               "Permission denied")
     one_error(client.run("sync", where, ".:/etc", cwd=project.folder), 1, where, "/etc", "Permission denied")
     one_error(client.run("sync", where, ".:/home", cwd=project.folder), 1, where, "/home", "all of the home")
     one_error(client.run("sync", where, ".:~", cwd=project.folder), 1, where, "all of the home")
-    one_error(client.run("sync", where, ".:../x", cwd=project.folder), 1, where, "no plain path")
+    one_error(client.run("sync", where, ".:../x", cwd=project.folder), 1, where, "must be a plain path")
 
 
 def test_bad_input_starts_nothing(world):
@@ -744,7 +745,7 @@ def test_state_that_is_damaged_is_begun_anew(world):
     record.write_bytes(record.read_bytes()[:-3])
     (project.folder / "b").unlink()
     ended = client.run("sync", where, cwd=project.folder)
-    assert ended.rc == 0 and "is damaged and begun anew" in ended.err, ended
+    assert ended.rc == 0 and "is damaged and starts empty" in ended.err, ended
     assert set(tree(project.there(server))) == {b"a", b"b"}
     assert client.run("sync", where, cwd=project.folder).err == ""
 
@@ -848,7 +849,8 @@ def test_a_tree_belongs_to_an_installation_and_not_to_a_name(world):
     installation = client.root_home / ".local/state/lockstep/sync-id"
     installation.rename(installation.with_name("kept"))
     (project.folder / "a").unlink()
-    one_error(client.run("sync", where, cwd=project.folder), 1, where, "of another machine or user", "--force")
+    one_error(client.run("sync", where, cwd=project.folder), 1, where,
+              "on another machine or of another user", "--force")
     assert set(tree(project.there(server))) == {b"a", b"b"}
     assert installation.read_text() != installation.with_name("kept").read_text()
 
