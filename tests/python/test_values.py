@@ -155,7 +155,7 @@ def test_the_version_and_python_m(monkeypatch):
     assert f"project(lockstep VERSION {lockstep.__version__} " in cmake.replace("\n", " ")
     run = [sys.executable, "-m", "lockstep", "-c", "import sys; print(sys.executable)"]
     package = os.path.dirname(os.path.dirname(lockstep.__file__))
-    for binary, code, said in ((sys.executable, 0, sys.executable), ("/no/such", 1, "LOCKSTEP_BINARY is '/no/such'")):
+    for binary, code, said in ((sys.executable, 0, sys.executable), ("/no/such", 1, "(got '/no/such')")):
         env = {**os.environ, "PYTHONPATH": package, "LOCKSTEP_BINARY": binary}
         ended = subprocess.run(run, env=env, capture_output=True, text=True, timeout=60)
         assert ended.returncode == code and said in ended.stdout + ended.stderr, ended
