@@ -15,12 +15,14 @@ Surroundings ask_surroundings(const RunTool& run, std::int64_t now) {
 }
 
 std::map<std::string, std::string> parse_config(std::string_view text) {
+  // Bounds memory if the text is damaged.
   constexpr std::size_t kMost = 4096;
   std::map<std::string, std::string> config;
   for (const std::string& line : split(text, '\n')) {
     const std::size_t equal = line.find('=');
     if (equal == std::string::npos || config.size() == kMost) continue;
     const std::string_view name = strip(std::string_view(line).substr(0, equal));
+    // Names of settings have no spaces. Other lines may contain '=', too.
     if (!name.empty() && name.find(' ') == std::string_view::npos)
       config.emplace(name, known_text(std::string_view(line).substr(equal + 1)));
   }
@@ -34,6 +36,7 @@ std::string ClusterFacts::setting(const std::string& name) const {
 
 bool ClusterFacts::has_accounting() const {
   const std::string type = setting("AccountingStorageType");
+  // Without accounting, Slurm names the plugin "accounting_storage/none".
   return !type.empty() && !type.ends_with("/none");
 }
 

@@ -14,7 +14,7 @@
 namespace lockstep::slurm {
 namespace {
 
-// The clock of the one who submits and the controller's may differ by so much.
+// Seconds by which the clocks of the submitting host and the controller may differ.
 constexpr std::int64_t kClockSlack = 120;
 
 using Reports = std::vector<JobStatus>;
@@ -23,16 +23,19 @@ std::string wanted_words(const std::vector<std::string>& ids) {
   return ids.size() == 1 ? fmt::format("job {}", ids[0]) : fmt::format("{} jobs", ids.size());
 }
 
+// Matches a job, a task of an array, or a whole array or heterogeneous job.
 bool is_part(const JobStatus& status, const std::string& id) {
   return status.id == id || status.job == id;
 }
 
-// One record of an array stands for all tasks that wait.
+// Matches the record "12_[4-9]", which stands for all waiting tasks of an array. An exact match is
+// better, so callers try is_part() first.
 bool may_stand_for(const JobStatus& status, const std::string& id) {
   return status.id.find('[') != std::string::npos && status.job == whole_job(id);
 }
 
-// The controller's answer; empty if it knows no such job.
+// Returns the controller's answer; empty if the controller knows no such job. An unknown job is
+// normal, because the controller forgets jobs minutes after their end.
 Result<std::string> controller_says(const RunTool& run, const std::vector<std::string>& argv,
                                     const std::vector<std::string>& ids) {
   auto said = run(argv);
@@ -53,6 +56,8 @@ Reports of_job(const Reports& all, const std::string& id) {
   return {};
 }
 
+// Asks squeue once for all jobs, and scontrol for each job that needs more. squeue tells neither
+// exit codes nor folders, so ended jobs always need scontrol.
 Status add_from_controller(const std::vector<std::string>& ids, Detail detail, const RunTool& run,
                            Reports& found) {
   LOCKSTEP_TRY_ASSIGN(const std::string listed, controller_says(run, squeue_command(ids), ids));
@@ -72,13 +77,15 @@ Status add_from_controller(const std::vector<std::string>& ids, Detail detail, c
   return {};
 }
 
-// Jobs that only accounting knows (any more), and what only accounting knows: who cancelled a job.
-// Many clusters have none, and where its database is away the controller's word must do.
+// Adds jobs that only accounting still knows, and the user who canceled a job. Errors are ignored:
+// many clusters have no accounting, and the controller's answer is enough while the database is
+// down.
 void add_from_accounting(const std::vector<std::string>& ids, const RunTool& run, Reports& found) {
   const auto said = run(sacct_command(ids));
   if (!said || !said->exit.ok()) return;
   for (JobStatus& past : parse_sacct(said->out)) {
     const auto same = std::find_if(found.begin(), found.end(), [&](const JobStatus& each) {
+      // Accounting may know an older job with the same id.
       return each.id == past.id && each.name == past.name;
     });
     if (same == found.end()) {
@@ -118,11 +125,13 @@ Result<Reports> ask_jobs(const std::vector<JobAsked>& jobs, Detail detail, const
   std::vector<std::string> for_accounting;
   for (const JobAsked& job : jobs) {
     const Reports known = of_job(found, job.id);
+    // The controller does not tell who canceled a job.
     const bool cancelled = std::any_of(known.begin(), known.end(), [](const JobStatus& each) {
       return each.state.name == "CANCELLED";
     });
     if (known.empty() || (cancelled && detail == Detail::all)) for_accounting.push_back(job.id);
   }
+  // Filter again: accounting may return older jobs with the same ids.
   if (!for_accounting.empty()) add_from_accounting(for_accounting, run, found);
   std::erase_if(found, [&](const JobStatus& status) { return !is_asked_for(status); });
   return found;

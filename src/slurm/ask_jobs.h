@@ -1,4 +1,4 @@
-// Asks Slurm how jobs are, whichever of its programs knows.
+// Asks Slurm for the states of jobs, by squeue, scontrol and sacct in that order.
 #pragma once
 
 #include "slurm/job_status.h"
@@ -9,28 +9,31 @@
 
 namespace lockstep::slurm {
 
-// Which job is meant: Slurm gives an id again after some time (and after a controller lost its
-// state), so a report of another name, another user or an earlier time is of another job. Empty
-// name and user, and no time: any job of that id is meant.
+// A job as the submitter knows it. Slurm reuses ids after some time, and after its controller lost
+// the state. A report with another name, another user or an earlier submission is therefore about
+// another job. Empty name, empty user and no time match any job with the id.
 struct JobAsked {
   std::string id;
   std::string name = {};
   std::string user = {};
-  Moment since = {};  // when it was submitted, as the one who submitted it knows
+  Moment since = {};  // time of submission by the submitter's clock
 };
 
 enum class Detail {
-  usual,  // one squeue for all; the rest is asked for jobs that have ended or are not listed
-  all,    // of jobs that wait or run, too: restarts, excluded nodes, folder, output
+  usual,  // one squeue call; scontrol only for jobs that ended or are not listed
+  all,    // scontrol for every job: restarts, excluded nodes, folder, output
 };
 
-// Blocks until Slurm answers. A job that none of its programs knows (any more) is left out; an
-// array and a heterogeneous job are one report for each part. Errors: unavailable (Slurm does not
-// answer: jobs go on meanwhile), not_found (its programs are not here), timeout, invalid_input.
+// Returns the reports about `jobs` and blocks until Slurm answers. Leaves out jobs that Slurm has
+// forgotten. Arrays and heterogeneous jobs give one report per part. Errors: unavailable (Slurm
+// does not answer; running jobs go on), not_found (Slurm's programs are not installed), timeout,
+// invalid_input.
 Result<std::vector<JobStatus>> ask_jobs(const std::vector<JobAsked>& jobs,
                                         Detail detail = Detail::usual,
                                         const RunTool& run = run_here);
 
+// Returns whether a report is about this job. Submission times may differ by two minutes of clock
+// skew.
 bool is_of(const JobStatus& status, const JobAsked& job);
 
 }  // namespace lockstep::slurm

@@ -9,7 +9,7 @@
 namespace lockstep::slurm {
 namespace {
 
-// Slurm's programs, each of which gives one answer, and a record of what was asked.
+// Fakes of Slurm's programs with fixed answers; records the calls.
 struct FakeSlurm {
   std::map<std::string, proc::ToolOutput> says;
   std::vector<std::string> asked;

@@ -21,6 +21,7 @@ std::string path_in(const std::string& folder) {
 }
 
 Result<std::vector<NodeFailure>> read_failures(const std::string& folder) {
+  // kMostFailures lines with three fields of 200 bytes fit. Bounds memory if the file is damaged.
   constexpr std::size_t kMostBytes = 8UL << 20;
   const auto text = io::read_file(path_in(folder), kMostBytes);
   if (!text && text.error().code == Errc::not_found) return std::vector<NodeFailure>();
@@ -28,7 +29,8 @@ Result<std::vector<NodeFailure>> read_failures(const std::string& folder) {
   return parse_failures(*text);
 }
 
-// Held until it is closed, so that no failure that another process notes gets lost.
+// Locks the file until the returned descriptor closes, so that two processes do not overwrite each
+// other's failures. Locks a file beside it, because keep_record() replaces the file itself.
 Result<io::Fd> lock(const std::string& folder) {
   LOCKSTEP_TRY(io::make_folders(folder));
   const std::string path = path_in(folder) + ".lock";

@@ -1,4 +1,4 @@
-// The nodes that have failed lately, in the state folder, for all clusters of Slurm's.
+// The file of recent node failures in the state folder, shared by all Slurm clusters of the user.
 #pragma once
 
 #include "base/error.h"
@@ -9,15 +9,17 @@
 
 namespace lockstep::slurm {
 
-// folder: io::state_folder(). The file is made when the first failure is noted.
+// Adds a failure under a lock, and drops failures that no longer count. folder: io::state_folder().
+// Creates the file with the first failure.
 Status note_bad_node(const std::string& folder, const NodeFailure& failure);
 
-// The nodes that a job should leave out now. A file that can't be read is an error; one that is
-// not there is not.
+// Returns the nodes that a job submitted at `now` (Unix seconds) should exclude. A missing file
+// means no nodes. An unreadable file is an error.
 Result<std::vector<BadNode>> known_bad_nodes(const std::string& folder,
                                              const std::string& slurm_cluster, std::int64_t now);
 
-// Those that were left out until now; not_found: it was none of them.
+// Removes all failures of one node, so that jobs use the node again. Errors: not_found if the node
+// is not excluded at `now`.
 Status forget_bad_node(const std::string& folder, const std::string& slurm_cluster,
                        const std::string& node, std::int64_t now);
 

@@ -16,14 +16,17 @@
 namespace lockstep::slurm {
 namespace {
 
-constexpr double kDoubt = 0.4;  // below kThreshold: it counts when it happens again within the day
+// Below kThreshold: a doubt excludes a node only if another follows within a day.
+constexpr double kDoubt = 0.4;
 
-// A machine that refuses is there as well.
+// Returns whether a node's machine is up, by a connection to the port of slurmd. A refused
+// connection proves a running machine as well.
 bool answers(const std::string& node) {
   constexpr int kSlurmd = 6818;
   io::Loop loop;
   bool there = false;
   io::DialRules rules;
+  // Short, because the batch step waits for several nodes in a row before the job can end.
   rules.patience = std::chrono::milliseconds(1'500);
   rules.once = true;
   io::Dialer dialer(loop, {"connect to " + node, node, kSlurmd}, rules,
@@ -42,7 +45,8 @@ bool answers(const std::string& node) {
   return there;
 }
 
-// A launch of a user's own script may be any step of its job, which the file's name ends with then.
+// Returns the path of the decision. A launch in a user's own script may be any step of the job, and
+// the file's name then ends with the number of the step.
 std::string preflight_file(const JobFolder& folder, int run) {
   std::string path = folder.preflight(run);
   std::error_code error;
@@ -62,6 +66,7 @@ PreflightDecision preflight_of(const JobFolder& folder, int run) {
 std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const Verdict& verdict,
                                      const std::string& own_host,
                                      const std::function<bool(const std::string&)>& there) {
+  // Each question to a dead node costs 1.5 s at the end of the job.
   constexpr std::size_t kMostAsked = 4;
   std::vector<NodeFailure> failures;
   for (const LeftOut& each : preflight.left_out)
@@ -69,6 +74,7 @@ std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const V
                         .node = each.node,
                         .weight = each.bad ? 1 : kDoubt,
                         .cause = "pre-flight: " + each.why});
+  // After other endings agents may have been killed before reporting. Silence blames no node then.
   if (verdict.cause != Cause::node_lost && verdict.cause != Cause::success &&
       verdict.cause != Cause::worker)
     return failures;
@@ -76,7 +82,8 @@ std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const V
   for (const std::string& node : verdict.silent) {
     const bool known = std::any_of(failures.begin(), failures.end(),
                                    [&](const NodeFailure& each) { return each.node == node; });
-    // Only its agent has died where the machine is there, for which the job itself may be at fault.
+    // If the machine answers, only the agent has died, and the job itself may be the cause. Blame
+    // the node half.
     if (known || node == own_host || ++asked > kMostAsked) continue;
     const bool alive = there(node);
     failures.push_back({.cluster = {},
@@ -92,7 +99,7 @@ std::vector<std::string> note_bad_nodes(const JobFolder& folder, const BatchStat
   const PreflightDecision preflight = preflight_of(folder, state.run);
   const char* host = getenv("SLURMD_NODENAME");
   const char* cluster = getenv("SLURM_CLUSTER_NAME");
-  // slurm/ID of the state folder.
+  // The job's folder is STATE/slurm/ID, and the failures are in STATE.
   const std::string place = std::filesystem::path(folder.path()).parent_path().parent_path();
   for (NodeFailure& failure :
        failures_of(preflight, verdict, host == nullptr ? "" : host, answers)) {

@@ -1,4 +1,4 @@
-// What a run of a job has shown of its nodes, noted for the jobs that are submitted next.
+// Records which nodes failed in a run of a job, for the jobs that are submitted next.
 #pragma once
 
 #include "slurm/bad_nodes.h"
@@ -12,19 +12,20 @@
 
 namespace lockstep::slurm {
 
-// Those that the pre-flight of this run has left out, and those that ended without a word while the
-// job went on or ended for that: with the weights that they are noted by. Who stops a job ends
-// agents before they can report. answers: whether the node's machine is there at all. Pure.
+// Returns the failures proven by a run, each with a weight. Proven are nodes excluded by the
+// pre-flight, and nodes without a report although the job was not stopped. A stop may kill agents
+// before they report, so silence proves nothing after a stop. answers: returns whether the node's
+// machine can be reached. Pure.
 std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const Verdict& verdict,
                                      const std::string& own_host,
                                      const std::function<bool(const std::string&)>& answers);
 
-// Of the job whose batch step calls this; the names of those that are to be left out when it runs
-// again. Nothing that goes wrong here is an error of the job.
+// Records the failures of the calling batch step's job. Returns the nodes that the next run of the
+// job must exclude. Failures to record are logged and never fail the job.
 std::vector<std::string> note_bad_nodes(const JobFolder& folder, const BatchState& state,
                                         const Verdict& verdict);
 
-// Those that the pre-flight of this run has found bad.
+// Returns the nodes that the pre-flight of run `run` found bad.
 std::vector<std::string> unfit_nodes(const JobFolder& folder, int run);
 
 }  // namespace lockstep::slurm

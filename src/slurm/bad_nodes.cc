@@ -12,17 +12,19 @@
 namespace lockstep::slurm {
 namespace {
 
-constexpr double kMostWeight = 8;  // of one node: it comes back within four days
+constexpr double kMostWeight = 8;  // limit per node: the node comes back within four days
+// A failure below this weight is dropped from the file, six days after a weight of 1.
 constexpr double kForgotten = 1.0 / 64;
 constexpr std::size_t kMostText = 200;
 constexpr std::size_t kFields = 5;
 
+// A failure in the future (another clock) counts in full.
 double weight_now(const NodeFailure& failure, std::int64_t now) {
   const auto age = static_cast<double>(std::max<std::int64_t>(now - failure.time, 0));
   return failure.weight * std::exp2(-age / static_cast<double>(kHalfLife));
 }
 
-// Tabs separate the fields.
+// Removes tabs, which separate the fields.
 std::string one_field(std::string_view text) {
   std::string field = printable(text, kMostText);
   std::replace(field.begin(), field.end(), '\t', ' ');
@@ -67,6 +69,7 @@ std::vector<BadNode> bad_nodes(const std::vector<NodeFailure>& failures, std::st
   std::vector<BadNode> bad;
   for (auto& [name, node] : by_name) {
     if (node.weight <= kThreshold) continue;
+    // The sum of the failures decays as a whole, so its end follows from one logarithm.
     const double half_lives = std::log2(node.weight / kThreshold);
     node.back_at =
         now + static_cast<std::int64_t>(std::ceil(half_lives * static_cast<double>(kHalfLife)));

@@ -1,6 +1,6 @@
-// Which nodes have failed lately: jobs that are submitted next leave them out. What is known of a
-// node counts half after a day, so that one that was mended comes back by itself. Pure; a line of
-// text for each failure, so that several processes may add to one file.
+// Scores of recently failed nodes. Jobs submitted next exclude nodes above a threshold. A failure
+// counts half after each day, so a repaired node comes back without help. The format is a line of
+// text per failure, so several processes may append to the same file. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,36 +11,38 @@
 namespace lockstep::slurm {
 
 struct NodeFailure {
-  std::string cluster;  // Slurm's name of it: ClusterName
+  std::string cluster;  // Slurm's ClusterName
   std::string node;
   std::int64_t time = 0;  // Unix seconds
-  double weight = 1;      // 1: it stopped a job
+  double weight = 1;      // 1: the failure stopped a job
   std::string cause;      // for people: "power cut", "prolog failed"
 };
 
 struct BadNode {
   std::string node;
-  double weight = 0;         // of all its failures, now
+  double weight = 0;         // sum over all failures, decayed until now
   std::int64_t last = 0;     // Unix seconds
   std::string cause;         // of the last failure
-  std::int64_t back_at = 0;  // when it will be used again
+  std::int64_t back_at = 0;  // Unix seconds when the weight falls to kThreshold
 };
 
+// Seconds.
 inline constexpr std::int64_t kHalfLife = std::int64_t{24} * 3600;
 inline constexpr double kThreshold = 0.5;  // above this a node is left out
 inline constexpr std::size_t kMostFailures = 10'000;
 
-// With its line end. Characters that would end a field are left out.
+// Returns the line of a failure, newline included. Replaces characters that would end a field.
 std::string failure_line(const NodeFailure& failure);
-// Lines that make no sense are passed over: a newer version may write others. Of more than
-// kMostFailures the latest count.
+// Parses the file. Skips lines that do not parse, because a newer version may write other lines.
+// Keeps the latest kMostFailures.
 std::vector<NodeFailure> parse_failures(std::string_view text);
 
-// The nodes of a cluster to leave out now, by name.
+// Returns the nodes of a cluster to exclude at `now`, sorted by name.
 std::vector<BadNode> bad_nodes(const std::vector<NodeFailure>& failures, std::string_view cluster,
                                std::int64_t now);
 
-// Without those that count for nothing any more, and without those of `forgotten` of that cluster.
+// Returns the failures that still matter: drops decayed ones, and those of the nodes `forgotten` of
+// `cluster`.
 std::vector<NodeFailure> still_needed(const std::vector<NodeFailure>& failures,
                                       std::string_view cluster,
                                       const std::vector<std::string>& forgotten, std::int64_t now);

@@ -16,7 +16,8 @@
 namespace lockstep::slurm {
 namespace {
 
-// Where a descriptor's file lies; empty: it is none.
+// Returns the path behind a descriptor; empty if it is not a regular file. The deputy needs the
+// path to append to the job's output from another node.
 std::string file_behind(int fd) {
   std::error_code error;
   const std::string path =
@@ -36,7 +37,8 @@ Batch::Batch(const BatchCall& call) : call_(call), run_(loop_, call.folder), nex
   state.chain = call.chain;
   state.lead_s = call.lead_s;
   state.output = file_behind(1);
-  // What a launch says may go through a pipe of its script, which has no end of its own.
+  // A launch may write to a pipe of its script. A deputy cannot open that pipe from another node,
+  // so take the output file of the script's job.
   if (const auto script = run_.folder().of_script(); script && state.output.empty())
     if (const auto job = JobFolder(*script).state()) state.output = job->output;
   watch_ = std::make_unique<WatchFolder>(run_.folder(), state.run, 0);
@@ -49,6 +51,8 @@ Result<int> Batch::run() {
   LOCKSTEP_TRY_ASSIGN(signals_,
                       proc::SignalWatch::open(loop_, [this](int number) { on_signal(number); }));
   remember_earlier();
+  // Write the state before the first heartbeat: a node that sees the lease needs the state to take
+  // over.
   LOCKSTEP_TRY(run_.keep());
   LOCKSTEP_TRY(watch_->claim());
   beat();
@@ -63,10 +67,11 @@ Result<int> Batch::run() {
   return conclude();
 }
 
-// Without --force: a file that somebody else has put there would stay his.
+// Copies the binary to all nodes. No --force: sbcast would write into an existing file, which then
+// still belongs to the user who created it.
 Status Batch::carry_binary() {
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
-  // Slurm's own blocks of 8 MB are slow.
+  // The default block of 8 MB makes sbcast slow.
   if (const int code =
           run_.call_tool({"sbcast", "--preserve", "--compress", "--size=1m", own, call_.carry});
       code != 0)
@@ -77,7 +82,8 @@ Status Batch::carry_binary() {
   return {};
 }
 
-// The nodes see it where it is. The step was written before anybody knew.
+// Starts the binary from where it lies: the folder turned out to be shared. The script was written
+// before submission, when that was unknown, so remove the words about the copy here.
 Status Batch::run_own_binary() {
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
   auto& step = call_.step;
@@ -89,7 +95,7 @@ Status Batch::run_own_binary() {
 }
 
 void Batch::on_signal(int number) {
-  // A script that has asked for a signal of its own gets it.
+  // SIGUSR1 is our signal before the time limit only if the script did not ask for a signal itself.
   const bool is_lead = call_.role == BatchRole::job || call_.lead_s > 0;
   if (number == SIGUSR1 && is_lead) {
     log::info("the time limit is near: the workers are being stopped");
@@ -98,13 +104,14 @@ void Batch::on_signal(int number) {
   }
   if (number == SIGTERM || number == SIGINT) facts_.stop_signal = true;
   if (call_.role == BatchRole::script) pass_on(number);
-  // Slurm has told the agents of its jobs as well. A script may signal its own srun.
+  // Signals of Slurm reach the agents of a job directly. A launch forwards them, because a script
+  // may signal its own srun, which this process replaces.
   const bool is_for_ranks = number != SIGCONT && number != SIGCHLD && number != SIGWINCH;
   if (call_.role == BatchRole::launch && is_for_ranks)
     signal_ranks(number == SIGINT ? SIGTERM : number);
 }
 
-// srun itself would answer a SIGTERM with SIGKILL for all ranks.
+// Signals the ranks through scancel. srun would react to a SIGTERM by sending SIGKILL to all ranks.
 void Batch::signal_ranks(int number) {
   auto stop = run_.start({"scancel", fmt::format("--signal={}", number), run_.state().job});
   if (stop)
@@ -113,7 +120,7 @@ void Batch::signal_ranks(int number) {
     log::error("{}", stop.error().message);
 }
 
-// Of the runs of this job before this one.
+// Copies the causes and ids of earlier runs from the state that the previous run left.
 void Batch::remember_earlier() {
   BatchState& state = run_.state();
   const auto last = run_.folder().state();
@@ -122,7 +129,7 @@ void Batch::remember_earlier() {
   state.earlier = last->earlier;
   state.jobs = last->jobs;
   state.jobs.push_back(last->job);
-  // Slurm took it away in the middle.
+  // No cause: Slurm killed the run before it could conclude.
   state.earlier.push_back(last->cause.empty() ? "cut off" : last->cause);
 }
 
@@ -132,9 +139,10 @@ void Batch::beat() {
   end_step_of_lost_nodes();
 }
 
-// srun waits for nodes that died until Slurm gives them up, five minutes as a rule, in which the
-// job's other nodes would stand idle.
+// Kills srun once all agents of the last attempt have reported. srun waits for dead nodes until
+// Slurm gives them up (SlurmdTimeout, 300 s by default), and the healthy nodes would idle.
 void Batch::end_step_of_lost_nodes() {
+  // Heartbeats to wait, one per second, for the last output.
   constexpr int kLastWords = 5;
   if (!step_ || !step_->alive() || !have_all_reported(run_.reports())) return;
   if (++beats_since_end_ != kLastWords) return;
@@ -144,7 +152,8 @@ void Batch::end_step_of_lost_nodes() {
 
 Result<int> Batch::conclude() {
   if (const auto code = code_of_successor()) return *code;
-  // A deputy may have a job queued again; a launch that is over lets its script say what is next.
+  // A launch never requeues its job at its end: the script decides what happens next. The state
+  // carries these fields for a deputy only.
   if (call_.role == BatchRole::launch) {
     run_.state().requeue = false;
     run_.state().chain.reset();
@@ -154,8 +163,11 @@ Result<int> Batch::conclude() {
   return run_.conclude(facts_, !facts_.stop_signal);
 }
 
-// Who took this process for dead speaks for the job now. nullopt: nobody has, or it is gone.
+// Returns the exit code that a deputy concluded with. A deputy may have taken over while this
+// process was suspended or cut off, and two conclusions would contradict each other. nullopt: no
+// deputy, or the deputy is gone.
 std::optional<int> Batch::code_of_successor() {
+  // Seconds to wait for the deputy's conclusion.
   constexpr int kLongest = 60;
   if (!WatchFolder(run_.folder(), run_.state().run, 1).is_claimed()) return std::nullopt;
   for (int i = 0; i < kLongest; ++i) {

@@ -1,5 +1,5 @@
-// The process that a job's script becomes on the first node: it starts the step of agents, says
-// what Slurm's signals mean, and knows at the end what became of the job.
+// The process that a job's batch script becomes (by exec) on the first node. Starts the step of
+// agents, translates Slurm's signals, and concludes the job.
 #pragma once
 
 #include "base/error.h"
@@ -18,28 +18,29 @@
 
 namespace lockstep::slurm {
 
-// What the step is.
+// What the batch process starts.
 enum class BatchRole {
-  job,     // srun with the agents: the whole job
+  job,     // srun with the agents, which is the whole job
   script,  // the user's own script, on this node
-  launch,  // srun with agents, called by such a script
+  launch,  // srun with agents, started by a stand-in inside such a script
 };
 
 struct BatchCall {
   BatchRole role = BatchRole::job;
-  std::string folder;             // of the job
-  std::string carry = {};         // where sbcast puts our binary on all nodes; empty: they see it
-  Carry how = Carry::always;      // with a `carry`
-  bool requeue = false;           // where another run is worth it
+  std::string folder;      // the job's folder
+  std::string carry = {};  // where sbcast puts the binary on all nodes; empty: nodes see the folder
+  Carry how = Carry::always;      // whether `carry` is used
+  bool requeue = false;           // requeue the job after endings that a new run can mend
   std::optional<int> chain = {};  // as in BatchState
-  int lead_s = 0;                 // Slurm tells us so long before the time limit; 0: it does not
-  std::vector<std::string> step;  // srun and its words
+  int lead_s = 0;                 // seconds between Slurm's signal and the time limit; 0: no signal
+  std::vector<std::string> step;  // srun or the script, with its arguments
 };
 
 class Batch {
  public:
   explicit Batch(const BatchCall& call);
-  // Returns the exit code of the job. Expects the handled signals blocked.
+  // Runs the job to its end and returns its exit code. Call with the handled signals blocked.
+  // Errors: the process was not started by Slurm, or the step could not be started.
   Result<int> run();
 
  private:
@@ -47,7 +48,7 @@ class Batch {
   Status run_own_binary();
   void on_signal(int number);
   void signal_ranks(int number);
-  // Of a script, in batch_roles.cc.
+  // For BatchRole::script; see batch_roles.cc.
   void pass_on(int number);
   std::vector<std::string> environment_of_script() const;
   std::optional<Verdict> last_launch() const;
@@ -65,10 +66,10 @@ class Batch {
   std::unique_ptr<WatchFolder> watch_;
   io::Timer next_beat_;
   int beats_ = 0;
-  int beats_since_end_ = 0;  // of all agents that could end
+  int beats_since_end_ = 0;  // heartbeats since the last agent that can report has reported
   std::unique_ptr<proc::SignalWatch> signals_;
   std::optional<proc::Child> step_;
-  std::vector<proc::Child> helpers_;  // scancel, which nobody waits for
+  std::vector<proc::Child> helpers_;  // running scancel calls
 };
 
 }  // namespace lockstep::slurm

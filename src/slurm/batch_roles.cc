@@ -1,4 +1,4 @@
-// What the batch process does for a script of the user's own.
+// The parts of Batch for a user's own script (BatchRole::script).
 #include "io/fd.h"
 #include "proc/tool_output.h"
 #include "slurm/bad_node_notes.h"
@@ -12,6 +12,8 @@
 #include <chrono>
 
 namespace lockstep::slurm {
+// Hides the spares and puts the stand-ins first in PATH: the script must see the cluster that the
+// user asked for.
 std::vector<std::string> Batch::environment_of_script() const {
   Variables variables = variables_of(proc::own_environment());
   int spares = 0;
@@ -22,12 +24,15 @@ std::vector<std::string> Batch::environment_of_script() const {
   return environment_of(variables);
 }
 
-// To the script's shell alone, as Slurm does with a batch script.
+// Forwards a signal to the script's shell only, as Slurm does for a batch script. The pidfd cannot
+// hit another process if the shell has just ended.
 void Batch::pass_on(int number) {
   if (step_ && step_->alive())
     (void)syscall(SYS_pidfd_send_signal, step_->pidfd(), number, nullptr, 0);
 }
 
+// Judges the last launch of this run. Its verdict explains the end of the script better than the
+// script's exit code.
 std::optional<Verdict> Batch::last_launch() const {
   const int run = run_number(run_.folder());
   for (const std::string& path : run_.folder().launches()) {
@@ -45,10 +50,11 @@ std::optional<Verdict> Batch::last_launch() const {
   return std::nullopt;
 }
 
-// A shell that was stopped ends at once; its launches have ranks that save what they have.
+// Waits until all launches have ended. A stopped shell ends at once, but the ranks of its launches
+// still write checkpoints.
 void Batch::await_launches() {
   constexpr std::chrono::milliseconds kPause{100};
-  constexpr int kTries = 3000;  // Slurm's KillWait is over before
+  constexpr int kTries = 3000;  // 5 minutes; Slurm's KillWait ends earlier
   if (!facts_.stop_signal && !facts_.lead_signal) return;
   const int run = run_number(run_.folder());
   for (int i = 0; i < kTries; ++i) {

@@ -8,18 +8,21 @@
 namespace lockstep::slurm {
 namespace {
 
-// Others may write to /tmp: the name is nobody's to guess, and another one in each run of the job.
+// Returns the name of the copied binary, different in each run. All users may write to /tmp, so the
+// name has a random part: another user must not prepare a file there.
 std::string carried_binary(const ScriptFacts& facts) {
   return fmt::format(R"("/tmp/lockstep-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}-{}")",
                      facts.carry);
 }
 
+// Starts one agent per node; agents start the ranks.
 std::string srun_line(const JobPlan& plan, const ScriptFacts& facts) {
   const std::string nodes =
       plan.nodes ? std::to_string(*plan.nodes + plan.spares) : "$SLURM_JOB_NUM_NODES";
   std::string line = fmt::format("srun --nodes={0} --ntasks={0} --ntasks-per-node=1", nodes);
   if (plan.cpus) line += fmt::format(" --cpus-per-task={}", *plan.cpus);
-  // The agents tell each other what fails, and outlive each other.
+  // Keep srun from ending the step when one agent ends: the agents tell each other about failures,
+  // and outlive each other.
   line += " --no-kill --kill-on-bad-exit=0 --wait=0";
   if (!facts.carry.empty())
     line += " " + carried_binary(facts);
@@ -32,7 +35,8 @@ std::string srun_line(const JobPlan& plan, const ScriptFacts& facts) {
   return line + " --";
 }
 
-// A comment is one line, whatever the command has in it.
+// Makes a comment of one line. A line break in the command would otherwise become a command of the
+// script.
 std::string comment(std::string_view text) {
   return "# " + printable(text, 1000) + "\n";
 }
@@ -74,6 +78,7 @@ std::string batch_script(const JobPlan& plan, const ScriptFacts& facts) {
   if (plan.chain) text += comment(chain_words(*plan.chain));
   text += "lockstep=" + shell_quote(facts.binary) + "\n";
   text += "folder=" + shell_quote(facts.folder) + "\n";
+  // exec, so that Slurm's signals to the batch step reach Lockstep and not a waiting shell.
   text += "exec \"$lockstep\" slurm-batch --folder \"$folder\"";
   text += rerun_words(plan);
   if (!facts.carry.empty()) text += " --carry " + carried_binary(facts);

@@ -33,7 +33,7 @@ bool is_folder(const std::string& path) {
   return stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
 }
 
-// Only plain files: to open a pipe would wait.
+// Reads plain files only. Opening a FIFO would block.
 std::optional<std::string> read_plain(const std::string& path, std::size_t limit = kMostRead) {
   struct stat found {};
   if (stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return std::nullopt;
@@ -41,6 +41,7 @@ std::optional<std::string> read_plain(const std::string& path, std::size_t limit
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
+// Returns the sorted names in a folder, at most kMostListed, to bound time and memory.
 std::vector<std::string> list_folder(const std::string& path) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, CloseFolder> folder(opendir(path.c_str()));
@@ -54,7 +55,7 @@ std::vector<std::string> list_folder(const std::string& path) {
   return names;
 }
 
-// The first word with a dot and a number: "12.2.0" of "gcc (Debian 12.2.0-14) 12.2.0".
+// Returns the first number behind a word: "12.2.0" for "gcc (Debian 12.2.0-14) 12.2.0".
 std::string version_in(std::string_view text, std::string_view behind) {
   const std::size_t at = text.find(behind);
   if (at == std::string_view::npos) return {};
@@ -69,7 +70,8 @@ std::string version_of(const RunTool& run, const std::vector<std::string>& argv,
   return said && said->exit.ok() ? version_in(said->out, behind) : "";
 }
 
-// "2.4.1" of torch-2.4.1.dist-info in the environment that is active here.
+// Returns "2.4.1" for torch-2.4.1.dist-info in the active environment. Reads a folder name, because
+// importing PyTorch takes seconds.
 std::string torch_version(const CheckFacts& facts) {
   for (const std::string_view name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const auto prefix = facts.environment.find(name);
@@ -98,7 +100,7 @@ TestOnly ask_sbatch(const CheckRequest& request, const RunTool& run) {
   for (const Setting& each : request.settings)
     argv.push_back(word_of(each));
   if (request.text || !request.script) {
-    argv.emplace_back("--wrap=true");  // what a command does makes no difference to Slurm
+    argv.emplace_back("--wrap=true");  // Slurm checks resources only, so any command will do
   } else {
     argv.push_back(*request.script);
   }
@@ -112,7 +114,7 @@ TestOnly ask_sbatch(const CheckRequest& request, const RunTool& run) {
 void add_test_only(const CheckRequest& request, CheckReport& report) {
   const TestOnly& test = report.test_only;
   if (!test.asked || test.accepted) return;
-  // What makes sbatch refuse a script was found here already, with its line.
+  // The lint "refused" has found the same problem already, with its line.
   const bool known =
       std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& each) {
         return each.lint == "refused" && each.severity == Severity::error;
@@ -127,14 +129,15 @@ bool starts_training(const std::vector<std::string>& words) {
   return !job_of_words("", {}, words).launches.empty();
 }
 
-// "train.py --lr 1" of a submitted job is started as lockstep run starts it.
+// `lockstep submit train.py --lr 1` runs as `lockstep run train.py --lr 1`.
 JobScript job_of(const CheckRequest& request) {
   std::vector<std::string> words = request.launch;
   if (!words.empty() && !starts_training(words)) words.insert(words.begin(), {"lockstep", "run"});
   return job_of_words("command line", request.settings, std::move(words));
 }
 
-// What stands behind the options of sbatch or of lockstep submit.
+// Reads what follows the options: --wrap, a training command, or a script. sbatch takes the first
+// word as a script; lockstep submit also takes commands.
 Status take_program(const std::vector<std::string>& words, bool submit, CheckRequest& request) {
   const Setting* wrap = find_setting(request.settings, "wrap");
   if (wrap != nullptr) {
@@ -162,6 +165,7 @@ Result<std::string> read_named(const std::string& path, std::size_t limit) {
   return text;
 }
 
+// Runs the file lints on files named on the command line, which belong to no script.
 Status check_named_files(const CheckRequest& request, CheckReport& report) {
   JobScript none;
   Findings found(none, report.findings);
@@ -208,7 +212,7 @@ Status read_check_words(const std::vector<std::string>& words, CheckRequest& req
   const auto rest = std::span(words).subspan(skip);
   LOCKSTEP_TRY_ASSIGN(ReadSettings read,
                       read_settings(rest, submit ? UnknownOptions::keep : UnknownOptions::refuse));
-  // lockstep submit's own options are none of sbatch's.
+  // Drop options that only `lockstep submit` knows.
   std::erase_if(read.settings, [](const Setting& each) { return !each.known; });
   request.settings = std::move(read.settings);
   request.lockstep_launches = submit;
@@ -238,7 +242,7 @@ TestOnly read_test_only(bool succeeded, std::string_view printed) {
       }
     }
     if (succeeded || !test.why_not.empty()) continue;
-    // The first line has the value in it: "invalid partition specified: nope".
+    // The first line has the value: "invalid partition specified: nope".
     std::string_view words = line;
     for (const std::string_view level : {"sbatch: ", "error: ", "fatal: ", "allocation failure: "})
       if (words.starts_with(level)) words.remove_prefix(level.size());
@@ -264,7 +268,7 @@ CheckFacts gather_facts(const JobScript& script, const RunTool& run) {
   };
   facts.read_file = [](const std::string& path) { return read_plain(path); };
   facts.list_folder = list_folder;
-  // Only one lint asks, and only for settings that name CPUs.
+  // Only one lint needs Slurm's version, and only for settings that name CPUs.
   if (setting(script, "cpus-per-task") != nullptr)
     facts.slurm_version = version_of(run, {"sbatch", "--version"}, "slurm");
   if (has_word(script, {"pip", "pip3", "setup.py", "build", "install", "make", "ninja", "cmake"})) {

@@ -1,3 +1,4 @@
+// Asks a Slurm cluster about its health, and finds what would stop jobs there.
 #include "base/text.h"
 #include "slurm/cluster_text.h"
 #include "slurm/words.h"
@@ -10,8 +11,9 @@
 namespace lockstep::slurm {
 namespace {
 
-constexpr int kOldest = 22;  // the first number of the oldest release that this was tried with
+constexpr int kOldest = 22;  // year of the oldest release tested: 22.05
 
+// Returns the error text of a tool as one line, or the output if there is no error text.
 std::string words_of(const proc::ToolOutput& said) {
   std::string text(strip(said.err.empty() ? said.out : said.err));
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -66,6 +68,7 @@ void check_settings(const ClusterFacts& facts, std::vector<ClusterFinding>& find
 ClusterProbe probe_cluster(const RunTool& run) {
   ClusterProbe probe;
   auto facts = ask_cluster(run);
+  // Ask even if other questions failed: the answer tells which controller is down.
   if (const auto ping = run({"scontrol", "ping"})) probe.ping = words_of(*ping);
   if (!facts) {
     probe.error = facts.error().message;
@@ -73,6 +76,7 @@ ClusterProbe probe_cluster(const RunTool& run) {
   }
   probe.facts = std::move(*facts);
   const auto srun = run({"srun", "--version"});
+  // Shows refusals that no setting shows, such as a missing account. Submits nothing.
   const auto tried = run({"sbatch", "--test-only", "--nodes=1", "--time=1", "--wrap=true"});
   probe.has_srun = srun && srun->exit.ok() && tried.has_value();
   if (tried && !tried->exit.ok()) probe.refusal = words_of(*tried);

@@ -41,6 +41,8 @@ std::string states_text(const PartitionSummary& partition) {
   return fmt::format("{}: {}", printable(to_lower(partition.state)), join(parts, ", "));
 }
 
+// Returns the entry of a group's partition, and creates it at the first group. sinfo prints a line
+// per group of equal nodes, so a partition has several.
 PartitionSummary& summary_of(std::vector<PartitionSummary>& all, const NodeGroup& group,
                              const ClusterFacts& facts) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const PartitionSummary& each) {
@@ -62,6 +64,7 @@ PartitionSummary& summary_of(std::vector<PartitionSummary>& all, const NodeGroup
 
 void add_group(PartitionSummary& partition, const NodeGroup& group) {
   if (group.count == 0) return;
+  // The minimums start with the first group that has nodes.
   if (partition.nodes == 0) {
     partition.least_cpus = group.cpus;
     partition.least_memory_mb = group.memory_mb;

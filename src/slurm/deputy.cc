@@ -35,7 +35,8 @@ Deputy::Deputy(io::Loop& loop, std::string folder, WatchFolder watch, BatchState
   if (const auto script = run_.folder().of_script()) take_over_script(*script);
 }
 
-// Its batch step died as well, and knew what is to become of the job.
+// Takes over a user's own script if its batch step died with the launch's node. That batch step
+// knew whether the job runs again.
 void Deputy::take_over_script(const std::string& folder) {
   auto state = JobFolder(folder).state();
   if (!state || state->run != run_.state().run || state->stage != Stage::running) return;
@@ -55,12 +56,13 @@ void Deputy::look() {
   stop_in_time();
 }
 
-// One process alone writes into the output: on a network file system the lines of several would
-// fall on each other.
+// Appends new lines of a node's log to the job's output. Only the deputy writes there: network file
+// systems do not order appends of several hosts.
 void Deputy::collect(const std::string& name) {
   constexpr std::size_t kMost = 4UL << 20;
   const io::Fd from(open(watch_.at(name).c_str(), O_RDONLY | O_CLOEXEC));
-  // Others may have changed what lies there: it waits for no reader of a pipe.
+  // The path may have become a symlink or a FIFO of another user. Follow no link, and do not block
+  // for a reader.
   const io::Fd to(
       open(run_.state().output.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!from || !to) return;
@@ -69,6 +71,8 @@ void Deputy::collect(const std::string& name) {
   const ssize_t got = pread(from.get(), bytes.data(), bytes.size(), at);
   if (got <= 0) return;
   const std::string_view read(bytes.data(), static_cast<std::size_t>(got));
+  // Copy whole lines, so that lines of different nodes do not mix. A longer line is copied in
+  // parts.
   const std::size_t newline = read.rfind('\n');
   const std::size_t whole = newline == std::string_view::npos ? read.size() : newline + 1;
   if (io::write_all(to.get(), read.substr(0, whole), run_.state().output))
@@ -81,11 +85,13 @@ void Deputy::look_at_peers(const std::vector<std::string>& names) {
     Peer& peer = peers_[name];
     const std::string beat = watch_.read(name);
     peer.silence.look(beat);
+    // Written by NodeStep::look() after the agent's end.
     peer.ended = beat.find(" ended") != std::string::npos;
   }
 }
 
-// The others look every second whether somebody has claimed the job.
+// Waits a few looks first: peers notice the new epoch at their next look, and only then appear in
+// the folder.
 bool Deputy::is_alone() const {
   constexpr int kTimeToAppear = 5;
   return looks_ >= kTimeToAppear && std::all_of(peers_.begin(), peers_.end(), [](const auto& each) {
@@ -93,13 +99,14 @@ bool Deputy::is_alone() const {
          });
 }
 
-// The signal before the time limit went to the batch step alone.
+// Stops the ranks before the time limit. Slurm sent its own signal to the dead batch step only.
 void Deputy::stop_in_time() {
+  // Looks, one per second or slower.
   constexpr int kAskAgain = 60;
   if (run_.state().lead_s == 0 || lead_) return;
   if (end_s_ == 0 && looks_ % kAskAgain == 1) ask_for_the_end();
   if (end_s_ == 0 || time(nullptr) + run_.state().lead_s < end_s_) return;
-  // Somebody may have given the job more time.
+  // Ask again before acting: an administrator may have extended the time limit.
   ask_for_the_end();
   if (end_s_ == 0 || time(nullptr) + run_.state().lead_s < end_s_) return;
   log::info("the time limit is near: the workers are being stopped");
@@ -109,6 +116,7 @@ void Deputy::stop_in_time() {
 }
 
 void Deputy::ask_for_the_end() {
+  // Short: the call blocks the heartbeat, and peers give up on this node after eight looks.
   constexpr std::chrono::seconds kPatience{3};
   const auto told =
       proc::tool_output(scontrol_job_command(run_.state().job),
@@ -116,7 +124,8 @@ void Deputy::ask_for_the_end() {
   end_s_ = told ? parse_int(oneline_value(told->out, "EndTime")).value_or(0) : 0;
 }
 
-// Those that have somebody who speaks for them; each ends its own ranks.
+// Returns whether another launch of the script is still running under a live process. Each launch
+// stops its own ranks, and the last one concludes the job.
 bool Deputy::has_other_launches() const {
   for (const std::string& path : job_->folder().launches()) {
     if (path == run_.folder().path()) continue;
@@ -128,8 +137,10 @@ bool Deputy::has_other_launches() const {
   return false;
 }
 
-// Then the launch alone was killed, and the script says what is next.
+// Returns whether the script's batch step is alive. If so, only the launch was killed, and the
+// script decides what happens next.
 bool Deputy::script_lives() {
+  // Longer than Silence needs to declare a process gone.
   constexpr int kLongest = 20;
   for (int i = 0; i < kLongest && !script_.is_gone(); ++i) {
     job_->pause(std::chrono::seconds(1));
@@ -142,10 +153,10 @@ Result<int> Deputy::conclude(BatchFacts facts) {
   facts.lead_signal = lead_;
   Verdict verdict = judge(facts, run_.reports(), nodes_of_job());
   auto code = run_.conclude(verdict, !job_);
-  look();  // its words come into the output
+  look();  // copies the lines that conclude() logged
   JobRun& job = job_ ? *job_ : run_;
   if (job_) {
-    // The last one speaks for all.
+    // The last launch concludes the job for all.
     if (script_lives() || has_other_launches()) return code;
     verdict.unfit = run_.unfit();
     code = job.conclude(judge_orphan(std::move(verdict), before_), true);
@@ -153,8 +164,9 @@ Result<int> Deputy::conclude(BatchFacts facts) {
   }
   const bool is_over = job.state().stage == Stage::ended || !job.state().next.empty();
   if (!code || !is_over) return code;
-  // Nothing else would end it before its time limit. One that Slurm has stopped, and has queued
-  // again perhaps, is left alone. The controller may be away.
+  // End the job in Slurm: srun is gone, so the job would hold its nodes until the time limit.
+  // --state=RUNNING spares a job that Slurm has stopped and perhaps queued again. Retry, because
+  // the controller may be down.
   constexpr int kTries = 120;
   constexpr std::chrono::seconds kPause{5};
   for (int i = 0; i < kTries && job.call_tool({"scancel", "--state=RUNNING", job.state().job}) != 0;

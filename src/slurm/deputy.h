@@ -1,6 +1,6 @@
-// Speaks for a job whose batch step is gone with its node: brings what the nodes say into the job's
-// output, stops the ranks before the time limit, and writes down how the job has ended. It lives in
-// the process that Slurm has started on another node.
+// Takes over a job whose batch step died with its node. Copies the nodes' output into the job's
+// output file, stops the ranks before the time limit, and records how the job ended. Lives in the
+// NodeStep process of the node that claimed the job.
 #pragma once
 
 #include "io/loop.h"
@@ -19,14 +19,15 @@ namespace lockstep::slurm {
 
 class Deputy {
  public:
-  // state: as the one before has left it.
+  // Takes the job over from `state.host`. state: as the dead process left it.
   Deputy(io::Loop& loop, std::string folder, WatchFolder watch, BatchState state);
 
-  // Every second.
+  // Does one round of work: heartbeat, output, peers, time limit. Call every second.
   void look();
-  // Whether the agents of all other nodes have ended, or their nodes are gone.
+  // Returns whether the agents of all other nodes have ended or their nodes are gone.
   bool is_alone() const;
-  // To be called when the loop does not run. Ends the job in Slurm too, or has it queued again.
+  // Concludes the run and returns the job's exit code. Then ends the job in Slurm too, or has Slurm
+  // queue it again. Call while the loop is not running.
   Result<int> conclude(BatchFacts facts);
 
  private:
@@ -45,14 +46,14 @@ class Deputy {
 
   io::Loop& loop_;
   JobRun run_;
-  std::string before_;         // the node whose place it has taken
-  std::optional<JobRun> job_;  // of a user's own script; run_ is a launch of it
+  std::string before_;         // node of the dead batch step
+  std::optional<JobRun> job_;  // the script's run, if run_ is a launch in a script
   Silence script_;
   WatchFolder watch_;
   std::map<std::string, Peer> peers_;
-  std::map<std::string, std::int64_t> collected_;  // bytes of each log
+  std::map<std::string, std::int64_t> collected_;  // bytes already copied of each node's log
   int looks_ = 0;
-  std::int64_t end_s_ = 0;  // when the job's time is up; 0: not known
+  std::int64_t end_s_ = 0;  // Unix seconds of the time limit; 0: unknown
   bool lead_ = false;
   std::vector<proc::Child> helpers_;
 };

@@ -14,9 +14,10 @@ namespace lockstep::slurm {
 namespace {
 
 constexpr std::size_t kMostAutoFields = 100;
-// Above any batch; products of three stay exact in a double.
+// Larger than any real batch. Products of three factors stay exact in a double.
 constexpr double kMostBatch = 1e5 * 1e9;
 
+// Returns the value at a path like "fp16.enabled", or nullptr.
 const nlohmann::ordered_json* member(const nlohmann::ordered_json& object, std::string_view path) {
   const nlohmann::ordered_json* at = &object;
   for (const std::string& name : split(path, '.')) {
@@ -40,6 +41,7 @@ std::optional<bool> enabled(const nlohmann::ordered_json& object, std::string_vi
   return found != nullptr && found->is_boolean() ? std::optional(found->get<bool>()) : std::nullopt;
 }
 
+// Collects the paths of all "auto" values.
 void collect_auto(const nlohmann::ordered_json& value, const std::string& path,
                   std::vector<std::string>& fields) {
   if (!value.is_object()) return;
@@ -54,6 +56,7 @@ void collect_auto(const nlohmann::ordered_json& value, const std::string& path,
   }
 }
 
+// Reads where optimizer state and parameters are offloaded to.
 void read_offload(const nlohmann::ordered_json& json, DsConfig& config) {
   for (const std::string_view part : {"offload_optimizer", "offload_param"}) {
     const auto* offload = member(json, fmt::format("zero_optimization.{}", part));
@@ -70,7 +73,7 @@ void read_offload(const nlohmann::ordered_json& json, DsConfig& config) {
   }
 }
 
-// 8 and 0.5, not 8.000000.
+// Prints 8 and 0.5, not 8.000000.
 std::string shown(double value) {
   return fmt::format("{}", value);
 }
@@ -81,6 +84,7 @@ std::optional<double> number_argument(const std::vector<std::string>& words,
   return text ? parse_float(*text) : std::nullopt;
 }
 
+// TrainingArguments accepts "--fp16" alone and "--fp16 false".
 std::optional<bool> flag_argument(const std::vector<std::string>& words, std::string_view name) {
   const auto value = option_of(words, {name});
   if (!value) return std::nullopt;
@@ -88,7 +92,7 @@ std::optional<bool> flag_argument(const std::vector<std::string>& words, std::st
   return !(text == "false" || text == "0" || text == "no");
 }
 
-// 1e-5 in the file and 0.00001 on the command line are the same.
+// Compares with a tolerance: 1e-5 in the file equals 0.00001 on the command line.
 bool is_same(double a, double b) {
   return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b));
 }
@@ -117,6 +121,8 @@ bool is_count(const std::optional<double>& value) {
   return value && *value >= 1 && *value <= 1e5 && std::floor(*value) == *value;
 }
 
+// Checks train_batch_size = ranks x micro batch x accumulation. If one factor is unknown, the known
+// product must at least divide the total.
 void check_batch(const DsConfig& config, const DsArguments& arguments,
                  std::vector<DsProblem>& problems) {
   const auto bad = [&](std::string_view field, const DsNumber& value) {
@@ -220,7 +226,7 @@ std::vector<DsProblem> check_ds_config(const DsConfig& config, const DsArguments
 
 int line_of_field(std::string_view text, std::string_view field) {
   const std::string quoted = fmt::format("\"{}\"", field.substr(field.rfind('.') + 1));
-  // fp16.enabled is not the first "enabled": look behind its parent.
+  // "enabled" occurs in several blocks: search below the parent's name.
   std::size_t from = 0;
   if (const std::size_t dot = field.find('.'); dot != std::string_view::npos) {
     const std::size_t parent = text.find(fmt::format("\"{}\"", field.substr(0, dot)));

@@ -1,4 +1,4 @@
-// DeepSpeed's configuration file, as far as a job can be held against it before it is queued. Pure.
+// Reads DeepSpeed's configuration file and compares it with a job before submission. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 
 namespace lockstep::slurm {
 
-// A number in the file, or "auto", which Hugging Face's Trainer fills in and nobody else does.
+// A number in the file, or "auto", which only Hugging Face's Trainer replaces.
 struct DsNumber {
   std::optional<double> value;
   bool is_auto = false;
@@ -27,17 +27,17 @@ struct DsConfig {
   std::optional<bool> fp16;   // nullopt: absent or "auto"
   std::optional<bool> bf16;
   int zero_stage = 0;
-  std::vector<std::string> auto_fields;  // "fp16.enabled", in the file's order; at most 100
-  std::vector<std::string> nvme_paths;   // of offload to NVMe; "" where it is missing
+  std::vector<std::string> auto_fields;  // paths like "fp16.enabled" in file order; at most 100
+  std::vector<std::string> nvme_paths;   // nvme_path of each offload to NVMe; "" where missing
   bool offloads_to_nvme = false;
-  bool offloads_optimizer = false;  // to the CPU or NVMe: CPU_ADAM is needed
-  bool has_aio = false;             // the block "aio"
+  bool offloads_optimizer = false;  // to the CPU or NVMe, which needs CPU_ADAM
+  bool has_aio = false;             // the file has a block "aio"
 };
 
-// corrupt: no JSON object, or too large.
+// Parses the file. Errors: corrupt (not a JSON object, or too large).
 Result<DsConfig> read_ds_config(std::string_view text);
 
-// What the command line of a training says about the same values.
+// The same values on the training's command line; nullopt: not given.
 struct DsArguments {
   std::optional<int> world_size;
   std::optional<double> micro_batch_size;  // --per_device_train_batch_size
@@ -49,6 +49,7 @@ struct DsArguments {
   std::optional<bool> fp16;
   std::optional<bool> bf16;
 };
+// Reads the arguments of Hugging Face's TrainingArguments among `words`.
 DsArguments read_ds_arguments(const std::vector<std::string>& words, std::optional<int> world_size);
 
 struct DsProblem {
@@ -58,11 +59,11 @@ struct DsProblem {
   std::string fix;
 };
 
-// What DeepSpeed or the Trainer would refuse: train_batch_size against ranks x micro x
-// accumulation, and values of the file that differ from the command line.
+// Returns what DeepSpeed or the Trainer would refuse: a train_batch_size that is not ranks x micro
+// batch x accumulation, and values that differ from the command line.
 std::vector<DsProblem> check_ds_config(const DsConfig& config, const DsArguments& arguments);
 
-// The line of "field" in a JSON text, by its last part; 0: not found.
+// Returns the line of "field" in a JSON text, searched by the last part of its path; 0: not found.
 int line_of_field(std::string_view text, std::string_view field);
 
 }  // namespace lockstep::slurm

@@ -24,6 +24,7 @@ std::vector<std::string> split_fields(std::string_view line, std::size_t most) {
     fields.emplace_back(line.substr(0, end));
     line.remove_prefix(end + 1);
   }
+  // The last field keeps its separators: job names may contain '|'.
   fields.emplace_back(line);
   return fields;
 }

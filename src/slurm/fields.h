@@ -1,4 +1,4 @@
-// Small pieces that Slurm's programs print in the same way.
+// Parsers of small pieces that all of Slurm's programs print.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,14 @@
 
 namespace lockstep::slurm {
 
-// "(null)", "N/A", "None", "None assigned", "Unknown" and "n/a" are ways to say nothing.
+// Returns the field, or "" for Slurm's ways to say nothing: "(null)", "N/A", "None", "None
+// assigned", "Unknown" and "n/a".
 std::string known_text(std::string_view field);
 
-// "a|b|c|d" with most 3 -> "a", "b", "c|d".
+// Splits at '|' into at most `most` parts: "a|b|c|d" with most 3 -> "a", "b", "c|d".
 std::vector<std::string> split_fields(std::string_view line, std::size_t most);
 
+// Returns a number from 0 to INT32_MAX; nullopt: anything else.
 std::optional<int> small_number(std::string_view field);
 
 }  // namespace lockstep::slurm

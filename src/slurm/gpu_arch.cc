@@ -22,7 +22,7 @@ struct NamedArch {
 constexpr NamedArch kNames[] = {{"pascal", 6}, {"volta", 7},  {"turing", 7},    {"ampere", 8},
                                 {"ada", 8},    {"hopper", 9}, {"blackwell", 10}};
 
-// "12.4.1" -> 12, 4.
+// Parses "12.4.1" into 12 and 4.
 std::optional<ComputeCapability> two_numbers(std::string_view text) {
   const auto parts = split(text, '.');
   const auto major = parse_int(parts.front());
@@ -35,12 +35,15 @@ std::optional<ComputeCapability> two_numbers(std::string_view text) {
 bool covers(std::string_view item, ComputeCapability gpu) {
   const bool ptx = item.ends_with("+ptx");
   if (ptx) item.remove_suffix(4);
+  // PyTorch's names stand for whole families. "Blackwell" includes 12.x as well, so 12.x counts as
+  // covered by each name.
   for (const NamedArch& each : kNames)
     if (item == each.name)
       return gpu.major == each.major || gpu.major == 12 || (ptx && gpu.major > each.major);
   const bool exact = item.ends_with("a");  // 9.0a runs nowhere else
   if (exact) item.remove_suffix(1);
   const auto arch = two_numbers(item);
+  // A newer notation: do not blame it.
   if (!arch) return true;
   if (exact) return *arch == gpu;
   if (arch->major == gpu.major) return arch->minor <= gpu.minor;

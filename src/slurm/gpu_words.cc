@@ -10,9 +10,10 @@
 namespace lockstep::slurm {
 namespace {
 
+// Keeps sums within int, whatever the script says.
 constexpr std::int64_t kMostGpus = 1 << 24;
 
-// The item's words: "gres/gpu:a100=8(S:0)" is gpu, a100, 8.
+// Splits an item into its words: "gres/gpu:a100=8(S:0)" -> gpu, a100, 8.
 std::vector<std::string> parts_of(std::string_view item) {
   std::string text(item.substr(0, item.find('(')));
   for (const std::string_view prefix : {"gres/", "gres:"})
@@ -21,7 +22,7 @@ std::vector<std::string> parts_of(std::string_view item) {
   return split(text, ':');
 }
 
-// parts: behind "gpu". Without a number it is one.
+// parts: words behind "gpu". No number means one GPU.
 CountedGpus gpus_in(const std::vector<std::string>& parts) {
   if (parts.empty()) return {"", 1};
   const auto last = number_of(parts.back());
@@ -29,7 +30,7 @@ CountedGpus gpus_in(const std::vector<std::string>& parts) {
   return {parts[0], last};
 }
 
-// Several types of one kind count together.
+// Adds counts of several types: they all are GPUs of the same node.
 void add(std::optional<CountedGpus>& sum, CountedGpus more) {
   if (!sum) {
     sum = std::move(more);

@@ -1,5 +1,5 @@
-// GPUs as Slurm's options and variables count them: --gres, --gpus..., --tres-per-task and
-// SLURM_TRES_PER_TASK. Slurm takes "=" for the last ":" everywhere. Pure.
+// Reads the GPUs in values of Slurm's options and variables: --gres, --gpus..., --tres-per-task and
+// SLURM_TRES_PER_TASK. Slurm accepts "=" for the last ":" everywhere. Pure.
 #pragma once
 
 #include <optional>
@@ -10,28 +10,28 @@
 namespace lockstep::slurm {
 
 struct CountedGpus {
-  std::string type = {};     // empty: any
-  std::optional<int> count;  // nullopt: no number
+  std::string type = {};     // empty: any type
+  std::optional<int> count;  // nullopt: the value has no number
 
   bool operator==(const CountedGpus&) const = default;
 };
 
-// "8", "a100:8", "a100=8": the value of --gpus, --gpus-per-node, --gpus-per-task. Of a list of
-// types the type is the first one's, and the count is of all.
+// Reads a value of --gpus, --gpus-per-node or --gpus-per-task: "8", "a100:8", "a100=8". A list of
+// types gives the first type and the sum of the counts.
 CountedGpus gpus_of_count(std::string_view value);
 
-// The GPUs in the value of a --gres or a --tres-per-task: "gpu", "gpu:a100:8(S:0)", "gres/gpu=2",
-// "cpu=4,gres/gpu:1". nullopt: the list has none.
+// Reads the GPUs in a value of --gres or --tres-per-task: "gpu", "gpu:a100:8(S:0)", "gres/gpu=2",
+// "cpu=4,gres/gpu:1". Returns nullopt if the list has no GPUs.
 std::optional<CountedGpus> gpus_of_gres(std::string_view value);
 
-// "a100:8", "8".
+// Prints a value for --gpus-per-node: "a100:8", "8".
 std::string print_gpus(const CountedGpus& gpus);
 
-// The value of a --tres-per-task.
+// The parts of a --tres-per-task value.
 struct TresPerTask {
   std::optional<int> cpus = {};
   std::optional<CountedGpus> gpus = {};
-  std::vector<std::string> rest = {};  // what is neither, and what has no number
+  std::vector<std::string> rest = {};  // other resources, and entries without a number
 };
 TresPerTask read_tres_per_task(std::string_view value);
 

@@ -11,7 +11,7 @@
 namespace lockstep::slurm {
 namespace {
 
-// What slurmd ends a job with whose folder or output file it can't open.
+// slurmd reports signal 53 for a job whose working folder or output file it cannot open.
 constexpr int kNoFolder = 53;
 constexpr int kNotRun = 126;
 constexpr int kNotFound = 127;
@@ -30,10 +30,11 @@ void advise_output(const JobStatus& job, Explanation& said) {
     said.advice.push_back("its output: " + printable(job.output));
 }
 
-// FAILED: by the batch script's exit code, or the signal that ended it.
+// Explains FAILED by the batch script's exit code or signal.
 void explain_failure(const JobStatus& job, Explanation& said) {
   const int code = job.exit_code.value_or(0);
   const int signal = job.signal.value_or(0);
+  // Slurm fails such a job without a run, with the reason of a waiting job.
   if (job.reason == "BadConstraints" || job.reason == "Constraints") {
     said = explain_pending(job, {});
     return;
@@ -49,6 +50,7 @@ void explain_failure(const JobStatus& job, Explanation& said) {
   if (signal != 0) {
     said.why =
         fmt::format("its script was killed by {}{}", proc::signal_name(signal), ran_for(job));
+    // Shells report a program killed by signal N as 128 + N.
   } else if (code > 128 && code < 128 + SIGRTMAX) {
     said.why = fmt::format("its script ended with code {}: a program in it was killed by {}{}",
                            code, proc::signal_name(code - 128), ran_for(job));
@@ -65,6 +67,7 @@ void explain_failure(const JobStatus& job, Explanation& said) {
   } else {
     said.why = "it failed";
   }
+  // The kernel's out-of-memory killer sends SIGKILL, too.
   if (signal == SIGKILL || code == 128 + SIGKILL)
     said.advice.emplace_back(
         "SIGKILL is often the machine's memory: ask for more with --mem, or look "
@@ -87,6 +90,7 @@ void explain_timeout(const JobStatus& job, const Surroundings& around, Explanati
 
 void explain_cancelled(const JobStatus& job, Explanation& said) {
   const std::string& by = job.state.cancelled_by;
+  // sacct gives a user id or a name.
   const std::string whom = by.empty()       ? ""
                            : by == "0"      ? " by root"
                            : by == job.user ? " by its owner"

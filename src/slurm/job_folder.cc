@@ -17,9 +17,12 @@
 namespace lockstep::slurm {
 namespace {
 
+// Bounds for what is read from the folder: other processes write there, and a report holds the
+// tails of many ranks.
 constexpr std::size_t kMostBytes = 8UL << 20;
 constexpr std::size_t kMostReports = 100'000;
 
+// In state.json: -1 for a job without a chain, because 0 means a chain without limit.
 constexpr int kNoChain = -1;
 constexpr int kMostRuns = 1'000'000;
 
@@ -37,6 +40,7 @@ std::string_view stage_name(Stage stage) {
 
 }  // namespace
 
+// The member names are read by newer and older versions of Lockstep: add names, never rename.
 std::string state_text(const BatchState& state) {
   return codec::print_json(nlohmann::ordered_json{{"state", stage_name(state.stage)},
                                                   {"job", state.job},
@@ -69,6 +73,7 @@ Result<BatchState> state_from_text(std::string_view text) {
   state.host = codec::text_member(json, "host");
   state.started_ms = codec::integer_member(json, "started_ms");
   state.ended_ms = codec::integer_member(json, "ended_ms");
+  // An exit code has eight bits.
   state.code = static_cast<int>(codec::integer_member(json, "code") & 0xff);
   state.cause = codec::text_member(json, "cause");
   state.words = codec::text_member(json, "words");
@@ -91,6 +96,7 @@ std::string_view job_now(const BatchState& state) {
 Result<JobFolder> JobFolder::create(const std::string& id) {
   LOCKSTEP_TRY(io::make_folders(io::state_folder() + "/slurm"));
   JobFolder folder(place(id));
+  // mkdir fails if the folder exists, so no other job's folder is reused.
   for (const std::string& path : {folder.path(), folder.at("reports"), folder.at("ranks")})
     if (mkdir(path.c_str(), 0700) != 0) return fail_sys("make " + path, errno);
   return folder;
@@ -126,6 +132,7 @@ std::vector<std::string> JobFolder::launches() const {
   return paths;
 }
 
+// A launch's folder is JOB/launches/NUMBER.
 std::optional<std::string> JobFolder::of_script() const {
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   if (folder.filename() != "launches") return std::nullopt;
@@ -133,6 +140,7 @@ std::optional<std::string> JobFolder::of_script() const {
 }
 
 int JobFolder::runs_before(std::string_view job) const {
+  // A missing file means the first job of a chain, or no chain.
   const auto text = io::read_file(at(fmt::format("{}/{}", kRunsFolder, job)), 100);
   const auto runs = text ? parse_int(strip(*text)) : std::nullopt;
   return runs && *runs > 0 && *runs <= kMostRuns ? static_cast<int>(*runs) : 0;
@@ -149,6 +157,7 @@ std::vector<std::string> JobFolder::reports(int run) const {
   const std::string begin = fmt::format("{}-", run);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(at("reports"), error)) {
+    // Reports of earlier runs stay in the folder.
     if (!entry.path().filename().native().starts_with(begin)) continue;
     if (auto text = io::read_file(entry.path(), kMostBytes)) texts.push_back(std::move(*text));
     if (texts.size() == kMostReports) break;

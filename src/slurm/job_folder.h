@@ -1,14 +1,13 @@
-// The folder of a job that Lockstep has submitted, slurm/ID in the state folder, which all nodes
-// see:
-//   script      what sbatch was given
-//   token       with which the agents know each other
-//   state.json  the BatchState, replaced at once; by whoever speaks for the job
-//   reports/    of each agent, named by the run and the node
-//   ranks/      what each rank has said
-//   watch/      who speaks for the job, see watch_folder.h
-//   preflight-RUN.json  what the nodes have decided before the ranks of a run
-//   next.json   with which words sbatch is called for the next job of a chain
-//   runs/JOB    how many runs the jobs before one of a chain have had
+// The folder of a submitted job, slurm/ID in the state folder. All nodes must see it. Contents:
+//   script      the text that sbatch was given
+//   token       the shared secret by which the job's agents recognize each other
+//   state.json  the BatchState; replaced atomically by the batch step or its deputy
+//   reports/    one report per agent, named by run and node
+//   ranks/      output of the ranks
+//   watch/      heartbeats, see watch_folder.h
+//   preflight-RUN.json  what the nodes decided before the ranks of a run
+//   next.json   the words of the sbatch call for the next job of a chain
+//   runs/JOB    how many runs the earlier jobs of a chain had
 #pragma once
 
 #include "base/error.h"
@@ -25,38 +24,40 @@ inline constexpr const char* kRunsFolder = "runs";
 
 enum class Stage { running, requeued, ended };
 
-// How the batch step has left the job.
+// The state of a job as its batch step or deputy wrote it last.
 struct BatchState {
   Stage stage = Stage::running;
-  std::string job = {};   // Slurm's id
-  int run = 0;            // how many there were before this one
-  std::string host = {};  // of the batch step
+  std::string job = {};   // Slurm's id of the job
+  int run = 0;            // number of runs before the present one
+  std::string host = {};  // node of the batch step or its deputy
   std::int64_t started_ms = 0;
   std::int64_t ended_ms = 0;
-  int code = 0;            // Stage::ended
+  int code = 0;            // exit code; valid for Stage::ended
   std::string cause = {};  // cause_name()
   std::string words = {};
   std::vector<std::string> earlier = {};  // the causes of the runs before this one
   std::vector<std::string> jobs = {};     // Slurm's ids of those runs
-  std::string next = {};  // of the job that goes on in this one's place; empty: there is none
-  // For whoever takes the batch step's place:
-  bool requeue = false;  // where another run is worth it
-  // A chain: where Slurm does not queue the job again a new one goes on; how often at most the time
-  // limit may be the cause of that, 0: as often as it comes. nullopt: it is none.
+  std::string next = {};                  // Slurm's id of the successor job in a chain; empty: none
+  // The next four fields let a deputy continue the work of the batch step.
+  bool requeue = false;  // requeue after endings that a new run can mend
+  // A chain continues in a new job where Slurm does not queue the same job again. Most
+  // continuations after a time limit; 0: no limit on them. nullopt: the job is not a chain.
   std::optional<int> chain = {};
-  int lead_s = 0;           // the ranks are stopped so long before the time limit; 0: they are not
-  std::string output = {};  // the file of the job's output; empty: there is none
+  int lead_s = 0;  // seconds before the time limit at which the ranks are stopped; 0: never
+  std::string output = {};  // file of the job's output; empty: not a file
 };
+// Print and parse state.json. Errors: corrupt.
 std::string state_text(const BatchState& state);
 Result<BatchState> state_from_text(std::string_view text);
-// Slurm's id of the job that goes on, or is to: another one than it began as, in a chain.
+// Returns Slurm's id of the job that runs or will run. In a chain the id changes from job to job.
 std::string_view job_now(const BatchState& state);
 
 class JobFolder {
  public:
   explicit JobFolder(std::string path) : path_(std::move(path)) {}
-  // For a new job, 0700.
+  // Creates the folder of a new job, mode 0700. id: Lockstep's name for it, not Slurm's id.
   static Result<JobFolder> create(const std::string& id);
+  // Returns the path of a job's folder, existing or not.
   static std::string place(const std::string& id);
 
   const std::string& path() const { return path_; }
@@ -64,16 +65,17 @@ class JobFolder {
   std::string report(int run, std::string_view node) const;
   std::string preflight(int run) const { return at("preflight-" + std::to_string(run) + ".json"); }
 
+  // Writes state.json durably.
   Status keep(const BatchState& state) const;
   Result<BatchState> state() const;  // not_found: the batch step has not begun
-  // The folders of the launches in a user's own script, the latest first.
+  // Returns the folders of the launches in a user's own script, latest first.
   std::vector<std::string> launches() const;
-  // Of the job, where this is the folder of such a launch.
+  // Returns the script job's folder if this folder belongs to a launch; nullopt: not a launch.
   std::optional<std::string> of_script() const;
-  // Of jobs of Slurm's before this one, which has its own count of them.
+  // How many runs a chain had before Slurm's job `job`. Slurm counts restarts per job only.
   int runs_before(std::string_view job) const;
   Status note_runs_before(std::string_view job, int runs) const;
-  // The texts of the reports of one run.
+  // Returns the texts of all agents' reports of one run.
   std::vector<std::string> reports(int run) const;
 
  private:

@@ -54,7 +54,7 @@ TEST_F(JobFolders, AStateIsReadAsItWasWritten) {
   EXPECT_EQ(read->stage, Stage::requeued);
 }
 
-// Those of earlier runs tell of other failures.
+// Reports of earlier runs tell of other failures.
 TEST_F(JobFolders, TheFirstFailureOfTheLastRunIsTheJobs) {
   ASSERT_TRUE(JobFolder(path_).keep({.stage = Stage::ended, .job = "12", .run = 1}));
   report("0-n1.json", 9, 10);

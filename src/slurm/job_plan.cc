@@ -16,13 +16,16 @@ namespace {
 constexpr long kMostNodes = 65'533;  // Slurm's own limit
 constexpr long kMostWorkers = 4096;
 
-// Told to a job that has no --signal of its own: a twentieth of its time, for a step and a
-// checkpoint, and the minute by which Slurm may be early.
-constexpr long kShortJob = 600;  // of less, KillWait is all that it gets
+// The default signal before the time limit, for jobs without --signal. The lead is a twentieth of
+// the time limit, for a training step and a checkpoint, plus a minute: Slurm checks limits once a
+// minute and may signal early.
+constexpr long kShortJob = 600;  // shorter jobs get no signal, only KillWait
 constexpr long kLeastLead = 30;
 constexpr long kMostLead = 300;
 constexpr long kSlurmIsEarly = 60;
 
+// Applies the user's options step by step to a list of settings. Nodes come first, because counts
+// of the whole job are divided by the number of nodes.
 class Planner {
  public:
   explicit Planner(const JobWish& wish) : wish_(wish) {
@@ -50,6 +53,7 @@ class Planner {
 
  private:
   const Setting* find(std::string_view name) const { return find_setting(plan_.settings, name); }
+  // sbatch takes the last of two equal options, so remove the earlier one.
   void set(const Setting& setting) {
     remove(setting.name);
     plan_.settings.push_back(setting);
@@ -61,7 +65,7 @@ class Planner {
     std::erase_if(plan_.settings, [&](const Setting& each) { return each.name == name; });
   }
 
-  // nullopt: not given.
+  // Reads a numeric option; nullopt: not given.
   Result<std::optional<long>> number(std::string_view name, long least, long most) const {
     const Setting* setting = find(name);
     if (setting == nullptr) return std::nullopt;
@@ -90,7 +94,7 @@ class Planner {
 
   const JobWish& wish_;
   JobPlan plan_;
-  std::optional<long> gpus_of_node_;  // nullopt: not counted by node or job
+  std::optional<long> gpus_of_node_;  // nullopt: the user does not count GPUs by node or job
   std::optional<long> gpus_of_task_;  // --gpus-per-task
   std::optional<long> tasks_of_gpu_;  // --ntasks-per-gpu
 };
@@ -111,7 +115,8 @@ Status Planner::refuse_what_cannot_be() const {
   return {};
 }
 
-// What stands behind one in a #SBATCH line would be a command of the script.
+// Refuses line breaks in values: the text behind a line break in a #SBATCH line would run as a
+// command.
 Status Planner::refuse_line_breaks() const {
   for (const Setting& each : plan_.settings)
     if (each.value.find('\n') != std::string::npos)
@@ -122,7 +127,7 @@ Status Planner::refuse_line_breaks() const {
   return {};
 }
 
-// "2", or "2-4", which leaves the number to Slurm: nullopt.
+// Returns the number of nodes: 2 for "2"; nullopt for "2-4", where Slurm chooses.
 Result<std::optional<long>> Planner::fixed_nodes() const {
   const Setting* setting = find("nodes");
   const std::string text = setting == nullptr ? "1" : setting->value;
@@ -150,7 +155,8 @@ Status Planner::count_nodes() {
   return {};
 }
 
-// A script without --nodes may leave their number to Slurm.
+// Counts the nodes of a user's own script. Without --nodes, Slurm derives their number from the
+// tasks.
 Status Planner::count_nodes_of_script() {
   LOCKSTEP_TRY_ASSIGN(const auto fixed, fixed_nodes());
   long nodes = fixed.value_or(0);  // 0: Slurm says
@@ -171,13 +177,13 @@ Status Planner::count_nodes_of_script() {
   return add_spares("gpus", nodes);
 }
 
-// nullopt: the value says no number, or more than a node can have.
+// Returns the number of GPUs; nullopt: no number, or more than a node can have.
 std::optional<long> number_of_gpus(const CountedGpus& gpus) {
   if (!gpus.count || *gpus.count > kMostWorkers) return std::nullopt;
   return *gpus.count;
 }
 
-// --tres-per-task says in one option what --cpus-per-task and --gpus-per-task say.
+// Splits --tres-per-task into --cpus-per-task and --gpus-per-task, which mean the same.
 Status Planner::split_tres_per_task() {
   const Setting* own = find("tres-per-task");
   if (own == nullptr) return {};
@@ -199,7 +205,7 @@ Status Planner::split_tres_per_task() {
   return {};
 }
 
-// What is counted for the job is counted by node: spares have as many as the others.
+// Converts GPUs of the whole job to GPUs per node, so that spares get as many as other nodes.
 Status Planner::count_gpus() {
   if (const Setting* each = find("gpus-per-task"); each != nullptr) {
     gpus_of_task_ = number_of_gpus(gpus_of_count(each->value));
@@ -225,7 +231,7 @@ Status Planner::count_gpus() {
   return {};
 }
 
-// Who counts in tasks means ranks.
+// Returns the ranks per node: a user who counts tasks means ranks.
 Result<long> Planner::tasks_per_node() {
   LOCKSTEP_TRY_ASSIGN(const auto each, number("ntasks-per-node", 1, kMostWorkers));
   LOCKSTEP_TRY_ASSIGN(const auto all, number("ntasks", 1, kMostNodes * kMostWorkers));
@@ -235,6 +241,7 @@ Result<long> Planner::tasks_per_node() {
                 fmt::format("--ntasks-per-gpu does not go with --{}",
                             each ? "ntasks-per-node" : "gpus-per-task"),
                 "give one of them");
+  // One agent per node replaces the tasks.
   remove("ntasks");
   remove("ntasks-per-gpu");
   if (each) return *each;
@@ -259,7 +266,8 @@ Status Planner::count_workers() {
   LOCKSTEP_TRY_ASSIGN(const long tasks, tasks_per_node());
   LOCKSTEP_TRY_ASSIGN(const auto cpus, number("cpus-per-task", 1, 1 << 20));
   plan_.workers = static_cast<int>(tasks);
-  // Slurm refuses --cpus-per-task beside --cpus-per-gpu, which counts all of a node's CPUs as well.
+  // The one task needs the CPUs of all ranks. But Slurm refuses --cpus-per-task beside
+  // --cpus-per-gpu, which covers all CPUs of the node anyway.
   if (cpus || (tasks > 1 && find("cpus-per-gpu") == nullptr)) {
     plan_.cpus = static_cast<int>(tasks * cpus.value_or(1));
     set("cpus-per-task", std::to_string(*plan_.cpus));
@@ -271,11 +279,11 @@ Status Planner::count_workers() {
   return {};
 }
 
-// What the script counts for the whole job: a spare has as much of it as any other node.
+// Increases a count of the whole job, so that a spare has as much as any other node.
 Status Planner::add_spares(std::string_view name, long nodes) {
   const Setting* all = find(name);
   if (all == nullptr) return {};
-  // "16", "a100:16" or "a100=16".
+  // The value is "16", "a100:16" or "a100=16".
   const std::string kind = all->value.substr(0, all->value.find_last_of(":=") + 1);
   const auto count = parse_int(all->value.substr(kind.size()));
   const bool is_one_kind = kind.find(',') == std::string::npos;
@@ -289,8 +297,8 @@ Status Planner::add_spares(std::string_view name, long nodes) {
   return {};
 }
 
-// GPUs that are counted by task are counted by node: the one task has all of a node's. Slurm 26.05
-// refuses GPUs in --gres beside --gpus-per-node.
+// Converts GPUs per task to GPUs per node, because the one task has all GPUs of the node. Slurm
+// 26.05 refuses GPUs in --gres beside --gpus-per-node, so a count in --gres stays there.
 Status Planner::place_gpus() {
   if (const Setting* each = find("gpus-per-task"); each != nullptr) {
     if (!gpus_of_node_) {
@@ -313,12 +321,14 @@ Status Planner::place_gpus() {
     set("gpus-per-node", std::to_string(*gpus_of_node_));
   }
   drop_bindings();
+  // Without tasks, one rank per GPU is meant.
   if (gpus_of_node_ && *gpus_of_node_ > 0 && plan_.workers == 1)
     plan_.workers = static_cast<int>(*gpus_of_node_);
   return {};
 }
 
-// They would show all ranks of a node the same GPU: to Slurm the node has one task.
+// Drops bindings of GPUs to tasks. To Slurm the node has one task, so all ranks would see the same
+// GPU.
 void Planner::drop_bindings() {
   for (const char* name : {"gpu-bind", "tres-bind"}) {
     const Setting* own = find(name);
@@ -328,7 +338,7 @@ void Planner::drop_bindings() {
   }
 }
 
-// Without a time there is no end of it at which the job could go on.
+// Enables the chain. A chain needs a time limit, at whose end the job continues.
 Status Planner::add_chain() {
   if (!wish_.chain) return {};
   const Setting* limit = find("time");
@@ -337,6 +347,7 @@ Status Planner::add_chain() {
                 "--chain needs a time limit: the job goes on when that is over",
                 "give --time=HOURS:MINUTES:SECONDS");
   plan_.chain = wish_.chain;
+  // A requeue keeps the job's id, so prefer a requeue to a new job.
   if (find("no-requeue") == nullptr && find("requeue") == nullptr) set(Setting{.name = "requeue"});
   return {};
 }
@@ -345,7 +356,7 @@ void Planner::add_lead() {
   const Setting* limit = find("time");
   const std::int64_t seconds = limit == nullptr ? 0 : parse_duration(limit->value).value_or(0);
   if (find("signal") != nullptr || (seconds < kShortJob && !wish_.chain)) return;
-  // Of a short job that goes on half its time is for what it saves.
+  // A short job in a chain keeps at least half of its time for training.
   const std::int64_t lead = std::min<std::int64_t>(
       std::clamp<std::int64_t>(seconds / 20, kLeastLead, kMostLead) + kSlurmIsEarly,
       std::max<std::int64_t>(seconds / 2, 1));
@@ -359,11 +370,12 @@ void Planner::add_defaults() {
   plan_.output = output == nullptr ? "slurm-%j.out" : output->value;
   const Setting* chdir = find("chdir");
   std::string folder = chdir == nullptr ? wish_.folder : chdir->value;
-  replace_all(folder, "%", "%%");  // it is no pattern
+  replace_all(folder, "%", "%%");  // the folder's name is not a pattern
   if (!plan_.output.starts_with('/')) plan_.output = folder + "/" + plan_.output;
   set("output", plan_.output);
+  // A requeued job must not truncate the log of earlier runs.
   if (find("open-mode") == nullptr) set("open-mode", "append");
-  // A lost node ends neither the job nor the agents of the others.
+  // --no-kill: a lost node ends neither the job nor the agents of other nodes.
   set(Setting{.name = "no-kill"});
   plan_.requeue = find("requeue") != nullptr || plan_.chain;
   add_lead();

@@ -1,5 +1,5 @@
-// What sbatch and srun are asked for a job: one task on every node, which is the agent that starts
-// the ranks there, whatever number of tasks, CPUs and GPUs the user counted in. Pure.
+// Plans what sbatch and srun are asked for: one task per node, the agent, which starts the node's
+// ranks. Converts the user's counts of tasks, CPUs and GPUs accordingly. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -12,36 +12,35 @@
 namespace lockstep::slurm {
 
 struct JobWish {
-  std::vector<Setting> settings;  // the user's options of sbatch, those of a script first
-  int spares = 0;                 // nodes on top of those that the user asked for
-  std::string folder;             // where sbatch is called
-  std::string name;               // of the job, if the user gave none
-  // At its time limit the job goes on in another run, so often at most; 0: as often as that comes.
+  std::vector<Setting> settings;  // the user's sbatch options; a script's options come first
+  int spares = 0;                 // spare nodes in addition to the user's number
+  std::string folder;             // folder in which sbatch is called
+  std::string name;               // job name unless the user gives one
+  // Continue the job after its time limit, at most this often; 0: without limit; nullopt: never.
   std::optional<int> chain = {};
-  // The settings are those of a script that runs as it is: its tasks, CPUs and GPUs stay as they
-  // are, because the script reads them in its environment.
+  // The job runs a user's own script. Keep the counts of tasks, CPUs and GPUs, because the script
+  // reads them in its environment.
   bool old_script = false;
 };
 
 struct JobPlan {
-  std::vector<Setting> settings;  // for sbatch, each name once
-  std::optional<int> nodes;       // that train; nullopt: as many as are allocated
+  std::vector<Setting> settings;  // for sbatch; each name occurs once
+  std::optional<int> nodes;       // nodes that train; nullopt: all allocated nodes
   int spares = 0;
-  int workers = 1;                 // on each node
-  std::optional<int> cpus;         // of the one task on each node
-  std::string output;              // the file of the job's output, as a pattern
-  std::optional<int> lead_s;       // the batch step is told so long before the time limit
-  bool requeue = false;            // it may run again
-  std::optional<int> chain = {};   // as in JobWish
-  std::vector<std::string> notes;  // for people: what was changed, and why
+  int workers = 1;                // ranks per node
+  std::optional<int> cpus;        // CPUs of the one task per node
+  std::string output;             // pattern of the job's output file
+  std::optional<int> lead_s;      // seconds between the signal to the batch step and the time limit
+  bool requeue = false;           // the job may run again
+  std::optional<int> chain = {};  // as in JobWish
+  std::vector<std::string> notes;  // for people: each change and its reason
 };
 
-// invalid_input names the options that do not go together.
+// Plans a job. Errors: invalid_input names the options that conflict.
 Result<JobPlan> plan_job(const JobWish& wish);
 
-// The file that a pattern of --output stands for: %j, %x, %u, %A, %a, %N and the like are filled in
-// as sbatch does. job: the id, as a number. Patterns that only the first node can fill in (%N) give
-// nullopt.
+// Expands a pattern of --output as sbatch does: %j, %x, %u, %A, %n and the like. Returns nullopt
+// for patterns that only the first node can fill in (%N). job: the id, as a number.
 struct PatternFacts {
   std::string job;
   std::string name;

@@ -164,7 +164,7 @@ TEST(JobPlan, TheOutputIsWhereSbatchPutsIt) {
   EXPECT_FALSE(expand_output("/a/%N.out", {"17", "job", "me"}));
 }
 
-// The rest of it would be commands of the job's script.
+// Text behind a line break would run as commands of the script.
 TEST(JobPlan, ALineBreakInAnOptionIsRefused) {
   EXPECT_EQ(refused({"--comment=a\nrm -rf x"}),
             "--comment: its value has a line break: a\\x0arm -rf x");
@@ -173,7 +173,7 @@ TEST(JobPlan, ALineBreakInAnOptionIsRefused) {
   EXPECT_EQ(value(*named, "job-name"), "a\\x0arm x");
 }
 
-// The agents decide what a lost node means, and a job that runs again goes on in its output.
+// Agents decide about lost nodes, and a requeued job appends to its output.
 TEST(JobPlan, ALostNodeEndsNeitherTheJobNorItsOutput) {
   const JobPlan plan = planned({"-N2"});
   EXPECT_NE(find_setting(plan.settings, "no-kill"), nullptr);
@@ -191,7 +191,7 @@ TEST(JobPlan, WhatIsNoOneJobIsRefused) {
   EXPECT_EQ(refused({"--array=1-3"}), "--array: an array is many jobs");
 }
 
-// As sbatch reads it, to which a backslash means something within quotes, too.
+// sbatch takes a backslash as an escape inside quotes, too.
 TEST(JobScript, ADirectiveHasTheWordAsItWasGiven) {
   for (const char* word : {"--comment=it's", "--comment=a\\b", "--comment=\"a\" #b $c", "--x=\\'",
                            "--job-name=plain", "--comment=a\\", "--comment='"}) {

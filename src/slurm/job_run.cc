@@ -24,6 +24,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// SLURM_RESTART_COUNT is unset in the first run.
 int run_number(const JobFolder& folder) {
   return folder.runs_before(variable("SLURM_JOB_ID")) +
          static_cast<int>(parse_int(variable("SLURM_RESTART_COUNT")).value_or(0));
@@ -36,7 +37,8 @@ std::vector<std::string> nodes_of_job() {
 
 namespace {
 
-// Slurm has stopped it because its time was up.
+// Replaces a verdict "stopped" for a job that Slurm stopped at its time limit. Keeps the silent
+// nodes.
 Verdict within_limit(Verdict verdict) {
   Verdict limit = time_limit_verdict();
   limit.silent = std::move(verdict.silent);
@@ -57,11 +59,13 @@ Result<proc::Child> JobRun::start(const std::vector<std::string>& argv,
   LOCKSTEP_TRY_ASSIGN(spec.executable, proc::find_executable(argv.front(), variable("PATH")));
   spec.argv = argv;
   spec.env = std::move(environment);
+  // Programs of the job can see that a submitted job runs them.
   spec.env.push_back("LOCKSTEP_JOB_ID=" +
                      std::filesystem::path(folder_.path()).filename().string());
   return proc::spawn(spec);
 }
 
+// The pidfd becomes readable at the child's end, so no SIGCHLD handler is needed.
 void JobRun::wait_for(proc::Child& child) {
   io::Watch end(loop_, child.pidfd());
   end.start(io::kReadable, [&](int) {
@@ -90,6 +94,7 @@ std::vector<NodeReport> JobRun::reports() const {
   std::vector<NodeReport> reports;
   for (const std::string& text : folder_.reports(state_.run)) {
     auto report = read_report(text);
+    // Skip reports that do not parse. Their nodes count as silent.
     if (report) reports.push_back(std::move(*report));
   }
   return reports;
@@ -103,6 +108,8 @@ Result<int> JobRun::conclude(Verdict verdict, bool may_be_preempted) {
   state_.ended_ms = unix_ms();
   StoppedBy stopped = StoppedBy::nobody;
   std::string told;
+  // SIGTERM alone does not tell whether a user, the time limit or a preemption stopped the job.
+  // Only Slurm knows, and the answer decides whether the job may run again.
   if (verdict.cause == Cause::stopped && (may_be_preempted || state_.requeue)) {
     told = told_by_slurm();
     stopped = stopped_by(told);
@@ -117,24 +124,25 @@ Result<int> JobRun::conclude(Verdict verdict, bool may_be_preempted) {
     leave_preempted(told);
     return verdict.code;
   }
+  // A launch of a script has noted its nodes itself. Twice would double their weight.
   unfit_ = verdict.noted ? verdict.unfit : note_bad_nodes(folder_, state_, verdict);
   state_.stage = run_again(verdict) ? Stage::requeued : Stage::ended;
   LOCKSTEP_TRY(keep());
   return verdict.code;
 }
 
-// The controller may be away: empty.
+// Returns scontrol's line about the job; empty if the controller does not answer.
 std::string JobRun::told_by_slurm() const {
   auto told = run_here(scontrol_job_command(state_.job));
   return told ? std::move(told->out) : "";
 }
 
-// An old Slurm would take the job for one that has ended by itself if it ended now. A new one would
-// run it a second time too often if it did not.
+// Handles a preempted job. Slurm before 24.05 does not requeue a preempted job that ends early:
+// wait to be killed. Newer versions requeue the job at its end: end now.
 void JobRun::leave_preempted(std::string_view told) {
   constexpr int kLongest = 300;
   state_.cause = "preempted";
-  // It is ended, not queued again.
+  // The job may not be requeued, so Slurm will end it. Continue in a new job.
   if (state_.chain && oneline_value(told, "Requeue") == "0" && go_on_in_next({})) {
     state_.stage = Stage::requeued;
     if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
@@ -146,13 +154,14 @@ void JobRun::leave_preempted(std::string_view told) {
   if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
   const auto version = run_here({"scontrol", "--version"});
   if (version && queues_again_what_ends_preempted(version->out)) return;
-  // A launch whose script is gone has nothing to wait for.
+  // Stop waiting if the parent has changed: the script is gone, and nothing waits for this launch.
   const pid_t parent = getppid();
   for (int i = 0; i < kLongest && getppid() == parent; ++i)
     pause(std::chrono::seconds(1));
 }
 
-// Only a job that waits takes this; it is still ending when it was just queued again.
+// Sets the nodes that the requeued job must avoid. Slurm accepts the change for waiting jobs only,
+// and a job that was just requeued is still ending: retry.
 void JobRun::leave_out(const std::vector<std::string>& nodes) {
   constexpr int kTries = 60;
   constexpr std::chrono::milliseconds kPause{500};
@@ -165,7 +174,8 @@ void JobRun::leave_out(const std::vector<std::string>& nodes) {
   }
 }
 
-// True: the job will run again, as itself or as another one.
+// Has the job run again, as the same job or a successor, if the rules allow. Returns whether it
+// will.
 bool JobRun::run_again(const Verdict& verdict) {
   RequeueRule rule{.asked = state_.requeue};
   if (state_.chain.value_or(0) > 0) rule.most_limits = *state_.chain;
@@ -175,11 +185,12 @@ bool JobRun::run_again(const Verdict& verdict) {
     return false;
   }
   const std::string told = told_by_slurm();
-  // While the ranks were saving what they have somebody may have changed his mind.
+  // The user may have run scancel while the ranks were writing checkpoints.
   if (!told.empty() && stopped_by(told) == StoppedBy::somebody) return false;
   std::vector<std::string> bad = unfit_;
   if (verdict.cause == Cause::node_lost)
     bad.insert(bad.end(), verdict.silent.begin(), verdict.silent.end());
+  // "0": the user or the site's JobRequeue forbids a requeue.
   const bool may_be_requeued = oneline_value(told, "Requeue") != "0";
   if ((may_be_requeued || !state_.chain) && requeue()) {
     leave_out(bad);
@@ -187,12 +198,14 @@ bool JobRun::run_again(const Verdict& verdict) {
   }
   if (!state_.chain) return false;
   const std::string before = oneline_value(told, "ExcNodeList");
+  // sbatch's --exclude replaces the user's own list, so include that list.
   if (!before.empty()) bad.push_back(before);
   return go_on_in_next(bad);
 }
 
-// The answer may be lost of a call that had its effect. Slurm then ends all that runs here, the
-// first one that asks perhaps, too.
+// Returns whether Slurm has queued the job again although scontrol failed: the request may have
+// arrived and only its answer was lost. Slurm then kills everything here, perhaps including the
+// first scontrol that asks, so ask up to three times.
 bool JobRun::was_queued_again() {
   constexpr int kTries = 3;
   constexpr std::chrono::milliseconds kPause{300};
@@ -205,12 +218,13 @@ bool JobRun::was_queued_again() {
   return false;
 }
 
-// Slurm kills this process once it has queued the job again; until then the nodes that died are
-// left out.
+// Asks Slurm to queue the job again. Writes the state before that, because Slurm kills this process
+// once the job is queued. Nodes that died are excluded afterwards, since Slurm accepts that for
+// waiting jobs only.
 bool JobRun::requeue() {
   state_.stage = Stage::requeued;
   if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
-  // The controller may be away for a moment.
+  // Retry for a minute: the controller may restart just now.
   constexpr int kTries = 12;
   constexpr std::chrono::seconds kPause{5};
   const std::vector<std::string> argv = {"scontrol", "requeue", state_.job};
@@ -219,13 +233,14 @@ bool JobRun::requeue() {
     if (said && said->exit.ok()) return true;
     if (was_queued_again()) return true;
     if (said) log::warning("{}", tool_error("queue the job again", argv[0], *said).message);
+    // A refusal is final, but a chain can continue in a new job.
     if (state_.chain && said && trouble_of(*said) != Trouble::unreachable) return false;
     pause(kPause);
   }
   return false;
 }
 
-// Where Slurm does not queue the job again.
+// Submits the successor of a chain, where Slurm does not queue the same job again.
 bool JobRun::go_on_in_next(const std::vector<std::string>& left_out) {
   auto next = io::read_file(folder_.at(kNextJobFile), 8U << 20).and_then(next_job_from_text);
   if (!next) {
@@ -248,6 +263,7 @@ bool JobRun::go_on_in_next(const std::vector<std::string>& left_out) {
     log::error("job {}: {}", state_.job, why.message);
     return false;
   }
+  // Without the count the successor would overwrite the reports of earlier runs.
   if (const Status noted = folder_.note_runs_before(job, state_.run + 1); !noted)
     log::error("{}", noted.error().message);
   state_.next = job;

@@ -1,6 +1,6 @@
-// One run of a job, for the process that speaks for it: the batch step, or the one on another node
-// that has taken its place. Judges how the run ended, writes it down, and has it queued again where
-// that is worth it. Everything runs on the loop, which must not be running when these are called.
+// A run of a job, as handled by the process in charge: the batch step, or its deputy on another
+// node. Judges how the run ended, records the end, and has the job queued again where a new run can
+// help. Functions that wait run the loop themselves, so call them while the loop is not running.
 #pragma once
 
 #include "base/error.h"
@@ -24,20 +24,23 @@ class JobRun {
   const BatchState& state() const { return state_; }
   Status keep() const { return folder_.keep(state_); }
 
-  // Nodes that the pre-flight has found bad, once the run is concluded.
+  // Returns the nodes that the pre-flight found bad; empty before conclude().
   const std::vector<std::string>& unfit() const { return unfit_; }
 
-  // Of the agents that have ended.
+  // Returns the reports of the agents that have ended.
   std::vector<NodeReport> reports() const;
-  // may_be_preempted: ask Slurm, if the job was stopped, whether it means to queue it again itself.
+  // Judges the run, records the end, and returns the job's exit code. may_be_preempted: if the job
+  // was stopped, ask Slurm whether it will queue the job again itself. Errors: the state file
+  // cannot be written.
   Result<int> conclude(const BatchFacts& facts, bool may_be_preempted);
   Result<int> conclude(Verdict verdict, bool may_be_preempted);
 
-  // In this process's environment, unless another one is given.
+  // Starts a program of PATH, in this process's environment unless another one is given.
   Result<proc::Child> start(const std::vector<std::string>& argv) const;
   Result<proc::Child> start(const std::vector<std::string>& argv,
                             std::vector<std::string> environment) const;
-  // The loop runs meanwhile.
+  // These three run the loop until the child has ended or the time is over. call_tool() returns the
+  // exit code as a shell has it, and 1 if the program cannot be started.
   void wait_for(proc::Child& child);
   int call_tool(const std::vector<std::string>& argv);
   void pause(std::chrono::milliseconds time);
@@ -54,13 +57,13 @@ class JobRun {
   io::Loop& loop_;
   JobFolder folder_;
   BatchState state_;
-  std::vector<std::string> unfit_;  // nodes, by the pre-flight
+  std::vector<std::string> unfit_;  // nodes that the pre-flight found bad
 };
 
-// Of the job that this process belongs to.
+// Returns the names of the nodes of this process's job; empty if Slurm's list cannot be read.
 std::vector<std::string> nodes_of_job();
-std::string variable(const char* name);  // else ""
-// How often it has run before, in the jobs of Slurm's before this one, too.
+std::string variable(const char* name);  // returns "" if unset
+// Returns the number of earlier runs, including runs of earlier jobs in a chain.
 int run_number(const JobFolder& folder);
 
 }  // namespace lockstep::slurm

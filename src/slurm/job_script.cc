@@ -10,9 +10,9 @@
 namespace lockstep::slurm {
 namespace {
 
-constexpr int kMostNesting = 4;  // of bash -c in bash -c
+constexpr int kMostNesting = 4;  // depth of bash -c inside bash -c
 constexpr std::size_t kMostVariables = 10000;
-// Of all values together: a script may have each line longer than the one before.
+// Bounds the bytes of all values together: each line of a script may double a variable.
 constexpr std::size_t kMostExpanded = 16UL << 20;
 
 using Words = std::vector<std::string>;
@@ -28,7 +28,8 @@ bool is_python(std::string_view word) {
          });
 }
 
-// Walks over the commands from top to bottom, as the shell does.
+// Walks over the commands from top to bottom, as the shell does, and tracks variables. Ignores
+// branches and loops: every command is taken as executed once.
 class Walker {
  public:
   explicit Walker(JobScript& script) : script_(script) {}
@@ -48,7 +49,8 @@ class Walker {
     }
   }
 
-  // Words that start a training, if they do.
+  // Adds the launches that a command line starts, directly or through wrappers, srun, shells and
+  // containers.
   void find_launches(const ShellCommand& command, Words words, LaunchLine launch, int nesting) {
     launch.line = command.line;
     launch.end = command.end;
@@ -60,6 +62,7 @@ class Walker {
     if (name == "srun" && !launch.by_srun) {
       drop(words, 1);
       Words step = step_of(words, launch);
+      // An srun inside an srun's step is not followed.
       return find_launches(command, std::move(step), std::move(launch), nesting);
     }
     if (is_any(name, {"bash", "sh", "dash", "zsh"}))
@@ -80,6 +83,7 @@ class Walker {
   std::optional<std::string> look_up(std::string_view name) const {
     const auto found = script_.variables.find(name);
     if (found != script_.variables.end()) return found->second.value;
+    // Slurm sets these variables from the job's settings, known before the job runs.
     std::optional<int> number;
     if (is_any(name, {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"})) number = nodes_of(script_);
     if (is_any(name, {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"}))
@@ -105,7 +109,8 @@ class Walker {
       each = value_of(each);
   }
 
-  // A word that is nothing but a variable becomes as many words as its value has.
+  // Splits the value of an unquoted variable at spaces, as the shell does. The reader does not keep
+  // quotes, so a word that consists of one variable counts as unquoted.
   void put_word(const std::string& word, Words& words) {
     const bool alone =
         word.size() > 2 && word[0] == kExpandedHere && word[1] == '$' &&
@@ -132,6 +137,7 @@ class Walker {
     variable.exported = variable.exported || exported || export_all_;
   }
 
+  // Tracks assignments, export, set -a and unset.
   void remember(const ShellCommand& command) {
     if (command.words.empty())
       for (const std::string& each : command.assignments)
@@ -149,6 +155,7 @@ class Walker {
         script_.variables.erase(command.words[i]);
   }
 
+  // Removes programs that only run another program, with their options.
   static void skip_wrappers(Words& words, LaunchLine& launch) {
     static constexpr auto kWrappers = {"exec", "nohup",   "command", "env",     "nice",  "ionice",
                                        "time", "numactl", "stdbuf",  "timeout", "setsid"};
@@ -158,6 +165,7 @@ class Walker {
       drop(words, 1);
       while (!words.empty() &&
              (words.front().starts_with("-") || words.front().find('=') != std::string::npos)) {
+        // Options of nice, stdbuf, timeout and the like that take the next word.
         const bool value = is_any(words.front(), {"-n", "-u", "-k", "-s", "-c"});
         if (words.front().find('=') != std::string::npos && wrapper == "env" &&
             !words.front().starts_with("-"))
@@ -168,7 +176,7 @@ class Walker {
     }
   }
 
-  // The words that srun starts; its options go into `launch`.
+  // Returns the words that srun starts, and puts srun's options into `launch`.
   static Words step_of(const Words& words, LaunchLine& launch) {
     std::vector<PlacedWord> placed;
     placed.reserve(words.size());
@@ -181,6 +189,7 @@ class Walker {
     return launch.step_words;
   }
 
+  // Reads the script of bash -c "...". Options may be joined, as in -lc.
   void look_inside(const ShellCommand& command, const Words& words, const LaunchLine& launch,
                    int nesting) {
     if (nesting >= kMostNesting) return;
@@ -195,7 +204,7 @@ class Walker {
     }
   }
 
-  // In a container the launcher is somewhere behind the image.
+  // Drops the words before the launcher: in a container call, options and the image come first.
   static void to_launcher(Words& words) {
     const auto found = std::find_if(words.begin(), words.end(), [](const std::string& each) {
       return is_python(each) || is_any(base_name(each), {"torchrun", "accelerate", "deepspeed"});
@@ -203,7 +212,8 @@ class Walker {
     if (found != words.end()) words.erase(words.begin(), found);
   }
 
-  // "$A" and "--x=$A" that a shell of the task expands: it inherits what the script exports.
+  // Replaces "$A" and "--x=$A" that a shell of the task expands: the task inherits exported
+  // variables.
   void put_inherited(std::string& word) const {
     const std::size_t at = word.starts_with("-") ? word.find('=') + 1 : 0;
     std::string_view name = std::string_view(word).substr(at);

@@ -1,5 +1,5 @@
-// A batch script as the checks see it: its settings, its commands with the script's own variables
-// put in, and the lines that start a training. Pure.
+// A batch script as the checks see it: settings, commands with the script's own variables replaced,
+// and lines that start a training. Pure.
 #pragma once
 
 #include "slurm/sbatch_file.h"
@@ -20,14 +20,14 @@ enum class Launcher : std::uint8_t { python, torchrun, accelerate, deepspeed, lo
 struct LaunchLine {
   int line = 0;
   Launcher launcher = Launcher::python;
-  std::string program;        // the launcher as it is written: "torchrun", "/opt/bin/torchrun"
-  bool in_container = false;  // behind apptainer and the like
+  std::string program;        // the launcher as written: "torchrun", "/opt/bin/torchrun"
+  bool in_container = false;  // inside apptainer or the like
   bool by_srun = false;
-  std::vector<Setting> srun;             // that srun's options
-  std::vector<std::string> words;        // behind the launcher's name, marks of expansions kept
-  std::vector<std::string> step_words;   // all that srun starts
-  std::vector<std::string> environment;  // "A=1" in front of it
-  std::string end;                       // as ShellCommand has it
+  std::vector<Setting> srun;             // options of that srun
+  std::vector<std::string> words;        // behind the launcher's name; marks of expansions kept
+  std::vector<std::string> step_words;   // everything behind srun's options
+  std::vector<std::string> environment;  // assignments in front: "A=1"
+  std::string end;                       // see ShellCommand::end
 };
 
 struct Variable {
@@ -37,43 +37,48 @@ struct Variable {
 };
 
 struct JobScript {
-  std::string name;  // for messages
+  std::string name;  // file name for messages
   SbatchFile file;
   std::vector<ShellCommand> commands;
   std::vector<LaunchLine> launches;
-  std::map<std::string, Variable, std::less<>> variables;  // as they are at the end
+  std::map<std::string, Variable, std::less<>> variables;  // values at the script's end
+  // The settings have components ("#SBATCH hetjob").
   bool heterogeneous = false;
 };
 
-// `more` are settings from the command line, which count more than those of the script.
+// Reads a script. more: settings of the command line, which override the script's.
 JobScript read_job_script(std::string_view name, std::string_view text,
                           const std::vector<Setting>& more = {});
-// The same for `lockstep submit SETTINGS -- LAUNCH`: a job without a script.
+// Reads a job without a script: `lockstep submit SETTINGS -- LAUNCH`.
 JobScript job_of_words(std::string_view name, const std::vector<Setting>& settings,
                        std::vector<std::string> launch);
 
+// Returns the setting that counts, or nullptr. The pointer lives as long as `script`.
 const Setting* setting(const JobScript& script, std::string_view name);
-// As far as the settings say it.
+// The job's size. Each returns nullopt if the settings do not determine the number. launch: counts
+// options of that line's srun before those of the job.
 std::optional<int> nodes_of(const JobScript& script);
 std::optional<int> tasks_per_node(const JobScript& script, const LaunchLine* launch = nullptr);
 std::optional<int> gpus_per_node(const JobScript& script);
-// "a100" of --gres=gpu:a100:8; empty: any.
+// Returns the type: "a100" for --gres=gpu:a100:8; empty: any type.
 std::string gpu_type(const JobScript& script);
 
-// The value of an option among a launcher's words: "--nproc_per_node=8" or "--nproc_per_node 8",
-// where '-' and '_' are the same. Empty where nothing is behind it.
+// Returns the value of an option among a launcher's words: "--nproc_per_node=8" or
+// "--nproc_per_node 8". Treats '-' and '_' in names alike. The last occurrence counts. Empty if no
+// word follows; nullopt: not given.
 std::optional<std::string> option_of(const std::vector<std::string>& words,
                                      std::initializer_list<std::string_view> names);
 bool has_option(const std::vector<std::string>& words,
                 std::initializer_list<std::string_view> names);
-// The number that a text is; nullopt for all else, "$X" for one.
+// Returns the number that a text is, from 0 on; nullopt for anything else, such as "$X".
 std::optional<int> number_of(std::string_view text);
 std::optional<int> number_option(const std::vector<std::string>& words,
                                  std::initializer_list<std::string_view> names);
 
+// Returns what stands behind the last '/'.
 std::string_view base_name(std::string_view path);
 
-// The program that a launch line starts, and the words behind it: ("train.py", {"--lr", "1"}).
+// The program that a launch line starts, and its arguments: ("train.py", {"--lr", "1"}).
 struct Program {
   std::string name;  // empty: not found
   std::vector<std::string> words;

@@ -1,4 +1,4 @@
-// What the settings of a job and the words of a launcher say about its size.
+// Computes a job's size from its settings and the words of its launchers.
 #include "base/text.h"
 #include "slurm/gpu_words.h"
 #include "slurm/job_script.h"
@@ -9,6 +9,7 @@
 namespace lockstep::slurm {
 namespace {
 
+// torchrun accepts --nproc_per_node and --nproc-per-node.
 std::string with_dashes(std::string_view option) {
   std::string text(option);
   std::replace(text.begin(), text.end(), '_', '-');
@@ -51,6 +52,7 @@ const Setting* setting(const JobScript& script, std::string_view name) {
 std::optional<int> nodes_of(const JobScript& script) {
   const Setting* nodes = setting(script, "nodes");
   if (nodes == nullptr) return std::nullopt;
+  // Of "2-4" the smaller number is the guaranteed one.
   return number_of(std::string_view(nodes->value).substr(0, nodes->value.find('-')));
 }
 
@@ -58,6 +60,7 @@ std::optional<int> tasks_per_node(const JobScript& script, const LaunchLine* lau
   static const std::vector<Setting> kNone;
   const auto& step = launch != nullptr ? launch->srun : kNone;
   const int step_nodes = number_in(step, "nodes").value_or(nodes_of(script).value_or(1));
+  // Options of the step override those of the job.
   if (const auto each = number_in(step, "ntasks-per-node")) return each;
   if (const auto all = number_in(step, "ntasks"))
     return (*all + step_nodes - 1) / std::max(step_nodes, 1);
@@ -80,6 +83,7 @@ std::optional<int> gpus_per_node(const JobScript& script) {
   }
   const auto gpus = gpus_of_task(script);
   const auto tasks = tasks_per_node(script);
+  // The bounds keep the product within int.
   if (gpus && gpus->count && tasks && *gpus->count < 100000 && *tasks < 10000)
     return *gpus->count * *tasks;
   return std::nullopt;
@@ -118,8 +122,8 @@ bool has_option(const std::vector<std::string>& words,
 
 Program program_of(const LaunchLine& launch) {
   Program program;
-  // A launcher's options may have values; the program is the first word that is a Python file, or
-  // what -m or --module names.
+  // The program is the first word that is a Python file, or the argument of -m or --module. Other
+  // words may be values of the launcher's options.
   for (std::size_t i = 0; i < launch.words.size(); ++i) {
     const std::string& word = launch.words[i];
     const bool module = (word == "-m" || word == "--module") && i + 1 < launch.words.size();

@@ -11,7 +11,7 @@ namespace {
 
 struct Row {
   std::string_view name;
-  std::string_view letters;  // Slurm's short form
+  std::string_view letters;  // Slurm's abbreviation
   JobPhase phase;
 };
 
@@ -29,11 +29,12 @@ constexpr std::array kRows = {
     Row{"LAUNCH_FAILED", "LF", JobPhase::waiting}, Row{"REQUEUED", "RQ", JobPhase::waiting},
     Row{"REQUEUE_FED", "RF", JobPhase::waiting},   Row{"REQUEUE_HOLD", "RH", JobPhase::waiting},
     Row{"RESV_DEL_HOLD", "RD", JobPhase::waiting}, Row{"SPECIAL_EXIT", "SE", JobPhase::waiting},
-    Row{"EXPEDITING", "none", JobPhase::waiting},  // 25.11: a requeue that keeps its nodes
-    Row{"REVOKED", "RV", JobPhase::ended},         // a sibling of it runs in another cluster
+    Row{"EXPEDITING", "none", JobPhase::waiting},  // since 25.11: a requeue on the same nodes
+    Row{"REVOKED", "RV", JobPhase::ended},         // a sibling job runs in another cluster
 };
 
-// A table of sacct's cuts a name and puts a plus behind it.
+// Finds a state's row. sacct's tables cut long names and append a plus ("COMPLETI+"), so a cut name
+// matches by its beginning.
 const Row* row_of(std::string_view name, bool cut) {
   const auto is_it = [&](const Row& row) {
     return row.name == name || row.letters == name ||
@@ -43,7 +44,8 @@ const Row* row_of(std::string_view name, bool cut) {
   return found == kRows.end() ? nullptr : &*found;
 }
 
-// While a flag is set, it says more than the base state beside it.
+// Ranks phases. A flag tells more than the base state printed beside it: "RUNNING+COMPLETING" is
+// ending.
 int weight(JobPhase phase) {
   switch (phase) {
     case JobPhase::ending:
@@ -69,11 +71,13 @@ JobState parse_job_state(std::string_view text) {
     state.cancelled_by = std::string(strip(strip(text).substr(by + 4)));
     first.resize(by);
   }
+  // A star marks a node that does not answer.
   while (first.ends_with('*'))
     first.pop_back();
   const bool cut = first.ends_with('+');
   while (first.ends_with('+'))
     first.pop_back();
+  // Some of Slurm's outputs join flags with commas, others with plus signs.
   std::replace(first.begin(), first.end(), ',', '+');
   state.name = first;
   int best = -1;

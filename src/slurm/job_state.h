@@ -1,6 +1,6 @@
-// What Slurm calls the state of a job: a base state (RUNNING), and flags that Slurm prints in its
-// place for as long as they are set (COMPLETING, SIGNALING, ...). A state that no release had when
-// this was written is kept as text; it is no error.
+// Slurm's job states: a base state (RUNNING), and flags that Slurm prints in its place while they
+// are set (COMPLETING, SIGNALING, ...). An unknown state, for example of a later release, is kept
+// as text and is not an error.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 namespace lockstep::slurm {
 
 enum class JobPhase {
-  waiting,  // it holds no nodes: PENDING, REQUEUE_HOLD, ...
-  running,  // it holds nodes: RUNNING, CONFIGURING, SIGNALING, SUSPENDED, ...
-  ending,   // its programs end or have ended, but it still has nodes: COMPLETING, STAGE_OUT
-  ended,    // it will not run again by itself: COMPLETED, FAILED, ...
-  unknown,  // a state that this file does not know: ask again later
+  waiting,  // holds no nodes: PENDING, REQUEUE_HOLD, ...
+  running,  // holds nodes: RUNNING, CONFIGURING, SIGNALING, SUSPENDED, ...
+  ending,   // programs end or have ended, nodes are still held: COMPLETING, STAGE_OUT
+  ended,    // will not run again by itself: COMPLETED, FAILED, ...
+  unknown,  // a state unknown here: ask again later
 };
 
 struct JobState {
-  std::string name;               // in full, as Slurm has it: "OUT_OF_MEMORY"
-  std::string cancelled_by = {};  // only sacct tells: a user id, or a name
+  std::string name;               // full name as Slurm has it: "OUT_OF_MEMORY"
+  std::string cancelled_by = {};  // user id or name; only sacct tells
   JobPhase phase = JobPhase::unknown;
 
   bool ended() const { return phase == JobPhase::ended; }
@@ -26,7 +26,8 @@ struct JobState {
   bool operator==(const JobState&) const = default;
 };
 
-// "RUNNING", "CANCELLED by 1000", "COMPLETI+", "DOWN*", "RUNNING+SIGNALING", "PENDING,REQUEUED".
+// Parses the state that squeue, scontrol, sacct or sinfo prints: "RUNNING", "CANCELLED by 1000",
+// "COMPLETI+", "DOWN*", "RUNNING+SIGNALING", "PENDING,REQUEUED".
 JobState parse_job_state(std::string_view text);
 
 }  // namespace lockstep::slurm

@@ -6,6 +6,7 @@ namespace lockstep::slurm {
 namespace {
 
 bool is_number(std::string_view text) {
+  // Slurm's ids fit into 32 bits.
   return !text.empty() && text.size() <= 10 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }

@@ -1,5 +1,5 @@
-// The names of limits are put together of parts, some 150 in all: QOS or association, group, most
-// or least, a resource, minutes ("Mins" in the names that came with 24.05), whose.
+// Explains the names of Slurm's limits. About 150 names exist, made of parts: QOS or association,
+// group, most or least, resource, minutes ("Mins" in names since 24.05), and whose jobs count.
 #include "base/text.h"
 #include "slurm/pending_reason.h"
 
@@ -15,7 +15,7 @@ struct Word {
   std::string_view words;
 };
 
-// Longer names before those that they begin with.
+// Longer names come before their own beginnings.
 constexpr std::array kResources = {
     Word{"SubmitJobs", "jobs in the queue"},
     Word{"SubmitJob", "jobs in the queue"},
@@ -36,6 +36,7 @@ constexpr std::array kResources = {
     Word{"Unknown", "of some resource"},
 };
 
+// Removes a part from the front, if it is there.
 bool take(std::string_view& text, std::string_view part) {
   if (!text.starts_with(part)) return false;
   text.remove_prefix(part.size());
@@ -81,6 +82,7 @@ std::string limit_words(std::string_view reason) {
   const std::string_view whose = take_whose(rest, group ? "all its jobs together"
                                                   : what.starts_with("jobs") ? "each user"
                                                                              : "a job");
+  // Leftover text means an unknown name: better no words than wrong ones.
   if (rest != "" && rest != "Limit" && rest != "NotSatisfied") return {};
   if (least) return fmt::format("{} wants jobs to ask for more {}", who, what);
   const std::string_view span = !minutes  ? ""

@@ -8,15 +8,16 @@
 namespace lockstep::slurm {
 namespace {
 
+// A line by its hash: the history has up to 8 MiB, and the file 32 MiB.
 struct Line {
   std::size_t hash;
-  std::size_t end;  // behind its newline
+  std::size_t end;  // offset behind the newline
   bool operator<(const Line& other) const {
     return hash != other.hash ? hash < other.hash : end < other.end;
   }
 };
 
-// Whole lines only.
+// Returns the whole lines of a text, sorted by hash and position.
 std::vector<Line> lines_of(std::string_view text) {
   std::vector<Line> lines;
   std::size_t begin = 0;
@@ -33,12 +34,14 @@ std::vector<Line> lines_of(std::string_view text) {
 
 void LineHistory::add(std::string_view bytes) {
   bytes_ += bytes;
+  // Cutting only at twice the size keeps the cost per byte constant.
   if (bytes_.size() <= 2 * most_bytes_) return;
   const std::size_t cut = bytes_.find('\n', bytes_.size() - most_bytes_);
   bytes_.erase(0, cut == std::string::npos ? bytes_.size() - most_bytes_ : cut + 1);
 }
 
-// Of equal lines the file must have as many as were sent: of three, one may be missing.
+// Equal lines are counted: if three were sent, the file must have three, or the last one is
+// missing.
 std::string LineHistory::missing_from(std::string_view file_end) const {
   const std::vector<Line> there = lines_of(file_end);
   const std::vector<Line> sent = lines_of(bytes_);

@@ -1,5 +1,5 @@
-// What was written to somebody who may lose it on the way: its last bytes, and which lines of them
-// never reached the file that they were meant for. Pure.
+// The last bytes written to a receiver that may lose them, to find out which lines never reached
+// the receiver's file. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,13 @@ namespace lockstep::slurm {
 
 class LineHistory {
  public:
+  // Keeps between `most_bytes` and twice as many.
   explicit LineHistory(std::size_t most_bytes) : most_bytes_(most_bytes) {}
 
   void add(std::string_view bytes);
-  // file_end: the last bytes of a file that got lines of others too. Lines arrive in their order,
-  // so all before the last one that is there have arrived.
+  // Returns the end of the history that is missing in a file. file_end: the last bytes of the file,
+  // which also holds lines of other writers. Lines arrive in order, so everything before the last
+  // line found has arrived.
   std::string missing_from(std::string_view file_end) const;
 
  private:

@@ -20,7 +20,7 @@ TEST(LineHistory, WhatIsNotThereIsMissing) {
   EXPECT_EQ(missing("", "a\n"), "");
 }
 
-// The file's beginning was not read: what stands before a line that is there has arrived too.
+// The file's beginning was not read. Lines in front of a known line have arrived, too.
 TEST(LineHistory, ALineThatArrivedVouchesForThoseBeforeIt) {
   EXPECT_EQ(missing("a\nb\nc\nd\n", "b\nx\n"), "c\nd\n");
 }

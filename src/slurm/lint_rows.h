@@ -1,4 +1,4 @@
-// The functions of the table in lints.cc, by topic.
+// The lint functions of the table in lints.cc, by file.
 #pragma once
 
 #include "slurm/lints.h"
@@ -7,7 +7,7 @@
 
 namespace lockstep::slurm {
 
-// A word without expansions, whose value only the shell would know.
+// Returns whether a word has a value without expansions, which only the shell could replace.
 bool is_known(const std::string& text);
 
 // lints_script.cc: settings and the shell

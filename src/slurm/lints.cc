@@ -151,6 +151,7 @@ std::vector<Finding> check_job(const JobScript& script, const CheckFacts& facts,
   std::vector<Finding> all;
   Findings found(script, all);
   for (const Lint& each : kLints) {
+    // Lockstep starts the ranks itself, so mistakes in launching cannot happen.
     const bool cannot_be =
         options.lockstep_launches &&
         (each.concerns == kLaunch || (each.concerns == kScript && !options.is_script));
@@ -158,7 +159,7 @@ std::vector<Finding> check_job(const JobScript& script, const CheckFacts& facts,
     found.begin(each);
     each.look(script, facts, found);
   }
-  // What is said of the same line stays in the order of the table; other files come last.
+  // Findings of a line stay in the order of the table. Other files come last.
   std::stable_sort(all.begin(), all.end(), [&script](const Finding& a, const Finding& b) {
     return std::pair(a.file != script.name, a.line) < std::pair(b.file != script.name, b.line);
   });

@@ -1,4 +1,4 @@
-// accelerate launch and its YAML.
+// Lints for accelerate launch and its YAML file.
 #include "base/text.h"
 #include "slurm/lint_rows.h"
 
@@ -16,7 +16,8 @@ struct YamlValue {
 };
 using Yaml = std::map<std::string, YamlValue, std::less<>>;
 
-// The "key: value" lines at the top level, which are all that the checks need.
+// Reads the "key: value" lines at the top level. The lints need no nested values, so no YAML
+// library.
 Yaml top_level(std::string_view text) {
   Yaml all;
   int number = 0;
@@ -40,7 +41,7 @@ struct Config {
   Yaml values;
 };
 
-// The file that --config_file names, or accelerate's own.
+// Returns the file that --config_file names, or accelerate's default one.
 std::optional<Config> config_of(const LaunchLine& launch, const CheckFacts& facts) {
   if (!facts.read_file) return std::nullopt;
   auto path = option_of(launch.words, {"--config_file"});
@@ -66,7 +67,7 @@ int machines_of(const JobScript& script, const LaunchLine& launch,
 }
 
 bool starts_itself(const LaunchLine& launch) {
-  // These launchers of DeepSpeed go out to the nodes by themselves.
+  // pdsh, mpi and slurm start the nodes themselves, so one call is enough.
   const auto launcher = option_of(launch.words, {"--deepspeed_multinode_launcher"});
   return launcher && *launcher != "standard" && *launcher != "nossh";
 }
@@ -123,6 +124,7 @@ void look_accelerate_config(const JobScript& script, const CheckFacts& facts, Fi
     };
     leftover("main_process_ip", "--main_process_ip",
              "the job may run on other nodes than that one");
+    // Measured with accelerate 1.14: the flag's default False hides the value in the file.
     if (const auto same = config->values.find("same_network");
         same != config->values.end() && same->second.value == "true")
       leftover("same_network", "",

@@ -1,4 +1,4 @@
-// Extensions that are built, and with which compiler.
+// Lints for builds of extensions and their compilers.
 #include "base/text.h"
 #include "setup/gpu_table.h"
 #include "setup/toolchain.h"
@@ -33,7 +33,8 @@ bool is_build_variable(std::string_view name) {
   return name.starts_with("DS_BUILD_") || name.starts_with("DS_") || kNames.contains(name);
 }
 
-// "python setup.py ...", "pip install ...", "python -m build", make, ninja.
+// Returns whether a command builds something: "python setup.py ...", "pip install ...", "python -m
+// build", make, ninja. srun counts, because it often runs the build.
 bool is_build(const ShellCommand& command) {
   if (command.words.empty()) return false;
   std::string text = join(command.words, " ");
@@ -49,7 +50,7 @@ bool is_build(const ShellCommand& command) {
   return name == "make" || name == "ninja" || name == "cmake" || name == "srun";
 }
 
-// The build that comes behind `line` with nothing but assignments between; nullptr: none.
+// Returns the next build below a command, with only assignments and cd between; nullptr: none.
 const ShellCommand* build_behind(const JobScript& script, std::size_t at) {
   for (std::size_t i = at + 1; i < script.commands.size(); ++i) {
     const ShellCommand& next = script.commands[i];
@@ -66,7 +67,7 @@ bool builds(const JobScript& script) {
   });
 }
 
-// Builds that compile CUDA: DeepSpeed's operators, flash-attention and the like.
+// Returns whether a build compiles CUDA code: DeepSpeed's operators, flash-attention and the like.
 bool builds_cuda(const JobScript& script) {
   for (const auto& [name, variable] : script.variables)
     if (name.starts_with("DS_BUILD_")) return builds(script);
@@ -80,7 +81,7 @@ bool builds_cuda(const JobScript& script) {
   return false;
 }
 
-// "12.4" of `module load cuda/12.4`, with the line; empty: none is loaded.
+// Returns the version in `module load cuda/12.4` and its line; empty: not loaded.
 struct Version {
   std::string text;
   int line = 0;
@@ -104,8 +105,8 @@ Version loaded_module(const JobScript& script, std::string_view name) {
   return found;
 }
 
-// "12" of `update-alternatives --set gcc /usr/bin/gcc-12`: the last --set counts. Without one, the
-// system takes the --install with the highest priority (its last word).
+// Returns "12" for `update-alternatives --set gcc /usr/bin/gcc-12`. The last --set counts. Without
+// --set, the system takes the --install with the highest priority, which is the last word.
 Version chosen_alternative(const JobScript& script) {
   Version installed;
   std::int64_t highest = INT64_MIN;
@@ -134,7 +135,7 @@ Version chosen_alternative(const JobScript& script) {
   return set.text.empty() ? installed : set;
 }
 
-// "7" of CC=gcc-7 or CXX=g++-7.
+// Returns "7" for CC=gcc-7 or CXX=g++-7.
 Version named_compiler(const JobScript& script) {
   for (const std::string_view name : {"CXX", "CC", "CUDAHOSTCXX"}) {
     const auto variable = script.variables.find(name);
@@ -148,6 +149,8 @@ Version named_compiler(const JobScript& script) {
   return chosen_alternative(script);
 }
 
+// Returns TORCH_CUDA_ARCH_LIST and its line, from a variable or an assignment in front of a
+// command.
 std::string list_of_arch(const JobScript& script, int& line) {
   const auto variable = script.variables.find("TORCH_CUDA_ARCH_LIST");
   if (variable != script.variables.end()) {
@@ -165,6 +168,7 @@ std::string list_of_arch(const JobScript& script, int& line) {
 
 }  // namespace
 
+// Assignments without export or a command are shell variables, and a build does not inherit those.
 void look_build_assignments(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (std::size_t i = 0; i < script.commands.size(); ++i) {
     const ShellCommand& each = script.commands[i];
@@ -187,6 +191,7 @@ void look_build_assignments(const JobScript& script, const CheckFacts& /*facts*/
   }
 }
 
+// Users take DS_BUILD_UTILS for NVMe offload. The operator for NVMe is AIO.
 void look_utils_for_nvme(const JobScript& script, const CheckFacts& facts, Findings& found) {
   const auto is_on = [&script](std::string_view name) {
     const auto variable = script.variables.find(name);
@@ -233,7 +238,7 @@ void look_compiler(const JobScript& script, const CheckFacts& facts, Findings& f
   const auto major = number_of(std::string_view(gcc.text).substr(0, gcc.text.find('.')));
   if (!major) return;
   const int line = std::max(gcc.line, cuda.line);
-  // Of one that is not known: what PyTorch 2.1 needs.
+  // An unknown PyTorch counts as 2.1.
   const int least = setup::oldest_gcc_for(
       setup::read_release(facts.torch_version).value_or(setup::Release{2, 1}));
   if (*major < least)

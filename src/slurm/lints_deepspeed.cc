@@ -1,4 +1,4 @@
-// DeepSpeed's files and arguments, and checkpoints.
+// Lints for DeepSpeed's files and arguments, and for checkpoints.
 #include "base/text.h"
 #include "slurm/ds_config.h"
 #include "slurm/lint_rows.h"
@@ -12,6 +12,7 @@
 namespace lockstep::slurm {
 namespace {
 
+// A file that the script writes need not exist before the job.
 bool is_written_here(const JobScript& script, const std::string& path) {
   for (const ShellCommand& each : script.commands)
     if (std::find(each.outputs.begin(), each.outputs.end(), path) != each.outputs.end())
@@ -30,7 +31,7 @@ std::optional<std::string> hostfile_of(const LaunchLine& launch) {
 struct ConfigFile {
   std::string path;
   std::string text;
-  bool raw = false;  // --deepspeed_config: read by DeepSpeed itself
+  bool raw = false;  // --deepspeed_config, read by DeepSpeed itself
 };
 std::optional<ConfigFile> ds_config_of(const LaunchLine& launch, const CheckFacts& facts) {
   auto path = option_of(launch.words, {"--deepspeed", "--deepspeed_config_file"});
@@ -43,7 +44,7 @@ std::optional<ConfigFile> ds_config_of(const LaunchLine& launch, const CheckFact
   return ConfigFile{std::move(*path), std::move(*text), raw};
 }
 
-// Ranks of a launch in all, as far as it is said.
+// Returns the world size of a launch; nullopt: not determined before the job.
 std::optional<int> world_of(const JobScript& script, const LaunchLine& launch) {
   const int nodes = nodes_of(script).value_or(1);
   std::optional<int> each;
@@ -64,6 +65,7 @@ std::optional<int> world_of(const JobScript& script, const LaunchLine& launch) {
   return *each * nodes;
 }
 
+// Checks a line of a hostfile as DeepSpeed parses it.
 void look_at_line(std::string_view raw, int number, const std::string& path,
                   std::set<std::string>& hosts, Findings& found) {
   const std::string_view line = strip(raw);
@@ -103,6 +105,8 @@ void look_at_line(std::string_view raw, int number, const std::string& path,
 
 }  // namespace
 
+// DeepSpeed splits every line at '=', so blank lines and comments crash it. accelerate appends to
+// the file at every run and never removes lines.
 void look_deepspeed_env(const JobScript& script, const CheckFacts& facts, Findings& found) {
   const bool deepspeed =
       std::any_of(script.launches.begin(), script.launches.end(), [](const LaunchLine& each) {
@@ -112,6 +116,7 @@ void look_deepspeed_env(const JobScript& script, const CheckFacts& facts, Findin
                                         "--deepspeed_multinode_launcher"}));
       });
   if (!deepspeed || !facts.read_file) return;
+  // DeepSpeed reads both files.
   for (const std::string& path : {std::string(".deepspeed_env"), facts.home + "/.deepspeed_env"}) {
     const auto text =
         facts.home.empty() && path.front() == '/' ? std::nullopt : facts.read_file(path);
@@ -160,6 +165,7 @@ void look_hostfile_grammar(const JobScript& script, const CheckFacts& facts, Fin
 }
 
 void check_hostfile(const std::string& path, std::string_view text, Findings& found) {
+  // More than Slurm's limit of nodes.
   constexpr std::size_t kMostLines = 70000;
   std::set<std::string> hosts;
   const auto lines = split(text, '\n');
@@ -198,6 +204,7 @@ void look_ds_auto(const JobScript& script, const CheckFacts& facts, Findings& fo
     if (!config || config->auto_fields.empty()) continue;
     const Program program = program_of(each);
     const auto text = is_known(program.name) ? facts.read_file(program.name) : std::nullopt;
+    // A text search is enough: the lint must not blame a script that may use the Trainer.
     const bool trainer = text && (text->find("Trainer") != std::string::npos ||
                                   text->find("accelerate") != std::string::npos ||
                                   text->find("trl") != std::string::npos ||
@@ -236,6 +243,7 @@ void look_zero_world_size(const JobScript& script, const CheckFacts& facts, Find
     const auto folder = option_of(each.words, {"--resume_from_checkpoint"});
     const auto world = world_of(script, each);
     if (!folder || !is_known(*folder) || !world) continue;
+    // The file names contain the rank:
     // checkpoint-500/global_step500/bf16_zero_pp_rank_3_mp_rank_00_optim_states.pt
     int last = -1;
     for (const std::string& step : facts.list_folder(*folder)) {
@@ -266,6 +274,7 @@ void look_offline_model(const JobScript& script, const CheckFacts& facts, Findin
     return inherited == facts.environment.end() ? "" : inherited->second;
   };
   if (value_of("HF_HUB_OFFLINE") != "1" && value_of("TRANSFORMERS_OFFLINE") != "1") return;
+  // The same order as in huggingface_hub.
   std::string cache = value_of("HF_HUB_CACHE");
   if (cache.empty())
     cache = value_of("HF_HOME").empty() ? facts.home + "/.cache/huggingface/hub"
@@ -277,6 +286,7 @@ void look_offline_model(const JobScript& script, const CheckFacts& facts, Findin
         facts.is_folder(*model))
       continue;
     std::string name = *model;
+    // The hub's cache folder of a model is models--ORG--NAME.
     replace_all(name, "/", "--");
     if (!facts.is_folder(fmt::format("{}/models--{}", cache, name)))
       found.add(

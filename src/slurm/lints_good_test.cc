@@ -1,4 +1,4 @@
-// Scripts as people write them, in which nothing is wrong: none may be blamed.
+// Correct scripts in the style of real users. No lint may complain.
 #include "slurm/lints.h"
 
 #include <gtest/gtest.h>
@@ -185,7 +185,7 @@ srun apptainer exec --nv image.sif torchrun --nnodes 2 --nproc_per_node 4 \
 hostname
 srun hostname
 )sh",
-    // 15: a chain of jobs that goes on from its last checkpoint
+    // 15: a chain of jobs with checkpoints
     R"sh(#!/bin/sh
 #SBATCH --dependency=singleton
 #SBATCH --job-name=chain
@@ -199,7 +199,7 @@ python -u run_clm.py --output_dir out --resume_from_checkpoint out/last --bf16
 #SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=4 --mem=0 -t 1:00:00
 srun lockstep run train.py --epochs 3
 )sh",
-    // 17: words in a here-document are no commands
+    // 17: words in a here-document, which are not commands
     R"sh(#!/bin/bash
 #SBATCH --time=1:00:00 --mem=4G
 cat > job.sh <<'EOF'
@@ -327,7 +327,7 @@ std::string said_of_old_script(const std::string& body) {
   return names;
 }
 
-// What our launch makes harmless is no mistake of a script that lockstep submit takes.
+// Mistakes made harmless by Lockstep's launch must not be reported for lockstep submit.
 TEST(LintsOfOldScripts, WhatOurLaunchMakesHarmlessIsNotSaid) {
   for (const char* body :
        {"srun torchrun --nnodes 2 --node_rank $SLURM_PROCID --nproc_per_node 4 t.py\n",

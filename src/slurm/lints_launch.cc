@@ -1,4 +1,4 @@
-// How a script starts its ranks.
+// Lints for the way in which a script starts its ranks.
 #include "base/text.h"
 #include "slurm/lint_rows.h"
 
@@ -30,7 +30,7 @@ std::string_view name_of(Launcher launcher) {
   return "";
 }
 
-// Ranks that srun starts without a launcher: several tasks of one Python program.
+// Returns whether srun starts the ranks without a launcher: several tasks of one Python program.
 bool is_plain_ranks(const JobScript& script, const LaunchLine& launch) {
   const int nodes = nodes_of(script).value_or(1);
   const auto each = tasks_per_node(script, &launch);
@@ -42,13 +42,14 @@ bool is_variable_set(const JobScript& script, std::string_view name) {
   return script.variables.contains(name);
 }
 
-// Variables that differ from task to task, and have one value, that of the first task, in the
-// script.
+// Returns whether a variable differs from task to task. In the script itself such a variable has
+// the first task's value.
 bool differs_by_task(std::string_view name) {
   return name == "SLURM_PROCID" || name == "SLURM_NODEID" || name == "SLURM_LOCALID" ||
          name == "SLURMD_NODENAME";
 }
 
+// Returns a variable that the script expands before srun starts the tasks; empty: none.
 std::string expanded_too_early(const std::vector<std::string>& words) {
   for (const std::string& word : words)
     for (std::string& name : expanded_variables(word))
@@ -56,11 +57,11 @@ std::string expanded_too_early(const std::vector<std::string>& words) {
   return {};
 }
 
-// Without what Lockstep drops where it launches: a rank of the node, in a word of its own or in the
-// text of bash -c.
+// Returns a step's words after removing the words that Lockstep drops from launches: the node's
+// rank, as a separate word or inside bash -c.
 std::vector<std::string> words_that_stay(const LaunchLine& launch, const CheckFacts& facts) {
   if (!facts.lockstep_launches || !is_launcher(launch)) return launch.step_words;
-  constexpr int kMost = 100;  // of each option; a step has one
+  constexpr int kMost = 100;  // bounds the loop; a step has one
   std::string text = join(launch.step_words, "\n");
   for (const std::string_view option :
        {"--node_rank", "--node-rank", "--machine_rank", "--machine-rank"})
@@ -74,13 +75,13 @@ std::vector<std::string> words_that_stay(const LaunchLine& launch, const CheckFa
   return split(text, '\n');
 }
 
-// "22.05" and "23.02" of "22.05.8".
+// Returns whether srun of this version ignores the job's --cpus-per-task: 22.05 and 23.02.
 bool loses_cpus_per_task(std::string_view version) {
   return version.starts_with("22.05") || version.starts_with("23.02");
 }
 
-// A launch that is told of one node is left as it is, by whoever launches; of others Lockstep drops
-// what does not fit.
+// Checks torchrun's words about nodes. If torchrun is told of one node, Lockstep leaves the launch
+// alone, too. In other launches Lockstep drops words that do not fit.
 void look_at_torchrun(const JobScript& script, const LaunchLine& launch, bool by_lockstep,
                       Findings& found) {
   const auto backend = option_of(launch.words, {"--rdzv_backend"});
@@ -104,7 +105,8 @@ void look_at_torchrun(const JobScript& script, const LaunchLine& launch, bool by
               "write --rdzv_backend=c10d --rdzv_endpoint=HOST:PORT instead of --master_addr");
 }
 
-// The script goes to another folder before it launches, or makes files there.
+// Returns whether the script changes its folder or creates files before the launch. Relative paths
+// cannot be checked then.
 bool moves_about(const JobScript& script) {
   static const std::set<std::string_view> kMovers = {"cd",    "pushd", "cp",    "mv",   "ln",
                                                      "rsync", "tar",   "unzip", "git",  "wget",
@@ -131,7 +133,7 @@ void look_rank_too_early(const JobScript& script, const CheckFacts& facts, Findi
                 fmt::format("let a shell of the task expand it: srun bash -c '... ${} ...'", name));
       continue;
     }
-    // hostname is right as the address of the first node, and wrong as a node's own name.
+    // $(hostname) is right for the address of the first node, and wrong for a node's own name.
     for (const std::string_view option : {"--local_addr", "--node_rank", "--machine_rank"})
       if (const auto value = option_of(words, {option}))
         for (const std::string& command : expanded_commands(*value))
@@ -143,6 +145,7 @@ void look_rank_too_early(const JobScript& script, const CheckFacts& facts, Findi
                       "let a shell of the task run it: srun bash -c '...'");
   }
   if (alone) return;
+  // Other exported variables may be for the first node only, such as addresses.
   static const std::set<std::string_view> kRanks = {"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK",
                                                     "MACHINE_RANK"};
   for (const auto& [name, variable] : script.variables) {
@@ -198,6 +201,7 @@ void look_gpus_per_task(const JobScript& script, const CheckFacts& /*facts*/, Fi
     const Setting* option = find_setting(each.srun, "gpus-per-task");
     const bool of_step = option != nullptr;
     if (!of_step) option = setting(script, "gpus-per-task");
+    // One task per node sees all GPUs of the node.
     if (option == nullptr || !each.by_srun || tasks_per_node(script, &each).value_or(2) < 2)
       continue;
     return found.add(of_step ? each.line : option->line,
@@ -268,7 +272,7 @@ void look_script_missing(const JobScript& script, const CheckFacts& facts, Findi
                 "every rank reads its DeepSpeed settings from it, and ends at once",
                 "correct the path, or hand the job in from the project's folder");
     const std::string name = program_of(each).name;
-    // What has no ending is a module, and other paths may be there on the nodes alone.
+    // A name without .py is a module. Absolute paths may exist on the nodes only.
     if (!name.ends_with(".py") || name.find_first_of("/ ~") == 0 || name.find(' ') != name.npos ||
         !is_known(name) || each.in_container)
       continue;

@@ -1,4 +1,4 @@
-// Ports and network interfaces.
+// Lints for ports and network interfaces.
 #include "base/text.h"
 #include "slurm/lint_rows.h"
 
@@ -13,7 +13,7 @@ namespace {
 struct Port {
   int line = 0;
   std::string where;  // "--master_port"
-  std::string text;   // as it stands there
+  std::string text;   // as written
 };
 
 std::string behind_colon(const std::string& endpoint) {
@@ -21,7 +21,7 @@ std::string behind_colon(const std::string& endpoint) {
   return colon == std::string::npos ? "" : endpoint.substr(colon + 1);
 }
 
-// Where the ranks are told of a port, once each.
+// Returns every port that ranks are given, each once.
 std::vector<Port> ports_of(const JobScript& script) {
   std::vector<Port> ports;
   for (const LaunchLine& each : script.launches) {
@@ -39,7 +39,8 @@ std::vector<Port> ports_of(const JobScript& script) {
   return ports;
 }
 
-// The least port that a text can give: a number, or N in "$(($SLURM_JOB_ID % 1000 + N))".
+// Returns the smallest port that a text can give: a number, or N in "$(($SLURM_JOB_ID % 1000 +
+// N))".
 std::optional<int> least_port(const std::string& text) {
   if (const auto number = number_of(text)) return number;
   const std::string plain = without_marks(text);
@@ -56,7 +57,7 @@ std::optional<int> least_port(const std::string& text) {
       base = number;
   }
   if (base) return base;
-  // "$((10000 + ...))"
+  // The base may come first, as in "$((10000 + ...))".
   const std::size_t opens = plain.find("((");
   if (opens == std::string::npos || plain.find('+') == std::string::npos) return std::nullopt;
   std::size_t to = opens + 2;
@@ -71,6 +72,7 @@ std::optional<int> least_port(const std::string& text) {
 }  // namespace
 
 void look_fixed_port(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
+  // No other job can share the node then.
   if (setting(script, "exclusive") != nullptr) return;
   std::set<std::string> told;
   for (const Port& each : ports_of(script)) {

@@ -1,4 +1,4 @@
-// Settings of the job, and mistakes of the shell.
+// Lints for a job's settings, and for mistakes in shell code.
 #include "base/text.h"
 #include "slurm/lint_rows.h"
 
@@ -19,7 +19,7 @@ bool is_command(const ShellCommand& command, std::string_view name) {
   return !command.words.empty() && base_name(command.words.front()) == name;
 }
 
-// The letters and long names of every `set`, and bash -e and the like in the first line.
+// Returns whether a shell option is on, by `set` or in the first line (bash -e).
 bool shell_option(const JobScript& script, char letter, std::string_view name) {
   for (const std::string& word : split(script.file.shebang, ' '))
     if (word.starts_with("-") && word.find(letter) != std::string::npos && letter != 0) return true;
@@ -35,6 +35,7 @@ bool shell_option(const JobScript& script, char letter, std::string_view name) {
   return false;
 }
 
+// Of --requeue and --no-requeue the later one counts.
 bool requeues(const JobScript& script) {
   const Setting* yes = setting(script, "requeue");
   const Setting* no = setting(script, "no-requeue");
@@ -55,7 +56,8 @@ std::string_view why_ignored(IgnoredDirective::Why why) {
   return "";
 }
 
-// What is often switched off by a second hash, and changes nothing of how the job runs.
+// Returns whether a directive with two hashes is switched off on purpose: options that do not
+// change how the job runs, or options that are given elsewhere.
 bool is_switched_off(const JobScript& script, const IgnoredDirective& directive) {
   if (directive.why != IgnoredDirective::Why::two_hashes) return false;
   const std::size_t at = directive.text.find('-');
@@ -78,7 +80,7 @@ bool is_in_here_document(const JobScript& script, int line) {
       [line](const ShellCommand& each) { return each.line < line && line <= each.here_last; });
 }
 
-// %u and %x are known before the job is; the rest of Slurm's patterns are not.
+// Replaces %u and %x, which are known before submission. Slurm's other patterns are not.
 std::string with_known_patterns(std::string path, const JobScript& script,
                                 const CheckFacts& facts) {
   const Setting* name = setting(script, "job-name");
@@ -173,7 +175,7 @@ void look_time_limit(const JobScript& script, const CheckFacts& /*facts*/, Findi
 }
 
 void look_signal_lead(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
-  // Slurm looks at limits once a minute, and kills 30 s after the limit.
+  // Slurm checks limits once a minute, and kills 30 s after the limit (KillWait).
   constexpr int kLeastSeconds = 90;
   const Setting* signal = setting(script, "signal");
   if (signal == nullptr) return;
@@ -191,6 +193,7 @@ void look_signal_lead(const JobScript& script, const CheckFacts& /*facts*/, Find
 }
 
 void look_trap_wait(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
+  // Find a trap for a signal. EXIT, ERR and the like are not signals.
   const ShellCommand* trap = nullptr;
   for (const ShellCommand& each : script.commands) {
     if (!is_command(each, "trap") || each.words.size() < 3 || each.words[1] == "-" ||
@@ -309,7 +312,7 @@ void look_unset_variable(const JobScript& script, const CheckFacts& /*facts*/, F
       for (const std::string& word : *words)
         for (const std::string& name : expanded_variables(word)) {
           if (!name.starts_with("SLURM_") || is_set(name)) continue;
-          // "${X:-0}" and "${X+set}" are not refused.
+          // set -u accepts "${X:-0}" and "${X+set}".
           const std::size_t braces = word.find("{" + name);
           const std::size_t behind = braces + 1 + name.size();
           if (braces != std::string::npos && behind < word.size() && word[behind] != '}') continue;
@@ -322,8 +325,9 @@ void look_unset_variable(const JobScript& script, const CheckFacts& /*facts*/, F
         }
 }
 
-// "deepspeed t.py <normal cl args> --deepspeed": the shell reads from a file "normal" and writes to
-// one that is called "--deepspeed". If the line ends behind ">", the shell refuses the script.
+// Finds placeholders copied from examples. In "deepspeed t.py <normal cl args> --deepspeed" the
+// shell reads from a file "normal" and writes to a file "--deepspeed". If the line ends behind ">",
+// the shell refuses the script.
 void look_placeholder(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const ShellCommand& each : script.commands)
     for (const std::string& output : each.outputs) {
@@ -341,6 +345,7 @@ void look_placeholder(const JobScript& script, const CheckFacts& /*facts*/, Find
 void look_overwrite_output(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   const Setting* dependency = setting(script, "dependency");
   const Setting* array = setting(script, "array");
+  // Two idioms of chains: dependent jobs of one name, and an array with one task at a time.
   const bool chain =
       (dependency != nullptr && dependency->value.find("singleton") != std::string::npos) ||
       (array != nullptr && array->value.ends_with("%1"));

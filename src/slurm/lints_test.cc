@@ -11,7 +11,7 @@
 namespace lockstep::slurm {
 namespace {
 
-// Settings with which nothing is wrong, for scripts that are to show one mistake.
+// Correct settings, for scripts that show one mistake.
 constexpr const char* kHead =
     "#!/bin/bash\n#SBATCH --time=1:00:00 --mem=0 --nodes=2 --gpus-per-node=4 --exclusive\n";
 
@@ -56,7 +56,7 @@ std::string head(std::string_view body) {
   return kHead + std::string(body);
 }
 
-// One bad script for each row of the table, and where a lint sees several things, for each of them.
+// A bad script for each row of the table, and one more for each variant of a lint.
 std::vector<Row> bad_scripts() {
   const std::string c10d =
       "srun torchrun --nnodes=2 --nproc_per_node=4 --rdzv_backend=c10d --rdzv_endpoint=$H:29400 ";
@@ -325,7 +325,7 @@ TEST(Lints, EachSeesItsMistake) {
                       text_of(each).find(row.what) != std::string::npos);
     }
     EXPECT_TRUE(seen) << row.lint << ": " << row.what << "\n" << row.script << "found:\n" << all;
-    // A script with one mistake has one finding, and nothing else is blamed.
+    // A script with a single mistake must give a single finding.
     EXPECT_EQ(found.size(), 1U) << row.lint << "\n" << row.script << all;
   }
 }
@@ -372,7 +372,7 @@ TEST(Lints, TheCompilerIsTheAlternativeThatTheSystemTakes) {
   EXPECT_NE(found_in(install + "7 70\n" + install + "12 120\n" + set + "7\n"), "");
 }
 
-// Lockstep leaves it as it is: its words mean a world for each node.
+// Lockstep leaves this launch unchanged: the words mean a separate world per node.
 TEST(Lints, ATorchrunOfOneNodeOnSeveralIsSaidOfWhoeverLaunches) {
   const auto of = [](const std::string& line) {
     Row row{"", head(line), 0, ""};
@@ -413,7 +413,7 @@ TEST(Lints, WordsOfACommandLineAreAJob) {
   EXPECT_EQ(found[1].lint, "time-limit");
 }
 
-// Each value is longer than the one before: together they would be 400 MB.
+// Every value is longer than the last; together 400 MB.
 TEST(Lints, AScriptWhoseValuesGrowIsReadInLittleMemory) {
   constexpr int kLines = 20'000;
   std::string text = "#!/bin/bash\n";

@@ -13,8 +13,9 @@ namespace lockstep::slurm {
 
 NextJob next_job_of(const std::vector<Setting>& settings, std::vector<std::string> arguments) {
   NextJob job{.words = {}, .arguments = std::move(arguments)};
-  // Whoever held the first one has let it go since.
+  // Drop --hold: the first job was released, and nobody would release the next.
   for (const Setting& setting : settings)
+    // Settings with a line are in the script, which sbatch reads again.
     if (setting.line == 0 && setting.name != "hold") job.words.push_back(word_of(setting));
   return job;
 }
@@ -26,6 +27,7 @@ std::string next_job_text(const NextJob& job) {
 }
 
 Result<NextJob> next_job_from_text(std::string_view text) {
+  // Arguments may be many.
   const nlohmann::json json = codec::parse_json(text, {.bytes = 8U << 20});
   if (!json.is_object()) return fail(Errc::corrupt, "the job's next.json is damaged");
   return NextJob{codec::texts_member(json, "words"), codec::texts_member(json, "arguments")};
@@ -34,10 +36,10 @@ Result<NextJob> next_job_from_text(std::string_view text) {
 std::vector<std::string> next_job_command(const NextJob& job, const NextFacts& facts) {
   std::vector<std::string> argv = {"sbatch", "--parsable"};
   argv.insert(argv.end(), job.words.begin(), job.words.end());
-  // Of an option that is given twice the last one counts.
+  // sbatch takes the last of two equal options, so these override the user's.
   argv.insert(argv.end(), {"--dependency=afterany:" + facts.job, "--begin=now",
                            "--open-mode=append", "--chdir=" + facts.folder});
-  // '%' is sbatch's own mark in the name of a file.
+  // sbatch expands '%' and '\' in file names, so such a name cannot be passed unchanged.
   if (!facts.output.empty() && facts.output.find_first_of("%\\") == std::string::npos)
     argv.push_back("--output=" + facts.output);
   if (!facts.left_out.empty()) argv.push_back("--exclude=" + facts.left_out);
@@ -47,11 +49,13 @@ std::vector<std::string> next_job_command(const NextJob& job, const NextFacts& f
 }
 
 std::vector<std::string> environment_of_next(const std::vector<std::string>& own) {
+  // The new job would take some of these variables for its own.
   constexpr std::array<std::string_view, 4> kOfTheJob = {"SLURM_", "SLURMD_",
                                                          "LOCKSTEP_JOB_ID=", "LOCKSTEP_SLURM_"};
   std::vector<std::string> kept;
   for (const std::string& entry : own) {
     const auto begins = [&](std::string_view start) { return entry.starts_with(start); };
+    // SLURM_CONF is the site's, not the job's.
     if (begins("SLURM_CONF=") || std::none_of(kOfTheJob.begin(), kOfTheJob.end(), begins))
       kept.push_back(entry);
   }

@@ -27,7 +27,7 @@ TEST(NextJob, IsCalledAsTheFirstOneWas) {
   const Words words = next_job_command(job, facts);
   EXPECT_EQ(Words(words.begin() + 8, words.end()),
             (Words{"--output=/w/12.out", "--exclude=n3,n4", "/f/script", "a b", ""}));
-  // What sbatch would fill in is left to it.
+  // sbatch expands patterns, so the option is left out.
   facts.output = "/w/100%.out";
   EXPECT_EQ(next_job_command(job, facts)[8], "--exclude=n3,n4");
 }

@@ -20,10 +20,12 @@
 namespace lockstep::slurm {
 namespace {
 
-// The sizes that a file system tells do not include quotas, so something is written.
+// Returns why a write fails; empty if it succeeds. Free space as statvfs() tells it does not
+// include quotas, so write a real file.
 std::string trouble_of_writing(const std::string& folder) {
   constexpr std::size_t kSize = 64U << 10;
   const std::string path = folder + "/.lockstep-" + random_suffix(12);
+  // A random name, O_EXCL and O_NOFOLLOW: the folder may be writable for all users.
   const io::Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return errno_text(errno);
   const Status written = io::write_all(file.get(), std::string(kSize, '\0'), path);
@@ -36,6 +38,7 @@ FolderFacts folder_facts(const std::string& path) {
   struct statvfs info {};
   if (statvfs(path.c_str(), &info) != 0) return facts;
   const auto mib = [&](fsblkcnt_t blocks) {
+    // Divide first: the product of both can overflow on large file systems.
     return static_cast<std::int64_t>(blocks / 1024 * info.f_frsize / 1024);
   };
   facts.free_mib = mib(info.f_bavail);
@@ -44,6 +47,7 @@ FolderFacts folder_facts(const std::string& path) {
 }
 
 std::optional<std::string> ask(const std::vector<std::string>& argv) {
+  // nvidia-smi hangs if the driver does.
   constexpr std::chrono::seconds kPatience{3};
   auto told = proc::tool_output(argv, proc::own_environment(), {.patience = kPatience});
   if (!told || !told->exit.ok()) return std::nullopt;
@@ -53,6 +57,7 @@ std::optional<std::string> ask(const std::vector<std::string>& argv) {
 void look_at_gpus(const NodeQuestion& question, NodeFacts& facts) {
   facts.gpus_given = gpus_given(getenv("SLURM_GPUS_ON_NODE"), getenv("SLURM_STEP_GPUS"));
   if (facts.gpus_given == 0) return;
+  // Without nvidia-smi, GPUs are counted by device files.
   const auto run = question.thorough ? host::RunCommand(ask) : host::RunCommand();
   const host::GpuEnvironment chosen = host::gpu_environment();
   const auto gpus = host::visible_cuda_gpus(question.root, chosen, run);

@@ -1,5 +1,5 @@
-// What a node finds out about itself before a job's ranks start there, in a few milliseconds, plus
-// what nvidia-smi takes where it is asked.
+// Checks a node before a job's ranks start there. Takes a few milliseconds, plus the time of
+// nvidia-smi if asked.
 #pragma once
 
 #include "slurm/preflight.h"
@@ -10,16 +10,17 @@ namespace lockstep::slurm {
 
 struct NodeQuestion {
   std::string job_folder;
-  bool thorough = true;   // nvidia-smi may be asked
-  std::string root = {};  // of /proc, /sys and /dev; "" except in tests
+  bool thorough = true;   // ask nvidia-smi, too
+  std::string root = {};  // prefix of /proc, /sys and /dev; "" except in tests
 };
 NodeFacts probe_node(const NodeQuestion& question);
 
-// How many GPUs of this node Slurm gave the step. Pure: the variables' values; nullptr: not set.
+// Returns how many GPUs of this node Slurm gave the step. on_node: SLURM_GPUS_ON_NODE, of_step:
+// SLURM_STEP_GPUS; nullptr: unset. Pure.
 int gpus_given(const char* on_node, const char* of_step);
 
-// "GPU-5c89…, 1234, 512" for each process on a GPU, by nvidia-smi; those on GPUs that are not among
-// `uuids` are passed over. "pid 1234". Pure.
+// Parses nvidia-smi's list of processes on GPUs ("GPU-5c89…, 1234") and returns "pid 1234" for each
+// process on one of `uuids`. Pure.
 std::vector<std::string> gpu_users(std::string_view listed, const std::vector<std::string>& uuids);
 
 }  // namespace lockstep::slurm

@@ -14,7 +14,8 @@
 namespace lockstep::slurm {
 namespace {
 
-// A thousand nodes shall not ask a file system a thousand times a second.
+// Returns the pause between looks at the shared folder, longer for more nodes: with 1000 nodes,
+// each looks every 6 s.
 std::chrono::milliseconds pause_between_looks(std::size_t nodes) {
   constexpr std::size_t kMilliseconds = 1000;
   constexpr std::size_t kPerNode = 5;
@@ -37,23 +38,27 @@ NodeStep::NodeStep(std::string folder)
 Result<int> NodeStep::run(const std::vector<std::string>& agent) {
   LOCKSTEP_TRY_ASSIGN(signals_,
                       proc::SignalWatch::open(loop_, [this](int number) { on_signal(number); }));
+  // For ps and top, beside the agent, which is the same binary.
   prctl(PR_SET_NAME, "lockstep-node");
   LOCKSTEP_TRY(start(agent));
   next_look_.start(pause_, [this] { look(); });
   loop_.run();
   const int code = agent_->exit() ? agent_->exit()->shell_code() : 1;
   if (!deputy_) return code;
+  // The deputy runs the loop again while it concludes. look() must not stop that loop.
   concluding_ = true;
   return deputy_->conclude({.step_code = code, .stop_signal = stopped_});
 }
 
 Status NodeStep::start(const std::vector<std::string>& agent) {
   proc::SpawnSpec spec;
+  // The binary's file may be deleted by now (--drop-binary).
   spec.executable = "/proc/self/exe";
   spec.argv = agent;
   for (char** entry = environ; *entry != nullptr; ++entry)
     spec.env.emplace_back(*entry);
-  // The ranks have the time that is left until the limit; a moment of it is for the end of the job.
+  // Let the ranks use the time until the limit for their checkpoint, but keep some seconds to
+  // conclude the job.
   constexpr int kForTheEnd = 20;
   if (const auto state = folder_.state(); state && state->lead_s > kForTheEnd)
     spec.env.push_back(fmt::format("LOCKSTEP_STOP_TIMEOUT={}", state->lead_s - kForTheEnd));
@@ -69,14 +74,16 @@ Status NodeStep::start(const std::vector<std::string>& agent) {
   return {};
 }
 
-// Where Slurm tracks processes by control groups, it tells the first process of a task only.
+// Forwards signals to the agent. With control groups, Slurm signals only the first process of a
+// task.
 void NodeStep::on_signal(int number) {
   if (number == SIGCHLD || number == SIGWINCH) return;
   if (number == SIGTERM || number == SIGINT) stopped_ = true;
   if (agent_ && agent_->alive()) kill(agent_->pid(), number);
 }
 
-// What the agent has left behind may still hold its output.
+// Waits for the last output, at most two seconds: processes that the agent left behind may hold the
+// pipe open.
 void NodeStep::on_end() {
   constexpr std::chrono::seconds kLongest{2};
   agent_end_.reset();
@@ -88,6 +95,7 @@ void NodeStep::on_end() {
 }
 
 void NodeStep::leave_when_said() {
+  // srun takes output at its own pace, so poll until all is written.
   constexpr std::chrono::milliseconds kSoon{5};
   if (may_leave()) return loop_.stop();
   if (!all_is_said()) next_end_.start(kSoon, [this] { leave_when_said(); });
@@ -95,6 +103,7 @@ void NodeStep::leave_when_said() {
 
 void NodeStep::look() {
   next_look_.start(pause_, [this] { look(); });
+  // In epoch 0 only the batch step has a heartbeat, which saves writes while all is well.
   if (epoch_ > 0)
     watch(epoch_).beat(name_, fmt::format("{}{}", ++looks_, agent_->alive() ? "" : " ended"));
   if (deputy_) {
@@ -117,7 +126,8 @@ bool NodeStep::may_leave() const {
   if (concluding_ || agent_->alive() || !all_is_said()) return false;
   if (deputy_) return deputy_->is_alone();
   if (epoch_ == 0) {
-    // A batch step that is not heard of any more may have died just before the end.
+    // Leave only while the batch step's heartbeat is fresh. If the batch step has died just before
+    // the end, this process must stay to take over.
     constexpr int kFresh = 1;
     return lease_.looks() <= kFresh;
   }
@@ -125,16 +135,19 @@ bool NodeStep::may_leave() const {
   return state && state->run == run_ && state->stage != Stage::running;
 }
 
+// Tries to become the deputy. mkdir lets one node succeed.
 void NodeStep::claim() {
   const WatchFolder next = watch(epoch_ + 1);
   auto state = folder_.state();
   if (!state || !next.claim()) return;
   go_on_in(epoch_ + 1);
+  // A later run has its own batch step.
   if (state->run == run_)
     deputy_ = std::make_unique<Deputy>(loop_, folder_.path(), next, std::move(*state));
 }
 
-// Our own words go into the log as well.
+// Switches to a new epoch: the agent's output and this process's own log now go to NAME.log,
+// because srun died with the batch step. The deputy copies that file to the job's output.
 void NodeStep::go_on_in(int epoch) {
   epoch_ = epoch;
   lease_ = Silence();

@@ -1,6 +1,6 @@
-// What Slurm starts on every node of a job: a process that starts the agent there, passes its
-// output on, and sees to it that the job is not left alone when the batch step's node dies. Then
-// one of these processes becomes the job's Deputy.
+// The process that Slurm starts on every node of a job. Starts the node's agent, forwards the
+// agent's output, and watches whether the batch step lives. If the batch step's node dies, one of
+// these processes becomes the job's Deputy.
 #pragma once
 
 #include "base/error.h"
@@ -24,7 +24,9 @@ namespace lockstep::slurm {
 class NodeStep {
  public:
   explicit NodeStep(std::string folder);
-  // Returns the exit code of the agent. Expects the handled signals blocked.
+  // Runs until the agent has ended, and longer where the job needs a deputy. Returns the exit code
+  // of the agent, or of the job if this process became the deputy. Call with the handled signals
+  // blocked.
   Result<int> run(const std::vector<std::string>& agent);
 
  private:
@@ -55,9 +57,9 @@ class NodeStep {
   Silence lease_;
   int epoch_ = 0;
   int looks_ = 0;
-  bool stopped_ = false;  // Slurm, or somebody through it, has told us to end
+  bool stopped_ = false;  // Slurm sent SIGTERM or SIGINT
   bool concluding_ = false;
-  io::Fd log_;  // from epoch 1 on
+  io::Fd log_;  // this node's log; open from epoch 1 on
   std::unique_ptr<Deputy> deputy_;
 };
 

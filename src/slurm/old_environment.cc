@@ -11,13 +11,14 @@
 namespace lockstep::slurm {
 namespace {
 
+// Prefix of saved variables.
 constexpr std::string_view kKept = "LOCKSTEP_TASK_";
 constexpr std::string_view kGpus = "LOCKSTEP_TASK_GPUS";
 constexpr std::string_view kBin = "LOCKSTEP_SLURM_BIN";
 constexpr std::string_view kAllNodes = "LOCKSTEP_SLURM_NODELIST";
 constexpr std::size_t kMostNodes = 1 << 16;
 
-// What `lockstep run` sets for workers, and srun has not.
+// Variables that `lockstep run` sets for workers, and srun does not set for tasks.
 constexpr auto kOfWorkers = std::to_array<std::string_view>({
     "RANK",
     "LOCAL_RANK",
@@ -40,7 +41,7 @@ constexpr auto kOfWorkers = std::to_array<std::string_view>({
     "TORCHELASTIC_SIGNALS_TO_HANDLE",
     "TORCH_NCCL_ASYNC_ERROR_HANDLING",
 });
-// What srun says differently to an agent than to a task.
+// Variables that srun sets differently for an agent than for a task.
 constexpr auto kOfTasks = std::to_array<std::string_view>(
     {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND",
      "SLURM_NTASKS_PER_NODE", "SLURM_CPU_BIND", "SLURM_KILL_BAD_EXIT", "SLURM_NO_KILL"});
@@ -58,12 +59,13 @@ void remove(Variables& variables, std::string_view name) {
   if (const auto found = variables.find(name); found != variables.end()) variables.erase(found);
 }
 
-// Only where Slurm has said it, too.
+// Changes a variable only if Slurm has set it.
 void replace(Variables& variables, std::string_view name, const std::string& value) {
   if (variables.contains(name)) set(variables, name, value);
 }
 
-// "4(x2),1" as 4, 4, 1; empty: it is none of Slurm's.
+// Expands Slurm's compressed counts: "4(x2),1" -> 4, 4, 1. Returns an empty list for any other
+// text.
 std::vector<std::string> expand_counts(std::string_view text) {
   std::vector<std::string> counts;
   for (const std::string& part : split(text, ',')) {
@@ -79,6 +81,7 @@ std::vector<std::string> expand_counts(std::string_view text) {
   return counts;
 }
 
+// Compresses counts again.
 std::string print_counts(const std::vector<std::string>& counts) {
   std::vector<std::string> parts;
   for (std::size_t i = 0, end = 0; i < counts.size(); i = end) {
@@ -89,10 +92,11 @@ std::string print_counts(const std::vector<std::string>& counts) {
   return join(parts, ",");
 }
 
-// The part of a list of devices that the task with this local rank has.
+// Returns the devices of the task with this local rank: `each` devices of the node's list.
 std::string devices_of(std::string_view list, std::int64_t local_rank, std::int64_t each) {
   const auto devices = split(list, ',');
   const auto from = static_cast<std::size_t>(local_rank * each);
+  // Too few devices for this rank: better the whole list than none.
   if (from + static_cast<std::size_t>(each) > devices.size()) return std::string(list);
   return join(std::span(devices).subspan(from, static_cast<std::size_t>(each)), ",");
 }
@@ -131,7 +135,7 @@ void hide_spares(const std::vector<std::string>& nodes, int spares, Variables& v
     set(variables, name, print_counts(counts));
   }
   for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_GPUS"}) {
-    // SLURM_GPUS may be "a100:16".
+    // The value may have a type, as in SLURM_GPUS=a100:16.
     const std::string text = find(variables, name).value_or("");
     const std::string kind = text.substr(0, text.find_last_of(":=") + 1);
     const auto all = parse_int(text.substr(kind.size()));
@@ -147,6 +151,8 @@ void show_stand_ins(std::string_view folder, std::string_view subfolder, Variabl
   set(variables, "LOCKSTEP_SLURM_JOB", find(variables, "SLURM_JOB_ID").value_or(""));
   set(variables, kBin, bin);
   set(variables, "PATH", fmt::format("{}:{}", bin, find(variables, "PATH").value_or("")));
+  // bash reads the file in BASH_ENV first in every script, so PATH stays right in scripts that the
+  // job's script starts. The user's own BASH_ENV is read from there.
   if (const auto own = find(variables, "BASH_ENV")) set(variables, "LOCKSTEP_BASH_ENV", *own);
   set(variables, "BASH_ENV", fmt::format("{}/shell", folder));
 }
@@ -177,7 +183,7 @@ void keep_for_tasks(int gpus_per_task, Variables& variables) {
   std::for_each(kOfWorkers.begin(), kOfWorkers.end(), keep);
   std::for_each(kOfTasks.begin(), kOfTasks.end(), keep);
   if (gpus_per_task > 0) set(variables, kGpus, std::to_string(gpus_per_task));
-  // The agents would say that they set it.
+  // Avoids a notice of the agents about setting OMP_NUM_THREADS.
   variables.try_emplace("OMP_NUM_THREADS", "1");
   drop_counts_of_tasks(variables);
 }
@@ -185,7 +191,7 @@ void keep_for_tasks(int gpus_per_task, Variables& variables) {
 void drop_counts_of_tasks(Variables& variables) {
   for (const char* name : {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK"})
     remove(variables, name);
-  // --gpus-per-task implies "gres/gpu:per_task:N".
+  // --gpus-per-task implies the binding "gres/gpu:per_task:N".
   if (find(variables, "SLURM_TRES_BIND").value_or("").find("per_task") != std::string::npos)
     remove(variables, "SLURM_TRES_BIND");
 }
@@ -211,6 +217,7 @@ void become_task(std::string_view pid, Variables& variables) {
   };
   std::for_each(kOfWorkers.begin(), kOfWorkers.end(), put_back);
   std::for_each(kOfTasks.begin(), kOfTasks.end(), put_back);
+  // The agents start equally many ranks on each node.
   const std::string layout = print_counts(std::vector<std::string>(
       static_cast<std::size_t>(std::clamp<std::int64_t>(parse_int(nodes).value_or(0), 0, 65536)),
       each));

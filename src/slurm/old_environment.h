@@ -1,5 +1,5 @@
-// The environment of a user's own script in a job of Lockstep's, and of the tasks that it starts:
-// what Slurm would have said without spares, and without agents. Pure.
+// The environment of a user's own script in a submitted job, and of the tasks that the script
+// starts: what Slurm would have set without spares and without agents. Pure.
 #pragma once
 
 #include <map>
@@ -11,24 +11,27 @@ namespace lockstep::slurm {
 
 using Variables = std::map<std::string, std::string, std::less<>>;
 
+// Convert "NAME=value" entries. The first entry of a name counts.
 Variables variables_of(const std::vector<std::string>& environment);
 std::vector<std::string> environment_of(const Variables& variables);
 
-// For the script: Slurm's numbers without the spares, which come last. `nodes`: of the allocation.
+// Reduces Slurm's counts and node lists in the script's environment by the spares, which are the
+// last nodes. nodes: all nodes of the allocation.
 void hide_spares(const std::vector<std::string>& nodes, int spares, Variables& variables);
-// For the stand-ins: where they are, and of which job.
+// Puts the stand-ins first in PATH and tells them the job's folder.
 void show_stand_ins(std::string_view folder, std::string_view subfolder, Variables& variables);
-// For all that the stand-ins start: nothing of theirs is left. What hide_spares() has hidden stays
-// hidden.
+// Removes all traces of the stand-ins, for programs started by them. Counts changed by
+// hide_spares() stay changed.
 void hide_stand_ins(Variables& variables);
 
-// For srun, which starts one agent on every node: what the job counts by task. srun would give the
-// agent a task's part of the node, or warn that the options of the agents' step ask for more.
+// Removes the job's counts per task from the environment of the agents' srun. Otherwise srun would
+// give each agent only a task's part of the node, or warn that the step asks for more.
 void drop_counts_of_tasks(Variables& variables);
 
-// What agents set for ranks, and srun for tasks, is kept under other names while agents run...
+// Saves variables that agents will set for ranks and srun for tasks under other names...
 void keep_for_tasks(int gpus_per_task, Variables& variables);
-// ...and put back in a rank, with srun's variables as they were for that many tasks.
+// ...and restores them in a rank, with srun's variables as a step of that many tasks has them. pid:
+// the rank's own.
 void become_task(std::string_view pid, Variables& variables);
 
 }  // namespace lockstep::slurm

@@ -39,7 +39,7 @@ TEST(OldEnvironmentTest, StandInsComeAndGo) {
     EXPECT_EQ(variables["PATH"], "/f/bin:" + before.at("PATH"));
     EXPECT_EQ(variables["BASH_ENV"], "/f/shell");
     EXPECT_EQ(variables["LOCKSTEP_SLURM_JOB"], "7");
-    // A module may have put something in front of it, and the shell the folder once more.
+    // A module may put a folder in front, and the shell then puts the stand-ins there again.
     variables["PATH"] = "/f/bin:" + variables["PATH"];
     hide_stand_ins(variables);
     EXPECT_EQ(variables, before);
@@ -56,11 +56,11 @@ TEST(OldEnvironmentTest, ARankHasTheEnvironmentOfATask) {
                          {"SLURM_TRES_PER_TASK", "cpu=3,gres/gpu=2"},
                          {"SLURM_TRES_BIND", "gres/gpu:per_task:2"}};
   keep_for_tasks(2, variables);
-  // They would count for the agent's srun.
+  // These counts would apply to the agent's srun.
   for (const char* name :
        {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND"})
     EXPECT_FALSE(variables.contains(name)) << name;
-  // What srun and the agent make of it.
+  // Changes made by srun and the agent.
   for (const auto& [name, value] : {std::pair{"RANK", "3"},
                                     {"LOCAL_RANK", "1"},
                                     {"GROUP_RANK", "1"},

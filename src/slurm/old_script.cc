@@ -13,7 +13,7 @@
 namespace lockstep::slurm {
 namespace {
 
-// "bash" of "/bin/bash -l" and "/usr/bin/env bash".
+// Returns the interpreter: "bash" for "/bin/bash -l" and "/usr/bin/env bash".
 std::string_view interpreter(std::string_view shebang) {
   const auto first_word = [](std::string_view text) {
     return text.substr(0, text.find_first_of(" \t"));
@@ -28,7 +28,7 @@ bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
   return std::find(of.begin(), of.end(), word) != of.end();
 }
 
-// Shells that read what is added to a script.
+// Returns whether the interpreter is a shell that understands the added lines.
 bool is_like_sh(std::string_view shebang) {
   return is_any(interpreter(shebang), {"sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash"});
 }
@@ -37,7 +37,8 @@ std::string comment(std::string_view text) {
   return "# " + printable(text, 1000) + "\n";
 }
 
-// The lines between the user's #SBATCH lines and his first command.
+// Returns the added lines. On the first pass they exec slurm-batch, which runs the script again as
+// its child with LOCKSTEP_SLURM_FOLDER set. On the second pass they load the shell file and go on.
 std::string added_lines(const JobPlan& plan, const OldScriptFacts& facts) {
   std::string text;
   for (const Setting& setting : plan.settings)
@@ -54,6 +55,9 @@ std::string added_lines(const JobPlan& plan, const OldScriptFacts& facts) {
   return text;
 }
 
+// Keeps the stand-ins first in PATH. 'module load' and 'conda activate' put other folders in front,
+// so bash and zsh check before every command (DEBUG trap). Other shells have no such trap and get
+// functions instead.
 constexpr std::string_view kShell =
     R"(# Read by the job's script, and by every bash that it starts: PATH begins with the folder of
 # Lockstep's srun and torchrun, also behind 'module load' and 'conda activate'.
@@ -85,6 +89,7 @@ std::string stand_in(std::string_view binary, std::string_view name) {
 bool is_batch_script(std::string_view name, std::string_view text) {
   if (name.ends_with(".py") || text.find('\0') != std::string_view::npos) return false;
   const std::string_view first = text.substr(0, text.find('\n'));
+  // A Python file with #SBATCH lines is meant for sbatch.
   if (first.starts_with("#!") && first.find("python") != std::string_view::npos)
     return text.find("\n#SBATCH") != std::string_view::npos;
   const bool shell =
@@ -101,6 +106,7 @@ Result<std::string> old_script_text(const JobPlan& plan, std::string_view text,
                 fmt::format("the script begins with '#!{}', which is no shell like sh or bash",
                             printable(file.shebang, 80)),
                 "submit its training command: lockstep submit OPTIONS -- train.py ARGS");
+  // The lines go in front of the first command. sbatch would ignore #SBATCH lines below it.
   const int first = file.body.empty() ? std::numeric_limits<int>::max() : file.body.front().line;
   std::size_t at = 0;
   for (int line = 1; line < first && at < text.size(); ++line) {
@@ -116,7 +122,8 @@ std::vector<FolderFile> stand_in_files(std::string_view binary) {
   std::vector<FolderFile> files = {{"shell", std::string(kShell)}};
   for (const char* name : {"srun", "torchrun", "accelerate", "accelerate-launch", "deepspeed"})
     files.push_back({fmt::format("bin/{}", name), stand_in(binary, name)});
-  // In a task Python may be what starts torchrun's module.
+  // In a task, `python -m torch.distributed.run` may start the ranks, so Python has a stand-in,
+  // too.
   for (const char* name :
        {"torchrun", "accelerate", "accelerate-launch", "deepspeed", "python", "python3"})
     files.push_back({fmt::format("task-bin/{}", name), stand_in(binary, name)});

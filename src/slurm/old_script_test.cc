@@ -38,7 +38,7 @@ TEST(OldScriptTest, TheUsersLinesStayAndOursStandBetween) {
   ASSERT_TRUE(text) << text.error().message;
   ASSERT_TRUE(text->starts_with(head));
   ASSERT_TRUE(text->ends_with("\n\n" + body));
-  // Ours count more, being the later ones; what need not be said is not said.
+  // Lockstep's lines come last, so they count. Unchanged settings are not repeated.
   const SbatchFile file = read_sbatch_file(*text);
   EXPECT_EQ(find_setting(file.settings, "nodes")->value, "3");
   EXPECT_EQ(find_setting(file.settings, "ntasks")->value, "6");

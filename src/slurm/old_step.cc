@@ -20,16 +20,16 @@ bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
   return std::find(of.begin(), of.end(), word) != of.end();
 }
 
-// Products of two of them are no trouble.
+// Upper bound of counts: products of two fit into int.
 constexpr int kMostCounted = 30'000;
 
-// nullopt: the text is no number.
+// Returns a bounded count; nullopt: not a number.
 std::optional<int> count_of(std::string_view text) {
   const auto number = number_of(text);
   return number ? std::optional(std::min(*number, kMostCounted)) : std::nullopt;
 }
 
-// Of one call of srun.
+// The size of an srun call.
 struct Size {
   int nodes = 1;
   int tasks = 1;  // in all
@@ -38,11 +38,12 @@ struct Size {
 Words placing_options(int nodes) {
   return {fmt::format("--nodes={}", nodes), fmt::format("--ntasks={}", nodes),
           "--ntasks-per-node=1",
-          // The agents tell each other what fails, and outlive each other.
+          // Keep srun from ending the step when one agent ends: the agents tell each other about
+          // failures, and outlive each other.
           "--no-kill", "--kill-on-bad-exit=0", "--wait=0"};
 }
 
-// An agent has the CPUs of all tasks of its node.
+// Gives an agent the CPUs of all tasks on its node.
 void add_cpus(int tasks, std::optional<int> each, Words& words) {
   if (each || tasks > 1)
     words.push_back(fmt::format("--cpus-per-task={}", each.value_or(1) * tasks));
@@ -77,7 +78,7 @@ class StepReader {
     return std::move(step_);
   }
 
-  // Where the script has called no srun.
+  // Returns the options of a step where the script itself called no srun.
   Words options_of_job(int nodes) const {
     Words words = placing_options(nodes);
     const Size job = size();
@@ -109,11 +110,11 @@ class StepReader {
   OldStep step_;
   Size size_;
   std::optional<LaunchLine> launch_;
-  bool direct_ = false;  // the step's own words are the launcher's
+  bool direct_ = false;  // the step's words begin with the launcher
 };
 
-// As srun counts: its own options first, then the job's. --ntasks-per-node of the job counts only
-// where nobody gives a number of tasks.
+// Counts as srun does: its own options first, then the job's. The job's --ntasks-per-node counts
+// only if no option gives a number of tasks.
 Size StepReader::size() const {
   const Setting* range = find("nodes");
   int nodes = facts_.nodes;
@@ -132,7 +133,8 @@ Size StepReader::size() const {
   return {std::min(nodes, all), all};
 }
 
-// The text of a shell script among the first words: "run.sh", or "bash run.sh".
+// Returns the text of a shell script that the step runs: "run.sh" or "bash run.sh". nullopt: no
+// script, or bash -c.
 std::optional<std::string> StepReader::script_text() const {
   std::size_t at = 0;
   if (is_any(base_name(step_.words[0]), {"bash", "sh", "dash", "zsh"})) ++at;
@@ -155,7 +157,7 @@ void StepReader::find_launch() {
   if (found.launches.empty())
     if (const auto text = script_text()) found = read_job_script("", *text);
   for (LaunchLine& each : found.launches) {
-    // A launcher counts more than a Python program before it.
+    // A launcher counts more than a Python program in front of it, such as a preparation.
     const bool starts_ranks = each.launcher != Launcher::python || !program_of(each).name.empty();
     if (!starts_ranks) continue;
     const bool better =
@@ -169,15 +171,15 @@ StepKind StepReader::kind() const {
     case Launcher::lockstep:
       return StepKind::pass;
     case Launcher::python:
-      // One task is one process, with or without Lockstep.
+      // One task needs no agent.
       return size_.tasks > 1 ? StepKind::tasks : StepKind::pass;
     default:
       return direct_ ? StepKind::agents : StepKind::inside;
   }
 }
 
-// The job says by --gpu-bind which GPUs each task sees. --gpus-per-task says "per_task" there,
-// which a rank's own part of the node's GPUs is.
+// Returns whether the job assigns GPUs to tasks by --gpu-bind. --gpus-per-task implies "per_task",
+// which agents can do as well.
 bool StepReader::binds_gpus() const {
   for (const char* name : {"SLURM_GPU_BIND", "SLURM_TRES_BIND"}) {
     const std::string text = facts_.variable(name).value_or("");
@@ -187,12 +189,12 @@ bool StepReader::binds_gpus() const {
   return false;
 }
 
-// Why srun's way of starting it cannot be done otherwise; empty: it can.
+// Returns why agents cannot replace this srun call; empty: they can.
 std::string StepReader::why_not() const {
   for (const char* name : {"multi-prog", "pty", "het-group", "nodelist", "exclude", "nodefile",
                            "relative", "gpu-bind", "ntasks-per-gpu", "tres-bind", "bcast"})
     if (find(name) != nullptr) return fmt::format("of srun --{}", name);
-  // srun refuses a number of tasks beside it.
+  // srun refuses --ntasks beside --ntasks-per-gpu, and a step of agents needs --ntasks.
   if (facts_.variable("SLURM_NTASKS_PER_GPU")) return "of the job's --ntasks-per-gpu";
   if (step_.kind == StepKind::tasks && binds_gpus()) return "of the job's --gpu-bind";
   if (const Setting* mpi = find("mpi"); mpi != nullptr && mpi->value != "none")
@@ -207,12 +209,14 @@ std::string StepReader::why_not() const {
     return fmt::format("it takes {} of the job's {} nodes", size_.nodes, facts_.nodes);
   if (size_.tasks % size_.nodes != 0)
     return fmt::format("{} tasks do not divide by {} nodes", size_.tasks, size_.nodes);
-  // Slurm has filled one node after the other.
+  // Slurm has filled node after node, so the nodes have different numbers of tasks. Agents start
+  // equally many on each node.
   const std::string shares = facts_.variable("SLURM_TASKS_PER_NODE").value_or("");
   const bool own_shares = find("ntasks-per-node") != nullptr || find("ntasks") != nullptr;
   if (step_.kind == StepKind::tasks && !own_shares && shares.find(',') != std::string::npos)
     return fmt::format("its nodes have {} tasks, and not as many each (--ntasks-per-node)",
                        printable(shares, 100));
+  // A stand-in is found through PATH only.
   if (!direct_ && launch_->launcher != Launcher::python &&
       launch_->program.find('/') != std::string::npos)
     return fmt::format("{} is called by its path inside of a shell",
@@ -220,7 +224,7 @@ std::string StepReader::why_not() const {
   return {};
 }
 
-// Since 23.11 sbatch says --gpus-per-task in SLURM_TRES_PER_TASK.
+// Returns the GPUs per task. Since 23.11 sbatch sets SLURM_TRES_PER_TASK for --gpus-per-task.
 std::optional<CountedGpus> StepReader::gpus_of_task() const {
   if (const Setting* own = find("gpus-per-task"); own != nullptr) return gpus_of_count(own->value);
   if (const Setting* own = find("tres-per-task"); own != nullptr)
@@ -236,7 +240,7 @@ void StepReader::note_counts() {
     step_.gpus_per_task = std::min(gpus->count.value_or(0), kMostCounted);
 }
 
-// Of srun's option, else of the variables that srun takes it from.
+// Returns the CPUs per task from srun's options, else from the variables that srun reads.
 std::optional<int> StepReader::cpus_of_task() const {
   const Setting* own = find("cpus-per-task");
   if (own != nullptr) return count_of(own->value);
@@ -247,7 +251,8 @@ std::optional<int> StepReader::cpus_of_task() const {
   return variable("SLURM_CPUS_PER_TASK");
 }
 
-// What says how a task is placed is said anew: the agent has all that the node's tasks have.
+// Returns srun's options for the agents' step: the user's options, except those about the placement
+// of tasks, which are for the ranks and not for agents.
 Words StepReader::options() const {
   constexpr auto kReplaced = std::to_array<std::string_view>(
       {"nodes", "ntasks", "ntasks-per-node", "ntasks-per-core", "ntasks-per-socket",
@@ -261,8 +266,8 @@ Words StepReader::options() const {
     words.push_back(std::move(each));
   const int tasks = size_.tasks / size_.nodes;
   add_cpus(tasks, cpus_of_task(), words);
-  // Counted by task it would be more than the job's own tasks have, and be refused. Slurm 26.05
-  // refuses GPUs in --gres beside it.
+  // Ask for GPUs per node. All of them as GPUs of one task would exceed the job's count per task,
+  // and srun would refuse. Slurm 26.05 refuses GPUs in --gres beside --gpus-per-node.
   const Setting* gres = find("gres");
   const bool by_node =
       find("gpus-per-node") != nullptr || (gres != nullptr && gpus_of_gres(gres->value));

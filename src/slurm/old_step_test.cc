@@ -33,7 +33,7 @@ TEST(OldStepTest, ALauncherIsTheAgents) {
       read({"-l", "--export=ALL,A=b c", "-c", "4", "torchrun", "--nnodes=2", "t.py"});
   EXPECT_EQ(step.kind, StepKind::agents);
   EXPECT_EQ(step.words, (Words{"torchrun", "--nnodes=2", "t.py"}));
-  // What says how tasks are placed is ours; the rest stays.
+  // Lockstep replaces options about the placement of tasks and keeps all others.
   EXPECT_EQ(step.options,
             (Words{"--export=ALL,A=b c", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1",
                    "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--cpus-per-task=4"}));
@@ -63,7 +63,7 @@ TEST(OldStepTest, SeveralTasksOfPythonAreRanks) {
   EXPECT_EQ(step.options, (Words{"--nodes=3", "--ntasks=3", "--ntasks-per-node=1", "--no-kill",
                                  "--kill-on-bad-exit=0", "--wait=0", "--cpus-per-task=12"}));
   EXPECT_EQ(read({"bash", "-c", "RANK=$SLURM_PROCID python t.py"}, job).kind, StepKind::tasks);
-  // Slurm has filled one node after the other.
+  // Slurm has filled node after node.
   const Variables uneven = {{"SLURM_NTASKS", "4"}, {"SLURM_TASKS_PER_NODE", "3,1"}};
   EXPECT_EQ(read({"python", "t.py"}, uneven).why,
             "its nodes have 3,1 tasks, and not as many each (--ntasks-per-node)");
@@ -73,7 +73,7 @@ TEST(OldStepTest, SeveralTasksOfPythonAreRanks) {
   const OldStep gpus = read({"--ntasks-per-node=2", "--gpus-per-task=a100:2", "python", "t.py"});
   EXPECT_EQ(gpus.gpus_per_task, 2);
   EXPECT_EQ(gpus.options.back(), "--gpus-per-node=4");
-  // What sbatch says since 23.11.
+  // sbatch sets this variable since 23.11.
   const OldStep tres = read({"python", "t.py"},
                             {{"SLURM_NTASKS", "4"}, {"SLURM_TRES_PER_TASK", "cpu=2,gres/gpu=1"}});
   EXPECT_EQ(tres.gpus_per_task, 1);
@@ -85,7 +85,7 @@ TEST(OldStepTest, SeveralTasksOfPythonAreRanks) {
   EXPECT_EQ(read({"-n4", "--gres=gpu:2", "--gpus-per-task=1", "python", "t.py"}).options.back(),
             "--cpus-per-task=2");
   EXPECT_EQ(read({"python", "t.py"}, {{"SLURM_NTASKS_PER_NODE", "4"}}).tasks_per_node, 4);
-  // One task on each node, as srun has it where nobody says a number.
+  // Without any number srun starts a task per node.
   EXPECT_EQ(read({"python", "t.py"}).tasks_per_node, 1);
 }
 

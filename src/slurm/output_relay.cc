@@ -13,9 +13,14 @@ namespace lockstep::slurm {
 namespace {
 
 constexpr std::size_t kChunk = 256UL << 10;
+// Per stream: output possibly still inside srun when the batch step's node dies.
 constexpr std::size_t kKept = 4UL << 20;
+// The end of the job's output in which those lines are searched. Larger, because all nodes write
+// there.
 constexpr std::int64_t kLookedAt = 32L << 20;
 
+// Reads the last kLookedAt bytes of a plain file. O_NONBLOCK: the path may be a FIFO by now, and
+// opening one would block.
 std::string end_of_file(const std::string& path) {
   const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
@@ -45,6 +50,7 @@ Result<io::Fd> OutputRelay::open() {
 }
 
 void OutputRelay::read_some() {
+  // One buffer for both streams: the loop is single-threaded.
   static std::vector<char> chunk(kChunk);
   const ssize_t got = read(from_.get(), chunk.data(), chunk.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -59,11 +65,12 @@ void OutputRelay::put(std::string_view bytes) {
   write_some();
 }
 
-// Whole lines, as the other stream writes into the file too.
+// Writes whole lines, because stdout and stderr share the file.
 void OutputRelay::write_lines() {
   constexpr std::size_t kLongestLine = 64UL << 10;
   const std::size_t newline = pending_.rfind('\n');
   std::size_t whole = newline == std::string::npos ? 0 : newline + 1;
+  // At the end, and in a very long line, a part must do.
   if (!from_ || pending_.size() - whole > kLongestLine) whole = pending_.size();
   if (whole == 0) return;
   (void)!io::write_all(file_, std::string_view(pending_).substr(0, whole), "the log");
@@ -82,7 +89,7 @@ void OutputRelay::write_some() {
     const ssize_t put = write(target_, pending_.data() + done, pending_.size() - done);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EAGAIN) break;
-    // Nobody reads any more: what is kept may still come into the file.
+    // srun is gone. Drop the bytes here: the history still has them for the file.
     if (put < 0) done = pending_.size();
     if (put > 0) done += static_cast<std::size_t>(put);
   }
@@ -90,13 +97,14 @@ void OutputRelay::write_some() {
   balance();
 }
 
-// An agent that nobody listens to waits, as it would without us.
+// Applies backpressure: if srun does not read, the agent must block as it would without this relay.
 void OutputRelay::balance() {
   target_ready_->want(pending_.empty() ? 0 : io::kWritable);
   if (from_ready_) from_ready_->want(pending_.size() < kKept ? io::kReadable : 0);
 }
 
 void OutputRelay::go_on_in(int file, const std::string& job_output) {
+  // First switch: save the lines that srun has lost.
   if (file_ < 0) {
     pending_ = history_.missing_from(end_of_file(job_output));
     target_ready_.reset();

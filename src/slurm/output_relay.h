@@ -1,6 +1,6 @@
-// Passes on what an agent prints: to srun first, and from some moment on to a file, as srun may be
-// gone with the batch step's node. What srun was given and did not bring into the job's output
-// goes into the file too.
+// Forwards an agent's output to srun, and later to a file: srun dies with the batch step's node. At
+// the switch, also writes to the file whatever srun accepted but did not bring into the job's
+// output.
 #pragma once
 
 #include "base/error.h"
@@ -16,14 +16,16 @@ namespace lockstep::slurm {
 
 class OutputRelay {
  public:
-  // target: our own stdout or stderr, a pipe of Slurm's.
+  // target: this process's stdout or stderr, a pipe that Slurm reads.
   OutputRelay(io::Loop& loop, int target);
 
-  // The end for the agent; close it once the agent has it.
+  // Returns the write end for the agent. Close it once the agent has inherited it, or the relay
+  // never sees the end of the output.
   Result<io::Fd> open();
-  // From now on into this file, which stays the caller's. job_output: where srun's lines went.
+  // Switches to `file`, which the caller keeps open. job_output: path of the file that srun wrote
+  // to.
   void go_on_in(int file, const std::string& job_output);
-  // Nothing more is awaited of the agent.
+  // Stops waiting for output of the agent.
   void give_up();
   bool is_done() const { return !from_ && pending_.empty(); }
 
@@ -38,9 +40,9 @@ class OutputRelay {
   int target_;
   int file_ = -1;
   io::Fd from_;
-  std::string pending_;  // that srun has not taken yet
+  std::string pending_;  // bytes that srun has not accepted yet
   LineHistory history_;
-  // Watches go before what they watch.
+  // Declared last: watches must be destroyed before the descriptors they watch.
   std::optional<io::Watch> from_ready_;
   std::optional<io::Watch> target_ready_;
 };

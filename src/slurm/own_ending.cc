@@ -13,6 +13,7 @@
 namespace lockstep::slurm {
 namespace {
 
+// Limits for the terminal: a report may hold long lines and many of them.
 constexpr std::size_t kLastWords = 8;
 constexpr std::size_t kLineLimit = 300;
 
@@ -29,7 +30,7 @@ std::vector<std::string> lines_in(const nlohmann::json& json, const char* name) 
   return lines;
 }
 
-// The last line of a traceback says what it was.
+// Returns the last nonempty line: in a Python traceback, the error itself.
 std::string last_line(const std::string& text) {
   std::string last;
   for (const std::string& line : split(text, '\n'))
@@ -38,13 +39,14 @@ std::string last_line(const std::string& text) {
 }
 
 std::string how_it_ended(const nlohmann::json& failure) {
+  // Reports have Python's exit codes, negative for signals.
   const std::int64_t code = codec::integer_member(failure, "exit_code");
   const std::string signal = text_in(failure, "signal");
   if (code >= 0) return fmt::format("exited with {}", code);
   return "was killed by " + (signal.empty() ? fmt::format("signal {}", -code) : signal);
 }
 
-// "n1: why"; empty: the node took part.
+// Returns "n1: why"; empty if the node took part.
 std::string left_out_line(const std::string& report) {
   const auto read = read_report(report);
   if (!read || read->outcome != kLeftOut) return {};
@@ -54,8 +56,8 @@ std::string left_out_line(const std::string& report) {
   return fmt::format("{}: {}", read->node, why);
 }
 
-// The nodes that took no part in this run, a line each. The launches of a user's own script have
-// reports of their own.
+// Returns a line for each node excluded from this run. Launches in a user's own script have reports
+// of their own, so look there, too.
 std::vector<std::string> left_out_lines(const JobFolder& folder, int run) {
   std::vector<std::string> paths = folder.launches();
   paths.push_back(folder.path());
@@ -68,7 +70,7 @@ std::vector<std::string> left_out_lines(const JobFolder& folder, int run) {
   return lines;
 }
 
-// Of the runs before the one that is told of.
+// Returns how earlier runs ended; empty: none.
 std::string before_words(const BatchState& state) {
   std::vector<std::string> causes = state.earlier;
   if (state.stage == Stage::requeued) causes.push_back(state.cause);
@@ -78,7 +80,7 @@ std::string before_words(const BatchState& state) {
                      printable(join(causes, ", "), kLineLimit));
 }
 
-// As which jobs of Slurm's it has run, and how often it may still go on.
+// Returns the ids that a chain has had in Slurm, and how often it may still continue.
 std::string chain_in_words(const BatchState& state) {
   if (!state.chain) return {};
   std::vector<std::string> jobs = state.jobs;
@@ -157,6 +159,7 @@ Result<OwnEnding> read_own_ending(const JobFolder& folder) {
 
 void add_own_words(const OwnEnding& own, Explained& job) {
   if (job_now(own.state) != job.job.job) return;
+  // If Slurm says the job still runs or waits, the recorded end is that of an earlier run.
   if (job.job.state.ended() && own.state.stage == Stage::ended) tell_end(own, job);
   for (const std::string& line : own.left_out)
     job.facts.push_back({"without", line});

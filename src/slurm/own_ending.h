@@ -1,5 +1,5 @@
-// What the agents of a job that Lockstep has submitted say of its end, in place of Slurm's exit
-// code alone. Pure but for read_own_ending().
+// How a submitted job ended, told by its own agents instead of Slurm's exit code alone. Pure except
+// read_own_ending().
 #pragma once
 
 #include "slurm/job_folder.h"
@@ -18,27 +18,28 @@ struct Culprit {
   std::int64_t rank = 0;
   std::string host = {};
   std::string how = {};      // "exited with 7"
-  std::string message = {};  // one line of its own error; empty: it left none
-  std::string log = {};      // the file of its stderr, on its host; empty: none
+  std::string message = {};  // one line of the worker's error; empty: none left
+  std::string log = {};      // path of its stderr on `host`; empty: none
   std::vector<std::string> last_words = {};
-  std::vector<std::string> notes = {};  // "out of memory"
+  std::vector<std::string> notes = {};  // such as "out of memory"
   std::int64_t failed_ms = 0;
 };
-// nullopt: the report blames no worker.
+// Reads the culprit in an agent's report; nullopt: the report blames no worker.
 std::optional<Culprit> read_culprit(std::string_view report);
 
 struct OwnEnding {
   BatchState state;
   std::optional<Culprit> culprit = {};
-  std::vector<std::string> left_out = {};  // "n1: why", of nodes that took no part in the run
+  std::vector<std::string> left_out = {};  // lines "n1: why" for nodes excluded from the run
 };
-// not_found: the batch step has not begun, or there is no such folder.
+// Reads the state and all reports of a job. Errors: not_found (the batch step has not begun, or no
+// such folder).
 Result<OwnEnding> read_own_ending(const JobFolder& folder);
 
-// job: of which `own` tells.
+// Adds what the job told about itself to Slurm's explanation. Ignores an `own` of another job.
 void add_own_words(const OwnEnding& own, Explained& job);
 
-// A job that Slurm has forgotten, as far as it told its end itself. nullopt: it did not.
+// Explains a job forgotten by Slurm, from the job's own record; nullopt: the record has no end.
 std::optional<Explained> explain_forgotten(const OwnEnding& own, const std::string& name);
 
 }  // namespace lockstep::slurm

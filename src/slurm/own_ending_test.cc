@@ -74,7 +74,7 @@ TEST(OwnEnding, CausesThatAreNoWorkers) {
   EXPECT_EQ(job.said.why, "n3 is gone\\x1b[2J after 2 min");
   ASSERT_FALSE(job.said.advice.empty());
   EXPECT_NE(job.said.advice[0].find("--spare 1"), std::string::npos);
-  // Slurm knows better who stopped it.
+  // Slurm knows better why the job was stopped.
   job = ended("CANCELLED", 0);
   const std::string why = job.said.why;
   add_own_words(own("stopped", 143), job);
@@ -88,7 +88,7 @@ TEST(OwnEnding, OtherJobsAndRunsAreLeftAlone) {
   other.state.job = "13";
   add_own_words(other, job);
   EXPECT_EQ(job.said.why, why);
-  // It was queued again, and Slurm has ended it since.
+  // The job was queued again, and Slurm has ended the new run since.
   OwnEnding requeued = own("node lost", 1);
   requeued.state.stage = Stage::requeued;
   add_own_words(requeued, job);

@@ -17,6 +17,7 @@ std::string unless_all(const std::string& text) {
 }  // namespace
 
 std::vector<std::string> scontrol_partitions_command() {
+  // --all includes hidden partitions, in which a job may wait.
   return {"scontrol", "--oneliner", "--all", "show", "partition"};
 }
 

@@ -17,6 +17,7 @@ namespace {
 using pending_rows::kRows;
 using pending_rows::Row;
 
+// squeue prints spaces where scontrol prints underscores.
 std::string normalized(std::string_view reason) {
   std::string text(strip(reason));
   std::replace(text.begin(), text.end(), ' ', '_');
@@ -34,7 +35,7 @@ bool matches(std::string_view pattern, std::string_view reason) {
   return false;
 }
 
-// "ReqNodeNotAvail,_UnavailableNodes:n[2-3]" -> ": n[2-3]".
+// Returns the nodes in "ReqNodeNotAvail,_UnavailableNodes:n[2-3]" as ": n[2-3]".
 std::string detail_of(std::string_view reason) {
   constexpr std::string_view kNodes = "UnavailableNodes:";
   const std::size_t at = reason.find(kNodes);
@@ -49,6 +50,7 @@ std::string or_else(const std::string& text, std::string_view otherwise) {
 
 std::string filled(std::string_view text, const JobStatus& job) {
   std::string out(text);
+  // scontrol takes the array's id for tasks like "12_[4-9]".
   replace_all(out, "{id}", job.id.find('[') == std::string::npos ? job.id : job.job);
   replace_all(out, "{partition}", or_else(job.partition, "?"));
   replace_all(out, "{account}", or_else(job.account, "of its own"));
@@ -75,7 +77,7 @@ const Partition* partition_of(const JobStatus& job, const Surroundings& around) 
   return found == around.partitions.end() ? nullptr : &*found;
 }
 
-// The partition's own numbers, behind what the row says.
+// Adds the partition's limit to a row's text.
 void add_numbers(std::string_view reason, const JobStatus& job, const Surroundings& around,
                  Explanation& said) {
   const Partition* partition = partition_of(job, around);
@@ -89,7 +91,7 @@ void add_numbers(std::string_view reason, const JobStatus& job, const Surroundin
     said.why += fmt::format(" (it has {})", nodes_text(*partition->total_nodes));
 }
 
-// Nodes that are out of service are worth a word where a job waits for nodes.
+// Lists nodes out of service if the job waits for nodes.
 void add_out_of_service(std::string_view reason, const Surroundings& around, Explanation& said) {
   constexpr std::size_t kMost = 4;
   if (!reason.starts_with("Nodes_required") && !reason.starts_with("ReqNode") &&
@@ -102,7 +104,8 @@ void add_out_of_service(std::string_view reason, const Surroundings& around, Exp
   }
 }
 
-// A failing check before jobs holds a job for ever; its node is named and how to go on without it.
+// Explains a failed launch. If the check before jobs (prolog) fails on a node, Slurm holds the job
+// for good, so name the node and how to continue without it.
 void add_failed_launch(const JobStatus& job, const Surroundings& around, Explanation& said) {
   const auto failed = failed_to_launch(job, around);
   std::vector<std::string> nodes;
@@ -127,14 +130,15 @@ void add_failed_launch(const JobStatus& job, const Surroundings& around, Explana
   said.advice.push_back(fmt::format("tell those who run the cluster about {}", list));
 }
 
-// BeginTime after a requeue: nobody asked for it.
+// Explains BeginTime after a requeue, which the user did not set. Slurm waits cred_expire + 1 s, by
+// default 121 s.
 void add_after_requeue(std::string_view reason, const JobStatus& job, Explanation& said) {
   if (reason != "BeginTime" || job.restarts.value_or(0) == 0) return;
   said.why += ": Slurm waits after putting a job back to the queue, two minutes as a rule";
 }
 
 Explanation explain_limit(std::string_view reason, std::string words, const JobStatus& job) {
-  // A limit of one job's is never met by waiting.
+  // Waiting never meets a limit on a single job.
   const bool of_a_job = reason.find("PerJob") != std::string::npos ||
                         reason.find("PerNode") != std::string::npos ||
                         reason.find("QOSMin") != std::string::npos;
@@ -149,7 +153,7 @@ Explanation explain_limit(std::string_view reason, std::string words, const JobS
   return said;
 }
 
-// Explains one reason. For one that is not known the outlook is unknown, and there is no advice.
+// Explains one reason. An unknown reason gives the outlook unknown and no advice.
 Explanation explain_reason(std::string_view reason, const JobStatus& job) {
   const auto row = std::find_if(kRows.begin(), kRows.end(),
                                 [&](const Row& each) { return matches(each.reason, reason); });
@@ -163,8 +167,9 @@ Explanation explain_reason(std::string_view reason, const JobStatus& job) {
   return {Outlook::unknown, fmt::format("Slurm says {}", printable(job.reason)), {}};
 }
 
-// squeue joins the reasons of an array's tasks by commas: "Resources,JobHeldUser". The first reason
-// that keeps tasks from starting by themselves is told. A list with an unknown part stays unknown.
+// Explains a list of reasons. squeue joins the reasons of an array's tasks with commas:
+// "Resources,JobHeldUser". The first reason that keeps tasks from starting by themselves counts. A
+// list with an unknown part stays unknown.
 Explanation explain_worst_of(std::string_view reasons, const JobStatus& job, Explanation unknown) {
   std::optional<Explanation> told;
   for (const std::string& reason : split(reasons, ',')) {
@@ -177,14 +182,15 @@ Explanation explain_worst_of(std::string_view reasons, const JobStatus& job, Exp
   return told ? std::move(*told) : std::move(unknown);
 }
 
-// Slurm starts no job of priority 0, whatever its reason says. These states are holds, too.
+// Returns whether the job is held. Slurm starts no job of priority 0, whatever its reason says. The
+// states listed here are holds, too.
 bool is_held(const JobStatus& job) {
   return job.priority == 0 || job.state.name == "REQUEUE_HOLD" ||
          job.state.name == "SPECIAL_EXIT" || job.state.name == "RESV_DEL_HOLD";
 }
 
-// --requeue=expedite of 25.11. Once the nodes' epilogs have run, slurmctld holds the job if no
-// epilog has failed (batch_requeue_fini).
+// Explains --requeue=expedite of 25.11. Once the epilogs on the nodes have run, slurmctld holds the
+// job if no epilog has failed (batch_requeue_fini).
 Explanation explain_expedited(const JobStatus& job) {
   return {
       Outlook::unknown,
@@ -237,6 +243,7 @@ std::vector<OutOfService> failed_to_launch(const JobStatus& job, const Surroundi
 }
 
 Explanation explain_pending(const JobStatus& job, const Surroundings& around) {
+  // A comma may be part of a reason's name, so try the whole text first.
   std::string reason = normalized(job.reason);
   if (job.state.name == "REQUEUE_HOLD" && reason == "None") reason = "job_requeued_in_held_state";
   Explanation said = explain_reason(reason, job);

@@ -1,4 +1,4 @@
-// Why a job waits, in words, and what to change. Pure.
+// Explains in words why a job waits and what to change. Pure.
 #pragma once
 
 #include "slurm/job_status.h"
@@ -14,10 +14,10 @@ namespace lockstep::slurm {
 
 enum class Outlook {
   starts_by_itself,  // sooner or later
-  held,              // until somebody releases it
-  never,             // not as it was asked for: it must be changed or sent again
-  needs_site,        // until those who run the cluster have done something
-  unknown,           // Slurm's reason does not tell; never taken for harmless
+  held,              // until a user or administrator releases the job
+  never,             // not with these options: change or resubmit the job
+  needs_site,        // until the cluster's administrators act
+  unknown,           // Slurm's reason does not tell; never treated as harmless
   runs,
   ended,
 };
@@ -26,24 +26,26 @@ std::string_view outlook_word(Outlook outlook);  // "starts-by-itself", ...
 struct Explanation {
   Outlook outlook = Outlook::unknown;
   std::string why;                  // one line
-  std::vector<std::string> advice;  // a line each; none: there is nothing to do
+  std::vector<std::string> advice;  // one line each; empty: nothing to do
 };
 
-// What is known of the cluster around the job; nothing of it must be.
+// Facts about the cluster around a job. Each part may be empty.
 struct Surroundings {
   std::vector<Partition> partitions;
   std::vector<OutOfService> out;
   std::int64_t now = 0;  // Unix seconds
 };
 
-// For a job whose phase is waiting. A reason that is not known is given back as Slurm says it, with
-// the outlook unknown. A job of priority 0 is held, whatever its reason says.
+// Explains a waiting job. An unknown reason is repeated in Slurm's words, with the outlook unknown.
+// A job of priority 0 is held, whatever the reason says.
 Explanation explain_pending(const JobStatus& job, const Surroundings& around);
 
-// "QOSMaxGRESPerUser" -> "the QOS allows each user only so many GPUs". Empty: it is no limit.
+// Explains the name of a limit: "QOSMaxGRESPerUser" -> "the QOS allows each user only so many
+// GPUs". Empty: not the name of a limit.
 std::string limit_words(std::string_view reason);
 
-// The nodes that failed to launch a job around then, by what Slurm noted about them.
+// Returns the nodes that failed to launch the job, judged by Slurm's notes about nodes. Prefers
+// failures close to the job's requeue.
 std::vector<OutOfService> failed_to_launch(const JobStatus& job, const Surroundings& around);
 
 }  // namespace lockstep::slurm

@@ -1,6 +1,6 @@
-// The reasons and texts by which Slurm 22.05 to 26.05 says why a job waits, one row each, in the
-// order in which a reason is looked for. Limits of accounts and QOS are read in limit_words.cc.
-// A test holds the list of all reasons that Slurm's sources have (pending_reason_list_test.cc).
+// The reasons and texts with which Slurm 22.05 to 26.05 says why a job waits, one row each. The
+// first matching row counts. Limits of accounts and QOS are in limit_words.cc. A test holds the
+// list of all reasons in Slurm's sources (pending_reason_list_test.cc).
 #pragma once
 
 #include "slurm/pending_reason.h"
@@ -11,7 +11,8 @@
 namespace lockstep::slurm::pending_rows {
 
 struct Row {
-  std::string_view reason;  // as scontrol writes it, underscores for spaces; a star: any text
+  std::string_view
+      reason;  // as scontrol writes it, with underscores for spaces; a star matches any text
   Outlook outlook;
   std::string_view why;
   std::string_view advice;
@@ -26,8 +27,9 @@ inline constexpr std::string_view kTopology =
     "fewer nodes, or another --segment or --switches, fit more easily; scontrol show topology "
     "shows the parts";
 
-// In the texts: {reason} (as Slurm says it), {id}, {partition}, {account}, {qos}, {nodes} (how many
-// it asks for), {time}, {detail} (what Slurm writes behind the reason), {dependency}, {eligible}.
+// Placeholders in the texts: {reason} (as Slurm says it), {id}, {partition}, {account}, {qos},
+// {nodes} (how many the job asks for), {time}, {detail} (what Slurm writes behind the reason),
+// {dependency}, {eligible}.
 inline constexpr std::array kRows = {
     Row{"None", Outlook::starts_by_itself, "Slurm has not looked at it yet", ""},
     Row{"WaitingForScheduling", Outlook::starts_by_itself, "Slurm has not looked at it yet", ""},
@@ -175,8 +177,8 @@ inline constexpr std::array kRows = {
         kBurstBufferAdvice},
     Row{"Error_managing_persistent_burst_buffers", Outlook::needs_site, kBurstBufferFailed,
         kBurstBufferAdvice},
-    // The texts of 26.05 about the network's topology. Slurm gives the same text for a job that
-    // waits for nodes and for one that fits nowhere.
+    // Texts of 26.05 about the network's topology. Slurm gives the same text whether the job waits
+    // for nodes or fits nowhere.
     Row{"Required_nodes_lack_available_resources", Outlook::unknown,
         "the nodes that it names (--nodelist) do not have what it asks for, now or at all",
         "leave out --nodelist, or name other nodes"},

@@ -13,8 +13,9 @@
 namespace lockstep::slurm {
 namespace {
 
+// A temporary folder with less than this many MiB counts as full.
 constexpr std::int64_t kFullMib = 64;
-constexpr std::int64_t kSmallSharedMib = 512;  // below it DeepSpeed warns
+constexpr std::int64_t kSmallSharedMib = 512;  // DeepSpeed warns below this size
 constexpr std::int64_t kClockOffMs = 2'000;
 constexpr std::size_t kMostNames = 4;
 
@@ -32,6 +33,7 @@ std::string minor_version(const std::string& version) {
   return parts.size() < 2 ? version : parts[0] + "." + parts[1];
 }
 
+// Collects the findings. Each look_*() compares one aspect over all nodes.
 class Look {
  public:
   Look(const Names& nodes, const AllFacts& facts) : nodes_(nodes), facts_(facts) {}
@@ -58,8 +60,8 @@ class Look {
 
   bool told(int node) const { return facts_[static_cast<std::size_t>(node)].has_value(); }
 
-  // Of a node that most others that tried can't reach, nothing else will come either. One that
-  // answers may only be late: the agents wait for it.
+  // Judges nodes without facts. A node is bad if at least half of the nodes that tried could not
+  // connect. Otherwise the node may be late, and the agents wait.
   void look_for_silence() {
     for (int node = 0; node < static_cast<int>(facts_.size()); ++node) {
       if (told(node)) continue;
@@ -71,6 +73,7 @@ class Look {
         const auto peers = peers_of(static_cast<int>(i), static_cast<int>(facts_.size()));
         if (std::find(peers.begin(), peers.end(), node) != peers.end()) ++tried;
         for (const Unreached& each : facts_[i]->unreached)
+          // A refused connection proves that the machine is up.
           if (each.node == node && each.how == Unreached::How::cut) {
             cut.push_back(nodes_[i]);
             why = each.why;
@@ -117,7 +120,8 @@ class Look {
     return facts.python.gpus >= 0 ? facts.python.gpus : facts.gpus_seen;
   }
 
-  // Where no node sees any they are of a kind that is not known here.
+  // Compares usable GPUs with the number given by Slurm. If no node sees any GPU, the kind of GPU
+  // is unknown here, and nothing is wrong.
   void look_at_gpus(int node, const NodeFacts& facts) {
     const bool known = std::any_of(facts_.begin(), facts_.end(), [](const auto& each) {
       return each && (gpus_of(*each) > 0 || each->gpus_seen > 0);
@@ -133,8 +137,8 @@ class Look {
           "end what an earlier job has left there");
   }
 
-  // The value that most nodes have; of two that are equally frequent, a PyTorch that is there
-  // counts, else that of the earlier node.
+  // Returns the most frequent value. If two are equally frequent, an installed PyTorch wins over a
+  // missing one, else the earlier node's value.
   template <class Value>
   std::string most_common(const std::vector<int>& among, const Value& value) const {
     std::map<std::string, int> counts;
@@ -157,7 +161,8 @@ class Look {
     return facts_[static_cast<std::size_t>(node)]->python;
   }
 
-  // What is the same everywhere is no node's fault, and the script's own error says more of it.
+  // Adds broken Pythons. A failure on all nodes is not the fault of a node, and the script's own
+  // error will tell more.
   void add_broken(const std::vector<int>& asked, const std::vector<int>& broken) {
     const bool all = broken.size() == asked.size() && asked.size() > 1;
     for (const int node : broken)
@@ -210,8 +215,9 @@ class Look {
     }
   }
 
-  // Of nodes that do not reach each other the one with the most such pairs is at fault; of two with
-  // as many the later one, as the first node hosts the rendezvous.
+  // Finds the node at fault in pairs that do not reach each other: the node in most such pairs. Of
+  // two equal ones the later, because the first node hosts the rendezvous. Repeat with the
+  // remaining pairs.
   void look_at_pairs() {
     std::map<std::pair<int, int>, std::string> pairs;
     for (std::size_t i = 0; i < facts_.size(); ++i) {
@@ -248,6 +254,8 @@ class Look {
   }
 
   void look_at_clocks() {
+    // Each clock is compared with the deciding node's at arrival, and then with the median, because
+    // the deciding node's own clock may be wrong.
     std::vector<std::int64_t> ahead;
     for (const auto& facts : facts_)
       if (facts) ahead.push_back(facts->clock_ms - facts->arrived_ms);
@@ -272,7 +280,7 @@ class Look {
   std::vector<NodeFinding> findings_;
 };
 
-// The weight of a node is that of the worst that was found; it is left out for that.
+// Returns each node's worst finding, for which the node is excluded.
 std::map<int, const NodeFinding*> worst_of(const std::vector<NodeFinding>& findings) {
   std::map<int, const NodeFinding*> worst;
   for (const NodeFinding& finding : findings) {
@@ -308,7 +316,7 @@ PreflightDecision decide(const std::vector<std::string>& nodes, const AllFacts& 
       out.insert(node);
       --left;
     }
-  std::vector<std::pair<std::string, Names>> lines;  // equal ones of several nodes are one
+  std::vector<std::pair<std::string, Names>> lines;  // equal findings of several nodes share a line
   for (const NodeFinding& finding : findings) {
     const std::string& node = nodes[static_cast<std::size_t>(finding.node)];
     const auto found = worst.find(finding.node);
@@ -355,6 +363,8 @@ std::vector<int> peers_of(int self, int count) {
 }
 
 bool may_decide(int self, int told, int count) {
+  // Two halves of a split network must not both decide, so a majority is needed. For an exact half,
+  // node 0's half counts.
   return self < kDeciders && (told * 2 > count || (self == 0 && told * 2 == count));
 }
 

@@ -1,5 +1,5 @@
-// Whether the nodes of a job are fit for it, before its ranks start: what each node has found out
-// about itself and its way to the others, and what follows from that for all of them. Pure.
+// Decides whether the nodes of a job are fit before the ranks start. Input: each node's facts about
+// itself and about the way to other nodes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,56 +12,56 @@ namespace lockstep::slurm {
 // A folder that the job writes to.
 struct FolderFacts {
   std::string path = {};
-  std::string trouble = {};    // why nothing can be written there; empty: it can
-  std::int64_t free_mib = -1;  // -1: not known
+  std::string trouble = {};    // why a test write failed; empty: writable
+  std::int64_t free_mib = -1;  // -1: unknown
   std::int64_t total_mib = -1;
 };
 
-// What the Python of the ranks says. It is asked only where the ranks run one, and not by a quick
+// Answers of the ranks' Python. Asked only where the ranks run Python, and not in a quick
 // pre-flight.
 struct PythonAnswer {
   bool asked = false;
-  bool finished = false;  // false: it still worked when its time was over
+  bool finished = false;  // false: Python was still importing at the deadline
   std::string path = {};
-  std::string version = {};              // "3.11.2"; empty: it has not started
-  std::string torch = {};                // its version; empty: not installed
-  std::string trouble = {};              // why it, or PyTorch, does not load
-  int gpus = -1;                         // that a PyTorch for GPUs can use; -1: it is none
-  std::vector<std::string> broken = {};  // "name: error" of modules that do not load
+  std::string version = {};              // "3.11.2"; empty: Python did not start
+  std::string torch = {};                // PyTorch's version; empty: not installed
+  std::string trouble = {};              // why Python or PyTorch does not load
+  int gpus = -1;                         // GPUs usable by PyTorch; -1: not a PyTorch for GPUs
+  std::vector<std::string> broken = {};  // modules that do not load, as "name: error"
 };
 
-// A node that could not be reached.
+// A node that another node could not reach.
 struct Unreached {
   enum class How {
-    cut,      // nothing came back, or there is no way to it
-    refused,  // its machine answered, and nobody listens there
+    cut,      // no answer, or no route
+    refused,  // the machine answered, but no process listens there
     other,    // another program answered
   };
-  int node = 0;  // its place in the list
+  int node = 0;  // index in the list of nodes
   std::string why = {};
   How how = How::cut;
 };
 
 struct NodeFacts {
-  std::int64_t clock_ms = 0;    // Unix time there, when it was told
-  std::int64_t arrived_ms = 0;  // Unix time of the node that was told
+  std::int64_t clock_ms = 0;    // Unix time on the node when the facts were sent
+  std::int64_t arrived_ms = 0;  // the receiving node's Unix time
   FolderFacts temp = {};
   FolderFacts job = {};
   FolderFacts shared_memory = {};
-  int gpus_given = 0;                       // by Slurm
-  int gpus_seen = 0;                        // whose device files can be opened
-  std::vector<std::string> gpu_users = {};  // "pid 12 (python3)" on GPUs of the job
+  int gpus_given = 0;                       // GPUs that Slurm gave the step
+  int gpus_seen = 0;                        // GPUs whose device files can be opened
+  std::vector<std::string> gpu_users = {};  // processes on the job's GPUs: "pid 12"
   std::int64_t memlock_kib = -1;            // -1: no limit
-  bool fabric = false;                      // it has InfiniBand or the like
-  std::string port_trouble = {};            // why it can't listen where the nodes meet
+  bool fabric = false;                      // has InfiniBand or the like
+  std::string port_trouble = {};            // why the node cannot listen on the rendezvous port
   PythonAnswer python = {};
   std::vector<Unreached> unreached = {};
 };
 
 enum class NodeWeight {
-  note,   // told, and nothing more
-  doubt,  // the node is left out where a spare is there
-  bad,    // the job can't run with it
+  note,   // printed only
+  doubt,  // exclude the node if a spare can replace it
+  bad,    // the job cannot run with the node
 };
 
 struct NodeFinding {
@@ -71,50 +71,51 @@ struct NodeFinding {
   std::string cure = {};
 };
 
-// facts: of each node, in the order of the list; nullopt: it has said nothing.
+// Returns the findings about all nodes. facts: in the order of `nodes`; nullopt: the node sent
+// nothing.
 using AllFacts = std::vector<std::optional<NodeFacts>>;
 std::vector<NodeFinding> node_findings(const std::vector<std::string>& nodes,
                                        const AllFacts& facts);
 
 struct NodeCounts {
   int wanted = 1;    // nodes that train
-  int at_least = 1;  // with --min-nodes it may go on with so few
+  int at_least = 1;  // fewest nodes with --min-nodes
 };
 
 struct LeftOut {
   std::string node;
   std::string why;
-  bool bad = true;  // false: a doubt
+  bool bad = true;  // false: NodeWeight::doubt
 };
 
-// What all nodes do.
+// The decision that all nodes carry out.
 struct PreflightDecision {
-  bool ends = false;                    // too few nodes are fit for it
-  std::vector<LeftOut> left_out = {};   // where it ends: the bad nodes
+  bool ends = false;                    // end the job: too few nodes are fit
+  std::vector<LeftOut> left_out = {};   // excluded nodes; if `ends`: the bad nodes
   std::vector<std::string> lines = {};  // for people
 };
+// Decides. Excludes bad nodes always, and doubtful ones while more than `size.wanted` are left.
 PreflightDecision decide(const std::vector<std::string>& nodes, const AllFacts& facts,
                          const NodeCounts& size);
 
-// The nodes that node `self` of `count` tries to reach. Up to kAllPairs all others. Above that
-// those 1, 2, 4, 8 ... places on, and the deciders: each node then tries, and is tried by, about
-// log2 of the count. A node that is cut off from all others fails with each of these, and as the
-// pairs connect all nodes with each other, so does some pair wherever the nodes fall into two
-// parts. What is missed is a single pair of nodes that do not reach each other while they reach all
-// the rest.
+// Returns the nodes that node `self` of `count` tries to reach. Up to kAllPairs nodes: all others.
+// Above: the nodes 1, 2, 4, 8, ... places on, and the deciders, so each node makes and gets about
+// log2(count) connections. A node cut off from all others fails with each of its peers. Where the
+// network falls into two parts, some pair fails too, because the pairs connect all nodes with each
+// other. Only a single broken pair between two otherwise reachable nodes can be missed.
 inline constexpr int kAllPairs = 32;
 std::vector<int> peers_of(int self, int count);
 
-// Those that may decide, the first one first.
+// How many nodes may decide, from the first node on.
 inline constexpr int kDeciders = 3;
-// Whether a node that has heard `told` of `count` nodes, itself among them, may decide when its
-// time has come: whoever is cut off from most of them may not.
+// Returns whether node `self` may decide when its turn comes. told: how many of `count` nodes it
+// has facts of, itself included. A node cut off from most others must not decide.
 bool may_decide(int self, int told, int count);
 
-// What `lockstep run` is told in its words of the job's size; all of `nodes` where it is not.
+// Returns the job's size in the words of `lockstep run`; all of `nodes` if the words have none.
 NodeCounts size_in(const std::vector<std::string>& words, int nodes);
-// Its words where some of the nodes do not take part: they count for nothing, and the rest meets at
-// the first of the rest. port: where they meet.
+// Returns the words for a run without the excluded nodes: sizes reduced, and the rendezvous at the
+// first remaining node. port: where the nodes meet.
 std::vector<std::string> words_without(const std::vector<std::string>& words,
                                        const std::vector<std::string>& nodes,
                                        const PreflightDecision& decision, int port);

@@ -21,9 +21,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// All nodes of a large job connect at about the same time.
 constexpr int kBacklog = 4096;
 constexpr std::size_t kMostStrangers = 4096;
 
+// Connections without a proof may take half of the descriptors and no more, to leave room for
+// nodes.
 std::size_t most_strangers() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return kMostStrangers;
@@ -41,7 +44,7 @@ Preflight::Preflight(io::Loop& loop, PreflightSettings settings)
       end_timer_(loop) {}
 
 std::optional<PreflightDecision> Preflight::run() {
-  // Who comes late finds what the others have decided.
+  // A late node finds the decision of the others.
   if (read_decision()) return decision_;
   const io::TimePoint began = io::Clock::now();
   open();
@@ -57,14 +60,16 @@ std::optional<PreflightDecision> Preflight::run() {
   return decision_;
 }
 
-// nvidia-smi takes a second or two, as long as PyTorch does.
+// Looks at this node. Runs after the start of Python, because nvidia-smi takes a second or two, as
+// long as the import of PyTorch.
 void Preflight::look() {
   NodeFacts seen = settings_.look();
   seen.port_trouble = std::move(facts_.port_trouble);
   facts_ = std::move(seen);
 }
 
-// spent: by this node alone. It needs some time to hear the others all the same.
+// Starts the timers. spent: time that this node's own checks have taken. Count it, but leave a
+// second to hear other nodes.
 void Preflight::start_timers(milliseconds spent) {
   constexpr milliseconds kToHear(1'000);
   spent = std::min(spent, std::max(settings_.tell_at - kToHear, milliseconds(0)));
@@ -101,6 +106,7 @@ void Preflight::dial(int node) {
   const std::string& host = settings_.nodes[static_cast<std::size_t>(node)];
   const auto note = [this, node](const Error& error) {
     Unreached& failure = peers_[node].failure;
+    // The last failure decides: a node that starts late refuses first.
     if (error.sys == ECONNREFUSED)
       failure.how = Unreached::How::refused;
     else if (error.sys != 0)
@@ -148,7 +154,7 @@ void Preflight::on_peer(int node, PreflightKind kind, std::string_view body) {
   maybe_tell();
 }
 
-// A node that was reached and has gone has heard what was decided, or has died.
+// Handles a closed connection. A node that was reached before has heard the decision, or has died.
 void Preflight::lost_peer(int node, const Error& error) {
   Peer& peer = peers_[node];
   peer.stream.reset();
@@ -166,7 +172,8 @@ void Preflight::accept() {
   io::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!fd) {
     const bool full = errno == EMFILE || errno == ENFILE;
-    // Without anybody to send away the loop would spin.
+    // Out of descriptors: drop the oldest stranger. Without strangers, stop listening, or the loop
+    // would spin.
     if (full && !send_stranger_away()) accepting_->stop();
     return;
   }
@@ -185,7 +192,7 @@ void Preflight::accept() {
   if (strangers_.size() > most_strangers_) send_stranger_away();
 }
 
-// The one who has kept silent longest. A node that was meant comes again.
+// Closes the connection that has been silent longest. A real node dials again.
 bool Preflight::send_stranger_away() {
   if (strangers_.empty()) return false;
   guests_.erase(*strangers_.begin());
@@ -201,7 +208,8 @@ void Preflight::on_guest(int id, PreflightKind kind, std::string_view body) {
     guest.node = static_cast<int>(*node);
     strangers_.erase(id);
     guest.stream->send(PreflightKind::welcome, std::to_string(settings_.self));
-    // It has begun later than this node, which was refused before.
+    // The node has started now. Dial it at once instead of after the pause, which grew while it
+    // refused.
     if (const auto peer = peers_.find(guest.node); peer != peers_.end())
       peer->second.dialer->hurry();
   } else if (kind == PreflightKind::facts && guest.node >= 0) {
@@ -213,6 +221,7 @@ void Preflight::on_guest(int id, PreflightKind kind, std::string_view body) {
 
 void Preflight::maybe_tell() {
   if (has_told_) return;
+  // tell() comes at the latest when tell_timer_ ends.
   if (python_ && !python_->answer().finished) return;
   for (const auto& [node, peer] : peers_)
     if (!peer.reached && io::Clock::now() < peer.dialer->until()) return;
@@ -240,6 +249,7 @@ void Preflight::take_facts(int node, std::string_view body) {
   facts->arrived_ms = unix_ms();
   told_[static_cast<std::size_t>(node)] = std::move(*facts);
   const bool all = std::all_of(told_.begin(), told_.end(), [](const auto& each) { return each; });
+  // With all facts, node 0 decides early. Other deciders wait for their turn.
   if (all && settings_.self == 0) decide_now();
 }
 
@@ -251,7 +261,8 @@ void Preflight::on_turn() {
     decide_now();
 }
 
-// Nobody who may has decided. All nodes go on, and the file sees to it that none does otherwise.
+// Ends a pre-flight without a decision. Writes "go on" into the file, so that a late decider cannot
+// decide otherwise.
 void Preflight::give_up() {
   if (done_ || read_decision()) return;
   PreflightDecision none;
@@ -266,7 +277,7 @@ void Preflight::decide_now() {
   const PreflightDecision own = decide(settings_.nodes, told_, settings_.size);
   bool made = false;
   const auto kept = keep_first_decision(settings_.file, own, made);
-  // Another one decides then, and says what is wrong with this node's folder.
+  // This node's folder is broken. Let another node decide, which also reports this one.
   if (!kept && told_.size() > 1) return;
   decided_here_ = made || !kept;
   settle(kept ? *kept : own);
@@ -294,9 +305,12 @@ Result<PreflightDecision> keep_first_decision(const std::string& file,
   const std::string draft = fmt::format("{}.{}.tmp", file, random_suffix(12));
   made = false;
   LOCKSTEP_TRY(io::write_file(draft, decision_text(decision)));
+  // link() fails if the file exists, so exactly one node's decision counts, on network file
+  // systems, too.
   made = ::link(draft.c_str(), file.c_str()) == 0;
   const int error = made ? 0 : errno;
-  // A file system without links: of two that decide at the same time both may be heard.
+  // link() fails on file systems without hard links. Then rename: two nodes that decide at the same
+  // moment may both count.
   const bool renamed = !made && error != EEXIST && access(file.c_str(), F_OK) != 0 &&
                        ::rename(draft.c_str(), file.c_str()) == 0;
   made = made || renamed;

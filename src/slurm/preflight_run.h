@@ -1,7 +1,6 @@
-// The pre-flight of one node: it tries to reach the others, tells what it has found out to the
-// nodes that may decide, and learns what was decided. The decision is a file in the job's folder
-// that is made once, so all nodes find the same one whoever made it; connections only make it
-// quick.
+// The pre-flight of one node. Tries to reach the other nodes, sends its facts to the nodes that may
+// decide, and waits for the decision. The decision is a file in the job's folder that is created
+// once, so all nodes obey the same decision whichever node made it. The connections only save time.
 #pragma once
 
 #include "base/error.h"
@@ -25,17 +24,17 @@
 namespace lockstep::slurm {
 
 struct PreflightSettings {
-  std::vector<std::string> nodes;  // of the step, in its order
-  int self = 0;                    // this one's place among them
-  int port = 0;                    // where they meet
+  std::vector<std::string> nodes;  // nodes of the step, in Slurm's order
+  int self = 0;                    // this node's index
+  int port = 0;                    // of the rendezvous
   std::string token;
-  std::string job;   // with the step and the run: "12.0.r1"
-  std::string file;  // of the decision
+  std::string job;   // with step and run: "12.0.r1"
+  std::string file;  // path of the decision
   NodeCounts size;
-  std::function<NodeFacts()> look;  // at this node, while its Python works
-  PythonQuestion ask;               // of the ranks' Python
-  // When a node says what it knows by then, and when the first decider decides by what it has
-  // heard.
+  std::function<NodeFacts()> look;  // collects this node's facts while its Python works
+  PythonQuestion ask;               // question for the ranks' Python
+  // Times since the start of run(). tell_at: a node sends what it knows by then. decide_at: the
+  // first decider decides with what it has received. next_decider: delay of each further decider.
   std::chrono::milliseconds tell_at{6'500};
   std::chrono::milliseconds decide_at{7'500};
   std::chrono::milliseconds next_decider{700};
@@ -47,7 +46,7 @@ class Preflight {
   Preflight(const Preflight&) = delete;
   Preflight& operator=(const Preflight&) = delete;
 
-  // Runs the loop until all is decided. nullopt: nobody could decide, all go on.
+  // Runs the loop until a decision is there. nullopt: no node could decide, and all nodes go on.
   std::optional<PreflightDecision> run();
   bool decided_here() const { return decided_here_; }
 
@@ -87,16 +86,16 @@ class Preflight {
   bool has_told_ = false;
   bool decided_here_ = false;
   io::Fd listener_;
-  std::unique_ptr<io::Watch> accepting_;  // after listener_: goes first
+  std::unique_ptr<io::Watch> accepting_;  // declared after listener_: destroyed first
   std::map<int, Peer> peers_;
   struct Guest {
     std::unique_ptr<PreflightStream> stream;
-    int node = -1;  // -1: it has not said which one it is
+    int node = -1;  // -1: has not said which node it is
   };
-  std::map<int, Guest> guests_;  // by a number of their own
+  std::map<int, Guest> guests_;  // by a serial number
   int last_guest_ = 0;
-  std::set<int> strangers_;         // of the guests, oldest first: they may be anybody
-  std::size_t most_strangers_ = 0;  // half of the descriptors, so that they take none from the job
+  std::set<int> strangers_;         // guests without a name yet, oldest first; possibly strangers
+  std::size_t most_strangers_ = 0;  // half of the open-file limit
   std::optional<PythonProbe> python_;
   io::Timer tell_timer_;
   io::Timer turn_timer_;
@@ -104,7 +103,8 @@ class Preflight {
   CallbackScope calls_;
 };
 
-// Makes the file if it is not there yet, whole. The decision that it holds then.
+// Creates the decision file atomically unless it exists, and returns the decision in the file.
+// made: set to true if this call created the file.
 Result<PreflightDecision> keep_first_decision(const std::string& file,
                                               const PreflightDecision& decision, bool& made);
 

@@ -20,7 +20,7 @@
 namespace lockstep::slurm {
 namespace {
 
-// A port that nobody has now.
+// Returns a free port.
 int free_port() {
   const auto listener = io::open_listener("127.0.0.1", 0, 1);
   return listener ? listener->port : 0;
@@ -61,7 +61,7 @@ class PreflightRun : public ::testing::Test {
             .look = [] { return NodeFacts(); },
             .ask = {}};
   }
-  // In a process of its own; the test ends it.
+  // Runs in a child process, which the test ends.
   void begin(const std::function<void()>& run) {
     const pid_t child = fork();
     LOCKSTEP_CHECK(child >= 0);
@@ -77,7 +77,7 @@ class PreflightRun : public ::testing::Test {
   std::vector<pid_t> children_;
 };
 
-// Whoever reaches the port may come as often as he likes.
+// A foreign host can open any number of connections.
 TEST_F(PreflightRun, StrangersTakeNoPlaceFromANode) {
   constexpr rlim_t kFiles = 100;
   constexpr int kStrangers = 400;
@@ -113,7 +113,7 @@ TEST_F(PreflightRun, StrangersTakeNoPlaceFromANode) {
     EXPECT_EQ(line.find("it has said nothing"), std::string::npos) << line;
 }
 
-// This node's own look at itself may take as long as the import of PyTorch.
+// The node's own checks may take as long as the import of PyTorch.
 TEST_F(PreflightRun, PythonWorksWhileTheNodeIsLookedAt) {
   const std::string python = folder_ + "/python";
   const std::string began = folder_ + "/began";

@@ -14,6 +14,7 @@ namespace {
 
 namespace hub = rendezvous::hub;
 
+// Sent by the dialing side in front of its nonce.
 constexpr std::string_view kPreamble = "LOCKSTEP NODE 1\n";
 constexpr std::size_t kMostContent = 256U << 10;
 constexpr std::size_t kProof = std::tuple_size_v<hub::Mac>;
@@ -39,6 +40,8 @@ PreflightStream::PreflightStream(io::Loop& loop, io::Fd fd, Side side, std::stri
   if (side_ == Side::dials) put(std::string(kPreamble) + std::string(bytes_of(own_)));
 }
 
+// Computes the MAC of a message. It covers both nonces and the direction, so a message can be
+// replayed neither on another connection nor back to its sender.
 hub::Mac PreflightStream::proof(bool of_dialer, std::string_view content) const {
   const bool dials = side_ == Side::dials;
   return hub::prove(token_, of_dialer ? hub::Side::agent : hub::Side::hub, dials ? own_ : other_,
@@ -68,7 +71,7 @@ void PreflightStream::flush() {
   while (!unsent_.empty()) {
     const ssize_t sent = ::send(fd_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) break;  // it is full, or broken, which reading tells
+    if (sent < 0) break;  // full or broken; reading tells which
     unsent_.erase(0, static_cast<std::size_t>(sent));
   }
   watch_.want(io::kReadable | (unsent_.empty() ? 0 : io::kWritable));
@@ -84,7 +87,7 @@ void PreflightStream::on_event(int ready) {
   take({buffer.data(), static_cast<std::size_t>(got)});
 }
 
-// false: this stream has ended, or is no more.
+// Processes received bytes. Returns false if the stream has ended or was destroyed by a callback.
 bool PreflightStream::take(std::string_view bytes) {
   if (!greeted_ && !take_greeting(bytes)) return false;
   while (true) {
@@ -98,6 +101,7 @@ bool PreflightStream::take(std::string_view bytes) {
 bool PreflightStream::take_greeting(std::string_view& bytes) {
   const std::string_view expected = side_ == Side::accepts ? kPreamble : std::string_view();
   const std::size_t size = expected.size() + other_.size();
+  // The greeting may arrive in pieces, with frames behind it.
   const std::size_t taken = std::min(size - greeting_.size(), bytes.size());
   greeting_ += bytes.substr(0, taken);
   bytes.remove_prefix(taken);
@@ -124,7 +128,7 @@ bool PreflightStream::take_frame(std::string_view content) {
     std::copy(content.end() - kProof, content.end(), mac.begin());
     if (hub::same_mac(mac, proof(side_ == Side::accepts, told))) {
       const auto kind = static_cast<PreflightKind>(told.front());
-      // A copy: the owner may end this stream when it is told.
+      // Copy first: the callback may destroy this stream.
       const std::string body(told.substr(1));
       const auto tell = events_.message;
       const auto here = calls_.witness();

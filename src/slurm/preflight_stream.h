@@ -1,6 +1,6 @@
-// One connection of two nodes of a job during its pre-flight. Every message carries a proof that
-// its sender has the job's token. Who dials speaks first: a program that is none of ours hears
-// nothing.
+// One connection between two nodes of a job during the pre-flight. Every message carries a MAC that
+// proves the sender has the job's token. The dialing side speaks first, so a foreign program that
+// connects hears nothing.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -16,10 +16,10 @@
 
 namespace lockstep::slurm {
 
-// What a message is; the numbers are on the wire.
+// Kinds of messages; the numbers are on the wire.
 enum class PreflightKind : std::uint8_t {
-  hello = 1,     // the sender's place in the list of nodes, by who dials
-  welcome = 2,   // the same, in answer
+  hello = 1,     // from the dialing node: its index in the list of nodes
+  welcome = 2,   // the answer: the other node's index
   facts = 3,     // facts_text()
   decision = 4,  // decision_text()
 };
@@ -28,17 +28,17 @@ class PreflightStream {
  public:
   struct Events {
     std::function<void(PreflightKind, std::string_view)> message;
-    std::function<void(const Error&)> ended;  // closed, broken or nonsense; nothing comes after it
+    std::function<void(const Error&)> ended;  // closed, broken or invalid; the last event
   };
   enum class Side { dials, accepts };
 
-  // fd: a connected socket. token, job: of the job; both nodes must have the same.
+  // fd: a connected socket, owned from now on. token, job: must be equal on both nodes.
   PreflightStream(io::Loop& loop, io::Fd fd, Side side, std::string token, std::string job,
                   Events events);
   PreflightStream(const PreflightStream&) = delete;
   PreflightStream& operator=(const PreflightStream&) = delete;
 
-  // Before the other side has greeted one message at most, which waits for that.
+  // Queues a message. Until the greeting has arrived only one message may be sent; it waits.
   void send(PreflightKind kind, std::string_view body);
 
  private:
@@ -54,7 +54,7 @@ class PreflightStream {
   void end(const Error& error);
 
   io::Fd fd_;
-  io::Watch watch_;  // after fd_: goes first
+  io::Watch watch_;  // declared after fd_: destroyed first
   Side side_;
   std::string token_;
   std::string job_;
@@ -62,8 +62,8 @@ class PreflightStream {
   Nonce own_{};
   Nonce other_{};
   bool greeted_ = false;
-  std::string greeting_;  // of the other side, as far as it has come
-  std::string waiting_;   // what is sent once it has, without proof
+  std::string greeting_;  // the other side's greeting, as far as received
+  std::string waiting_;   // message to send after the greeting, without its MAC
   codec::wire::FrameCutter cutter_;
   std::string unsent_;
   CallbackScope calls_;

@@ -76,7 +76,7 @@ TEST_F(PreflightStreams, NorAnotherRunOfTheJob) {
   EXPECT_EQ(heard_, "");
 }
 
-// An agent that dials early takes the first word that it hears for the rendezvous.
+// An agent that dials early must not take a word of the pre-flight for the rendezvous.
 TEST_F(PreflightStreams, AStrangerHearsNothing) {
   const auto accepts = stream(std::move(two_), Side::accepts, "token");
   const std::string hello = "LOCKSTEP HUB\r\n\r\n and what an agent says then, which is long";

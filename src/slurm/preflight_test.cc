@@ -37,12 +37,12 @@ struct Job {
   explicit Job(int count)
       : nodes(names(count)), facts(static_cast<std::size_t>(count), healthy()) {}
   NodeFacts& at(int node) { return *facts[static_cast<std::size_t>(node)]; }
-  // Neither reaches the other.
+  // Both directions fail.
   void cut(int one, int two) {
     at(one).unreached.push_back({two, "timed out", Unreached::How::cut});
     at(two).unreached.push_back({one, "timed out", Unreached::How::cut});
   }
-  // A node that says nothing, and that nobody reaches.
+  // A silent node out of reach.
   void kill(int node, Unreached::How how = Unreached::How::cut) {
     facts[static_cast<std::size_t>(node)].reset();
     for (std::size_t i = 0; i < facts.size(); ++i)
@@ -102,7 +102,7 @@ TEST(Preflight, ThePythonOfMostNodesIsRight) {
   EXPECT_EQ(job.left_out(3), Names{"n0"});
   job.at(0).python.version = "3.11.9";
   EXPECT_TRUE(job.left_out(3).empty());
-  // Of two the one without PyTorch is at fault.
+  // With two nodes, the node without PyTorch is at fault.
   Job two(2);
   two.at(0).python.torch.clear();
   EXPECT_EQ(two.left_out(1), Names{"n0"});
@@ -152,7 +152,7 @@ TEST(Preflight, ASilentNodeIsLeftOutOrWaitedFor) {
             "it is up; the node is left out");
 }
 
-// Of those that tried, half must have failed to reach it: one of them may be at fault itself.
+// At least half of the trying nodes must fail, because a single trying node may be at fault itself.
 TEST(Preflight, OneThatCantReachASilentNodeIsNoProof) {
   for (const int cut_off : {1, 2}) {
     Job job(5);
@@ -168,7 +168,7 @@ TEST(Preflight, OfTwoThatDoNotReachEachOtherTheLaterOneGoes) {
   Job job(4);
   job.cut(1, 2);
   EXPECT_EQ(job.left_out(3), Names{"n2"});
-  // The one with the most broken ways is at fault, also the first node.
+  // The node with the most broken ways is at fault, even if it is the first.
   job.cut(0, 1);
   EXPECT_EQ(job.left_out(3), Names{"n1"});
   Job first(4);
@@ -178,7 +178,7 @@ TEST(Preflight, OfTwoThatDoNotReachEachOtherTheLaterOneGoes) {
   EXPECT_EQ(first.first_line(3),
             "n0: it and n1, n3 do not reach each other: timed out; see to the network between "
             "them; the node is left out");
-  // Another program on its port says nothing of the way there.
+  // Another program on the port says nothing about the way to the node.
   Job other(2);
   other.at(0).unreached.push_back({1, "another program answers", Unreached::How::other});
   EXPECT_TRUE(other.decide(2).lines.empty());
@@ -203,7 +203,7 @@ TEST(Preflight, GpusThatSlurmGaveMustBeThere) {
   Job job(3);
   for (auto& facts : job.facts)
     facts->gpus_given = 8;
-  // Of a kind that nobody here knows.
+  // GPUs of an unknown kind.
   EXPECT_TRUE(job.decide(3).lines.empty());
   for (auto& facts : job.facts)
     facts->gpus_seen = 8;
@@ -212,7 +212,7 @@ TEST(Preflight, GpusThatSlurmGaveMustBeThere) {
   EXPECT_EQ(job.first_line(2),
             "n1: 7 of the 8 GPUs that Slurm gave can be used; see to its driver; the node is left "
             "out");
-  // What a PyTorch for GPUs can use counts more than device files.
+  // PyTorch's count of GPUs overrides the number of device files.
   job.at(1).gpus_seen = 8;
   job.at(1).python.gpus = 0;
   EXPECT_EQ(job.left_out(2), Names{"n1"});
@@ -238,7 +238,7 @@ TEST(Preflight, AClockThatIsOffIsTold) {
   job.at(2).clock_ms += 3'500;
   EXPECT_EQ(job.first_line(3), "n2: its clock is 3.5 s ahead of the others'; have it set by NTP");
   EXPECT_TRUE(job.left_out(3).empty());
-  // By the clock of the node that decides, which is the one that is off.
+  // Compared by the deciding node's clock, which is wrong here.
   Job first(3);
   for (int node = 1; node < 3; ++node)
     first.at(node).arrived_ms += 60'000;
@@ -303,7 +303,7 @@ TEST(Preflight, FactsAndDecisionsAreReadAsTheyWereWritten) {
   for (const char* text : {"", "[]", "{}", R"({"clock_ms": "x"})", R"({"clock_ms":1,"python":[]})"})
     (void)facts_from_text(text, 2);
   EXPECT_FALSE(facts_from_text("{}", 2));
-  // What another node says comes to the job's output.
+  // Texts of other nodes reach the job's output.
   facts.python.trouble = facts.unreached[0].why = facts.gpu_users[0] = "a\x1b]0;b\x07";
   const auto other = facts_from_text(facts_text(facts), 2);
   EXPECT_EQ(other->python.trouble, "a\\x1b]0;b\\x07");

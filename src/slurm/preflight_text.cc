@@ -12,6 +12,8 @@ namespace {
 using Json = nlohmann::json;
 using Ordered = nlohmann::ordered_json;
 
+// Bounds for messages of other nodes. Their texts reach the job's output, so all are made
+// printable.
 constexpr std::size_t kMostItems = 100'000;
 constexpr std::size_t kMostText = 400;
 
@@ -29,7 +31,7 @@ bool flag_in(const Json& json, const char* name) {
   return found != json.end() && found->is_boolean() && found->get<bool>();
 }
 
-// Calls `each` for the items of a list, if it is one.
+// Calls `each` for the items of a list. Ignores any other type.
 template <class Each>
 void for_items(const Json& json, const char* name, Each each) {
   const auto found = json.find(name);
@@ -161,6 +163,7 @@ Result<PreflightDecision> decision_from_text(std::string_view text) {
 }
 
 void take_python_line(std::string_view line, PythonAnswer& answer) {
+  // Imported modules print lines of their own.
   constexpr std::string_view kMarker = "lockstep:";
   if (!line.starts_with(kMarker)) return;
   const Json json = codec::parse_json(line.substr(kMarker.size()));

@@ -1,5 +1,5 @@
-// The facts of a node and the decision as JSON: what nodes send each other, and the file in the
-// job's folder. Pure.
+// Converts node facts and decisions to and from JSON: the messages between nodes, and the decision
+// file in the job's folder. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -11,13 +11,13 @@
 namespace lockstep::slurm {
 
 std::string facts_text(const NodeFacts& facts);
-// nodes: how many there are.
+// Errors: corrupt. nodes: number of nodes; drops indexes out of range.
 Result<NodeFacts> facts_from_text(std::string_view text, int nodes);
 
 std::string decision_text(const PreflightDecision& decision);
 Result<PreflightDecision> decision_from_text(std::string_view text);
 
-// What the Python of the ranks prints, line by line, into `answer`.
+// Parses one line that the ranks' Python printed, and updates `answer`.
 void take_python_line(std::string_view line, PythonAnswer& answer);
 
 }  // namespace lockstep::slurm

@@ -1,4 +1,4 @@
-// The words of `lockstep run`, as far as a pre-flight has to do with them.
+// Reads and changes the words of `lockstep run` for a pre-flight.
 #include "base/text.h"
 #include "slurm/preflight.h"
 
@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::string_view kNodes = "--nnodes=";
 constexpr std::string_view kSpares = "--spares=";
-constexpr std::size_t kMostHosts = 64;  // that --rdzv-endpoint takes
+constexpr std::size_t kMostHosts = 64;  // limit of --rdzv-endpoint
 
 using Words = std::vector<std::string>;
 
-// The last one counts, and what stands behind the script's name is the script's.
+// Returns the value of an option. The last one counts. Words behind "--" belong to the script.
 std::string value_of(const Words& words, std::string_view option) {
   const auto end = std::find(words.begin(), words.end(), "--");
   std::string value;
@@ -55,9 +55,11 @@ Words words_without(const Words& words, const Words& nodes, const PreflightDecis
   Words fit = words;
   replace_option(fit, kNodes, fmt::format("{}:{}", std::min(size.at_least, most), most));
   replace_option(fit, kSpares, std::to_string(left - most));
-  // All nodes that Slurm has in the step would be waited for, and the first one meant.
+  // By default the agents take all nodes of the step from Slurm, and meet at the first. Name the
+  // remaining nodes instead.
   if (value_of(fit, "--rdzv-endpoint=").empty()) {
     const std::string backend = value_of(fit, "--rdzv-backend=");
+    // Other backends get a single endpoint.
     const std::size_t most_hosts = backend == "lockstep" ? kMostHosts : 1;
     Words places;
     for (const std::string& node : rest)

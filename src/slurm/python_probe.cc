@@ -20,8 +20,10 @@ namespace {
 
 constexpr std::size_t kLongestLine = 64U << 10;
 
-// The folder where it runs is not on the path of a script that lies elsewhere. A folder called
-// torch is no PyTorch. What is printed by what is imported stands on other lines.
+// The question. Three traps: (1) With -c, Python puts the current folder on sys.path, but a script
+// in another folder does not have it there. (2) A folder named torch is found as a namespace
+// package without an origin. (3) Imported modules may print, so answers are on lines of their own
+// with a marker.
 constexpr const char* kQuestion = R"(import sys
 if sys.path and sys.path[0] == '':
     sys.path.pop(0)
@@ -65,8 +67,9 @@ PythonProbe::PythonProbe(io::Loop& loop, const PythonQuestion& question, std::fu
 
 PythonProbe::~PythonProbe() {
   if (!child_ || child_->reap()) return;
+  // Kill the whole group: imported modules may have started processes.
   child_->signal_group(SIGKILL);
-  // It is gone in a moment, and this process is to become another program.
+  // Wait: this process will exec another program, which would inherit the zombie.
   waitpid(child_->pid(), nullptr, 0);
 }
 
@@ -81,6 +84,7 @@ Status PythonProbe::start(const PythonQuestion& question) {
   spec.env = proc::own_environment();
   spec.stdin_fd = null.get();
   spec.stdout_fd = pipe.write.get();
+  // stderr, too: the last line tells why Python did not start.
   spec.stderr_fd = pipe.write.get();
   LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
   output_ = std::move(pipe.read);
@@ -126,7 +130,7 @@ void PythonProbe::ended() {
   finish();
 }
 
-// No callback comes from inside of the constructor.
+// Calls done_ from the loop, never from inside the constructor.
 void PythonProbe::finish() {
   later_.start({}, [this] {
     if (const auto done = std::exchange(done_, nullptr)) done();

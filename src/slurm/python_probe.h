@@ -1,4 +1,4 @@
-// Asks the Python of the ranks for its version, and imports PyTorch in it where that is installed.
+// Starts the ranks' Python, asks its version, and imports PyTorch and modules in it.
 #pragma once
 
 #include "io/fd.h"
@@ -15,20 +15,20 @@
 namespace lockstep::slurm {
 
 struct PythonQuestion {
-  std::string python = {};                // a path; empty: nothing is asked
-  std::vector<std::string> modules = {};  // that must load
+  std::string python = {};                // path of the interpreter; empty: ask nothing
+  std::vector<std::string> modules = {};  // modules that must load
 };
 
 class PythonProbe {
  public:
-  // done: once, from the loop.
+  // done: called once, from the loop, never from inside the constructor.
   PythonProbe(io::Loop& loop, const PythonQuestion& question, std::function<void()> done);
-  // Ends it if it still works.
+  // Kills Python if it still runs, and waits for its end.
   ~PythonProbe();
   PythonProbe(const PythonProbe&) = delete;
   PythonProbe& operator=(const PythonProbe&) = delete;
 
-  // As far as it is known.
+  // The answer as far as it has come.
   const PythonAnswer& answer() const { return answer_; }
 
  private:
@@ -44,7 +44,7 @@ class PythonProbe {
   std::string last_line_;
   std::optional<proc::Child> child_;
   io::Fd output_;
-  std::unique_ptr<io::Watch> reading_;  // after output_: goes first
+  std::unique_ptr<io::Watch> reading_;  // declared after output_: destroyed first
   std::unique_ptr<io::Watch> end_;
   io::Timer later_;
 };

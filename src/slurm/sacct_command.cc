@@ -9,7 +9,7 @@
 namespace lockstep::slurm {
 namespace {
 
-// The name comes last because it may hold any character.
+// The name is the last field, because it may contain the separator.
 constexpr const char* kFormat =
     "JobID,State,ExitCode,User,Partition,Account,QOS,Submit,Eligible,Start,End,Timelimit,NNodes,"
     "NodeList,Reason,JobName";
@@ -38,6 +38,7 @@ std::vector<JobStatus> parse_sacct(std::string_view text) {
     if (!is_job_id(job.job)) continue;
     job.state = parse_job_state(fields[1]);
     const std::size_t colon = fields[2].find(':');
+    // sacct prints 0:0 for jobs that still run.
     if (job.state.ended() && colon != std::string::npos) {
       job.exit_code = small_number(fields[2].substr(0, colon));
       job.signal = small_number(fields[2].substr(colon + 1));

@@ -1,4 +1,4 @@
-// sacct: argv and what it prints. Many clusters have no accounting.
+// sacct: its argv, and the parser of its output. Many clusters have no accounting.
 #pragma once
 
 #include "slurm/job_status.h"
@@ -10,10 +10,10 @@
 
 namespace lockstep::slurm {
 
-// The latest job of each id; steps are left out.
+// Asks for the latest job with each id, without its steps.
 std::vector<std::string> sacct_command(std::span<const std::string> ids);
 
-// Lines that make no sense are left out.
+// Skips lines that do not parse.
 std::vector<JobStatus> parse_sacct(std::string_view text);
 
 }  // namespace lockstep::slurm

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMostWords = 16384;
 constexpr std::string_view kMagic = "#SBATCH";
+// An older spelling that sbatch still reads.
 constexpr std::string_view kOldMagic = "#SLURM";
 
 bool is_space(char c) {
@@ -24,7 +25,7 @@ bool is_blank_or_comment(std::string_view line) {
   return text.empty() || text.front() == '#';
 }
 
-// "hetjob" in any case, and its older name, as a word at the beginning.
+// Returns whether a text begins with the word "hetjob" in any case, or the older "packjob".
 bool begins_component(std::string_view text) {
   for (const std::string_view word : {"hetjob", "packjob"})
     if (to_lower(text.substr(0, word.size())) == word &&
@@ -39,8 +40,8 @@ std::string_view without_leading_space(std::string_view text) {
   return text;
 }
 
-// Takes one word off the front, as get_argument() of sbatch does. An empty one ends the line there,
-// too: `--comment ""` has no second word.
+// Reads words as get_argument() of sbatch does. An empty word ends the line as well: `--comment ""`
+// hides all options behind it.
 class WordReader {
  public:
   explicit WordReader(std::string_view line) : rest_(line) {}
@@ -57,7 +58,8 @@ class WordReader {
     for (; i < rest_.size() && (quote != 0 || !is_space(rest_[i])); ++i) {
       const char c = rest_[i];
       if (c == '\\') {
-        // A backslash does not keep a space in the word: only quotes do.
+        // Outside quotes, a backslash in front of a space is dropped and the space still ends the
+        // word.
         if (i + 1 < rest_.size() && (quote != 0 || !is_space(rest_[i + 1]))) word += rest_[++i];
       } else if (quote != 0 && c == quote) {
         quote = 0;
@@ -80,7 +82,7 @@ class WordReader {
   std::string_view rest_;
 };
 
-// Why a line that sbatch takes for a comment looks like a directive.
+// Returns whether a comment looks like a directive, and what is wrong with it.
 bool looks_like_directive(std::string_view line, IgnoredDirective::Why& why) {
   std::string_view text = without_leading_space(line);
   if (text.empty() || text.front() != '#') return false;
@@ -92,7 +94,7 @@ bool looks_like_directive(std::string_view line, IgnoredDirective::Why& why) {
   const bool spaced = !behind.empty() && is_space(behind.front());
   behind = without_leading_space(behind);
   if (to_upper(behind.substr(0, 6)) != "SBATCH") return false;
-  // What is meant as an option begins with a dash; prose ("# sbatch then ...") does not.
+  // An option begins with a dash; prose ("# sbatch then ...") does not.
   const std::string_view words = without_leading_space(behind.substr(6));
   if (!words.starts_with("-")) return false;
   why = hashes > 1                     ? IgnoredDirective::Why::two_hashes
@@ -151,6 +153,7 @@ class Scanner {
     if (first_command_ == 0 && directive) return take_directive(line);
     IgnoredDirective::Why why{};
     if (looks_like_directive(line, why)) {
+      // Below the first command a second hash is a comment by intention.
       if (first_command_ != 0 && why == IgnoredDirective::Why::two_hashes) return;
       file_.ignored.push_back({number_, why, std::string(line), first_command_});
       return;
@@ -162,6 +165,7 @@ class Scanner {
   }
 
   void continue_body(std::string_view line) {
+    // An even number of backslashes are escaped backslashes.
     std::size_t slashes = 0;
     while (slashes < line.size() && line[line.size() - 1 - slashes] == '\\')
       ++slashes;
@@ -197,7 +201,8 @@ class Scanner {
     ++component_;
   }
 
-  // All directives of a component are one command line to sbatch.
+  // sbatch reads all directives of a component as one command line, so an option's value may be in
+  // the next directive.
   void read_options() {
     PlacedSettings read = read_placed_settings(words_, UnknownOptions::keep);
     for (Setting& each : read.settings) {
@@ -237,6 +242,8 @@ Result<std::vector<std::string>> directive_words(std::string_view line) {
   return words;
 }
 
+// Unlike a shell, sbatch takes a backslash inside quotes as an escape. So escape backslashes and
+// quotes.
 std::string directive_quote(std::string_view word) {
   std::string quoted = shell_quote(word);
   if (quoted == word) return quoted;

@@ -1,5 +1,5 @@
-// Reads a batch script as sbatch reads it: which of its #SBATCH lines count, which it passes over
-// in silence, and what makes it refuse the script. Pure.
+// Reads a batch script as sbatch does: which #SBATCH lines count, which ones sbatch silently
+// ignores, and what makes sbatch refuse the script. Pure.
 #pragma once
 
 #include "slurm/sbatch_options.h"
@@ -11,20 +11,21 @@
 
 namespace lockstep::slurm {
 
-// The controller's own limit unless a site sets max_script_size.
+// slurmctld's default limit; a site can change it with max_script_size.
 inline constexpr std::size_t kMostScriptBytes = 4U << 20;
 
-// Lines of commands: comments and blank lines left out, lines that end with a backslash joined.
+// A command line of the script. Comments and blank lines are dropped; lines ending in a backslash
+// are joined.
 struct BodyLine {
-  int line = 0;  // the first
+  int line = 0;  // number of the first line
   int last = 0;
-  std::string text;  // without the line breaks; joined as the shell joins them
+  std::string text;  // joined as the shell joins lines
 };
 
-// A line that looks like a directive but is a comment for sbatch.
+// A line that looks like a directive but is a comment to sbatch.
 struct IgnoredDirective {
   enum class Why : std::uint8_t {
-    after_command,  // behind the first command
+    after_command,  // below the first command
     two_hashes,     // "##SBATCH"
     space,          // " #SBATCH", "# SBATCH"
     spelling,       // "#Sbatch"
@@ -32,10 +33,10 @@ struct IgnoredDirective {
   int line = 0;
   Why why = Why::after_command;
   std::string text;
-  int command_line = 0;  // after_command: where that command is
+  int command_line = 0;  // for after_command: line of that command
 };
 
-// What makes sbatch refuse the script.
+// A reason why sbatch refuses the script.
 struct ScriptProblem {
   int line = 0;
   std::string what;
@@ -50,17 +51,17 @@ struct SbatchFile {
   std::vector<ScriptProblem> problems;
 };
 
-// Of a text that is refused for its size or a null byte there is a problem and nothing else.
+// Reads a script. A text with a bad size or a null byte gives only a problem.
 SbatchFile read_sbatch_file(std::string_view text);
 
-// The words of one #SBATCH line (without "#SBATCH") as sbatch splits them: quotes and backslashes
-// much as in a shell, '#' begins a comment, and "hetjob" ends the line. invalid_input: a quote is
-// not closed, or a word begins with ':'.
+// Splits one #SBATCH line (without "#SBATCH") as sbatch does. Quotes and backslashes work much as
+// in a shell, '#' begins a comment, and "hetjob" ends the line. Errors: invalid_input (an open
+// quote, or a word that begins with ':').
 Result<std::vector<std::string>> directive_words(std::string_view line);
-// A word of a #SBATCH line. It must have no line break.
+// Quotes a word for a #SBATCH line. The word must not contain a line break.
 std::string directive_quote(std::string_view word);
 
-// The script that `sbatch --wrap=COMMAND` makes.
+// Returns the script that `sbatch --wrap=COMMAND` makes.
 std::string wrap_script(std::string_view command);
 
 }  // namespace lockstep::slurm

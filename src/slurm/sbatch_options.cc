@@ -11,8 +11,8 @@
 namespace lockstep::slurm {
 namespace {
 
-// From Slurm's own tables (slurm_opt.c) of every release from 22.05 to 26.05. --power is gone since
-// 23.11, --get-user-env takes no value any more since 25.05, --requeue takes one since 25.11.
+// Merged from Slurm's own tables (slurm_opt.c) of all releases from 22.05 to 26.05. 23.11 removed
+// --power. Since 25.05 --get-user-env takes no value, and since 25.11 --requeue takes one.
 constexpr SbatchOption kOptions[] = {
     {"account", 'A', Takes::value},
     {"acctg-freq", 0, Takes::value},
@@ -151,7 +151,7 @@ constexpr SbatchOption kOptions[] = {
     {"wrap", 0, Takes::value},
 };
 
-// What srun has besides, and where it differs.
+// Options only in srun, or different there.
 constexpr SbatchOption kSrunOptions[] = {
     {"accel-bind", 0, Takes::value},
     {"async"},
@@ -201,6 +201,7 @@ std::vector<const SbatchOption*> options_of(Tool tool) {
   std::vector<const SbatchOption*> all;
   all.reserve(std::size(kOptions) + std::size(kSrunOptions));
   for (const SbatchOption& each : kOptions)
+    // sbatch's --wait takes no value, srun's takes one.
     if (tool == Tool::sbatch || each.name != "wait") all.push_back(&each);
   if (tool == Tool::srun)
     for (const SbatchOption& each : kSrunOptions)
@@ -233,7 +234,7 @@ Result<const SbatchOption*> find_option(std::span<const SbatchOption* const> opt
   std::vector<const SbatchOption*> begins;
   for (const SbatchOption* each : options) {
     if (each->name == name) return each;
-    // A site without pyxis has no such option, so nothing is short for it.
+    // Abbreviations never mean an option of pyxis: sites without pyxis do not have it.
     if (each->name.starts_with(name) && !each->plugin) begins.push_back(each);
   }
   if (name.empty() || begins.empty()) return no_option(name);
@@ -247,7 +248,7 @@ Result<const SbatchOption*> find_option(std::span<const SbatchOption* const> opt
               "write the option in full");
 }
 
-// One pass over the words; what could not be read is in `result.problems`.
+// Reads the words in one pass. Errors go to `result_.problems`, and reading continues.
 class Reader {
  public:
   Reader(Tool tool, std::span<const PlacedWord> words, UnknownOptions unknown)
@@ -312,7 +313,8 @@ class Reader {
     add(usual_name(option), std::move(value));
   }
 
-  // "-N2", "-HN2", "-H".
+  // Reads a group of letters: "-N2", "-HN2", "-H". The rest of a group is the value of an option
+  // with a value.
   void read_letters(std::string_view letters) {
     for (std::size_t i = 0; i < letters.size(); ++i) {
       const SbatchOption* option = option_of_letter(options_, letters[i]);
@@ -328,6 +330,7 @@ class Reader {
       }
       const std::string_view rest = letters.substr(i + 1);
       if (!rest.empty()) return add(usual_name(*option), std::string(rest));
+      // An optional value must be in the same word, as for getopt_long().
       if (option->takes == Takes::maybe) return add(usual_name(*option), std::nullopt);
       if (at_ == words_.size())
         return refuse({Errc::invalid_input, fmt::format("-{} is given no value", option->letter),

@@ -10,7 +10,7 @@
 namespace lockstep::slurm {
 namespace {
 
-// "--nodes=2 --hold | 3": what was read, and how many words it took.
+// Prints the settings and the number of words read: "--nodes=2 --hold | 3".
 std::string read(std::string_view line, UnknownOptions unknown = UnknownOptions::refuse) {
   std::vector<std::string> words;
   for (std::string& each : split(line, ' '))

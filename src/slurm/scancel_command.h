@@ -1,4 +1,4 @@
-// scancel: argv.
+// scancel: its argv.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace lockstep::slurm {
 
-// Ends a job: SIGTERM to all of it, SIGKILL after KillWait. With a signal ("USR1") only that is
-// sent, to the steps, not to the batch script.
+// Returns the call that ends a job: SIGTERM to all processes, SIGKILL after KillWait. With a signal
+// ("USR1"): sends only that, to the steps but not to the batch script.
 std::vector<std::string> scancel_command(const std::string& id,
                                          const std::optional<std::string>& signal = {});
 

@@ -10,6 +10,7 @@
 namespace lockstep::slurm {
 namespace {
 
+// Returns the line behind "Key=". The space in front keeps "Id=" from matching "JobId=".
 std::string_view behind(std::string_view line, std::string_view key) {
   const std::string sought = std::string(key) + "=";
   if (line.starts_with(sought)) return line.substr(sought.size());
@@ -17,7 +18,7 @@ std::string_view behind(std::string_view line, std::string_view key) {
   return at == std::string_view::npos ? std::string_view() : line.substr(at + 1 + sought.size());
 }
 
-// Does a word like "StdOut=" or "ReqB:S:C:T=" begin here?
+// Returns whether a word like "StdOut=" or "ReqB:S:C:T=" begins here.
 bool is_key(std::string_view text) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (text.empty() || text[0] < 'A' || text[0] > 'Z') return false;
@@ -32,6 +33,7 @@ std::string job_id_in(std::string_view line) {
   const std::string array = oneline_value(line, "ArrayJobId");
   const std::string task = oneline_value(line, "ArrayTaskId");
   if (!array.empty() && !task.empty()) {
+    // Waiting tasks share a record: ArrayTaskId=4-9.
     const bool one = is_job_id(array + "_" + task);
     return one ? array + "_" + task : array + "_[" + task + "]";
   }
@@ -40,7 +42,7 @@ std::string job_id_in(std::string_view line) {
   return !het.empty() && !offset.empty() ? het + "+" + offset : own;
 }
 
-// "3:0" is the script's exit code 3, "0:9" a signal.
+// Reads "3:0" (the script's exit code 3) or "0:9" (signal 9).
 void read_exit_code(std::string_view text, JobStatus& job) {
   const std::size_t colon = text.find(':');
   if (!job.state.ended() || colon == std::string_view::npos) return;
@@ -48,15 +50,15 @@ void read_exit_code(std::string_view text, JobStatus& job) {
   job.signal = small_number(text.substr(colon + 1));
 }
 
-// "4", "2-2", "1-8": what it asks for at least, or has.
+// Reads "4", "2-2" or "1-8": the least number asked for, or the number allocated.
 std::optional<int> node_count_in(std::string_view text) {
   return small_number(text.substr(0, text.find('-')));
 }
 
 JobStatus read_job(std::string_view line) {
   JobStatus job;
-  // What stands before the name can hold nothing that a user chose, and a name may look like
-  // anything: the rest of the line is searched from behind it.
+  // Search behind the job's name. A name is free text and may look like "State=...", while fields
+  // in front of it hold nothing chosen by a user.
   const std::size_t name = line.find("JobName=");
   const std::size_t name_end = line.find(" UserId=", name);
   if (name == std::string_view::npos || name_end == std::string_view::npos) return job;
@@ -65,7 +67,7 @@ JobStatus read_job(std::string_view line) {
   job.id = job_id_in(head);
   job.job = whole_job(job.id);
   job.name = line.substr(name + 8, name_end - name - 8);
-  // A part of a heterogeneous job has the numbers of all parts behind its name.
+  // Parts of a heterogeneous job have " HetJobIdSet=" behind the name.
   if (!oneline_value(head, "HetJobId").empty())
     job.name.erase(std::min(job.name.rfind(" HetJobIdSet="), job.name.size()));
   const std::string user = oneline_value(rest, "UserId");
@@ -88,6 +90,7 @@ JobStatus read_job(std::string_view line) {
   job.start = parse_moment(oneline_value(rest, "StartTime"));
   job.end = parse_moment(oneline_value(rest, "EndTime"));
   job.resources = oneline_value(rest, "TRES");
+  // Newer releases print ReqTRES in place of TRES.
   if (job.resources.empty()) job.resources = oneline_value(rest, "ReqTRES");
   job.gpus = oneline_value(rest, "TresPerNode");
   job.folder = oneline_text(rest, "WorkDir");
@@ -128,7 +131,8 @@ std::vector<JobStatus> parse_scontrol_jobs(std::string_view text) {
 StoppedBy stopped_by(std::string_view line) {
   if (!oneline_value(line, "PreemptTime").empty()) return StoppedBy::preemption;
   const std::string state = oneline_value(line, "JobState");
-  // A job that is being ended shows no more than that, and why.
+  // The state of a job that Slurm is ending shows no more than that; the reason may tell the time
+  // limit.
   if (state == "TIMEOUT" || oneline_value(line, "Reason") == "TimeLimit")
     return StoppedBy::time_limit;
   return parse_job_state(state).phase == JobPhase::running ? StoppedBy::nobody
@@ -136,8 +140,8 @@ StoppedBy stopped_by(std::string_view line) {
 }
 
 bool queues_again_what_ends_preempted(std::string_view version) {
-  // slurmctld remembers a signal before preemption (GRACE_PREEMPT) since 24.05: job_complete() ends
-  // such a job as PREEMPTED. 22.05 and 24.11 were tried, too.
+  // Since 24.05 slurmctld remembers the signal before a preemption (GRACE_PREEMPT), and
+  // job_complete() ends such a job as PREEMPTED. Tested with 22.05 and 24.11.
   constexpr std::int64_t kFirst = 2405;
   const auto parts = split(strip(version.substr(version.rfind(' ') + 1)), '.');
   if (parts.size() < 2) return false;

@@ -1,4 +1,4 @@
-// scontrol: argv and what it prints with --oneliner.
+// scontrol: its argv, and the parser of its --oneliner output.
 #pragma once
 
 #include "slurm/job_status.h"
@@ -9,31 +9,32 @@
 
 namespace lockstep::slurm {
 
-// One job; of an array or a heterogeneous job, each part of it. The controller forgets ended jobs
-// after MinJobAge (300 s).
+// Asks about one job, or about each part of an array or heterogeneous job. The controller forgets
+// ended jobs after MinJobAge (default 300 s).
 std::vector<std::string> scontrol_job_command(const std::string& id);
 
-// Lines that make no sense are left out.
+// Skips lines that do not parse.
 std::vector<JobStatus> parse_scontrol_jobs(std::string_view text);
 
-// The value behind " Key=" in such a line, up to the next space; of several the first counts.
-// Empty: it is not there, or Slurm's way of saying nothing stands there.
+// Returns the value behind " Key=" up to the next space. The first occurrence counts. Empty: no
+// such key, or one of Slurm's words for nothing.
 std::string oneline_value(std::string_view line, std::string_view key);
-// The same, up to the next " Key=": for values that have spaces in them.
+// The same, up to the next " Key=", for values with spaces.
 std::string oneline_text(std::string_view line, std::string_view key);
 
-// Who ends the processes of a job that has been told to stop, by what scontrol prints of it.
+// The cause that ends the processes of a stopped job.
 enum class StoppedBy {
-  nobody,      // it runs: they end by themselves, or the job's own process does it
-  time_limit,  // Slurm, as its time is up
-  preemption,  // Slurm, for another job; or it is about to
-  somebody,    // scancel, or Slurm for a reason of another kind
+  nobody,      // nothing: the job still runs, and its processes end by themselves
+  time_limit,  // Slurm, at the time limit
+  preemption,  // Slurm, now or soon, for another job
+  somebody,    // scancel, or Slurm for another reason
 };
+// Reads the answer from a line of `scontrol show job`.
 StoppedBy stopped_by(std::string_view line);
 
-// "slurm-wlm 24.11.5", as `scontrol --version` has it: whether a job that ends once it was told
-// that it is preempted is queued again by Slurm. Older ones take it for a job that has ended by
-// itself.
+// Returns whether Slurm of this version requeues a job that ends after the notice of preemption.
+// Older versions treat such an end as the job's own. version: "slurm-wlm 24.11.5", as `scontrol
+// --version` prints.
 bool queues_again_what_ends_preempted(std::string_view version);
 
 }  // namespace lockstep::slurm

@@ -89,7 +89,7 @@ TEST(Scontrol, PartsOfArraysAndHeterogeneousJobsHaveTheirIds) {
       " JobName=a HetJobIdSet=b HetJobIdSet=7-8 UserId=root(0) JobState=FAILED\n";
   EXPECT_EQ(parse_scontrol_jobs("JobId=7 HetJobId=7 HetJobOffset=0" + set).at(0).name,
             "a HetJobIdSet=b");
-  // Of another job it is a part of the name.
+  // Here the text is part of another job's name.
   EXPECT_EQ(parse_scontrol_jobs("JobId=7" + set).at(0).name, "a HetJobIdSet=b HetJobIdSet=7-8");
 }
 

@@ -22,7 +22,8 @@ std::string_view name_at(std::string_view text) {
   return text.substr(0, n);
 }
 
-// Whole numbers with + - * / %, names and parentheses: what scripts compute with.
+// Evaluates whole numbers with + - * / %, names and parentheses, which is all that scripts compute
+// with.
 class Arithmetic {
  public:
   Arithmetic(std::string_view text, const Lookup& lookup) : text_(text), lookup_(lookup) {}
@@ -34,7 +35,7 @@ class Arithmetic {
   }
 
  private:
-  // Far above what a script computes, and far below an overflow.
+  // Above any real value, and small enough that no product overflows.
   static constexpr std::int64_t kMost = 1'000'000'000;
 
   void skip() {
@@ -90,7 +91,7 @@ class Arithmetic {
 
   std::int64_t factor() {
     if (accept('(')) {
-      // Nobody nests deeper, and each level is a call.
+      // Each level is a recursive call, so bound the depth.
       if (++depth_ > 20) failed_ = true;
       const std::int64_t value = failed_ ? 0 : sum();
       if (!accept(')')) failed_ = true;
@@ -122,7 +123,8 @@ struct Piece {
   std::optional<std::string> value;
 };
 
-// "${A:-default}", "${A[@]}".
+// Reads "${A:-default}" and "${A[@]}". An unknown variable keeps its text: the default may not
+// apply on the node.
 Piece braces(std::string_view text, const Lookup& lookup) {
   const std::size_t end = text.find('}');
   if (end == std::string_view::npos) return {text.size(), std::nullopt};

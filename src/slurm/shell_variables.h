@@ -1,4 +1,4 @@
-// Puts the values of a script's own variables where the script's shell would. Pure.
+// Replaces a script's own variables by their values where the script's shell would. Pure.
 #pragma once
 
 #include <functional>
@@ -8,11 +8,12 @@
 
 namespace lockstep::slurm {
 
-// The value of a variable; nullopt: it is not known here.
+// Returns the value of a variable; nullopt: unknown.
 using Lookup = std::function<std::optional<std::string>(std::string_view)>;
 
-// `text` with "$A", "${A}", "${A[@]}", "${A:-default}" and "$((A * 2))" replaced where they are
-// marked (shell_words.h) and known; the rest stays as it is, with its mark. At most 64 KiB.
+// Replaces "$A", "${A}", "${A[@]}", "${A:-default}" and "$((A * 2))" where they are marked (see
+// shell_words.h) and known. Leaves everything else unchanged, marks included. Returns at most 64
+// KiB.
 std::string put_values(std::string_view text, const Lookup& lookup);
 
 }  // namespace lockstep::slurm

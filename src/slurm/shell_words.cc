@@ -17,7 +17,7 @@ bool is_name_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// "NAME=", "NAME+=" or "NAME[0]=" at the beginning: how long it is, or 0.
+// Returns the length of "NAME=", "NAME+=" or "NAME[0]=" at the beginning of a word; 0: none.
 std::size_t assignment_length(std::string_view word) {
   std::size_t i = 0;
   while (i < word.size() && is_name_char(word[i]))
@@ -35,6 +35,8 @@ bool is_keyword(std::string_view word) {
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 
+// Reads the text once, character by character. Each method handles one kind of character and moves
+// at_.
 class Reader {
  public:
   Reader(std::string_view text, Expansions expansions) : text_(text), expansions_(expansions) {}
@@ -52,7 +54,7 @@ class Reader {
   }
   bool ahead(std::string_view what) const { return text_.substr(at_, what.size()) == what; }
 
-  // Takes a character as it is.
+  // Takes a character literally.
   void take() {
     if (peek() == '\n') ++line_;
     word_ += text_[at_++];
@@ -99,7 +101,7 @@ class Reader {
       ++line_;
       return;
     }
-    // Between double quotes a backslash stands for itself unless it takes away a meaning.
+    // Inside double quotes a backslash is literal unless it escapes one of these.
     if (in_quotes && next != '$' && next != '`' && next != '"' && next != '\\') return take();
     ++at_;
     if (at_ < text_.size()) take();
@@ -126,7 +128,8 @@ class Reader {
     ++at_;
   }
 
-  // Where what begins at the '(' or '{' or '`' here ends, quotes inside looked through.
+  // Returns the position of the bracket or backquote that closes the one at `from`, looking through
+  // quotes.
   std::size_t closing(std::size_t from, char open, char close) const {
     int depth = 0;
     for (std::size_t i = from; i < text_.size(); ++i) {
@@ -149,7 +152,7 @@ class Reader {
     const char next = peek(1);
     const bool expands = c == '`' || next == '{' || next == '(' || is_name_char(next);
     if (!expands) {
-      // $'...' is a quoted word, a '$' at the end of a word stands for itself.
+      // $'...' is a quoted word. A '$' at the end of a word is literal.
       if (c == '$' && next == '\'') ++at_;
       return c == '$' && next == '\'' ? single_quotes() : take();
     }
@@ -172,7 +175,7 @@ class Reader {
            assignment_length(word_) == word_.size() && !word_.empty();
   }
 
-  // A=(one two): the words become one, with spaces.
+  // Joins an array's words with spaces: A=(one two) -> "one two".
   void array() {
     const std::size_t last = closing(at_, '(', ')');
     Reader reader(text_.substr(at_ + 1, last - at_ - 1), expansions_);
@@ -192,7 +195,7 @@ class Reader {
   }
 
   void redirection() {
-    // The descriptor in front ("2>") is no word.
+    // The digits in "2>" are a descriptor, not a word.
     if (!word_.empty() && std::all_of(word_.begin(), word_.end(), [](char c) {
           return std::isdigit(static_cast<unsigned char>(c)) != 0;
         }))
@@ -210,7 +213,8 @@ class Reader {
       const bool input = peek() == '<';
       while (peek() == '<' || peek() == '>' || peek() == '&' || peek() == '|')
         ++at_;
-      if (peek() == '(') return;  // process substitution: its command is read as one of its own
+      if (peek() == '(')
+        return;  // process substitution: the command inside is read as another command
       target_ = input ? Target::input : Target::output;
     }
   }
@@ -254,6 +258,7 @@ class Reader {
     if (!command_.words.empty() || !command_.assignments.empty()) {
       command_.end = end;
       commands_.push_back(std::move(command_));
+      // "( ... ) &": the whole subshell runs in the background.
     } else if (end == "&" && !commands_.empty() && commands_.back().end == ")") {
       commands_.back().end = "&";
     }
@@ -287,7 +292,7 @@ class Reader {
   int word_line_ = 1;
   std::string word_;
   bool in_word_ = false;
-  bool in_array_ = false;  // arrays do not nest, and neither do we
+  bool in_array_ = false;  // bash's arrays do not nest
   Target target_ = Target::none;
   bool here_strip_ = false;
   std::vector<HereWord> here_words_;
@@ -309,7 +314,7 @@ std::string without_marks(std::string_view text) {
 
 std::vector<std::string> expanded_variables(std::string_view text) {
   std::vector<std::string> names;
-  bool inside = false;  // of $(...): all of it is expanded here
+  bool inside = false;  // inside $(...), where this shell expands everything
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == kExpandedHere) {
       inside = text.substr(i + 1, 2) == "$(" || text.substr(i + 1, 1) == "`";

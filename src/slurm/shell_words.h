@@ -1,6 +1,6 @@
-// Reads a shell script far enough to see which commands it runs with which words. It is no shell:
-// it follows quotes, continuations, here-documents and expansions, and takes what it does not know
-// as it comes. Pure.
+// Reads a shell script far enough to see which commands it runs with which words. Not a shell:
+// follows quotes, continuations, here-documents and expansions, and takes everything else
+// literally. Pure.
 #pragma once
 
 #include <string>
@@ -9,39 +9,39 @@
 
 namespace lockstep::slurm {
 
-// In the text of a word this byte stands in front of each '$' (or backquote) that the script's own
-// shell expands, as in "$X" and $X. A '$' without it is left for somebody else, as in '$X' and \$X.
+// Marks each '$' or backquote that the script's own shell expands, as in "$X" and $X. A '$' without
+// this byte in front is for another program, as in '$X' and \$X.
 inline constexpr char kExpandedHere = '\x01';
 
 struct ShellCommand {
   int line = 0;
   std::vector<std::string> assignments;  // "A=1" in front of the words, or alone
   std::vector<std::string> words;        // quotes taken off
-  // The files of > and >>. Empty: the line ends behind the sign, and the shell refuses the script.
+  // Files of > and >>. Empty name: the line ends behind the sign, and the shell refuses the script.
   std::vector<std::string> outputs;
-  // What stands behind it: "|", "&", "&&", "||", ";", ")" or nothing.
+  // What follows the command: "|", "&", "&&", "||", ";", ")" or nothing.
   std::string end;
-  // The last line of its here-documents, which begin behind its own; 0: it has none.
+  // Last line of the command's here-documents; 0: none.
   int here_last = 0;
 };
 
 enum class Expansions : unsigned char {
-  mark,  // put kExpandedHere in front
-  keep,  // the text was read before and has its marks: the inside of bash -c "..."
+  mark,  // put kExpandedHere in front of expansions
+  keep,  // the text has marks already: the inside of bash -c "..."
 };
 
-// Keywords (if, then, do, ...), braces and the bodies of here-documents are left out. Linear in the
-// text; at most 100,000 commands.
+// Returns the commands of a text, without keywords (if, then, do, ...), braces and bodies of
+// here-documents. Linear in the text; at most 100,000 commands.
 std::vector<ShellCommand> read_shell(std::string_view text,
                                      Expansions expansions = Expansions::mark);
 
-// The text without its marks, for people.
+// Returns the text without its marks, for people.
 std::string without_marks(std::string_view text);
 
-// The names of the variables in a text that the script's own shell expands: "$A" and "${B:-1}" give
-// A and B.
+// Returns the variables that the script's own shell expands in a text: A and B for "$A" and
+// "${B:-1}".
 std::vector<std::string> expanded_variables(std::string_view text);
-// The commands of "$(...)" and backquotes that it runs.
+// Returns the commands in "$(...)" and backquotes that the script's own shell runs.
 std::vector<std::string> expanded_commands(std::string_view text);
 
 }  // namespace lockstep::slurm

@@ -1,4 +1,4 @@
-// Whether somebody who beats (writes something new every second) has stopped. Pure.
+// Detects that a process no longer sends heartbeats (new text every second). Pure.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@ namespace lockstep::slurm {
 
 class Silence {
  public:
-  // Looks are counted and not time: whoever was stopped itself has not looked, and takes nobody for
-  // gone when it wakes. Empty: the beat was caught in the middle of being written.
+  // Counts looks instead of time. A suspended process has not looked, and so declares no peer dead
+  // on waking up. An empty beat was read in the middle of a write.
   void look(std::string_view beat) {
     if (beat != last_ && !beat.empty()) {
       last_ = beat;
@@ -18,7 +18,7 @@ class Silence {
       ++looks_;
     }
   }
-  // How many looks in a row have found nothing new.
+  // Returns how many looks in a row found nothing new.
   int looks() const { return looks_; }
   bool is_gone() const { return looks_ >= kMostLooks; }
 

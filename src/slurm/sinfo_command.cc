@@ -14,16 +14,17 @@ namespace {
 // %P marks the default partition with a star.
 constexpr const char* kFormat = "%P|%a|%l|%D|%T|%c|%m|%G|%N";
 constexpr std::size_t kFields = 9;
+// The reason is the last field, because it may contain the separator.
 constexpr const char* kReasonFormat = "%T|%H|%N|%E";
 constexpr std::size_t kReasonFields = 4;
 
-// "8" or "8+", where the smallest has 8.
+// Reads "8" or "8+", which means that the smallest node has 8.
 std::int64_t at_least(std::string_view field) {
   if (field.ends_with('+')) field.remove_suffix(1);
   return parse_int(field).value_or(0);
 }
 
-// Commas inside of parentheses separate sockets.
+// Splits at commas outside parentheses. Commas inside separate sockets.
 std::vector<std::string> split_outside_parentheses(std::string_view text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -97,10 +98,12 @@ std::vector<OutOfService> parse_sinfo_reasons(std::string_view text) {
 }
 
 bool is_in_service(std::string_view state) {
+  // Parts of states: "drain" matches drained and draining.
   constexpr std::array<std::string_view, 7> kOut = {"down", "drain",   "fail", "maint",
                                                     "err",  "unknown", "inval"};
   const std::string small = to_lower(state);
   const auto is_out = [&](std::string_view word) { return small.find(word) != std::string::npos; };
+  // A star marks a node that does not answer.
   return !small.ends_with('*') && std::none_of(kOut.begin(), kOut.end(), is_out);
 }
 

@@ -9,8 +9,8 @@
 namespace lockstep::slurm {
 namespace {
 
-// These letters mean the same in all releases since 2012. The name comes last because it may hold
-// any character.
+// All releases since 2012 agree on these letters. The name is the last field, because it may
+// contain the separator.
 constexpr const char* kFormat = "%i|%F|%T|%u|%P|%V|%S|%e|%l|%D|%N|%Q|%q|%a|%E|%Y|%r|%j";
 constexpr std::size_t kFields = 18;
 

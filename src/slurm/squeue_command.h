@@ -1,4 +1,4 @@
-// squeue: argv and what it prints.
+// squeue: its argv, and the parser of its output.
 #pragma once
 
 #include "slurm/job_status.h"
@@ -10,17 +10,17 @@
 
 namespace lockstep::slurm {
 
-// These jobs, or with no ids all jobs of that user; those that have ended too, as long as the
-// controller remembers them.
+// Asks about some jobs, or all jobs of a user, including ended ones that the controller still
+// remembers.
 std::vector<std::string> squeue_command(std::span<const std::string> ids);
 std::vector<std::string> squeue_of_user_command(const std::string& user);
 
-// Which job has which script, of all jobs of that user (a name or a number).
+// Asks which job has which script, for all jobs of a user (name or number).
 std::vector<std::string> squeue_scripts_command(const std::string& user);
-// The newest job whose script lies there; empty: none.
+// Returns the newest job whose script is at that path; empty: none.
 std::string job_of_script(std::string_view text, std::string_view script);
 
-// Lines that make no sense are left out. What squeue does not tell: exit codes, restarts.
+// Skips lines that do not parse. squeue tells neither exit codes nor restarts.
 std::vector<JobStatus> parse_squeue(std::string_view text);
 
 }  // namespace lockstep::slurm

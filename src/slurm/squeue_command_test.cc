@@ -69,7 +69,7 @@ TEST(Squeue, TheNewestJobOfAScript) {
       "7|/home/a/x/script\n12|/home/a/x/script\n9|/home/a/x/script\n13|/home/a/x\n";
   EXPECT_EQ(job_of_script(listed, "/home/a/x/script"), "12");
   EXPECT_EQ(job_of_script(listed, "/home/a/y/script"), "");
-  // A path with the separator in it, and a line that names no job.
+  // A path containing the separator, and a line without a job id.
   EXPECT_EQ(job_of_script("x|/s\n14|/a|b/script \n", "/a|b/script"), "14");
   EXPECT_EQ(job_of_script("x|/s\n", "/s"), "");
   EXPECT_EQ(job_of_script("", ""), "");

@@ -11,7 +11,7 @@
 namespace lockstep::slurm {
 namespace {
 
-constexpr std::int64_t kLongest = 1'000'000'000;  // of any one number: no sum of them overflows
+constexpr std::int64_t kLongest = 1'000'000'000;  // limit of each number, so that no sum overflows
 
 std::optional<std::int64_t> digits(std::string_view text) {
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(),
@@ -37,7 +37,7 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
     if (!number || parts.size() == 3) return std::nullopt;
     parts.push_back(*number);
   }
-  // Behind days the first number is hours; without them a number or two begin at minutes.
+  // After days the first number is hours. Without days, one or two numbers begin at minutes.
   if (dash == std::string_view::npos && parts.size() < 3) parts.insert(parts.begin(), 0);
   parts.resize(3);
   return ((days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2];
@@ -56,6 +56,7 @@ std::optional<std::int64_t> parse_moment(std::string_view text) {
   struct tm parts {};
   const char* end = strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   if (end == nullptr || *end != '\0') return std::nullopt;
+  // Let mktime() find out whether summer time applies.
   parts.tm_isdst = -1;
   const time_t seconds = mktime(&parts);
   return seconds > 0 ? std::optional<std::int64_t>(seconds) : std::nullopt;

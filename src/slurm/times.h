@@ -1,4 +1,4 @@
-// Slurm's ways to write lengths of time and moments.
+// Parses Slurm's notations of durations and moments.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 
 namespace lockstep::slurm {
 
-// "30", "30:00" (minutes), "2:30:00", "1-12", "1-12:30", "1-12:30:00" -> seconds. nullopt:
-// anything else, UNLIMITED and INFINITE too.
+// Parses a duration into seconds: "30" and "30:00" (minutes), "2:30:00", "1-12", "1-12:30",
+// "1-12:30:00". Returns nullopt for anything else, including UNLIMITED and INFINITE.
 std::optional<std::int64_t> parse_duration(std::string_view text);
 
-// Unix seconds, as Slurm's programs print them when SLURM_TIME_FORMAT is "%s", or
-// "2026-11-22T19:07:38" in this machine's time zone. nullopt: N/A, Unknown, None, anything else.
+// Parses a moment into Unix seconds: a number, as with SLURM_TIME_FORMAT=%s, or
+// "2026-11-22T19:07:38" in this machine's time zone. Returns nullopt for N/A, Unknown, None and
+// anything else.
 std::optional<std::int64_t> parse_moment(std::string_view text);
 
 }  // namespace lockstep::slurm

@@ -11,11 +11,13 @@
 namespace lockstep::slurm {
 namespace {
 
-// A controller that is down is asked for 9 s by squeue and 18 s by scontrol; one that is busy
-// answers within MessageTimeout, which large sites set to 60 s.
+// Longer than Slurm's own timeouts. With the controller down, squeue tries for 9 s and scontrol for
+// 18 s. A busy controller answers within MessageTimeout, which large sites set to 60 s.
 constexpr std::chrono::seconds kPatience{90};
-constexpr std::size_t kMostOutput = 64UL << 20;  // 100,000 jobs of an array
+constexpr std::size_t kMostOutput = 64UL << 20;  // enough for 100,000 tasks of an array
 
+// Parts of Slurm's messages, in lower case. The exit code does not tell a dead controller from a
+// refusal.
 constexpr std::array<std::string_view, 14> kUnreachable = {
     "unable to contact slurm controller",
     "connection refused",
@@ -33,7 +35,7 @@ constexpr std::array<std::string_view, 14> kUnreachable = {
     "slurm backup controller in standby mode",
 };
 
-// Slurm's own line without the program's name before it.
+// Returns Slurm's telling line without the program's name: the fatal one, else the first.
 std::string telling_line(std::string_view text) {
   std::string best;
   for (const std::string& line : split(text, '\n')) {
@@ -49,7 +51,8 @@ std::string telling_line(std::string_view text) {
   return error == std::string::npos ? best : best.substr(error + 8);
 }
 
-// scontrol says "Job 7_9 not found" of an array's task: on stdout up to 25.11, on stderr since.
+// Returns whether scontrol says "Job 7_9 not found" about an array's task. Up to 25.11 scontrol
+// prints that on stdout, later on stderr.
 bool says_not_found(std::string_view text) {
   for (const std::string& each : split(text, '\n')) {
     const std::string line = telling_line(each);

@@ -1,4 +1,4 @@
-// Runs Slurm's programs, and says what went wrong when they do not answer.
+// Runs Slurm's programs, and explains their failures.
 #pragma once
 
 #include "base/error.h"
@@ -11,29 +11,29 @@
 
 namespace lockstep::slurm {
 
-// Runs one of Slurm's programs, here or on a login host. That it ends with an error of its own is
-// no error; that it could not be run, or is killed because it does not end, is one.
+// Runs one of Slurm's programs, here or on a login host. A nonzero exit is a result, not an error.
+// Errors: the program cannot be run, or is killed because it does not end.
 using RunTool = std::function<Result<proc::ToolOutput>(const std::vector<std::string>& argv)>;
 
-// On this machine. Variables that would change the format of the output are left out (SQUEUE_*,
-// SINFO_*, SACCT_*, SCONTROL_*), and moments come as Unix seconds.
+// Runs a program on this machine, without variables that change output formats (SQUEUE_*, SINFO_*,
+// SACCT_*, SCONTROL_*), and with moments as Unix seconds.
 Result<proc::ToolOutput> run_here(const std::vector<std::string>& argv);
 std::vector<std::string> environment_for_tools(const std::vector<std::string>& own);
 
-// What a failed program of Slurm's meant.
+// The meaning of a failed call.
 enum class Trouble {
   none,
-  unreachable,  // the controller is down, or the network to it, or its key is another
+  unreachable,  // controller down, network broken, or another munge key
   unknown_job,  // "Invalid job id specified"
-  refused,      // anything else that it says
+  refused,      // any other failure
 };
 Trouble trouble_of(const proc::ToolOutput& said);
 
-// unavailable: Slurm does not answer, so the same question may be answered later. Its line is the
-// program's own, after what Lockstep wanted to know.
+// Makes an error of a failed call: unavailable if Slurm does not answer (worth a retry), else
+// invalid_input. The message has Slurm's own line behind `wanted`, the purpose of the call.
 Error tool_error(std::string_view wanted, const std::string& tool, const proc::ToolOutput& said);
 
-// The output of a program that must succeed.
+// Runs a program and returns the output. A failed program is an error, see tool_error().
 Result<std::string> ask_tool(const RunTool& run, const std::vector<std::string>& argv,
                              std::string_view wanted);
 

@@ -10,7 +10,8 @@
 namespace lockstep::slurm {
 namespace {
 
-constexpr int kTimeLimit = 124;  // as timeout(1) has it
+constexpr int kTimeLimit = 124;  // the code of timeout(1)
+// 128 + SIGTERM.
 constexpr int kStopped = 143;
 constexpr std::int64_t kMostInReport = 1 << 20;
 
@@ -18,7 +19,7 @@ std::string text_in(const nlohmann::json& json, const char* name) {
   return printable(codec::text_member(json, name), 500);
 }
 
-// Python's exit code, where a signal is negative.
+// Converts Python's exit code, negative for signals, to a shell's.
 int shell_code(std::int64_t python_code) {
   const std::int64_t code = python_code < 0 ? 128 - python_code : python_code;
   return code > 0 && code <= 255 ? static_cast<int>(code) : 1;
@@ -34,8 +35,8 @@ bool has(const std::vector<NodeReport>& reports, std::string_view outcome) {
                      [&](const NodeReport& each) { return each.outcome == outcome; });
 }
 
-// The first failure of all that were told: agents that were cut off may know of another one. Slurm
-// signals the ranks of a job that is stopped itself: one that dies of that has not failed.
+// Returns the earliest failure: agents that were cut off may report other, later ones. In a stopped
+// job Slurm signals the ranks itself, and a rank that dies of that SIGTERM has not failed.
 const NodeReport* first_failure(const BatchFacts& facts, const std::vector<NodeReport>& reports) {
   const bool stopped = facts.lead_signal || facts.stop_signal || has(reports, "interrupted");
   const NodeReport* first = nullptr;
@@ -46,6 +47,8 @@ const NodeReport* first_failure(const BatchFacts& facts, const std::vector<NodeR
   return first;
 }
 
+// Judges a job in which no agent reported success. The order matters: a worker's failure explains
+// later stops and losses.
 Verdict of_unfinished(const BatchFacts& facts, const std::vector<NodeReport>& reports) {
   if (const NodeReport* failure = first_failure(facts, reports); failure != nullptr)
     return {Cause::worker, *failure->code, failure->root_cause};
@@ -83,7 +86,7 @@ Result<NodeReport> read_report(std::string_view text) {
   const auto root = json.find("root_cause");
   if (root == json.end() || !root->is_object() || !root->contains("exit_code")) return report;
   const std::int64_t code = codec::integer_member(*root, "exit_code");
-  // A worker that was stopped is nobody's fault.
+  // A worker that ended after the stop is not the cause.
   const auto after_stop = root->find("after_stop");
   const bool was_stopped =
       after_stop != root->end() && after_stop->is_boolean() && after_stop->get<bool>();
@@ -91,17 +94,20 @@ Result<NodeReport> read_report(std::string_view text) {
   report.code = shell_code(code);
   report.failed_ms = codec::integer_member(*root, "time_ms");
   const std::string message = text_in(*root, "message");
-  // A node on which no rank could be started.
+  // Without a rank, the node could not start any.
   if (!root->contains("rank")) {
     report.root_cause = text_in(*root, "host") + ": " + message;
     return report;
   }
   report.root_cause = fmt::format("rank {} on {} {}", codec::integer_member(*root, "rank"),
                                   text_in(*root, "host"), how(code));
+  // printable() has escaped the line breaks; keep the first line.
   if (!message.empty()) report.root_cause += ": " + message.substr(0, message.find("\\x0a"));
   return report;
 }
 
+// Each report has the number of nodes in the agent's last attempt. Earlier attempts may have had
+// more nodes.
 bool have_all_reported(const std::vector<NodeReport>& reports) {
   int most = 0;
   int took_part = 0;
@@ -147,8 +153,7 @@ bool is_requeued(const RequeueRule& rule, Cause cause, const std::vector<std::st
 
 Verdict judge(const BatchFacts& facts, const std::vector<NodeReport>& reports,
               const std::vector<std::string>& expected) {
-  // A job that has succeeded anywhere has succeeded: all agents agree on that, and a node that was
-  // lost on the way was replaced.
+  // One report of success is enough: all agents agree on success, and lost nodes were replaced.
   Verdict verdict = has(reports, "succeeded")
                         ? Verdict{Cause::success, 0, "all ranks have succeeded"}
                         : of_unfinished(facts, reports);
@@ -166,6 +171,7 @@ Verdict time_limit_verdict() {
 Verdict judge_script(const BatchFacts& facts, const std::optional<Verdict>& launch) {
   const bool failed = launch && launch->cause != Cause::success;
   Verdict verdict = launch.value_or(Verdict{});
+  // A script that still succeeded after the signal has succeeded.
   if (facts.lead_signal && (failed || facts.step_code != 0)) {
     const Verdict limit = time_limit_verdict();
     verdict.cause = limit.cause;

@@ -37,7 +37,7 @@ TEST(Verdict, TheLimitAndTheUserAreToldApart) {
   EXPECT_EQ(judge({.lead_signal = true}, stopped, {}).code, 124);
   EXPECT_EQ(judge({.stop_signal = true}, stopped, {}).cause, Cause::stopped);
   EXPECT_EQ(judge({}, stopped, {}).code, 143);
-  // Slurm's own SIGTERM reached a rank before its agent knew.
+  // Slurm's SIGTERM reached a rank before the agent knew.
   EXPECT_EQ(judge({.lead_signal = true}, {failed("n1", 143, 1)}, {}).cause, Cause::time_limit);
   EXPECT_EQ(judge({.lead_signal = true}, {failed("n1", 7, 1)}, {}).cause, Cause::worker);
   EXPECT_EQ(judge({}, {failed("n1", 143, 1)}, {}).cause, Cause::worker);
@@ -68,7 +68,7 @@ TEST(Verdict, AllThatTookPartHaveReported) {
   EXPECT_FALSE(have_all_reported({report(0)}));  // a spare alone
   EXPECT_FALSE(have_all_reported({report(2), report(0)}));
   EXPECT_TRUE(have_all_reported({report(2), report(0), report(2)}));
-  // One has left, and two went on.
+  // One node has left, and two went on.
   EXPECT_FALSE(have_all_reported({report(3), report(2)}));
   EXPECT_TRUE(have_all_reported({report(3), report(2), report(2)}));
 }
@@ -115,7 +115,7 @@ TEST(Verdict, ReadsAReport) {
   EXPECT_EQ(report->code, 137);
   EXPECT_EQ(report->root_cause, "rank 3 on n2 was killed by signal 9: killed");
   EXPECT_EQ(report->failed_ms, 5);
-  // The others were stopped for another one's failure.
+  // The other ranks were stopped because of this failure.
   const auto stopped = read_report(
       R"({"outcome":"failed","node":"n1",)"
       R"("root_cause":{"rank":1,"host":"n1","exit_code":-15,"time_ms":4,"after_stop":true}})");
@@ -133,7 +133,7 @@ TEST(VerdictTest, AScriptEndsTheJobWithItsOwnCode) {
     return std::pair(verdict.cause, verdict.code);
   };
   EXPECT_EQ(judged({.step_code = 0}, std::nullopt), std::pair(Cause::success, 0));
-  // A script that goes on behind a failed launch has succeeded if it says so.
+  // A script may continue after a failed launch and succeed.
   EXPECT_EQ(judged({.step_code = 0}, worker), std::pair(Cause::success, 0));
   EXPECT_EQ(judged({.step_code = 7}, worker), std::pair(Cause::worker, 7));
   EXPECT_EQ(judged({.step_code = 1}, worker), std::pair(Cause::worker, 1));

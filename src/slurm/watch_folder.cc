@@ -29,7 +29,7 @@ bool WatchFolder::is_claimed() const {
 
 void WatchFolder::beat(std::string_view name, std::string_view text) const {
   const io::Fd file(open(at(name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  // Of one length always, so that nobody reads the half of it.
+  // Keep the length constant: a reader on another node may otherwise see half of a longer text.
   const std::string line = fmt::format("{:<39}\n", text.substr(0, 39));
   if (file) (void)!pwrite(file.get(), line.data(), line.size(), 0);
 }

@@ -1,9 +1,9 @@
-// Where the processes of a job's run see who speaks for the job: watch/RUN.EPOCH in the job's
-// folder. The folder of epoch 0 is the batch step's. When that is gone, whoever makes the folder of
-// the next epoch speaks for the job: one process can. In it:
-//   lease      changes every second while its owner lives
-//   NODE       the same of each node's process, from epoch 1 on; "... ended" once its agent has
-//   NODE.log   what the node says from epoch 1 on; the owner adds it to the job's output
+// The heartbeat folder of a run, watch/RUN.EPOCH in the job's folder. It shows which process is in
+// charge of the job. Epoch 0 belongs to the batch step. When the batch step dies, the node that
+// creates the folder of the next epoch is in charge: mkdir lets exactly one succeed. Contents:
+//   lease      changes every second while the owner lives
+//   NODE       the same for each node's process, from epoch 1 on; "... ended" after its agent's end
+//   NODE.log   the node's output from epoch 1 on; the owner copies it into the job's output
 #pragma once
 
 #include "base/error.h"
@@ -21,13 +21,13 @@ class WatchFolder {
  public:
   WatchFolder(const JobFolder& job, int run, int epoch);
 
-  // already_exists: somebody else has claimed it.
+  // Takes charge of the epoch. Errors: already_exists (another process was faster).
   Status claim() const;
   bool is_claimed() const;
   std::string at(std::string_view name) const { return path_ + "/" + std::string(name); }
-  // Written in place, as a network file system shows a replaced file late.
+  // Overwrites a heartbeat in place: network file systems show a replaced file late.
   void beat(std::string_view name, std::string_view text) const;
-  std::string read(std::string_view name) const;  // empty: it is not there
+  std::string read(std::string_view name) const;  // empty: no such file
   std::vector<std::string> names() const;
 
  private:

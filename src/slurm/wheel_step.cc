@@ -17,8 +17,8 @@ constexpr int kMostCpus = 16;
 constexpr int kPatienceS = 8;
 constexpr int kAskMinutes = 2;
 
-// Of a job's options, those that say where it may run and on whose account.
-// All nodes of the partition count, also where one is named to build.
+// Options that say where a job may run and on whose account. The question must reach all nodes of
+// the partition, so --nodelist is left out even if the user names a node to build on.
 constexpr std::array<std::string_view, 7> kWhere = {
     "partition", "account", "qos", "reservation", "exclude", "constraint", "clusters"};
 
@@ -27,6 +27,7 @@ bool says_where(std::string_view name) {
 }
 
 void add_binary(std::vector<std::string>& argv, const StepBinary& binary) {
+  // SLURM_BCAST, set by the caller, makes srun copy the binary.
   if (!binary.carry.empty()) argv.emplace_back("--compress");
   argv.push_back(binary.path);
 }
@@ -69,6 +70,7 @@ WheelNodes wheel_nodes(const std::vector<Setting>& settings, const std::vector<N
 
 std::vector<int> ask_counts(const WheelNodes& nodes) {
   std::vector<int> counts;
+  // Mixed nodes may have no room left, so fall back to idle ones.
   for (const int each : {nodes.idle + nodes.mixed, nodes.idle, 1})
     if (each > 0 && std::find(counts.begin(), counts.end(), each) == counts.end())
       counts.push_back(each);

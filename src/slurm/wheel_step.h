@@ -1,5 +1,5 @@
-// The two steps of a wheel that is built on a node: the nodes are asked what they have in common,
-// and one of them builds. Pure.
+// The two steps of building a wheel on a node: ask the nodes about common properties, then build on
+// one node. Pure.
 #pragma once
 
 #include "slurm/sbatch_options.h"
@@ -11,30 +11,32 @@
 
 namespace lockstep::slurm {
 
-// What Slurm says of the nodes that a job with these options may get.
+// Facts about the nodes that a job with these options may get.
 struct WheelNodes {
-  std::string partition = {};  // empty: Slurm's default, which is not known
-  int nodes = 0;               // in service
-  int idle = 0;                // of them; powered down ones don't count
-  int mixed = 0;               // of them, that may have room
-  int cpus = 0;                // of the smallest
-  std::string arch = {};       // of their GPUs, by name; empty: not all are known, or there is none
-  std::vector<std::string> unknown = {};  // types of GPUs
+  std::string partition = {};             // empty: Slurm's default partition, if unknown
+  int nodes = 0;                          // in service
+  int idle = 0;                           // idle nodes; powered-down nodes do not count
+  int mixed = 0;                          // partly used nodes; may have room
+  int cpus = 0;                           // of the smallest node
+  std::string arch = {};                  // arch list of their GPUs; empty: unknown type, or no GPU
+  std::vector<std::string> unknown = {};  // GPU types that are unknown here
 };
 WheelNodes wheel_nodes(const std::vector<Setting>& settings, const std::vector<NodeGroup>& groups);
 
 struct StepBinary {
-  std::string path;  // of lockstep here
-  // SLURM_BCAST, for srun to bring it there; empty: the nodes see it. No option, as anybody can
-  // read those while the job waits, and may write to the folder on the nodes.
+  std::string path;  // lockstep on this host
+  // Value of SLURM_BCAST, with which srun copies the binary to the nodes; empty: nodes see the
+  // path. Not an option: every user can read options while the job waits, and could prepare the
+  // target folder.
   std::string carry;
 };
-// How many nodes to ask, if so many can be had now; else the next number, and so on.
+// Returns how many nodes to ask, in order of preference: take the next number if so many are not
+// free.
 std::vector<int> ask_counts(const WheelNodes& nodes);
-// Asks `count` nodes, whichever are free now.
+// Returns the srun call that asks any `count` free nodes.
 std::vector<std::string> ask_step(const std::vector<Setting>& settings, int count,
                                   const StepBinary& binary);
-// Builds on one node; words go behind `lockstep`.
+// Returns the srun call that builds on one node. words: arguments of lockstep.
 std::vector<std::string> build_step(const std::vector<Setting>& settings, const WheelNodes& nodes,
                                     const StepBinary& binary,
                                     const std::vector<std::string>& words);

@@ -54,7 +54,7 @@ TEST(WheelStep, AsManyAreAskedAsMayBeFree) {
   EXPECT_EQ(wheel_nodes({}, {group("cpu", true, 3, 4, {}, "idle~")}).idle, 0);
 }
 
-// The question takes what says where, and not what says how much.
+// The question keeps options about where to run and drops options about how much.
 TEST(WheelStep, AskingIsSmall) {
   const auto given =
       settings({"-p", "gpu", "--gpus=8", "-c", "32", "-A", "lab", "--mem=100G", "-w", "n1"});

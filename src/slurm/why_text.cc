@@ -12,10 +12,11 @@
 namespace lockstep::slurm {
 namespace {
 
-// Jobs without a time limit are planned to run for a year; then there is no telling.
+// Slurm plans jobs without a time limit for a year. A start behind such a job tells nothing.
 constexpr std::int64_t kNoTelling = std::int64_t{300} * 24 * 3600;
 
-// Whatever Slurm was given by somebody, no line moves the terminal's cursor.
+// Adds a line of printable characters: names and reasons come from other users, and must not
+// control the terminal.
 void add_line(std::string& text, std::string_view title, std::string_view line) {
   constexpr std::size_t kMost = 4000;
   text += fmt::format("  {:<8}{}\n", title, printable(line, kMost));

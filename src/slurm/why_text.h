@@ -1,4 +1,4 @@
-// What `lockstep why` prints, for people and for programs. Pure.
+// Prints the answer of `lockstep why`, for people and programs. Pure.
 #pragma once
 
 #include "codec/json.h"
@@ -9,7 +9,7 @@
 
 namespace lockstep::slurm {
 
-// A line on its own, "log" and the path: several of one title stand below each other.
+// A titled line, such as "log" and a path. Equal titles in a row are printed once.
 struct Fact {
   std::string title;
   std::string line;
@@ -18,11 +18,11 @@ struct Fact {
 struct Explained {
   JobStatus job;
   Explanation said;
-  std::vector<std::string> ids;  // several tasks of an array may wait for the same
+  std::vector<std::string> ids;  // tasks of an array that wait for the same reason share an entry
   std::vector<Fact> facts = {};
 };
 
-// One for each part of an array that has a state and a reason of its own.
+// Explains jobs. Parts of an array with the same state and explanation share an entry.
 std::vector<Explained> explain_all(const std::vector<JobStatus>& jobs, const Surroundings& around);
 
 std::string why_text(const std::vector<Explained>& all, std::int64_t now);

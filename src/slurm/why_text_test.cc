@@ -76,7 +76,7 @@ TEST(WhyText, ForPrograms) {
   EXPECT_NO_THROW(codec::print_json(json));
 }
 
-// A name, a comment or a reason may be anybody's.
+// Names, comments and reasons come from other users.
 TEST(WhyText, NoLineMovesTheCursor) {
   Explained job;
   job.job.id = job.job.job = "7";

@@ -1,4 +1,4 @@
-// Slurm's values in words for people.
+// Prints Slurm's values for people.
 #pragma once
 
 #include "slurm/job_status.h"
@@ -8,13 +8,13 @@
 
 namespace lockstep::slurm {
 
-// "20:00:00", "7-00:00:00"; as Slurm reads it back.
+// Prints a duration in a form that Slurm reads back: "20:00:00", "7-00:00:00".
 std::string duration_text(std::int64_t seconds);
 
-// "45 s", "12 min", "3 h 20 min", "2 days 4 h".
+// Prints a duration roughly: "45 s", "12 min", "3 h 20 min", "2 days 4 h".
 std::string about_text(std::int64_t seconds);
 
-// "2026-11-22 19:07:38", by this machine's clock.
+// Prints a moment in this machine's time zone: "2026-11-22 19:07:38".
 std::string moment_text(std::int64_t unix_seconds);
 
 std::string nodes_text(int count);  // "1 node", "4 nodes"
