@@ -109,8 +109,7 @@ Result<Reports> ask_jobs(const std::vector<JobAsked>& jobs, Detail detail, const
   std::vector<std::string> ids;
   for (const JobAsked& job : jobs) {
     if (!is_job_id(job.id))
-      return fail(Errc::invalid_input,
-                  fmt::format("{} is no job id of Slurm's", printable(job.id)));
+      return fail(Errc::invalid_input, fmt::format("{} is not a Slurm job id", printable(job.id)));
     if (std::find(ids.begin(), ids.end(), job.id) == ids.end()) ids.push_back(job.id);
   }
   if (ids.empty()) return Reports();

@@ -71,7 +71,7 @@ Status forget_bad_node(const std::string& folder, const std::string& slurm_clust
   const auto bad = bad_nodes(known, slurm_cluster, now);
   if (std::none_of(bad.begin(), bad.end(), [&](const BadNode& each) { return each.node == node; }))
     return fail(Errc::not_found, fmt::format("node {} is not left out", printable(node)),
-                "lockstep cluster show NAME lists those that are");
+                "lockstep cluster show NAME lists the excluded nodes");
   return write_failures(folder, still_needed(known, slurm_cluster, {node}, now));
 }
 

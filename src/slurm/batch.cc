@@ -46,7 +46,7 @@ Batch::Batch(const BatchCall& call) : call_(call), run_(loop_, call.folder), nex
 
 Result<int> Batch::run() {
   if (run_.state().job.empty())
-    return fail(Errc::invalid_input, "SLURM_JOB_ID is not set: this is no job of Slurm's",
+    return fail(Errc::invalid_input, "SLURM_JOB_ID is not set: this is not a Slurm job",
                 "the script is for sbatch");
   LOCKSTEP_TRY_ASSIGN(signals_,
                       proc::SignalWatch::open(loop_, [this](int number) { on_signal(number); }));

@@ -62,7 +62,7 @@ std::string rerun_words(const JobPlan& plan) {
 }
 
 std::string chain_words(int most) {
-  return fmt::format("At its time limit the job goes on: it is queued again, else a new job is{}.",
+  return fmt::format("At the time limit the job is queued again, or a new job continues{}.",
                      most == 0   ? ""
                      : most == 1 ? ", once"
                                  : fmt::format(", {} times at most", most));

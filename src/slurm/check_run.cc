@@ -120,9 +120,10 @@ void add_test_only(const CheckRequest& request, CheckReport& report) {
         return each.lint == "refused" && each.severity == Severity::error;
       });
   if (known) return;
-  report.findings.push_back({Severity::error, "test-only", request.script.value_or("sbatch"), 0,
-                             "Slurm would not take this job", test.why_not,
-                             "change what it names; 'sinfo' shows what there is"});
+  report.findings.push_back(
+      {Severity::error, "test-only", request.script.value_or("sbatch"), 0,
+       "Slurm would not take this job", test.why_not,
+       "change the named option; 'sinfo' shows the cluster's partitions and nodes"});
 }
 
 bool starts_training(const std::vector<std::string>& words) {

@@ -64,8 +64,8 @@ TEST(CheckRun, WhatSlurmRefusesIsAnError) {
   ASSERT_EQ(refused->findings.size(), 1U);
   EXPECT_EQ(text_of(refused->findings[0]),
             scratch.file() +
-                ": error: Slurm would not take this job: Invalid qos; change what it names; "
-                "'sinfo' shows what there is [test-only]");
+                ": error: Slurm would not take this job: Invalid qos; change the named option; "
+                "'sinfo' shows the cluster's partitions and nodes [test-only]");
   EXPECT_TRUE(refused->has_errors());
 
   const auto away = run_check(

@@ -55,12 +55,12 @@ void check_settings(const ClusterFacts& facts, std::vector<ClusterFinding>& find
     findings.push_back({false, "old-slurm",
                         fmt::format("Slurm {} is older than what Lockstep was tried with (22.05)",
                                     printable(facts.version())),
-                        "lockstep check says what it would refuse"});
+                        "lockstep check shows what this version would refuse"});
   if (!facts.has_accounting())
     findings.push_back({false, "no-accounting",
                         "the cluster keeps no accounts: Slurm forgets jobs some minutes after "
                         "their end",
-                        "lockstep jobs keeps what it has seen"});
+                        "lockstep jobs remembers jobs that it has shown"});
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::string ran_for(const JobStatus& job) {
 
 void advise_output(const JobStatus& job, Explanation& said) {
   if (!job.output.empty() && job.output != "/dev/null")
-    said.advice.push_back("its output: " + printable(job.output));
+    said.advice.push_back("the job's output: " + printable(job.output));
 }
 
 // Explains FAILED by the batch script's exit code or signal.
@@ -40,32 +40,34 @@ void explain_failure(const JobStatus& job, Explanation& said) {
     return;
   }
   if (signal == kNoFolder) {
-    said.why = fmt::format("the folder of its output or its working folder {}is not there{}",
-                           job.folder.empty() ? "" : printable(job.folder) + " ", on_nodes(job));
+    said.why =
+        fmt::format("the folder of the job's output or the working folder {}does not exist{}",
+                    job.folder.empty() ? "" : printable(job.folder) + " ", on_nodes(job));
     said.advice.emplace_back(
         "make the folder on a file system that all nodes see, before submitting");
-    if (!job.output.empty()) said.advice.push_back("its output was to be " + printable(job.output));
+    if (!job.output.empty())
+      said.advice.push_back("the job's output should be " + printable(job.output));
     return;
   }
   if (signal != 0) {
     said.why =
-        fmt::format("its script was killed by {}{}", proc::signal_name(signal), ran_for(job));
+        fmt::format("the script was killed by {}{}", proc::signal_name(signal), ran_for(job));
     // Shells report a program killed by signal N as 128 + N.
   } else if (code > 128 && code < 128 + SIGRTMAX) {
-    said.why = fmt::format("its script ended with code {}: a program in it was killed by {}{}",
-                           code, proc::signal_name(code - 128), ran_for(job));
+    said.why = fmt::format("the script ended with code {}: a program was killed by {}{}", code,
+                           proc::signal_name(code - 128), ran_for(job));
   } else if (code == kNotFound || code == kNotRun) {
-    said.why = fmt::format("its script ended with code {}: a command in it {}", code,
+    said.why = fmt::format("the script ended with code {}: a command {}", code,
                            code == kNotFound ? "was not found" : "could not be run");
     said.advice.emplace_back(
-        "what the login host has in PATH is not on every node: load modules and "
+        "not every node has the login host's PATH: load modules and "
         "environments in the script");
   } else if (code != 0) {
-    said.why = fmt::format("its script ended with code {}{}", code, ran_for(job));
+    said.why = fmt::format("the script ended with code {}{}", code, ran_for(job));
   } else if (job.reason == "JobLaunchFailure") {
-    said.why = "it could not be started" + on_nodes(job);
+    said.why = "the job could not be started" + on_nodes(job);
   } else {
-    said.why = "it failed";
+    said.why = "the job failed";
   }
   // The kernel's out-of-memory killer sends SIGKILL, too.
   if (signal == SIGKILL || code == 128 + SIGKILL)
@@ -76,7 +78,7 @@ void explain_failure(const JobStatus& job, Explanation& said) {
 }
 
 void explain_timeout(const JobStatus& job, const Surroundings& around, Explanation& said) {
-  said.why = fmt::format("its time limit {}was over",
+  said.why = fmt::format("the time limit {}was over",
                          job.time_limit ? "of " + duration_text(*job.time_limit) + " " : "");
   std::string most;
   for (const Partition& each : around.partitions)
@@ -96,19 +98,19 @@ void explain_cancelled(const JobStatus& job, Explanation& said) {
                            : by == job.user ? " by its owner"
                                             : fmt::format(" by user {}", printable(by));
   if (job.reason == "DependencyNeverSatisfied") {
-    said.why = "it was cancelled: what it waited for can't happen any more";
+    said.why = "the job was canceled: its dependency can no longer be satisfied";
   } else {
-    said.why =
-        fmt::format("it was cancelled{}{}", whom, job.start ? ran_for(job) : " before it began");
+    said.why = fmt::format("the job was canceled{}{}", whom,
+                           job.start ? ran_for(job) : " before its start");
   }
-  if (by.empty()) said.advice.emplace_back("by whom, only Slurm's accounting would tell");
+  if (by.empty()) said.advice.emplace_back("only Slurm's accounting would tell who canceled it");
   advise_output(job, said);
 }
 
 void explain_ended(const JobStatus& job, const Surroundings& around, Explanation& said) {
   const std::string& state = job.state.name;
   if (state == "COMPLETED") {
-    said.why = fmt::format("it ended well{}", ran_for(job));
+    said.why = fmt::format("the job succeeded{}", ran_for(job));
   } else if (state == "TIMEOUT") {
     explain_timeout(job, around, said);
   } else if (state == "CANCELLED") {
@@ -120,20 +122,21 @@ void explain_ended(const JobStatus& job, const Surroundings& around, Explanation
         "data loader workers, smaller batches");
     advise_output(job, said);
   } else if (state == "NODE_FAIL") {
-    said.why = fmt::format("a node of it failed{}", on_nodes(job));
+    said.why = fmt::format("a node of the job failed{}", on_nodes(job));
     said.advice.emplace_back(
         "send it again, with -x and the node's name (sinfo -R); --requeue lets "
         "Slurm do so, and a spare node (lockstep submit --spare 1) keeps it running");
   } else if (state == "PREEMPTED") {
     said.why = "a job of higher priority took its nodes";
-    said.advice.emplace_back("--requeue puts it back to the queue then; checkpoints keep its work");
+    said.advice.emplace_back(
+        "--requeue queues the job again after that; checkpoints save the work");
   } else if (state == "DEADLINE") {
-    said.why = "it could not have ended before its --deadline";
+    said.why = "the job could not end before its --deadline";
   } else if (state == "BOOT_FAIL") {
-    said.why = fmt::format("a node of it did not boot{}", on_nodes(job));
+    said.why = fmt::format("a node of the job did not boot{}", on_nodes(job));
     said.advice.emplace_back("send it again, with -x and the node's name (sinfo -R)");
   } else if (state == "REVOKED") {
-    said.why = "it runs in another cluster of the federation";
+    said.why = "the job runs in another cluster of the federation";
   } else {
     explain_failure(job, said);
   }
@@ -151,22 +154,22 @@ Explanation explain_run(const JobStatus& job, const Surroundings& around) {
     explain_ended(job, around, said);
   } else if (job.state.phase == JobPhase::ending) {
     said.why = fmt::format(
-        "its programs have ended or are being ended{}; Slurm waits until they are "
-        "gone from its nodes",
+        "the job's programs have ended or are being killed{}; Slurm waits until the "
+        "nodes are free",
         on_nodes(job));
     said.advice.emplace_back(
-        "where this lasts, a process there can't be killed (a file system that does "
-        "not answer, a driver): tell those who run the cluster");
+        "if this lasts, a process cannot be killed (a file system that does not answer, "
+        "a driver): tell the cluster's administrators");
   } else if (job.state.name == "CONFIGURING" || job.state.name == "POWER_UP_NODE") {
-    said.why = fmt::format("its nodes are being prepared or booted{}", on_nodes(job));
+    said.why = fmt::format("the nodes are being prepared or booted{}", on_nodes(job));
   } else if (job.state.name == "SUSPENDED" || job.state.name == "STOPPED") {
-    said.why = fmt::format("it is stopped{}, as a rule because another job has its nodes for now",
-                           on_nodes(job));
+    said.why = fmt::format(
+        "the job is stopped{}, usually because another job uses the nodes for now", on_nodes(job));
     said.advice.push_back(fmt::format("scontrol resume {} is for administrators", job.id));
   } else if (job.state.phase == JobPhase::running) {
-    said.why = fmt::format("it runs{}{}", since, on_nodes(job));
+    said.why = fmt::format("the job runs{}{}", since, on_nodes(job));
     if (job.end && around.now != 0 && *job.end > around.now && job.time_limit)
-      said.why += fmt::format("; its time is up in {}", about_text(*job.end - around.now));
+      said.why += fmt::format("; the time limit ends in {}", about_text(*job.end - around.now));
   } else {
     said.why = fmt::format("Slurm calls its state {}", printable(job.state.name));
     said.outlook = Outlook::unknown;

@@ -24,20 +24,19 @@ std::string why(const JobStatus& job) {
 }
 
 TEST(JobEnding, ExitCodesAndSignals) {
-  EXPECT_EQ(why(ended("COMPLETED")), "it ended well after 60 s");
-  EXPECT_EQ(why(ended("FAILED", 3)), "its script ended with code 3 after 60 s");
+  EXPECT_EQ(why(ended("COMPLETED")), "the job succeeded after 60 s");
+  EXPECT_EQ(why(ended("FAILED", 3)), "the script ended with code 3 after 60 s");
   EXPECT_EQ(why(ended("FAILED", 137)),
-            "its script ended with code 137: a program in it was killed by SIGKILL after 60 s");
-  EXPECT_EQ(why(ended("FAILED", 0, 9)), "its script was killed by SIGKILL after 60 s");
-  EXPECT_EQ(why(ended("FAILED", 127)),
-            "its script ended with code 127: a command in it was not found");
-  EXPECT_EQ(explain(ended("FAILED", 3), {}).advice.back(), "its output: /home/ann/out");
+            "the script ended with code 137: a program was killed by SIGKILL after 60 s");
+  EXPECT_EQ(why(ended("FAILED", 0, 9)), "the script was killed by SIGKILL after 60 s");
+  EXPECT_EQ(why(ended("FAILED", 127)), "the script ended with code 127: a command was not found");
+  EXPECT_EQ(explain(ended("FAILED", 3), {}).advice.back(), "the job's output: /home/ann/out");
 }
 
 TEST(JobEnding, AFolderThatIsNotThere) {
   const Explanation said = explain(ended("FAILED", 0, 53), {});
-  EXPECT_TRUE(said.why.starts_with("the folder of its output")) << said.why;
-  EXPECT_EQ(said.advice.back(), "its output was to be /home/ann/out");
+  EXPECT_TRUE(said.why.starts_with("the folder of the job's output")) << said.why;
+  EXPECT_EQ(said.advice.back(), "the job's output should be /home/ann/out");
 }
 
 TEST(JobEnding, TheTimeLimitAndWhatThePartitionAllows) {
@@ -46,16 +45,16 @@ TEST(JobEnding, TheTimeLimitAndWhatThePartitionAllows) {
   Surroundings around;
   around.partitions.push_back({.name = "gpu", .max_time = 86400});
   const Explanation said = explain(job, around);
-  EXPECT_EQ(said.why, "its time limit of 00:01:00 was over");
+  EXPECT_EQ(said.why, "the time limit of 00:01:00 was over");
   EXPECT_NE(said.advice.at(0).find("partition gpu allows 1-00:00:00"), std::string::npos);
 }
 
 TEST(JobEnding, WhoCancelledIt) {
-  EXPECT_EQ(why(ended("CANCELLED by 1000", 0, 15)), "it was cancelled by user 1000 after 60 s");
-  EXPECT_EQ(why(ended("CANCELLED by 0", 0, 15)), "it was cancelled by root after 60 s");
+  EXPECT_EQ(why(ended("CANCELLED by 1000", 0, 15)), "the job was canceled by user 1000 after 60 s");
+  EXPECT_EQ(why(ended("CANCELLED by 0", 0, 15)), "the job was canceled by root after 60 s");
   JobStatus job = ended("CANCELLED", 0, 15);
   job.start.reset();
-  EXPECT_EQ(why(job), "it was cancelled before it began");
+  EXPECT_EQ(why(job), "the job was canceled before its start");
 }
 
 TEST(JobEnding, EveryOtherEndHasItsWordsAndAnOutlook) {
@@ -63,12 +62,12 @@ TEST(JobEnding, EveryOtherEndHasItsWordsAndAnOutlook) {
        {"OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "DEADLINE", "BOOT_FAIL", "REVOKED"}) {
     const Explanation said = explain(ended(state), {});
     EXPECT_EQ(said.outlook, Outlook::ended) << state;
-    EXPECT_NE(said.why, "it failed") << state;
+    EXPECT_NE(said.why, "the job failed") << state;
     EXPECT_NE(said.why, "") << state;
   }
   JobStatus impossible = ended("FAILED", 1);
   impossible.reason = "BadConstraints";
-  EXPECT_EQ(explain(impossible, {}).why, "no node of the cluster has what it asks for");
+  EXPECT_EQ(explain(impossible, {}).why, "no node of the cluster has the requested resources");
   EXPECT_EQ(explain(impossible, {}).outlook, Outlook::ended);
 }
 
@@ -78,10 +77,11 @@ TEST(JobEnding, ARunIsToldWithItsTime) {
   job.end = 4600;
   Surroundings around;
   around.now = 1600;
-  EXPECT_EQ(explain(job, around).why, "it runs for 10 min on n[1-2]; its time is up in 50 min");
+  EXPECT_EQ(explain(job, around).why,
+            "the job runs for 10 min on n[1-2]; the time limit ends in 50 min");
   EXPECT_EQ(explain(job, around).outlook, Outlook::runs);
   job.state = parse_job_state("COMPLETING");
-  EXPECT_TRUE(explain(job, around).why.starts_with("its programs have ended"));
+  EXPECT_TRUE(explain(job, around).why.starts_with("the job's programs have ended"));
   job.state = parse_job_state("EVAPORATING");
   EXPECT_EQ(explain(job, around).why, "Slurm calls its state EVAPORATING");
   EXPECT_EQ(explain(job, around).outlook, Outlook::unknown);

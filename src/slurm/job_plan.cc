@@ -71,7 +71,7 @@ class Planner {
     if (setting == nullptr) return std::nullopt;
     const auto value = parse_int(setting->value);
     if (!value || *value < least || *value > most)
-      return fail(Errc::invalid_input, fmt::format("--{}={} is no number from {} to {}", name,
+      return fail(Errc::invalid_input, fmt::format("--{}={} must be a number from {} to {}", name,
                                                    printable(setting->value, 40), least, most));
     return static_cast<long>(*value);
   }
@@ -102,7 +102,7 @@ class Planner {
 Status Planner::refuse_what_cannot_be() const {
   for (const auto& [name, why] : std::to_array<std::pair<std::string_view, std::string_view>>(
            {{"array", "an array is many jobs"},
-            {"wrap", "a wrapped command is no training command"}})) {
+            {"wrap", "a wrapped command cannot be a training command"}})) {
     if (find(name) != nullptr)
       return fail(Errc::invalid_input, fmt::format("--{}: {}", name, why), "submit one job");
   }
@@ -137,7 +137,7 @@ Result<std::optional<long>> Planner::fixed_nodes() const {
     const auto value = parse_int(ends[i]);
     if (ends.size() > 2 || !value || *value < 1 || *value > kMostNodes)
       return fail(Errc::invalid_input,
-                  fmt::format("--nodes={} is no number of nodes", printable(text, 40)),
+                  fmt::format("--nodes={} must be a number of nodes", printable(text, 40)),
                   "give --nodes=N, or --nodes=MIN-MAX");
     range.at(i) = static_cast<long>(*value);
   }
@@ -211,7 +211,7 @@ Status Planner::count_gpus() {
     gpus_of_task_ = number_of_gpus(gpus_of_count(each->value));
     if (!gpus_of_task_)
       return fail(Errc::invalid_input,
-                  "--gpus-per-task=" + printable(each->value, 40) + " is no number of GPUs");
+                  "--gpus-per-task=" + printable(each->value, 40) + " must be a number of GPUs");
   }
   if (const Setting* all = find("gpus"); all != nullptr) {
     CountedGpus gpus = gpus_of_count(all->value);
@@ -248,7 +248,7 @@ Result<long> Planner::tasks_per_node() {
   if (all) {
     if (!plan_.nodes || *all % *plan_.nodes != 0)
       return fail(Errc::invalid_input,
-                  fmt::format("--ntasks={} is no multiple of the number of nodes", *all),
+                  fmt::format("--ntasks={} must be a multiple of the number of nodes", *all),
                   "give --ntasks-per-node");
     return *all / *plan_.nodes;
   }
@@ -274,7 +274,7 @@ Status Planner::count_workers() {
   }
   if (tasks > 1)
     plan_.notes.push_back(
-        fmt::format("{} tasks per node are one task, whose agent starts {} ranks", tasks, tasks));
+        fmt::format("{} tasks per node became one task; its agent starts {} ranks", tasks, tasks));
   set("ntasks-per-node", "1");
   return {};
 }
@@ -309,12 +309,12 @@ Status Planner::place_gpus() {
     }
     remove("gpus-per-task");
     plan_.notes.emplace_back(
-        "--gpus-per-task became --gpus-per-node: a rank that sees only its own GPU can't talk to "
-        "the others' directly");
+        "--gpus-per-task became --gpus-per-node: a rank that sees a single GPU cannot use "
+        "direct links to other GPUs");
   } else if (tasks_of_gpu_ && !gpus_of_node_) {
     if (plan_.workers % *tasks_of_gpu_ != 0)
       return fail(Errc::invalid_input,
-                  fmt::format("--ntasks-per-gpu={}: {} tasks on a node are no multiple of it",
+                  fmt::format("--ntasks-per-gpu={} does not divide the {} tasks on a node",
                               *tasks_of_gpu_, plan_.workers),
                   "give --gpus-per-node");
     gpus_of_node_ = plan_.workers / *tasks_of_gpu_;

@@ -37,7 +37,7 @@ TEST(JobPlan, TasksAreRanksOfOneTask) {
   EXPECT_EQ(value(plan, "cpus-per-task"), "12");
   EXPECT_EQ(planned({"-N2", "-n8"}).workers, 4);
   EXPECT_EQ(value(planned({"-N2", "-n8"}), "ntasks"), "(none)");
-  EXPECT_EQ(refused({"-N2", "-n7"}), "--ntasks=7 is no multiple of the number of nodes");
+  EXPECT_EQ(refused({"-N2", "-n7"}), "--ntasks=7 must be a multiple of the number of nodes");
 }
 
 TEST(JobPlan, SparesAreNodesOnTop) {
@@ -46,7 +46,7 @@ TEST(JobPlan, SparesAreNodesOnTop) {
   EXPECT_EQ(value(plan, "nodes"), "3");
   EXPECT_EQ(refused({"--nodes=2-4"}, 1), "--spare needs a fixed number of nodes");
   EXPECT_FALSE(planned({"--nodes=2-4"}).nodes);
-  EXPECT_EQ(refused({"--nodes=x"}), "--nodes=x is no number of nodes");
+  EXPECT_EQ(refused({"--nodes=x"}), "--nodes=x must be a number of nodes");
 }
 
 TEST(JobPlan, GpusAreCountedByNode) {
@@ -143,7 +143,7 @@ TEST(JobPlan, AChainIsToldBeforeItsLimitHoweverShort) {
   EXPECT_TRUE(plan->requeue);
   const std::string text = batch_script(
       *plan, {.version = "1", .binary = "/b", .folder = "/f", .command = "x", .run = {"train.py"}});
-  EXPECT_NE(text.find("# At its time limit the job goes on: it is queued again, else a new job is, "
+  EXPECT_NE(text.find("# At the time limit the job is queued again, or a new job continues, "
                       "3 times at most.\n"),
             std::string::npos)
       << text;

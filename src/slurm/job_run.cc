@@ -148,7 +148,7 @@ void JobRun::leave_preempted(std::string_view told) {
     if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
     return;
   }
-  log::warning("job {} is preempted: Slurm takes its nodes, and queues it again or ends it",
+  log::warning("job {} is preempted: Slurm takes the nodes, and requeues or ends the job",
                state_.job);
   state_.stage = Stage::requeued;
   if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);

@@ -122,8 +122,7 @@ void look_accelerate_config(const JobScript& script, const CheckFacts& facts, Fi
                          ? "delete the line"
                          : fmt::format("delete the line, and give {} on the command line", option));
     };
-    leftover("main_process_ip", "--main_process_ip",
-             "the job may run on other nodes than that one");
+    leftover("main_process_ip", "--main_process_ip", "the job may run on other nodes");
     // Measured with accelerate 1.14: the flag's default False hides the value in the file.
     if (const auto same = config->values.find("same_network");
         same != config->values.end() && same->second.value == "true")

@@ -93,7 +93,7 @@ void look_at_line(std::string_view raw, int number, const std::string& path,
     ++to;
   if (parse_int(rest.substr(6, to - 6)).value_or(1) == 0)
     return found.add_in(path, number, fmt::format("'{}' has no slot", shown),
-                        "no rank starts there, and the others wait for nobody",
+                        "no rank starts on this host, and other ranks wait forever",
                         "write how many GPUs it has, or delete the line");
   if (to < rest.size() && rest[to] != ' ' && rest[to] != '\t')
     found.add_in(path, number, fmt::format("'{}' has letters right behind its slots", shown),
@@ -139,7 +139,7 @@ void look_deepspeed_env(const JobScript& script, const CheckFacts& facts, Findin
     }
     if (!twice.empty())
       found.add_in(path, 0, fmt::format("{} stands there more than once", printable(twice, 60)),
-                   "accelerate adds its variables at each run and never takes any away: old ones "
+                   "accelerate appends variables at each run and never removes any: old values "
                    "still count",
                    fmt::format("delete {} before the job", path));
   }
@@ -191,7 +191,7 @@ void look_include_host(const JobScript& script, const CheckFacts& /*facts*/, Fin
       if (!spec.empty() && spec.find(':') == std::string::npos)
         found.add(each.line,
                   fmt::format("--include names the host {} without its GPUs", printable(spec, 60)),
-                  "DeepSpeed drops such a host, against what its help says",
+                  "DeepSpeed drops such a host, contrary to its help",
                   fmt::format("write {}:0,1,2,...", printable(spec, 60)));
   }
 }
@@ -211,11 +211,13 @@ void look_ds_auto(const JobScript& script, const CheckFacts& facts, Findings& fo
                                   text->find("HfDeepSpeedConfig") != std::string::npos);
     if (trainer || (!text && !file->raw)) continue;
     const std::string& field = config->auto_fields.front();
-    found.add_in(file->path, line_of_field(file->text, field), fmt::format("{} is \"auto\"", field),
-                 text ? fmt::format("Hugging Face's Trainer fills that in, and {} does not use it",
-                                    program.name)
-                      : "DeepSpeed itself does not know it; Hugging Face's Trainer fills it in",
-                 "write the number");
+    found.add_in(
+        file->path, line_of_field(file->text, field), fmt::format("{} is \"auto\"", field),
+        text ? fmt::format(
+                   "only Hugging Face's Trainer replaces \"auto\", and {} does not use the Trainer",
+                   program.name)
+             : "DeepSpeed itself does not accept \"auto\"; Hugging Face's Trainer replaces it",
+        "write the number");
   }
 }
 
@@ -292,7 +294,7 @@ void look_offline_model(const JobScript& script, const CheckFacts& facts, Findin
       found.add(
           each.line,
           fmt::format("{} is not in the cache {}", printable(*model, 60), printable(cache, 80)),
-          "offline, Transformers ends when it asks for it",
+          "offline, Transformers fails on loading the model",
           fmt::format("run 'huggingface-cli download {}' here first",
                       shell_quote(printable(*model, 60))));
   }

@@ -247,7 +247,7 @@ void look_kill_on_bad_exit(const JobScript& script, const CheckFacts& /*facts*/,
     if (is_plain_ranks(script, each) && find_setting(each.srun, "kill-on-bad-exit") == nullptr &&
         find_setting(each.srun, "wait") == nullptr)
       found.add(each.line, "srun without --kill-on-bad-exit",
-                "when a rank dies the others wait for it until the time limit",
+                "when a rank dies, other ranks wait until the time limit",
                 "write srun --kill-on-bad-exit=1");
 }
 
@@ -269,7 +269,7 @@ void look_script_missing(const JobScript& script, const CheckFacts& facts, Findi
         is_known(*config) && !each.in_container && !facts.is_file(folder + *config))
       found.add(script.commands.empty() ? Severity::error : Severity::warning, each.line,
                 fmt::format("{} is not there", printable(folder + *config, 80)),
-                "every rank reads its DeepSpeed settings from it, and ends at once",
+                "every rank reads DeepSpeed's settings there, and fails at once",
                 "correct the path, or hand the job in from the project's folder");
     const std::string name = program_of(each).name;
     // A name without .py is a module. Absolute paths may exist on the nodes only.

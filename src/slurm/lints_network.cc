@@ -109,7 +109,7 @@ void look_interface_name(const JobScript& script, const CheckFacts& /*facts*/, F
         found.add(Severity::error, variable->second.line,
                   fmt::format("{}={} leads to no other node", name, printable(nic, 40)),
                   "this interface is a node's own",
-                  "name the one that connects the nodes, see 'ip -br address'");
+                  "name the interface that connects the nodes, see 'ip -br address'");
     }
   }
 }

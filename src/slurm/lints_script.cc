@@ -106,7 +106,7 @@ void look_refused(const JobScript& script, const CheckFacts& /*facts*/, Findings
   for (const Setting& each : script.file.settings)
     if (!each.known)
       found.add(Severity::warning, each.line,
-                fmt::format("--{} is no option of sbatch", printable(each.name, 60)),
+                fmt::format("sbatch has no option --{}", printable(each.name, 60)),
                 "sbatch refuses what no plugin of the site adds",
                 "see man sbatch, or leave it out");
 }
@@ -228,7 +228,7 @@ void look_pipe_status(const JobScript& script, const CheckFacts& /*facts*/, Find
       if (word.find("PIPESTATUS") != std::string::npos) return;
   for (const LaunchLine& each : script.launches)
     if (each.end == "|" || each.end == "|&")
-      found.add(each.line, "the exit code of this pipe is that of its last command",
+      found.add(each.line, "the exit code of this pipe is the last command's",
                 "a training that failed counts as done, and is not requeued",
                 "write 'set -o pipefail' above it, or let --output write the log");
 }

@@ -62,8 +62,7 @@ std::vector<Row> bad_scripts() {
       "srun torchrun --nnodes=2 --nproc_per_node=4 --rdzv_backend=c10d --rdzv_endpoint=$H:29400 ";
   std::vector<Row> rows = {
       {"refused", "#SBATCH --time=1 --mem=0\nsrun hostname\n", 1, "the first line is not '#!'"},
-      {"refused", head("#SBATCH --patition gpu\nsleep 1\n"), 3,
-       "--patition is no option of sbatch"},
+      {"refused", head("#SBATCH --patition gpu\nsleep 1\n"), 3, "sbatch has no option --patition"},
       {"refused", head("#SBATCH --nod=3\nsleep 1\n"), 3, "--nod may stand for"},
       {"build-variables",
        head("TORCH_CUDA_ARCH_LIST=\"8.6\" DS_BUILD_CPU_ADAM=1\npython setup.py bdist_wheel\n"), 3,
@@ -150,7 +149,7 @@ std::vector<Row> bad_scripts() {
       {"trap-wait",
        head("#SBATCH --signal=USR1@300\ntrap 'echo' USR1\nsrun -K python t.py &\nwait\n"), 3,
        "does not reach the trap"},
-      {"pipe-status", head("srun -K python t.py 2>&1 | tee log\n"), 3, "that of its last command"},
+      {"pipe-status", head("srun -K python t.py 2>&1 | tee log\n"), 3, "is the last command's"},
       {"kill-on-bad-exit", head("#SBATCH --ntasks-per-node=4\nsrun python t.py\n"), 4,
        "srun without --kill-on-bad-exit"},
       {"node-rank", head(c10d + "--node_rank=$N t.py\n"), 3,

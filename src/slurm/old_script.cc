@@ -45,7 +45,7 @@ std::string added_lines(const JobPlan& plan, const OldScriptFacts& facts) {
     if (setting.line == 0) text += "#SBATCH " + directive_quote(word_of(setting)) + "\n";
   const std::string folder = shell_quote(facts.folder);
   text += comment(fmt::format("Added by lockstep {} for: {}", facts.version, facts.command));
-  text += "# It watches over the script below, and launches what that launches.\n";
+  text += "# Lockstep watches the script below and starts its trainings.\n";
   if (plan.chain) text += comment(chain_words(*plan.chain));
   text += fmt::format(
       "[ \"${{LOCKSTEP_SLURM_FOLDER-}}\" = {0} ] ||\n"
@@ -103,7 +103,7 @@ Result<std::string> old_script_text(const JobPlan& plan, std::string_view text,
   const SbatchFile file = read_sbatch_file(text);
   if (!is_like_sh(file.shebang))
     return fail(Errc::invalid_input,
-                fmt::format("the script begins with '#!{}', which is no shell like sh or bash",
+                fmt::format("the script begins with '#!{}', which is not a shell like sh or bash",
                             printable(file.shebang, 80)),
                 "submit its training command: lockstep submit OPTIONS -- train.py ARGS");
   // The lines go in front of the first command. sbatch would ignore #SBATCH lines below it.

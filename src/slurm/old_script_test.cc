@@ -56,7 +56,7 @@ TEST(OldScriptTest, ScriptsOfLittle) {
   for (const char* text : {"#!/bin/sh", "#!/bin/sh\n", "#!/bin/sh\n#SBATCH -N1", "#!/bin/sh\necho"})
     EXPECT_TRUE(made(text)) << text;
   EXPECT_EQ(made("#!/bin/tcsh\n#SBATCH -N1\n").error().message,
-            "the script begins with '#!/bin/tcsh', which is no shell like sh or bash");
+            "the script begins with '#!/bin/tcsh', which is not a shell like sh or bash");
 }
 
 TEST(OldScriptTest, SparesNeedANumberOfNodes) {

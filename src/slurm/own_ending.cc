@@ -87,12 +87,12 @@ std::string chain_in_words(const BatchState& state) {
   if (!state.next.empty()) jobs.push_back(state.job);
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
   std::erase(jobs, std::string(job_now(state)));
-  std::string words = jobs.empty() ? "" : "it was job " + printable(join(jobs, ", ")) + "; ";
-  if (*state.chain == 0) return words + "it goes on at every time limit";
+  std::string words = jobs.empty() ? "" : "earlier job " + printable(join(jobs, ", ")) + "; ";
+  if (*state.chain == 0) return words + "continues after every time limit";
   std::vector<std::string> causes = state.earlier;
   if (state.stage == Stage::requeued) causes.push_back(state.cause);
   const auto used = std::count(causes.begin(), causes.end(), cause_name(Cause::time_limit));
-  return words + fmt::format("at its time limit it has gone on {} of {} times", used, *state.chain);
+  return words + fmt::format("continued {} of {} times after a time limit", used, *state.chain);
 }
 
 void tell_culprit(const Culprit& culprit, const std::string& after, Explained& job) {
@@ -116,14 +116,14 @@ void tell_end(const OwnEnding& own, Explained& job) {
   } else if (is(Cause::worker) || is(Cause::not_started)) {
     job.said.why = printable(state.words, 500) + after;
   } else if (is(Cause::time_limit)) {
-    job.said.why = "its time limit came near, and its workers were stopped" + after;
+    job.said.why = "the time limit was near, and the workers were stopped" + after;
     job.said.advice.insert(job.said.advice.begin(),
                            "ask for a longer --time, or save checkpoints and give --requeue");
   } else if (is(Cause::node_lost)) {
     job.said.why = printable(state.words, 500) + after;
     job.said.advice.insert(job.said.advice.begin(),
-                           "--spare 1 lets another node take the place of one that is lost, "
-                           "--requeue starts the job again without it");
+                           "--spare 1 lets another node replace a lost node, "
+                           "--requeue starts the job again without the lost node");
   }
 }
 

@@ -68,7 +68,7 @@ TEST(OwnEnding, TakesThePlaceOfTheExitCode) {
 TEST(OwnEnding, CausesThatAreNoWorkers) {
   Explained job = ended("FAILED", 124);
   add_own_words(own("time limit", 124), job);
-  EXPECT_EQ(job.said.why, "its time limit came near, and its workers were stopped after 2 min");
+  EXPECT_EQ(job.said.why, "the time limit was near, and the workers were stopped after 2 min");
   job = ended("FAILED", 1);
   add_own_words(own("node lost", 1), job);
   EXPECT_EQ(job.said.why, "n3 is gone\\x1b[2J after 2 min");
@@ -109,11 +109,11 @@ TEST(OwnEnding, AChainSaysAsWhatItHasRun) {
   add_own_words(chained, job);
   ASSERT_EQ(job.facts.size(), 2U);
   EXPECT_EQ(job.facts[0].line, "3 runs ended: time limit, preempted, time limit");
-  EXPECT_EQ(job.facts[1].line, "it was job 10, 11; at its time limit it has gone on 2 of 5 times");
+  EXPECT_EQ(job.facts[1].line, "earlier job 10, 11; continued 2 of 5 times after a time limit");
   chained.state.chain = 0;
   job.facts.clear();
   add_own_words(chained, job);
-  EXPECT_EQ(job.facts[1].line, "it was job 10, 11; it goes on at every time limit");
+  EXPECT_EQ(job.facts[1].line, "earlier job 10, 11; continues after every time limit");
 }
 
 TEST(OwnEnding, AJobThatSlurmHasForgotten) {

@@ -127,7 +127,7 @@ void add_failed_launch(const JobStatus& job, const Surroundings& around, Explana
       fmt::format("scontrol update JobId={0} ExcNodeList={1} and scontrol release "
                   "{0} start it on other nodes (or send it again with -x {1})",
                   id, list));
-  said.advice.push_back(fmt::format("tell those who run the cluster about {}", list));
+  said.advice.push_back(fmt::format("tell the cluster's administrators about {}", list));
 }
 
 // Explains BeginTime after a requeue, which the user did not set. Slurm waits cred_expire + 1 s, by
@@ -145,7 +145,7 @@ Explanation explain_limit(std::string_view reason, std::string words, const JobS
   Explanation said{of_a_job ? Outlook::never : Outlook::starts_by_itself, std::move(words), {}};
   said.advice.push_back(
       of_a_job ? "ask for what the limit allows"
-               : "it starts when other jobs have ended; asking for less may start it sooner");
+               : "the job starts after other jobs have ended; smaller requests may start sooner");
   said.advice.push_back(filled(reason.starts_with("Assoc")
                                    ? "sacctmgr show associations account={account} shows the limits"
                                    : "sacctmgr show qos {qos} shows the limits",
@@ -196,12 +196,12 @@ Explanation explain_expedited(const JobStatus& job) {
       Outlook::unknown,
       "the last run failed, and Slurm waits for the epilogs of the nodes: if an epilog fails the "
       "job starts again, else Slurm holds the job",
-      {filled("scontrol release {id} once it is held", job)}};
+      {filled("scontrol release {id} once the job is held", job)}};
 }
 
 void say_held(const JobStatus& job, Explanation& said) {
   said.outlook = Outlook::held;
-  said.why += "; it is held";
+  said.why += "; the job is held";
   said.advice.push_back(filled("scontrol release {id}", job));
 }
 

@@ -99,12 +99,12 @@ TEST(PendingReason, ThePartitionsNumbersAreNamed) {
   Surroundings around;
   around.partitions.push_back({.name = "gpu", .max_time = 43200, .total_nodes = 4});
   EXPECT_EQ(said("PartitionTimeLimit", around).why,
-            "it asks for 20:00:00, longer than partition gpu allows (12:00:00 at most)");
+            "the job asks for 20:00:00, longer than partition gpu allows (12:00:00 at most)");
   EXPECT_EQ(said("PartitionNodeLimit", around).why,
-            "it asks for 9 nodes, which partition gpu does not allow or have (it has 4 nodes)");
+            "the job asks for 9 nodes, more than partition gpu has or allows (it has 4 nodes)");
   around.partitions[0].max_nodes = 2;
   EXPECT_EQ(said("PartitionNodeLimit", around).why,
-            "it asks for 9 nodes, which partition gpu does not allow or have (2 nodes at most for "
+            "the job asks for 9 nodes, more than partition gpu has or allows (2 nodes at most for "
             "a job)");
 }
 
@@ -115,7 +115,7 @@ TEST(PendingReason, ANodeWhoseCheckFailedIsNamedAndLeftOut) {
                 {"n2", "drained", 999990, "bad gpu"}};
   const Explanation explained = said("launch_failed_requeued_held", around);
   EXPECT_EQ(explained.outlook, Outlook::held);
-  EXPECT_TRUE(explained.why.ends_with("Slurm holds it now: n3 (drained): Prolog error"))
+  EXPECT_TRUE(explained.why.ends_with("Slurm holds the job now: n3 (drained): Prolog error"))
       << explained.why;
   ASSERT_EQ(explained.advice.size(), 2U);
   EXPECT_EQ(explained.advice[0],
@@ -131,7 +131,7 @@ TEST(PendingReason, NodesThatAreOutOfServiceAreShownWhereTheyMatter) {
   EXPECT_EQ(said("Nodes required for job are DOWN, DRAINED", around).advice.back(),
             "out of service: n2 (drained): bad gpu");
   EXPECT_EQ(said("ReqNodeNotAvail, UnavailableNodes:n[2-3]", around).why,
-            "a node that it must have is not available: n[2-3]");
+            "a required node is not available: n[2-3]");
   EXPECT_EQ(said("Priority", around).advice.size(), 1U);
 }
 
@@ -140,7 +140,7 @@ TEST(PendingReason, ARequeuedJobWaitsForSlurm) {
   tzset();
   JobStatus job = job_for("BeginTime");
   job.eligible = 1795374458;
-  EXPECT_EQ(explain_pending(job, {}).why, "it may not start before 2026-11-22 19:07:38");
+  EXPECT_EQ(explain_pending(job, {}).why, "the job may not start before 2026-11-22 19:07:38");
   job.restarts = 1;
   EXPECT_NE(explain_pending(job, {}).why.find("after putting a job back"), std::string::npos);
 }

@@ -81,8 +81,8 @@ class Look {
       }
       if (!cut.empty() && static_cast<int>(cut.size()) * 2 >= tried)
         add(NodeWeight::bad, node,
-            fmt::format("it can't be reached from {}: {}", names_text(cut), why),
-            "see to its network, or to whether it is up");
+            fmt::format("cannot be reached from {}: {}", names_text(cut), why),
+            "check the node's network, and whether the node is up");
       else
         add(NodeWeight::doubt, node, "it has said nothing in the time for the pre-flight");
     }
@@ -103,7 +103,7 @@ class Look {
     if (!shared.trouble.empty())
       add(NodeWeight::note, node,
           fmt::format("{} can't be written to: {}", shared.path, shared.trouble),
-          "workers that share memory die of it");
+          "workers that share memory will die");
     else if (shared.total_mib >= 0 && std::min(shared.total_mib, shared.free_mib) < kSmallSharedMib)
       add(NodeWeight::note, node,
           fmt::format("{} has {} MiB, {} of them free: little for workers that share memory",
@@ -337,10 +337,10 @@ PreflightDecision decide(const std::vector<std::string>& nodes, const AllFacts& 
   for (const auto& [line, of] : lines)
     decision.lines.push_back(names_text(of) + ": " + line);
   if (decision.ends)
-    decision.lines.push_back(
-        fmt::format("{} of {} nodes are fit for the job, which needs {}: it ends; leave the others "
-                    "out with -x, or ask for --spare nodes",
-                    left, nodes.size(), size.at_least));
+    decision.lines.push_back(fmt::format(
+        "{} of {} nodes are fit for the job, which needs {}: the job ends; exclude the bad "
+        "nodes with -x, or ask for --spare nodes",
+        left, nodes.size(), size.at_least));
   else if (left < size.wanted)
     decision.lines.push_back(
         fmt::format("the job goes on with {} nodes instead of {}", left, size.wanted));

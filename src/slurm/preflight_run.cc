@@ -266,7 +266,7 @@ void Preflight::on_turn() {
 void Preflight::give_up() {
   if (done_ || read_decision()) return;
   PreflightDecision none;
-  none.lines = {"no node has heard of most others in time: all of them go on"};
+  none.lines = {"no node has heard from most other nodes in time: all nodes go on"};
   if (const auto kept = keep_first_decision(settings_.file, none, decided_here_))
     return settle(*kept);
   loop_.stop();

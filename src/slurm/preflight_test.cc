@@ -87,9 +87,10 @@ TEST(Preflight, ABadNodeIsLeftOutForASpareElseTheJobEnds) {
   EXPECT_FALSE(job.decide(2).ends);
   const PreflightDecision without = job.decide(3);
   EXPECT_TRUE(without.ends);
-  EXPECT_EQ(without.lines.back(),
-            "2 of 3 nodes are fit for the job, which needs 3: it ends; leave the others out with "
-            "-x, or ask for --spare nodes");
+  EXPECT_EQ(
+      without.lines.back(),
+      "2 of 3 nodes are fit for the job, which needs 3: the job ends; exclude the bad nodes with "
+      "-x, or ask for --spare nodes");
   const PreflightDecision fewer = job.decide(3, 2);
   EXPECT_FALSE(fewer.ends);
   EXPECT_EQ(fewer.left_out.size(), 1U);
@@ -147,9 +148,10 @@ TEST(Preflight, ASilentNodeIsLeftOutOrWaitedFor) {
   cut.kill(3);
   EXPECT_EQ(cut.left_out(3), Names{"n3"});
   EXPECT_TRUE(cut.decide(4).ends);
-  EXPECT_EQ(cut.first_line(3),
-            "n3: it can't be reached from n0, n1, n2: timed out; see to its network, or to whether "
-            "it is up; the node is left out");
+  EXPECT_EQ(
+      cut.first_line(3),
+      "n3: cannot be reached from n0, n1, n2: timed out; check the node's network, and whether "
+      "the node is up; the node is left out");
 }
 
 // At least half of the trying nodes must fail, because a single trying node may be at fault itself.

@@ -115,7 +115,7 @@ std::string facts_text(const NodeFacts& facts) {
 Result<NodeFacts> facts_from_text(std::string_view text, int nodes) {
   const Json json = codec::parse_json(text);
   if (!json.is_object() || !json.contains("clock_ms"))
-    return fail(Errc::corrupt, "these are no facts of a node");
+    return fail(Errc::corrupt, "the message must be the facts of a node");
   NodeFacts facts;
   facts.clock_ms = codec::integer_member(json, "clock_ms");
   facts.temp = folder_in(json, "temp");
@@ -150,7 +150,7 @@ std::string decision_text(const PreflightDecision& decision) {
 Result<PreflightDecision> decision_from_text(std::string_view text) {
   const Json json = codec::parse_json(text, {.bytes = 16U << 20});
   if (!json.is_object() || !json.contains("ends"))
-    return fail(Errc::corrupt, "this is no decision of a pre-flight");
+    return fail(Errc::corrupt, "the text must be the decision of a pre-flight");
   PreflightDecision decision;
   decision.ends = flag_in(json, "ends");
   for_items(json, "left_out", [&](const Json& item) {

@@ -134,7 +134,8 @@ class Scanner {
     } else if (strip(text_).empty()) {
       refuse(1, "the script is empty", "write '#!/bin/bash' and the commands");
     } else if (text_.find('\0') != std::string_view::npos) {
-      refuse(1, "the script has a null byte", "it is a binary, or UTF-16: save it as plain text");
+      refuse(1, "the script has a null byte",
+             "save the script as plain text, not as a binary or UTF-16");
     }
     if (!file_.problems.empty()) return true;
     if (!text_.starts_with("#!"))

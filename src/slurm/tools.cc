@@ -100,7 +100,7 @@ Error tool_error(std::string_view wanted, const std::string& tool, const proc::T
   return {.code = unreachable ? Errc::unavailable : Errc::invalid_input,
           .message = unreachable ? fmt::format("{}: Slurm does not answer: {}", wanted, why)
                                  : fmt::format("{}: {}: {}", wanted, tool, why),
-          .hint = unreachable ? "jobs that run go on without it; \"scontrol ping\" shows when its "
+          .hint = unreachable ? "running jobs are not affected; \"scontrol ping\" shows when the "
                                 "controller is back"
                               : ""};
 }

@@ -76,7 +76,7 @@ Verdict of_unfinished(const BatchFacts& facts, const std::vector<NodeReport>& re
 Result<NodeReport> read_report(std::string_view text) {
   const nlohmann::json json = codec::parse_json(text, {.bytes = 8U << 20});
   if (!json.is_object() || text_in(json, "outcome").empty())
-    return fail(Errc::corrupt, "it is no report of lockstep run");
+    return fail(Errc::corrupt, "not a report of lockstep run");
   NodeReport report{.node = text_in(json, "node"), .outcome = text_in(json, "outcome")};
   report.reason = text_in(json, "reason");
   const auto attempts = json.find("attempts");
@@ -198,7 +198,7 @@ Verdict judge_script(const BatchFacts& facts, const std::optional<Verdict>& laun
 Verdict judge_orphan(Verdict launch, std::string_view host) {
   if (launch.cause == Cause::success)
     launch.words = fmt::format(
-        "all ranks have succeeded; what the script does behind them was not done, as its shell "
+        "all ranks have succeeded; the script's later commands did not run, because its shell "
         "died with {}",
         host);
   launch.noted = true;

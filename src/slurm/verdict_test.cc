@@ -152,7 +152,7 @@ TEST(VerdictTest, ALaunchThatOutlivesItsScript) {
   const Verdict ended = judge_orphan({Cause::success, 0, "all ranks have succeeded", {}}, "n1");
   EXPECT_EQ(ended.code, 0);
   EXPECT_EQ(ended.words,
-            "all ranks have succeeded; what the script does behind them was not done, as its shell "
+            "all ranks have succeeded; the script's later commands did not run, because its shell "
             "died with n1");
   const Verdict failed = judge_orphan({Cause::worker, 7, "rank 3 exited with 7", {}}, "n1");
   EXPECT_EQ(failed.words, "rank 3 exited with 7");

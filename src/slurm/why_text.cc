@@ -24,8 +24,7 @@ void add_line(std::string& text, std::string_view title, std::string_view line) 
 
 std::string start_line(const JobStatus& job, std::int64_t now) {
   if (!job.start) return "Slurm has not planned it yet";
-  if (*job.start > now + kNoTelling)
-    return "Slurm can't tell: what runs before it has no time limit";
+  if (*job.start > now + kNoTelling) return "Slurm cannot tell: an earlier job has no time limit";
   std::string line = *job.start <= now ? "expected any moment"
                                        : fmt::format("expected {}, in {}", moment_text(*job.start),
                                                      about_text(*job.start - now));

@@ -36,7 +36,7 @@ TEST(WhyText, AJobThatWaits) {
   job.held_nodes = "n[2-3]";
   EXPECT_EQ(text_of({job}),
             "job 7 train of ann: PENDING (Resources)\n"
-            "  why     it is next, but what it asks for is in use by other jobs\n"
+            "  why     the job is next, but other jobs use the requested resources\n"
             "  asks    2 nodes, time 00:10:00, partition gpu\n"
             "  start   expected 2026-11-22 19:12:00, in 12 min on n[2-3]\n"
             "  do      a shorter --time or fewer nodes may fit into a gap sooner\n");
@@ -46,7 +46,7 @@ TEST(WhyText, TheExpectedStartIsHonest) {
   JobStatus job = waiting("7", "Resources");
   EXPECT_NE(text_of({job}).find("Slurm has not planned it yet"), std::string::npos);
   job.start = kNow + std::int64_t{365} * 86400;
-  EXPECT_NE(text_of({job}).find("can't tell: what runs before it has no time limit"),
+  EXPECT_NE(text_of({job}).find("cannot tell: an earlier job has no time limit"),
             std::string::npos);
   job.start = kNow - 5;
   EXPECT_NE(text_of({job}).find("expected any moment"), std::string::npos);

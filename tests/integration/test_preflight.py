@@ -188,7 +188,7 @@ def test_a_node_that_nobody_reaches(cluster, cut):
     ended = cluster.run("submit", "-N3", "--spare", "1", "-t5", "--follow", "--preflight=quick",
                         *worker("show=WORLD_SIZE"))
     assert ended.rc == 0 and ended.out.count("WORLD_SIZE=3") == 3, ended
-    assert f"pre-flight: {node.name}: it can't be reached from " in ended.out, ended
+    assert f"pre-flight: {node.name}: cannot be reached from " in ended.out, ended
 
 
 def test_a_node_that_comes_late_is_left_out_and_ends_quietly(cluster, stall, tmp_path):

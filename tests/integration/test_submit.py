@@ -155,7 +155,7 @@ def test_bad_input_submits_nothing(cluster):
     cluster.script("ds.json", '{"a": 1,}')
     for words, rc, text in (
             (("-N2",), 2, "no command is given"),
-            (("-N", "x", "--", "train.py"), 2, "--nodes=x is no number of nodes"),
+            (("-N", "x", "--", "train.py"), 2, "--nodes=x must be a number of nodes"),
             (("--nodez=2", "--", "train.py"), 2, "nodez"),
             (("-N2", "-p", "nowhere", "-t5", "--", "train.py"), 1, "invalid partition"),
             (("-N9", "-t5", "--", "train.py"), 1, "test-only"),

@@ -56,7 +56,7 @@ def test_a_real_time_limit_queues_the_job_again(cluster, tmp_path):
     assert cluster.job(job)["Restarts"] == "2"
     told = listed(cluster)
     assert told["earlier"] == [{"job": job, "cause": "time limit"}] * 2 and told["chain"] == 3, told
-    assert "its time limit it has gone on 2 of 3 times" in cluster.run("why", job).out
+    assert "continued 2 of 3 times after a time limit" in cluster.run("why", job).out
 
 
 def test_where_slurm_does_not_queue_it_again_another_job_goes_on(cluster, tmp_path):
@@ -75,7 +75,7 @@ def test_where_slurm_does_not_queue_it_again_another_job_goes_on(cluster, tmp_pa
     assert cluster.job(second)["StdOut"] == str(cluster.work / f"slurm-{job}.out")
     for number in (job, second):
         why = cluster.run("why", number).out
-        assert f"job {second} sh" in why and f"it was job {job}; at its time limit it has gone on 1 of 2" in why, why
+        assert f"job {second} sh" in why and f"earlier job {job}; continued 1 of 2" in why, why
     near_its_limit(cluster, second)
     has(tmp_path, "runs", 2)
     third = listed(cluster)["job"]
@@ -195,7 +195,7 @@ srun torchrun --nnodes 2 --nproc_per_node 1 --no-python /bin/sh -c '{training(tm
 
 def test_what_is_shown_and_refused(cluster):
     shown = cluster.run("submit", "--print", "--no-check", "-N2", "-t2:00:00", "--chain", "5", "--", "train.py").out
-    assert "# At its time limit the job goes on: it is queued again, else a new job is, 5 times at most.\n" in shown
+    assert "# At the time limit the job is queued again, or a new job continues, 5 times at most.\n" in shown
     assert "#SBATCH --requeue\n" in shown and " --chain 5 " in shown and "train.py" in shown
     shown = cluster.run("submit", "--print", "--no-check", "-t2:00:00", "--chain", "--", "train.py").out
     assert " --chain 0 " in shown

@@ -209,7 +209,7 @@ def test_a_registered_cluster(world):
 def test_words_that_are_wrong_reach_no_host(world):
     for words, text in (
             (("--on", "nowhere.invalid", "-N2"), "no command is given"),
-            (("--on", "nowhere.invalid", "-N", "x", "--", "train.py"), "--nodes=x is no number of nodes"),
+            (("--on", "nowhere.invalid", "-N", "x", "--", "train.py"), "--nodes=x must be a number of nodes"),
             (("--on", "nowhere.invalid", "--venv", "v", "--conda", "c", "--", "train.py"), "--venv"),
             (("--sync", "none", "--", "train.py"), "--sync is of use only together with --on"),
             (("--on", "local", "--sync", ".", "--", "train.py"), "on this machine nothing is brought")):
@@ -300,21 +300,21 @@ def test_why_from_the_laptop(world):
         ended = world.run("why", name)
         assert ended.rc == 0 and "why     rank 1 on node2 exited with 6 after " in ended.out, ended
     held = number_of(world.submit("-N1", "--hold", *shell("true")))
-    assert "its owner holds it" in world.run("why", held).out
+    assert "the owner holds the job" in world.run("why", held).out
     (facts,) = json.loads(world.run("why", held, "--json").out)["jobs"]
     assert facts["outlook"] == "held" and facts["ids"] == [held], facts
     plain = world.cluster.slurm("sbatch", "--parsable", "--hold", "--wrap", "true").out.strip()
     for words in ((plain, "--on", world.on), (told["job"], "--on", world.on), ("mine", "--on", world.on)):
         ended = world.run("why", *words)
         assert ended.rc == 0, ended
-        assert ("its owner holds it" if words[0] == plain else "rank 1 on node2 exited with 6") in ended.out, ended
+        assert ("the owner holds the job" if words[0] == plain else "rank 1 on node2 exited with 6") in ended.out, ended
     refused(world.run("why", "4242", "--on", world.on), 1, "Slurm knows no job 4242")
     refused(world.run("why", "nosuch", "--on", world.on), 2, "'nosuch' is no job id of Slurm's")
     refused(world.run("why", "1", "--on", "10.77.0.99"), 1, "10.77.0.99")
     refused(world.run("why", "nosuch"), 2, "'nosuch' is no job id of Slurm's")
     # A cluster that is registered.
     assert world.run("cluster", "add", "hpc", "--slurm", "--login", world.on).rc == 0
-    assert "its owner holds it" in world.run("why", plain, "--on", "hpc").out
+    assert "the owner holds the job" in world.run("why", plain, "--on", "hpc").out
     assert world.cluster.slurm("scancel", plain, held).rc == 0
 
 

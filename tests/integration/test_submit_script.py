@@ -289,7 +289,7 @@ def test_what_is_submitted(cluster):
     assert refused.rc == 1 and "bad.sh:4: error" in refused.err, refused
     csh = cluster.script("c.sh", "#!/bin/tcsh\n#SBATCH --time=5\necho\n")
     refused = cluster.run("submit", "--no-check", csh)
-    assert refused.rc == 2 and "no shell like sh or bash" in refused.err, refused
+    assert refused.rc == 2 and "not a shell like sh or bash" in refused.err, refused
 
 
 def test_accelerate_is_asked_in_the_job(cluster):

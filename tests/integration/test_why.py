@@ -51,7 +51,7 @@ def state(cluster, job, word):
 def test_jobs_that_wait(cluster):
     runs = submit(cluster, "-N2", "--exclusive", "-t", "10", "-J", "train", "--wrap", "sleep 600")
     state(cluster, runs, "RUNNING")
-    assert "it runs for " in why(cluster, runs) and " on node[1-2]; its time is up in " in why(cluster, runs)
+    assert "the job runs for " in why(cluster, runs) and " on node[1-2]; the time limit ends in " in why(cluster, runs)
     next_one = submit(cluster, "-N2", "-t", "5", "--gres=gpu:2", "--wrap", "true")
     until(lambda: cluster.job(next_one).get("StartTime") != "Unknown", 60, "the start is planned")
     told = facts(cluster, next_one)
@@ -61,7 +61,7 @@ def test_jobs_that_wait(cluster):
         "2 nodes, gres[:/]gpu:2 on each, time 00:05:00, partition gpu", text), text
 
     held = submit(cluster, "--hold", "--wrap", "true")
-    assert "its owner holds it" in why(cluster, held) and f"scontrol release {held}" in why(cluster, held)
+    assert "the owner holds the job" in why(cluster, held) and f"scontrol release {held}" in why(cluster, held)
     assert facts(cluster, held)["outlook"] == "held"
 
     long = submit(cluster, "-p", "short", "-t", "60", "--wrap", "true")
@@ -75,14 +75,14 @@ def test_jobs_that_wait(cluster):
     cluster.slurm("scancel", runs)
     failed = submit(cluster, "-N1", "-t", "1", "--wrap", "exit 4")
     state(cluster, failed, "FAILED")
-    assert "its script ended with code 4" in why(cluster, failed)
+    assert "the script ended with code 4" in why(cluster, failed)
     assert facts(cluster, failed)["exit_code"] == 4
     # A text in place of a reason: Slurm holds the job.
     special = submit(cluster, "-N1", "-t", "1", "--wrap", "exit 5")
     state(cluster, special, "FAILED")
     cluster.slurm("scontrol", "requeuehold", "State=SpecialExit", special)
     reason(cluster, special, "job_requeued_in_held_state")
-    assert "it was put back to the queue and is held" in why(cluster, special)
+    assert "the job was queued again and is held" in why(cluster, special)
     assert facts(cluster, special)["outlook"] == "held"
     after = submit(cluster, "-d", f"afterok:{failed}", "--wrap", "true")
     reason(cluster, after, "DependencyNeverSatisfied")
@@ -92,11 +92,11 @@ def test_jobs_that_wait(cluster):
     cancelled = submit(cluster, "--hold", "--wrap", "true")
     cluster.slurm("scancel", cancelled)
     state(cluster, cancelled, "CANCELLED")
-    assert "it was cancelled" in why(cluster, cancelled)
+    assert "the job was canceled" in why(cluster, cancelled)
     # Newer versions make the folder where they can.
     lost = cluster.slurm("sbatch", "--parsable", "-o", "/proc/no/folder/%j", "--wrap", "true").out.strip()
     state(cluster, lost, "FAILED")
-    assert "the folder of its output" in why(cluster, lost) and "/proc/no/folder/" in why(cluster, lost)
+    assert "the folder of the job's output" in why(cluster, lost) and "/proc/no/folder/" in why(cluster, lost)
 
     array = submit(cluster, "--array=1-3", "--hold", "--wrap", "true")
     assert facts(cluster, array)["ids"] == [f"{array}_[1-3]"]
@@ -112,14 +112,14 @@ def test_a_node_whose_check_fails_is_named(cluster):
     job = submit(cluster, "-w", "node2", "-N1", "--wrap", "true")
     reason(cluster, job, "launch_failed_requeued_held")
     text = why(cluster, job)
-    assert "a node could not start it" in text and "node2 (drain" in text and "Prolog error" in text, text
+    assert "a node could not start the job" in text and "node2 (drain" in text and "Prolog error" in text, text
     assert f"ExcNodeList=node2 and scontrol release {job}" in text, text
     assert facts(cluster, job)["outlook"] == "held" and facts(cluster, job)["restarts"] == 1
     # What it advises starts the job (which insisted on that node).
     cluster.slurm("scontrol", "update", f"JobId={job}", "NodeList=", "ExcNodeList=node2")
     cluster.slurm("scontrol", "release", job)
     state(cluster, job, "COMPLETED")
-    assert "it ended well" in why(cluster, job)
+    assert "the job succeeded" in why(cluster, job)
 
 
 def test_jobs_that_nobody_knows_and_a_controller_that_is_away(cluster, lockstep):
@@ -149,7 +149,7 @@ def test_a_job_of_ours_is_explained_by_its_agents(cluster, tmp_path):
     assert f"job {job} train of root: FAILED" in text and "why     rank 1 on node2 exited with 9 after " in text, text
     assert "  said    first\n          bad batch\n" in text, text
     log = [line.split()[1] for line in text.splitlines() if line.startswith("  log ")][0]
-    assert log.endswith("/attempt_0/0/stderr.log") and "its script ended" not in text, text
+    assert log.endswith("/attempt_0/0/stderr.log") and "the script ended" not in text, text
     # Slurm forgets it; we do not.
     cluster.stop_controller()
     for path in (cluster.folder / "state").glob("*"):
@@ -162,7 +162,7 @@ def test_a_job_of_ours_is_explained_by_its_agents(cluster, tmp_path):
     again = submit(cluster, "-J", "other", "--wrap", "exit 3")
     assert again == job
     state(cluster, again, "FAILED")
-    assert "its script ended with code 3" in why(cluster, again) and "rank 1" not in why(cluster, again)
+    assert "the script ended with code 3" in why(cluster, again) and "rank 1" not in why(cluster, again)
 
 
 def test_earlier_runs_of_a_job_of_ours(cluster, tmp_path):
