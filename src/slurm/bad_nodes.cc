@@ -60,6 +60,7 @@ std::vector<BadNode> bad_nodes(const std::vector<NodeFailure>& failures, std::st
     if (failure.cluster != cluster) continue;
     BadNode& node = by_name[failure.node];
     node.node = failure.node;
+    // The cap keeps a node that failed often from staying away for weeks.
     node.weight = std::min(node.weight + weight_now(failure, now), kMostWeight);
     if (failure.time >= node.last) {
       node.last = failure.time;

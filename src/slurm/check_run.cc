@@ -88,6 +88,7 @@ std::string torch_version(const CheckFacts& facts) {
   return {};
 }
 
+// Looks for words that hint at a build. Questions to gcc and nvcc take time, so ask only then.
 bool has_word(const JobScript& script, std::initializer_list<std::string_view> words) {
   for (const ShellCommand& each : script.commands)
     for (const std::string& word : each.words)
@@ -95,6 +96,8 @@ bool has_word(const JobScript& script, std::initializer_list<std::string_view> w
   return false;
 }
 
+// Asks sbatch --test-only, which knows partitions, sizes and limits. Accounts and QOS are known to
+// it only where accounting enforces associations.
 TestOnly ask_sbatch(const CheckRequest& request, const RunTool& run) {
   std::vector<std::string> argv = {"sbatch", "--test-only"};
   for (const Setting& each : request.settings)

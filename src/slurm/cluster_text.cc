@@ -25,6 +25,7 @@ std::string gpus_text(const std::vector<GpuKind>& gpus) {
   return parts.empty() ? "-" : join(parts, ", ");
 }
 
+// Whole GB are precise enough above 10 GB.
 std::string gib_text(std::int64_t megabytes) {
   return megabytes < 10240 ? fmt::format("{} MB", megabytes)
                            : fmt::format("{} GB", megabytes / 1024);
@@ -56,12 +57,15 @@ PartitionSummary& summary_of(std::vector<PartitionSummary>& all, const NodeGroup
   made.max_time = group.time_limit;
   made.least_cpus = group.cpus;
   made.least_memory_mb = group.memory_mb;
+  // scontrol prints the state in full; sinfo shortens it ("inact").
   for (const Partition& each : facts.partitions)
     if (each.name == made.name && !each.state.empty()) made.state = each.state;
   all.push_back(std::move(made));
   return all.back();
 }
 
+// Adds a group of equal nodes to its partition. Down nodes count in `nodes`, but not in
+// `in_service`.
 void add_group(PartitionSummary& partition, const NodeGroup& group) {
   if (group.count == 0) return;
   // The minimums start with the first group that has nodes.

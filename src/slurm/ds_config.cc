@@ -97,6 +97,8 @@ bool is_same(double a, double b) {
   return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b));
 }
 
+// The Trainer compares every value in the file that is not "auto" with its arguments, and refuses a
+// difference.
 void compare(std::string_view field, const DsNumber& file, std::string_view option,
              const std::optional<double>& argument, std::vector<DsProblem>& problems) {
   if (!file.value || !argument || is_same(*file.value, *argument)) return;

@@ -77,6 +77,7 @@ void explain_failure(const JobStatus& job, Explanation& said) {
   advise_output(job, said);
 }
 
+// Adds the partition's limit, because a longer --time may not be possible there.
 void explain_timeout(const JobStatus& job, const Surroundings& around, Explanation& said) {
   said.why = fmt::format("the time limit {}was over",
                          job.time_limit ? "of " + duration_text(*job.time_limit) + " " : "");
@@ -90,6 +91,7 @@ void explain_timeout(const JobStatus& job, const Surroundings& around, Explanati
   advise_output(job, said);
 }
 
+// Only sacct knows who canceled, and many clusters have no accounting.
 void explain_cancelled(const JobStatus& job, Explanation& said) {
   const std::string& by = job.state.cancelled_by;
   // sacct gives a user id or a name.
@@ -107,6 +109,7 @@ void explain_cancelled(const JobStatus& job, Explanation& said) {
   advise_output(job, said);
 }
 
+// Explains each end state of Slurm. Unknown ones are explained by exit code and signal.
 void explain_ended(const JobStatus& job, const Surroundings& around, Explanation& said) {
   const std::string& state = job.state.name;
   if (state == "COMPLETED") {
@@ -168,6 +171,7 @@ Explanation explain_run(const JobStatus& job, const Surroundings& around) {
     said.advice.push_back(fmt::format("scontrol resume {} is for administrators", job.id));
   } else if (job.state.phase == JobPhase::running) {
     said.why = fmt::format("the job runs{}{}", since, on_nodes(job));
+    // Without a limit Slurm reports an end a year ahead.
     if (job.end && around.now != 0 && *job.end > around.now && job.time_limit)
       said.why += fmt::format("; the time limit ends in {}", about_text(*job.end - around.now));
   } else {

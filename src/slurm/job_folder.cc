@@ -124,6 +124,7 @@ std::vector<std::string> JobFolder::launches() const {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(at("launches"), error))
     if (const auto number = parse_int(entry.path().filename().native())) numbers.push_back(*number);
+  // Launches are numbered in order, so the highest number is the latest.
   std::sort(numbers.rbegin(), numbers.rend());
   std::vector<std::string> paths;
   paths.reserve(numbers.size());

@@ -71,6 +71,7 @@ std::optional<int> tasks_per_node(const JobScript& script, const LaunchLine* lau
   return 1;
 }
 
+// Tries the options in the order of precision: per node, per job, per task.
 std::optional<int> gpus_per_node(const JobScript& script) {
   if (const Setting* gres = setting(script, "gres"))
     if (const auto gpus = gpus_of_gres(gres->value)) return gpus->count;

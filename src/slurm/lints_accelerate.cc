@@ -74,6 +74,8 @@ bool starts_itself(const LaunchLine& launch) {
 
 }  // namespace
 
+// accelerate neither reads SLURM_NODEID nor derives a rank. Without --machine_rank the launch
+// fails, or all nodes have the YAML's rank.
 void look_machine_rank(const JobScript& script, const CheckFacts& facts, Findings& found) {
   for (const LaunchLine& each : script.launches) {
     if (each.launcher != Launcher::accelerate || starts_itself(each)) continue;
@@ -90,6 +92,7 @@ void look_machine_rank(const JobScript& script, const CheckFacts& facts, Finding
   }
 }
 
+// accelerate divides --num_processes by the number of machines without a check for a remainder.
 void look_process_count(const JobScript& script, const CheckFacts& facts, Findings& found) {
   for (const LaunchLine& each : script.launches) {
     if (each.launcher != Launcher::accelerate) continue;
@@ -106,6 +109,7 @@ void look_process_count(const JobScript& script, const CheckFacts& facts, Findin
   }
 }
 
+// `accelerate config` wrote the file for another job, and the launch still reads it.
 void look_accelerate_config(const JobScript& script, const CheckFacts& facts, Findings& found) {
   for (const LaunchLine& each : script.launches) {
     if (each.launcher != Launcher::accelerate) continue;

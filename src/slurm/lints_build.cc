@@ -228,6 +228,8 @@ void look_utils_for_nvme(const JobScript& script, const CheckFacts& facts, Findi
               "add DS_BUILD_AIO=1 (it needs libaio's header files)");
 }
 
+// nvcc accepts a window of gcc versions, and PyTorch's headers need a minimum. The build otherwise
+// fails after minutes on the node.
 void look_compiler(const JobScript& script, const CheckFacts& facts, Findings& found) {
   if (!builds(script)) return;
   Version gcc = named_compiler(script);
@@ -255,6 +257,8 @@ void look_compiler(const JobScript& script, const CheckFacts& facts, Findings& f
               fmt::format("take gcc {} or older, by CC and CXX", window->below - 1));
 }
 
+// Code for another architecture builds without an error and fails in training with 'no kernel image
+// available'.
 void look_arch_list(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   int line = 0;
   const std::string list = list_of_arch(script, line);
@@ -269,6 +273,7 @@ void look_arch_list(const JobScript& script, const CheckFacts& /*facts*/, Findin
               "add " + setup::arch_text({capability}));
 }
 
+// DeepSpeed has no default list for CUDA 13 and uses 6.0, 6.1 and 7.0. nvcc 13 refuses those.
 void look_cuda13_arch_list(const JobScript& script, const CheckFacts& facts, Findings& found) {
   Version cuda = loaded_module(script, "cuda");
   if (cuda.text.empty()) cuda.text = facts.cuda_version;

@@ -145,6 +145,8 @@ void look_deepspeed_env(const JobScript& script, const CheckFacts& facts, Findin
   }
 }
 
+// DeepSpeed warns about a missing hostfile and then trains on the local node alone
+// (DeepSpeed#5221).
 void look_hostfile_missing(const JobScript& script, const CheckFacts& facts, Findings& found) {
   if (!facts.read_file) return;
   for (const LaunchLine& each : script.launches) {
@@ -179,6 +181,7 @@ void check_hostfile(const std::string& path, std::string_view text, Findings& fo
                  "write 'HOST slots=N', a line for each");
 }
 
+// DeepSpeed keeps no slots for a host without ":SLOTS", although the help says all slots.
 void look_include_host(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const LaunchLine& each : script.launches) {
     const bool ours = each.launcher == Launcher::deepspeed;
@@ -196,6 +199,7 @@ void look_include_host(const JobScript& script, const CheckFacts& /*facts*/, Fin
   }
 }
 
+// "auto" is an invention of Hugging Face's Trainer. DeepSpeed itself fails on the text.
 void look_ds_auto(const JobScript& script, const CheckFacts& facts, Findings& found) {
   for (const LaunchLine& each : script.launches) {
     const auto file = ds_config_of(each, facts);
@@ -239,6 +243,8 @@ void look_ds_batch(const JobScript& script, const CheckFacts& facts, Findings& f
                     read_ds_arguments(program_of(each).words, world_of(script, each)), found);
 }
 
+// ZeRO writes a file per rank. Another number of ranks cannot load them, except from a universal
+// checkpoint.
 void look_zero_world_size(const JobScript& script, const CheckFacts& facts, Findings& found) {
   if (!facts.list_folder) return;
   for (const LaunchLine& each : script.launches) {
@@ -267,6 +273,7 @@ void look_zero_world_size(const JobScript& script, const CheckFacts& facts, Find
   }
 }
 
+// Compute nodes often have no internet, so models must be in the cache before the job.
 void look_offline_model(const JobScript& script, const CheckFacts& facts, Findings& found) {
   if (!facts.is_folder) return;
   const auto value_of = [&](std::string_view name) -> std::string {

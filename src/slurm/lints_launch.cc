@@ -121,6 +121,8 @@ bool moves_about(const JobScript& script) {
 
 }  // namespace
 
+// In the batch script SLURM_PROCID and SLURM_NODEID are 0 on every node, so each node becomes node
+// 0 (accelerate#2816).
 void look_rank_too_early(const JobScript& script, const CheckFacts& facts, Findings& found) {
   const bool alone = nodes_of(script).value_or(1) == 1 && tasks_per_node(script).value_or(2) == 1;
   for (const LaunchLine& each : script.launches) {
@@ -160,6 +162,7 @@ void look_rank_too_early(const JobScript& script, const CheckFacts& facts, Findi
   }
 }
 
+// Each task would start a launcher, and each launcher all ranks of the node.
 void look_tasks_and_launcher(const JobScript& script, const CheckFacts& /*facts*/,
                              Findings& found) {
   for (const LaunchLine& each : script.launches) {
@@ -171,6 +174,7 @@ void look_tasks_and_launcher(const JobScript& script, const CheckFacts& /*facts*
   }
 }
 
+// More ranks than GPUs is an error, fewer is a waste.
 void look_gpu_count(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   const auto gpus = gpus_per_node(script);
   if (!gpus) return;
@@ -196,6 +200,8 @@ void look_gpu_count(const JobScript& script, const CheckFacts& /*facts*/, Findin
   }
 }
 
+// A task that sees a single GPU as number 0 fails with its local rank as device, and NCCL cannot
+// use NVLink between such tasks (nccl#1948).
 void look_gpus_per_task(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const LaunchLine& each : script.launches) {
     const Setting* option = find_setting(each.srun, "gpus-per-task");
@@ -212,6 +218,8 @@ void look_gpus_per_task(const JobScript& script, const CheckFacts& /*facts*/, Fi
   }
 }
 
+// 22.05 to 23.02 dropped the inheritance of --cpus-per-task, so a task gets one CPU
+// (Lightning#18650).
 void look_srun_cpus(const JobScript& script, const CheckFacts& facts, Findings& found) {
   const Setting* cpus = setting(script, "cpus-per-task");
   if (cpus == nullptr || cpus->value == "1" || !loses_cpus_per_task(facts.slurm_version)) return;
@@ -226,6 +234,7 @@ void look_srun_cpus(const JobScript& script, const CheckFacts& facts, Findings& 
           "write srun --cpus-per-task=$SLURM_CPUS_PER_TASK");
 }
 
+// --unbuffered passes partial lines on, and the lines of several tasks mix.
 void look_torn_logs(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const LaunchLine& each : script.launches) {
     const Setting* own = find_setting(each.srun, "output");
@@ -240,6 +249,7 @@ void look_torn_logs(const JobScript& script, const CheckFacts& /*facts*/, Findin
   }
 }
 
+// Ranks in a collective operation wait for a dead peer without end, and srun waits for the ranks.
 void look_kill_on_bad_exit(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   if (is_variable_set(script, "SLURM_KILL_BAD_EXIT") || is_variable_set(script, "SLURM_WAIT"))
     return;
@@ -257,6 +267,8 @@ void look_node_rank(const JobScript& script, const CheckFacts& facts, Findings& 
       look_at_torchrun(script, each, facts.lockstep_launches, found);
 }
 
+// A relative path starts in the folder of submission. Scripts that change folders or make files are
+// not judged.
 void look_script_missing(const JobScript& script, const CheckFacts& facts, Findings& found) {
   if (!facts.is_file || moves_about(script)) return;
   const Setting* chdir = setting(script, "chdir");

@@ -71,6 +71,8 @@ std::optional<int> least_port(const std::string& text) {
 
 }  // namespace
 
+// Measured: of two jobs with the same port on the same nodes, one died with a misleading
+// "connection refused".
 void look_fixed_port(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   // No other job can share the node then.
   if (setting(script, "exclusive") != nullptr) return;
@@ -85,6 +87,7 @@ void look_fixed_port(const JobScript& script, const CheckFacts& /*facts*/, Findi
   }
 }
 
+// The kernel may have given such a port to any outgoing connection.
 void look_ephemeral_port(const JobScript& script, const CheckFacts& facts, Findings& found) {
   std::set<std::string> told;
   for (const Port& each : ports_of(script)) {
@@ -98,6 +101,7 @@ void look_ephemeral_port(const JobScript& script, const CheckFacts& facts, Findi
   }
 }
 
+// Loopback and bridges of virtual machines and containers reach no other node.
 void look_interface_name(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   if (nodes_of(script).value_or(1) < 2) return;
   for (const std::string_view name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"}) {

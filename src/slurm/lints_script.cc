@@ -100,6 +100,8 @@ bool is_local_to_a_node(std::string_view path) {
 
 }  // namespace
 
+// Repeats what sbatch itself would refuse, with the line. A kept unknown option is a warning only:
+// a plugin of the site may add it.
 void look_refused(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const ScriptProblem& each : script.file.problems)
     found.add(each.line, "sbatch refuses this script", each.what, each.fix);
@@ -111,6 +113,7 @@ void look_refused(const JobScript& script, const CheckFacts& /*facts*/, Findings
                 "see man sbatch, or leave it out");
 }
 
+// sbatch reads directives up to the first command, and silently takes later ones for comments.
 void look_ignored_directive(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const IgnoredDirective& each : script.file.ignored) {
     if (is_switched_off(script, each) || is_in_here_document(script, each.line)) continue;
@@ -123,6 +126,7 @@ void look_ignored_directive(const JobScript& script, const CheckFacts& /*facts*/
   }
 }
 
+// sbatch's default truncates the output file at each start of the job.
 void look_requeue_truncates(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   if (!requeues(script)) return;
   const Setting* mode = setting(script, "open-mode");
@@ -131,6 +135,8 @@ void look_requeue_truncates(const JobScript& script, const CheckFacts& /*facts*/
             "each requeue empties the log of the runs before", "add #SBATCH --open-mode=append");
 }
 
+// Slurm does not create folders. A job whose output file cannot be opened dies at once, without any
+// message.
 void look_output_folder(const JobScript& script, const CheckFacts& facts, Findings& found) {
   for (const std::string_view name : {"output", "error"}) {
     const Setting* file = setting(script, name);
@@ -161,6 +167,7 @@ void look_output_folder(const JobScript& script, const CheckFacts& facts, Findin
   }
 }
 
+// The backfill scheduler can place a job in a gap only if it knows the job's end.
 void look_time_limit(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   const Setting* time = setting(script, "time");
   if (time == nullptr)
@@ -180,6 +187,7 @@ void look_signal_lead(const JobScript& script, const CheckFacts& /*facts*/, Find
   const Setting* signal = setting(script, "signal");
   if (signal == nullptr) return;
   const std::size_t at = signal->value.find('@');
+  // Slurm's default lead is 60 s.
   const int lead = at == std::string::npos
                        ? 60
                        : number_of(std::string_view(signal->value).substr(at + 1)).value_or(60);
@@ -192,6 +200,8 @@ void look_signal_lead(const JobScript& script, const CheckFacts& /*facts*/, Find
                     signal->value.substr(0, at)));
 }
 
+// bash runs a trap only between commands or in `wait`. Without "B:", --signal reaches the tasks and
+// not the script.
 void look_trap_wait(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   // Find a trap for a signal. EXIT, ERR and the like are not signals.
   const ShellCommand* trap = nullptr;
@@ -221,6 +231,8 @@ void look_trap_wait(const JobScript& script, const CheckFacts& /*facts*/, Findin
                        "write '... &' and 'wait $!' behind it");
 }
 
+// Without pipefail, a pipe's exit code is the last command's. Slurm then records a failed training
+// as completed.
 void look_pipe_status(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   if (shell_option(script, 0, "pipefail")) return;
   for (const ShellCommand& each : script.commands)
@@ -233,6 +245,7 @@ void look_pipe_status(const JobScript& script, const CheckFacts& /*facts*/, Find
                 "write 'set -o pipefail' above it, or let --output write the log");
 }
 
+// `conda activate` is a shell function from .bashrc, which a batch script does not read.
 void look_conda_activate(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   if (script.file.shebang.find(" -l") != std::string::npos ||
       script.file.shebang.find(" -i") != std::string::npos ||
@@ -252,6 +265,8 @@ void look_conda_activate(const JobScript& script, const CheckFacts& /*facts*/, F
   }
 }
 
+// --export=NAME=VALUE without ALL passes nothing else. sbatch hands the option on to srun as
+// SLURM_EXPORT_ENV.
 void look_export_none(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   const auto lacks_all = [](const Setting& each) {
     const auto names = split(each.value, ',');
@@ -280,6 +295,7 @@ void look_export_none(const JobScript& script, const CheckFacts& /*facts*/, Find
               "write 'srun --export=ALL', or 'unset SLURM_EXPORT_ENV' above it");
 }
 
+// Without --mem and DefMemPerNode a job takes all memory of a node, or one CPU's share.
 void look_memory_default(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const std::string_view name : {"mem", "mem-per-cpu", "mem-per-gpu", "exclusive"})
     if (setting(script, name) != nullptr) return;
@@ -288,6 +304,8 @@ void look_memory_default(const JobScript& script, const CheckFacts& /*facts*/, F
             "add #SBATCH --mem=0 for all of the node, or --mem-per-gpu=N");
 }
 
+// Slurm sets most variables only if the option was given, and SLURM_RESTART_COUNT only after a
+// requeue.
 void look_unset_variable(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   if (!shell_option(script, 'u', "nounset")) return;
   const auto is_set = [&script](std::string_view name) {
@@ -342,6 +360,8 @@ void look_placeholder(const JobScript& script, const CheckFacts& /*facts*/, Find
     }
 }
 
+// Example scripts of Transformers ignore the last checkpoint with this option, so a requeued job
+// starts from step 0.
 void look_overwrite_output(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   const Setting* dependency = setting(script, "dependency");
   const Setting* array = setting(script, "array");

@@ -107,6 +107,7 @@ NodeFacts probe_node(const NodeQuestion& question) {
     facts.memlock_kib = static_cast<std::int64_t>(locked.rlim_cur / 1024);
   std::error_code error;
   const std::filesystem::directory_iterator cards(question.root + "/sys/class/infiniband", error);
+  // InfiniBand needs locked memory, so RLIMIT_MEMLOCK matters only with such cards.
   facts.fabric = !error && cards != std::filesystem::directory_iterator();
   return facts;
 }

@@ -95,6 +95,7 @@ std::string chain_in_words(const BatchState& state) {
   return words + fmt::format("continued {} of {} times after a time limit", used, *state.chain);
 }
 
+// Puts the failed rank and its own error in place of Slurm's exit code.
 void tell_culprit(const Culprit& culprit, const std::string& after, Explained& job) {
   job.said.why = fmt::format("rank {} on {} {}{}{}", culprit.rank, culprit.host, culprit.how, after,
                              culprit.message.empty() ? "" : ": " + culprit.message);
@@ -105,6 +106,7 @@ void tell_culprit(const Culprit& culprit, const std::string& after, Explained& j
     job.facts.push_back({"said", line});
 }
 
+// Replaces Slurm's explanation where the agents know more. For other causes Slurm's own words stay.
 void tell_end(const OwnEnding& own, Explained& job) {
   const BatchState& state = own.state;
   const std::int64_t seconds = (state.ended_ms - state.started_ms) / 1000;
@@ -150,6 +152,7 @@ Result<OwnEnding> read_own_ending(const JobFolder& folder) {
   LOCKSTEP_TRY_ASSIGN(own.state, folder.state());
   for (const std::string& report : folder.reports(own.state.run)) {
     auto culprit = read_culprit(report);
+    // The earliest failure is the cause of the others.
     if (culprit && (!own.culprit || culprit->failed_ms < own.culprit->failed_ms))
       own.culprit = std::move(*culprit);
   }

@@ -35,6 +35,7 @@ PreflightStream::PreflightStream(io::Loop& loop, io::Fd fd, Side side, std::stri
       events_(std::move(events)),
       own_(hub::random_nonce()) {
   const int on = 1;
+  // Small messages, each of which the other side waits for.
   setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   watch_.start(io::kReadable, [this](int ready) { on_event(ready); });
   if (side_ == Side::dials) put(std::string(kPreamble) + std::string(bytes_of(own_)));
@@ -48,6 +49,7 @@ hub::Mac PreflightStream::proof(bool of_dialer, std::string_view content) const 
                     dials ? other_ : own_, "pre-flight " + job_ + " " + std::string(content));
 }
 
+// A frame is a 32-bit length, the kind as one byte, the body, and the MAC.
 void PreflightStream::send(PreflightKind kind, std::string_view body) {
   std::string content(1, static_cast<char>(kind));
   content += body;
@@ -98,6 +100,8 @@ bool PreflightStream::take(std::string_view bytes) {
   }
 }
 
+// The dialing side sends preamble and nonce, the accepting side only a nonce. The accepting side
+// sends nothing before it has checked the preamble.
 bool PreflightStream::take_greeting(std::string_view& bytes) {
   const std::string_view expected = side_ == Side::accepts ? kPreamble : std::string_view();
   const std::size_t size = expected.size() + other_.size();
@@ -121,6 +125,8 @@ bool PreflightStream::take_greeting(std::string_view& bytes) {
   return true;
 }
 
+// Checks the MAC before anything is read from the body. An empty body is possible, an empty frame
+// is not.
 bool PreflightStream::take_frame(std::string_view content) {
   if (content.size() > kProof) {
     const std::string_view told = content.substr(0, content.size() - kProof);
@@ -140,6 +146,7 @@ bool PreflightStream::take_frame(std::string_view content) {
   return false;
 }
 
+// Reports the end once; the owner usually destroys this stream then.
 void PreflightStream::end(const Error& error) {
   watch_.stop();
   if (const auto tell = std::exchange(events_.ended, nullptr)) tell(error);

@@ -49,6 +49,7 @@ std::vector<std::string> texts_in(const Json& json, const char* name) {
   return texts;
 }
 
+// An unknown number, from a newer version, counts as cut.
 Unreached::How how_in(const Json& json) {
   const int how = number_in(json, "how");
   if (how == static_cast<int>(Unreached::How::refused)) return Unreached::How::refused;

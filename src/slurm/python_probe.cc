@@ -104,6 +104,7 @@ void PythonProbe::read() {
     if (got <= 0) return;
     for (const char c : std::string_view(bytes.data(), static_cast<std::size_t>(got))) {
       if (c != '\n') {
+        // A module may print without line breaks; keep the beginning only.
         if (unread_.size() < kLongestLine) unread_ += c;
         continue;
       }
@@ -114,6 +115,7 @@ void PythonProbe::read() {
   }
 }
 
+// The pipe may still hold the answer when the process has ended, so read once more.
 void PythonProbe::ended() {
   const auto exit = child_->reap();
   if (!exit) return;

@@ -127,6 +127,7 @@ class Scanner {
     file_.problems.push_back({line, std::move(what), std::move(fix)});
   }
 
+  // Checks the text as a whole. After one of the first three problems sbatch reads nothing else.
   bool refused_whole() {
     if (text_.size() > kMostScriptBytes) {
       refuse(1, fmt::format("the script has {} bytes; Slurm takes 4 MiB", text_.size()),

@@ -290,6 +290,7 @@ class Reader {
     if (equals != std::string_view::npos) value = std::string(word.substr(equals + 1));
     auto found = find_option(options_, name);
     if (!found) {
+      // An ambiguous option is refused in either mode, because sbatch refuses it, too.
       if (unknown_ == UnknownOptions::refuse || found.error().code != Errc::not_found) {
         found.error().code = Errc::invalid_input;
         return refuse(std::move(found).error());

@@ -28,6 +28,7 @@ bool is_key(std::string_view text) {
   return end < text.size() && text[end] == '=';
 }
 
+// Builds the id that squeue shows: "12", "12_3", "12_[4-9]" or "12+1".
 std::string job_id_in(std::string_view line) {
   const std::string own = oneline_value(line, "JobId");
   const std::string array = oneline_value(line, "ArrayJobId");

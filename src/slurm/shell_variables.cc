@@ -28,6 +28,7 @@ class Arithmetic {
  public:
   Arithmetic(std::string_view text, const Lookup& lookup) : text_(text), lookup_(lookup) {}
 
+  // Returns the value; nullopt: something unknown remains.
   std::optional<std::int64_t> value() {
     const std::int64_t result = sum();
     skip();
@@ -138,6 +139,7 @@ Piece braces(std::string_view text, const Lookup& lookup) {
   return piece;
 }
 
+// Reads the expansion at the beginning of a text: its length, and its value if known.
 Piece piece_at(std::string_view text, const Lookup& lookup) {
   if (text.starts_with("$((")) {
     const std::size_t end = text.find("))");
@@ -156,6 +158,7 @@ Piece piece_at(std::string_view text, const Lookup& lookup) {
 
 std::string put_values(std::string_view text, const Lookup& lookup) {
   std::string out;
+  // Values are not expanded again, so a variable that contains itself cannot loop.
   for (std::size_t i = 0; i < text.size() && out.size() < kMostBytes; ++i) {
     Piece piece;
     if (text[i] == kExpandedHere) piece = piece_at(text.substr(i + 1), lookup);

@@ -170,6 +170,7 @@ class Reader {
       take();
   }
 
+  // Only "NAME=(" begins an array; "f(" is a function and "(" a subshell.
   bool array_begins() const {
     return !in_array_ && in_word_ && command_.words.empty() &&
            assignment_length(word_) == word_.size() && !word_.empty();
@@ -194,6 +195,7 @@ class Reader {
     at_ = last + 1;
   }
 
+  // Reads the sign of a redirection; the next word is the file.
   void redirection() {
     // The digits in "2>" are a descriptor, not a word.
     if (!word_.empty() && std::all_of(word_.begin(), word_.end(), [](char c) {
@@ -219,6 +221,7 @@ class Reader {
     }
   }
 
+  // Ends the command at ";", "&", "|", "&&", "||" or a parenthesis.
   void control() {
     const char c = peek();
     std::string end(1, c);
@@ -233,6 +236,8 @@ class Reader {
     in_word_ = false;
   }
 
+  // Puts the finished word where it belongs: into the command, the outputs, or the here-documents
+  // to come.
   void end_word() {
     if (!in_word_) return;
     if (command_.line == 0) command_.line = word_line_;
@@ -252,6 +257,7 @@ class Reader {
     }
   }
 
+  // Closes the command. An assignment alone is a command, too.
   void end_command(std::string_view end) {
     end_word();
     target_ = Target::none;
@@ -265,6 +271,7 @@ class Reader {
     command_ = {};
   }
 
+  // The bodies of here-documents begin behind the line with the "<<", in the order of those signs.
   void skip_here_documents() {
     for (const auto& [word, strips] : std::exchange(here_words_, {}))
       while (at_ < text_.size()) {

@@ -14,6 +14,7 @@ namespace lockstep::slurm {
 namespace {
 
 constexpr int kMostCpus = 16;
+// Seconds that srun waits for free nodes. The caller then asks fewer nodes.
 constexpr int kPatienceS = 8;
 constexpr int kAskMinutes = 2;
 

@@ -22,6 +22,7 @@ void add_line(std::string& text, std::string_view title, std::string_view line) 
   text += fmt::format("  {:<8}{}\n", title, printable(line, kMost));
 }
 
+// Prints Slurm's own plan for the start.
 std::string start_line(const JobStatus& job, std::int64_t now) {
   if (!job.start) return "Slurm has not planned it yet";
   if (*job.start > now + kNoTelling) return "Slurm cannot tell: an earlier job has no time limit";
@@ -32,6 +33,7 @@ std::string start_line(const JobStatus& job, std::int64_t now) {
   return line;
 }
 
+// Repeats the request, because the reason often lies in it.
 std::string asked_for(const JobStatus& job) {
   std::vector<std::string> parts;
   if (job.node_count) parts.push_back(nodes_text(*job.node_count));
@@ -109,6 +111,7 @@ std::string why_text(const std::vector<Explained>& all, std::int64_t now) {
   for (const Explained& each : all) {
     text += head_line(each);
     add_line(text, "why", each.said.why);
+    // Print equal titles of consecutive facts once.
     const std::string* title = nullptr;
     for (const Fact& fact : each.facts) {
       add_line(text, title != nullptr && *title == fact.title ? "" : fact.title, fact.line);
