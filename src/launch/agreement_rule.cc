@@ -1,5 +1,5 @@
-// How the nodes of one job treat each other: the order of their ranks, the secret they share, how
-// long they wait for one another at the end.
+// Applies the options about which all nodes agree: the order of ranks, the shared secret, and the
+// time to wait for each other at the end.
 #include "base/text.h"
 #include "launch/backend_row.h"
 #include "launch/rules.h"
@@ -23,8 +23,9 @@ Result<RankOrder> rank_order(const std::string& text) {
       fmt::format("--rank-order is one of host, node-rank, address, got {}", printable(text)));
 }
 
-// Some backends know no other order than torchrun's. It is the default of c10d and etcd-v2, and it
-// holds there in spite of the option where one of torchrun's agents takes part.
+// Checks that the backend supports the order. Some backends support only torchrun's order, which is
+// the default of c10d and etcd-v2. If an agent of torchrun takes part there, its order holds in
+// spite of the option.
 Status check_order(const LaunchConfig& config) {
   const auto& orders = config.backend->orders;
   if (std::find(orders.begin(), orders.end(), config.rank_order) == orders.end())
@@ -46,8 +47,8 @@ Status apply_rank_order(const RawOptions& raw, LaunchConfig& config) {
     LOCKSTEP_TRY_ASSIGN(config.rank_order, rank_order(*raw.rank_order));
     return config.alone() ? Status{} : check_order(config);
   }
-  // torchrun ignores node ranks with its own dynamic backends. With ours the user (or the
-  // scheduler) who gives one wants it kept.
+  // torchrun ignores node ranks with its own dynamic backends. With Lockstep's backends a given
+  // node rank, from the user or the scheduler, decides the order.
   if (!config.alone() && config.node_rank_given && !config.backend->fixed()) {
     config.rank_order = RankOrder::node_rank;
     config.origins["rank-order"] = {Origin::Kind::rule, "", Rule::node_rank};
@@ -55,6 +56,8 @@ Status apply_rank_order(const RawOptions& raw, LaunchConfig& config) {
   return {};
 }
 
+// Reads the job's secret. Argv is visible to all users, so the secret comes from a file or a
+// variable.
 Status apply_token(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   std::string token;
   std::string source = "LOCKSTEP_RDZV_TOKEN";
@@ -74,6 +77,7 @@ Status apply_token(const RawOptions& raw, const Facts& facts, LaunchConfig& conf
   config.rdzv_token = std::string(strip(token));
   if (config.rdzv_token->empty())
     return fail(Errc::invalid_input, fmt::format("{}: the token is empty", source));
+  // A token in the environment may be meant for other jobs, so warn only about the option.
   if (raw.rdzv_token_file && !config.alone() && !config.backend->takes_token)
     config.warnings.push_back(fmt::format(
         "the rendezvous token is not used: the {} backend has none", config.backend->name));
@@ -108,8 +112,8 @@ Result<std::string> read_secret(const std::string& path, std::size_t limit, std:
   if (!file) return tl::make_unexpected(std::move(file).error().within(std::string(option)));
   if ((file->mode & 077U) != 0)
     return fail(Errc::denied,
-                fmt::format("{}: others than its owner may use {} (mode {:04o})", option,
-                            printable(path), file->mode),
+                fmt::format("{}: others than its owner may use {} (mode {:04o})", option, printable(path),
+                            file->mode),
                 fmt::format("chmod 600 {}", shell_quote(printable(path))));
   return std::move(file->bytes);
 }

@@ -1,4 +1,4 @@
-// From a configuration to the rendezvous backend that it means.
+// Creates the rendezvous backend that a configuration names.
 #pragma once
 
 #include "io/loop.h"
@@ -9,7 +9,8 @@
 
 namespace lockstep::launch {
 
-// A job of one node meets nobody, whatever its backend is.
+// Returns the backend of `config`. A job of one node gets the Solo backend, whatever the configured
+// backend is, because no other node joins. loop must outlive the result.
 std::unique_ptr<rendezvous::Backend> make_backend(io::Loop& loop, const LaunchConfig& config,
                                                   rendezvous::NodeOffer offer,
                                                   rendezvous::OfferStore offer_store);

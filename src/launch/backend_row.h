@@ -1,7 +1,6 @@
-// The rendezvous backends, one row each: all that rules, help, completion, --explain and the agent
-// need to know of one. Nothing else in the program compares a backend's name.
-//
-// A new backend is a folder of the rendezvous room, a file in launch/backends/ with its row, and a
+// The table of rendezvous backends. A row holds everything that rules, help, completion, --explain
+// and the agent need to know about a backend. No other code compares a backend's name.
+// A new backend is a folder of the rendezvous room, a file in launch/backends/ with the row, and a
 // line in backend_table.cc.
 #pragma once
 
@@ -20,11 +19,11 @@ namespace lockstep::launch {
 
 struct LaunchConfig;
 
-// Every backend's: whether nodes of one role may launch programs of different names.
+// A key of every backend: may nodes of the same role launch programs of different names?
 inline constexpr ConfKey kEntrypointKey = {
     .name = "entrypoint", .type = ConfKey::Type::choice, .choices = {"same", "any"}};
 
-// What a backend is made from, beside its settings in the configuration.
+// Inputs of a backend besides the configuration.
 struct BackendParts {
   io::Loop& loop;
   rendezvous::NodeOffer offer;
@@ -33,23 +32,24 @@ struct BackendParts {
 
 struct BackendRow {
   enum class Place {
-    node,    // nodes meet at one of their own
-    master,  // the same, and which node is which was said beforehand: --node-rank, --master-addr
+    node,    // nodes meet at a node of the job
+    master,  // as node, with ranks fixed beforehand: --node-rank, --master-addr
     etcd,    // nodes meet in etcd
   };
 
   std::string_view name;
-  std::string_view summary;  // for people, one line
+  std::string_view summary;  // one line, for help texts
   Place place = Place::node;
-  int default_port = 0;            // -1: the endpoint has to name one
-  std::size_t most_endpoints = 1;  // that --rdzv-endpoint may list
-  bool beside_torchrun = false;    // agents of torchrun's may take part, so its rules hold
+  int default_port = 0;            // -1: the endpoint must name a port
+  std::size_t most_endpoints = 1;  // limit of places in --rdzv-endpoint
+  bool beside_torchrun = false;    // agents of torchrun may take part, so torchrun's rules apply
   bool takes_token = false;
-  std::span<const rendezvous::RankOrder> orders;  // that it can keep; the first is its own
-  std::span<const ConfKey> keys;                  // of --rdzv-conf
-  // Whether the endpoint is the path of a file that all nodes see; none: never.
+  std::span<const rendezvous::RankOrder>
+      orders;                     // supported orders of ranks; the first is the default
+  std::span<const ConfKey> keys;  // settings read from --rdzv-conf
+  // Returns whether the endpoint is a path of a file that all nodes see; nullptr: never.
   bool (*meets_in_file)(const ConfValues& conf) = nullptr;
-  // What no key can say alone: settings that go together.
+  // Checks settings that depend on each other; nullptr: nothing to check.
   Status (*check)(const ConfValues& conf) = nullptr;
   std::unique_ptr<rendezvous::Backend> (*make)(const LaunchConfig& config,
                                                BackendParts parts) = nullptr;
@@ -60,13 +60,14 @@ struct BackendRow {
   }
 };
 
-// Those that a rule may choose without being asked.
+// Backends chosen by rules when the user names none.
 const BackendRow& static_backend();
 const BackendRow& c10d_backend();
 const BackendRow& lockstep_backend();
 
+// Returns all rows, in the order of help texts.
 std::span<const BackendRow* const> backends();
-const BackendRow* find_backend(std::string_view name);  // nullptr: none is called so
+const BackendRow* find_backend(std::string_view name);  // nullptr: unknown name
 std::vector<std::string_view> backend_names();
 
 std::string_view order_name(rendezvous::RankOrder order);  // as --rank-order has it

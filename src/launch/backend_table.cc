@@ -7,7 +7,7 @@
 namespace lockstep::launch {
 namespace {
 
-// In the order in which they are offered to people.
+// In the order of help texts.
 constexpr std::array<const BackendRow*, 6> kBackends = {&kStatic, &kC10d,  &kEtcd,
                                                         &kEtcdV2, &kEtcd3, &kLockstep};
 

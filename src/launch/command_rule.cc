@@ -1,4 +1,4 @@
-// The argv every worker runs with, checked before anything starts.
+// Makes the workers' argv and checks it before anything starts.
 #include "base/text.h"
 #include "codec/python_template.h"
 #include "launch/rules.h"
@@ -8,13 +8,15 @@
 namespace lockstep::launch {
 namespace {
 
-// What torchrun's --run-path does in its child; Python has put ['-c', script, ...] into sys.argv.
+// torchrun's --run-path does the same in its child. Python has put ['-c', script, ...] into
+// sys.argv.
 constexpr std::string_view kRunPathStub =
     "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], "
     "run_name=\"__main__\")";
 
-// A program that pip puts into a virtual environment runs with that environment's Python, also
-// where the environment is not activated: torchrun's first line names it. nullopt: we are in none.
+// Returns the Python of this program's virtual environment; nullopt: not in one. A program
+// installed by pip runs with the environment's Python even if the environment is not activated;
+// torchrun's first line names that Python.
 std::optional<std::string> python_beside_us(const Facts& facts) {
   for (const std::string& folder : facts.program_folders()) {
     const std::string parent = folder.substr(0, folder.rfind('/'));
@@ -45,9 +47,11 @@ Status check_script_file(const std::string& path, const Facts& facts) {
 }
 
 Status check_script(const RawOptions& raw, int nproc, const Facts& facts) {
-  // To Python, '-' is stdin and -c its own option: torchrun lets both through after "--".
+  // To Python, '-' is stdin and -c an option. torchrun passes both after "--", so do not look for a
+  // file.
   if (raw.script.starts_with("-") && !raw.run_path) return {};
   if (raw.script.find('$') == std::string::npos) return check_script_file(raw.script, facts);
+  // ${local_rank} in the script's name may name another file for each rank.
   for (int rank = 0; rank < nproc; ++rank)
     LOCKSTEP_TRY(check_script_file(
         codec::substitute(raw.script, {{"local_rank", std::to_string(rank)}}), facts));
@@ -55,6 +59,7 @@ Status check_script(const RawOptions& raw, int nproc, const Facts& facts) {
 }
 
 Status check_flags(const RawOptions& raw) {
+  // The next two messages are torchrun's.
   if (raw.no_python && raw.module && !raw.run_path)
     return fail(Errc::invalid_input,
                 "Don't use both the '--no-python' flag and the '--module' flag at the same time.");
@@ -77,6 +82,7 @@ Result<std::vector<std::string>> program_and_flags(const RawOptions& raw, const 
   }
   if (!raw.module || raw.run_path) LOCKSTEP_TRY(check_script(raw, config.nproc, facts));
   LOCKSTEP_TRY_ASSIGN(std::string python, find_python(facts, config.origins["python"]));
+  // -u: unbuffered output, as torchrun starts Python.
   command = {std::move(python), "-u"};
   if (raw.run_path) {
     command.insert(command.end(), {"-c", std::string(kRunPathStub)});
@@ -124,6 +130,7 @@ Status apply_command(const RawOptions& raw, const Facts& facts, LaunchConfig& co
     config.local_rank_argument = raw.local_rank_spelling == "underscore"
                                      ? LocalRankArgument::underscore
                                      : LocalRankArgument::dash;
+    // The argument goes in front of the script's own arguments.
     config.local_rank_argument_at = config.command.size();
   }
   config.command.insert(config.command.end(), raw.script_args.begin(), raw.script_args.end());

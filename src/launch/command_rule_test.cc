@@ -1,4 +1,4 @@
-// What the options become: signals and timeouts, the command, devices, logs.
+// Results of options: signals and timeouts, the command, devices, logs.
 #include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>

@@ -37,6 +37,7 @@ Result<std::string> secret_in(const ConfKey& key, const std::string& path, const
   LOCKSTEP_TRY_ASSIGN(std::string secret, read_secret(path, kMaxSecretBytes, key.name, facts));
   if (secret.size() > kMaxSecretBytes)
     return bad_option(key.name, fmt::format("is longer than {} bytes", kMaxSecretBytes));
+  // Editors end files with a line break. Other white space may belong to a password.
   while (secret.ends_with('\n') || secret.ends_with('\r'))
     secret.pop_back();
   return secret;
@@ -49,6 +50,7 @@ Result<ConfValues::Value> ConfValues::value_of(const ConfKey& key, const codec::
   const std::string name(key.name);
   const auto found = conf.find(name);
   if (found == conf.end()) {
+    // Not given: the default, which `given` tells from a given value.
     const bool choice = key.type == ConfKey::Type::choice;
     return Value{key.otherwise, std::string(choice ? key.choices[0] : key.text_otherwise), false};
   }
@@ -94,6 +96,7 @@ Result<ConfValues> ConfValues::read(std::span<const ConfKey> keys, const codec::
 
 const ConfValues::Value& ConfValues::at(std::string_view key) const {
   const auto found = values_.find(key);
+  // Only a typo in a backend's code can get here.
   LOCKSTEP_CHECK(found != values_.end());
   return found->second;
 }

@@ -1,4 +1,4 @@
-// --rdzv-conf as one backend reads it: text becomes typed values once, by that backend's keys.
+// The settings of --rdzv-conf as typed values, read once by the keys of the chosen backend.
 #pragma once
 
 #include "base/error.h"
@@ -16,19 +16,19 @@
 
 namespace lockstep::launch {
 
-// The longest time that is accepted: clocks count nanoseconds in 64 bits, and a sum of longer times
-// would overflow them.
+// The longest accepted time. Clocks count nanoseconds in 64 bits, and sums of longer times would
+// overflow.
 inline constexpr std::int64_t kYearInSeconds = 365LL * 24 * 3600;
 
-// One setting that a backend reads.
+// A setting that a backend reads.
 struct ConfKey {
   enum class Type {
-    number,  // whole, from `least` to `most`
+    number,  // a whole number from `least` to `most`
     flag,
     choice,  // one of two words, in any case
     text,
-    file,    // there must be one
-    secret,  // a file that only its owner may use: the value is what is in it
+    file,    // path of an existing file
+    secret,  // path of a file private to the owner; the value is the content
   };
   std::string_view name;
   Type type = Type::number;
@@ -41,13 +41,14 @@ struct ConfKey {
 
 class ConfValues {
  public:
-  // Keys that are not among `keys` stay unread, whatever their values are, as with torchrun.
+  // Reads and checks the values of `keys`. Ignores other keys, as torchrun does. Errors:
+  // invalid_input, or those of reading a file.
   static Result<ConfValues> read(std::span<const ConfKey> keys, const codec::RdzvConf& conf,
                                  const Facts& facts);
 
-  // Whether the user gave it; false for a key that the backend does not have.
+  // Returns whether the user gave the key; false for a key unknown to the backend.
   bool given(std::string_view key) const;
-  // Asking for a key that is not among the backend's is a bug.
+  // Return the value or the default. Abort on a key unknown to the backend, which is a bug.
   std::int64_t number(std::string_view key) const;
   std::chrono::seconds seconds(std::string_view key) const;
   std::optional<bool> flag(std::string_view key) const;  // nullopt: not given
@@ -66,7 +67,7 @@ class ConfValues {
   std::map<std::string, Value, std::less<>> values_;
 };
 
-// Whether a backend with this key could read the value; facts of files are not looked at.
+// Returns whether a backend with this key would accept the value. Does not look at files.
 bool looks_right(const ConfKey& key, const std::string& value);
 
 }  // namespace lockstep::launch

@@ -9,6 +9,7 @@ Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& fact
   for (const auto& [name, variable] : raw.given)
     config.origins[name] = {variable.empty() ? Origin::Kind::option : Origin::Kind::variable,
                             variable};
+  // The order matters: see the "after" notes in rules.h.
   LOCKSTEP_TRY_ASSIGN(const auto placement, apply_nodes(raw, facts, config));
   if (placement) config.scheduler_hosts = placement->hosts;
   LOCKSTEP_TRY(apply_rendezvous(raw, facts, placement, config));

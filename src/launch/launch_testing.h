@@ -1,4 +1,4 @@
-// For tests of make_launch_config(): a machine made of tables, and short ways to call.
+// Helpers for tests of make_launch_config(): a machine made of tables, and short calls.
 #pragma once
 
 #include "launch/facts.h"
@@ -14,12 +14,12 @@ namespace lockstep::launch {
 using Words = std::vector<std::string>;
 using Change = void (*)(RawOptions&);
 
-// A machine with 6 CPUs and the files named, Python in PATH.
+// A machine with 6 CPUs, the files listed, and Python in PATH.
 struct Machine {
   std::map<std::string, std::string> env;
   int gpus = 0;
   int xpus = 0;
-  std::map<std::string, int> custom;  // devices of kinds that extensions have added
+  std::map<std::string, int> custom;  // devices of PyTorch's extensions
   std::map<std::string, FileKind> files = {
       {"T", FileKind::file},        {"dir", FileKind::directory},
       {"pkg", FileKind::directory}, {"pkg/__main__.py", FileKind::file},

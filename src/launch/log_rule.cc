@@ -1,4 +1,4 @@
-// Where output goes, what stands before its lines, and which lines are shown or copied.
+// Applies the options about logs: files, prefixes of lines, filters and copies.
 #include "base/text.h"
 #include "codec/python_template.h"
 #include "launch/rules.h"
@@ -15,6 +15,7 @@ constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
 constexpr std::string_view kReadablePrefix = "[${role_name} ${local_rank}] ";
 constexpr std::string_view kTimePrefix = "${time} [${role_name} ${local_rank}] ";
 
+// /dev/null switches log files off, as with torchrun.
 Status apply_log_dir(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   if (!raw.log_dir || raw.log_dir->empty()) return {};
   config.logs.disabled = *raw.log_dir == "/dev/null";
@@ -46,7 +47,7 @@ Result<std::optional<LogConfig::Filter>> ranks_filter(const std::string& text) {
   return filter;
 }
 
-// "a,,b,c" -> {"a,b", "c"}. Empty items are dropped: an empty text would be in every line.
+// Splits "a,,b,c" into "a,b" and "c". Drops empty items, because an empty text matches every line.
 std::vector<std::string> line_filters(std::string_view text) {
   std::vector<std::string> filters(1);
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -63,7 +64,7 @@ std::vector<std::string> line_filters(std::string_view text) {
   return filters;
 }
 
-// "100M": units of 1024, as logrotate has them.
+// Parses a size such as "100M". Units are powers of 1024, as in logrotate.
 Result<std::uint64_t> max_size(const std::string& text) {
   constexpr std::uint64_t kLeast = 1024;
   std::string_view number = strip(text);
@@ -87,6 +88,7 @@ Result<std::uint64_t> max_size(const std::string& text) {
 
 Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
   if (!raw.log_line_prefix_template.empty()) return raw.log_line_prefix_template;
+  // A template of the user's, by option, wins over --log-prefix.
   if (raw.log_prefix == "readable") return std::string(kReadablePrefix);
   if (raw.log_prefix == "time") return std::string(kTimePrefix);
   if (raw.log_prefix != "torchrun")
@@ -105,7 +107,7 @@ Result<LogConfig::Fold> fold(const std::string& text) {
               fmt::format("--fold is one of auto, always, never, got {}", printable(text)));
 }
 
-// An unknown macro stays in the text as it is. torchrun does the same and says nothing.
+// Warns about unknown macros, which stay in the text. torchrun keeps them without a word.
 void warn_of_macros(LaunchConfig& config) {
   const codec::TemplateNames known = {
       {"role_name", {}}, {"local_rank", {}}, {"rank", {}}, {"hostname", {}}, {"time", {}}};
@@ -117,8 +119,7 @@ void warn_of_macros(LaunchConfig& config) {
                   printable(unknown.front())));
 }
 
-// A filter that no worker passes shows nothing. With one node the global ranks are known
-// beforehand; with several a filter of global ranks cannot be judged here.
+// Warns about a filter that shows no worker. With several nodes, global ranks are unknown here.
 void warn_of_filter(LaunchConfig& config) {
   const auto& filter = config.logs.filter;
   if (!filter || (!config.alone() && !filter->global_ranks.empty())) return;
@@ -143,6 +144,7 @@ Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& confi
                     printable(*raw.logs_specs)),
         "leave --logs-specs out; --log-dir, --redirects and --tee say where output goes");
   LOCKSTEP_TRY(apply_log_dir(raw, facts, config));
+  // The run id becomes a directory's name.
   if (!config.logs.disabled && config.run_id.find('/') != std::string::npos)
     return fail(Errc::invalid_input,
                 fmt::format("run id '{}' has a slash and is to become a directory's name",

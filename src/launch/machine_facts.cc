@@ -36,7 +36,8 @@ FileKind file_kind(const std::string& path) {
 }
 
 Result<SecretFile> secret_file(const std::string& path, std::size_t limit) {
-  const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a fifo would block
+  const io::Fd file(open(
+      path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: opening a fifo would block
   if (!file) return fail_sys(path, errno);
   struct stat about {};
   if (fstat(file.get(), &about) != 0) return fail_sys(path, errno);
@@ -54,8 +55,8 @@ Result<SecretFile> secret_file(const std::string& path, std::size_t limit) {
   return found;
 }
 
-// If the interpreter that a "#!" line names is missing, execve says that the script is missing. We
-// say which of the two it is.
+// Checks the interpreter of a script. If the interpreter is missing, execve() reports the script
+// itself as missing, which misleads users.
 Status check_interpreter(const std::string& path) {
   const auto head = io::read_file(path, 256);
   if (!head || !head->starts_with("#!")) return {};
@@ -93,10 +94,10 @@ std::vector<std::string> program_folders() {
   return folders;
 }
 
-// torchrun asks torch for the one kind of device that an extension may add ("privateuse1"), and its
-// module torch.KIND for their number. The current folder may be anybody's: Python must not import
-// from there. Without a kind, torch is imported only where an extension has registered itself: the
-// import takes seconds.
+// Asks Python for the devices of an extension, as torchrun does: torch knows at most one such kind
+// ("privateuse1"), and its module torch.KIND knows their number. Python must not import from the
+// current folder, which may belong to another user. Without a kind, torch is imported only if an
+// extension has registered itself, because the import takes seconds.
 std::optional<int> custom_devices(const std::string& python, const std::string& kind) {
   constexpr const char* kQuestion = R"(import sys
 sys.path[:] = [folder for folder in sys.path if folder]
@@ -110,7 +111,7 @@ if kind in ('', name):
     module = getattr(torch, name, None)
     print("lockstep:%d" % (module.device_count() if module and module.is_available() else 0)))";
   constexpr std::string_view kMarker = "lockstep:";
-  // A first import of torch from a busy network's file system takes its time.
+  // A first import of torch from a busy network file system takes long.
   const auto said = proc::tool_output({python, "-c", kQuestion, kind}, proc::own_environment(),
                                       {.patience = std::chrono::minutes(1)});
   if (!said || !said->exit.ok()) return std::nullopt;

@@ -1,4 +1,4 @@
-// How many nodes, and whether a scheduler is to be asked for them.
+// Applies the options about the number of nodes, and decides whether a scheduler is asked.
 #include "base/text.h"
 #include "launch/rules.h"
 
@@ -16,6 +16,7 @@ Result<int> node_count(std::string_view text) {
         Errc::invalid_input,
         fmt::format("--nnodes: invalid literal for int() with base 10: '{}'", printable(text)),
         "--nnodes takes a number, or MIN:MAX");
+  // Numbers beyond fail in later checks, so clamping is enough.
   constexpr std::int64_t kMost = 1'000'000;
   return static_cast<int>(std::clamp(*count, -kMost, kMost));
 }
@@ -33,8 +34,9 @@ Status read_nnodes(const std::string& text, LaunchConfig& config) {
                           config.min_nodes, config.max_nodes));
 }
 
-// torchrun knows no scheduler, so under its name we ask none. A worker that starts us (for an
-// evaluation, say) still has its own job's scheduler variables, which say nothing about ours.
+// Returns whether the scheduler is asked. torchrun knows no scheduler, so not under its name. A
+// worker that starts another job (an evaluation, say) still has the variables of its own job's
+// scheduler, which say nothing about the new job.
 bool asks_scheduler(const RawOptions& raw, const Facts& facts, const LaunchConfig& config) {
   if (raw.standalone || raw.called_torchrun || raw.legacy_launch) return false;
   if (facts.env("TORCHELASTIC_RUN_ID")) return false;
@@ -56,8 +58,7 @@ Failure spares_of_what(const LaunchConfig& config) {
               "give --nnodes, too: the nodes that train, without the spares");
 }
 
-// Where the scheduler says how many nodes there are, what the job and its spares need must be
-// there.
+// Checks that the scheduler has enough nodes for the job and its spares.
 Status check_spares(const Placement& placement, const LaunchConfig& config) {
   if (config.spares == 0 || placement.nodes >= config.min_nodes + config.spares) return {};
   return fail(
@@ -70,6 +71,7 @@ Status check_spares(const Placement& placement, const LaunchConfig& config) {
       "ask the scheduler for more nodes, or give fewer --spares");
 }
 
+// A common mistake: srun without --ntasks-per-node=1 starts an agent per GPU.
 Failure several_tasks(const Placement& placement) {
   return fail(Errc::invalid_input,
               fmt::format("{} started several tasks on a node, and each would start workers of its "
@@ -92,6 +94,8 @@ Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts&
   }
   LOCKSTEP_TRY_ASSIGN(auto placement, read_placement(facts));
   if (raw.nnodes) {
+    // The user's --nnodes wins. The scheduler's place to meet is used only if enough of its nodes
+    // take part.
     const bool fits = placement && placement->one_task_per_node;
     if (fits) LOCKSTEP_TRY(check_spares(*placement, config));
     return fits && placement->nodes >= config.min_nodes ? placement : std::nullopt;

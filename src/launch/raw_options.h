@@ -1,6 +1,6 @@
-// What the user typed for `lockstep run` or `lockstep launch`, before any rule is applied: text as
-// given, defaults of torchrun 2.14. An optional is empty where a rule asks whether the user gave
-// it.
+// The options of `lockstep run` or `lockstep launch` before any rule: text as given, with the
+// defaults of torchrun 2.14. A member is optional if a rule needs to know whether the user gave the
+// option.
 #pragma once
 
 #include <cstdint>
@@ -66,14 +66,15 @@ struct RawOptions {
   std::optional<std::string> logs_specs;
   std::optional<std::string> log_max_size;
 
-  // `lockstep launch` only: whether and how the script gets its local rank as an argument.
+  // `lockstep launch` only: pass the script the local rank as an argument, in which spelling.
   bool legacy_launch = false;
   bool use_env = false;
   std::string local_rank_spelling = "dash";
 
-  bool called_torchrun = false;  // through a link of that name: torchrun's defaults, nothing more
+  bool called_torchrun =
+      false;  // called by a link named torchrun: torchrun's defaults and nothing else
 
-  // What was given, by long name, and by which variable; empty: on the command line.
+  // Options that were given, by long name, with the variable as value; "": on the command line.
   std::map<std::string, std::string, std::less<>> given;
 };
 

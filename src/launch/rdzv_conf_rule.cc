@@ -1,5 +1,5 @@
-// --rdzv-conf: settings that the backend reads are checked before anything is started. Other
-// settings are ignored, as by torchrun, but we warn where the user hardly meant that.
+// Reads --rdzv-conf. Checks settings of the backend before anything starts. Ignores other settings,
+// as torchrun does, but warns about likely mistakes.
 #include "base/text.h"
 #include "launch/backend_row.h"
 #include "launch/rules.h"
@@ -12,8 +12,8 @@
 namespace lockstep::launch {
 namespace {
 
-// Configurations written for torchrun contain these. Either torchrun's own store reads them or
-// nothing does, so they are no slips.
+// Keys of configurations written for torchrun. Only torchrun's own store reads them, so they are
+// not mistakes.
 constexpr std::array<std::string_view, 2> kTorchrunsOwn = {"use_libuv", "rank"};
 
 const ConfKey* key_of(const BackendRow& row, std::string_view name) {
@@ -22,13 +22,14 @@ const ConfKey* key_of(const BackendRow& row, std::string_view name) {
   return found == row.keys.end() ? nullptr : &*found;
 }
 
-// The key of this name of the first backend that has one; nullptr: no backend has it.
+// Returns the key with this name from any backend; nullptr: none.
 const ConfKey* key_of_any(std::string_view name) {
   for (const BackendRow* row : backends())
     if (const ConfKey* key = key_of(*row, name)) return key;
   return nullptr;
 }
 
+// Returns a known key that differs by one edit. Very short names resemble too many keys.
 std::optional<std::string_view> nearly(std::string_view given) {
   constexpr std::size_t kShortest = 4;
   if (given.size() < kShortest) return std::nullopt;
@@ -38,8 +39,8 @@ std::optional<std::string_view> nearly(std::string_view given) {
   return std::nullopt;
 }
 
-// torchrun accepts any key. We warn of a key that is nearly a known one, and of a value that the
-// backend which does read the key would refuse: both are likely mistakes.
+// Warns about a key that is nearly a known one, and about a value that the backend reading the key
+// would refuse. torchrun accepts any key.
 void warn_of_slips(const codec::RdzvConf& conf, LaunchConfig& config) {
   for (const auto& [name, value] : conf) {
     if (key_of(*config.backend, name) != nullptr) continue;

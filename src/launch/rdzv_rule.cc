@@ -1,4 +1,4 @@
-// Which backend, endpoint, node rank and run id hold: the table in docs/command-line.md.
+// Chooses backend, endpoint, node rank and run id: the table in docs/command-line.md.
 #include "base/text.h"
 #include "codec/rdzv_endpoint.h"
 #include "launch/backend_row.h"
@@ -16,7 +16,8 @@ namespace {
 
 constexpr int kStaticPort = 29500;
 
-// torchrun >= 2.12 runs a one-node job on a free port unless a port was asked for.
+// Returns whether the job is standalone. torchrun >= 2.12 runs a one-node job on a free port unless
+// a port was given.
 bool becomes_standalone(const RawOptions& raw, const LaunchConfig& config) {
   if (raw.standalone) return true;
   const BackendRow* named = raw.rdzv_backend ? find_backend(*raw.rdzv_backend) : &static_backend();
@@ -26,7 +27,7 @@ bool becomes_standalone(const RawOptions& raw, const LaunchConfig& config) {
 
 struct Choice {
   const BackendRow* backend;
-  Rule why = Rule::none;  // none: named
+  Rule why = Rule::none;  // none: named by the user
 };
 
 Result<Choice> named_backend(const std::string& name) {
@@ -51,12 +52,13 @@ Result<Choice> choose_backend(const RawOptions& raw, const LaunchConfig& config)
   return Choice{&lockstep_backend(), Rule::several_nodes};
 }
 
+// Notes that a value comes from the scheduler.
 void take(LaunchConfig& config, const Placement& placement, const char* option, std::string from) {
   config.scheduler = placement.scheduler;
   config.origins[option] = {Origin::Kind::scheduler, std::move(from)};
 }
 
-// --standalone meets on a free port of this machine, which no other node could know.
+// Applies --standalone: the node meets on a free port of this machine, unknown to other nodes.
 Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   if (config.min_nodes > 1)
     return fail(Errc::invalid_input,
@@ -78,7 +80,7 @@ Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig&
 Status apply_run_id(const RawOptions& raw, const Facts& facts,
                     const std::optional<Placement>& placement, LaunchConfig& config) {
   config.run_id = raw.rdzv_id.value_or("none");
-  // Agents of torchrun's in the same job would use "none", so with its backends we do the same.
+  // Keep torchrun's "none" with its backends: agents of torchrun in the same job use that id.
   if (!config.backend->beside_torchrun && !raw.rdzv_id && placement && !placement->run_id.empty()) {
     config.run_id = placement->run_id;
     take(config, *placement, "rdzv-id", "SLURM_JOB_ID, SLURM_STEP_ID");
@@ -95,8 +97,8 @@ Status apply_run_id(const RawOptions& raw, const Facts& facts,
   return {};
 }
 
-// Reads one endpoint as torchrun does. We refuse what torchrun would misread, and ports that the
-// other nodes could not know.
+// Parses an endpoint as torchrun does. Refuses what torchrun would misread, and ports that other
+// nodes could not know.
 Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const LaunchConfig& config) {
   LOCKSTEP_TRY_ASSIGN(auto found, codec::parse_rdzv_endpoint(text, port));
   in6_addr address{};
@@ -115,8 +117,8 @@ Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const Laun
   return found;
 }
 
-// etcd's own tools write endpoints with https:// in front. torchrun's agents would take "https" for
-// the host, so we refuse it with backends where they may take part.
+// Removes http:// or https:// from an endpoint, as etcd's own tools write it. Refused with
+// torchrun's backends: agents of torchrun would take "https" for the host.
 Status take_scheme(std::string_view& text, LaunchConfig& config) {
   const std::string shown = printable(text);
   const auto https = codec::take_url_scheme(text);
@@ -156,7 +158,7 @@ Status read_endpoints(LaunchConfig& config) {
   return {};
 }
 
-// c10d with store_type=file: the endpoint is a path that all nodes see.
+// Checks the path of c10d's file store. All nodes must see the file.
 Status check_path(const Facts& facts, LaunchConfig& config) {
   config.rdzv_endpoint = std::string(strip(config.rdzv_endpoint));
   const std::string& path = config.rdzv_endpoint;
@@ -175,8 +177,8 @@ Status check_path(const Facts& facts, LaunchConfig& config) {
 }
 
 Result<int> node_rank(std::int64_t rank, const LaunchConfig& config) {
-  constexpr std::int64_t kMost = 32765;  // the largest rank that agents can tell each other
-  // A dynamic backend may have spares, whose ranks are not below the number of nodes.
+  constexpr std::int64_t kMost = 32765;  // the protocol's largest rank
+  // Spares of a dynamic backend have ranks beyond the number of nodes.
   const bool fixed = config.backend->fixed();
   if (!fixed && rank > kMost)
     return fail(Errc::invalid_input,
@@ -199,7 +201,8 @@ Status apply_node_rank(const RawOptions& raw, const std::optional<Placement>& pl
   return {};
 }
 
-// --rdzv-endpoint, else --master-addr and --master-port, else the scheduler's first node.
+// Chooses the endpoint: --rdzv-endpoint, else --master-addr and --master-port, else the scheduler's
+// first node.
 void choose_static_endpoint(const RawOptions& raw, const std::optional<Placement>& placement,
                             LaunchConfig& config) {
   if (!config.rdzv_endpoint.empty()) return;
@@ -242,8 +245,8 @@ Status apply_static(const RawOptions& raw, const std::optional<Placement>& place
   return {};
 }
 
-// A job with more nodes than the scheduler started does not take the scheduler's place to meet:
-// nodes that the scheduler did not start would not know it.
+// Explains in an error why the scheduler's endpoint is not used. If the job has more nodes than the
+// scheduler started, the other nodes would not know that endpoint.
 std::string why_not_placed(const Facts& facts, const LaunchConfig& config) {
   const auto found = read_placement(facts);
   if (!found || !*found || (*found)->nodes >= config.min_nodes) return {};
@@ -252,8 +255,8 @@ std::string why_not_placed(const Facts& facts, const LaunchConfig& config) {
                      of.job.empty() ? "" : "'s " + of.job, of.nodes, of.nodes_from);
 }
 
-// Where nodes meet if the user did not say. etcd is a service of its own: no node of the job can
-// stand in for it.
+// Chooses an endpoint if the user gave none. No node of the job can replace etcd, which is a
+// service of its own.
 Status choose_endpoint(const Facts& facts, const std::optional<Placement>& placement,
                        LaunchConfig& config) {
   if (!strip(config.rdzv_endpoint).empty()) return {};
@@ -265,11 +268,12 @@ Status choose_endpoint(const Facts& facts, const std::optional<Placement>& place
     return {};
   }
   if (own && !config.alone())
-    return fail(Errc::invalid_input,
-                fmt::format("{} nodes need a place to meet{}", config.max_nodes + config.spares,
-                            placement ? ", which " + placement->scheduler + " does not name"
-                                      : why_not_placed(facts, config)),
-                "give all the same --rdzv-endpoint HOST[:PORT], HOST being one of them");
+    return fail(
+        Errc::invalid_input,
+        fmt::format("{} nodes need a place to meet{}", config.max_nodes + config.spares,
+                    placement ? ", which " + placement->scheduler + " does not name"
+                              : why_not_placed(facts, config)),
+        "give all the same --rdzv-endpoint HOST[:PORT], HOST being one of them");
   return {};
 }
 
@@ -277,12 +281,13 @@ bool is_torchruns(const BackendRow& backend) {
   return backend.beside_torchrun && !backend.fixed();
 }
 
-// With torchrun's backends the order is passed on only where the user asked for it: torchrun itself
-// ignores node ranks there.
+// Returns whether the node rank counts. With torchrun's backends only if the user asked for that
+// order, because torchrun ignores node ranks there.
 bool reads_node_rank(const RawOptions& raw, const LaunchConfig& config) {
   return !is_torchruns(*config.backend) || raw.rank_order == "node-rank";
 }
 
+// Both messages are torchrun's.
 void warn_as_torchrun(const RawOptions& raw, LaunchConfig& config) {
   if (!is_torchruns(*config.backend)) return;
   if (strip(config.rdzv_endpoint).empty())
@@ -309,7 +314,8 @@ Status apply_dynamic(const RawOptions& raw, const Facts& facts,
   return {};
 }
 
-// What was taken from the scheduler, in one line. submitted: by Lockstep, which knows it.
+// Logs in one line what was taken from the scheduler. submitted: Lockstep made the batch script, so
+// the user need not be told.
 void say_scheduler(const std::optional<Placement>& placement, bool submitted,
                    LaunchConfig& config) {
   std::vector<std::string> taken;

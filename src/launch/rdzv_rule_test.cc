@@ -1,5 +1,4 @@
-// Which backend, endpoint and store a job gets: the table of docs/command-line.md, and what is
-// refused.
+// The table of docs/command-line.md: backend, endpoint and store of a job, and refusals.
 #include "launch/backend_choice.h"
 #include "launch/backend_row.h"
 #include "launch/backends/etcd_settings.h"
@@ -250,7 +249,7 @@ TEST(RdzvRule, ConfThatTheBackendDoesNotReadIsNotRefused) {
   }
 }
 
-// Whatever a backend reads has a key: a missing one would abort.
+// Every setting read by a backend needs a key: a missing key aborts.
 TEST(Backends, EachIsMadeFromItsRow) {
   for (const BackendRow* row : backends()) {
     RawOptions raw;

@@ -1,5 +1,5 @@
-// The rules behind make_launch_config(), one per subject: each reads raw and facts and fills its
-// part of the config. A rule that reads what another one filled says so: "after".
+// The rules of make_launch_config(), one per subject. Each rule reads raw options and facts and
+// fills a part of the configuration. "after X": reads members filled by rule X.
 #pragma once
 
 #include "launch/facts.h"
@@ -12,7 +12,7 @@
 
 namespace lockstep::launch {
 
-// Returns what the scheduler knows, for the rules that come after; nullopt: it is not asked.
+// Returns the scheduler's placement for later rules; nullopt: the scheduler is not asked.
 Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts& facts,
                                              LaunchConfig& config);
 Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
@@ -22,8 +22,8 @@ Status apply_rdzv_conf(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // rendezvous' own part, after the backend
 Status apply_agreement(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // after rendezvous
-// The bytes of a file with a secret; a file that others may use is refused. At most `limit` + 1
-// bytes are returned: by the last one the caller sees that the file is too long.
+// Reads a file with a secret. Refuses a file accessible to other users. Returns at most `limit` + 1
+// bytes, so the caller can detect a file that is too long.
 Result<std::string> read_secret(const std::string& path, std::size_t limit, std::string_view option,
                                 const Facts& facts);
 Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config);

@@ -1,3 +1,4 @@
+// Reads the variables of Slurm, Open MPI, PMI (Hydra) and Kubernetes operators.
 #include "launch/scheduler_rule.h"
 
 #include "base/text.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr std::int64_t kMostNodes = 1'000'000;
 constexpr int kDefaultPort = 29400;
 
-// A count or index in a variable; nullopt where it is not set.
+// Reads a count or index; nullopt: unset.
 Result<std::optional<int>> number_in(const Facts& facts, const char* name) {
   const auto text = facts.env(name);
   if (!text) return std::nullopt;
@@ -35,15 +36,15 @@ Status check_range(const Placement& found) {
               "give --nnodes, --node-rank and --rdzv-endpoint, or --standalone");
 }
 
-// Schedulers number jobs and steps one after the other. Two jobs that share a node have numbers
-// near each other, and so get different ports. All lie below the ports that kernels hand out (from
-// 32768 on), and below the well-known 29400 and 29500.
+// Derives a port from job and step. Schedulers number jobs and steps consecutively, so two jobs on
+// the same node get different ports. All ports are below the kernel's ephemeral ports (from 32768
+// on) and below the well-known 29400 and 29500.
 int derived_port(std::int64_t job, std::int64_t step) {
-  constexpr std::int64_t kPorts = 8999;  // a prime
+  constexpr std::int64_t kPorts = 8999;  // a prime, so steps spread over all ports
   return static_cast<int>(20000 + (job % kPorts + 4001 * (step % kPorts)) % kPorts);
 }
 
-// The nodes' names, if the list has one for each node.
+// Returns the names of the nodes if the list has one for each node, else nothing.
 std::vector<std::string> hosts_in(const Facts& facts, const char* name, int nodes) {
   const auto list = facts.env(name);
   if (!list) return {};
@@ -66,8 +67,8 @@ std::optional<std::int64_t> slurm_job(const Facts& facts) {
   return job && *job >= 0 ? job : std::nullopt;
 }
 
-// The step's number, in a process that `srun` started as one of its tasks. A batch script has no
-// step. An interactive shell (salloc, srun --pty) has a special step, or a terminal.
+// Returns the step's number if srun started this process as a task. A batch script has no step. An
+// interactive shell (salloc, srun --pty) has a special step, or a terminal.
 std::optional<std::int64_t> slurm_step(const Facts& facts) {
   constexpr std::int64_t kSpecialSteps = 0xFFFFFFF0;
   const auto text = facts.env("SLURM_STEP_ID");
@@ -86,13 +87,14 @@ void place_slurm_endpoint(const Facts& facts, std::int64_t step, Placement& foun
   if (!job) return;
   found.job = fmt::format("step {}.{}", *job, step);
   found.run_id = fmt::format("{}.{}", *job, step);
-  // A requeued job numbers its steps from 0 again, so the number of the requeue is needed, too.
+  // A requeued job numbers its steps from 0 again. The number of the requeue keeps run ids apart.
   const auto restarts = parse_int(facts.env("SLURM_RESTART_COUNT").value_or("0"));
   if (restarts && *restarts > 0) found.run_id += fmt::format(".r{}", *restarts);
 }
 
-// Inside a step SLURM_NNODES and SLURM_NTASKS are the step's; in a heterogeneous job they are those
-// of all its parts together, and the STEP's own may be one part's.
+// Reads Slurm's placement. Inside a step SLURM_NNODES and SLURM_NTASKS describe the step. In a
+// heterogeneous job they cover all parts together, while the STEP variables may cover a single
+// part.
 Result<std::optional<Placement>> read_slurm(const Facts& facts) {
   const auto step = slurm_step(facts);
   if (!step) return std::nullopt;
@@ -115,7 +117,7 @@ Result<std::optional<Placement>> read_slurm(const Facts& facts) {
   return found;
 }
 
-// Ranks of the launcher as nodes, where it started one on each.
+// Takes the ranks of an MPI launcher as nodes, if it started one per node.
 Result<std::optional<Placement>> read_ranks(const Facts& facts, std::string scheduler,
                                             const char* size_name, const char* rank_name,
                                             const char* local_size_name) {
@@ -134,17 +136,17 @@ Result<std::optional<Placement>> read_ranks(const Facts& facts, std::string sche
   return found;
 }
 
-// If mpirun was started on all nodes of a Slurm job, the job's first node takes part and can be the
-// place to meet.
+// Takes the first node of a Slurm job as the place to meet. If mpirun runs on all nodes of the job,
+// that node takes part.
 void borrow_slurm_host(const Facts& facts, Placement& found) {
   take_hosts(facts, "SLURM_JOB_NODELIST", found);
   const auto job = slurm_job(facts);
   found.port = job ? derived_port(*job, 0) : kDefaultPort;
 }
 
-// Volcano, and Kubeflow before it set PET_*, count pods in RANK and WORLD_SIZE. Workers get
-// variables of the same names, and later versions of Kubeflow count workers in WORLD_SIZE: the
-// conditions tell these apart.
+// Reads RANK and WORLD_SIZE of Kubernetes operators. Volcano, and Kubeflow before it set PET_*,
+// count pods there. Workers get variables of the same names, and later versions of Kubeflow count
+// workers in WORLD_SIZE. The conditions tell these cases apart.
 Result<std::optional<Placement>> read_kubernetes(const Facts& facts) {
   for (const char* other : {"LOCAL_RANK", "PET_NODE_RANK", "PET_NPROC_PER_NODE"})
     if (facts.env(other)) return std::nullopt;
@@ -162,7 +164,7 @@ Result<std::optional<Placement>> read_kubernetes(const Facts& facts) {
   found.nodes_from = "WORLD_SIZE";
   found.node_rank_from = "RANK";
   LOCKSTEP_TRY(check_range(found));
-  // Some set "localhost" on the first pod: the other pods could not come there.
+  // Some operators set "localhost" on the first pod. Other pods could not connect there.
   if (*addr != "localhost" && !addr->starts_with("127.")) found.host = *addr;
   found.host_from = "MASTER_ADDR, MASTER_PORT";
   found.port = static_cast<int>(*port);
@@ -172,9 +174,9 @@ Result<std::optional<Placement>> read_kubernetes(const Facts& facts) {
 }  // namespace
 
 Result<std::optional<Placement>> read_placement(const Facts& facts) {
-  // Open MPI is asked first: mpirun's own agents may be tasks of a Slurm step, and then its ranks
-  // see that step's variables, too. Ranks of Hydra and of srun --mpi=pmi2 lose nothing by
-  // Slurm's own numbers.
+  // Ask Open MPI first: mpirun's daemons may be tasks of a Slurm step, and their ranks see the
+  // step's variables, too. For ranks of Hydra and of srun --mpi=pmi2, Slurm's own numbers are as
+  // good.
   LOCKSTEP_TRY_ASSIGN(auto found, read_ranks(facts, "Open MPI", "OMPI_COMM_WORLD_SIZE",
                                              "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"));
   if (found) {

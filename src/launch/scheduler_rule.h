@@ -1,6 +1,6 @@
-// What the scheduler that started this process says about the job's nodes, read from its variables.
-// It is believed only where the scheduler started one process on each node. A batch script or an
-// interactive shell is the only process of its job: it would wait for the other nodes in vain.
+// Reads the job's nodes from the variables of the scheduler that started this process. Trusts them
+// only if the scheduler started a process on each node. A batch script or an interactive shell is
+// the only process of its job, and would wait for other nodes in vain.
 #pragma once
 
 #include "base/error.h"
@@ -18,20 +18,22 @@ struct Placement {
   int nodes = 1;
   bool one_task_per_node = true;
   int node_rank = 0;
-  std::vector<std::string> hosts;  // all nodes' names; empty: not known
-  std::string host;                // a place to meet, the same on every node; empty: not known
-  int port = 0;                    // the same on every node
+  std::vector<std::string> hosts;  // names of all nodes; empty: unknown
+  std::string host;                // where nodes meet, equal on every node; empty: unknown
+  int port = 0;                    // equal on every node
   std::string run_id;              // empty: none
 
-  std::string nodes_from;  // the variables
+  std::string nodes_from;  // names of the variables
   std::string node_rank_from;
   std::string host_from;
 };
 
-// nullopt: no scheduler, or this is none of its tasks. An Error: its variables make no sense.
+// Returns the placement; nullopt: no scheduler, or this process is not a task. Errors:
+// invalid_input (contradicting variables).
 Result<std::optional<Placement>> read_placement(const Facts& facts);
 
-// The number of nodes of the Slurm job where this process is in one without being a task; else 1.
+// Returns the number of nodes of the Slurm job if this process is in the job but not in a step;
+// else 1.
 int unused_slurm_nodes(const Facts& facts);
 
 }  // namespace lockstep::launch

@@ -1,4 +1,4 @@
-// Restarts, signals, timeouts, and how the job's end is told.
+// Applies the options about restarts, signals, timeouts and reports.
 #include "base/text.h"
 #include "launch/rules.h"
 #include "proc/signals.h"
@@ -19,24 +19,27 @@ bool contains(const std::vector<int>& numbers, int number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
+// An unknown signal is a warning, as with torchrun.
 void apply_signals(const RawOptions& raw, LaunchConfig& config) {
   config.signals_given = raw.signals_to_handle.has_value();
   const std::string list = raw.signals_to_handle.value_or(std::string(kDefaultSignals));
   config.signals_text = list;
   for (const std::string& name : split(list, ',')) {
     const auto number = proc::signal_number(name);
-    if (!number || *number == SIGKILL || *number == SIGSTOP) {  // nobody can handle those two
+    if (!number || *number == SIGKILL || *number == SIGSTOP) {  // processes cannot handle these two
       config.warnings.push_back(
           fmt::format("Failed to register signal handler for {}", printable(name)));
     } else if (!contains(config.signals, *number)) {
       config.signals.push_back(*number);
     }
   }
+  // Workers get these, and the job goes on. Schedulers announce time limits with them.
   for (const int number : {SIGUSR1, SIGUSR2}) {
     if (!contains(config.signals, number)) config.forwarded_signals.push_back(number);
   }
 }
 
+// The option wins over the variable.
 Status apply_shutdown_timeout(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   std::int64_t seconds = raw.shutdown_timeout.value_or(30);
   const auto env = facts.env("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
@@ -55,7 +58,8 @@ Status apply_shutdown_timeout(const RawOptions& raw, const Facts& facts, LaunchC
                 fmt::format("shutdown_timeout must be non-negative, got {}", seconds));
   config.shutdown_timeout = std::chrono::seconds(std::min(seconds, kYearInSeconds));
   config.stop_timeout = config.shutdown_timeout;
-  // Of a scheduler's job that is told of its time limit so early that ranks can save their state.
+  // Set in a job that Slurm warns before its time limit, early enough for ranks to save their
+  // state.
   if (const auto given = parse_int(facts.env("LOCKSTEP_STOP_TIMEOUT").value_or("")))
     config.stop_timeout =
         std::max(config.stop_timeout, std::chrono::seconds(std::min(*given, kYearInSeconds)));
@@ -65,8 +69,7 @@ Status apply_shutdown_timeout(const RawOptions& raw, const Facts& facts, LaunchC
 Status apply_event_handler(const std::string& name, LaunchConfig& config) {
   if (name == "console") {
     config.event_handler = EventHandler::console;
-  } else if (name != "null" &&
-             name != "dynamic_rendezvous") {  // torchrun has this second name for null
+  } else if (name != "null" && name != "dynamic_rendezvous") {  // torchrun's second name for null
     return fail(Errc::invalid_input,
                 fmt::format("--event-log-handler {} is not known", printable(name)),
                 "known handlers: null, console");
@@ -103,7 +106,7 @@ Result<ReportTails> report_tails(const std::string& text) {
 }  // namespace
 
 Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
-  // The agents count restarts in 32 bits.
+  // Agents count restarts in 32 bits.
   constexpr std::int64_t kMostRestarts = std::numeric_limits<int>::max();
   if (raw.max_restarts < 0 || raw.max_restarts > kMostRestarts)
     return fail(Errc::invalid_input,
@@ -119,7 +122,7 @@ Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig
   config.restart_backoff = std::chrono::round<std::chrono::milliseconds>(
       std::chrono::duration<double>(raw.restart_backoff));
   config.replacement = !raw.no_replacement;
-  // torchrun dies of an assertion for nan, and of an overflow for inf when its workers are running.
+  // torchrun fails with an assertion for nan, and with an overflow for inf once its workers run.
   if (!(raw.monitor_interval > 0) || std::isinf(raw.monitor_interval))
     return fail(Errc::invalid_input,
                 fmt::format("monitor_interval must be > 0{}, got {}",

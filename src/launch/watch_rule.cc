@@ -1,5 +1,5 @@
-// What is watched while workers run, and who else is told of a failure: PyTorch's agent has
-// environment variables for it and no options.
+// Reads PyTorch's variables about watchdogs and error files. PyTorch's agent has no options for
+// them.
 #include "base/text.h"
 #include "launch/rules.h"
 
@@ -10,7 +10,7 @@
 namespace lockstep::launch {
 namespace {
 
-// An empty variable counts as none.
+// Returns a variable's value, and notes it as an origin. An empty variable counts as unset.
 std::optional<std::string> variable(std::string_view name, const Facts& facts,
                                     LaunchConfig& config) {
   auto value = facts.env(std::string(name));
@@ -39,7 +39,7 @@ void apply_stuck_limit(const Facts& facts, LaunchConfig& config) {
     config.warnings.push_back(
         fmt::format("{}={} is no number of seconds; no worker is watched for it",
                     kStuckLimitVariable, printable(*given)));
-  if (!seconds || *seconds <= 0) return;  // 0 switches it off
+  if (!seconds || *seconds <= 0) return;  // 0 switches the watch off
   config.watch.stuck_limit =
       std::chrono::duration<double>(std::min(*seconds, static_cast<double>(kYearInSeconds)));
 }

@@ -1,4 +1,4 @@
-// How many workers, and what devices they get.
+// Applies the options about the number of workers and their devices.
 #include "base/text.h"
 #include "launch/rules.h"
 
@@ -10,6 +10,7 @@
 namespace lockstep::launch {
 namespace {
 
+// Refuses a kind of device that this machine lacks, in torchrun's words.
 Result<std::int64_t> devices(int count, std::string_view name) {
   if (count < 1)
     return fail(Errc::invalid_input, fmt::format("{} is not available.", name),
@@ -17,7 +18,7 @@ Result<std::int64_t> devices(int count, std::string_view name) {
   return count;
 }
 
-// Devices of an extension of PyTorch, such as npu: only the script's Python knows them.
+// Returns the devices of an extension of PyTorch, such as npu. Only the script's Python knows them.
 std::optional<int> custom_devices(const std::string& kind, const Facts& facts) {
   Origin origin;
   const auto python = find_python(facts, origin);
@@ -29,6 +30,7 @@ Result<std::int64_t> worker_count(const std::string& text, const Facts& facts) {
   if (text == "cpu") return facts.cpu_count();
   if (text == "gpu") return devices(facts.gpu_count(), "Cuda");
   if (text == "xpu") return devices(facts.xpu_count(), "Xpu");
+  // The order is torchrun's: CUDA, XPU, an extension, else the CPUs.
   if (text == "auto") {
     if (const int gpus = facts.gpu_count(); gpus > 0) return gpus;
     if (const int xpus = facts.xpu_count(); xpus > 0) return xpus;
@@ -50,10 +52,11 @@ std::string first_numbers(std::int64_t count) {
   return join(numbers, ",");
 }
 
-// The devices of --slots, as CUDA_VISIBLE_DEVICES has them.
+// Returns the devices of --slots in the form of CUDA_VISIBLE_DEVICES.
 Result<std::string> slot_list(const std::string& text, const Facts& facts) {
   if (text == "gpu") {
     const auto visible = facts.env("CUDA_VISIBLE_DEVICES");
+    // Slots are the devices as CUDA names them, so keep the inherited list.
     if (visible && !strip(*visible).empty()) return *visible;
     LOCKSTEP_TRY_ASSIGN(const std::int64_t count, devices(facts.gpu_count(), "Cuda"));
     return first_numbers(count);
@@ -86,7 +89,7 @@ Result<NumaBinding> numa_binding(const std::string& text) {
 
 }  // namespace
 
-// An empty address counts as none, and an IPv6 address may stand in brackets.
+// Parses --local-addr. An empty address counts as none, and an IPv6 address may be in brackets.
 Result<std::optional<std::string>> local_addr(std::string_view given) {
   std::string_view addr = strip(given);
   if (addr.starts_with('[') && addr.ends_with(']')) addr = addr.substr(1, addr.size() - 2);
@@ -120,6 +123,7 @@ Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& co
   config.role = raw.role;
   LOCKSTEP_TRY_ASSIGN(config.local_addr, local_addr(raw.local_addr.value_or("")));
   // DeepSpeed's launcher leaves OMP_NUM_THREADS alone.
+  // Otherwise every worker would start a thread per CPU.
   if (config.nproc > 1 && !config.slots && !facts.env("OMP_NUM_THREADS")) {
     config.omp_num_threads = "1";
     config.job_warnings.emplace_back(
@@ -140,6 +144,7 @@ Status apply_placement(const RawOptions& raw, const Facts& facts, LaunchConfig& 
     LOCKSTEP_TRY_ASSIGN(config.numa_binding, numa_binding(*raw.numa_binding));
   }
   const auto visible = facts.env("CUDA_VISIBLE_DEVICES");
+  // With --virtual-local-rank each worker sees a single device as number 0.
   if (!raw.virtual_local_rank || !visible) return {};
   const std::size_t gpus = split(*visible, ',').size();
   if (gpus < static_cast<std::size_t>(config.nproc))

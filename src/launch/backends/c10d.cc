@@ -1,5 +1,5 @@
-// The row of `c10d`: torchrun's rendezvous over a TCPStore that one of the agents hosts, or over a
-// file that all of them see.
+// The row of `c10d`: torchrun's rendezvous over a TCPStore hosted by an agent, or over a file seen
+// by all agents.
 #include "launch/backends/concat.h"
 #include "launch/backends/dynamic_settings.h"
 #include "launch/backends/rows.h"
@@ -42,8 +42,8 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
   settings.is_host = config.conf.flag("is_host");
   settings.local_addr = config.local_addr;
   settings.read_timeout = config.conf.seconds("read_timeout");
-  // torchrun's connection knows read_timeout alone. A user who sets a shorter join_timeout means it
-  // for all of the waiting.
+  // torchrun's connection uses read_timeout only. A user who sets a shorter join_timeout means the
+  // whole wait.
   settings.connect_timeout =
       std::min(config.conf.seconds("read_timeout"), config.conf.seconds("join_timeout"));
   auto place = std::make_unique<rendezvous::dynamic::C10dPlace>(parts.loop, std::move(settings));

@@ -1,4 +1,4 @@
-// Keys that several backends share, and a backend's own, as one list.
+// Joins two arrays at compile time: keys shared by backends, and a backend's own keys.
 #pragma once
 
 #include <algorithm>

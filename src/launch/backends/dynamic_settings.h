@@ -1,4 +1,4 @@
-// What the backends over torchrun's shared state have in common: c10d and etcd-v2.
+// Keys and settings shared by the backends over torchrun's state: c10d and etcd-v2.
 #pragma once
 
 #include "launch/backend_row.h"
@@ -8,7 +8,7 @@
 
 namespace lockstep::launch {
 
-// PyTorch's keys and defaults.
+// PyTorch's keys and defaults, in seconds where times.
 inline constexpr std::array kDynamicKeys = {
     ConfKey{.name = "join_timeout", .otherwise = 600},
     ConfKey{.name = "last_call_timeout", .otherwise = 30},
@@ -23,6 +23,7 @@ inline constexpr std::array kDynamicKeys = {
 inline constexpr std::array kDynamicOrders = {
     rendezvous::RankOrder::address, rendezvous::RankOrder::host, rendezvous::RankOrder::node_rank};
 
+// Creates a dynamic backend with its state at `place`.
 std::unique_ptr<rendezvous::Backend> make_dynamic(
     const LaunchConfig& config, std::unique_ptr<rendezvous::dynamic::MeetingPlace> place,
     BackendParts parts);

@@ -1,4 +1,4 @@
-// The row of `etcd3`: our own rendezvous, at a hub whose host is elected through etcd's v3 API.
+// The row of `etcd3`: Lockstep's rendezvous at a hub whose host is elected through etcd's v3 API.
 #include "launch/backends/concat.h"
 #include "launch/backends/etcd_settings.h"
 #include "launch/backends/hub_settings.h"
@@ -11,7 +11,8 @@
 namespace lockstep::launch {
 namespace {
 
-// etcd grants no lease below 2 s; a lost leader is missed only when its lease ends.
+// etcd grants no lease below 2 s. A lost leader is noticed only when the lease ends, so keep it
+// short.
 constexpr auto kKeys = concat(
     kHubKeys, std::array{ConfKey{.name = "lease_ttl", .otherwise = 3, .least = 2, .most = 3600},
                          kProtocolKey, ConfKey{.name = "ssl_cert", .type = ConfKey::Type::file},
@@ -20,6 +21,7 @@ constexpr auto kKeys = concat(
                          ConfKey{.name = "user", .type = ConfKey::Type::text},
                          ConfKey{.name = "password_file", .type = ConfKey::Type::secret}});
 
+// Limit of listed etcd members.
 constexpr std::size_t kMostMembers = 64;
 
 Status check(const ConfValues& conf) {

@@ -14,8 +14,8 @@ rendezvous::etcd::EtcdAccess etcd_access(const LaunchConfig& config, const TlsKe
   access.tls.cert_file = config.conf.text(names.cert);
   access.tls.key_file = config.conf.text(names.key);
   access.tls.ca_file = config.conf.text(names.ca);
-  // A single call has a shorter default than read_timeout, so that a slow etcd is asked again
-  // within it.
+  // The default for a single call is shorter than read_timeout, so that a slow etcd is asked again
+  // within that time.
   if (config.conf.given("read_timeout"))
     access.timeout = std::min(config.conf.seconds("read_timeout"), kDay);
   return access;

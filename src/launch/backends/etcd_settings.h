@@ -1,4 +1,4 @@
-// How the backends that meet in etcd reach it.
+// Access to etcd for the backends that meet there.
 #pragma once
 
 #include "launch/backend_row.h"
@@ -13,13 +13,14 @@ inline constexpr int kEtcdPort = 2379;
 inline constexpr ConfKey kProtocolKey = {
     .name = "protocol", .type = ConfKey::Type::choice, .choices = {"http", "https"}};
 
-// torchrun names the files differently for its two backends.
+// Names of the keys of TLS files, which torchrun spells differently for its two backends.
 struct TlsKeyNames {
   std::string_view cert;
   std::string_view key;
   std::string_view ca;
 };
 
+// Returns endpoints, protocol, TLS files and the timeout of a call.
 rendezvous::etcd::EtcdAccess etcd_access(const LaunchConfig& config, const TlsKeyNames& names);
 
 }  // namespace lockstep::launch

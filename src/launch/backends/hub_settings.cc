@@ -19,7 +19,7 @@ rendezvous::hub::HubSettings hub_settings(const LaunchConfig& config, BackendPar
   settings.offer = std::move(parts.offer);
   settings.offer_store = std::move(parts.offer_store);
   settings.join_timeout = config.conf.seconds("join_timeout");
-  // It is normal that the host comes late, so there is a bound for it only where one was given.
+  // The host often starts late, so connecting has a limit of its own only if the user gave one.
   settings.connect_timeout =
       config.conf.given("read_timeout")
           ? std::min(config.conf.seconds("join_timeout"), config.conf.seconds("read_timeout"))

@@ -1,4 +1,4 @@
-// What the backends whose nodes meet at a hub of ours have in common: lockstep and etcd3.
+// Keys and settings shared by the backends that meet at Lockstep's hub: lockstep and etcd3.
 #pragma once
 
 #include "launch/backend_row.h"
@@ -22,7 +22,7 @@ inline constexpr std::array kHubKeys = {
 inline constexpr std::array kHubOrders = {
     rendezvous::RankOrder::host, rendezvous::RankOrder::node_rank, rendezvous::RankOrder::address};
 
-// All but the endpoint and whether this node is the host.
+// Returns all settings except the endpoint and whether this node hosts the hub.
 rendezvous::hub::HubSettings hub_settings(const LaunchConfig& config, BackendParts parts);
 
 }  // namespace lockstep::launch

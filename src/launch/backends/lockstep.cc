@@ -1,4 +1,4 @@
-// The row of `lockstep`: our own rendezvous, at a hub that one of the agents hosts.
+// The row of `lockstep`: Lockstep's rendezvous at a hub hosted by an agent.
 #include "launch/backends/concat.h"
 #include "launch/backends/hub_settings.h"
 #include "launch/backends/rows.h"
@@ -13,8 +13,8 @@ constexpr auto kKeys =
     concat(kHubKeys, std::array{ConfKey{.name = "is_host", .type = ConfKey::Type::flag},
                                 ConfKey{.name = "succession_timeout", .otherwise = 30}});
 
-// Where another node may host when the first is gone: as the user listed them, or all nodes that
-// the scheduler has, at the port that it was asked for.
+// Lists where another node may host the hub after the first is lost: the user's endpoints, or all
+// nodes of the scheduler at the same port.
 void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settings) {
   if (config.rdzv_endpoints.size() > 1) {
     settings.hosts = config.rdzv_endpoints;
@@ -29,6 +29,7 @@ void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settin
       settings.hosts.push_back({host, settings.endpoint.port});
   }
   settings.succession_patience = config.conf.seconds("succession_timeout");
+  // With a successor at hand, notice a lost host sooner, unless the user set the times.
   if (config.conf.given("keep_alive_interval") || config.conf.given("keep_alive_max_attempt"))
     return;
   settings.keep_alive_interval = std::chrono::milliseconds(500);

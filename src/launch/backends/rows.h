@@ -1,4 +1,4 @@
-// The rows of the table, each from the file that is named for its backend.
+// The rows of the table, each defined in the file named after the backend.
 #pragma once
 
 #include "launch/backend_row.h"
