@@ -14,6 +14,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+// Returns a list of texts; nullopt: anything else, because another release of accelerate may answer
+// differently.
 std::optional<Words> words_at(const nlohmann::json& answer, const char* name) {
   const auto found = answer.find(name);
   if (found == answer.end() || !found->is_array()) return std::nullopt;
@@ -34,8 +36,8 @@ std::string_view last_part(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// accelerate starts one process without torchrun's variables. Scripts go by RANK, so it must not be
-// there.
+// Returns a launch without torchrun's variables, as accelerate starts a single process. Scripts
+// decide by RANK whether they are distributed, so RANK must be unset.
 Launch simple_process() {
   Launch launch{.run = {"--no-python", "--", "env"}};
   for (const char* name :
@@ -52,15 +54,18 @@ Result<Launch> read_process(const Words& command, const Words& env,
                             std::span<const std::string> words, const ReadOptions& options) {
   const std::string_view program = command.empty() ? "" : last_part(command[0]);
   if (program == "deepspeed") return read_deepspeed(std::span(command).subspan(1), options);
-  if (program.empty() || program == "mpirun") return accelerate_itself(words, "it starts mpirun");
+  // mpirun starts the ranks itself, so Lockstep cannot.
+  if (program.empty() || program == "mpirun")
+    return accelerate_itself(words, "it starts mpirun");
   Launch launch = simple_process();
-  // Behind env: the agent sets these two for every worker.
+  // The agent sets MASTER_* for every worker. As arguments of env, accelerate's values win.
   for (const std::string& variable : env)
     if (variable.starts_with("MASTER_")) launch.run.push_back(kept_literally(variable));
   append_literally(command, launch.run);
   return launch;
 }
 
+// Reads the words that accelerate would give to torchrun.
 Result<Launch> read_torchruns(const nlohmann::json& answer, Words torchrun,
                               const ReadOptions& options) {
   torchrun.emplace_back("--");
@@ -91,6 +96,7 @@ Result<Launch> read_accelerate_answer(std::string_view answer, std::span<const s
                                       const ReadOptions& options) {
   const nlohmann::json json = codec::parse_json(answer);
   if (!json.is_object()) return accelerate_itself(words, "it could not be asked");
+  // accelerate's own parser has printed the reason.
   if (json.contains("exit"))
     return fail(Errc::invalid_input, "accelerate launch refuses these words");
   if (const std::string error = text_at(json, "error"); !error.empty())

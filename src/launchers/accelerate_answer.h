@@ -1,5 +1,6 @@
-// What the accelerate that is installed says of its own words. Lockstep asks it once, with a small
-// program for its Python, and reads the answer. Pure, but for the program's text.
+// Asks the installed accelerate about the meaning of its words, once, with a small Python program,
+// and reads the answer. accelerate's options change between releases, so Lockstep has no table.
+// Pure except the program's text.
 #pragma once
 
 #include "launchers/launch_words.h"
@@ -10,16 +11,18 @@
 
 namespace lockstep::launchers {
 
-// Python that prints the answer for the words in its sys.argv, and starts nothing.
+// A Python program that prints the answer for the words in sys.argv, and starts nothing.
 extern const std::string_view kAccelerateWords;
 
-// words: those behind `accelerate launch`. Where the answer is of a kind that is not known, the
-// original command runs as it is, with a note.
+// Converts the answer to words for `lockstep run`. words: behind `accelerate launch`. After an
+// unknown kind of answer, the original command runs unchanged, with a note. Errors: invalid_input
+// (accelerate refuses the words).
 Result<Launch> read_accelerate_answer(std::string_view answer, std::span<const std::string> words,
                                       const ReadOptions& options);
 
-// The original command, in one process of this node.
+// Returns a launch of the original command as a single process on this node. why: for the note.
 Launch accelerate_itself(std::span<const std::string> words, std::string_view why);
+// Returns whether accelerate_itself() made this launch.
 bool is_accelerate_itself(const Launch& launch);
 
 }  // namespace lockstep::launchers

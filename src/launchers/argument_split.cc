@@ -12,7 +12,7 @@ namespace lockstep::launchers {
 namespace {
 
 struct Match {
-  const ArgumentRow* row = nullptr;  // nullptr: looks like an option, and is none
+  const ArgumentRow* row = nullptr;  // nullptr: looks like an option, but is unknown
   std::optional<std::string> attached = {};
 };
 
@@ -20,7 +20,7 @@ bool digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Such a word is an operand to argparse, although it begins with a dash.
+// Returns whether a word is a negative number, which argparse takes as an operand.
 bool negative_number(std::string_view word) {
   word.remove_prefix(1);
   const std::size_t dot = word.find('.');
@@ -41,7 +41,7 @@ class Splitter {
     return fail(Errc::invalid_input, fmt::format("{}: {}", launcher_, what));
   }
   const ArgumentRow* by_letter(char letter) const;
-  // Empty: an operand.
+  // Returns the matching options: several if ambiguous, none for an operand.
   std::vector<Match> classify(const std::string& word) const;
   std::vector<Match> classify_long(std::string_view word) const;
   Status take(const ArgumentRow& row, std::optional<std::string> attached);
@@ -71,6 +71,7 @@ std::vector<Match> Splitter::classify_long(std::string_view word) const {
   if (equals != word.npos) attached = std::string(word.substr(equals + 1));
   std::vector<Match> matches;
   for (const ArgumentRow& row : rows_) {
+    // A full name wins over longer names with the same beginning.
     if (row.name == name) return {{&row, attached}};
     if (row.name.starts_with(name)) matches.push_back({&row, attached});
   }
@@ -86,6 +87,7 @@ std::vector<Match> Splitter::classify(const std::string& word) const {
     if (word.size() == 2) return {{row}};
     return {{row, word.substr(row->takes_value && word[2] == '=' ? 3 : 2)}};
   }
+  // argparse takes a word with a space as an operand, even behind a dash.
   if (negative_number(word) || word.find(' ') != std::string::npos) return {};
   return {Match{}};
 }
@@ -104,6 +106,7 @@ Status Splitter::take(const ArgumentRow& row, std::optional<std::string> attache
     return {};
   }
   if (!attached) {
+    // argparse does not take an option as a value.
     if (at_ >= words_.size() || words_[at_] == "--" || !classify(words_[at_]).empty())
       return refuse(fmt::format("--{} needs a value", row.name));
     attached = words_[at_++];
@@ -112,7 +115,8 @@ Status Splitter::take(const ArgumentRow& row, std::optional<std::string> attache
   return {};
 }
 
-// "-mr3": flags first, then at most one that takes the rest as its value.
+// Reads letters in one word, such as "-mr3": flags first, then at most one option. The rest of the
+// word is the option's value.
 Status Splitter::take_letters(const ArgumentRow* row, std::optional<std::string> attached) {
   while (!row->takes_value && attached && !attached->empty()) {
     add(*row, {});
@@ -125,6 +129,7 @@ Status Splitter::take_letters(const ArgumentRow* row, std::optional<std::string>
   return take(*row, std::move(attached));
 }
 
+// argparse refuses ambiguous and unknown options, even if the script would understand them.
 Status Splitter::take_word() {
   const std::string& word = words_[at_];
   const std::vector<Match> matches = classify(word);
@@ -152,7 +157,8 @@ Result<SplitArguments> Splitter::run() {
     if (dashes) ++at_;
     const auto rest = words_.subspan(at_);
     split_.rest.assign(rest.begin(), rest.end());
-    // argparse swallows one "--" right behind the script, unless another stood before the script.
+    // argparse swallows one "--" directly behind the script, unless another one came before the
+    // script.
     if (!dashes && split_.rest.size() > 1 && split_.rest[1] == "--")
       split_.rest.erase(split_.rest.begin() + 1);
     break;

@@ -1,5 +1,5 @@
-// Where the options of another launcher end and its script begins. Those launchers are written with
-// Python's argparse, and their words are split here as argparse splits them. Pure.
+// Splits the words of another launcher into options and script. Those launchers use Python's
+// argparse, so the words are split as argparse splits them. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -15,12 +15,12 @@ struct ArgumentRow {
   std::string_view name;  // long name with dashes, without the leading two
   bool takes_value = true;
   char letter = 0;             // short form
-  std::string_view same = {};  // the name of the row that this one is another spelling of
-  bool ends = false;           // nothing behind it is looked at (--help)
+  std::string_view same = {};  // name of another row, if this row is an alias
+  bool ends = false;           // stop reading behind this option (--help)
 };
 
 struct GivenArgument {
-  std::string name;   // the row's
+  std::string name;   // name of the row, aliases resolved
   std::string value;  // empty for flags
 };
 
@@ -29,10 +29,11 @@ struct SplitArguments {
   std::vector<std::string> rest;       // the script and its arguments
 
   bool has(std::string_view name) const;
-  std::string text(std::string_view name) const;  // the last one given; empty: none was
+  std::string text(std::string_view name) const;  // the last value given; empty: none
 };
 
-// launcher: for errors, as "torchrun". '-' and '_' are equal in long names.
+// Splits the words. launcher: name for errors, such as "torchrun". '-' and '_' are equal in long
+// names. Errors: invalid_input.
 Result<SplitArguments> split_arguments(std::string_view launcher, std::span<const ArgumentRow> rows,
                                        std::span<const std::string> words);
 

@@ -16,7 +16,8 @@ bool is_variable_name(std::string_view name) {
                      [](unsigned char c) { return c == '_' || (c < 128 && std::isalnum(c) != 0); });
 }
 
-// DeepSpeed's pdsh hands the value to a shell, which takes the quotes off.
+// Removes quotes around a value. DeepSpeed gives the value to pdsh's shell, which removes them,
+// too.
 std::string_view without_quotes(std::string_view value) {
   for (const char quote : {'"', '\''})
     if (value.size() >= 2 && value.front() == quote && value.back() == quote)
@@ -27,6 +28,7 @@ std::string_view without_quotes(std::string_view value) {
 }  // namespace
 
 bool deepspeed_exports(std::string_view name) {
+  // EXPORT_ENVS of DeepSpeed's launcher.
   constexpr std::string_view kPrefixes[] = {"MLFLOW", "PYTHON", "MV2", "UCX", "NEBULA", "NCCL"};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [&](std::string_view prefix) { return name.starts_with(prefix); });

@@ -1,5 +1,5 @@
-// Which variables DeepSpeed's launcher takes to other hosts: some of its own environment, and the
-// lines of .deepspeed_env. Pure.
+// Tells which variables DeepSpeed's launcher takes to other hosts: some of its own environment, and
+// the lines of .deepspeed_env. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -10,11 +10,11 @@
 
 namespace lockstep::launchers {
 
-// Whether a variable of this process goes along.
+// Returns whether DeepSpeed exports a variable of its own environment.
 bool deepspeed_exports(std::string_view name);
 
-// "NAME=value" a line; blank lines and comments are passed over, and a pair of quotes around a
-// value is no part of it. Errors name the line.
+// Parses lines "NAME=value". Skips blank lines and comments, and removes a pair of quotes around a
+// value. Errors: invalid_input names the line.
 Result<std::vector<std::string>> parse_deepspeed_env(std::string_view text);
 
 }  // namespace lockstep::launchers

@@ -14,7 +14,7 @@ constexpr bool kFlag = false;
 constexpr std::int64_t kMostSlots = 4096;  // as hostfiles have it
 constexpr std::int64_t kMostNodes = 65536;
 
-// DeepSpeed 0.19's.
+// The options of DeepSpeed 0.19.
 constexpr ArgumentRow kRows[] = {
     {"hostfile", true, 'H'},
     {"include", true, 'i'},
@@ -53,7 +53,7 @@ std::string underscored(std::string name) {
   return name;
 }
 
-// A number that is not negative; nullopt: not given, or DeepSpeed's -1 for that.
+// Reads a count; nullopt: not given, or DeepSpeed's -1 for "not given".
 Result<std::optional<std::int64_t>> number(const SplitArguments& split, const std::string& name,
                                            std::int64_t most) {
   if (!split.has(name)) return std::nullopt;
@@ -73,7 +73,8 @@ std::string first_slots(std::int64_t count) {
   return join(slots, ",");
 }
 
-// "localhost:3,1@localhost:1" -> "1,3", as DeepSpeed sorts them. There is no other host.
+// Reads --include without a hostfile: "localhost:3,1@localhost:1" -> "1,3", sorted as DeepSpeed
+// does. localhost is the only valid host.
 Result<std::string> local_slots(std::string_view include) {
   constexpr std::string_view kLocal = "localhost:";
   std::set<std::int64_t> slots;
@@ -114,7 +115,7 @@ class Reader {
   void read_elastic();
   void read_script();
   void say_dropped();
-  // Where hosts come from: neither a scheduler nor this machine alone.
+  // Returns whether a hostfile names the hosts, and not a scheduler.
   bool on_hosts() const { return !options_.placed_by_scheduler && launch_.nodes.hostfile; }
 
   const SplitArguments& split_;
@@ -126,7 +127,10 @@ class Reader {
   std::optional<std::int64_t> gpus_;
 };
 
+// Refuses the combinations that DeepSpeed refuses.
 Status Reader::check() const {
+  // The autotuner calls DeepSpeed's own launcher for each trial, which a link to Lockstep's pdsh
+  // can serve.
   if (split_.has("autotuning") && !split_.text("autotuning").empty())
     return fail(Errc::invalid_input, "deepspeed: --autotuning starts many jobs of its own",
                 "run the stock deepspeed with a link named pdsh to lockstep in PATH");
@@ -144,6 +148,7 @@ Status Reader::check() const {
   return {};
 }
 
+// Reads which nodes train. Under a scheduler the words are only recorded.
 Status Reader::read_nodes() {
   if (nodes_) launch_.nodes.count = std::to_string(*nodes_);
   if (split_.has("hostfile")) launch_.nodes.hostfile = split_.text("hostfile");
@@ -168,6 +173,7 @@ Status Reader::read_nodes() {
   if (launch_.nodes.include) launch_.run.push_back("--include=" + *launch_.nodes.include);
   if (launch_.nodes.exclude) launch_.run.push_back("--exclude=" + *launch_.nodes.exclude);
   if (nodes_)
+    // DeepSpeed takes the first nodes of the hostfile.
     launch_.run.push_back(*nodes_ == 1 ? "--nodes=0" : fmt::format("--nodes=0-{}", *nodes_ - 1));
   return {};
 }
@@ -177,13 +183,14 @@ Status Reader::read_slots() {
     launch_.run.push_back("--slots=" + first_slots(*gpus_));
     return {};
   }
-  if (on_hosts()) return {};  // the hostfile has them
+  if (on_hosts()) return {};  // the hostfile has the slots
   const std::string include = launch_.nodes.include.value_or("");
   if (!options_.placed_by_scheduler && launch_.nodes.exclude)
     return fail(Errc::invalid_input,
                 fmt::format("deepspeed: --exclude {} without a hostfile",
                             printable(*launch_.nodes.exclude)),
                 "name the devices to use: --include localhost:0,1");
+  // DeepSpeed starts a rank on every visible GPU by default.
   std::string slots = "gpu";
   if (!options_.placed_by_scheduler && !include.empty() && include != "localhost") {
     LOCKSTEP_TRY_ASSIGN(slots, local_slots(include));
@@ -192,6 +199,7 @@ Status Reader::read_slots() {
   return {};
 }
 
+// Lockstep's agents find each other, so words about a meeting place count for one machine only.
 void Reader::read_meeting() {
   const bool alone = !on_hosts() && !options_.placed_by_scheduler;
   if (alone && split_.has("master-port"))
@@ -213,7 +221,7 @@ void Reader::read_meeting() {
 
 void Reader::read_elastic() {
   if (!split_.has("elastic-training")) return;
-  launch_.run.emplace_back("--max-restarts=100");  // as DeepSpeed's own agent has it
+  launch_.run.emplace_back("--max-restarts=100");  // the limit of DeepSpeed's own agent
   const auto most = most_ ? most_ : nodes_;
   if (!most) return;
   launch_.nodes.count = fmt::format("{}:{}", least_.value_or(1), *most);
@@ -221,7 +229,7 @@ void Reader::read_elastic() {
 }
 
 void Reader::read_script() {
-  // launch.py ends with the code of the worker that failed.
+  // DeepSpeed's launch.py exits with the failed worker's code.
   launch_.run.emplace_back("--exit-code=worker");
   const std::string logs = split_.text("enable-each-rank-log");
   if (!logs.empty() && logs != "None") {
@@ -235,11 +243,13 @@ void Reader::read_script() {
   if (split_.rest.empty()) return;
   const std::string& script = split_.rest.front();
   launch_.run.push_back(no_python ? script : kept_literally(script));
+  // DeepSpeed's launch.py passes --local_rank to scripts; its elastic agent does not.
   if (!split_.has("no-local-rank") && !split_.has("elastic-training"))
     launch_.run.emplace_back("--local_rank=${local_rank}");
   append_literally(std::span(split_.rest).subspan(1), launch_.run);
 }
 
+// Notes the words without effect here, so that users do not rely on them.
 void Reader::say_dropped() {
   const std::string launcher = to_lower(split_.text("launcher"));
   if (!launcher.empty() && launcher != "pdsh")

@@ -18,7 +18,7 @@ constexpr std::size_t kMostHosts = 4096;
 constexpr std::int64_t kMostSlots = 4096;
 constexpr std::string_view kSpace = " \t\r\f\v";
 
-// As DeepSpeed matches it: ^(\S+)\s+slots=(\d+), and the rest of the line does not count.
+// Matches a line as DeepSpeed does: ^(\S+)\s+slots=(\d+). The rest of the line is ignored.
 std::optional<std::pair<std::string, std::string>> name_and_count(std::string_view line) {
   const std::size_t name_end = line.find_first_of(kSpace);
   if (name_end == line.npos) return std::nullopt;
@@ -36,6 +36,7 @@ Result<HostSlots> parse_line(std::string_view line) {
   if (!read)
     return fail(Errc::invalid_input, fmt::format("'{}' is not NAME slots=N", printable(line, 80)),
                 "write as worker-0 slots=8");
+  // A number too large for 64 bits counts as too many.
   const std::int64_t count = parse_int(read->second).value_or(kMostSlots + 1);
   if (count > kMostSlots)
     return fail(Errc::invalid_input,
@@ -51,18 +52,19 @@ const HostSlots* find_host(const std::vector<HostSlots>& hosts, std::string_view
   return found == hosts.end() ? nullptr : &*found;
 }
 
-// What an include or an exclude names.
+// Hosts and slots named in a filter.
 struct Named {
   std::map<std::string, std::set<int>, std::less<>> slots;  // by host
   std::vector<std::string> whole;                           // hosts named without slots
 };
 
+// Refuses slots that the hostfile does not give. DeepSpeed checks them for --exclude only.
 Status add_slots(const HostSlots& host, std::string_view list, std::set<int>& to) {
   for (const std::string& text : split(list, ',')) {
     const auto slot = parse_int(text);
     if (!slot)
-      return fail(Errc::invalid_input,
-                  fmt::format("'{}' is no number of a slot of {}", printable(text), host.name));
+      return fail(Errc::invalid_input, fmt::format("'{}' is no number of a slot of {}",
+                                                   printable(text), host.name));
     const bool known =
         std::any_of(host.slots.begin(), host.slots.end(), [&](int each) { return each == *slot; });
     if (!known)
@@ -76,7 +78,7 @@ Status add_slots(const HostSlots& host, std::string_view list, std::set<int>& to
 Result<Named> parse_filter(const std::vector<HostSlots>& hosts, std::string_view text) {
   Named named;
   for (const std::string& spec : split(text, '@')) {
-    // A port behind a host in the hostfile is part of its name.
+    // A name in the hostfile may contain a port, so try the whole text as a name first.
     const HostSlots* host = find_host(hosts, spec);
     const std::size_t colon = spec.rfind(':');
     const bool is_whole = host != nullptr || colon == std::string::npos;
@@ -146,6 +148,7 @@ Result<ChosenHosts> choose_slots(const std::vector<HostSlots>& hosts, std::strin
   for (const HostSlots& host : hosts) {
     std::vector<int> slots = kept_slots(host, named, includes);
     if (!slots.empty()) chosen.hosts.push_back({host.name, std::move(slots)});
+    // DeepSpeed itself starts no rank on such a host.
     if (filter.empty() && host.slots.empty())
       chosen.notes.push_back(host.name + " has slots=0 and takes no part");
   }
@@ -153,8 +156,9 @@ Result<ChosenHosts> choose_slots(const std::vector<HostSlots>& hosts, std::strin
     return fail(Errc::invalid_input, "no slot of any host is left",
                 "see what --include or --exclude leaves of the hostfile");
   if (includes && !named.whole.empty())
-    chosen.notes.push_back("--include names all slots of " + join(named.whole, ", ") +
-                           ", as DeepSpeed's help has it; its own launcher would drop them");
+    chosen.notes.push_back(
+        "--include names all slots of " + join(named.whole, ", ") +
+        ", as DeepSpeed's help has it; its own launcher would drop them");
   return chosen;
 }
 

@@ -1,4 +1,4 @@
-// DeepSpeed's hostfile, and what --include and --exclude leave of it. Pure.
+// Reads DeepSpeed's hostfile, and applies --include and --exclude. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -11,25 +11,26 @@ namespace lockstep::launchers {
 
 struct HostSlots {
   std::string name;
-  std::vector<int> slots;  // numbers of devices, rising
+  std::vector<int> slots;  // numbers of devices, ascending
 
   bool operator==(const HostSlots&) const = default;
 };
 
 struct ChosenHosts {
-  std::vector<HostSlots> hosts = {};    // in the file's order, none without slots
-  std::vector<std::string> notes = {};  // for people: where DeepSpeed itself does something else
+  std::vector<HostSlots> hosts = {};    // in the file's order, hosts without slots left out
+  std::vector<std::string> notes = {};  // for people: differences from DeepSpeed
 };
 
-// "NAME slots=N" a line, whatever follows; '#' at the start of a line makes it a comment. Errors
-// name the line. Neither names nor slots are more than 4,096.
+// Parses lines "NAME slots=N" and ignores the rest of a line. '#' at the start of a line makes a
+// comment. Errors: invalid_input names the line, also for more than 4,096 hosts or slots.
 Result<std::vector<HostSlots>> parse_hostfile(std::string_view text);
 
-// "NAME[:SLOT[,SLOT...]][@...]", as DeepSpeed's help has it; empty: not given.
+// Applies a filter "NAME[:SLOT[,SLOT...]][@...]" as DeepSpeed's help describes it; empty: not
+// given. Errors: invalid_input (unknown host or slot, both filters given, nothing left).
 Result<ChosenHosts> choose_slots(const std::vector<HostSlots>& hosts, std::string_view include,
                                  std::string_view exclude);
 
-// "0,2", for --slots.
+// Prints a value for --slots: "0,2".
 std::string slots_text(const std::vector<int>& slots);
 
 }  // namespace lockstep::launchers

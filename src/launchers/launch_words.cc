@@ -12,25 +12,25 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-// The last part of a path. A relative path with a slash is a file of the user's, never a launcher.
+// Returns the last part of a path. A relative path with a slash is a user's file, never a launcher.
 std::string_view program_name(std::string_view word) {
   const std::size_t slash = word.rfind('/');
   if (slash == std::string_view::npos) return word;
   return word.front() == '/' ? word.substr(slash + 1) : std::string_view();
 }
 
-// "python", "python3", "python3.11".
+// Returns whether a name is "python", "python3", "python3.11" or the like.
 bool is_python(std::string_view name) {
   return name.starts_with("python") &&
          name.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// Python's own options, up to what it runs.
+// Python's own options, read up to the script or module.
 struct PythonWords {
-  std::vector<std::string> flags = {};  // but -u: lockstep run adds it
-  std::string module = {};              // of -m
-  bool other = false;                   // -c, or no script at all
-  Words rest = {};                      // behind the module; else the script and what follows
+  std::vector<std::string> flags = {};  // without -u, which lockstep run adds
+  std::string module = {};              // argument of -m
+  bool other = false;                   // -c, or no script
+  Words rest = {};                      // words behind the module, or the script and what follows
 };
 
 PythonWords read_python_words(Words words) {
@@ -41,10 +41,11 @@ PythonWords read_python_words(Words words) {
     if (word == "--") break;
     if (word.starts_with("--")) {
       read.flags.push_back(word);
+      // Python's long option with a value.
       if (word == "--check-hash-based-pycs" && at < words.size()) read.flags.push_back(words[at++]);
       continue;
     }
-    // Letters in one word; some take the rest of it, or the next word.
+    // Several letters may share a word. Some take the rest of the word, or the next word, as value.
     const std::size_t taker = word.find_first_of("mcWX", 1);
     std::string letters = word.substr(1, taker == word.npos ? taker : taker - 1);
     std::erase(letters, 'u');
@@ -65,11 +66,12 @@ PythonWords read_python_words(Words words) {
   return read;
 }
 
+// Leaves the words unread: only the installed accelerate knows them.
 Launch read_accelerate(Words words) {
   return {.launcher = Launcher::accelerate, .run = {words.begin(), words.end()}};
 }
 
-// A launcher that is started as a module; nullopt: the module is the user's.
+// Reads a launcher started as a module; nullopt: the module is the user's.
 std::optional<Result<Launch>> read_module(const PythonWords& python, const ReadOptions& options) {
   const std::string& module = python.module;
   if (module == "torch.distributed.run") return read_torchrun(python.rest, options, false);
@@ -85,7 +87,7 @@ std::optional<Result<Launch>> read_module(const PythonWords& python, const ReadO
 Launch read_script(const std::string& interpreter, Words words, const PythonWords& python) {
   Launch launch{.launcher = Launcher::python};
   if (python.other || !python.flags.empty()) {
-    // Word by word as it was written: lockstep run knows none of Python's options.
+    // Keep the command unchanged: lockstep run has no options for Python itself.
     launch.run = {"--no-python", "--", interpreter, "-u"};
     append_literally(words, launch.run);
     return launch;
@@ -103,7 +105,7 @@ Result<Launch> read_python(const std::string& interpreter, Words words,
   auto module = read_module(python, options);
   if (module && !*module) return std::move(*module);
   Launch launch = module ? std::move(**module) : read_script(interpreter, words, python);
-  // A certain Python was asked for, and not whichever is found.
+  // The user names a certain Python, so do not search for another.
   if (interpreter != "python" && interpreter != "python3")
     launch.env.push_back("PYTHON_EXEC=" + interpreter);
   return launch;

@@ -1,5 +1,4 @@
-// The words of a training command, as they were written for whichever launcher, as words for
-// `lockstep run`. Pure.
+// Converts a training command, written for any launcher, to words for `lockstep run`. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -13,14 +12,14 @@
 namespace lockstep::launchers {
 
 enum class Launcher {
-  none,        // a script, for lockstep run itself
+  none,        // a script, started by lockstep run itself
   python,      // python train.py
   torchrun,    // also python -m torch.distributed.run and torch.distributed.launch
   deepspeed,   // also python -m deepspeed.launcher.runner
-  accelerate,  // accelerate launch; what it means only the accelerate that is installed knows
+  accelerate,  // accelerate launch; only the installed accelerate knows its options
 };
 
-// What the words said of the job's nodes.
+// What the words say about the job's nodes.
 struct LaunchNodes {
   std::optional<std::string> count = {};  // "2", "1:4"
   std::optional<std::string> hostfile = {};
@@ -30,26 +29,26 @@ struct LaunchNodes {
 
 struct Launch {
   Launcher launcher = Launcher::none;
-  // For `lockstep run`: options, "--", the script and its arguments. Of accelerate: the words
-  // behind `accelerate launch`, unread.
+  // Words for `lockstep run`: options, "--", the script and its arguments. For accelerate: the
+  // unread words behind `accelerate launch`.
   std::vector<std::string> run = {};
   LaunchNodes nodes = {};
-  std::vector<std::string> env = {};    // "NAME=value" more for the workers
+  std::vector<std::string> env = {};    // additional "NAME=value" for the workers
   std::vector<std::string> notes = {};  // for people: what was dropped or changed, and why
 };
 
 struct ReadOptions {
-  // A scheduler places the nodes: words that say which nodes there are and how they meet are
-  // dropped, with a note. What they say of nodes is in Launch::nodes all the same.
+  // A scheduler places the nodes. Words about nodes and their rendezvous are dropped with a note,
+  // but still recorded in Launch::nodes.
   bool placed_by_scheduler = false;
-  // Of deepspeed where its words name none, if there is such a file.
+  // DeepSpeed's hostfile if the words name none; nullopt: no such file.
   std::optional<std::string> default_hostfile = {};
 };
 
-// Which launcher the first words name.
+// Returns the launcher that the first words name.
 Launcher launcher_of(std::span<const std::string> words);
 
-// Errors name the launcher and the word.
+// Reads a training command. Errors: invalid_input names the launcher and the word.
 Result<Launch> read_launch(std::span<const std::string> words, const ReadOptions& options);
 
 }  // namespace lockstep::launchers

@@ -87,7 +87,7 @@ TEST(LaunchWords, PythonsOwnOptionsStayWithPython) {
             (Words{"--no-python", "--", "python", "-u", "-c", "print(1)"}));
   EXPECT_EQ(read({"python", "-O", "-m", "pkg", "a"}).run,
             (Words{"--no-python", "--", "python", "-u", "-O", "-m", "pkg", "a"}));
-  // Before a launcher they are not for the workers.
+  // Python's options in front of a launcher are not for the workers.
   EXPECT_EQ(read({"python", "-O", "-m", "torch.distributed.run", "t.py"}).run,
             (Words{"--", "t.py"}));
 }

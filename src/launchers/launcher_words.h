@@ -11,6 +11,7 @@
 
 namespace lockstep::launchers {
 
+// Return the tables of options, for tests.
 std::span<const ArgumentRow> torchrun_rows();
 std::span<const ArgumentRow> deepspeed_rows();
 
@@ -19,7 +20,8 @@ Result<Launch> read_torchrun(std::span<const std::string> words, const ReadOptio
                              bool legacy);
 Result<Launch> read_deepspeed(std::span<const std::string> words, const ReadOptions& options);
 
-// `lockstep run` replaces $local_rank in arguments, as torchrun does; other launchers don't.
+// Escape '$'. `lockstep run` replaces $local_rank in arguments, as torchrun does; other launchers
+// do not.
 std::string kept_literally(std::string text);
 void append_literally(std::span<const std::string> words, std::vector<std::string>& to);
 

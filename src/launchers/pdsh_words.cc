@@ -17,7 +17,7 @@ Failure refuse(const std::string& what) {
   return fail(Errc::invalid_input, what, "pdsh -w HOSTS [-S] [-N] [-l USER] COMMAND is understood");
 }
 
-// Bits of what is collected on the way.
+// Lists of hosts collected while reading.
 struct Lists {
   std::string take;   // -w
   std::string leave;  // -x
@@ -39,7 +39,7 @@ Status take_flag(char letter, PdshWords& pdsh) {
       pdsh.fail_fast = true;
       return {};
     case 'b':
-      return {};  // of ^C, which is ours to handle
+      return {};  // about ^C, which Lockstep handles
     default:
       return refuse(fmt::format("option -{} is not known", letter));
   }
@@ -62,7 +62,7 @@ Status take_value(char letter, const std::string& value, PdshWords& pdsh, Lists&
       return {};
     case 'f':
     case 't':
-      return {};  // how many at once and how long a connection may take: not limited here
+      return {};  // parallelism and connect timeout, which are not limited here
     case 'R':
       if (value == "ssh" || value == "exec") return {};
       return refuse(fmt::format("-R {}: hosts are reached with ssh", printable(value, 40)));
@@ -88,6 +88,7 @@ Status choose_hosts(const Lists& lists, PdshWords& pdsh) {
     const auto known = [&name](const std::vector<std::string>& list) {
       return std::find(list.begin(), list.end(), name) != list.end();
     };
+    // Keep each host once, in the order of -w.
     if (!known(left) && !known(pdsh.hosts)) pdsh.hosts.push_back(std::move(name));
   }
   if (pdsh.hosts.empty()) return refuse("no host is left");
@@ -95,7 +96,7 @@ Status choose_hosts(const Lists& lists, PdshWords& pdsh) {
   return {};
 }
 
-// "user@host": what ssh itself takes apart.
+// Returns the host in "user@host", as ssh splits it.
 std::string_view host_of(std::string_view name) {
   const std::size_t at = name.rfind('@');
   return at == std::string_view::npos ? name : name.substr(at + 1);
@@ -103,7 +104,7 @@ std::string_view host_of(std::string_view name) {
 
 }  // namespace
 
-// As getopt reads it: what stands behind the first word that is no option is the command.
+// Reads the words as getopt() does: the command begins at the first word that is not an option.
 Result<PdshWords> parse_pdsh(std::span<const std::string> words) {
   PdshWords pdsh;
   Lists lists;
@@ -128,6 +129,7 @@ Result<PdshWords> parse_pdsh(std::span<const std::string> words) {
   if (pdsh.asks_version) return pdsh;
   LOCKSTEP_TRY(choose_hosts(lists, pdsh));
   if (at == words.size()) return refuse("no command is given");
+  // pdsh joins the words with spaces and leaves quoting to the remote shell.
   pdsh.command = join(words.subspan(at), " ");
   return pdsh;
 }
@@ -137,6 +139,7 @@ std::string pdsh_command(const PdshWords& pdsh, std::size_t host, std::string_vi
   const std::string& text = pdsh.command;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char next = text[i] == '%' && i + 1 < text.size() ? text[i + 1] : '\0';
+    // %n is the host's index, which DeepSpeed uses as node rank.
     if (next == 'n') {
       out += std::to_string(host);
     } else if (next == 'h') {
@@ -154,6 +157,7 @@ std::string pdsh_command(const PdshWords& pdsh, std::size_t host, std::string_vi
   return out;
 }
 
+// Reads options written with or without a space behind the letter.
 PdshWay pdsh_way(std::string_view ssh_args) {
   std::string text(ssh_args);
   replace_all(text, "\t", " ");
@@ -182,7 +186,8 @@ PdshWay pdsh_way(std::string_view ssh_args) {
   return way;
 }
 
-// The order of srun's tasks is Slurm's and not that of -w, so each node looks for its own command.
+// Slurm chooses the order of srun's tasks, which may differ from -w. So each node looks up its own
+// command by its name.
 std::vector<std::string> pdsh_over_srun(const PdshWords& pdsh, std::string_view own_user) {
   std::string choice = "case \"$SLURMD_NODENAME\" in\n";
   std::vector<std::string> names;
@@ -192,6 +197,7 @@ std::vector<std::string> pdsh_over_srun(const PdshWords& pdsh, std::string_view 
                           shell_quote(pdsh_command(pdsh, i, own_user)));
   }
   choice +=
+      // A node name in Slurm may differ from the host name in the list.
       "*) echo \"pdsh: node $SLURMD_NODENAME was not asked for\" >&2; exit 255 ;;\nesac\n"
       "exec \"${SHELL:-/bin/sh}\" -c \"$command\"\n";
   const std::string count = std::to_string(names.size());

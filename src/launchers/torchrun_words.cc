@@ -10,7 +10,7 @@ namespace {
 
 constexpr bool kFlag = false;
 
-// As `lockstep run` has them; a test of cli compares the two.
+// The options of torchrun. A test in cli compares them with those of `lockstep run`.
 constexpr ArgumentRow kRows[] = {
     {"nnodes"},
     {"nproc-per-node"},
@@ -47,9 +47,10 @@ constexpr ArgumentRow kRows[] = {
     {"print-completion", true, 0, {}, true},
 };
 
-// Of torch.distributed.launch alone.
+// Only in torch.distributed.launch.
 constexpr ArgumentRow kUseEnv = {"use-env", kFlag};
 
+// Options about nodes and their rendezvous, which a scheduler's placement replaces.
 constexpr std::string_view kOfTheScheduler[] = {
     "nnodes",     "node-rank",    "master-addr",   "master-port", "local-addr",
     "standalone", "rdzv-backend", "rdzv-endpoint", "rdzv-id",     "rdzv-conf",
@@ -77,6 +78,7 @@ Result<Launch> read_torchrun(std::span<const std::string> words, const ReadOptio
   std::vector<std::string> dropped;
   for (const GivenArgument& given : split.options) {
     if (given.name == "nnodes") launch.nodes.count = given.value;
+    // lockstep run always sets LOCAL_RANK in the environment.
     if (given.name == kUseEnv.name) continue;
     if (options.placed_by_scheduler && is_of_the_scheduler(given.name)) {
       if (given.name != "nnodes") dropped.push_back("--" + given.name);
@@ -94,6 +96,7 @@ Result<Launch> read_torchrun(std::span<const std::string> words, const ReadOptio
                            "agents find each other");
   launch.run.emplace_back("--");
   launch.run.insert(launch.run.end(), split.rest.begin(), split.rest.end());
+  // The old launcher passes the local rank as the script's first argument.
   if (legacy && !split.has(kUseEnv.name) && !split.rest.empty())
     launch.run.insert(launch.run.end() - static_cast<std::ptrdiff_t>(split.rest.size()) + 1,
                       "--local-rank=${local_rank}");
