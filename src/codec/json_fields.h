@@ -1,0 +1,264 @@
+// Reads and writes structs as JSON objects. One function lists the members of a struct and both
+// directions walk that list, so the name of each member stands once:
+//
+//   static void fields(codec::JsonFields& io, Disk& disk) {
+//     io("path", disk.path);
+//     io("kind", disk.kind, kKinds);          // an enum, by its words in the order of its values
+//     io("percent", disk.percent, {0, 100});  // a bounded number
+//     io("parts", disk.parts);                // a vector of another struct that has fields()
+//     io.optional("label", disk.label);       // versions before 0.3 do not write it
+//     io.require(disk.path.starts_with('/'), "path", "an absolute path");
+//   }
+//
+//   nlohmann::ordered_json json = codec::write_fields(disk);
+//   Status status = codec::read_fields(codec::parse_json(text), disk);
+//
+// A member is a text, a flag, an integer, a double, an enum with its words, a struct with fields(),
+// or a std::vector, std::optional or std::map (from names) of these. The compiler looks for
+// fields() in the namespace of its struct, but not in an anonymous one inside it: `static` keeps
+// fields() in one file. While io.reads() is false, fields() must not change the struct, which may
+// be const.
+//
+// Members that the list does not name are ignored, so that a newer version may add some.
+#pragma once
+
+#include "base/error.h"
+#include "codec/json.h"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lockstep::codec {
+
+// What a reader accepts. A strict reader refuses an object that lacks a member or has one of
+// another kind. A tolerant reader leaves such a member as it was before, moves a number that is out
+// of bounds to the nearest bound, and leaves out elements of another kind.
+struct JsonRules {
+  bool strict = true;
+  std::size_t text = std::numeric_limits<std::size_t>::max();  // most bytes of one text
+  std::size_t list = std::numeric_limits<std::size_t>::max();  // most elements of a list or map
+};
+inline constexpr JsonRules kTolerantJson{.strict = false};
+
+// Both bounds are allowed. A number above INT64_MAX is out of every range.
+struct JsonRange {
+  std::int64_t least;
+  std::int64_t most;
+};
+
+template <std::integral Number>
+inline constexpr JsonRange kWholeRange{
+    std::numeric_limits<Number>::min(),
+    std::cmp_less(std::numeric_limits<Number>::max(), std::numeric_limits<std::int64_t>::max())
+        ? static_cast<std::int64_t>(std::numeric_limits<Number>::max())
+        : std::numeric_limits<std::int64_t>::max()};
+
+class JsonFields {
+ public:
+  using Words = std::span<const std::string_view>;
+
+  // Writes into `into`, which must outlive the walk.
+  explicit JsonFields(nlohmann::ordered_json& into) : into_(&into) {}
+  explicit JsonFields(const JsonRules& rules) : rules_(rules) {}
+
+  bool reads() const { return into_ == nullptr; }
+
+  template <class Value>
+  void operator()(const char* name, Value& value) {
+    member(name, value);
+  }
+  template <std::integral Number>
+  void operator()(const char* name, Number& number, JsonRange range) {
+    member(name, number, range);
+  }
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  void operator()(const char* name, Enum& value, Words words) { member(name, value, words); }
+
+  // A member that a tolerant reader must find, too, and of its kind.
+  template <class Value, class... How>
+  void needed(const char* name, Value& value, const How&... how) {
+    const bool strict = std::exchange(rules_.strict, true);
+    (*this)(name, value, how...);
+    rules_.strict = strict;
+  }
+  // A member that may be missing, which leaves the value as it was. A strict reader still refuses
+  // a member of another kind. An empty std::optional is not written; operator() writes null.
+  template <class Value, class... How>
+  void optional(const char* name, Value& value, const How&... how) {
+    if (reads() ? find(name) != nullptr : is_set(value)) (*this)(name, value, how...);
+  }
+  // Refuses the object unless `fact`, in a tolerant reader too: "'name' is not `what`".
+  void require(bool fact, std::string_view name, std::string_view what);
+
+  // --- for read_fields() and write_fields()
+
+  template <class Struct>
+  requires requires(JsonFields& io, Struct& value) { fields(io, value); }
+  bool read(Struct& value, const nlohmann::json& from) {
+    if (!from.is_object()) return refuse("an object");
+    const nlohmann::json* outer = std::exchange(from_, &from);
+    fields(*this, value);
+    from_ = outer;
+    return true;
+  }
+  template <class Struct>
+  requires requires(JsonFields& io, Struct& value) { fields(io, value); }
+  void write(Struct& value, nlohmann::ordered_json& into) {
+    into = nlohmann::ordered_json::object();
+    nlohmann::ordered_json* outer = std::exchange(into_, &into);
+    fields(*this, value);
+    into_ = outer;
+  }
+  // The first fault of a reader, as Errc::corrupt: "'steps[2].state' is not a text".
+  Status done() const;
+
+ private:
+  template <class Value, class... How>
+  void member(const char* name, Value& value, const How&... how) {
+    if (!reads()) return write(value, (*into_)[name], how...);
+    const nlohmann::json* from = find(name);
+    if (from == nullptr && !rules_.strict) return;
+    const std::size_t outer = enter(name);
+    read(value, from == nullptr ? kNothing : *from, how...);  // "'name' is not a text" if missing
+    path_.resize(outer);
+  }
+
+  // Each read() returns whether it has taken the value; if not, a strict reader has noted a fault.
+  bool read(std::string& text, const nlohmann::json& from);
+  bool read(bool& flag, const nlohmann::json& from);
+  bool read(double& number, const nlohmann::json& from);
+  bool read(std::vector<std::string>& texts, const nlohmann::json& from);
+  template <std::integral Number>
+  bool read(Number& number, const nlohmann::json& from, JsonRange range = kWholeRange<Number>) {
+    const auto taken = integer(from, range);
+    if (taken) number = static_cast<Number>(*taken);
+    return taken.has_value();
+  }
+  template <class Enum>
+  bool read(Enum& value, const nlohmann::json& from, Words words) {
+    const auto index = index_of_word(from, words);
+    if (index) value = static_cast<Enum>(*index);
+    return index.has_value();
+  }
+  template <class Value>
+  bool read(std::optional<Value>& value, const nlohmann::json& from) {
+    if (from.is_null()) {
+      value.reset();
+      return true;
+    }
+    Value made{};
+    if (!read(made, from)) return false;
+    value = std::move(made);
+    return true;
+  }
+  template <class Value>
+  bool read(std::vector<Value>& list, const nlohmann::json& from) {
+    if (!from.is_array() || from.size() > rules_.list) return refuse("a list");
+    list.clear();
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const std::size_t outer = enter(i);
+      Value made{};
+      if (read(made, from[i])) list.push_back(std::move(made));
+      path_.resize(outer);
+    }
+    return true;
+  }
+  template <class Value>
+  bool read(std::map<std::string, Value>& map, const nlohmann::json& from) {
+    if (!from.is_object() || from.size() > rules_.list) return refuse("an object");
+    map.clear();
+    for (const auto& [name, each] : from.items()) {
+      const std::size_t outer = enter(name);
+      Value made{};
+      if (read(made, each)) map.insert_or_assign(name, std::move(made));
+      path_.resize(outer);
+    }
+    return true;
+  }
+
+  template <class Value>
+  requires std::is_arithmetic_v<Value> || std::same_as<Value, std::string> ||
+      std::same_as<Value, std::vector<std::string>>
+  void write(const Value& value, nlohmann::ordered_json& into) { into = value; }
+  template <std::integral Number>
+  void write(Number number, nlohmann::ordered_json& into, JsonRange /*range*/) {
+    into = number;
+  }
+  template <class Enum>
+  void write(Enum value, nlohmann::ordered_json& into, Words words) {
+    into = words[static_cast<std::size_t>(value)];
+  }
+  template <class Value>
+  void write(std::optional<Value>& value, nlohmann::ordered_json& into) {
+    if (value) write(*value, into);
+  }
+  template <class Value>
+  void write(std::vector<Value>& list, nlohmann::ordered_json& into) {
+    into = nlohmann::ordered_json::array();
+    for (Value& each : list)
+      write(each, into.emplace_back(nullptr));
+  }
+  template <class Value>
+  void write(std::map<std::string, Value>& map, nlohmann::ordered_json& into) {
+    into = nlohmann::ordered_json::object();
+    for (auto& [name, each] : map)
+      write(each, into[name]);
+  }
+
+  template <class Value>
+  static bool is_set(const Value& /*value*/) {
+    return true;
+  }
+  template <class Value>
+  static bool is_set(const std::optional<Value>& value) {
+    return value.has_value();
+  }
+
+  const nlohmann::json* find(const char* name) const;
+  std::optional<std::int64_t> integer(const nlohmann::json& from, JsonRange range);
+  std::optional<std::size_t> index_of_word(const nlohmann::json& from, Words words);
+  // Lengthens path_ for the time of one member or element; returns its length before.
+  std::size_t enter(std::string_view name);
+  std::size_t enter(std::size_t index);
+  // Returns false. Notes the fault in a strict reader, if it is the first.
+  bool refuse(std::string_view what);
+
+  static const nlohmann::json kNothing;
+
+  nlohmann::ordered_json* into_ = nullptr;  // the object that is written now; nullptr: reads
+  const nlohmann::json* from_ = nullptr;    // the object that is read now
+  JsonRules rules_ = {};
+  std::string path_ = {};   // of the member that is read now
+  std::string fault_ = {};  // empty: none
+};
+
+// Members stand in the order of the list. (nlohmann::json made of it sorts them by name.)
+template <class Struct>
+nlohmann::ordered_json write_fields(const Struct& value) {
+  nlohmann::ordered_json into;
+  // fields() is one function for both directions and only reads its struct here.
+  JsonFields(into).write(const_cast<Struct&>(value), into);
+  return into;
+}
+
+// Reads `value` from an object. Members of a tolerant reader that are missing keep the value that
+// they have, as do all that come after a fault. Fails with Errc::corrupt and names the member.
+template <class Struct>
+Status read_fields(const nlohmann::json& from, Struct& value, const JsonRules& rules = {}) {
+  JsonFields reader(rules);
+  if (!reader.read(value, from)) return fail(Errc::corrupt, "it is no object");
+  return reader.done();
+}
+
+}  // namespace lockstep::codec
