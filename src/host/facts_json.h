@@ -10,8 +10,8 @@
 namespace lockstep::host {
 
 nlohmann::ordered_json facts_json(const Facts& facts);
-// nullopt: it is no such JSON; every member must be there, and of its type. Texts are bounded, and
-// shown to people only as printable() has them.
-std::optional<Facts> parse_facts(const nlohmann::ordered_json& json);
+// Returns nullopt unless every member is there and of its type. Texts are bounded, but come as the
+// host wrote them: print them through printable().
+std::optional<Facts> parse_facts(const nlohmann::json& json);
 
 }  // namespace lockstep::host

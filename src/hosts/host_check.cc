@@ -183,7 +183,7 @@ double clock_ahead_ms(std::int64_t there_ns, double asked_at_ms, double round_tr
 }
 
 bool take_answer(std::string_view text, HostCheck& check) {
-  const auto json = codec::parse_ordered_json(text);
+  const auto json = codec::parse_json(text);
   if (!json.is_object() || !json.contains("facts") || !json.contains("repaired")) return false;
   auto facts = host::parse_facts(json["facts"]);
   const auto& repaired = json["repaired"];
