@@ -10,11 +10,9 @@ namespace lockstep::codec {
 const nlohmann::json JsonFields::kNothing;
 
 void JsonFields::require(bool fact, std::string_view name, std::string_view what) {
-  if (fact || !reads()) return;
+  if (fact || !reads() || !fault_.empty()) return;
   const std::size_t outer = enter(name);
-  const bool strict = std::exchange(rules_.strict, true);
-  refuse(what);
-  rules_.strict = strict;
+  fault_ = fmt::format("'{}' is not {}", path_, what);
   path_.resize(outer);
 }
 
@@ -101,6 +99,7 @@ std::size_t JsonFields::enter(std::size_t index) {
 }
 
 bool JsonFields::refuse(std::string_view what) {
+  refused_ = what;
   if (rules_.strict && fault_.empty()) fault_ = fmt::format("'{}' is not {}", path_, what);
   return false;
 }

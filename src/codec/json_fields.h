@@ -86,11 +86,10 @@ class JsonFields {
   void operator()(const char* name, Enum& value, Words words) { member(name, value, words); }
 
   // A member that a tolerant reader must find, too, and of its kind.
+  // Members of a struct, and elements of a list, are read as the rules of the walk say.
   template <class Value, class... How>
   void needed(const char* name, Value& value, const How&... how) {
-    const bool strict = std::exchange(rules_.strict, true);
-    (*this)(name, value, how...);
-    rules_.strict = strict;
+    if (!member(name, value, how...)) require(false, name, refused_);
   }
   // A member that may be missing, which leaves the value as it was. A strict reader still refuses
   // a member of another kind. An empty std::optional is not written; operator() writes null.
@@ -124,14 +123,19 @@ class JsonFields {
   Status done() const;
 
  private:
+  // Returns false where a reader has not taken the value.
   template <class Value, class... How>
-  void member(const char* name, Value& value, const How&... how) {
-    if (!reads()) return write(value, (*into_)[name], how...);
+  bool member(const char* name, Value& value, const How&... how) {
+    if (!reads()) {
+      write(value, (*into_)[name], how...);
+      return true;
+    }
     const nlohmann::json* from = find(name);
-    if (from == nullptr && !rules_.strict) return;
     const std::size_t outer = enter(name);
-    read(value, from == nullptr ? kNothing : *from, how...);  // "'name' is not a text" if missing
+    // A missing member is read like null, so that its fault reads like that of another kind.
+    const bool taken = read(value, from == nullptr ? kNothing : *from, how...);
     path_.resize(outer);
+    return taken;
   }
 
   // Each read() returns whether it has taken the value; if not, a strict reader has noted a fault.
@@ -154,7 +158,7 @@ class JsonFields {
   template <class Value>
   bool read(std::optional<Value>& value, const nlohmann::json& from) {
     if (from.is_null()) {
-      value.reset();
+      if (&from != &kNothing || rules_.strict) value.reset();
       return true;
     }
     Value made{};
@@ -231,7 +235,7 @@ class JsonFields {
   // Lengthens path_ for the time of one member or element; returns its length before.
   std::size_t enter(std::string_view name);
   std::size_t enter(std::size_t index);
-  // Returns false. Notes the fault in a strict reader, if it is the first.
+  // Returns false. A strict reader notes the fault, if it is the first.
   bool refuse(std::string_view what);
 
   static const nlohmann::json kNothing;
@@ -239,8 +243,9 @@ class JsonFields {
   nlohmann::ordered_json* into_ = nullptr;  // the object that is written now; nullptr: reads
   const nlohmann::json* from_ = nullptr;    // the object that is read now
   JsonRules rules_ = {};
-  std::string path_ = {};   // of the member that is read now
-  std::string fault_ = {};  // empty: none
+  std::string path_ = {};     // of the member that is read now
+  std::string refused_ = {};  // what the last refused value is not: "a text"
+  std::string fault_ = {};    // empty: none
 };
 
 // Members stand in the order of the list. (nlohmann::json made of it sorts them by name.)

@@ -174,6 +174,7 @@ TEST(JsonFields, ATolerantReaderNeedsSomeMembers) {
   EXPECT_EQ(fault(changed("path", ""), kTolerantJson), "'path' is not a text");
   EXPECT_EQ(fault(changed("path", R"("x")"), kTolerantJson), "'path' is not an absolute path");
   EXPECT_EQ(fault(changed("kind", R"("x")"), kTolerantJson), "'kind' is not a known word");
+  EXPECT_EQ(fault(changed("kind", ""), kTolerantJson), "'kind' is not a text");
   EXPECT_EQ(fault(parse_json("7"), kTolerantJson), "it is no object");
 }
 
