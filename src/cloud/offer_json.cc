@@ -1,132 +1,66 @@
 #include "cloud/offer_json.h"
 
-#include "codec/json_members.h"
+#include "codec/json_fields.h"
 
-#include <algorithm>
 #include <array>
 
 namespace lockstep::cloud {
 namespace {
 
-using codec::integer_member;
-using codec::text_member;
-using nlohmann::json;
-
-constexpr std::array<const char*, 3> kSources = {"live", "cached", "built in"};
-constexpr std::array<const char*, 3> kStocks = {"in stock", "unknown", "none"};
-
-// Members that are whole numbers or texts, by name: both directions go through these tables.
-struct NumberMember {
-  const char* name;
-  int Offer::*field;
-};
-struct MoneyMember {
-  const char* name;
-  Micros Offer::*field;
-};
-struct TextMember {
-  const char* name;
-  std::string Offer::*field;
-};
-struct FlagMember {
-  const char* name;
-  bool Offer::*field;
-};
-constexpr std::array kNumbers = {
-    NumberMember{"gpus", &Offer::gpus},
-    NumberMember{"gpu_memory_gb", &Offer::gpu_memory_gb},
-    NumberMember{"vcpus", &Offer::vcpus},
-    NumberMember{"memory_gb", &Offer::memory_gb},
-    NumberMember{"min_disk_gb", &Offer::min_disk_gb},
-    NumberMember{"disk_gb", &Offer::disk_gb},
-    NumberMember{"most_nodes", &Offer::most_nodes},
-};
-constexpr std::array kMoney = {
-    MoneyMember{"disk_micros_per_gb_month", &Offer::disk_per_gb_month},
-    MoneyMember{"address_micros_per_hour", &Offer::address_per_hour},
-    MoneyMember{"extra_micros_per_hour", &Offer::extra_per_hour},
-};
-constexpr std::array kTexts = {
-    TextMember{"provider", &Offer::provider}, TextMember{"region", &Offer::region},
-    TextMember{"zone", &Offer::zone},         TextMember{"zone_id", &Offer::zone_id},
-    TextMember{"type", &Offer::type},         TextMember{"gpu", &Offer::gpu},
-    TextMember{"arch", &Offer::arch},         TextMember{"not_for_sale", &Offer::not_for_sale},
-    TextMember{"note", &Offer::note},
-};
-constexpr std::array kFlags = {
-    FlagMember{"spot", &Offer::spot},
-    FlagMember{"floor_price", &Offer::floor_price},
-};
-
-template <std::size_t size>
-std::size_t place_of(const std::array<const char*, size>& names, const std::string& name,
-                     std::size_t otherwise) {
-  const auto found =
-      std::find_if(names.begin(), names.end(), [&](const char* one) { return name == one; });
-  return found == names.end() ? otherwise : static_cast<std::size_t>(found - names.begin());
-}
-
-bool flag_member(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
-}
+constexpr std::array<std::string_view, 3> kSources = {"live", "cached", "built in"};
+constexpr std::array<std::string_view, 3> kStocks = {"in stock", "unknown", "none"};
 
 }  // namespace
 
+static void fields(codec::JsonFields& io, Quota& quota) {
+  io("limit", quota.limit);
+  io("needed", quota.needed);
+  io("unit", quota.unit);
+  io("link", quota.link);
+}
+
+void fields(codec::JsonFields& io, Offer& offer) {
+  io("provider", offer.provider);
+  io("region", offer.region);
+  io("zone", offer.zone);
+  io("zone_id", offer.zone_id);
+  io("type", offer.type);
+  io("gpu", offer.gpu);
+  io("arch", offer.arch);
+  io("not_for_sale", offer.not_for_sale);
+  io("note", offer.note);
+  io("gpus", offer.gpus);
+  io("gpu_memory_gb", offer.gpu_memory_gb);
+  io("vcpus", offer.vcpus);
+  io("memory_gb", offer.memory_gb);
+  io("min_disk_gb", offer.min_disk_gb);
+  io("disk_gb", offer.disk_gb);
+  io("most_nodes", offer.most_nodes);
+  io("disk_micros_per_gb_month", offer.disk_per_gb_month);
+  io("address_micros_per_hour", offer.address_per_hour);
+  io("extra_micros_per_hour", offer.extra_per_hour);
+  io("spot", offer.spot);
+  io("floor_price", offer.floor_price);
+  io("price_micros_per_hour", offer.price.per_hour);
+  io("price_source", offer.price.source, kSources);
+  io("price_as_of_ms", offer.price.as_of_ms);
+  io("stock", offer.stock, kStocks);
+  bool ends_by_itself = io.reads() ? false : offer.ending == Ending::by_itself;
+  io("ends_by_itself", ends_by_itself);
+  if (io.reads()) offer.ending = ends_by_itself ? Ending::by_itself : Ending::with_guard;
+  io.optional("quota", offer.quota);
+}
+
 const char* source_name(Price::Source source) {
-  return kSources[static_cast<std::size_t>(source)];
+  return kSources[static_cast<std::size_t>(source)].data();
 }
 
 const char* stock_name(Stock stock) {
-  return kStocks[static_cast<std::size_t>(stock)];
+  return kStocks[static_cast<std::size_t>(stock)].data();
 }
 
-json offer_json(const Offer& offer) {
-  json object = json::object();
-  for (const auto& [name, field] : kTexts)
-    object[name] = offer.*field;
-  for (const auto& [name, field] : kNumbers)
-    object[name] = offer.*field;
-  for (const auto& [name, field] : kMoney)
-    object[name] = offer.*field;
-  for (const auto& [name, field] : kFlags)
-    object[name] = offer.*field;
-  object["price_micros_per_hour"] = offer.price.per_hour;
-  object["price_source"] = source_name(offer.price.source);
-  object["price_as_of_ms"] = offer.price.as_of_ms;
-  object["stock"] = stock_name(offer.stock);
-  object["ends_by_itself"] = offer.ending == Ending::by_itself;
-  if (offer.quota)
-    object["quota"] = {{"limit", offer.quota->limit},
-                       {"needed", offer.quota->needed},
-                       {"unit", offer.quota->unit},
-                       {"link", offer.quota->link}};
-  return object;
-}
-
-Offer offer_of(const json& object) {
-  Offer offer;
-  if (!object.is_object()) return offer;
-  for (const auto& [name, field] : kTexts)
-    offer.*field = text_member(object, name);
-  for (const auto& [name, field] : kNumbers)
-    offer.*field = static_cast<int>(integer_member(object, name));
-  for (const auto& [name, field] : kMoney)
-    offer.*field = integer_member(object, name);
-  for (const auto& [name, field] : kFlags)
-    offer.*field = flag_member(object, name);
-  offer.price = {.per_hour = integer_member(object, "price_micros_per_hour"),
-                 .source = static_cast<Price::Source>(
-                     place_of(kSources, text_member(object, "price_source"), kSources.size() - 1)),
-                 .as_of_ms = integer_member(object, "price_as_of_ms")};
-  offer.stock = static_cast<Stock>(place_of(kStocks, text_member(object, "stock"), 1));
-  offer.ending = flag_member(object, "ends_by_itself") ? Ending::by_itself : Ending::with_guard;
-  if (const auto quota = object.find("quota"); quota != object.end() && quota->is_object())
-    offer.quota = {.limit = integer_member(*quota, "limit"),
-                   .needed = integer_member(*quota, "needed"),
-                   .unit = text_member(*quota, "unit"),
-                   .link = text_member(*quota, "link")};
-  return offer;
+nlohmann::json offer_json(const Offer& offer) {
+  return codec::write_fields(offer);
 }
 
 }  // namespace lockstep::cloud

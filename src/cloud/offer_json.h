@@ -4,14 +4,18 @@
 #include "cloud/offer.h"
 #include "codec/json.h"
 
-#include <string>
+namespace lockstep::codec {
+class JsonFields;
+}
 
 namespace lockstep::cloud {
 
 const char* source_name(Price::Source source);  // "live", "cached", "built in"
 const char* stock_name(Stock stock);            // "in stock", "unknown", "none"
 
+// Members in the order of their names.
 nlohmann::json offer_json(const Offer& offer);
-Offer offer_of(const nlohmann::json& json);  // what is missing or of another kind: as in Offer{}
+// The members of an offer inside another struct.
+void fields(codec::JsonFields& io, Offer& offer);
 
 }  // namespace lockstep::cloud
