@@ -2,8 +2,7 @@
 
 #include "base/text.h"
 #include "cloud/gpu.h"
-#include "codec/json_members.h"
-#include "machine/members.h"
+#include "codec/json_fields.h"
 
 #include <fmt/core.h>
 
@@ -21,24 +20,13 @@ using Kind = HealthFinding::Kind;
 constexpr double kMostClockAhead = 5000;  // ms
 constexpr double kSlowLink = 10;          // MB/s: a checkpoint of 100 GB takes three hours
 constexpr int kSystemNotReady = 802;      // CUDA_ERROR_SYSTEM_NOT_READY
-constexpr int kMostGpusTold = 64;
+constexpr std::size_t kMostGpusTold = 64;
 constexpr std::size_t kMostXidsTold = 100;
 constexpr std::int64_t kMostMemory = std::int64_t{1} << 30;  // MB
 constexpr std::int64_t kMiBPerGiB = 1024;
 
-constexpr std::pair<HealthFacts::Cuda, std::string_view> kCudaNames[] = {
-    {HealthFacts::Cuda::opened, "opened"},
-    {HealthFacts::Cuda::failed, "failed"},
-    {HealthFacts::Cuda::no_library, "no library"},
-    {HealthFacts::Cuda::not_opened, "not opened"},
-};
-
-std::array<Member, 7> members_of(HealthFacts& facts) {
-  return {Member{"driver", facts.driver},        Member{"driver_error", facts.driver_error},
-          Member{"cuda_gpus", facts.cuda_gpus},  Member{"cuda_error", facts.cuda_error},
-          Member{"cuda_code", facts.cuda_code},  Member{"disk_free", facts.disk_free},
-          Member{"disk_error", facts.disk_error}};
-}
+constexpr std::array<std::string_view, 4> kCudaNames = {"opened", "failed", "no library",
+                                                        "not opened"};
 
 // In these cases the driver runs and its answer will not change: no GPUs, a lost GPU, or a library
 // that was replaced while the old module is loaded.
@@ -51,10 +39,6 @@ Ailment ailment_of_driver(std::string_view error) {
              [&](std::string_view words) { return error.find(words) != std::string_view::npos; })
              ? Ailment::lasting
              : Ailment::no_driver;
-}
-
-std::array<Member, 2> members_of(HealthFacts::Gpu& gpu) {
-  return {Member{"name", gpu.name}, Member{"memory_mb", gpu.memory_mb}};
 }
 
 class Judgement {
@@ -156,45 +140,43 @@ std::vector<HealthFinding> judge_health(const HealthFacts& facts, const HealthMe
   return judgement.take();
 }
 
+static void fields(codec::JsonFields& io, HealthFacts::Gpu& gpu) {
+  io("name", gpu.name);
+  io("memory_mb", gpu.memory_mb, {0, kMostMemory});
+}
+
+static void fields(codec::JsonFields& io, HealthFacts& facts) {
+  io("driver", facts.driver);
+  io("driver_error", facts.driver_error);
+  io("cuda_gpus", facts.cuda_gpus, {0, kMostGpusTold});
+  io("cuda_error", facts.cuda_error);
+  io("cuda_code", facts.cuda_code);
+  io("disk_free", facts.disk_free);
+  io("disk_error", facts.disk_error);
+  io.needed("gpus", facts.gpus);
+  io("cuda", facts.cuda, kCudaNames);
+  io("xids", facts.xids);
+}
+
 nlohmann::ordered_json to_json(const HealthFacts& facts) {
-  HealthFacts copy = facts;
-  nlohmann::ordered_json json;
-  print_members(members_of(copy), json);
-  auto& gpus = json["gpus"] = nlohmann::ordered_json::array();
-  for (HealthFacts::Gpu& gpu : copy.gpus) {
-    gpus.emplace_back();
-    print_members(members_of(gpu), gpus.back());
-  }
-  for (const auto& [value, name] : kCudaNames)
-    if (value == facts.cuda) json["cuda"] = name;
-  json["xids"] = facts.xids;
-  return json;
+  return codec::write_fields(facts);
 }
 
 // Makes all texts printable: the machine is not trusted yet.
 Result<HealthFacts> health_from_json(const nlohmann::json& json) {
-  if (!json.is_object() || !json.contains("gpus") || !json["gpus"].is_array() ||
-      json["gpus"].size() > static_cast<std::size_t>(kMostGpusTold))
-    return fail(Errc::corrupt, "the machine's health report is unreadable");
   HealthFacts facts;
-  read_members(json, members_of(facts));
+  if (!codec::read_fields(json, facts, codec::kTolerantJson) || json["gpus"].size() > kMostGpusTold)
+    return fail(Errc::corrupt, "the machine's health report is unreadable");
+  if (facts.gpus.size() != json["gpus"].size())
+    return fail(Errc::corrupt, "the machine's health report has an invalid GPU");
   for (std::string* text :
        {&facts.driver, &facts.driver_error, &facts.cuda_error, &facts.disk_error})
     *text = printable(*text);
-  facts.cuda_gpus = std::clamp(facts.cuda_gpus, 0, kMostGpusTold);
-  for (const nlohmann::json& each : json["gpus"]) {
-    if (!each.is_object())
-      return fail(Errc::corrupt, "the machine's health report has an invalid GPU");
-    HealthFacts::Gpu& gpu = facts.gpus.emplace_back();
-    // The machine is not trusted, so its numbers may be anything.
-    read_members(each, members_of(gpu));
-    gpu = {printable(gpu.name), std::clamp<std::int64_t>(gpu.memory_mb, 0, kMostMemory)};
-  }
-  const std::string cuda = codec::text_member(json, "cuda");
-  for (const auto& [value, name] : kCudaNames)
-    if (name == cuda) facts.cuda = value;
-  for (const std::string& line : codec::texts_member(json, "xids"))
-    if (facts.xids.size() < kMostXidsTold) facts.xids.push_back(printable(line));
+  for (HealthFacts::Gpu& gpu : facts.gpus)
+    gpu.name = printable(gpu.name);
+  facts.xids.resize(std::min(facts.xids.size(), kMostXidsTold));
+  for (std::string& line : facts.xids)
+    line = printable(line);
   return facts;
 }
 

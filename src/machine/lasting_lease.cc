@@ -2,10 +2,9 @@
 
 #include "base/clock_ms.h"
 #include "base/text.h"
-#include "codec/json_members.h"
+#include "codec/json_fields.h"
 #include "io/fd.h"
 #include "io/replace_file.h"
-#include "machine/members.h"
 #include "proc/spawn.h"
 
 #include <fmt/core.h>
@@ -32,12 +31,6 @@ constexpr std::string_view kNoDataSource = "iid-datasource-none";
 constexpr std::int64_t kClockBack = 60'000;           // a smaller step is only a correction
 constexpr std::int64_t kUnknownTime = 20LL * 60'000;  // the same as the timer of the first boot
 
-std::array<Member, 6> members_of(LastingLease& lasting) {
-  return {Member{"wall", lasting.wall_ms},      Member{"left", lasting.left_ms},
-          Member{"held", lasting.held_ms},      Member{"home", lasting.lease.home},
-          Member{"state", lasting.lease.state}, Member{"machine", lasting.machine}};
-}
-
 bool has_systemd() {
   return access("/run/systemd/system", F_OK) == 0;
 }
@@ -56,6 +49,16 @@ Status forget_lasting_lease() {
 }
 
 }  // namespace
+
+static void fields(codec::JsonFields& io, LastingLease& lasting) {
+  io.needed("terms", lasting.lease.terms);
+  io("wall", lasting.wall_ms);
+  io("left", lasting.left_ms);
+  io("held", lasting.held_ms);
+  io("home", lasting.lease.home);
+  io("state", lasting.lease.state);
+  io("machine", lasting.machine);
+}
 
 // cloud-init checks at each boot for a new machine. /etc/machine-id comes last, because images
 // contain it.
@@ -112,11 +115,9 @@ Status keep_for_reboots(const KeptLease& lease) {
   if (!has_systemd()) return {};
   LastingLease lasting = lasting_lease(lease, unix_ms(), boot_ms());
   lasting.machine = machine_identity();
-  nlohmann::ordered_json json;
-  json["terms"] = to_json(lease.terms);
-  print_members(members_of(lasting), json);
   LOCKSTEP_TRY(make_folder(kLastingFolder));
-  LOCKSTEP_TRY(io::keep_record(kLastingFile, codec::print_json(json) + "\n"));
+  LOCKSTEP_TRY(
+      io::keep_record(kLastingFile, codec::print_json(codec::write_fields(lasting)) + "\n"));
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
   LOCKSTEP_TRY(io::replace_file(kUnitFile, resume_unit(own)));
   LOCKSTEP_TRY(make_folder(kWantsFolder));
@@ -127,13 +128,10 @@ Status keep_for_reboots(const KeptLease& lease) {
 
 Result<LastingLease> read_lasting_lease() {
   LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(kLastingFile, kMostLasting));
-  const nlohmann::json json = codec::parse_json(text);
-  const auto terms = json.find("terms");
-  if (!json.is_object() || terms == json.end())
-    return fail(Errc::corrupt, std::string(kLastingFile) + " is not readable");
   LastingLease lasting;
-  LOCKSTEP_TRY_ASSIGN(lasting.lease.terms, terms_from_json(*terms));
-  read_members(json, members_of(lasting));
+  if (!codec::read_fields(codec::parse_json(text), lasting, codec::kTolerantJson))
+    return fail(Errc::corrupt, std::string(kLastingFile) + " is not readable");
+  LOCKSTEP_TRY(check_terms(lasting.lease.terms));
   if (lasting.machine == machine_identity()) return lasting;
   LOCKSTEP_TRY(forget_lasting_lease());
   return fail(Errc::not_found, "the lease was that of another machine");

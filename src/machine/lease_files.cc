@@ -1,8 +1,8 @@
 #include "machine/lease_files.h"
 
+#include "codec/json_fields.h"
 #include "codec/json_members.h"
 #include "io/replace_file.h"
-#include "machine/members.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,16 +34,6 @@ Status write_lease_json(const char* name, const nlohmann::ordered_json& json) {
   return io::keep_record(lease_path(name), codec::print_json(json) + "\n");
 }
 
-std::array<Member, 7> members_of(KeptLease& lease) {
-  return {Member{"begin", lease.begin},
-          Member{"end", lease.end},
-          Member{"hold_until", lease.hold_until},
-          Member{"touched", lease.touched},
-          Member{"timer", lease.timer},
-          Member{"home", lease.home},
-          Member{"state", lease.state}};
-}
-
 Result<io::Fd> locked(const char* name, int how) {
   const std::string path = lease_path(name);
   io::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
@@ -57,6 +47,17 @@ Result<io::Fd> locked(const char* name, int how) {
 
 }  // namespace
 
+static void fields(codec::JsonFields& io, KeptLease& lease) {
+  io.needed("terms", lease.terms);
+  io("begin", lease.begin);
+  io("end", lease.end);
+  io("hold_until", lease.hold_until);
+  io("touched", lease.touched);
+  io("timer", lease.timer);
+  io("home", lease.home);
+  io("state", lease.state);
+}
+
 std::int64_t boot_ms() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -66,19 +67,14 @@ std::int64_t boot_ms() {
 Result<KeptLease> read_kept_lease() {
   LOCKSTEP_TRY_ASSIGN(const nlohmann::json json, read_lease_json("lease.json"));
   KeptLease lease;
-  const auto terms = json.find("terms");
-  if (terms == json.end()) return fail(Errc::corrupt, "the lease here has no terms");
-  LOCKSTEP_TRY_ASSIGN(lease.terms, terms_from_json(*terms));
-  read_members(json, members_of(lease));
+  if (const Status read = codec::read_fields(json, lease, codec::kTolerantJson); !read)
+    return fail(Errc::corrupt, "the lease here makes no sense: " + read.error().message);
+  LOCKSTEP_TRY(check_terms(lease.terms));
   return lease;
 }
 
 Status write_kept_lease(const KeptLease& lease) {
-  KeptLease copy = lease;
-  nlohmann::ordered_json json;
-  json["terms"] = to_json(lease.terms);
-  print_members(members_of(copy), json);
-  return write_lease_json("lease.json", json);
+  return write_lease_json("lease.json", codec::write_fields(lease));
 }
 
 // The phase has the same words as in the client's LeaseState.

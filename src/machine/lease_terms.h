@@ -10,6 +10,10 @@
 #include <string>
 #include <string_view>
 
+namespace lockstep::codec {
+class JsonFields;
+}
+
 namespace lockstep::machine {
 
 using cloud::NoticeSource;
@@ -45,7 +49,12 @@ struct LeaseState {
 
 nlohmann::ordered_json to_json(const LeaseTerms& terms);
 Result<LeaseTerms> terms_from_json(const nlohmann::json& json);
+// Refuses terms without an end in the next 400 days.
+Status check_terms(const LeaseTerms& terms);
 nlohmann::ordered_json to_json(const LeaseState& state);
 Result<LeaseState> lease_state_from_json(const nlohmann::json& json);
+
+// The members of terms inside another struct. Their values are not checked.
+void fields(codec::JsonFields& io, LeaseTerms& terms);
 
 }  // namespace lockstep::machine
