@@ -1,6 +1,7 @@
 #include "job/job_spec.h"
 
 #include "base/id.h"
+#include "codec/json_fields.h"
 
 #include <algorithm>
 #include <array>
@@ -13,58 +14,14 @@ constexpr std::array<std::string_view, 5> kStages = {"prepared", "queued", "runn
 constexpr std::size_t kShortestId = 4;
 constexpr std::size_t kLongestId = 63;
 
-// Reads the members of one object. done() reports the first missing member or wrong type.
-class Members {
- public:
-  explicit Members(const nlohmann::json& json) : json_(json) {
-    if (!json.is_object()) wrong_ = "it is not an object";
-  }
-
-  void text(const char* name, std::string& out) {
-    if (const auto* value = find(name, "a text", &nlohmann::json::is_string))
-      out = value->get<std::string>();
-  }
-  void flag(const char* name, bool& out) {
-    if (const auto* value = find(name, "true or false", &nlohmann::json::is_boolean))
-      out = value->get<bool>();
-  }
-  template <class Number>
-  void number(const char* name, Number& out) {
-    if (const auto* value = find(name, "a number", &nlohmann::json::is_number_integer))
-      out = value->get<Number>();
-  }
-  void texts(const char* name, std::vector<std::string>& out) {
-    const auto* value = find(name, "a list", &nlohmann::json::is_array);
-    if (value == nullptr) return;
-    for (const nlohmann::json& each : *value) {
-      if (!each.is_string()) return refuse(name, "a list of texts");
-      out.push_back(each.get<std::string>());
-    }
-  }
-  void require(bool fact, const char* name, const char* what) {
-    if (!fact) refuse(name, what);
-  }
-  Status done(const char* of) const {
-    if (wrong_.empty()) return {};
-    return fail(Errc::corrupt, std::string(of) + " is invalid: " + wrong_);
-  }
-
- private:
-  using Check = bool (nlohmann::json::*)() const noexcept;
-  const nlohmann::json* find(const char* name, const char* what, Check check) {
-    if (!wrong_.empty()) return nullptr;
-    const auto at = json_.find(name);
-    if (at != json_.end() && ((*at).*check)()) return &*at;
-    refuse(name, what);
-    return nullptr;
-  }
-  void refuse(const char* name, const char* what) {
-    if (wrong_.empty()) wrong_ = std::string("'") + name + "' is not " + what;
-  }
-
-  const nlohmann::json& json_;
-  std::string wrong_;
-};
+// Reads strictly: a part of a job that another version would start differently must not start.
+template <class Value>
+Result<Value> from_json(const nlohmann::json& json, std::string_view what) {
+  Value value;
+  if (const Status read = codec::read_fields(json, value); !read)
+    return fail(Errc::corrupt, std::string(what) + " is invalid: " + read.error().message);
+  return value;
+}
 
 }  // namespace
 
@@ -80,34 +37,39 @@ std::string new_job_id() {
   return id.substr(0, 8);
 }
 
+static void fields(codec::JsonFields& io, JobSpec& spec) {
+  io("id", spec.id);
+  io("name", spec.name);
+  io("node", spec.node);
+  io("nodes", spec.nodes);
+  io("run", spec.run);
+  io("env", spec.env);
+  io("folder", spec.folder);
+  io("client", spec.client);
+  io("queue", spec.queue);
+  io("created_ms", spec.created_ms);
+  io("after", spec.after);
+  io("resumes", spec.resumes);
+  io.require(is_job_id(spec.id), "id", "the id of a job");
+  io.require(spec.node >= 0 && spec.node < spec.nodes, "node", "one of the nodes");
+}
+
+static void fields(codec::JsonFields& io, JobState& state) {
+  io("stage", state.stage, kStages);
+  io("supervisor", state.supervisor);
+  io("started_ms", state.started_ms);
+  io("ended_ms", state.ended_ms);
+  io("code", state.code);
+  io("canceled", state.canceled);
+  io("problem", state.problem);
+}
+
 nlohmann::ordered_json to_json(const JobSpec& spec) {
-  return {{"id", spec.id},         {"name", spec.name},
-          {"node", spec.node},     {"nodes", spec.nodes},
-          {"run", spec.run},       {"env", spec.env},
-          {"folder", spec.folder}, {"client", spec.client},
-          {"queue", spec.queue},   {"created_ms", spec.created_ms},
-          {"after", spec.after},   {"resumes", spec.resumes}};
+  return codec::write_fields(spec);
 }
 
 Result<JobSpec> spec_from_json(const nlohmann::json& json) {
-  JobSpec spec;
-  Members members(json);
-  members.text("id", spec.id);
-  members.text("name", spec.name);
-  members.number("node", spec.node);
-  members.number("nodes", spec.nodes);
-  members.texts("run", spec.run);
-  members.texts("env", spec.env);
-  members.text("folder", spec.folder);
-  members.text("client", spec.client);
-  members.flag("queue", spec.queue);
-  members.number("created_ms", spec.created_ms);
-  members.texts("after", spec.after);
-  members.flag("resumes", spec.resumes);
-  members.require(is_job_id(spec.id), "id", "the id of a job");
-  members.require(spec.node >= 0 && spec.node < spec.nodes, "node", "one of the nodes");
-  LOCKSTEP_TRY(members.done("the job"));
-  return spec;
+  return from_json<JobSpec>(json, "the job");
 }
 
 std::string_view stage_name(Stage stage) {
@@ -121,31 +83,11 @@ std::optional<Stage> stage_of(std::string_view name) {
 }
 
 nlohmann::ordered_json to_json(const JobState& state) {
-  return {{"stage", stage_name(state.stage)},
-          {"supervisor", state.supervisor},
-          {"started_ms", state.started_ms},
-          {"ended_ms", state.ended_ms},
-          {"code", state.code},
-          {"canceled", state.canceled},
-          {"problem", state.problem}};
+  return codec::write_fields(state);
 }
 
 Result<JobState> state_from_json(const nlohmann::json& json) {
-  JobState state;
-  std::string stage;
-  Members members(json);
-  members.text("stage", stage);
-  members.number("supervisor", state.supervisor);
-  members.number("started_ms", state.started_ms);
-  members.number("ended_ms", state.ended_ms);
-  members.number("code", state.code);
-  members.flag("canceled", state.canceled);
-  members.text("problem", state.problem);
-  const auto known = stage_of(stage);
-  members.require(known.has_value(), "stage", "a stage");
-  LOCKSTEP_TRY(members.done("the state of a job"));
-  state.stage = *known;
-  return state;
+  return from_json<JobState>(json, "the state of a job");
 }
 
 nlohmann::ordered_json to_json(const JobRecord& record) {
