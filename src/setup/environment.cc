@@ -1,6 +1,6 @@
 #include "setup/environment.h"
 
-#include "codec/json.h"
+#include "codec/json_fields.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
@@ -37,28 +37,6 @@ std::string in_front(const std::string& first, const std::string& rest) {
   return rest.empty() ? first : first + ":" + rest;
 }
 
-Result<Environment> read_record(const json& record, const std::string& path) {
-  const auto bad = [&] {
-    return fail(Errc::corrupt, path + " is damaged", "remove it and install again");
-  };
-  const auto text = [&](const char* name) -> std::optional<std::string> {
-    const auto found = record.find(name);
-    if (found == record.end() || !found->is_string()) return std::nullopt;
-    return found->get<std::string>();
-  };
-  const auto kind = kind_of(text("kind").value_or(""));
-  const auto prefix = text("prefix");
-  const auto python = text("python");
-  const auto local = record.find("local");
-  if (!kind || !prefix || !python || local == record.end() || !local->is_array()) return bad();
-  Environment environment{.kind = *kind, .prefix = *prefix, .python = *python};
-  for (const json& each : *local) {
-    if (!each.is_string() || environment.local.size() == kMostLocal) return bad();
-    environment.local.push_back(each.get<std::string>());
-  }
-  return environment;
-}
-
 // Returns nullopt if `plain` is not the top folder of a project with a recorded environment.
 Result<std::optional<Environment>> environment_at(const std::string& plain) {
   const std::string path = record_of_project(plain);
@@ -72,20 +50,23 @@ Result<std::optional<Environment>> environment_at(const std::string& plain) {
   // folder.
   const auto folder = record.find("folder");
   if (folder == record.end() || *folder != plain) return std::nullopt;
-  LOCKSTEP_TRY_ASSIGN(Environment found, read_record(record, path));
+  Environment found;
+  if (!codec::read_fields(record, found, {.list = kMostLocal}))
+    return fail(Errc::corrupt, path + " is damaged", "remove it and install again");
   return found;
 }
 
 }  // namespace
 
-std::string_view kind_name(Environment::Kind kind) {
-  return kKinds.at(static_cast<std::size_t>(kind));
+void fields(codec::JsonFields& io, Environment& environment) {
+  io("kind", environment.kind, kKinds);
+  io("prefix", environment.prefix);
+  io("python", environment.python);
+  io("local", environment.local);
 }
 
-std::optional<Environment::Kind> kind_of(std::string_view name) {
-  for (std::size_t i = 0; i < kKinds.size(); ++i)
-    if (kKinds.at(i) == name) return static_cast<Environment::Kind>(i);
-  return std::nullopt;
+std::string_view kind_name(Environment::Kind kind) {
+  return kKinds.at(static_cast<std::size_t>(kind));
 }
 
 Result<std::optional<Environment>> find_environment(const std::string& folder) {
@@ -102,11 +83,8 @@ Result<std::optional<Environment>> find_environment(const std::string& folder) {
 Status keep_environment(const std::string& folder, const Environment& environment) {
   const std::string plain = plain_folder(folder);
   LOCKSTEP_TRY(io::make_folders(folder_of_project(plain)));
-  const json record{{"folder", plain},
-                    {"kind", kind_name(environment.kind)},
-                    {"prefix", environment.prefix},
-                    {"python", environment.python},
-                    {"local", environment.local}};
+  json record = codec::write_fields(environment);
+  record["folder"] = plain;
   return io::keep_record(record_of_project(plain), codec::print_json(record) + "\n");
 }
 

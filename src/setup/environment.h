@@ -9,6 +9,10 @@
 #include <string_view>
 #include <vector>
 
+namespace lockstep::codec {
+class JsonFields;
+}
+
 namespace lockstep::setup {
 
 struct Environment {
@@ -28,7 +32,8 @@ struct Environment {
 
 // The kind's name in records and JSON, and back. kind_of() returns nullopt for an unknown name.
 std::string_view kind_name(Environment::Kind kind);
-std::optional<Environment::Kind> kind_of(std::string_view name);
+// The members of an environment, also inside another struct.
+void fields(codec::JsonFields& io, Environment& environment);
 
 // Returns the environment of the project at `folder`, or of the nearest project above it. nullopt:
 // no install has recorded one. A damaged record is an error.
