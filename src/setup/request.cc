@@ -75,7 +75,7 @@ Result<SetupAnswer> read_answer(std::string_view text) {
   SetupAnswer answer;
   if (!codec::read_fields(codec::parse_json(text), answer, {.list = kMostSpecs}) ||
       answer.tail.size() > kMostTail)
-    return fail(Errc::corrupt, "its answer makes no sense");
+    return fail(Errc::corrupt, "its answer is unreadable");
   return answer;
 }
 

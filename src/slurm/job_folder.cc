@@ -1,7 +1,7 @@
 #include "slurm/job_folder.h"
 
 #include "base/text.h"
-#include "codec/json_members.h"
+#include "codec/json_fields.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 namespace lockstep::slurm {
@@ -26,66 +27,45 @@ constexpr std::size_t kMostReports = 100'000;
 constexpr int kNoChain = -1;
 constexpr int kMostRuns = 1'000'000;
 
-std::string_view stage_name(Stage stage) {
-  switch (stage) {
-    case Stage::running:
-      return "running";
-    case Stage::requeued:
-      return "requeued";
-    case Stage::ended:
-      break;
-  }
-  return "ended";
-}
+constexpr std::array<std::string_view, 3> kStages = {"running", "requeued", "ended"};
 
 }  // namespace
 
 // The member names are read by newer and older versions of Lockstep: add names, never rename.
-std::string state_text(const BatchState& state) {
-  return codec::print_json(nlohmann::ordered_json{{"state", stage_name(state.stage)},
-                                                  {"job", state.job},
-                                                  {"run", state.run},
-                                                  {"host", state.host},
-                                                  {"started_ms", state.started_ms},
-                                                  {"ended_ms", state.ended_ms},
-                                                  {"code", state.code},
-                                                  {"cause", state.cause},
-                                                  {"words", state.words},
-                                                  {"earlier", state.earlier},
-                                                  {"jobs", state.jobs},
-                                                  {"next", state.next},
-                                                  {"requeue", state.requeue ? 1 : 0},
-                                                  {"chain", state.chain.value_or(kNoChain)},
-                                                  {"lead_s", state.lead_s},
-                                                  {"output", state.output}}) +
-         "\n";
+static void fields(codec::JsonFields& io, BatchState& state) {
+  io("state", state.stage, kStages);
+  io("job", state.job);
+  io("run", state.run);
+  io("host", state.host);
+  io("started_ms", state.started_ms);
+  io("ended_ms", state.ended_ms);
+  io("code", state.code, {0, 255});
+  io("cause", state.cause);
+  io("words", state.words);
+  io("earlier", state.earlier);
+  io("jobs", state.jobs);
+  io("next", state.next);
+  // The file has numbers in place of a flag and of null.
+  int requeue = state.requeue ? 1 : 0;
+  io("requeue", requeue);
+  int chain = state.chain.value_or(kNoChain);
+  io("chain", chain, {kNoChain, kMostRuns});
+  io("lead_s", state.lead_s);
+  io("output", state.output);
+  if (!io.reads()) return;
+  state.requeue = requeue != 0;
+  if (chain >= 0) state.chain = chain;
 }
 
+std::string state_text(const BatchState& state) {
+  return codec::print_json(codec::write_fields(state)) + "\n";
+}
+
+// Tolerant: a job may be older than the lockstep that reads its state.
 Result<BatchState> state_from_text(std::string_view text) {
-  const nlohmann::json json = codec::parse_json(text);
-  if (!json.is_object()) return fail(Errc::corrupt, "the job's state.json is damaged");
   BatchState state;
-  const std::string stage = codec::text_member(json, "state");
-  for (const Stage each : {Stage::running, Stage::requeued, Stage::ended})
-    if (stage_name(each) == stage) state.stage = each;
-  state.job = codec::text_member(json, "job");
-  state.run = static_cast<int>(codec::integer_member(json, "run"));
-  state.host = codec::text_member(json, "host");
-  state.started_ms = codec::integer_member(json, "started_ms");
-  state.ended_ms = codec::integer_member(json, "ended_ms");
-  // An exit code has eight bits.
-  state.code = static_cast<int>(codec::integer_member(json, "code") & 0xff);
-  state.cause = codec::text_member(json, "cause");
-  state.words = codec::text_member(json, "words");
-  state.requeue = codec::integer_member(json, "requeue") != 0;
-  state.lead_s = static_cast<int>(codec::integer_member(json, "lead_s"));
-  state.output = codec::text_member(json, "output");
-  state.next = codec::text_member(json, "next");
-  const auto chain = json.find("chain");
-  if (chain != json.end() && chain->is_number_integer() && *chain >= 0 && *chain <= kMostRuns)
-    state.chain = chain->get<int>();
-  state.earlier = codec::texts_member(json, "earlier");
-  state.jobs = codec::texts_member(json, "jobs");
+  if (!codec::read_fields(codec::parse_json(text), state, codec::kTolerantJson))
+    return fail(Errc::corrupt, "the job's state.json is damaged");
   return state;
 }
 
