@@ -12,7 +12,7 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
-// The address of a node of this state.
+// Returns the address of a participant of the given state, for messages.
 std::string first_of(const std::optional<std::string>& text) {
   const auto state = decode_state(text.value_or(std::string()));
   if (!state || state->participants.empty()) return "somebody";
@@ -44,6 +44,7 @@ void C10dPlace::settle_host() {
   host_reason_ = found_.choice.reason;
   auto& endpoint = settings_.endpoint;
   if (!found_.choice.host) return reach(endpoint.host);
+  // A loopback endpoint serves this machine alone. Listen on loopback only then.
   const std::string at = listening_place(endpoint.host);
   auto server = store::Server::listen(loop_, {.host = at, .port = endpoint.port});
   if (server) {
@@ -54,6 +55,7 @@ void C10dPlace::settle_host() {
     return reach(at.empty() ? "127.0.0.1" : at);
   }
   Error error = std::move(server).error();
+  // Another agent on this machine has the port and hosts. torchrun's agents join it too.
   if (found_.choice.may_join_instead && error.code == Errc::already_exists) {
     port_taken_ = true;
     return reach(endpoint.host);
@@ -62,8 +64,7 @@ void C10dPlace::settle_host() {
   finish(tl::make_unexpected(std::move(error).within("host the rendezvous store")));
 }
 
-// To look for the holder of a port takes milliseconds, so it is done only where somebody reads the
-// answer.
+// Finding the holder of a port takes milliseconds, so do it only if the text is shown.
 std::string C10dPlace::host_reason() const {
   if (!port_taken_) return host_reason_;
   const std::string holder = host::port_holder(settings_.endpoint.port);
@@ -71,9 +72,8 @@ std::string C10dPlace::host_reason() const {
                      holder.empty() ? "another program" : holder);
 }
 
-// This node hosts because it was told to. If by itself it would not have done so the user hears of
-// it: two nodes with is_host=1 are two stores,
-// each with some of the nodes.
+// Warns if is_host=1 contradicts the endpoint. This node hosts because the user said so, but by
+// itself it would not have. Two nodes with is_host=1 make two stores, each with some of the nodes.
 void C10dPlace::check_host() {
   finder_ = std::make_unique<HostFinder>(
       loop_, settings_.endpoint, std::nullopt, settings_.connect_timeout,
@@ -114,7 +114,7 @@ void C10dPlace::open_state() {
   });
 }
 
-// The error of a guest that had reached its host.
+// Explains the connection error of a guest with an earlier connection.
 Error C10dPlace::host_gone(Error error) const {
   if (!hosts() && error.code == Errc::unavailable)
     error.message = fmt::format("its host is gone or has left ({})", error.message);
@@ -132,6 +132,7 @@ void C10dPlace::part() {
 }
 
 std::size_t C10dPlace::guests() const {
+  // The host's own agent holds two connections, for requests and for blocking waits.
   constexpr std::size_t kOwn = 2;
   if (!server_) return 0;
   const std::size_t all = server_->stats().connections;
@@ -146,10 +147,11 @@ void C10dPlace::announce(const Node& self) {
   if (!hosts()) keys_->set(announcement(keys_->local_place()), to_text(self), nullptr);
 }
 
-// A guest behind a translated address is not known by it. That it is gone is then seen by its
-// missing heartbeats.
+// Reports the nodes with closed connections. A guest behind address translation has announced an
+// address unknown to the server. Missing heartbeats reveal the end of such a guest.
 void C10dPlace::look_who_left() {
   for (const std::string& from : server_->take_departed()) {
+    // PyTorch's clients put a slash before each key.
     const std::string key = "/" + announcement(from);
     const auto node = server_->engine().get(key);
     if (!node) continue;
@@ -170,13 +172,14 @@ std::string C10dPlace::describe_hosting() const {
   return fmt::format("the store that this node hosts at port {} ({})", server_->port(), reason);
 }
 
-// Agents of another run id are known by the states that they have made in our store.
+// Names an agent that uses another run id: the agent has created its own state in our store.
 std::string C10dPlace::strangers() const {
   if (!server_) return {};
   // Keys of the state: "/torch.rendezvous.ID".
   constexpr std::string_view kState = "/torch.rendezvous.";
   for (const std::string& key : server_->engine().keys_that_start_with(kState, 64)) {
     const std::string id = key.substr(kState.size());
+    // Skip this job's keys, and the keys below another job's state.
     if (id == settings_.run_id || id.starts_with(settings_.run_id + ".") ||
         id.starts_with(settings_.run_id + "/") || id.find('/') != std::string::npos)
       continue;

@@ -1,5 +1,5 @@
-// The c10d backend's meeting place: a TCPStore that one of the agents hosts. Decides whether this
-// one does, reaches it, and finds out what this node is called.
+// The c10d backend's meeting place: a TCPStore hosted by one of the agents. Decides whether this
+// node hosts the store, connects to the store, and determines this node's own address.
 #pragma once
 
 #include "codec/rdzv_endpoint.h"
@@ -22,14 +22,14 @@ struct C10dPlaceSettings {
   std::string run_id;
   std::optional<bool> is_host = {};
   std::optional<std::string> local_addr = {};
-  std::chrono::milliseconds connect_timeout{60'000};  // to find and reach the store
-  std::chrono::milliseconds read_timeout{60'000};     // for each answer of it
+  std::chrono::milliseconds connect_timeout{60'000};  // for finding and reaching the store
+  std::chrono::milliseconds read_timeout{60'000};     // timeout of each answer
 };
 
 class C10dPlace : public MeetingPlace {
  public:
   C10dPlace(io::Loop& loop, C10dPlaceSettings settings);
-  ~C10dPlace() override;  // a hosted store goes with it
+  ~C10dPlace() override;  // ends the store, if hosted here
 
   void open(std::function<void(Result<void>)> done) override;
   KeyValue& keys() override { return *keys_; }
@@ -63,7 +63,7 @@ class C10dPlace : public MeetingPlace {
   FoundHost found_;
   io::TimePoint reach_until_{};
   std::string host_reason_;
-  bool port_taken_ = false;  // where this node would have hosted
+  bool port_taken_ = false;  // the port on which this node would have hosted
   std::string node_address_;
   std::unique_ptr<store::Server> server_;
   std::unique_ptr<TcpKeyValue> keys_;

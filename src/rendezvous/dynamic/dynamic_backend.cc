@@ -15,12 +15,14 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
-// How long after a lost store its host's last words, on another connection, may still come.
+// After the store is lost, the host's failure record may still be arriving on another connection.
+// Wait this long for the record.
 constexpr std::chrono::milliseconds kLastWords{20};
-// A host that was told to stop stays so long for its guests to hear of it: whoever stops a job
-// wants it gone soon.
+// How long a stopped host stays for its guests. Short, because the user wants a stopped job gone
+// soon.
 constexpr std::chrono::seconds kGoodbye{1};
-// A survivor that joins again is in no list between two writes, so one look at too few is no proof.
+// A survivor is in no list between leaving the old round and joining the next. So a single look
+// with too few nodes proves nothing.
 constexpr int kLooksToBeSure = 2;
 
 std::string nodes_asked(const DynamicSettings& settings) {
@@ -55,6 +57,7 @@ DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> pla
       loss_(loop) {}
 
 DynamicBackend::~DynamicBackend() {
+  // The watch and the round use the driver's store, so they go first.
   turned_away_.reset();
   shared_.reset();
   driver_.reset();
@@ -75,8 +78,8 @@ void DynamicBackend::open(Done<void> done) {
   });
 }
 
-// Compares what this node launches with the round that is under way, in which it may be a stranger.
-// Where there is no round yet the exchange of ranks does that.
+// Compares what this node launches with the round that is running, even if this node is not part of
+// that round. If no round exists yet, the rank exchange compares later.
 void DynamicBackend::compare_launches(const Done<void>& done) {
   place_->state().read(calls_([this, done](const Result<StateStore::Stored>& stored) {
     const auto state =
@@ -91,6 +94,7 @@ void DynamicBackend::join(Done<std::optional<Round>> done) {
   turned_away_.reset();
   shared_.reset();
   if (driver_) place_->keys().forget_waits();
+  // The caller expects no callback inside join().
   if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
   join_until_ = io::Clock::now() + settings_.dynamic.join_timeout;
   driver_->join([this, done = std::move(done)](Result<std::optional<RoundResult>> joined) {
@@ -100,8 +104,8 @@ void DynamicBackend::join(Done<std::optional<Round>> done) {
   });
 }
 
-// Requests under way fail before this node hears that the store is lost. One turn later that is
-// known, and says more.
+// Pending requests fail before this node hears of the lost store. After one turn of the loop the
+// loss is known, and the error of the loss says more.
 void DynamicBackend::fail_join(const Error& error, const Done<std::optional<Round>>& done) {
   turn_.start({}, [this, error, done] { done(tl::make_unexpected(lost_ ? *lost_ : error)); });
 }
@@ -120,6 +124,8 @@ void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& 
     exchange.offered = std::move(*store);
   }
   shared_.agree(place_->keys(), std::move(exchange), done, [this](const Result<Assignment>& made) {
+    // A node has vanished before the exchange of ranks was complete. The next round replaces this
+    // round.
     if (!made && made.error().code == Errc::timeout && !lost_)
       return shared_.come_to_nothing(made.error().message);
     if (!made) return fail_join(made.error(), shared_.take_join());
@@ -140,19 +146,20 @@ void DynamicBackend::begin_round(const Assignment& made) {
   shared_.begin(made, {.ours = std::move(ours), .board_prefix = round_.prefix});
 }
 
-// The names of the nodes of the round that its state no longer has.
+// Returns the names of the round's nodes that the state no longer lists.
 std::string DynamicBackend::gone(const RendezvousState& state) const {
   std::vector<std::string> names;
   for (std::size_t rank = 0; rank < round_.nodes.size(); ++rank) {
     const Node& node = round_.nodes[rank];
     if (state.participants.contains(node) || state.wait_list.contains(node)) continue;
     names.push_back(node.addr);
+    // Do not wait for the reports of missing nodes.
     if (RoundBoard* board = shared_.board()) board->miss(static_cast<int>(rank));
   }
   return names.empty() ? std::string() : names_of(names);
 }
 
-// How it was noticed that they are gone.
+// Returns how the loss was noticed, for the interruption's text.
 std::string DynamicBackend::silence_text(const RendezvousState& state) const {
   for (const Node& node : round_.nodes)
     if (!takes_part(state, node) && !driver_->closed(node))
@@ -174,14 +181,15 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
     return shared_.interrupt(
         Interruption::Kind::rejoin,
         fmt::format("{} node{} to join", waiting, waiting == 1 ? " waits" : "s wait"));
-  // An agent of torchrun's is silent in its exit barrier, just as a dead one is: where such take
-  // part no silence means anything.
+  // Stop here if torchrun's agents take part: in their exit barrier they send no heartbeats, just
+  // like dead ones.
   if (!all_ours_) return;
   const std::string names = gone(state);
   if (names.empty()) {
     looks_at_too_few_ = 0;
     return;
   }
+  // Spares count: they take the places of lost nodes.
   const std::size_t left =
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
   const std::string why =
@@ -199,8 +207,8 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
                    settings_.dynamic.min_nodes));
 }
 
-// Tells the others which node is missing: without that they would only see that nodes wait to join
-// again.
+// Tells the other nodes which node is missing, and interrupts the round. Without the record the
+// others would only see that nodes wait to join again.
 void DynamicBackend::miss(const RendezvousState& state, Interruption::Kind kind,
                           const std::string& why) {
   for (std::size_t rank = 0; shared_.active() && rank < round_.nodes.size(); ++rank) {
@@ -212,8 +220,8 @@ void DynamicBackend::miss(const RendezvousState& state, Interruption::Kind kind,
   shared_.interrupt(kind, why);
 }
 
-// The rendezvous was closed by a node that no longer waits in the exit barrier, or never came
-// there: there is no next round, and the barrier will not be full. The first look only notes it, as
+// Ends the barrier if the rendezvous was closed by a node that has left the exit barrier or never
+// came. No next round comes and the barrier cannot fill up. The first look only takes note, because
 // the barrier's good end may be on its way.
 void DynamicBackend::on_closed() {
   const bool waits = shared_.phase() == Phase::barrier;
@@ -240,8 +248,8 @@ void DynamicBackend::on_lost(const Error& error) {
   const auto here = calls_.witness();
   if (driver_) driver_->lost(*lost_);
   if (here.gone()) return;
-  // A host that goes in good order has said so, and that may still be on its way on another
-  // connection. In the barrier a lost store may as well be the job's good end.
+  // A host that leaves in good order has told its guests, but the message may still be on its way
+  // on another connection. In the barrier a lost store may also be the job's good end.
   loss_.start(kLastWords, [this] {
     if (shared_.phase() != Phase::barrier)
       shared_.interrupt(Interruption::Kind::end, lost_->message);
@@ -252,16 +260,15 @@ void DynamicBackend::tell_failure(const std::string& line, bool final) {
   shared_.tell_failure(line, final);
 }
 
-// The workers of this node may take their time to stop: it leaves the round now, so that nobody
-// waits for them.
+// Leaves the round now, because this node's workers may take long to stop and other nodes must not
+// wait for them.
 void DynamicBackend::tell_stop() {
   if (!driver_ || lost_) return;
   if (shared_.stop()) say_goodbye(Departure::stopped);
   driver_->withdraw([this](const Result<void>&) { turn_.start({}, [this] { part(); }); });
 }
 
-// A guest that was told to stop closes its connections. A host that is about to go stays for its
-// guests.
+// Closes a stopped guest's connections. A stopped host stays for its guests.
 void DynamicBackend::part() {
   if (leaving_ || place_->hosts()) return;
   turned_away_.reset();
@@ -281,11 +288,12 @@ void DynamicBackend::exchange_reports(const NodeReport& own, std::chrono::millis
 }
 
 void DynamicBackend::leave(Departure how, Done<void> done) {
-  // A node that can't reach the store has not failed the job for the others.
+  // A node that cannot reach the store must not fail the job for the other nodes.
   if (how == Departure::failed && driver_ && driver_->unheard()) how = Departure::stopped;
   const bool runs = shared_.stop();
   const bool had_round = shared_.had_round();
-  turned_away_.reset();  // its connection is no guest's, whom a host would wait for
+  // The watch has a connection of its own, which a host would count as a guest's.
+  turned_away_.reset();
   leaving_ = true;
   shared_.take_join();
   leave_deadline_ =
@@ -300,20 +308,21 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
   };
   if (how != Departure::succeeded && runs) say_goodbye(how);
   if (how == Departure::stopped) return driver_->withdraw(left);
+  // Beside torchrun's agents use their rule: a failed agent closes the rendezvous for all.
   const bool of_round = how == Departure::failed && had_round && all_ours_;
   if (of_round) return driver_->fail_round(left);
   driver_->close(left);
 }
 
-// Tells the others that this node goes, so that they need not wait until its heartbeats are missed.
+// Announces this node's departure, which spares the other nodes waiting for missed heartbeats.
 void DynamicBackend::say_goodbye(Departure how) {
   const RendezvousState& state = driver_->last_state();
   const std::size_t listed =
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
-  // A node that fails without having told the round could not start its workers. That is final, as
-  // it could not start them in another round either.
+  // A node that fails without having reported a failure could not start its workers. Such a failure
+  // is final: another round would end the same way.
   const bool failed = how == Departure::failed;
-  // The host takes the store with it, without which the others can't meet.
+  // The host takes the store along, and without a store the nodes cannot meet.
   const bool too_few = listed < settings_.dynamic.min_nodes + 1;
   const bool replaced = too_few && shared_.awaits_replacement();
   const bool final = failed || place_->hosts() || (too_few && !replaced);
@@ -323,8 +332,8 @@ void DynamicBackend::say_goodbye(Departure how) {
                 final, shared_.restarts() + (replaced && !final ? 1 : 0), true});
 }
 
-// A host stays until its guests have left: they may still have to read that all is over. `done`
-// comes by value, because this may be called from a function that it replaces.
+// Keeps a host until its guests have left, because they may still have to read the end of the job.
+// `done` comes by value: await_guests() may be called from a function that it replaces.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void DynamicBackend::await_guests(Done<void> done) {
   if (place_->guests() == 0 || io::Clock::now() >= leave_deadline_) {
@@ -344,8 +353,8 @@ std::string DynamicBackend::staying_for() const {
       guests, guests == 1 ? " is" : "s are");
 }
 
-// A spare has no end of patience to tell: its time begins when it is a spare no longer, and only
-// the driver counts that.
+// Returns nullopt for a spare. The join timeout of a spare starts with the end of its spare time,
+// which only the driver knows.
 std::optional<io::TimePoint> DynamicBackend::gives_up_at() const {
   const bool joining = driver_ && join_until_ != io::TimePoint{} && !shared_.active();
   if (!joining || driver_->last_state().redundancy_list.contains(driver_->self())) return {};

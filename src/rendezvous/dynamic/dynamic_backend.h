@@ -1,5 +1,5 @@
-// The backends that share torchrun's dynamic rendezvous: c10d over a TCPStore or a file, etcd-v2.
-// What Lockstep's agents add among themselves lies under keys and numbers that torchrun's ignore.
+// The Backend of c10d (over a TCPStore or a file) and etcd-v2, which share torchrun's dynamic
+// rendezvous. Lockstep's additions lie under keys and in numbers that torchrun's agents ignore.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -68,20 +68,20 @@ class DynamicBackend : public Backend {
   OfferStore offer_store_;
   std::unique_ptr<DynamicDriver> driver_;
   RoundResult round_;
-  std::string asked_;  // --nnodes, as the others are told
+  std::string asked_;  // --nnodes, as told to the other nodes
   KeyValueRound shared_;
   std::string to_replace_;  // the lost node whose place is free: "b is gone (...)"
   std::unique_ptr<KeyValue::Watch> turned_away_;
   bool leaving_ = false;
-  SkewWatch skew_{std::chrono::seconds(8)};  // torchrun: 15 s are deadly
+  SkewWatch skew_{std::chrono::seconds(8)};  // below torchrun's limit: its agents evict at 15 s
   bool all_ours_ = false;
-  int looks_at_too_few_ = 0;  // how many looks in a row found too few nodes
-  bool seen_closed_ = false;  // the state was closed while this node was in the barrier
+  int looks_at_too_few_ = 0;  // consecutive looks that found too few nodes
+  bool seen_closed_ = false;  // the state was closed while this node waited in the barrier
   std::optional<Error> lost_;
   io::Timer turn_;
   io::Timer loss_;
   io::TimePoint leave_deadline_;
-  io::TimePoint join_until_{};  // unless this node is a spare
+  io::TimePoint join_until_{};  // not valid while this node is a spare
   CallbackScope calls_;
 };
 

@@ -1,4 +1,4 @@
-// Nodes and hosts of the c10d backend that are gone without a word.
+// Nodes and hosts of the c10d backend that vanish without a word.
 #include "rendezvous/dynamic/dynamic_backend_testing.h"
 #include "rendezvous/dynamic/state_codec.h"
 
@@ -23,7 +23,7 @@ TEST_F(DynamicBackendTest, ANodeThatIsGoneEndsOrReformsTheRound) {
   EXPECT_EQ(round(a).restarts, 0);
 }
 
-// Its heartbeats would be waited for a minute and more.
+// The 60 s heartbeat makes sure that the closed connection is what the host notices.
 TEST_F(DynamicBackendTest, TheHostSeesThatAGuestIsGone) {
   settings.dynamic.max_nodes = 3;
   settings.dynamic.last_call_timeout = 1s;  // all three are in the first round
@@ -41,7 +41,7 @@ TEST_F(DynamicBackendTest, TheHostSeesThatAGuestIsGone) {
   join_all({&a, &c});
   EXPECT_EQ(round(c).group_world_size, 2);
   EXPECT_EQ(round(c).restarts, 0);
-  Agent& again = open("b");  // as a container that was started again: all its numbers are the same
+  Agent& again = open("b");  // like a restarted container: same address, same numbers
   join(again);
   until([&] { return a.interrupted && c.interrupted; });
   join(a);
@@ -50,7 +50,7 @@ TEST_F(DynamicBackendTest, TheHostSeesThatAGuestIsGone) {
   EXPECT_EQ(round(again).group_world_size, 3);
 }
 
-// It has said that it goes.
+// The goodbye arrives before the connection closes.
 TEST_F(DynamicBackendTest, AGuestThatLeavesInGoodOrderIsNotMissed) {
   settings.dynamic.min_nodes = 1;
   settings.exit_barrier_timeout = 0s;
@@ -67,7 +67,7 @@ TEST_F(DynamicBackendTest, AGuestThatLeavesInGoodOrderIsNotMissed) {
   EXPECT_FALSE(a.interrupted) << a.interrupted->why;
 }
 
-// Who looks later sees only that another one joins again.
+// Without the record of the lost node, a node that looks later sees only a node waiting to join.
 TEST_F(DynamicBackendTest, EveryNodeHearsWhichOneIsGone) {
   settings.dynamic.max_nodes = 3;
   settings.dynamic.last_call_timeout = 1s;
@@ -100,7 +100,7 @@ TEST_F(DynamicBackendTest, TooFewAreLeft) {
   EXPECT_NE(a.interrupted->why.find("1 of at least 2 nodes are left"), std::string::npos);
 }
 
-// Between its leaving of the old round and its joining of the next.
+// The survivor is in no list between leaving the old round and joining the next.
 TEST_F(DynamicBackendTest, ASurvivorThatJoinsAgainIsNotGone) {
   settings.dynamic.max_nodes = 3;
   settings.dynamic.poll_interval = 300ms;
@@ -110,7 +110,7 @@ TEST_F(DynamicBackendTest, ASurvivorThatJoinsAgainIsNotGone) {
   join_all({&a, &b});
   auto* server = a.place->server();
   for (const auto& key : server->engine().keys_that_start_with("/lockstep/here/", 8))
-    server->engine().erase(key);  // its connection's end says nothing
+    server->engine().erase(key);  // make b's closed connection go unnoticed
   b.backend.reset();
   const std::string key = "/torch.rendezvous.job";
   auto state = decode_state(*server->engine().get(key)).value();
@@ -130,7 +130,7 @@ TEST_F(DynamicBackendTest, ASpareTakesTheLostNodesRank) {
   Agent& a = open("a");
   Agent& b = open("b");
   join_all({&a, &b});
-  Agent& c = open("0");  // its address sorts first
+  Agent& c = open("0");  // sorts first by address
   join(c);
   until([&] { return c.backend->waiting_for().find("is a spare") != std::string::npos; });
   b.backend.reset();
@@ -143,7 +143,7 @@ TEST_F(DynamicBackendTest, ASpareTakesTheLostNodesRank) {
   EXPECT_EQ(round(c).restarts, 0);
 }
 
-// Also whoever asks it just then, whose own error says less.
+// The pending join also reports the lost store, not the less telling error of its own request.
 TEST_F(DynamicBackendTest, ALostStoreEndsEverything) {
   settings.dynamic.max_nodes = 3;
   settings.dynamic.min_nodes = 3;

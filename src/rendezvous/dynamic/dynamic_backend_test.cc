@@ -38,7 +38,7 @@ TEST_F(DynamicBackendTest, TwoMeetAThirdWaitsAndTheNextRoundHasThemAll) {
   EXPECT_EQ(round(c).restarts, 0);
 }
 
-// All at once: if each wrote for itself nearly all writes would be lost to another one's.
+// If each of the nodes wrote for itself, nearly all writes would lose.
 TEST_F(DynamicBackendTest, ManyDoNotGetInOneAnothersWay) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__clang__)  // clang: the sanitizer build
   constexpr std::size_t kMany = 20;  // reading the state takes ten times as long
@@ -68,7 +68,7 @@ TEST_F(DynamicBackendTest, ManyDoNotGetInOneAnothersWay) {
 }
 
 TEST_F(DynamicBackendTest, AFailureIsToldAtOnceAndCountedOnce) {
-  settings.dynamic.poll_interval = 10s;  // nobody may depend on asking again and again
+  settings.dynamic.poll_interval = 10s;  // the test must not depend on polling
   settings.dynamic.keep_alive_interval = 60s;
   Agent& a = open("a");
   Agent& b = open("b");
@@ -194,7 +194,7 @@ TEST_F(DynamicBackendTest, WhoCannotBeginTheRoundSaysSo) {
   EXPECT_EQ(a.interrupted->why, "b has left: it could not start its workers");
 }
 
-// Cut off for so long that the others have formed a round without it.
+// Node b is cut off until the other node has formed a round without b.
 TEST_F(DynamicBackendTest, WhoWasGivenUpFailsAlone) {
   settings.dynamic.min_nodes = 1;
   Agent& a = open("a");
@@ -275,7 +275,7 @@ TEST_F(DynamicBackendTest, WhoTiresOfTheBarrierIsNotMissed) {
   EXPECT_FALSE(b.interrupted);
 }
 
-// As a torchrun agent does after its last failure.
+// A torchrun agent closes the rendezvous after its last failure.
 TEST_F(DynamicBackendTest, WhoeverClosesDoesNotComeToTheBarrier) {
   Agent& a = open("a");
   Agent& b = open("b");
@@ -290,7 +290,7 @@ TEST_F(DynamicBackendTest, WhoeverClosesDoesNotComeToTheBarrier) {
 TEST_F(DynamicBackendTest, ClosedIsFinalAndSparesEndWell) {
   settings.dynamic.min_nodes = 1;
   settings.dynamic.max_nodes = 1;
-  settings.dynamic.keep_alive_interval = 60s;  // nobody is given up while the machine is busy
+  settings.dynamic.keep_alive_interval = 60s;  // evict no node while the machine is busy
   Agent& a = open("a");
   join_all({&a});
   Agent& spare = open("spare");

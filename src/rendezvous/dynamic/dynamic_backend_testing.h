@@ -13,8 +13,8 @@
 namespace lockstep::rendezvous::dynamic::testing {
 using namespace std::chrono_literals;
 
-// A c10d place whose state is not to be had while `silent`, and which another node always writes
-// first while `contended`.
+// A c10d place that hides its state while `silent`. While `contended`, another node always writes
+// first.
 class SilentPlace : public C10dPlace, private StateStore {
  public:
   using C10dPlace::C10dPlace;

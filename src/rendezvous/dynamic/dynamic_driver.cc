@@ -13,16 +13,16 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
-// Whether others may wait for this change. That one more node has come is no news: a thousand nodes
-// that join one after the other would wake one another a million times.
+// Returns whether other nodes may be waiting for this change. A further participant is not news: a
+// thousand joining nodes would wake each other a million times.
 bool is_news(const RendezvousState& from, const RendezvousState& to, std::size_t max_nodes) {
   const bool room = from.participants.size() >= max_nodes && to.participants.size() < max_nodes;
   return from.complete != to.complete || from.round != to.round || from.closed != to.closed || room;
 }
 
-// How long a write that came too late waits at most before it is tried again: where hundreds of
-// nodes try at once, nearly all of them lose again. The time in which two writes collide grows with
-// the state, and no more than max_nodes of them can collide.
+// Returns the longest pause before a lost write is retried. If hundreds of nodes write at once,
+// nearly all writes lose again. The window in which two writes collide grows with the state, and at
+// most max_nodes writes can collide.
 io::Duration longest_pause(int losses, std::size_t nodes, std::size_t max_nodes) {
   constexpr std::chrono::microseconds kLeast(500);
   constexpr std::chrono::microseconds kPerNode(10);
@@ -31,12 +31,13 @@ io::Duration longest_pause(int losses, std::size_t nodes, std::size_t max_nodes)
   return (kLeast + kPerNode * nodes) * std::min(doubled, max_nodes);
 }
 
-// A write that came too late is tried again at once, with what came in its place: among few nodes
-// that is enough. A node that has lost so often joins the queue. The first in the queue writes for
-// many nodes, so it does not pause before it has lost far more often.
+// A lost write is retried at once on top of the winner's state, which suffices for few nodes. A
+// joining node that has lost kLossesToQueue times joins the queue. The first node in the queue
+// writes for many nodes, so it retries far more often before it pauses.
 constexpr int kLossesToQueue = 2;
 constexpr int kLossesOfQueue = 8;
 
+// Only these two codes mean that the store did not answer. See leave() in dynamic_backend.cc.
 bool is_silence(const Result<Step>& outcome) {
   return !outcome &&
          (outcome.error().code == Errc::timeout || outcome.error().code == Errc::unavailable);
@@ -73,6 +74,7 @@ void DynamicDriver::run(Op op, std::function<void(Result<Step>)> done) {
   watch_.cancel();
   operations_.push_back({op, std::move(done)});
   if (operations_.size() == 1) return start_next();
+  // Wake the pending join at once.
   if (given_up() && poll_.active()) poll_.start({}, [this] { read(); });
 }
 
@@ -95,8 +97,8 @@ void DynamicDriver::read() {
   }));
 }
 
-// Whether a join is under way that the next operation makes pointless: a join may wait for ten
-// minutes, and a node that wants to leave, or to end the job, does not wait for that.
+// Returns whether the next operation makes the pending join pointless. A join may take ten minutes,
+// and a node that wants to leave or to end the job must not wait that long.
 bool DynamicDriver::given_up() const {
   if (operations_.size() < 2 || operations_.front().op != Op::join) return false;
   const Op next = operations_[1].op;
@@ -115,6 +117,7 @@ void DynamicDriver::decode(const StateStore::Stored& stored) {
 void DynamicDriver::consider(const StateStore::Stored& stored, RendezvousState state) {
   stored_ = stored;
   last_state_ = std::move(state);
+  // Apply lost connections only now: the heartbeat in this state is the final one of a lost node.
   for (const auto& [node, heartbeat] : last_state_.last_heartbeats)
     if (!guests_lost_.empty() && guests_lost_.contains(to_text(node)))
       member_.presume_dead(node, heartbeat);
@@ -138,12 +141,12 @@ void DynamicDriver::carry_out(Step step) {
   }
 }
 
-// Waits until an agent of ours says that the state has changed, or until it is time to look all the
-// same: torchrun's agents say nothing.
+// Waits until a Lockstep agent announces a change. Looks again at `until` in any case, because
+// torchrun's agents announce nothing.
 void DynamicDriver::wait(SteadyTime until) {
   poll_.start(until - std::chrono::steady_clock::now(), [this] { read(); });
-  // This node was told of a change that is not there. Whatever went wrong, asking again at once
-  // would only spin.
+  // This node was told of a change that the state does not show. Asking again at once would only
+  // spin.
   if (std::exchange(woken_at_, -1) == last_state_.changes) return;
   change_ = keys_.watch(change_key(last_state_.changes + 1), [this](const std::string&) {
     woken_at_ = last_state_.changes;
@@ -157,6 +160,7 @@ void DynamicDriver::write(RendezvousState state) {
   auto text = encode_state(state);
   if (!text) return end(tl::make_unexpected(std::move(text).error()));
   const auto written = std::make_shared<RendezvousState>(std::move(state));
+  // Announce after the write, so that a woken node finds the new state.
   store_.write(stored_, *text, calls_([this, news, written](Result<StateStore::Stored> stored) {
                  if (operations_.empty()) return;
                  if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
@@ -175,15 +179,17 @@ void DynamicDriver::after_loss(const StateStore::Stored& stored) {
   const auto longest = std::min<io::Duration>(
       longest_pause(losses_, last_state_.last_heartbeats.size(), member_.settings().max_nodes),
       member_.settings().poll_interval);
+  // Spread the retries of nodes with simultaneous losses.
   std::uniform_int_distribution<io::Duration::rep> any(0, longest.count());
   poll_.start(io::Duration(any(chance_)), [this] { read(); });
 }
 
-// Files the wish in the queue. The answer is not waited for for ever: the first in the queue may
-// have died.
+// Files the wish in the queue. Looks at the state again after a while without an answer: the first
+// node in the queue may have died.
 void DynamicDriver::queue_up(const JoinWish& wish) {
   member_.filed(wish);
   const auto patience = member_.settings().poll_interval;
+  // Nodes queued together time out together. Spread their retries, or the writes collide as before.
   std::uniform_int_distribution<io::Duration::rep> any(0, io::Duration(patience).count());
   poll_.start(patience + io::Duration(any(chance_)), [this] { read(); });
   queue_.file(encode_wish(wish, member_.terms()), last_state_.settled,
@@ -196,7 +202,7 @@ void DynamicDriver::answered(const JoinQueue::Answer& answer) {
   wait(std::chrono::steady_clock::now() + member_.settings().poll_interval);
 }
 
-// The wishes are read once; a write that comes too late is made again of the same ones.
+// Reads the wishes once. If the write loses, the same wishes are applied to the newer state.
 void DynamicDriver::write_all_wishes(const JoinWish& own) {
   if (batch_) return fold(own);
   queue_.collect(last_state_.settled, calls_([this, own](Result<JoinQueue::Batch> batch) {
@@ -208,6 +214,7 @@ void DynamicDriver::write_all_wishes(const JoinWish& own) {
 }
 
 void DynamicDriver::fold(const JoinWish& own) {
+  // Another node may have settled wishes since the batch was read.
   const auto settled = static_cast<std::size_t>(std::clamp<std::int64_t>(
       last_state_.settled + 1 - batch_->first, 0, std::ssize(batch_->wishes)));
   batch_->first += static_cast<std::int64_t>(settled);
@@ -229,8 +236,8 @@ void DynamicDriver::fold(const JoinWish& own) {
   write(std::move(folded.state));
 }
 
-// Tells the nodes whose wishes were written how they fared. A node that was let in need not read
-// the state until there are news.
+// Answers the nodes of the written wishes. An admitted node need not read the state before the next
+// news.
 void DynamicDriver::answer_batch(std::int64_t changes) {
   for (JoinQueue::Answer& answer : answers_)
     answer.change = changes;
@@ -241,6 +248,7 @@ void DynamicDriver::answer_batch(std::int64_t changes) {
 void DynamicDriver::end(Result<Step> outcome) {
   poll_.cancel();
   batch_.reset();
+  // The queue must not wait for a node that is done.
   if (!lost_ && queue_.ticket() > 0) queue_.leave(last_state_.settled);
   change_.reset();
   woken_at_ = -1;
@@ -256,12 +264,14 @@ void DynamicDriver::end(Result<Step> outcome) {
   } else if (in_round_ && !lost_) {
     watch_.start(member_.settings().poll_interval, [this] { tick(); });
   }
-  ended.done(std::move(outcome));  // last: it may destroy us
+  // Last statement: the callback may destroy this driver.
+  ended.done(std::move(outcome));
 }
 
 void DynamicDriver::guest_lost(const std::string& node) {
   if (lost_) return;
   guests_lost_.insert(node);
+  // Look at once instead of at the next poll, so that survivors restart without delay.
   if (!operations_.empty() && poll_.active()) return read();
   if (!operations_.empty() || !watch_.active()) return;
   watch_.cancel();
@@ -271,11 +281,11 @@ void DynamicDriver::guest_lost(const std::string& node) {
 void DynamicDriver::lost(const Error& error) {
   if (std::exchange(lost_, true)) return;
   watch_.cancel();
-  // An operation that waits for its time does not notice by itself.
+  // A sleeping operation does not notice the loss by itself.
   if (!operations_.empty() && poll_.active()) end(tl::make_unexpected(error));
 }
 
-// Heartbeats that fail are no reason to stop: a lost store is told of elsewhere.
+// Renews the heartbeat and reports the state. Ignores failures: the place reports a lost store.
 void DynamicDriver::tick() {
   run(Op::keep_alive, [this](const Result<Step>& outcome) {
     if (!outcome || !in_round_) return;

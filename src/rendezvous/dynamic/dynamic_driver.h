@@ -1,7 +1,7 @@
-// Goes through the state machine of the dynamic rendezvous (dynamic_state.h) on the event loop:
-// reads the shared state, asks what to do, writes, and keeps this node's heartbeat fresh. Works
-// beside torchrun's agents. No callback runs inside the call that asks for it; the object may be
-// destroyed in any.
+// The driver of the dynamic rendezvous: runs the state machine (dynamic_state.h) on the event loop.
+// Reads the shared state, asks for the next step, writes, and keeps this node's heartbeat fresh.
+// Works beside torchrun's agents. No callback runs inside the call that takes it. The driver may be
+// destroyed inside any callback.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -23,7 +23,7 @@
 
 namespace lockstep::rendezvous::dynamic {
 
-// Before every key of a round.
+// Returns the prefix of all keys of a round.
 std::string round_prefix(const std::string& run_id, std::int64_t round);
 
 class DynamicDriver {
@@ -31,41 +31,42 @@ class DynamicDriver {
   template <class T>
   using Done = std::function<void(Result<T>)>;
 
-  // state and keys must live as long. keys: where Lockstep agents tell one another that the state
-  // has changed, so that they need not ask every second.
+  // state and keys must outlive the driver. Lockstep's agents announce changes of the state under
+  // `keys`, which spares them polling every second.
   DynamicDriver(io::Loop& loop, StateStore& state, KeyValue& keys, std::string run_id, Node self,
                 DynamicSettings settings);
   ~DynamicDriver();
   DynamicDriver(const DynamicDriver&) = delete;
   DynamicDriver& operator=(const DynamicDriver&) = delete;
 
-  // nullopt: the job ended while this node was a spare.
+  // Joins the next round. nullopt: the job ended while this node was a spare.
   void join(Done<std::optional<RoundResult>> done);
-  void withdraw(Done<void> done);  // out of all lists, for an agent that gives up
-  void close(Done<void> done);     // for good, for all agents
-  // For the others too, as far as they are still in this node's last round.
+  void withdraw(Done<void> done);  // leaves all lists, for an agent that gives up
+  void close(Done<void> done);     // ends the rendezvous for all agents
+  // Ends the rendezvous, unless the other nodes have evicted this node from the last round.
   void fail_round(Done<void> done);
-  // The last join() failed because the store did not answer.
+  // Returns whether the last join() failed because the store did not answer.
   bool unheard() const { return unheard_; }
 
-  // From a finished join on, until the next one or the end: the state without dead nodes, each time
-  // it was looked at (once a second).
+  // Sets a function that is called about once a second with the state without dead nodes. Calls
+  // begin when a join has finished and stop at the next operation.
   void on_watched(std::function<void(const RendezvousState&)> fn) { on_watched_ = std::move(fn); }
-  // The connection of this node (as to_text() has it) has closed: what it wrote last was its last.
+  // Called when the connection of a node (as to_text() prints the node) has closed: its last
+  // heartbeat in the state is final.
   void guest_lost(const std::string& node);
   bool closed(const Node& node) const { return member_.closed(node); }
-  // The store is gone: what is under way fails, and nothing is asked any more.
+  // Called when the store is lost: pending operations fail, and no new request is sent.
   void lost(const Error& error);
-  // The state as last seen, for those who wait and wonder.
+  // Returns the state last seen, for messages of a waiting node.
   const RendezvousState& last_state() const { return last_state_; }
   const Node& self() const { return member_.self(); }
-  // How many nodes wait that a new round would admit.
+  // Returns how many waiting nodes a new round would admit.
   std::size_t waiting(const RendezvousState& state) const { return member_.waiting(state); }
 
  private:
   struct Operation {
     Op op = Op::keep_alive;
-    // How the operation ended: a final step, or an error.
+    // Receives how the operation ended: a final step, or an error.
     std::function<void(Result<Step>)> done;
   };
 
@@ -73,7 +74,7 @@ class DynamicDriver {
   void run_simple(Op op, const std::string& what, Done<void> done);
   void start_next();
   void read();
-  bool given_up() const;  // the join under way
+  bool given_up() const;  // the pending join
   void decode(const StateStore::Stored& stored);
   void consider(const StateStore::Stored& stored, RendezvousState state);
   void carry_out(Step step);
@@ -96,17 +97,17 @@ class DynamicDriver {
   std::string run_id_;
   DynamicMember member_;
   JoinQueue queue_;
-  std::optional<JoinQueue::Batch> batch_;   // what this node writes for others
-  std::vector<JoinQueue::Answer> answers_;  // to it, once it is written
-  std::deque<Operation> operations_;        // the first one is under way
+  std::optional<JoinQueue::Batch> batch_;   // wishes that this node is writing for other nodes
+  std::vector<JoinQueue::Answer> answers_;  // answers to batch_, sent after the write
+  std::deque<Operation> operations_;        // the first one is running
   StateStore::Stored stored_;
   RendezvousState last_state_;         // as decoded from stored_
-  int losses_ = 0;                     // in a row: writes that came after another node's
-  std::size_t joined_ = 0;             // participants when the operation under way last had to wait
-  io::Timer poll_;                     // of the operation under way
+  int losses_ = 0;                     // consecutive writes that lost against another node's write
+  std::size_t joined_ = 0;             // participants when the running operation last had to wait
+  io::Timer poll_;                     // of the running operation
   io::Timer watch_;                    // between operations, while in a round
   std::set<std::string> guests_lost_;  // since the state was last read
-  std::unique_ptr<KeyValue::Watch> change_;  // of the operation under way, while it waits
+  std::unique_ptr<KeyValue::Watch> change_;  // of the running operation, while it waits
   std::int64_t woken_at_ = -1;
   std::minstd_rand chance_{std::random_device{}()};
   bool in_round_ = false;

@@ -1,4 +1,4 @@
-// Wishes of the join queue, carried out by one member for others.
+// Folding the wishes of the join queue: one member writes for the others.
 #include "rendezvous/dynamic/dynamic_state_testing.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class DynamicFold : public DynamicState {
   JoinWish wish(const Node& node, std::int64_t round, bool again = false) {
     return {node, round, again, -1};
   }
-  // All nodes but the first have gone through the round before with it.
+  // Returns a complete round 3 of `nodes` nodes.
   RendezvousState running(int nodes) {
     RendezvousState made = state({ours(1)}, true);
     for (int i = 2; i <= nodes; ++i) {
@@ -56,7 +56,7 @@ TEST_P(DynamicFold, ARoundIsLeftByAllAndBegunAnewWithOneWrite) {
   EXPECT_EQ(folded.state.participants.size() + folded.state.wait_list.size(), 3U);
 }
 
-// They have their places before anybody new, whoever leaves last and in whatever order.
+// Survivors get their seats before a newcomer, in whatever order they leave.
 TEST_P(DynamicFold, NodesOfTheRoundBeforeComeFirst) {
   for (const bool own_is_last : {false, true}) {
     DynamicMember one = member(ours(1), 3, 3);
@@ -84,7 +84,7 @@ TEST_P(DynamicFold, AWishIsVoidWhereItsNodeIsElsewhereByNow) {
   const auto folded = one.fold(now, wishes, wish(ours(1), 2), clock_.now);
   EXPECT_EQ(folded.granted, (std::vector<bool>{false, false, false}));
   EXPECT_TRUE(folded.state.wait_list.empty());
-  now.complete = false;  // it is in the round that forms, and need not leave it
+  now.complete = false;  // node 2 is in the forming round and need not leave
   EXPECT_FALSE(
       one.fold(now, Wishes{wish(ours(2), 3, true)}, wish(ours(1), 2), clock_.now).granted[0]);
 }

@@ -13,8 +13,9 @@ namespace {
 
 using Kind = Step::Kind;
 
-constexpr Period kMostAhead = std::chrono::hours(1);   // a clock further off than that is nonsense
-constexpr Period kRollback = std::chrono::seconds(5);  // how long after a timeout we tidy up
+constexpr Period kMostAhead = std::chrono::hours(1);  // clocks further ahead are wrong; ignore them
+constexpr Period kRollback = std::chrono::seconds(
+    5);  // how long after a timeout this node still removes itself from the lists
 
 Period between(SteadyTime from, SteadyTime to) {
   return std::chrono::duration_cast<Period>(to - from);
@@ -79,10 +80,12 @@ Step DynamicMember::next(const RendezvousState& stored, Now now) {
     case Op::join:
       break;
   }
-  // The node that carried out our wish has taken us out of the round before.
+  // A newer round means that another node has carried out our wish and taken this node out of the
+  // previous round.
   if (filed_round_ && state.round > *filed_round_) left_ = true;
   if (!left_ && state.participants.contains(self_)) {
     const JoinWish wish{self_, state.round, true, seat_};
+    // Only leaving a complete round may be delegated: while a round forms, the node need not leave.
     const bool others_may = state.complete && !settings_.exact;
     Step leaving = next_leave(std::move(state), now);
     if (others_may && leaving.is(Kind::write)) leaving.wish = wish;
@@ -93,6 +96,7 @@ Step DynamicMember::next(const RendezvousState& stored, Now now) {
 }
 
 RendezvousState DynamicMember::sanitize(const RendezvousState& stored, Now now) {
+  // A gap longer than a heartbeat interval means that this process was stopped or cut off.
   observer_.observe(stored, now.steady, settings_.keep_alive_interval);
   RendezvousState state = stored;
   bool participant_gone = false;
@@ -108,6 +112,8 @@ RendezvousState DynamicMember::sanitize(const RendezvousState& stored, Now now) 
 }
 
 std::size_t DynamicMember::waiting(const RendezvousState& state) const {
+  // torchrun starts a round for any waiting node. Count only nodes that the round has room for, or
+  // running agents would restart for nodes that then become spares.
   if (settings_.exact) return state.wait_list.size();
   const std::size_t taken = std::min(state.participants.size(), settings_.max_nodes);
   return std::min(state.wait_list.size(), settings_.max_nodes - taken);
@@ -135,6 +141,7 @@ Step DynamicMember::next_keep_alive(RendezvousState state, Now now) const {
 }
 
 Step DynamicMember::next_close(RendezvousState state, Now now) const {
+  // An evicted node must not close the rendezvous: the survivors' round goes on.
   const bool given_up = op_ == Op::fail && !state.participants.contains(self_);
   if (state.closed || given_up) return step(Kind::done, std::move(state));
   if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
@@ -142,8 +149,8 @@ Step DynamicMember::next_close(RendezvousState state, Now now) const {
   return step(Kind::write, std::move(state));
 }
 
-// The rules by which torchrun's agents join, from the first that fits; the tests have their
-// numbers.
+// Implements torchrun's join rules; the first that applies wins. The numbers are those of
+// dynamic_state_test.cc.
 Step DynamicMember::next_join(RendezvousState state, Now now) {
   const bool spare = state.redundancy_list.contains(self_);
   if (state.closed)
@@ -161,14 +168,18 @@ Step DynamicMember::next_join(RendezvousState state, Now now) {
 }
 
 Step DynamicMember::join_as_spare(RendezvousState state, Now now) {
+  // No timeout applies while the round is full: a spare waits as long as the job runs.
   if (state.participants.size() >= settings_.max_nodes)
     return keep_alive_or_wait(std::move(state), now);
+  // A place is free. The spare becomes an ordinary newcomer and gets the full join timeout.
   deadline_ = now.steady + settings_.join_timeout;
   remove(state, self_);
   return step(Kind::write, std::move(state));
 }
 
 Step DynamicMember::join_late(RendezvousState state, Now now) const {
+  // After a timeout, stop waiting only when the removal is stored, or other nodes would count on
+  // this node. kRollback bounds the attempts.
   const bool listed = state.participants.contains(self_) || state.wait_list.contains(self_);
   if (!listed || now.steady > deadline_ + kRollback) return step(Kind::timed_out, std::move(state));
   remove(state, self_);
@@ -176,12 +187,14 @@ Step DynamicMember::join_late(RendezvousState state, Now now) const {
 }
 
 Step DynamicMember::join_complete(RendezvousState state, Now now) const {
-  if (state.participants.contains(self_)) {  // not whole: see the head of the header
+  if (state.participants.contains(self_)) {  // not whole: see the third difference in the header
     remove(state, self_);
     return step(Kind::write, std::move(state));
   }
   const bool room = state.participants.size() < settings_.max_nodes;
   const bool waits = state.wait_list.contains(self_);
+  // torchrun lets a waiting node wait even if the round has filled up. Here such a node goes on to
+  // enter_self() and becomes a spare.
   if (waits && (room || settings_.exact)) return keep_alive_or_wait(std::move(state), now);
   return enter_self(std::move(state), now);
 }
@@ -189,6 +202,8 @@ Step DynamicMember::join_complete(RendezvousState state, Now now) const {
 Step DynamicMember::join_forming(RendezvousState state, Now now) const {
   if (state.participants.contains(self_)) {
     const std::size_t count = state.participants.size();
+    // A count above max_nodes means that another node has a larger --nnodes. torchrun's agents do
+    // not complete such a round either.
     if (count < settings_.min_nodes || count > settings_.max_nodes || !last_call_over(state, now))
       return keep_alive_or_wait(std::move(state), now);
     complete(state);
@@ -206,8 +221,8 @@ Step DynamicMember::enter_self(RendezvousState state, Now now) const {
   return entered;
 }
 
-// Puts a node into the round if it is still forming, else into the list of those that wait for the
-// next one, or of the spares.
+// Adds a node to the forming round. If the round is complete, adds the node to the wait list of the
+// next one, or to the spares if the round is full.
 void DynamicMember::enter(RendezvousState& state, const Node& node, std::int64_t seat,
                           Moment moment) const {
   state.wait_list.erase(node);
@@ -219,12 +234,13 @@ void DynamicMember::enter(RendezvousState& state, const Node& node, std::int64_t
   }
   state.participants[node] = settings_.exact ? 0 : seat + 1;
   const std::size_t count = state.participants.size();
+  // torchrun's rule: the last call starts when the count becomes exactly min, and is not restarted.
   if (count == settings_.min_nodes) state.deadline = moment.wall + settings_.last_call_timeout;
   if (count == settings_.max_nodes) complete(state);
 }
 
-// Carries out a wish if it can be. Where the state no longer is what the wish was about, its node
-// has acted by itself meanwhile, and the wish is void.
+// Carries out a wish if possible; returns whether the wish was granted. A wish is void if the state
+// has moved on: its node has acted by itself meanwhile.
 bool DynamicMember::grant(RendezvousState& state, const JoinWish& wish, Moment moment) const {
   const Node& node = wish.node;
   if (state.closed || state.round != wish.round || state.redundancy_list.contains(node) ||
@@ -232,6 +248,7 @@ bool DynamicMember::grant(RendezvousState& state, const JoinWish& wish, Moment m
     return false;
   if (state.participants.contains(node)) {
     if (wish.again != state.complete) return false;
+    // An earlier writer has already let the node in.
     if (!wish.again) return true;
     remove(state, node);
   } else if (wish.again) {
@@ -241,8 +258,8 @@ bool DynamicMember::grant(RendezvousState& state, const JoinWish& wish, Moment m
   return true;
 }
 
-// Nodes of the round before that wait come into the new one at once, with their known seats: a new
-// node must not take the place of one that only waited for the others to leave.
+// Moves waiting nodes of the previous round into the new one at once, with their old seats.
+// Otherwise a newcomer could take the seat of a node that only waited for the others to leave.
 void DynamicMember::enter_from_wait_list(RendezvousState& state, Moment moment) const {
   for (const auto& [node, seat] : seats_)
     if (!state.complete && state.wait_list.contains(node) && badge_of(node))
@@ -258,6 +275,7 @@ DynamicMember::Folded DynamicMember::fold(const RendezvousState& stored,
   for (const auto& wish : wishes) {
     const bool begins = !folded.state.complete;
     folded.granted.push_back(wish && grant(folded.state, *wish, moment));
+    // This wish was the last leave of the old round: a new round forms from here on.
     if (!begins && !folded.state.complete) enter_from_wait_list(folded.state, moment);
   }
   grant(folded.state, own, moment);
@@ -277,14 +295,15 @@ Step DynamicMember::keep_alive_or_wait(RendezvousState state, Now now) const {
   return step(Kind::write, std::move(state));
 }
 
-// torchrun's agents judge heartbeats by their own clocks: where one of them is ahead, ours goes
-// with it, or it would take us for dead.
+// Returns the heartbeat to write. torchrun's agents compare heartbeats with their own clocks. If
+// one of them is ahead, our heartbeat follows, or that agent would evict this node.
 UtcTime DynamicMember::heartbeat(const RendezvousState& state, Now now) const {
   UtcTime time = now.wall;
   if (settings_.exact) return time;
   for (const auto& [node, last] : state.last_heartbeats) {
     if (node == self_ || badge_of(node)) continue;
     const UtcTime theirs = last + observer_.unchanged(node);
+    // Advance the peer's heartbeat by the time since its last change.
     if (theirs < now.wall + kMostAhead) time = std::max(time, theirs);
   }
   return time;
@@ -292,6 +311,7 @@ UtcTime DynamicMember::heartbeat(const RendezvousState& state, Now now) const {
 
 bool DynamicMember::dead(const Node& node, UtcTime heartbeat, Now now) const {
   if (settings_.exact) return heartbeat < now.wall - settings_.eviction_time();
+  // A closed connection counts as death at once. A newer heartbeat disproves the death.
   const auto last = presumed_dead_.find(node);
   if (last != presumed_dead_.end() && last->second == heartbeat) return true;
   return node != self_ && observer_.unchanged(node) > settings_.eviction_time();
@@ -299,6 +319,7 @@ bool DynamicMember::dead(const Node& node, UtcTime heartbeat, Now now) const {
 
 bool DynamicMember::keep_alive_due(const RendezvousState& state, Now now) const {
   const auto own = state.last_heartbeats.find(self_);
+  // A peer has evicted this node. As in torchrun a heartbeat alone does not bring a node back.
   if (own == state.last_heartbeats.end()) return false;
   if (settings_.exact) return own->second <= now.wall - settings_.keep_alive_interval;
   return observer_.unchanged(self_) >= settings_.keep_alive_interval;
@@ -307,17 +328,22 @@ bool DynamicMember::keep_alive_due(const RendezvousState& state, Now now) const 
 bool DynamicMember::last_call_over(const RendezvousState& state, Now now) const {
   if (!state.deadline) return false;
   if (settings_.exact) return *state.deadline < now.wall;
+  // Another node's clock wrote the deadline, so measure from when this agent first saw the
+  // deadline.
   return observer_.deadline_unchanged() > settings_.last_call_timeout;
 }
 
 bool DynamicMember::whole(const RendezvousState& state) const {
   if (settings_.exact) return true;
   std::set<std::int64_t> ranks;
+  // Ranks must be exactly 0 to n-1. A gap means that a participant left after the completion.
   for (const auto& [node, rank] : state.participants)
     ranks.insert(rank);
   const auto count = static_cast<std::int64_t>(state.participants.size());
   if (std::ssize(ranks) != count || *ranks.begin() != 0 || *ranks.rbegin() != count - 1)
     return false;
+  // A record of an older round does not count: torchrun completed this round and carried our record
+  // along.
   return !state.completion || state.completion->round != state.round ||
          state.completion->world == count;
 }
@@ -336,6 +362,7 @@ void DynamicMember::complete(RendezvousState& state) const {
 }
 
 void DynamicMember::after_removal(RendezvousState& state) const {
+  // torchrun's rule: the last participant to leave a complete round opens the next one.
   if (state.complete) {
     if (!state.participants.empty()) return;
     state.complete = false;

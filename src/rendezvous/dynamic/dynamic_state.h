@@ -1,28 +1,26 @@
-// The dynamic rendezvous as one agent goes through it: what to do next about the shared state it
-// has just read. Pure: no store, no clock. The driver reads the state, asks, and carries the answer
-// out; a write is a compare-and-set, and whatever it ends with (own state stored, or a newer one
-// there) is asked about again.
+// The state machine of the dynamic rendezvous, as one agent runs it. Given the shared state just
+// read, it returns the next step. Pure: no store, no clock. The driver reads the state, asks for a
+// step and carries the step out. A write is a compare-and-set. After each write the driver asks
+// again, about the own state if the write succeeded, else about the newer state found in the store.
 //
-// All agents work on one state, torchrun's among them, so what is written and when is torchrun's
-// way. What differs, unless settings.exact asks for torchrun's way in all:
-// - Time of others is never compared with our own clock. A node is dead when its heartbeat has not
-//   *changed* for so long while we looked, and a last call ends so long after we first saw it:
-//   clocks that differ evict nobody. The price: a node that died before we came takes that long
-//   once more.
-// - The own heartbeat goes by the clock of the torchrun agent that is furthest ahead (by an hour at
-//   most), as those do compare.
-// - An agent never evicts itself, and a time in which we could not look (frozen, cut off) is no
-//   silence of the others.
-// - The node that completes a round writes down how many take part. A participant that first sees
-// the
-//   round after another one has left it again does not take part in it, because two worlds would
-//   have the same number, but leaves it, so that it is formed anew.
-// - Where all are Lockstep agents, a node keeps its rank from round to round as far as the number
-//   of nodes allows, and a new node gets one that has become free. Until a round is complete the
-//   number beside a participant, which torchrun sets to 0 and never reads, is 1 + the rank it had.
-// - A node that waits for the next round and finds it full turns into a spare, and no round is
-// begun
-//   for nodes that it has no room for. (torchrun's agents would begin one again and again.)
+// All agents work on one state, and some may be torchrun's. So the content and the timing of writes
+// follow torchrun. The differences below apply unless settings.exact asks for torchrun's behaviour:
+// - Timestamps of other nodes are never compared with the own clock. A node is dead when its
+//   heartbeat has not *changed* for eviction_time() of watching. A last call ends when
+//   last_call_timeout has passed since this agent first saw the call. So clock skew evicts no node.
+//   The price: a node that died before this agent arrived is evicted one eviction_time() later.
+// - The own heartbeat follows the clock of the torchrun agent that is furthest ahead (at most an
+//   hour), because torchrun does compare heartbeats with its clock.
+// - An agent never evicts itself. Time in which the agent could not look (frozen, cut off) does not
+//   count as silence of other nodes.
+// - The node that completes a round records how many nodes take part. A participant that first sees
+//   the round after another participant has left leaves too, so that the round forms anew.
+//   Otherwise two worlds would have the same round number.
+// - If all agents are Lockstep's, a node keeps its rank from round to round as far as the number of
+//   nodes allows, and a new node gets a free rank. Until a round is complete the number beside a
+//   participant is 1 + its previous rank. torchrun sets that number to 0 and never reads it.
+// - A waiting node that finds the next round full becomes a spare, and no round starts for nodes
+//   that have no room in it. torchrun's agents would start such rounds again and again.
 #pragma once
 
 #include "rendezvous/dynamic/join_wish.h"
@@ -43,7 +41,7 @@ namespace lockstep::rendezvous::dynamic {
 using SteadyTime = std::chrono::steady_clock::time_point;
 using Period = std::chrono::microseconds;
 
-// The same instant on both clocks: wall clock for what is written, steady clock for what is waited.
+// One instant on both clocks: wall clock for timestamps in the state, steady clock for timeouts.
 struct Now {
   UtcTime wall;
   SteadyTime steady;
@@ -59,20 +57,21 @@ struct DynamicSettings {
   Period keep_alive_interval = std::chrono::seconds(5);
   int keep_alive_max_attempt = 3;
   Period poll_interval = std::chrono::seconds(1);
-  // Of a round of Lockstep agents alone. With a torchrun agent among them it is always by address,
-  // whoever completes the round.
+  // Applies only if all agents of the round are Lockstep's. With a torchrun agent among them ranks
+  // always follow the addresses.
   RankOrder order = RankOrder::address;
-  bool exact = false;  // wall clocks and all, as torchrun
+  bool exact = false;  // use torchrun's rules throughout, wall-clock comparisons included
 
   Period eviction_time() const { return keep_alive_interval * keep_alive_max_attempt; }
 };
 
-// How long other agents' heartbeats and the last call have stood unchanged, on our own clock.
+// Measures how long heartbeats and the last call have stood unchanged, on the own steady clock.
 class Observer {
  public:
-  // Time since the observation before counts for at most max_gap.
+  // Records `state` as seen at `now`. The time since the previous call counts for at most max_gap,
+  // so that a frozen agent does not take other nodes for silent.
   void observe(const RendezvousState& state, SteadyTime now, Period max_gap);
-  // Zero for what the observed state did not have.
+  // Returns how long the node's heartbeat has stood unchanged; zero if the state has no heartbeat.
   Period unchanged(const Node& node) const;
   Period deadline_unchanged() const;
 
@@ -83,18 +82,18 @@ class Observer {
     Period since;  // on watched_
   };
   std::optional<SteadyTime> last_;
-  Period watched_{0};  // a clock that runs while we look
+  Period watched_{0};  // total time of watching
   std::map<Node, Seen<UtcTime>> heartbeats_;
   std::optional<Seen<UtcTime>> deadline_;
 };
 
 enum class Op {
-  join,        // leave the round before, if still in it, and take part in the next
-  leave,       // out of the participants
-  withdraw,    // out of all lists: for an agent that ends while it waits
+  join,        // leave the previous round if still in it, and take part in the next one
+  leave,       // remove this node from the participants
+  withdraw,    // remove this node from all lists, for an agent that ends while waiting
   keep_alive,  // renew the own heartbeat if it is due
-  close,       // no more rounds
-  fail,        // likewise, unless the others have given this node up: their round lives
+  close,       // end the rendezvous for all nodes: no more rounds
+  fail,        // close, unless the other nodes have evicted this node: their round goes on
 };
 
 struct Step {
@@ -102,15 +101,16 @@ struct Step {
     done,
     write,          // store `state` in place of the state that was asked about, then ask again
     wait,           // read again at `until`, or when the state is known to have changed
-    timed_out,      // the operation's time is over
+    timed_out,      // the operation has exceeded its timeout
     closed,         // join: the rendezvous is closed
-    graceful_exit,  // join: it is closed, and this node was only a spare
+    graceful_exit,  // join: the rendezvous is closed, and this node was only a spare
   };
   Kind kind = Kind::done;
-  // write: what to store. Otherwise what was asked about, less the nodes found dead.
+  // write: the state to store. Other kinds: the state asked about, without the dead nodes.
   RendezvousState state = {};
   SteadyTime until = {};
-  // write: another may write this in our place, where many want to write at once.
+  // write: another node may carry out this wish instead. Set for operations that many nodes attempt
+  // at the same time.
   std::optional<JoinWish> wish = {};
 
   bool is(Kind wanted) const { return kind == wanted; }
@@ -120,33 +120,35 @@ class DynamicMember {
  public:
   DynamicMember(Node self, DynamicSettings settings);
 
-  // Begins an operation in place of the one before. (torchrun waits a random 0 to 0.3 s before the
-  // first join; that is the driver's.)
+  // Begins an operation, replacing the previous one. (torchrun's random pause of 0 to 0.3 s before
+  // the first join is the driver's task.)
   void begin(Op op, Now now);
-  // What to do about the state just read.
+  // Returns the next step for the state just read.
   Step next(const RendezvousState& stored, Now now);
 
-  // The wish of the last step is in the queue: somebody else may carry it out from now on.
+  // Called when the wish of the last step is in the queue: from now on any node may carry out the
+  // wish.
   void filed(const JoinWish& wish) { filed_round_ = wish.round; }
-  // The stored state with all wishes carried out that can be, each as its node would have done it,
-  // and with this node's own step.
+  // Applies all valid wishes to the stored state, each as its node would have done by itself, and
+  // then this node's own wish.
   struct Folded {
     RendezvousState state;
     std::vector<bool> granted;  // by wish
   };
   Folded fold(const RendezvousState& stored, std::span<const std::optional<JoinWish>> wishes,
               const JoinWish& own, Now now);
-  // The settings that decide how a round forms, for encode_wish().
+  // Returns the settings that decide how a round forms, for encode_wish().
   std::string terms() const;
-  // The state without dead nodes, which counts for this agent from now on but is stored only with
-  // the next write. Also the way to keep observing while nothing else is to be done.
+  // Returns the state without dead nodes. Only the next write stores the removal. Call sanitize()
+  // also while no operation runs, to keep observing heartbeats.
   RendezvousState sanitize(const RendezvousState& stored, Now now);
 
-  // How many nodes wait that a new round would admit: more than none is the running agents' reason
-  // to join again. Of a sanitized state.
+  // Returns how many waiting nodes a new round would admit. Running agents join again if the number
+  // is not zero. Takes a sanitized state.
   std::size_t waiting(const RendezvousState& state) const;
 
-  // No heartbeat comes after this one.
+  // Declares `heartbeat` to be the node's last one: the node is dead unless a newer heartbeat shows
+  // up.
   void presume_dead(const Node& node, UtcTime heartbeat) { presumed_dead_[node] = heartbeat; }
   bool closed(const Node& node) const { return presumed_dead_.contains(node); }
 
@@ -166,7 +168,7 @@ class DynamicMember {
   Step enter_self(RendezvousState state, Now now) const;
   Step keep_alive_or_wait(RendezvousState state, Now now) const;
 
-  // When it is, and the heartbeat that goes with it.
+  // The time of a change, and the heartbeat to write with the change.
   struct Moment {
     UtcTime wall;
     UtcTime heartbeat;
@@ -186,16 +188,17 @@ class DynamicMember {
   Node self_;
   DynamicSettings settings_;
   Observer observer_;
-  std::map<Node, UtcTime> presumed_dead_;  // by its last heartbeat: with another one it lives
+  std::map<Node, UtcTime>
+      presumed_dead_;  // node -> its last heartbeat; a newer one revives the node
   Op op_ = Op::keep_alive;
-  bool left_ = false;                        // join: this node has left the round before
-  std::optional<std::int64_t> filed_round_;  // join: the round in which its wish was filed
-  std::int64_t seat_ = -1;                   // the rank in the round before: survivors keep theirs
-  std::map<Node, std::int64_t> seats_;       // of all in that round
+  bool left_ = false;                        // join: this node has left the previous round
+  std::optional<std::int64_t> filed_round_;  // join: the round for which this node's wish was filed
+  std::int64_t seat_ = -1;                   // the previous rank, which survivors keep; -1: none
+  std::map<Node, std::int64_t> seats_;       // of all nodes of that round
   SteadyTime deadline_{};
 };
 
-// The own place in a round, once join is done.
+// This node's place in a completed round.
 struct RoundPlace {
   std::int64_t round = 0;
   std::size_t rank = 0;
@@ -203,8 +206,8 @@ struct RoundPlace {
 };
 RoundPlace place_of(const RendezvousState& state, const Node& self);
 
-// Whether the node is in any list. If a running agent's is not, a peer took it for dead: it must
-// join again to be heard of.
+// Returns whether the node is in any list. If a running agent's own node is not, a peer has evicted
+// it, and the agent must join again to be seen.
 bool takes_part(const RendezvousState& state, const Node& node);
 
 }  // namespace lockstep::rendezvous::dynamic

@@ -1,7 +1,7 @@
-// Many agents against one compare-and-set register, on a virtual clock, in an order drawn at random
-// but the same for the same seed: they come, fail, freeze, are lost, leave, with wall clocks hours
-// apart. Whatever happens, who completes a round agrees about it; and once the storm is over all
-// who live are in one round or spares of it.
+// Many agents against one compare-and-set register, on a virtual clock. A seed determines the
+// random order of events. Agents arrive, fail, freeze, vanish and leave, with wall clocks hours
+// apart. Invariants: all agents that complete a round agree about the round, and after the storm
+// every living agent is in one round or is a spare.
 #include "rendezvous/dynamic/dynamic_state.h"
 #include "rendezvous/dynamic/state_codec.h"
 
@@ -25,8 +25,8 @@ struct Plan {
   std::size_t agents = 1;
   std::size_t min = 1;
   std::size_t max = 1;
-  bool badges = false;        // they are known as Lockstep's, and keep their ranks
-  bool through_text = false;  // what is stored goes through encode_state() and back
+  bool badges = false;        // known as Lockstep agents, which keep their ranks
+  bool through_text = false;  // the stored state passes through encode_state() and back
   Period storm = 120s;
 };
 
@@ -64,10 +64,10 @@ class Simulation {
     Op op = Op::join;
     bool started = false;
     bool gone = false;
-    unsigned turn = 0;  // events of an earlier plan are void
+    unsigned turn = 0;  // invalidates events of an earlier plan
     RendezvousState candidate;
-    std::optional<JoinWish> wish;  // what the candidate is about
-    std::int64_t ticket = 0;       // of its wish in the queue
+    std::optional<JoinWish> wish;  // the wish behind the candidate
+    std::int64_t ticket = 0;       // the ticket of that wish in the queue
     std::size_t read_version = 0;
     std::optional<RoundPlace> place;
   };
@@ -76,7 +76,7 @@ class Simulation {
     std::size_t agent;
     unsigned turn;
     std::uint64_t order;
-    bool operator<(const Event& other) const {  // the queue gives the greatest first
+    bool operator<(const Event& other) const {  // std::priority_queue pops the greatest first
       return std::pair(at, order) > std::pair(other.at, other.order);
     }
   };
@@ -131,19 +131,19 @@ class Simulation {
     if (agent.phase == Phase::writing) {
       if (!compare_set(agent.read_version, agent.candidate) && agent.wish && chance(0.7))
         return queue_up(agent);
-      agent.phase = Phase::operating;  // own state or another's: asked about again either way
+      agent.phase = Phase::operating;  // ask again, whether the write won or lost
     }
     agent.read_version = version_;
     Step step = agent.member.next(register_, time(agent));
     if (agent.op == Op::keep_alive && step.is(Step::Kind::timed_out))
-      step.kind = Step::Kind::done;  // frozen in between; the next one will do
+      step.kind = Step::Kind::done;  // the agent was frozen; the next keep-alive will do
     switch (step.kind) {
       case Step::Kind::write:
         agent.candidate = std::move(step.state);
         agent.wish = step.wish;
         if (step.wish && agent.ticket > register_.settled) fold(agent);
         agent.phase = Phase::writing;
-        return again(agent, range(0ms, 50ms));  // others write in between
+        return again(agent, range(0ms, 50ms));  // leaves room for other agents' writes
       case Step::Kind::wait:
         return again(agent, std::chrono::duration_cast<Period>(step.until - time(agent).steady));
       case Step::Kind::done:
@@ -157,7 +157,7 @@ class Simulation {
     }
   }
 
-  // Its wish may be granted by others from now on; it looks after a while, whoever is first.
+  // Any agent may grant the wish from now on. The agent itself looks again after a while.
   void queue_up(Agent& agent) {
     agent.phase = Phase::operating;
     wishes_.push_back(agent.wish);
@@ -174,16 +174,16 @@ class Simulation {
     agent.candidate.settled = std::ssize(wishes_);
   }
 
-  // What befalls agents: true if this one has no turn now.
+  // Strikes the agent with a random mishap. Returns true if the agent loses this turn.
   bool strike(Agent& agent) {
     if (!chance(0.01)) return false;
     if (chance(0.5) && alive() < plan_.agents + 2) start_agent(range(0s, 30s));
     if (chance(0.3) && alive() > plan_.min) {
-      agent.gone = true;  // without a word, also in the midst of a write
+      agent.gone = true;  // vanishes, maybe in the middle of a write
       return true;
     }
     if (chance(0.4)) {
-      again(agent, range(0s, 40s));  // frozen; what it was about to write it still tries to
+      again(agent, range(0s, 40s));  // frozen; a pending write is still attempted afterwards
       return true;
     }
     if (agent.phase != Phase::running) return false;
@@ -212,14 +212,14 @@ class Simulation {
     again(agent, range(500ms, 1500ms));
   }
 
-  // A running agent, as the run loop will do it: heartbeat, and a look at who waits or is gone.
+  // Acts like a running agent: renews the heartbeat and looks for waiting or lost nodes.
   void watch(Agent& agent) {
     const RendezvousState state = agent.member.sanitize(register_, time(agent));
     const bool mine = state.participants.contains(agent.member.self());
     const bool full = state.participants.size() == agent.place->nodes.size();
     if (!mine || !full || agent.member.waiting(state) > 0) {
       begin(agent, Op::join);
-      return again(agent, range(0s, 2s));  // stopping the workers takes its time
+      return again(agent, range(0s, 2s));  // stopping the workers takes time
     }
     begin(agent, Op::keep_alive);
     again(agent, 0ms);
@@ -278,7 +278,7 @@ class Simulation {
   RendezvousState register_;
   std::size_t version_ = 0;
   std::size_t lost_writes_ = 0;
-  std::vector<std::optional<JoinWish>> wishes_;  // the queue, by ticket
+  std::vector<std::optional<JoinWish>> wishes_;  // the queue, in ticket order
   std::size_t granted_ = 0;
   std::map<std::int64_t, std::vector<Node>> rounds_;
 };
@@ -296,7 +296,8 @@ Plan plan_of(unsigned seed) {
 }
 
 TEST(DynamicStateSimulation, AllAgreeAndAllFindOneRound) {
-  const char* const asked = std::getenv("LOCKSTEP_SIMULATIONS");  // more, for a night
+  const char* const asked =
+      std::getenv("LOCKSTEP_SIMULATIONS");  // set a larger number for a long run
   const unsigned seeds = asked != nullptr ? static_cast<unsigned>(std::atoi(asked)) : 60;
   std::size_t rounds = 0;
   std::size_t lost = 0;
@@ -308,7 +309,7 @@ TEST(DynamicStateSimulation, AllAgreeAndAllFindOneRound) {
     lost += simulation.lost_writes();
     granted += simulation.granted();
   }
-  // The seeds must give something to look at.
+  // The seeds must produce enough events to be worth checking.
   EXPECT_GT(rounds, 3 * seeds);
   EXPECT_GT(lost, 20 * seeds);
   EXPECT_GT(granted, 3 * seeds);

@@ -1,4 +1,4 @@
-// Every row of the join table, and the other operations, in our way and in torchrun's.
+// Every row of the join table and all other operations, by our rules and by torchrun's.
 #include "rendezvous/dynamic/dynamic_state.h"
 
 #include "rendezvous/dynamic/dynamic_state_testing.h"
@@ -43,7 +43,7 @@ TEST_P(DynamicState, Row3SpareOfAFullRoundWaitsWithoutEnd) {
     clock_.pass(5s);
     stored.last_heartbeats[kA] = clock_.now.wall;
     step = spare.next(stored, clock_.now);
-    ASSERT_TRUE(step.is(Kind::write)) << i;  // the keep-alive, and nothing else
+    ASSERT_TRUE(step.is(Kind::write)) << i;  // nothing but the keep-alive
     auto expected = stored;
     expected.last_heartbeats[kB] = clock_.now.wall;
     ASSERT_EQ(step.state, expected);
@@ -82,7 +82,7 @@ TEST_P(DynamicState, Row5DoneWithPlaceInTheRound) {
 TEST_P(DynamicState, Rows6And7TimeOverTidiesUpForFiveSecondsThenFails) {
   for (const bool waiting : {false, true}) {
     auto joining = member(kC, 2, 2);
-    Step step = joining.next(state({}, false), clock_.now);  // the round before is left
+    Step step = joining.next(state({}, false), clock_.now);  // leaves the previous round
     ASSERT_TRUE(step.is(Kind::write));
     clock_.pass(settings_.join_timeout + 1us);
     auto stored = waiting ? state({kA, kB}, true) : state({kC}, false);
@@ -124,7 +124,7 @@ TEST_P(DynamicState, Row9LateForAFullRoundBecomesASpare) {
   auto expected = stored;
   add(expected, &RendezvousState::redundancy_list, kC);
   EXPECT_EQ(step.state, expected);
-  // Who waits already goes on waiting with torchrun, which disturbs the round for nothing.
+  // torchrun lets such a node go on waiting, which interrupts the round for nothing.
   add(stored, &RendezvousState::wait_list, kC);
   auto waiting = member(kC, 1, 2);
   EXPECT_EQ(waiting.waiting(stored), settings_.exact ? 1U : 0U);
@@ -227,7 +227,7 @@ TEST_P(DynamicState, JoinLeavesTheRoundBeforeFirst) {
   EXPECT_FALSE(step.state.last_heartbeats.contains(kB));
   step = again.next(step.state, clock_.now);
   EXPECT_TRUE(step.state.wait_list.contains(kB));
-  // The last one out starts the next round, and both are in it.
+  // The last node to leave opens the next round and adds both nodes.
   auto other = member(kA, 1, 2);
   step = other.next(step.state, clock_.now);
   ASSERT_TRUE(step.is(Kind::write));
@@ -325,7 +325,7 @@ TEST_P(DynamicState, SilentNodesAreDroppedFromAllLists) {
   EXPECT_TRUE(left.wait_list.empty() && left.redundancy_list.empty());
   EXPECT_EQ(left.last_heartbeats.size(), 1U);
   EXPECT_TRUE(left.complete);
-  // The last participant gone: the next round begins; nobody complete: the last call ends.
+  // The last participant is dead: the next round opens. Too few remain: the last call is canceled.
   stored.participants.erase(kA);
   left = alive();
   EXPECT_FALSE(left.complete);

@@ -1,4 +1,4 @@
-// For the tests of the state machine: two clocks cranked by hand, states, and a member to ask.
+// Helpers for the tests of the state machine: clocks set by hand, states, and members.
 #pragma once
 
 #include "rendezvous/dynamic/dynamic_state.h"
@@ -17,7 +17,8 @@ inline const Node kB{"10.0.0.2", 5, 0};
 inline const Node kC{"10.0.0.3", 3, 0};
 inline const Node kD{"10.0.0.4", 1, 0};
 
-// Two clocks cranked by hand; the wall clock may be far off, nobody must mind.
+// Two clocks set by hand. Tests put the wall clock far off to show that no rule depends on the
+// clock.
 struct Clock {
   Now now{UtcTime(std::chrono::sys_days(std::chrono::year(2026) / 1 / 2)), SteadyTime(1h)};
   void pass(Period time) {
@@ -37,7 +38,7 @@ class DynamicState : public ::testing::TestWithParam<bool> {
     made.begin(Op::join, clock_.now);
     return made;
   }
-  // A state of participants with fresh heartbeats; complete: with their ranks.
+  // Returns a state whose participants have fresh heartbeats; complete: with their ranks.
   RendezvousState state(std::initializer_list<Node> participants, bool complete) {
     RendezvousState made;
     made.round = 3;
@@ -54,7 +55,7 @@ class DynamicState : public ::testing::TestWithParam<bool> {
     (to.*list).insert(node);
     to.last_heartbeats[node] = clock_.now.wall;
   }
-  // All heartbeats anew, as if everybody were alive.
+  // Renews all heartbeats: every node is alive.
   void beat(RendezvousState& state) {
     for (auto& [node, time] : state.last_heartbeats)
       time = clock_.now.wall;

@@ -1,4 +1,4 @@
-// How time and half-seen rounds are judged: what differs from torchrun.
+// Time and incomplete views of a round, where the rules differ from torchrun's.
 #include "rendezvous/dynamic/dynamic_state.h"
 #include "rendezvous/dynamic/dynamic_state_testing.h"
 
@@ -62,7 +62,7 @@ TEST_P(DynamicStateObserved, WhoIsPresumedDeadLivesWithAnotherHeartbeat) {
 
 TEST_P(DynamicStateObserved, ALastCallLastsAsLongByAnyClock) {
   auto stored = state({kA, kB}, false);
-  stored.deadline = clock_.now.wall - 2h;  // set by a clock far behind
+  stored.deadline = clock_.now.wall - 2h;  // written by a node whose clock is far behind
   DynamicSettings settings = settings_;
   settings.min_nodes = 1;
   settings.max_nodes = 3;
@@ -82,7 +82,7 @@ TEST_P(DynamicStateObserved, ATimeWithoutLookingIsNobodysSilence) {
   DynamicMember cut(kA, settings_);
   EXPECT_EQ(cut.sanitize(stored, clock_.now), stored);
   clock_.pass(10min);
-  EXPECT_EQ(cut.sanitize(stored, clock_.now), stored);  // neither B nor A itself
+  EXPECT_EQ(cut.sanitize(stored, clock_.now), stored);  // evicts neither B nor A itself
   clock_.pass(5s);
   EXPECT_EQ(cut.sanitize(stored, clock_.now), stored);
 }
@@ -90,7 +90,7 @@ TEST_P(DynamicStateObserved, ATimeWithoutLookingIsNobodysSilence) {
 TEST_P(DynamicStateObserved, NobodyTakesItselfForDead) {
   auto stored = state({kA, kB}, true);
   DynamicMember silent(kA, settings_);
-  for (int i = 0; i < 20; ++i) {  // looks, but its own heartbeat never gets through
+  for (int i = 0; i < 20; ++i) {  // looks, but never gets a heartbeat through
     EXPECT_TRUE(silent.sanitize(stored, clock_.now).participants.contains(kA)) << i;
     clock_.pass(5s);
   }

@@ -30,8 +30,8 @@ std::string skew_text(const SkewWatch::Skew& skew, bool all_ours) {
                               : "torchrun's agents evict nodes that seem 15 s late; check NTP");
 }
 
-// The shared state does not hold --nnodes, so a node with a larger number would wait, without a
-// word, for nodes that never come.
+// The shared state does not hold --nnodes. Without a warning, a node with a larger number would
+// wait silently for nodes that never come.
 std::string other_nodes_text(const RoundResult& round, const Assignment& made,
                              const std::string& asked) {
   for (std::size_t rank = 0; rank < made.nodes_asked.size(); ++rank) {
@@ -56,7 +56,8 @@ std::string waiting_text(const Waiting& waiting) {
   if (state.complete && !state.participants.contains(waiting.self))
     return fmt::format("a round is under way with {}; this node joins the next one",
                        names_of(names));
-  // The node that joins last completes the round by its own --nnodes.
+  // The last node to join completes the round by its own --nnodes. So a full but open round means a
+  // larger --nnodes on another node.
   const bool enough = names.size() >= waiting.max_nodes && !state.complete;
   std::string text = fmt::format("{} of {} nodes have joined '{}' at {}", names.size(), range,
                                  waiting.run_id, waiting.place);

@@ -1,4 +1,4 @@
-// What the dynamic rendezvous says to people: pure functions of what it has seen.
+// Texts of the dynamic rendezvous for people: pure functions of what an agent has seen.
 #pragma once
 
 #include "rendezvous/dynamic/skew_watch.h"
@@ -12,18 +12,18 @@
 
 namespace lockstep::rendezvous::dynamic {
 
-// The first few names, and how many more there are.
+// Returns the first few names, and how many more there are.
 std::string names_of(const std::vector<std::string>& names);
 
-// all_ours: only Lockstep agents take part.
+// Returns the warning about a skewed clock. all_ours: only Lockstep agents take part.
 std::string skew_text(const SkewWatch::Skew& skew, bool all_ours);
 
-// A warning of a node that was started with another --nnodes than this one (`asked`); empty: there
-// is none.
+// Returns a warning about a node that was started with another --nnodes than this node's `asked`;
+// empty: all agree.
 std::string other_nodes_text(const RoundResult& round, const Assignment& made,
                              const std::string& asked);
 
-// What is known to a node that waits for a round.
+// The facts known to a node that waits for a round.
 struct Waiting {
   const RendezvousState& state;
   const Node& self;
@@ -31,9 +31,10 @@ struct Waiting {
   std::size_t max_nodes;
   std::string run_id;
   std::string place;
-  std::string to_replace;  // whose place is free
+  std::string to_replace;  // the lost node whose place is free
   std::string strangers;
 };
+// Returns one line for people about what the node waits for.
 std::string waiting_text(const Waiting& waiting);
 
 }  // namespace lockstep::rendezvous::dynamic

@@ -12,7 +12,7 @@ FilePlace::FilePlace(io::Loop& loop, FilePlaceSettings settings)
 void FilePlace::open(std::function<void(Result<void>)> done) {
   turn_.start({}, [this, done = std::move(done)] {
     if (auto opened = open_now(); !opened) return done(std::move(opened));
-    // This read also shows whether it is such a file, and whether its lock can be had.
+    // Read the state once: the read fails if the file has another format or cannot be locked.
     state_->read([done](const Result<StateStore::Stored>& state) {
       if (!state) return done(tl::make_unexpected(state.error()));
       done({});
@@ -28,7 +28,8 @@ Status FilePlace::open_now() {
     if (on_lost_) on_lost_(error);
   });
   state_ = std::make_unique<FileState>(*store_, settings_.run_id);
-  // No route leads to a file, from which the address could be known that the others reach.
+  // The route to a TCP store tells which of our addresses the other nodes can reach. A file has no
+  // route.
   const HostFacts facts = facts_of_this_machine();
   node_address_ = choose_node_address({.local_addr = settings_.local_addr,
                                        .endpoint_host = {},

@@ -1,5 +1,5 @@
-// The c10d backend's meeting place with store_type=file: a file of PyTorch's FileStore that all
-// nodes see.
+// The c10d backend's meeting place with store_type=file: a file in PyTorch's FileStore format that
+// all nodes can access.
 #pragma once
 
 #include "io/loop.h"
@@ -15,10 +15,10 @@
 namespace lockstep::rendezvous::dynamic {
 
 struct FilePlaceSettings {
-  std::string path;  // the endpoint as given; empty: a temporary file, for one node
+  std::string path;  // the endpoint as given; empty: a temporary file, for one node only
   std::string run_id;
   std::optional<std::string> local_addr = {};
-  std::chrono::milliseconds read_timeout{60'000};  // for each answer
+  std::chrono::milliseconds read_timeout{60'000};  // timeout of each answer
 };
 
 class FilePlace : public MeetingPlace {
@@ -38,7 +38,7 @@ class FilePlace : public MeetingPlace {
   FilePlaceSettings settings_;
   std::string node_address_;
   std::unique_ptr<file_store::FileStore> store_;
-  std::unique_ptr<FileState> state_;  // after store_: goes first
+  std::unique_ptr<FileState> state_;  // declared after store_, so destroyed first
   io::Timer turn_;
 };
 

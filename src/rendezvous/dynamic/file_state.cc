@@ -25,6 +25,8 @@ void FileState::read(Done<Stored> done) {
   store_.probe(key_, calls_([this, made, done](const Result<std::optional<std::string>>& found) {
                  if (!found) return done(tl::make_unexpected(found.error()));
                  if (*found) return made(**found);
+                 // The key existed before, so the file was deleted or replaced. Fail instead of
+                 // starting over as if there had never been a rendezvous.
                  if (seen_) return done(vanished(store_.path()));
                  store_.compare_set(key_, "", kNoState, made);
                }));
@@ -35,7 +37,7 @@ void FileState::write(const Stored& before, const std::string& text, Done<Stored
                      calls_([this, done = std::move(done), token = before.token,
                              text](const Result<std::string>& stored) {
                        if (!stored) return done(tl::make_unexpected(stored.error()));
-                       // A key that is not there is answered with what was expected of it.
+                       // PyTorch answers a compare_set of a missing key with the expected value.
                        if (*stored == token && *stored != text)
                          return done(vanished(store_.path()));
                        done(Stored{.text = *stored, .token = *stored, .written = *stored == text});

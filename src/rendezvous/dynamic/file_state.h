@@ -1,5 +1,5 @@
-// The shared state of a dynamic rendezvous in a FileStore, where torchrun's agents with
-// --rdzv-conf store_type=file have it.
+// The shared state of a dynamic rendezvous in a FileStore. torchrun's agents keep the state there
+// with --rdzv-conf store_type=file.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -21,7 +21,7 @@ class FileState final : public StateStore {
  private:
   file_store::FileStore& store_;
   std::string key_;
-  bool seen_ = false;  // the key was there
+  bool seen_ = false;  // the key has existed
   CallbackScope calls_;
 };
 

@@ -1,4 +1,4 @@
-// The shared state in a file, as two agents see it.
+// The shared state in a file, as seen by two agents.
 #include "rendezvous/dynamic/file_state.h"
 
 #include "io/fd.h"
@@ -28,7 +28,7 @@ class FileStateTest : public ::testing::Test {
   std::unique_ptr<file_store::FileStore> open() {
     return file_store::FileStore::open(loop, options).value();
   }
-  // What `call` answers.
+  // Returns the answer of `call`.
   template <class T, class Call>
   Result<T> ask(Call call) {
     std::optional<Result<T>> answer;
@@ -66,7 +66,7 @@ TEST_F(FileStateTest, TheSharedStateAndItsVersions) {
   EXPECT_FALSE(lost.written);
   EXPECT_EQ(lost.text, "one");
   EXPECT_TRUE(ask<Stored>([&](auto done) { theirs.write(lost, "two", done); })->written);
-  // "-/key" deletes it.
+  // A key with the prefix "-" deletes the key.
   append({"\x16\0\0\0-/torch.rendezvous.job\0\0\0\0", 30});
   const auto gone = ask<Stored>([&](auto done) { mine.read(done); });
   ASSERT_FALSE(gone);

@@ -10,13 +10,13 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
-// Stands in the place of a wish that was taken back, or that did not come in time.
+// Stands in for a withdrawn or late wish.
 constexpr std::string_view kVoid = "void";
 constexpr std::string_view kWait = "wait ";
 constexpr std::string_view kLook = "look";
 constexpr std::string_view kAct = "act";
-// In one write: each is a read, and what others have put there must not make one node read for
-// ever.
+// Per write. Each wish costs a read, and keys written by strangers must not keep a node reading
+// forever.
 constexpr std::int64_t kMostWishes = 4096;
 
 std::string encode_answer(const JoinQueue::Answer& answer) {
@@ -25,7 +25,7 @@ std::string encode_answer(const JoinQueue::Answer& answer) {
   return std::string(answer.kind == Kind::look ? kLook : kAct);
 }
 
-// Nonsense makes a node act, which is never wrong.
+// Decodes an answer. A malformed one means `act`, which is always safe.
 JoinQueue::Answer decode_answer(std::string_view text) {
   using Kind = JoinQueue::Answer::Kind;
   if (text == kLook) return {Kind::look};
@@ -52,7 +52,7 @@ void JoinQueue::file(std::string wish, std::int64_t settled, std::function<void(
   ticket_ = 0;
   wish_ = std::move(wish);
   answered_ = std::move(answered);
-  // If the store fails here no answer comes. That is no harm: its caller does not wait for ever.
+  // If the store fails here, no answer comes. The caller has its own timeout.
   keys_.add(prefix_ + "tickets", 1, filing_([this, settled](const Result<std::int64_t>& ticket) {
               if (!ticket) return;
               ticket_ = *ticket;
@@ -64,7 +64,8 @@ void JoinQueue::put(std::int64_t settled) {
   keys_.put_if_absent(
       wish_key(ticket_), wish_, filing_([this, settled](const Result<std::string>& there) {
         if (!there) return;
-        if (*there != wish_) ticket_ = 0;  // too late: somebody has closed the gap
+        // Too late: another node has closed the gap in this place.
+        if (*there != wish_) ticket_ = 0;
         if (*there != wish_ || ticket_ <= settled + 1) return tell({});
         if (!answered_) return;
         watch_ = keys_.watch(answer_key(ticket_),
@@ -87,6 +88,7 @@ void JoinQueue::leave(std::int64_t settled) {
   stop_waiting();
   filing_.drop();
   const std::int64_t ticket = std::exchange(ticket_, 0);
+  // The ticket is settled: nothing to take back.
   if (ticket <= settled) return;
   keys_.multi_set(
       {{wish_key(ticket), std::string(kVoid)}, {answer_key(ticket + 1), encode_answer({})}},
@@ -111,6 +113,8 @@ void JoinQueue::read_wishes(std::int64_t first, std::int64_t count,
     const auto read = [this, first, i, found, left,
                        done](const Result<std::optional<std::string>>& wish) {
       if (wish && *wish) found->at(static_cast<std::size_t>(i)) = **wish;
+      // Decide only when all reads are back: the batch ends at the first gap, whatever order they
+      // come in.
       if (--*left > 0) return;
       if (!wish) return done(tl::make_unexpected(wish.error()));
       const auto gap = std::find(found->begin(), found->end(), std::string());
@@ -121,8 +125,8 @@ void JoinQueue::read_wishes(std::int64_t first, std::int64_t count,
   }
 }
 
-// The first in the queue took a ticket and left no wish. Its place is closed, so that the others
-// need not wait for it, and a wish that comes later is void.
+// Settles the first ticket if its node has filed no wish, for instance because the node died. The
+// queue does not wait for such a node, and a wish that comes later is void.
 void JoinQueue::close_gap(std::int64_t ticket, const std::function<void(Result<Batch>)>& done) {
   keys_.put_if_absent(wish_key(ticket), kVoid,
                       calls_([ticket, done](const Result<std::string>& there) {
@@ -137,6 +141,7 @@ void JoinQueue::answer(const Batch& batch, const std::vector<Answer>& answers) {
   for (std::size_t i = 0; i < answers.size(); ++i)
     entries.emplace_back(answer_key(batch.first + static_cast<std::int64_t>(i)),
                          encode_answer(answers[i]));
+  // The batch is settled: the node behind the batch is now the first in the queue.
   entries.emplace_back(answer_key(batch.end()), encode_answer({}));
   keys_.multi_set(entries, nullptr);
 }

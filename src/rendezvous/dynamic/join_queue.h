@@ -1,13 +1,13 @@
-// Where nodes that keep losing the race for the shared state queue up. Each write of the state
-// carries all of it, and only one of those under way at a time succeeds: where hundreds of nodes
-// join at once, nearly all of their writes would be in vain. So a node that has lost takes a ticket
-// and leaves its wish beside the state, under keys that torchrun's agents ignore; the first in the
-// queue writes the state with all wishes that have come by then, and tells each node how it fared
-// (known as flat combining).
+// A queue for nodes that keep losing the race for the shared state. Each write of the state
+// replaces all of it, and only one of the concurrent writes succeeds. If hundreds of nodes join at
+// once, nearly all of their writes fail. So a node that has lost takes a ticket and files its wish
+// beside the state, under keys that torchrun's agents ignore. The first node in the queue writes
+// the state with all wishes filed so far, and answers each node. This technique is known as flat
+// combining.
 //
-// Nothing depends on anybody's staying alive. The state itself says how many tickets are settled,
-// so a wish and its settlement are one write; any node of the queue may settle the rest of it at
-// any time, and each does when it has heard nothing for a while.
+// The queue survives the death of any node. The state itself counts the settled tickets, so a wish
+// and its settlement are one write. Any node in the queue may settle the rest at any time, and does
+// so after a while without an answer.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -28,38 +28,38 @@ class JoinQueue {
  public:
   struct Answer {
     enum class Kind {
-      act,   // read the state and write it: this node is the first, or its wish was not granted
-      wait,  // the wish is granted; the state's news have the number `change` now
-      look,  // the wish is granted, and the round complete
+      act,   // read the state and write it: this node is first, or its wish was refused
+      wait,  // the wish is granted; wait for the state's next news after `change`
+      look,  // the wish is granted, and the round is complete
     };
     Kind kind = Kind::act;
     std::int64_t change = 0;
   };
-  // Wishes by ticket, from `first` on.
+  // Consecutive wishes; the ticket of the first is `first`.
   struct Batch {
     std::int64_t first = 1;
     std::vector<std::string> wishes;
     std::int64_t end() const { return first + std::ssize(wishes); }
   };
 
-  // keys must live as long. prefix: before all keys of the queue.
+  // keys must outlive the queue. All keys of the queue start with `prefix`.
   JoinQueue(KeyValue& keys, std::string prefix);
 
-  // A ticket for this wish, in place of the one before. settled: as the state last seen says.
-  // `answered` comes at most once, and not after stop_waiting() or leave().
+  // Takes a ticket for this wish, replacing the previous one. settled: the count in the state last
+  // seen. Calls `answered` at most once, and not after stop_waiting() or leave().
   void file(std::string wish, std::int64_t settled, std::function<void(Answer)> answered);
-  // The wish stands, but the answer is not waited for any more.
+  // Drops the callback; the wish stays in the queue.
   void stop_waiting();
-  // The ticket is known, and the state does not settle it.
+  // Returns whether this node has a ticket that `settled` does not cover.
   bool holds(std::int64_t settled) const { return ticket_ > settled; }
-  // Its number, which is about the length of the queue; 0: none.
+  // The own ticket number, which is roughly the length of the queue; 0: none.
   std::int64_t ticket() const { return ticket_; }
-  // Takes the wish back if it is not settled, and lets the next one act.
+  // Takes the wish back unless it is settled, and lets the next node act.
   void leave(std::int64_t settled);
 
-  // All wishes behind the settled ones, up to the first that is not there yet.
+  // Reads all unsettled wishes, up to the first gap.
   void collect(std::int64_t settled, std::function<void(Result<Batch>)> done);
-  // To the nodes of a batch that has been settled, in its order, and to the next one in the queue.
+  // Answers the nodes of a settled batch, in the batch's order, and lets the next node act.
   void answer(const Batch& batch, const std::vector<Answer>& answers);
 
  private:

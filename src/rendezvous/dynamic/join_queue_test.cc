@@ -1,4 +1,4 @@
-// The queue's words over a store in memory, and whole agents that wait behind nodes that have died.
+// The queue's protocol over a store in memory, and whole agents queued behind dead nodes.
 #include "rendezvous/dynamic/join_queue.h"
 
 #include "rendezvous/dynamic/dynamic_backend_testing.h"
@@ -86,7 +86,7 @@ TEST_F(JoinQueueTest, WhoeverLeavesTakesItsWishBackAndLetsTheNextOneAct) {
 
 TEST_F(JoinQueueTest, AGapIsWaitedForOnlyAtTheHead) {
   Filed& a = file("a");
-  take_ticket("q/");  // by a node that dies before it puts its wish there
+  take_ticket("q/");  // this node dies before filing its wish
   Filed& c = file("c");
   EXPECT_EQ(collect(a, 0).wishes, std::vector<std::string>{"a"});
   EXPECT_EQ(collect(c, 1).wishes, std::vector<std::string>{"void"});
@@ -103,7 +103,7 @@ TEST_F(JoinQueueTest, NonsenseAsAnAnswerMakesANodeAct) {
 }
 
 TEST_F(JoinQueueTest, AWishThatComesTooLateIsNone) {
-  put("q/wish/1", "void");  // somebody has closed the gap
+  put("q/wish/1", "void");  // another node has closed the gap
   JoinQueue queue(keys, "q/");
   std::optional<JoinQueue::Answer> answer;
   queue.file("a", 0, [&](auto told) { answer = told; });
@@ -143,10 +143,10 @@ TEST_F(JoinQueueTest, OneWriteSettlesNoMoreThanSoMany) {
   EXPECT_EQ(collect(a, 0).end(), kMost + 1);
 }
 
-// Or another one would let it into a round that it has no part in.
+// Otherwise another node would let the stopped agent into a round.
 TEST_F(JoinQueueTest, AnAgentThatIsStoppedTakesItsWishBack) {
   const std::string queue = "torch.rendezvous.job/lockstep/";
-  settings.dynamic.poll_interval = 10s;  // so long it waits for the first in the queue
+  settings.dynamic.poll_interval = 10s;  // the patience with the first node in the queue
   take_ticket(queue);
   Agent& b = open("b");
   b.place->contended = true;
@@ -158,11 +158,11 @@ TEST_F(JoinQueueTest, AnAgentThatIsStoppedTakesItsWishBack) {
   EXPECT_EQ(at(queue + "wish/2"), "void");
 }
 
-// Whoever lost a ticket, a leader or an answer: the others wait for a moment and go on.
+// The dead nodes leave a missing wish and a malformed one. The others go on after a short wait.
 TEST_F(JoinQueueTest, AgentsBehindTheDeadComeInAllTheSame) {
   constexpr std::size_t kMany = 20;
   settings.dynamic.min_nodes = settings.dynamic.max_nodes = kMany;
-  settings.dynamic.poll_interval = 100ms;  // so long they wait at first
+  settings.dynamic.poll_interval = 100ms;  // the patience with the first node in the queue
   settings.dynamic.keep_alive_interval = 60s;
   agents.clear();
   for (std::size_t i = 0; i < kMany; ++i)

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostWishBytes = 4096;
 constexpr std::int64_t kMostNumber = std::int64_t{1} << 62;
 
-// The next word of `rest`, which loses it.
+// Removes the next word from `rest` and returns it.
 std::string_view word(std::string_view& rest) {
   const std::size_t end = std::min(rest.find(' '), rest.size());
   const std::string_view found = rest.substr(0, end);

@@ -1,5 +1,5 @@
-// Where the agents of a dynamic rendezvous meet: a key-value store with the shared state in it, and
-// the way there. c10d_place (a TCPStore), file_place, etcd_place.
+// The meeting place of a dynamic rendezvous: a key-value store that holds the shared state, and the
+// way to reach that store. Implementations: c10d_place (a TCPStore), file_place, etcd_v2_place.
 #pragma once
 
 #include "base/error.h"
@@ -17,32 +17,32 @@ class MeetingPlace {
  public:
   virtual ~MeetingPlace() = default;
 
-  // Called once, before all else. No callback runs inside the call.
+  // Opens the place. Called once, before any other function. `done` never runs inside the call.
   virtual void open(std::function<void(Result<void>)> done) = 0;
-  // After open():
+  // Valid after open() has succeeded. Owned by the place.
   virtual KeyValue& keys() = 0;
   virtual StateStore& state() = 0;
-  // What the others know this node by.
+  // The address by which the other nodes know this node.
   virtual std::string node_address() const = 0;
-  // This node hosts the store: it goes when the node goes.
+  // Returns whether this node hosts the store, which then ends with this node.
   virtual bool hosts() const { return false; }
-  virtual std::size_t guests() const { return 0; }  // connections of others, while hosting
-  // Tells of guests that have gone, while hosting.
+  virtual std::size_t guests() const { return 0; }  // connections of other nodes, while hosting
+  // Sets the function to call when guests have disconnected, while hosting; nullptr: none.
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual void on_departure(std::function<void()> /*fn*/) {}
-  // This guest needs nothing any more: its connection is closed.
+  // Closes this guest's connection: this node needs the store no more.
   virtual void part() {}
-  // Tells the host that this guest's connection is this node's.
+  // Tells the host which node this guest's connection belongs to.
   virtual void announce(const Node& /*self*/) {}
-  // Tells, while hosting, of an announced node (as to_text(Node) has it) whose connection has
-  // closed.
+  // Sets the function that a host calls when the connection of an announced node has closed. The
+  // argument is to_text(Node).
   void on_guest_lost(std::function<void(const std::string&)> fn) { on_guest_lost_ = std::move(fn); }
-  // The store is gone; requests under way have failed before.
+  // Sets the function to call when the store is lost. Pending requests have failed before the call.
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
-  // "the store at 10.0.0.1:29400"; while opening also what was tried last, and why this node does
-  // not host it.
+  // Returns a name for messages: "the store at 10.0.0.1:29400". While opening, the text adds the
+  // last attempt and why this node does not host the store.
   virtual std::string describe() const = 0;
-  // What a host has to say of others that look for it in vain; empty: nothing.
+  // Returns a host's words about agents that ask for another run id; empty: none.
   virtual std::string strangers() const { return {}; }
 
  protected:

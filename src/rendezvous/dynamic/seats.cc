@@ -12,7 +12,7 @@ bool all_ours(const std::map<Node, std::int64_t>& participants) {
                      [](const auto& entry) { return badge_of(entry.first).has_value(); });
 }
 
-// Nodes come with the lowest number first; those that say nothing come after those that do.
+// Returns the sort key of a node without an old seat: lowest first, nodes without a node rank last.
 int order_of(const Node& node, RankOrder rule) {
   const auto badge = badge_of(node);
   if (!badge) return 0;
@@ -30,7 +30,8 @@ void assign_seats(std::map<Node, std::int64_t>& participants, RankOrder rule) {
   std::vector<std::pair<const Node, std::int64_t>*> rest;
   rest.reserve(count);
   for (auto& entry : participants) {
-    const auto seat = static_cast<std::size_t>(entry.second) - 1;  // huge where there was none
+    const auto seat =
+        static_cast<std::size_t>(entry.second) - 1;  // underflows to a huge value if there was none
     if (ours && seat < count && !taken[seat]) {
       taken[seat] = true;
       entry.second = static_cast<std::int64_t>(seat);
@@ -38,6 +39,8 @@ void assign_seats(std::map<Node, std::int64_t>& participants, RankOrder rule) {
       rest.push_back(&entry);
     }
   }
+  // With a torchrun agent in the round, `rest` keeps the order of the map, which is torchrun's: by
+  // address.
   if (ours)
     std::stable_sort(rest.begin(), rest.end(), [rule](const auto* a, const auto* b) {
       return order_of(a->first, rule) < order_of(b->first, rule);

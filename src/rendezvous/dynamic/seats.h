@@ -1,4 +1,4 @@
-// Which rank each node of a round gets. Pure.
+// Assigns ranks to the nodes of a round. Pure.
 #pragma once
 
 #include "rendezvous/dynamic/dynamic_state.h"
@@ -8,8 +8,8 @@
 
 namespace lockstep::rendezvous::dynamic {
 
-// In: 1 + the rank that the node had in the round before, 0 for none. Out: the ranks, 0 to n-1. By
-// address alone where a node is not a Lockstep agent.
+// Replaces the numbers in `participants`. In: 1 + the node's previous rank, 0 for none. Out: the
+// ranks 0 to n-1. If any node is not Lockstep's, ranks follow the addresses alone.
 void assign_seats(std::map<Node, std::int64_t>& participants, RankOrder rule);
 
 }  // namespace lockstep::rendezvous::dynamic

@@ -17,7 +17,9 @@ TEST(Seats, ByAddressAtFirst) {
 }
 
 TEST(Seats, SurvivorsStayAndANewNodeTakesTheFreePlace) {
-  Seats seats{{ours("a"), 0}, {ours("b"), 1}, {ours("d"), 3}};  // d had 2, b had 0, 1 is gone
+  Seats seats{{ours("a"), 0},
+              {ours("b"), 1},
+              {ours("d"), 3}};  // d had rank 2, b had 0, the node of rank 1 is gone
   assign_seats(seats, RankOrder::address);
   EXPECT_EQ(seats, (Seats{{ours("a"), 1}, {ours("b"), 0}, {ours("d"), 2}}));
 }

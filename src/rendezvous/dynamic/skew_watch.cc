@@ -9,7 +9,8 @@ std::optional<SkewWatch::Skew> SkewWatch::look(const RendezvousState& state, con
                                                UtcTime now) {
   std::optional<Skew> found;
   const UtcTime since = std::exchange(last_look_, now).value_or(now);
-  // Beside torchrun's agents, ours follow the clock of those (dynamic_state.h).
+  // Beside torchrun's agents, Lockstep's heartbeats follow torchrun's clocks (dynamic_state.h), so
+  // they tell nothing about their own clocks.
   const auto& beats = state.last_heartbeats;
   const bool mixed = std::any_of(beats.begin(), beats.end(),
                                  [](const auto& entry) { return !badge_of(entry.first); });
@@ -19,8 +20,8 @@ std::optional<SkewWatch::Skew> SkewWatch::look(const RendezvousState& state, con
     before->second = heartbeat;
     if (mixed && badge_of(node)) continue;
     if (!fresh || node == self || told_.contains(node)) continue;
-    // The heartbeat was written at some time between the two looks. They are far apart where this
-    // process was stopped, and that is nobody's skew.
+    // The heartbeat was written at some time between the two looks. If this process was stopped,
+    // the looks are far apart, and the delay must not count as skew.
     const UtcTime nearest = std::clamp(heartbeat, since, std::max(since, now));
     const auto ahead = std::chrono::duration_cast<std::chrono::seconds>(heartbeat - nearest);
     if (std::chrono::abs(ahead) < limit_ || found) continue;

@@ -1,5 +1,5 @@
-// Finds nodes whose clock is far from this one's, by their heartbeats. Lockstep's agents don't
-// mind, but torchrun's would take one another for dead. Pure.
+// Finds nodes whose clock differs much from this node's, by their heartbeats. Lockstep's agents
+// tolerate skew, but torchrun's agents would evict one another. Pure.
 #pragma once
 
 #include "rendezvous/dynamic/dynamic_state.h"
@@ -13,14 +13,15 @@ namespace lockstep::rendezvous::dynamic {
 
 class SkewWatch {
  public:
-  // limit: what is far. Heartbeats are fresh when they have changed since the look before.
+  // limit: report a difference of at least this.
   explicit SkewWatch(std::chrono::seconds limit) : limit_(limit) {}
 
   struct Skew {
     Node node;
     std::chrono::seconds ahead{0};  // negative: behind
   };
-  // A node not told of before, with what its clock is ahead of `now`.
+  // Returns a node not reported before and the lead of its clock over `now`. Judges only heartbeats
+  // that have changed since the previous look.
   std::optional<Skew> look(const RendezvousState& state, const Node& self, UtcTime now);
 
  private:

@@ -42,7 +42,7 @@ TEST(SkewWatch, BesideTorchrunOursFollowItsClock) {
   EXPECT_FALSE(watch.look(state, self, start + 6s));
 }
 
-// It was written while we were stopped, or was read before that.
+// The heartbeat was written while this process was stopped, or read before the stop.
 TEST(SkewWatch, WhoWasStoppedItselfBlamesNobody) {
   const Node self{"a", 1, 0};
   const Node other{"b", 1, 0};

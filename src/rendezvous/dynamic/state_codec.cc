@@ -17,6 +17,8 @@ using codec::PickleGlobal;
 using Kind = codec::PickleValue::Kind;
 using Value = codec::PickleTree::Value;
 
+// Lockstep's attributes. torchrun's agents unpickle all attributes into __dict__ and write the
+// unknown ones back.
 constexpr std::string_view kCompletion = "lockstep_completion";
 constexpr std::string_view kChanges = "lockstep_changes";
 constexpr std::string_view kSettled = "lockstep_settled";
@@ -34,11 +36,14 @@ const PickleGlobal kDatetime{"datetime", "datetime"};
 const PickleGlobal kTimezone{"datetime", "timezone"};
 const PickleGlobal kTimedelta{"datetime", "timedelta"};
 
+// The hint matters: this text may belong to another program, so nothing here overwrites it.
 Failure corrupt(std::string_view why) {
   return fail(Errc::corrupt, fmt::format("the rendezvous state is corrupt: {}", why),
               "it is left as it is; use another --rdzv-id, or end what writes to this store");
 }
 
+// Agents before PyTorch 2.3 lack an attribute or name the address 'fqdn'. Mixing would make one
+// side crash on the other's state.
 Failure too_old(std::string_view sign) {
   return fail(
       Errc::invalid_input,
@@ -67,7 +72,7 @@ Result<std::int64_t> integer(const Value& value, std::string_view what) {
 }
 
 Result<std::int64_t> count(const Value& value, std::string_view what) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 62;  // it is counted on
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;  // leaves room to add
   LOCKSTEP_TRY_ASSIGN(const std::int64_t number, integer(value, what));
   if (number < 0 || number > kMost) return corrupt(fmt::format("{} is {}", what, number));
   return number;
@@ -80,6 +85,7 @@ Result<bool> boolean(const Value& value, std::string_view what) {
 
 Result<Node> read_node(const Value& value) {
   if (!is_instance_of(value, node_class())) return corrupt("a node is not a _NodeDesc");
+  // All three fields must be there, once or more: one bit each.
   Node node;
   unsigned seen = 0;
   for (std::size_t i = 2; i < value.size(); i += 2) {
@@ -92,6 +98,7 @@ Result<Node> read_node(const Value& value) {
       node.pid = field.number();
       seen |= 2U;
     } else if (name == "local_id" && field.is(Kind::integer)) {
+      // PyTorch 1.13's name for the address.
       node.local_id = field.number();
       seen |= 4U;
     } else if (name == "fqdn") {
@@ -105,7 +112,7 @@ Result<Node> read_node(const Value& value) {
   return node;
 }
 
-// timezone(timedelta(0, 0, 0)), which is how Python writes timezone.utc.
+// Returns whether the value is timezone(timedelta(0, 0, 0)), Python's form of timezone.utc.
 bool is_utc(const Value& value) {
   if (!is_call_of(value, kTimezone) || arguments(value).size() != 1) return false;
   const Value offset = arguments(value)[0];
@@ -121,8 +128,10 @@ Result<UtcTime> read_time(const Value& value) {
   if (!is_call_of(value, kDatetime)) return corrupt("a time is not a datetime");
   const Value parts = arguments(value);
   if (parts.size() == 0 || parts.size() > 2 || !parts[0].is(Kind::bytes) ||
+      // year (2 bytes, big-endian), month, day, hour, minute, second, microseconds (3 bytes).
       parts[0].text().size() != 10)
     return corrupt("a datetime without its 10 bytes");
+  // Naive datetimes are PyTorch 1.13's.
   if (parts.size() == 1) return too_old("its times have no time zone");
   if (!is_utc(parts[1])) return corrupt("a datetime that is not in UTC");
   std::array<unsigned, 10> byte{};
@@ -140,8 +149,9 @@ Result<UtcTime> read_time(const Value& value) {
          std::chrono::microseconds(micros);
 }
 
-// Nodes are told apart by value: Python repeats one as a fresh object when it came from another
-// load. Of a repeated key the last value holds, as in Python.
+// Reads a set of nodes. Nodes are compared by value: Python's pickle repeats a node as a fresh
+// object if the node came from another load. If a key is repeated the last value counts, as in
+// Python.
 Status read_nodes(const Value& value, std::string_view what, std::set<Node>& nodes) {
   if (!value.is(Kind::set)) return corrupt(fmt::format("{} is not a set", what));
   for (std::size_t i = 0; i < value.size(); ++i) {
@@ -157,7 +167,8 @@ Status read_map(const Value& value, std::string_view what, std::map<Node, T>& ma
   for (std::size_t i = 0; i < value.size(); i += 2) {
     LOCKSTEP_TRY_ASSIGN(Node node, read_node(value[i]));
     LOCKSTEP_TRY_ASSIGN(const T read_value, read(value[i + 1]));
-    map.insert_or_assign(map.end(), std::move(node), read_value);  // mostly they come in order
+    // The hint: entries mostly come in order.
+    map.insert_or_assign(map.end(), std::move(node), read_value);
   }
   return {};
 }
@@ -227,11 +238,13 @@ Result<RendezvousState> read_state(const Value& root) {
     } else if (name == kSettled) {
       LOCKSTEP_TRY_ASSIGN(state.settled, count(value, kSettled));
     } else {
+      // Keep the attributes of a newer PyTorch. Without them its agents would crash.
       state.unknown.emplace_back(name, value.copy());
     }
   }
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (seen.at(i)) continue;
+    // PyTorch 2.3 introduced this attribute.
     if (kNames.at(i) == "redundancy_list") return too_old("it has no 'redundancy_list'");
     return corrupt(fmt::format("the attribute '{}' is missing", kNames.at(i)));
   }
@@ -247,7 +260,7 @@ Pickled call(const PickleGlobal& name, std::vector<Pickled> arguments) {
   return codec::pickle_items(Kind::call, {codec::pickle_global(name), tuple(std::move(arguments))});
 }
 
-// Makes the values, each node and the time zone once.
+// Builds pickle values. Each node and the time zone is built once and shared.
 class Maker {
  public:
   const Pickled& node(const Node& node) {
@@ -330,6 +343,7 @@ Result<std::vector<Pickled>> attributes(const RendezvousState& state) {
     items.insert(items.end(), {codec::pickle_text(kChanges), codec::pickle_int(state.changes)});
   if (state.settled != 0)
     items.insert(items.end(), {codec::pickle_text(kSettled), codec::pickle_int(state.settled)});
+  // A peer's agent may need an attribute that this version does not know.
   for (const auto& [name, value] : state.unknown)
     items.insert(items.end(), {codec::pickle_text(name), value});
   return items;
@@ -338,6 +352,7 @@ Result<std::vector<Pickled>> attributes(const RendezvousState& state) {
 }  // namespace
 
 Result<RendezvousState> decode_state(std::string_view base64) {
+  // Only these five globals. Python would run any callable that a stranger stored.
   const std::array<PickleGlobal, 5> allowed = {state_class(), node_class(), kDatetime, kTimezone,
                                                kTimedelta};
   auto bytes = codec::base64_decode(base64);

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
-// States as real agents stored them.
+// States as stored by real agents.
 constexpr std::string_view kTorch214 =
     "gAWVaAEAAAAAAACMN3RvcmNoLmRpc3RyaWJ1dGVkLmVsYXN0aWMucmVuZGV6dm91cy5keW5hbWljX3JlbmRl"
     "enZvdXOUjBBfUmVuZGV6dm91c1N0YXRllJOUKYGUfZQojAVyb3VuZJRLAIwIY29tcGxldGWUiYwIZGVhZGxp"
@@ -42,7 +42,8 @@ UtcTime utc(int year, int month, int day, std::chrono::microseconds time) {
   return UtcTime(std::chrono::sys_days(std::chrono::year(year) / month / day)) + time;
 }
 
-// The pickle of kTorch214 with `from` replaced, which must have the same size: it is framed.
+// Returns the pickle of kTorch214 with `from` replaced by text of the same size: a frame has a
+// length.
 std::string altered(std::string_view from, std::string_view to) {
   std::string bytes = codec::base64_decode(kTorch214).value();
   const std::size_t at = bytes.find(from);
@@ -97,7 +98,7 @@ TEST(StateCodec, RealStateOf113IsRefusedNotCorrupt) {
 }
 
 TEST(StateCodec, OtherSignsOfAnOldAgent) {
-  // A 1.13 state without nodes has no other sign than this.
+  // A 1.13 state without nodes shows no other sign.
   EXPECT_NE(refused(altered("redundancy_list", "redundancy_lost"))
                 .message.find("(it has no 'redundancy_list')"),
             std::string::npos);
@@ -109,7 +110,7 @@ TEST(StateCodec, OtherSignsOfAnOldAgent) {
   const auto at = bytes.find(time);
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at + time.size(), bytes.size() - at - time.size(), "\x85Rsub.");
-  bytes.erase(2, 9);  // the frame, now shorter
+  bytes.erase(2, 9);  // remove the frame header
   EXPECT_NE(refused(codec::base64_encode(bytes)).message.find("(its times have no time zone)"),
             std::string::npos)
       << refused(codec::base64_encode(bytes)).message;
@@ -133,7 +134,7 @@ TEST(StateCodec, AllOfAStateComesBack) {
   state.completion = Completion{300, 1500};
   state.changes = 70'000;
   const std::string text = encode_state(state).value();
-  EXPECT_LT(text.size(), 180'000U);  // each node and name once
+  EXPECT_LT(text.size(), 180'000U);  // nodes and names are stored once
   EXPECT_EQ(decode_state(text).value(), state);
   EXPECT_EQ(decode_state(encode_state({}).value()).value(), RendezvousState{});
 }
@@ -149,7 +150,7 @@ TEST(StateCodec, AnAgentOfOursIsKnownByItsLocalId) {
   EXPECT_TRUE(badge->host);
   EXPECT_EQ(badge->node_rank, 0);
   EXPECT_EQ(badge_of(id(local_id_of({.host = false, .node_rank = 32765})))->node_rank, 32765);
-  EXPECT_LT(local_id_of({.host = true, .node_rank = 32765}), INT32_MAX);  // a BININT
+  EXPECT_LT(local_id_of({.host = true, .node_rank = 32765}), INT32_MAX);  // must fit a BININT
 }
 
 TEST(StateCodec, UnknownAttributesAreKeptAndWrittenBack) {

@@ -1,5 +1,5 @@
-// The shared state as one key of a store that has PyTorch's compare_set: a TCPStore or its file.
-// The text itself is the token.
+// The shared state as one key of a store with PyTorch's compare_set: a TCPStore or its file. The
+// text itself serves as the version token.
 #pragma once
 
 #include "rendezvous/dynamic/state_codec.h"
@@ -15,7 +15,8 @@ class TextState : public StateStore {
  public:
   TextState(Store& keys, std::string key) : keys_(keys), key_(std::move(key)) {}
 
-  // Makes the key, so that torchrun's agents never wait for it. Before all else.
+  // Creates the key. Call open() before any other function: torchrun's agents block on a missing
+  // key.
   void open(Done<void> done) {
     keys_.compare_set(key_, "", kNoState, [done = std::move(done)](Result<std::string> stored) {
       if (!stored) return done(tl::make_unexpected(std::move(stored).error()));
@@ -36,7 +37,7 @@ class TextState : public StateStore {
         key_, before.token, text,
         [token = before.token, text, done = std::move(done)](Result<std::string> stored) {
           if (!stored) return done(tl::make_unexpected(std::move(stored).error()));
-          // A key that is not there is answered with what was expected of it.
+          // PyTorch answers a compare_set of a missing key with the expected value.
           if (*stored == token && *stored != text)
             return done(
                 fail(Errc::unavailable, "the rendezvous state has vanished from its store"));
