@@ -1,5 +1,6 @@
-// Who is there, who wants a place, who failed or was lost; coordinator_round.cc makes rounds,
-// coordinator_end.cc ends the job, coordinator_talk.cc has time, words and reports.
+// Presence, joins, failures and losses of nodes. coordinator_round.cc makes rounds,
+// coordinator_takeover.cc adopts them, coordinator_end.cc ends the job, and coordinator_talk.cc has
+// time, messages and reports.
 #include "rendezvous/hub/coordinator.h"
 
 #include <fmt/core.h>
@@ -23,12 +24,13 @@ void Coordinator::set_stage(Member& member, Stage stage) {
   member.stage = stage;
 }
 
-// How many nodes a round could still be made of.
+// Returns how many nodes a round could still have. Nodes expected back count.
 std::size_t Coordinator::viable() const {
   return count(Stage::joined) + count(Stage::placed) + count(Stage::finished) + away_.size();
 }
 
 void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now) {
+  // The agent id is known: the agent has lost its old connection before this hub noticed.
   if (const auto known = peer_of_.find(agent); known != peer_of_.end()) {
     const PeerId gone = known->second;
     if (keep_offered_place(gone, peer, now)) return;
@@ -45,7 +47,7 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
   member.heard = watched_ + unwatched(now);
   ++counts_[static_cast<std::size_t>(Stage::idle)];
   away_.erase(agent);
-  // A node of an interrupted round is waited for: it will join again.
+  // A node of an interrupted round has a seat in it. Wait for the node, which will join again.
   const auto seat = std::find(seats_.begin(), seats_.end(), agent);
   if (current_ && current_->interrupted && !over() && seat != seats_.end()) {
     member.rank = static_cast<int>(seat - seats_.begin());
@@ -56,8 +58,9 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
   consider(now);
 }
 
-// A node that is about to be placed has a new connection. It keeps its place in the round that is
-// offered: to give that round up would make all others wait once more.
+// Lets a node keep its place in the round being offered while the node changes its connection.
+// Giving that round up would make all other nodes wait once more. Returns false if the node has
+// none.
 bool Coordinator::keep_offered_place(PeerId gone, PeerId peer, Time now) {
   if (!proposal_) return false;
   auto& ranks = proposal_->ranks;
@@ -72,7 +75,7 @@ bool Coordinator::keep_offered_place(PeerId gone, PeerId peer, Time now) {
   member.heard = watched_ + unwatched(now);
   member.repeats_join = true;
   output_.push_back({gone, nullptr, true});
-  // Rank 0 is asked again: its answer may have been lost with the old connection.
+  // Ask rank 0 again: its answer may be lost with the old connection.
   if (place == ranks.begin() && !proposal_->store) send(peer, StoreWanted{proposal_->number});
   return true;
 }
@@ -84,7 +87,8 @@ void Coordinator::hear(PeerId peer, Time now) {
 
 Status Coordinator::take(PeerId peer, Frame frame, Time now) {
   const auto at = members_.find(peer);
-  if (at == members_.end()) return {};  // has left, or was closed
+  // The member has left, or its connection was closed while frames were still queued.
+  if (at == members_.end()) return {};
   Member& member = at->second;
   if (std::holds_alternative<Beat>(frame)) return {};
   if (auto* join = std::get_if<Join>(&frame)) {
@@ -130,7 +134,7 @@ bool Coordinator::fits(const Member& member, const Join& join) {
   return false;
 }
 
-// Returns the other node with the node rank that `join` asks for, nullptr if the rank is free.
+// Returns the other node with the same node rank as `join`, nullptr if the rank is free.
 const Coordinator::Member* Coordinator::of_node_rank(const Member& member, const Join& join) const {
   if (join.node_rank < 0) return nullptr;
   for (const auto& [peer, other] : members_) {
@@ -147,7 +151,9 @@ bool Coordinator::hold_for_twin(Member& member, Join& join, Time now) {
   const Member* twin = of_node_rank(member, join);
   const bool same_host =
       twin != nullptr && twin->called() == join.host && twin->offer.address == join.address;
+  // A second call for the same join means that a tick has passed since the first.
   const Ms since = std::exchange(member.held_since, Ms(0));
+  // The twin has sent bytes since the join was held, so two agents run on that host.
   if (!same_host || (since > Ms(0) && twin->heard > since)) return false;
   member.held_since = since > Ms(0) ? since : watched_ + unwatched(now) + Ms(1);
   member.held_join = std::move(join);
@@ -155,6 +161,7 @@ bool Coordinator::hold_for_twin(Member& member, Join& join, Time now) {
 }
 
 void Coordinator::decide_held_joins(Time now) {
+  // Collect the peers first: on_join() may remove members.
   std::vector<PeerId> holding;
   for (const auto& [peer, member] : members_) {
     if (member.held_join) holding.push_back(peer);
@@ -168,18 +175,21 @@ void Coordinator::decide_held_joins(Time now) {
   }
 }
 
-// The nodes that are here already decide what the job launches. Only a node that was in a round of
-// the job before overrules one that was not: after a takeover a stranger may have come first.
+// Returns whether `join` launches the same program as the nodes present, which decide for the job.
+// One exception: a node of an earlier round overrules newcomers, because a stranger may be the
+// first to arrive after a takeover.
 bool Coordinator::launches_the_same(const Member& member, const Join& join) {
-  if (join.launched.any || join.launched.name.empty()) return true;  // it fits everybody
+  // `any` and an untold name fit every program.
+  if (join.launched.any || join.launched.name.empty()) return true;
   for (auto& [peer, other] : members_) {
     if (&other == &member || other.stage == Stage::idle) continue;
     const Launched& theirs = other.offer.launched;
     if (other.offer.role != join.role || theirs.any || theirs.name.empty()) continue;
-    // That one agrees with all others: it was compared with them, or they with it.
+    // The other node was compared with all before it, so one match is enough.
     if (theirs.name == join.launched.name) return true;
     const auto differs = other_program(facts_of(join), facts_of(other.offer), settings_.run_id);
     if (!differs) return true;
+    // The node present never took part, and the joining one did: the node present is the stranger.
     const bool stranger = other.stage == Stage::joined && other.offer.last_round < 0;
     if (!stranger || join.last_round < 0) {
       turn_away(member, differs->message, differs->hint);
@@ -201,21 +211,24 @@ void Coordinator::turn_away(const Member& member, const std::string& text,
 void Coordinator::on_join(Member& member, Join join, Time now) {
   if (join.holds != Join::Holds::nothing && join.last_round >= 0)
     return on_resume(member, std::move(join), now);
-  if (over_before_ && join.last_round < 0) return send(member.peer, Ended{});  // it was a spare
+  // A node without a last round was a spare, which ends well.
+  if (over_before_ && join.last_round < 0) return send(member.peer, Ended{});
   if (over())
     return refuse(member, Why::closed,
                   fmt::format("the rendezvous '{}' is closed: {}", settings_.run_id, why_over_),
                   "a new job needs a new --rdzv-id, or the end of the old one");
-  // A node on a new connection repeats its join, maybe before it hears that it has its place. To
-  // take it for a wish to leave that place would interrupt the round that has just begun.
+  // A node on a new connection repeats its join, maybe before it hears of its place. Taking the
+  // repetition for a wish to leave would interrupt the round that has just begun.
   if (std::exchange(member.repeats_join, false)) return;
   if (hold_for_twin(member, join, now)) return;
   if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
   if (of_adopted_round(join) && take_seat(member, join)) set_stage(member, Stage::placed);
+  // Decide before the stage changes below.
   const bool leaves_running = running() && in_round(member);
   member.offer = std::move(join);
   member.joined_at = now;
   member.returning = false;
+  // The report belongs to the last round. In the next one the node may report again.
   if (member.report) --reported_;
   member.report.reset();
   set_stage(member, Stage::joined);
@@ -235,16 +248,18 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
   if (!in_round(member) || failed.round != current_->number || over()) return;
   if (!current_->first_failed) current_->first_failed = member.rank;
   if (current_->interrupted) {
-    // The round was over already, but a node that can't go on ends the job all the same.
+    // The round is over already, but a final failure still ends the job.
     if (failed.final) spend_job(Outcome::failed, failed.line);
     return;
   }
   if (failed.final || restarts_ >= current_->lowest_max_restarts) {
-    // A node with a final failure knows that it is the end. One with a larger --max-restarts than
-    // another's believes that it has restarts left, and has to be told.
+    // A node that reports a final failure already expects the end. A node with a larger
+    // --max-restarts than another node's expects a restart, so the end must be sent to that node as
+    // well.
     interrupt(true, failed.line, failed.final ? member.peer : 0);
     return spend_job(Outcome::failed, failed.line);
   }
+  // Nodes of an adopted round that are still coming over count as present.
   const std::size_t on_their_way = current_->adopting_since ? not_come_over().size() : 0;
   if (viable() + on_their_way < settings_.min_nodes) {
     const std::string text = failed.line + "; too many nodes have left for another round";
@@ -252,17 +267,19 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
     return give_up_round(text);
   }
   ++restarts_;
+  // One round costs at most one restart, whatever else fails before the next round.
   current_->paid = true;
   write_down();
   interrupt(false, failed.line, member.peer);
   consider(now);
 }
 
-// Tells all nodes of the round, each once, that it is over.
+// Tells every node of the round except `except`, once, that the round is over.
 void Coordinator::interrupt(bool end, const std::string& why, PeerId except) {
   if (!running()) return;
   current_->interrupted = true;
-  forming_since_ = last_tick_;  // the patience of those who were spares begins here
+  // Spares have waited without a limit. Their join timeout starts now.
+  forming_since_ = last_tick_;
   const auto bytes =
       std::make_shared<const std::string>(frame_bytes(Interrupted{current_->number, end, why}));
   for (const auto& [peer, member] : members_) {
@@ -277,11 +294,13 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   --counts_[static_cast<std::size_t>(gone.stage)];
   members_.erase(at);
   peer_of_.erase(gone.agent);
-  // A node that comes back may need more than one connection for it.
+  // The node may need more than one new connection to come back.
   if (gone.returning) expect_back(gone, now);
   if (gone.rank >= 0) --ranked_;
   if (gone.report) --reported_;
+  // Keep the report of a node that leaves early, for the nodes that still wait for reports.
   if (gone.report) reports_.emplace_back(gone.rank, std::move(*gone.report));
+  // The offered round has lost a node: make the round anew.
   if (proposal_ &&
       std::find(proposal_->ranks.begin(), proposal_->ranks.end(), peer) != proposal_->ranks.end())
     proposal_.reset();
@@ -289,6 +308,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
     if (reports_until_ && all_reported()) push_reports();
     return;
   }
+  // A finished node is not missed: its workers have done their part.
   if (running() && gone.stage == Stage::finished) {
     current_->finished_and_gone.push_back(gone.rank);
     write_down();
@@ -299,7 +319,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   consider(now);
 }
 
-// A node of the round will be back on a new connection: no round is made without it meanwhile.
+// Makes the next round wait for a node of the current round that will be back on a new connection.
 void Coordinator::expect_back(const Member& member, Time now) {
   if (!over() && member.rank >= 0 && member.stage != Stage::idle)
     away_[member.agent] = {member.called(), now + settings_.return_grace};
@@ -319,14 +339,14 @@ void Coordinator::missing_from_round(const std::string& why) {
   give_up_round(text);
 }
 
-// Where a restart is left too few nodes are not the end: the next agent of this run id takes the
-// lost one's place. All nodes that are lost before there is a new round cost one restart together,
-// and so does a worker's failure that comes with them. Nodes that have finished and left can't be
-// replaced: their workers would have to run once more.
+// Waits for a replacement instead of ending the job with too few nodes, if a restart is left. The
+// next agent of this run id takes the place of the lost node. All losses before the next round cost
+// one restart together, a failed worker included. A finished node that has left cannot be replaced:
+// its workers would run once more. Returns false if the job must end.
 bool Coordinator::awaits_replacement(const std::string& why) {
   if (!current_ || !current_->replacement || !current_->finished_and_gone.empty()) return false;
   if (!current_->paid && restarts_ >= current_->lowest_max_restarts) return false;
-  // Nobody is left who would wait.
+  // No node is left to wait.
   if (count(Stage::joined) + count(Stage::placed) + count(Stage::finished) == 0) return false;
   if (!std::exchange(current_->paid, true)) {
     ++restarts_;
@@ -341,7 +361,7 @@ bool Coordinator::awaits_replacement(const std::string& why) {
   return true;
 }
 
-// How long the most patient of the nodes that are left waits.
+// Returns how long the most patient remaining node waits.
 Ms Coordinator::replacement_time() const {
   std::uint32_t most = 0;
   for (const auto& [peer, member] : members_)

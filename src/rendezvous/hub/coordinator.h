@@ -1,8 +1,9 @@
-// The coordinator of the `lockstep` rendezvous: decides who takes part in which round, and tells
-// everyone. Pure: connections, frames and time go in, bytes for connections come out. One agent
-// runs it (hub_server.h); it trusts no clock but the steady one it is given.
+// The coordinator of the `lockstep` rendezvous: decides which nodes take part in which round, and
+// notifies them. Pure: connections, frames and time go in, bytes for connections come out. One
+// agent runs the coordinator (hub_server.h). The coordinator trusts no clock but the steady one
+// passed in.
 //
-//   forming -> offering (rank 0 opens the workers' store) -> running -> forming | over
+//  forming -> offering (rank 0 opens the workers' store) -> running -> forming | over
 #pragma once
 
 #include "base/error.h"
@@ -24,46 +25,44 @@ namespace lockstep::rendezvous::hub {
 
 using Time = std::chrono::steady_clock::time_point;
 using Ms = std::chrono::milliseconds;
-using PeerId = std::uint64_t;  // of one connection, never used again
+using PeerId = std::uint64_t;  // names one connection; never reused
 
 struct CoordinatorSettings {
   std::string run_id;
-  Nonce host{};  // the agent that runs it
+  Nonce host{};  // the agent running the coordinator
   std::size_t min_nodes = 1;
   std::size_t max_nodes = 1;
-  Ms last_call{30'000};  // once there are enough, how long to wait for more
+  Ms last_call{30'000};  // how long to wait for more nodes once there are enough
   Ms heartbeat{1'000};
-  Ms dead{5'000};           // a node that is silent for so long is gone
-  Ms return_grace{10'000};  // how long one is waited for that said it would be back
+  Ms dead{5'000};           // a node silent for this long is gone
+  Ms return_grace{10'000};  // how long to wait for a node after Leave::returns
   Ms store_timeout{30'000};
   RankOrder order = RankOrder::host;
-  std::vector<std::string>
-      expected;  // host names of all nodes, as the scheduler has them, if known
-  // Set where this coordinator has taken over from another one: what that one had come to. Those of
-  // its nodes that have not come over are waited for only for takeover_grace: their workers run, or
-  // stand still, meanwhile.
+  // Host names of all nodes as the scheduler knows them; empty: unknown.
+  std::vector<std::string> expected;
+  // The state left by the previous coordinator, if this one has taken over. The workers of its
+  // nodes run, or stand still, until they come over. So stragglers get only takeover_grace.
   std::int64_t first_round = 0;
   int restarts = 0;
   bool takeover = false;
   Ms takeover_grace{1'000};
-  int last_lead = -1;              // rank of the node that ran that other one
-  std::string last_lead_called;    // for people; empty: not known
+  int last_lead = -1;              // rank of the node that ran the previous coordinator
+  std::string last_lead_called;    // name of that node, for messages; empty: unknown
   std::vector<int> last_finished;  // ranks that had finished and need not come over
-  // Another coordinator may have taken over from this one without its knowledge. Two rounds with
-  // the same number would be two jobs, so no round is placed before permit().
+  // Set if another coordinator may take over unnoticed. Two rounds with the same number would be
+  // two jobs, so a fenced coordinator places a round only after permit().
   bool fenced = false;
 };
 
-// Asks for the permission to place a round, or only leaves in writing what has become of the
-// current one.
+// A request to place a round, or only to record the state of the current round for a successor.
 struct PermitRequest {
   enum class End { none, succeeded, failed };
   std::int64_t round = 0;
   int restarts = 0;
   int lead = -1;  // rank of the coordinator's own node
-  std::vector<int>
-      finished;         // ranks that may not be there to tell another coordinator that they have
-  End end = End::none;  // of the job
+  // Ranks that have finished and may be gone when another coordinator takes over.
+  std::vector<int> finished;
+  End end = End::none;  // end of the job
   std::string why = {};
 };
 
@@ -72,45 +71,47 @@ class Coordinator {
   struct Output {
     PeerId to = 0;
     std::shared_ptr<const std::string> bytes;  // may be nullptr
-    bool close = false;                        // the connection, after that
-    std::string turned_away = {};              // why it is closed, for the host's people
+    bool close = false;                        // close the connection afterwards
+    std::string turned_away = {};              // reason of the closing, for the host's log
   };
 
   Coordinator(CoordinatorSettings settings, Time now);
 
-  // An agent has proved itself. The caller follows every arrival with one lose(), unless the
-  // coordinator closes the connection itself.
+  // Adds an agent whose greeting has succeeded. The caller must call lose() once for each arrival,
+  // unless the coordinator closed the connection.
   void arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now);
-  void hear(PeerId peer, Time now);  // any bytes
-  // An error means that agents do not send such a frame: close the connection and call lose().
+  void hear(PeerId peer, Time now);  // counts any bytes as a sign of life
+  // Handles a frame. An error means that agents never send this frame: close the connection and
+  // call lose().
   Status take(PeerId peer, Frame frame, Time now);
   void lose(PeerId peer, const std::string& why, Time now);
-  // At next_time(), or any time before.
+  // Call tick() at next_time() or earlier.
   void tick(Time now);
   Time next_time() const;
-  // What is to be written down where rounds are fenced. Each request is handed out once.
+  // Returns the state to record if rounds are fenced. Each request is returned once.
   std::optional<PermitRequest> take_permit_request() { return std::exchange(permit_request_, {}); }
   void permit(std::int64_t round, Time now);
-  // The host goes before the others are done.
+  // Ends the job because the host leaves before the other nodes are done.
   void shut_down(const std::string& why, Time now);
-  // The host decides nothing any more. The nodes look for another one.
+  // Interrupts the round because this host has lost the right to decide. The nodes look for another
+  // hub.
   void step_down(const std::string& why) { interrupt(false, why, 0); }
-  // The coordinator before had ended the job already, and not all may have heard.
+  // Records that the previous coordinator had already ended the job. Some nodes may not know yet.
   void end_before(bool good, const std::string& why);
 
   std::vector<Output> take_output() { return std::exchange(output_, {}); }
 
   bool over() const { return outcome_.has_value(); }
   std::size_t peers() const { return members_.size(); }
-  std::string status() const;   // what is being waited for, in words
-  std::string present() const;  // all who are connected, by name
+  std::string status() const;   // the nodes that block progress, in words
+  std::string present() const;  // the names of all connected nodes
 
  private:
   enum class Stage {
-    idle,      // has asked for nothing yet
-    joined,    // wants a place in the next round
-    placed,    // has one in the current round
-    finished,  // and its workers have ended well
+    idle,      // has not asked for anything
+    joined,    // asks for a place in the next round
+    placed,    // has a place in the current round
+    finished,  // has a place; the node's workers have ended well
   };
   enum class Outcome { succeeded, failed };
   struct Member {
@@ -119,16 +120,16 @@ class Coordinator {
     std::string name;
     Join offer;
     Stage stage = Stage::idle;
-    bool returning = false;     // of the current round, on a new connection; will join again
-    bool repeats_join = false;  // its join of the old connection holds: the next one says the same
-    int rank = -1;              // in the current round
+    bool returning = false;     // back on a new connection; will join again
+    bool repeats_join = false;  // the join of the old connection counts; ignore the next one
+    int rank = -1;              // rank in the current round
     Time joined_at{};
-    Ms heard{0};  // when it was heard last, on the clock watched_
+    Ms heard{0};  // time of the last sign of life, on the clock watched_
     std::uint64_t arrival = 0;
     std::optional<Report> report;
-    std::string out_of_patience;  // why its join came to nothing
-    // A join for the node rank of a node with the same name and address. It is decided once that
-    // node has been heard of again, or is lost.
+    std::string out_of_patience;  // reason of a timed out join
+    // A join for the node rank of a node with the same name and address. The decision waits until
+    // the older node shows a sign of life or is lost.
     std::optional<Join> held_join;
     Ms held_since{0};  // on the clock watched_
     std::string called() const { return offer.host.empty() ? name : offer.host; }
@@ -143,13 +144,13 @@ class Coordinator {
     std::size_t size = 0;
     std::vector<int> finished_and_gone;  // ranks
     int lowest_max_restarts = 0;
-    bool replacement = true;  // all of its nodes want that new ones take the places of lost ones
+    bool replacement = true;  // every node of the round accepts replacements for lost nodes
     bool interrupted = false;
-    bool paid = false;  // its end has cost a restart, and one round costs no more than one
-    std::vector<std::string> lost = {};  // nodes whose places nobody has taken: "b is gone: ..."
-    bool adopted = false;                // it was another coordinator's
-    std::optional<Time> adopting_since;  // set until all of its nodes have come over
-    std::optional<int> first_failed;     // rank; its report comes first
+    bool paid = false;  // the end of this round has cost a restart; a round costs at most one
+    std::vector<std::string> lost = {};  // nodes not yet replaced: "b is gone: ..."
+    bool adopted = false;                // the round began under another coordinator
+    std::optional<Time> adopting_since;  // set until all nodes of an adopted round have come over
+    std::optional<int> first_failed;     // rank of the first failed node; its report comes first
   };
   struct Proposal {
     std::int64_t number = 0;
@@ -158,7 +159,7 @@ class Coordinator {
     std::optional<StoreOffer> store;  // rank 0's answer, kept until permit()
   };
 
-  // coordinator.cc: who is there, who failed or was lost
+  // coordinator.cc: presence, failures and losses of nodes
   bool keep_offered_place(PeerId gone, PeerId peer, Time now);
   void on_join(Member& member, Join join, Time now);
   bool fits(const Member& member, const Join& join);
@@ -195,7 +196,7 @@ class Coordinator {
   void place(const StoreOffer& offer);
   void give_up_round(const std::string& text);
 
-  // coordinator_takeover.cc: after another coordinator, and after a lost connection
+  // coordinator_takeover.cc: rounds of another coordinator, and lost connections
   void on_resume(Member& member, Join join, Time now);
   void adopt(const Join& offer, Time now);
   bool take_back(Member& member);
@@ -209,7 +210,7 @@ class Coordinator {
   Ms last_call() const;
   void seats_from_offers();
 
-  // coordinator_talk.cc: time, words, reports
+  // coordinator_talk.cc: time, messages for people, reports
   Ms unwatched(Time now) const;
   void watch_silence(Time now);
   void expire(Time now);
@@ -235,16 +236,16 @@ class Coordinator {
 
   CoordinatorSettings settings_;
   Members members_;
-  std::map<Nonce, PeerId> peer_of_;      // by agent: thousands arrive at once
-  std::array<std::size_t, 4> counts_{};  // of members by stage
+  std::map<Nonce, PeerId> peer_of_;      // agent -> connection; thousands may arrive at once
+  std::array<std::size_t, 4> counts_{};  // members by stage
   std::map<Nonce, Away> away_;
-  std::vector<Nonce> seats_;  // of the last round, by rank
+  std::vector<Nonce> seats_;  // agents of the last round, by rank
   std::optional<Current> current_;
   std::optional<Proposal> proposal_;
   std::optional<PermitRequest> permit_request_;
   std::optional<Outcome> outcome_;
   std::string why_over_;
-  bool over_before_ = false;  // another coordinator had ended the job
+  bool over_before_ = false;  // another coordinator ended the job
   std::int64_t next_round_ = 0;
   int restarts_ = 0;
   std::uint64_t arrivals_ = 0;
@@ -252,12 +253,14 @@ class Coordinator {
   Time forming_since_;
   Time last_tick_;
   Time next_beat_;
-  Ms watched_{0};  // a clock that stands still while we sleep: that time is nobody's silence
+  // A clock that stands still while this process is stopped. Otherwise the pause would look like
+  // silence of the nodes.
+  Ms watched_{0};
   std::optional<Time> reports_until_;
-  std::size_t ranked_ = 0;                            // members with a rank in the current round
-  std::size_t reported_ = 0;                          // of them, those that have sent a report
-  std::vector<std::pair<int, Report>> reports_;       // by rank, of members that have left since
-  std::shared_ptr<const std::string> reports_bytes_;  // what was pushed, for those that come late
+  std::size_t ranked_ = 0;                       // members with a rank in the current round
+  std::size_t reported_ = 0;                     // members with a rank and a report
+  std::vector<std::pair<int, Report>> reports_;  // reports of members that have left since, by rank
+  std::shared_ptr<const std::string> reports_bytes_;  // the reports as sent, kept for late members
   std::vector<Output> output_;
 };
 

@@ -26,7 +26,7 @@ TEST(CoordinatorConnection, SilenceEvictsAndTheFrozenOneIsToldWhenItWakes) {
   EXPECT_EQ(f.rank("b"), 2);
 }
 
-// Now just before a tick, now just after it: no more than a beat's time apart.
+// Beats arrive just before or just after the tick, at most one heartbeat apart.
 TEST(CoordinatorConnection, BeatsBesideTheTicksAreNoSilence) {
   auto settings = nodes(2, 2);
   settings.dead = settings.heartbeat * 2;
@@ -53,7 +53,7 @@ TEST(CoordinatorConnection, BeatsBesideTheTicksAreNoSilence) {
   EXPECT_EQ(f.agents["b"].last<Interrupted>(), nullptr);
 }
 
-// ... although its clock went on and what the others sent meanwhile is still unread.
+// The host slept: the clock went on, and the nodes' frames are still unread.
 TEST(CoordinatorConnection, AShortSleepOfTheHostIsNobodysSilenceWithFewBeats) {
   auto settings = nodes(2, 2);
   settings.dead = settings.heartbeat * 2;
@@ -93,7 +93,7 @@ TEST(CoordinatorConnection, OneThatGaveUpOnASilentHostIsWaitedFor) {
   f.arrive("b");
   f.join("b");
   EXPECT_EQ(f.rank("b"), 1);
-  // And if it doesn't come:
+  // The node does not come back:
   f.say("b", Leave{Leave::How::returns});
   f.join("a");
   f.pass(11s);
@@ -124,7 +124,7 @@ TEST(CoordinatorConnection, ANewConnectionReplacesTheOldOne) {
   EXPECT_EQ(f.rank("b"), 1);
 }
 
-// Else those that are fewer than max would all wait for another last call.
+// Otherwise fewer than max nodes would all wait for another last call.
 TEST(CoordinatorConnection, ANewConnectionWhileARoundIsOfferedKeepsThePlace) {
   Fixture f(nodes(2, 4));
   f.mute_store = true;
@@ -134,10 +134,10 @@ TEST(CoordinatorConnection, ANewConnectionWhileARoundIsOfferedKeepsThePlace) {
   f.arrive("b");
   EXPECT_TRUE(f.closed.contains(before));
   EXPECT_EQ(f.hub->peers(), 2U);
-  EXPECT_EQ(f.agents["a"].got.size(), 1U);  // the store is wanted once
+  EXPECT_EQ(f.agents["a"].got.size(), 1U);  // asks for the store once
   f.say("a", StoreOffer{0, "addr-a", 7000, ""});
   EXPECT_EQ(f.rank("b"), 1);
-  f.join("b");  // it has crossed the place
+  f.join("b");  // crosses the Placed frame on the network
   f.hub->lose(before, "the connection was closed", f.now);
   f.deliver();
   EXPECT_EQ(f.rank("a"), 0);
@@ -167,7 +167,7 @@ TEST(CoordinatorConnection, ANewNodesSilenceBeginsWithItsConnection) {
   EXPECT_FALSE(late.closed);
 }
 
-// It would open a second one.
+// Rank 0 would open a second store.
 TEST(CoordinatorConnection, AStoreThatIsThereIsNotAskedForAgain) {
   auto settings = nodes(2, 2);
   settings.fenced = true;

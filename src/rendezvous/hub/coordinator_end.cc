@@ -1,4 +1,4 @@
-// The end: of a node's workers, of a node's part in the job, of the job.
+// The end of a node's workers, of a node's part in the job, and of the job.
 #include "rendezvous/hub/coordinator.h"
 
 #include <fmt/core.h>
@@ -10,6 +10,7 @@ namespace lockstep::rendezvous::hub {
 void Coordinator::on_finish(Member& member, const Finish& finish) {
   if (!running() || member.stage != Stage::placed || finish.round != current_->number) return;
   set_stage(member, Stage::finished);
+  // A successor must know that the host's node has finished: the node may be lost with its host.
   if (member.agent == settings_.host) write_down();
   check_all_finished();
 }
@@ -24,9 +25,8 @@ void Coordinator::check_all_finished() {
   spend_job(Outcome::succeeded, "the job has ended well");
 }
 
-// There are no more rounds. Nodes that wait for one hear why. Only the spares of a job that has run
-// hear that they were not needed, which counts as a good end: a node that had a place has failed
-// with the others.
+// Ends the job and tells the waiting nodes. In a job that has run, a spare hears that it was not
+// needed, which counts as success. A waiting node that had a place has failed with the others.
 void Coordinator::end_job(Outcome outcome, const std::string& why) {
   if (over()) return;
   outcome_ = outcome;
@@ -44,21 +44,24 @@ void Coordinator::end_job(Outcome outcome, const std::string& why) {
   }
 }
 
-// Ends the job for good, whichever coordinator comes next. That is not so where nodes are only
-// missing: when all of them were stopped, the same job may be started again.
+// Ends the job and records the end, so that no later coordinator runs the job again. Missing nodes
+// alone must not end a job for good: after all nodes were stopped, the same job may be started
+// again.
 void Coordinator::spend_job(Outcome outcome, const std::string& why) {
   if (over()) return;
   end_job(outcome, why);
   write_down();
 }
 
-// Writes down what another coordinator has to know if this one is gone.
+// Records what another coordinator needs to know if this one is lost.
 void Coordinator::write_down() {
+  // Without fencing no other coordinator can follow.
   if (!settings_.fenced) return;
   PermitRequest request;
   request.round = current_ ? current_->number : settings_.first_round - 1;
   request.restarts = restarts_;
   if (current_) request.finished = current_->finished_and_gone;
+  // The host's node vanishes with the host, so nothing but this record can speak for it.
   for (const auto& [peer, member] : members_) {
     if (member.agent != settings_.host || !current_) continue;
     request.lead = member.rank;
@@ -81,6 +84,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
     return remove(peer, "has lost its connection to the rendezvous", now);
   }
   if (how == Leave::How::stopped) {
+    // The hub goes with its node, so the job ends.
     if (member.agent == settings_.host)
       return shut_down(name + ", the host of the rendezvous, was stopped", now);
     return remove(peer, "was stopped", now);
@@ -90,7 +94,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
   const std::string why =
       good ? std::string("the job has ended well") : "the job has failed on " + name;
   if (!good && running() && in_round(member)) interrupt(true, why, peer);
-  // A node that ends well without waiting for the others doesn't end the job for them.
+  // A node that ends well without waiting must not end the job for the other nodes.
   if (good && running() && in_round(member)) {
     set_stage(member, Stage::finished);
     return remove(peer, "has left", now);
@@ -99,7 +103,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
   remove(peer, "has left", now);
 }
 
-// A node without a place speaks for itself only: the others wait on, unless it is their host.
+// Removes a node without a place. The other nodes keep waiting, unless the node is their host.
 void Coordinator::leave_without_place(Member& member, Time now) {
   if (member.agent != settings_.host) return remove(member.peer, "has left", now);
   const std::string& why = member.out_of_patience;

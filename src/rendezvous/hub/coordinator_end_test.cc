@@ -1,4 +1,4 @@
-// How a job ends: the barrier, departures, patience that is over, the exchange of reports.
+// How a job ends: the barrier, departures, timeouts, the exchange of reports.
 #include "coordinator_testing.h"
 
 namespace lockstep::rendezvous::hub {
@@ -15,7 +15,7 @@ TEST(CoordinatorEnd, TheBarrierOpensForAllAndHeedsFailures) {
   EXPECT_EQ(f.told("a"), "rejoin: rank 1 on b failed");
   f.join_all({"a", "b", "c"});
   f.say("c", Finish{1});
-  f.lose("c");  // done, and gone
+  f.lose("c");  // finished before the loss
   EXPECT_EQ(f.told("a"), "-");
   f.say("a", Finish{1});
   EXPECT_EQ(f.agents["a"].last<Finished>(), nullptr);
@@ -60,7 +60,7 @@ TEST(CoordinatorEnd, TheHostsEndIsEverybodysEndAndAGuestsIsNot) {
   ASSERT_EQ(f.rank("d"), 2);
   f.say("a", Leave{Leave::How::stopped});
   EXPECT_EQ(f.told("b"), "end: a, the host of the rendezvous, was stopped");
-  // The job has not ended well for a spare either.
+  // For a spare the job has not ended well either.
   EXPECT_EQ(f.refused("spare"), "a, the host of the rendezvous, was stopped");
 }
 
@@ -155,7 +155,7 @@ TEST(CoordinatorEnd, ReportsThatDoNotComeAreLeftOut) {
   f.pass(200ms);
   ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
   EXPECT_EQ(f.agents["a"].last<Reports>()->reports.size(), 1U);
-  f.say("c", TellReport{9'000, {"c", 2, "C"}});  // too late for a, and answered all the same
+  f.say("c", TellReport{9'000, {"c", 2, "C"}});  // too late for a, but still answered
   ASSERT_NE(f.agents["c"].last<Reports>(), nullptr);
   EXPECT_EQ(f.agents["c"].last<Reports>()->reports.size(), 1U);
 }
@@ -165,7 +165,7 @@ TEST(CoordinatorEnd, WhoeverIsGoneIsNotWaitedForWithItsReport) {
   f.join_all({"a", "b", "c"});
   f.say("b", Failed{0, true, "rank 1 on b failed"});
   f.say("b", TellReport{10'000, {"b", 1, "B"}});
-  f.lose("b");  // what it has told stays
+  f.lose("b");  // b's report is kept
   f.say("a", TellReport{10'000, {"a", 0, "A"}});
   EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
   f.lose("c");
@@ -184,7 +184,7 @@ TEST(CoordinatorEnd, OneThatComesBackAfterTheEndHasNoReportToGive) {
   EXPECT_NE(f.agents["a"].last<Reports>(), nullptr);
 }
 
-// Its rank of then is no rank in the round of now.
+// A rank of an earlier round means nothing in the current round.
 TEST(CoordinatorEnd, OneThatIsInTheRoundNoLongerHasNoReportToGive) {
   Fixture f(nodes(2, 3));
   f.arrive("c").offer.join_timeout_ms = 3000;
@@ -203,7 +203,7 @@ TEST(CoordinatorEnd, OneThatIsInTheRoundNoLongerHasNoReportToGive) {
 }
 
 TEST(CoordinatorEnd, ReportsOfAnEarlierRoundAreForgotten) {
-  for (const Ms answered_after : {0s, 10s}) {  // in that round, or not at all
+  for (const Ms answered_after : {0s, 10s}) {  // in the first round, or never
     Fixture f(nodes(2, 2));
     f.join_all({"a", "b", "spare"});
     f.say("b", TellReport{10'000, {"b", 1, "early"}});

@@ -1,5 +1,5 @@
-// Rounds that go on under another coordinator or on a new connection, and what a coordinator leaves
-// in writing for the next one.
+// Rounds that continue under another coordinator or on a new connection, and the records for the
+// next coordinator.
 #include "coordinator_testing.h"
 
 namespace lockstep::rendezvous::hub {
@@ -10,7 +10,7 @@ using testing::successor;
 using testing::survive;
 using namespace std::chrono_literals;
 
-// Rank `rank` of round 6, which had three nodes: its workers run still, or have ended well.
+// Adds the node with rank `rank` of round 6, a round of three nodes.
 void come_over(Fixture& f, const std::string& name, int rank, Join::Holds holds) {
   survive(f, name, rank, 3);
   Join join = f.agents[name].offer;
@@ -20,7 +20,7 @@ void come_over(Fixture& f, const std::string& name, int rank, Join::Holds holds)
 constexpr auto kRunning = Join::Holds::running;
 constexpr auto kFinished = Join::Holds::finished;
 
-// Its rank 0 led.
+// Returns the settings of a successor to the coordinator of rank 0's node.
 CoordinatorSettings heir(std::vector<int> finished) {
   auto settings = successor(2, 3);
   settings.fenced = true;
@@ -43,7 +43,7 @@ TEST(CoordinatorHeir, AllHaveFinishedTheOneThatLedAsWell) {
   EXPECT_EQ(request->end, PermitRequest::End::succeeded);
 }
 
-// As when any node is lost that had not: those that had finished start again.
+// Finished nodes start again, like after the loss of any unfinished node.
 TEST(CoordinatorHeir, TheOneThatLedHadNotFinished) {
   Fixture f(heir({}));
   come_over(f, "b", 1, kFinished);
@@ -67,7 +67,7 @@ TEST(CoordinatorHeir, TooFewAreLeftOfARoundThatHadNotFinished) {
   EXPECT_TRUE(f.told("b").ends_with("2 nodes are left of at least 3")) << f.told("b");
 }
 
-// A node that had finished is not missed: nobody's workers are touched.
+// A lost node that had finished is not missed, so no workers are touched.
 TEST(CoordinatorHeir, TheOthersWorkersRunOn) {
   Fixture f(heir({0}));
   come_over(f, "b", 1, kFinished);
@@ -117,7 +117,7 @@ TEST(CoordinatorHeir, AFailureBeforeTheChangeCountsOnce) {
   f.say("b", Failed{6, false, "x"});
   EXPECT_EQ(f.hub->take_permit_request()->restarts, 1);
   auto settings = heir({});
-  settings.restarts = 1;  // it is written down already
+  settings.restarts = 1;  // recorded by the first coordinator
   Fixture g(settings);
   come_over(g, "b", 1, kRunning);
   EXPECT_TRUE(g.told("b").starts_with("rejoin: ")) << g.told("b");
@@ -159,7 +159,7 @@ TEST(CoordinatorHeir, ANewJobCountsItsOwnRestarts) {
   f.hub->permit(7, f.now);
   f.deliver();
   EXPECT_EQ(f.agents["x"].round()->restarts, 0);
-  Fixture g(settings);  // one of the old job is left
+  Fixture g(settings);  // one node of the old job remains
   survive(g, "b", 1, 3);
   g.join_all({"x", "b", "y"});
   g.hub->permit(7, g.now);
@@ -167,19 +167,19 @@ TEST(CoordinatorHeir, ANewJobCountsItsOwnRestarts) {
   EXPECT_EQ(g.agents["b"].round()->restarts, 3);
 }
 
-// What a node says of itself, and what etcd has kept, is checked before anything is made of it.
+// The claims of nodes and the records in etcd are checked before use.
 TEST(CoordinatorHeir, NodesThatCannotBeOfTheRoundAreNotTakenBack) {
   Fixture f(heir({0}));
-  survive(f, "x", 1, 4);  // of more nodes than there may be
+  survive(f, "x", 1, 4);  // claims more nodes than allowed
   Join join = f.agents["x"].offer;
   join.holds = kRunning;
   f.say("x", join);
   EXPECT_TRUE(f.told("x").starts_with("rejoin: the round is over")) << f.told("x");
-  Fixture g(heir({0, 5, -1}));  // there were three nodes
+  Fixture g(heir({0, 5, -1}));  // the round had three nodes
   come_over(g, "b", 1, kFinished);
   come_over(g, "y", 7, kRunning);
   EXPECT_TRUE(g.told("y").starts_with("rejoin: the round is over")) << g.told("y");
-  come_over(g, "z", 1, kRunning);  // that is b's place
+  come_over(g, "z", 1, kRunning);  // b's seat
   EXPECT_TRUE(g.told("z").starts_with("rejoin: the round is over")) << g.told("z");
   come_over(g, "c", 2, kRunning);
   EXPECT_TRUE(g.agents["b"].got.empty());
@@ -197,7 +197,7 @@ TEST(CoordinatorHeir, OneThatForgotThatItHadFinishedEndsTheRound) {
   settings.min_nodes = 1;
   Fixture g(settings);
   come_over(g, "a", 0, kRunning);
-  come_over(g, "b", 1, kRunning);  // while others are still on their way
+  come_over(g, "b", 1, kRunning);  // while other nodes are still coming over
   EXPECT_EQ(g.told("a"), "rejoin: b does not know what it has finished");
 }
 
@@ -227,7 +227,7 @@ TEST(CoordinatorResume, WhatIsKnownAlreadyChangesNothing) {
   EXPECT_EQ(f.told("a") + f.told("b"), "--");
 }
 
-// --- what is written down ---
+// --- records ---
 
 TEST(CoordinatorHeir, TheHostsOwnEndAndOthersThatAreGoneAreWrittenDown) {
   auto settings = nodes(3, 3);
@@ -238,7 +238,7 @@ TEST(CoordinatorHeir, TheHostsOwnEndAndOthersThatAreGoneAreWrittenDown) {
   f.hub->permit(0, f.now);
   f.deliver();
   f.say("b", Finish{0});
-  EXPECT_FALSE(f.hub->take_permit_request());  // it will say so itself
+  EXPECT_FALSE(f.hub->take_permit_request());  // the node itself will say so
   f.say("a", Finish{0});
   auto request = f.hub->take_permit_request();
   ASSERT_TRUE(request);
@@ -255,7 +255,7 @@ TEST(CoordinatorHeir, TheHostsOwnEndAndOthersThatAreGoneAreWrittenDown) {
   EXPECT_EQ(request->why, "rank 2 failed");
 }
 
-// A job whose nodes are all told to stop may be started again under the same id.
+// After all nodes were stopped, the job may be started again under the same id.
 TEST(CoordinatorHeir, MissingNodesAreNoEndForGood) {
   auto settings = nodes(2, 2);
   settings.fenced = true;
@@ -288,9 +288,9 @@ TEST(CoordinatorResume, OneThatHasFinishedLosesItsConnectionForAMoment) {
   EXPECT_NE(f.agents["b"].last<Finished>(), nullptr);
   f.lose("b");
   f.arrive("b");
-  f.say("b", join);  // it had not read that
+  f.say("b", join);  // the answer was lost with the connection
   EXPECT_NE(f.agents["b"].last<Finished>(), nullptr);
-  join.holds = kRunning;  // nothing of its end
+  join.holds = kRunning;  // does not know about its end
   f.say("b", join);
   EXPECT_EQ(f.told("b"), "end: the job has ended well");
 }

@@ -1,5 +1,4 @@
-// Lost nodes whose place another one takes, and those who may not take it: agents of another
-// program.
+// Replacements for lost nodes, and agents of another program, which are turned away.
 #include "coordinator_testing.h"
 
 namespace lockstep::rendezvous::hub {
@@ -71,7 +70,7 @@ TEST(Replacement, OneNodeThatWantsNoneIsEnough) {
 TEST(Replacement, AllThatIsLostAtOnceCostsOneRestart) {
   ReplacementFixture f(nodes(4, 4));
   f.join_all({"a", "b", "c", "d"});
-  f.say("a", Failed{0, false, "rank 0 on a failed"});  // it was the first to miss them
+  f.say("a", Failed{0, false, "rank 0 on a failed"});  // a notices the losses first
   f.lose("b");
   f.lose("c");
   f.join_all({"a", "d", "x", "y"});

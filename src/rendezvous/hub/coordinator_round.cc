@@ -1,4 +1,4 @@
-// Making a round: when, of whom, in which order.
+// Making a round: when, of which nodes, in which order.
 #include "rendezvous/hub/coordinator.h"
 #include "rendezvous/rank_exchange.h"
 
@@ -10,7 +10,7 @@
 namespace lockstep::rendezvous::hub {
 namespace {
 
-// "10.0.0.9" before "10.0.0.10": runs of digits compare as numbers.
+// Orders "10.0.0.9" before "10.0.0.10": runs of digits compare as numbers.
 bool natural_less(std::string_view a, std::string_view b) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   while (!a.empty() && !b.empty()) {
@@ -21,6 +21,7 @@ bool natural_less(std::string_view a, std::string_view b) {
       continue;
     }
     const auto number = [&](std::string_view& text) {
+      // Without leading zeros a longer run of digits is a larger number.
       while (text.size() > 1 && text.front() == '0' && digit(text[1]))
         text.remove_prefix(1);
       const auto* const end = std::find_if_not(text.begin(), text.end(), digit);
@@ -38,21 +39,21 @@ bool natural_less(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-// Whether nodes of the round that is over still have to join again.
+// Returns whether nodes of the interrupted round still have to join again.
 bool Coordinator::awaits_rejoin() const {
   if (!current_) return false;
-  // Another coordinator's round: an idle node may be one of its own that still stops its workers.
+  // In an adopted round an idle node may belong to the round and still be stopping its workers.
   if (current_->adopted && count(Stage::idle) > 0) return true;
   return count(Stage::placed) + count(Stage::finished) + away_.size() > 0;
 }
 
-// Takes the next step if it is time for it. Called after everything that happens.
+// Takes the next step towards a round if one is due. Called after every event.
 void Coordinator::consider(Time now) {
   if (over() || proposal_) return;
   const std::size_t joined = count(Stage::joined);
   if (!adoption_settled(now)) return;
   if (running()) {
-    // New nodes have no room where some have finished already: the job is about to end.
+    // Once a node has finished, the job is about to end. Do not restart all workers for a newcomer.
     const bool room = current_->size < settings_.max_nodes && count(Stage::finished) == 0 &&
                       current_->finished_and_gone.empty();
     if (joined == 0 || !room) return;
@@ -62,14 +63,15 @@ void Coordinator::consider(Time now) {
     last_call_until_.reset();
     return;
   }
-  // There is no last call after a round: its nodes know one another, and have waited enough.
+  // No last call after a round: its nodes have all been waited for already.
   if (current_ || joined >= settings_.max_nodes) return propose(now);
   if (settings_.takeover) {
-    // Idle nodes have come over, and will join once their workers are stopped.
+    // Idle nodes have come over and will join once their workers are stopped.
     if (count(Stage::idle) > 0) return last_call_until_.reset();
     if (survivors_are_here()) return propose(now);
   }
   const Time until = now + last_call();
+  // The first survivor shortens a last call that is already running.
   if (!last_call_until_ || until < *last_call_until_) last_call_until_ = until;
   if (now >= *last_call_until_) propose(now);
 }
@@ -87,7 +89,8 @@ void Coordinator::propose(Time now) {
   proposal_ = std::move(proposal);
 }
 
-// Nodes keep their ranks of the round before. New ones take ranks that are free, then further ones.
+// Returns the nodes of the next round by rank. Nodes keep their ranks; newcomers take free ranks,
+// then further ones.
 std::vector<Coordinator::Member*> Coordinator::choose() {
   if (seats_.empty()) seats_from_offers();
   std::map<Nonce, Member*> by_agent;
@@ -106,8 +109,8 @@ std::vector<Coordinator::Member*> Coordinator::choose() {
     newcomers.push_back(member);
   const auto taken = static_cast<std::size_t>(
       std::count_if(seats.begin(), seats.end(), [](const Member* m) { return m != nullptr; }));
-  // Nodes that came first have a place first, but the host is never left out: all others depend on
-  // its staying.
+  // Early newcomers have precedence. The host always gets a place, because all other nodes depend
+  // on the host staying.
   std::sort(newcomers.begin(), newcomers.end(), [&](const Member* a, const Member* b) {
     return std::tuple(a->agent != settings_.host, a->arrival) <
            std::tuple(b->agent != settings_.host, b->arrival);
@@ -119,7 +122,9 @@ std::vector<Coordinator::Member*> Coordinator::choose() {
     if (seat == nullptr && next != newcomers.end()) seat = *next++;
   }
   seats.insert(seats.end(), next, newcomers.end());
+  // Ranks whose node is gone and has no replacement close up.
   std::erase(seats, nullptr);
+  // Explicit node ranks beat kept seats.
   if (settings_.order == RankOrder::node_rank) sort_newcomers(seats);
   return seats;
 }
@@ -145,12 +150,14 @@ void Coordinator::sort_newcomers(std::vector<Member*>& members) const {
 void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
   if (!proposal_ || proposal_->number != offer.round || proposal_->store ||
       proposal_->ranks.front() != member.peer)
-    return;  // it answers for a round that came to nothing
+    // An answer for an abandoned round.
+    return;
   if (!offer.error.empty() || offer.addr.empty()) {
     return give_up_round(fmt::format("{} is rank 0 and could not open the workers' store: {}",
                                      member.called(),
                                      offer.error.empty() ? "it has no address" : offer.error));
   }
+  // In a fenced rendezvous the round must be recorded before any node may start workers.
   if (settings_.fenced) {
     proposal_->store = offer;
     return ask_permission();
@@ -159,7 +166,8 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
   consider(now);
 }
 
-// Nodes that wait were to take part, so none of them is told that it was a spare.
+// Ends the job because no round can be made. Waiting nodes are refused rather than told that they
+// were spares: they were to take part.
 void Coordinator::give_up_round(const std::string& text) {
   proposal_.reset();
   for (auto& [peer, other] : members_) {
@@ -180,13 +188,14 @@ void Coordinator::ask_permission() {
 }
 
 void Coordinator::permit(std::int64_t round, Time now) {
-  if (!proposal_ || proposal_->number != round || !proposal_->store) return;  // too late
+  // Too late: the round was abandoned.
+  if (!proposal_ || proposal_->number != round || !proposal_->store) return;
   const StoreOffer offer = *proposal_->store;
   place(offer);
   consider(now);
 }
 
-// Gives all chosen nodes their ranks: the round runs.
+// Assigns ranks to the chosen nodes: the round runs.
 void Coordinator::place(const StoreOffer& offer) {
   const Proposal proposal = std::move(*proposal_);
   proposal_.reset();
@@ -214,7 +223,7 @@ void Coordinator::place(const StoreOffer& offer) {
     current_->lowest_max_restarts = std::min(current_->lowest_max_restarts, join.max_restarts);
     current_->replacement = current_->replacement && join.replacement;
   }
-  // A report is of one round: what was told in an earlier one is no answer in this one.
+  // Reports belong to one round. A report of an earlier round must not answer in this one.
   reports_.clear();
   reports_until_.reset();
   reports_bytes_.reset();

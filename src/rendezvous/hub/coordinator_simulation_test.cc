@@ -1,6 +1,6 @@
-// Hundreds of nodes and what can happen to them, in random order from a seed: joins, failures,
-// losses, silences, lost and repeated frames, new connections, the end. Nobody may ever hold ranks
-// that contradict another's, and when the noise stops all must agree.
+// Hundreds of nodes and random events from a seed: joins, failures, losses, silences, lost and
+// repeated frames, new connections, the end. Invariants: no node ever holds ranks that contradict
+// another node's, and after the noise all nodes agree.
 #include <cstdint>
 #include <random>
 #include <set>
@@ -32,7 +32,7 @@ class Simulation : public testing::CoordinatorFixture {
       check();
     }
   }
-  // No more noise: everyone behaves.
+  // Stops the noise: all nodes behave.
   void settle() {
     for (int i = 0; i < 200; ++i) {
       for (auto& [name, agent] : agents) {
@@ -43,7 +43,7 @@ class Simulation : public testing::CoordinatorFixture {
       check();
     }
   }
-  // Everybody alive is in one round, or a spare.
+  // Every living node is in one round, or a spare.
   void expect_agreement() {
     ASSERT_FALSE(hub->over()) << hub->status();
     std::int64_t number = -1;
@@ -114,9 +114,9 @@ class Simulation : public testing::CoordinatorFixture {
         if (pick(4) == 0) return pass(6s, {name.c_str()});  // silent
         return pass(Ms(100 * (1 + pick(20))));
       case 6:
-        return say(name, StoreOffer{number, "x", 1, ""});  // out of the blue
+        return say(name, StoreOffer{number, "x", 1, ""});  // unasked
       case 7:
-        return join_again(name);  // once more than needed, or in the middle of a round
+        return join_again(name);  // once too often, or in the middle of a round
       default:
         most_join();
     }
@@ -131,7 +131,7 @@ class Simulation : public testing::CoordinatorFixture {
       join_again(name);
   }
 
-  // Of one round: ranks 0..n-1 once each, the same size, the same master, no two agents the same.
+  // Checks each round: ranks 0 to n-1 once each, the same size and master, and distinct agents.
   void check() {
     for (const auto& [name, agent] : agents) {
       const Round* round = agent.round();
@@ -160,7 +160,7 @@ TEST(CoordinatorSimulation, RandomLives) {
   int rounds = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
-    // Few enough are needed that the job never ends for lack of nodes.
+    // With a small minimum the job never ends for lack of nodes.
     Simulation simulation(seed, 1, seed % 3 == 0 ? 4 : 30);
     simulation.run(600, 20);
     simulation.settle();

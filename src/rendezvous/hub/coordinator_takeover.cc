@@ -1,5 +1,5 @@
-// What happens after another coordinator, and after lost connections: a round goes on if each of
-// its nodes comes over or had finished.
+// Rounds after a change of the coordinator or a lost connection. A round goes on if each of its
+// nodes comes over or had finished.
 #include "rendezvous/hub/coordinator.h"
 
 #include <fmt/core.h>
@@ -9,15 +9,17 @@
 
 namespace lockstep::rendezvous::hub {
 
-// A node is on a new connection, and its workers still run or have ended well.
+// Handles a join of a node on a new connection whose workers still run or have ended well.
 void Coordinator::on_resume(Member& member, Join join, Time now) {
   const std::int64_t round = join.last_round;
   if (over()) {
+    // The node's workers ended well before the connection broke: it only missed the answer.
     if (*outcome_ == Outcome::succeeded && join.holds == Join::Holds::finished)
       return send(member.peer, Finished{round});
     return send(member.peer, Interrupted{round, true, why_over_});
   }
-  if (member.stage != Stage::idle && !member.returning) return;  // it is known already
+  // The node is known already.
+  if (member.stage != Stage::idle && !member.returning) return;
   if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
   member.offer = std::move(join);
   adopt(member.offer, now);
@@ -28,8 +30,9 @@ void Coordinator::on_resume(Member& member, Join join, Time now) {
   consider(now);
 }
 
-// The first node that comes over says how large the round is. It may only be the last round of the
-// coordinator before, and of no more nodes than there may be: the size is a peer's word.
+// Adopts the round named by the first node that comes over. The size of the round is only that
+// node's claim. So accept only the last round of the previous coordinator, with at most max_nodes
+// nodes.
 void Coordinator::adopt(const Join& offer, Time now) {
   if (current_ || !settings_.takeover || next_round_ != settings_.first_round ||
       offer.last_round + 1 != settings_.first_round || offer.last_nodes < 1 ||
@@ -45,8 +48,8 @@ void Coordinator::adopt(const Join& offer, Time now) {
     if (rank >= 0 && rank < offer.last_nodes) current_->finished_and_gone.push_back(rank);
   }
   seats_.assign(current_->size, Nonce{});
-  // Where fewer restarts are known to that node than were written down, a failed worker had ended
-  // the round already. So has a node that has joined: its workers are stopped.
+  // If the record has more restarts than this node knows of, a failed worker had already ended the
+  // round. A node that has joined again has stopped its workers, which ends the round, too.
   current_->interrupted = settings_.restarts > offer.restarts;
   current_->paid = current_->interrupted;
   for (auto& [peer, member] : members_) {
@@ -60,7 +63,8 @@ bool Coordinator::of_adopted_round(const Join& join) const {
   return current_ && current_->adopted && join.last_round == current_->number;
 }
 
-// Gives the member the place in the current round that it says it had, if that is free or its own.
+// Gives the member the seat that its join claims, if the seat is free or the member's own. Returns
+// whether the member has a seat.
 bool Coordinator::take_seat(Member& member, const Join& join) {
   if (member.rank >= 0) return true;
   if (join.last_round != current_->number || join.last_rank < 0) return false;
@@ -74,10 +78,12 @@ bool Coordinator::take_seat(Member& member, const Join& join) {
   return true;
 }
 
-// Puts the member back into its round. false: that round is over, or goes on without it.
+// Puts the member back into its round. Returns false if the round is over or goes on without the
+// member.
 bool Coordinator::take_back(Member& member) {
   const Join& offer = member.offer;
   if (!current_ || !take_seat(member, offer)) return false;
+  // The round is over, but the node has a seat: wait for its join.
   if (!running()) {
     member.returning = true;
     set_stage(member, Stage::placed);
@@ -86,6 +92,8 @@ bool Coordinator::take_back(Member& member) {
   const bool finished = offer.holds == Join::Holds::finished;
   auto& gone = current_->finished_and_gone;
   const bool was_gone = std::erase(gone, member.rank) > 0;
+  // This hub counts the node's part as done or lost, and the node says that its workers run. The
+  // round cannot go on with both.
   if (!finished && (was_gone || !current_->adopting_since)) {
     missing_from_round(member.called() + " does not know what it has finished");
     return false;
@@ -97,7 +105,7 @@ bool Coordinator::take_back(Member& member) {
   return true;
 }
 
-// Ranks of an adopted round whose nodes have neither come over nor had finished.
+// Returns the ranks of an adopted round whose nodes have neither come over nor finished.
 std::vector<int> Coordinator::not_come_over() const {
   std::vector<int> missing;
   const auto& gone = current_->finished_and_gone;
@@ -109,8 +117,8 @@ std::vector<int> Coordinator::not_come_over() const {
   return missing;
 }
 
-// Until when nodes of an adopted round are waited for. The node that led is gone and is not waited
-// for; the others are waited for longer where the job can't do without them.
+// Returns how long an adopted round waits for its nodes. The lost leader is not waited for. The
+// other nodes get more time if the job cannot do without them.
 std::optional<Time> Coordinator::adoption_ends() const {
   if (over() || !current_ || !current_->adopting_since) return {};
   const auto missing = not_come_over();
@@ -129,7 +137,7 @@ std::string Coordinator::why_missing(const std::vector<int>& ranks) const {
                      lead);
 }
 
-// Whether all nodes that could come over have. Those that have not are lost like any other node.
+// Returns whether all nodes that can come over have done so. The rest are lost like any other node.
 bool Coordinator::adoption_settled(Time now) {
   const auto ends = adoption_ends();
   if (!ends) return true;
@@ -140,8 +148,8 @@ bool Coordinator::adoption_settled(Time now) {
   return !over();
 }
 
-// Whether all nodes of the last round are here but one: the loss of one made the takeover
-// necessary.
+// Returns whether all nodes of the last round but one are here. One loss is expected: the leader's,
+// which caused the takeover.
 bool Coordinator::survivors_are_here() const {
   std::int64_t last = -1;
   std::size_t size = 0;
@@ -149,6 +157,7 @@ bool Coordinator::survivors_are_here() const {
   for (const auto& [peer, member] : members_) {
     const Join& offer = member.offer;
     if (member.stage != Stage::joined || offer.last_round < 0 || offer.last_round < last) continue;
+    // A later round has been claimed; nodes of earlier rounds do not count.
     if (offer.last_round > last) here = 0;
     last = offer.last_round;
     size = static_cast<std::size_t>(offer.last_nodes);
@@ -157,8 +166,8 @@ bool Coordinator::survivors_are_here() const {
   return last >= 0 && here + 1 >= size;
 }
 
-// Survivors of a takeover are not made to wait for long. A new job, or one that nobody is left of,
-// has the time that the user gave.
+// Survivors of a takeover wait only briefly. A new job, or one without survivors, uses the user's
+// last call timeout.
 Ms Coordinator::last_call() const {
   const bool survived = std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
     return entry.second.stage == Stage::joined && entry.second.offer.last_round >= 0;
@@ -166,15 +175,15 @@ Ms Coordinator::last_call() const {
   return settings_.takeover && survived ? settings_.takeover_grace : settings_.last_call;
 }
 
-// A coordinator that has taken over from another one goes on with its order of nodes and its count
-// of restarts.
+// Continues the previous coordinator's order of nodes and count of restarts, from the nodes' joins.
 void Coordinator::seats_from_offers() {
   std::int64_t last = -1;
   for (const auto& [peer, member] : members_) {
     if (member.stage == Stage::joined) last = std::max(last, member.offer.last_round);
   }
   if (last < 0) {
-    restarts_ = 0;  // nobody is left of the job that counted them: this is a new one
+    // No node is left of the job that counted the restarts: this is a new job.
+    restarts_ = 0;
     return;
   }
   std::vector<std::pair<int, Nonce>> known;
@@ -188,6 +197,7 @@ void Coordinator::seats_from_offers() {
   for (const auto& [rank, agent] : known)
     seats_.push_back(agent);
   if (seats_.size() > settings_.max_nodes) seats_.resize(settings_.max_nodes);
+  // A round number must never be given twice.
   next_round_ = std::max(next_round_, last + 1);
 }
 

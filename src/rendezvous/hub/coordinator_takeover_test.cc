@@ -1,5 +1,5 @@
-// One coordinator after another: what the second takes over, and how long it waits for survivors.
-// Rounds that wait for a permission.
+// Takeovers: the state a second coordinator inherits, and how long it waits for survivors. Rounds
+// that wait for a permission.
 #include "coordinator_testing.h"
 
 namespace lockstep::rendezvous::hub {
@@ -45,12 +45,12 @@ TEST(CoordinatorTakeover, OneThatHasComeOverIsWaitedForAndOthersForASecond) {
     survive(f, name, rank, 6);
   f.join_all({"b", "c"});
   f.pass(5s);
-  EXPECT_EQ(f.agents["b"].round(), nullptr);  // d stops its workers
+  EXPECT_EQ(f.agents["b"].round(), nullptr);  // d still stops its workers
   EXPECT_LE(f.hub->next_time(), f.now + 1s);
-  EXPECT_GE(f.hub->next_time(), f.now);  // no spinning
+  EXPECT_GE(f.hub->next_time(), f.now);  // does not spin
   f.join("d");
   f.pass(900ms);
-  EXPECT_EQ(f.agents["b"].round(), nullptr);  // two more may come
+  EXPECT_EQ(f.agents["b"].round(), nullptr);  // two more nodes may come
   f.pass(300ms);
   EXPECT_EQ(f.rank("d"), 2);
 }
@@ -60,7 +60,7 @@ TEST(CoordinatorTakeover, WithoutSurvivorsTheLastCallIsAsLongAsEver) {
   f.join_all({"b", "c"});
   f.pass(20s);
   EXPECT_EQ(f.agents["b"].round(), nullptr);
-  survive(f, "d", 1, 6);  // with it there is no more than a second to wait
+  survive(f, "d", 1, 6);  // now waits at most one second
   f.join("d");
   f.pass(1200ms);
   EXPECT_NE(f.agents["b"].round(), nullptr);
@@ -76,7 +76,7 @@ TEST(CoordinatorFence, NothingIsPlacedBeforeItIsPermitted) {
   EXPECT_EQ(request->round, 0);
   EXPECT_EQ(request->restarts, 0);
   EXPECT_FALSE(f.hub->take_permit_request());
-  f.pass(40s);  // longer than a store may take
+  f.pass(40s);  // longer than the timeout of a store
   EXPECT_EQ(f.agents["a"].round(), nullptr);
   EXPECT_FALSE(f.agents["a"].closed);
   f.hub->permit(0, f.now);

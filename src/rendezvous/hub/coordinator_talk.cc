@@ -1,4 +1,4 @@
-// Time, words and reports of the coordinator.
+// Time, messages for people, and reports of the coordinator.
 #include "base/text.h"
 #include "rendezvous/hub/coordinator.h"
 
@@ -34,14 +34,16 @@ Time Coordinator::next_time() const {
   return next;
 }
 
-// The time since the last tick in which this process ran. After a longer pause it did not run, and
-// what others sent meanwhile lies there unread: only half a heartbeat of such a pause counts.
+// Returns how much of the time since the last tick counts. A gap of more than 1.5 heartbeats means
+// that this process was stopped. Frames sent meanwhile lie unread in the sockets, so only half a
+// heartbeat of the gap counts.
 Ms Coordinator::unwatched(Time now) const {
   const Ms passed = std::chrono::duration_cast<Ms>(now - last_tick_);
   return passed > settings_.heartbeat * 3 / 2 ? settings_.heartbeat / 2 : std::max(passed, Ms(0));
 }
 
 void Coordinator::tick(Time now) {
+  // watched_ first: the rules below measure silence on that clock.
   watched_ += unwatched(now);
   last_tick_ = now;
   if (reports_until_ && now >= *reports_until_) push_reports();
@@ -64,7 +66,7 @@ void Coordinator::watch_silence(Time now) {
     const auto at = members_.find(peer);
     if (at == members_.end()) continue;
     const std::string time = fmt::format("{:.1f} s", seconds(watched_ - at->second.heard));
-    // The node may only have been frozen or cut off, and reads this when it wakes.
+    // The node may only have been frozen or cut off. It reads this frame when it wakes up.
     if (in_round(at->second))
       send(peer, Interrupted{current_->number, false,
                              "the others took this node for gone: they had heard nothing of it "
@@ -86,14 +88,17 @@ void Coordinator::expire(Time now) {
     if (viable() < settings_.min_nodes)
       return missing_from_round(name + " is gone: it lost its connection and did not come back");
   }
+  // A rank 0 that keeps silent about its store would block all other nodes.
   if (proposal_ && !proposal_->store && now >= proposal_->until) {
     const PeerId peer = proposal_->ranks.front();
     output_.push_back({peer, nullptr, true});
     lose(peer, "it was asked for the workers' store and gave no answer", now);
   }
-  if (over() || running() || proposal_) return;  // spares wait as long as it takes
+  // A spare waits as long as the round runs.
+  if (over() || running() || proposal_) return;
   for (auto& [peer, member] : members_) {
     if (member.stage != Stage::joined || member.offer.join_timeout_ms == 0) continue;
+    // A spare's time starts when the round is over.
     const Time since = std::max(member.joined_at, forming_since_);
     const Ms allowed(member.offer.join_timeout_ms);
     if (now - since < allowed) continue;
@@ -115,7 +120,7 @@ void Coordinator::beat() {
 
 // --- words ---
 
-// The names of the nodes in one of the stages; of_round: only of those with a rank.
+// Returns the names of the nodes in one of the stages; of_round: only nodes with a rank.
 std::string Coordinator::names(std::initializer_list<Stage> stages, bool of_round) const {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> some;
@@ -145,6 +150,7 @@ std::string Coordinator::status() const {
     for (const Stage stage : {Stage::placed, Stage::finished}) {
       if (count(stage) > 0) awaited.push_back(names({stage}, true));
     }
+    // An idle node of an adopted round may still be stopping its workers.
     if (current_->adopted && count(Stage::idle) > 0) awaited.push_back(names({Stage::idle}, false));
     for (const auto& [agent, away] : away_)
       awaited.push_back(away.name + " (lost its connection)");
@@ -161,7 +167,7 @@ std::string Coordinator::status() const {
                      settings_.max_nodes);
 }
 
-// For whose place a new node is waited for, and how much longer.
+// Returns whose place is free and how long the nodes wait for a replacement.
 std::string Coordinator::wanted() const {
   if (!current_ || current_->lost.empty()) return {};
   constexpr std::size_t kMost = 4;
@@ -181,8 +187,9 @@ std::string Coordinator::wanted() const {
   return text + fmt::format(" for another {:.0f} s", seconds(left));
 }
 
-// " (n3, n4)": which ones are missing, if the scheduler's names are what the nodes call themselves.
+// Returns the missing nodes as " (n3, n4)", if the scheduler's names match the nodes' own names.
 std::string Coordinator::absent(std::size_t count) const {
+  // Compare up to the first dot: one side may use full names, the other short ones.
   const auto label = [](const std::string& name) { return name.substr(0, name.find('.')); };
   std::set<std::string> here;
   for (const auto& [peer, member] : members_) {
@@ -192,6 +199,7 @@ std::string Coordinator::absent(std::size_t count) const {
   for (const std::string& name : settings_.expected) {
     if (!here.contains(label(name))) missing.push_back(name);
   }
+  // Names that do not match would accuse the wrong nodes, so say nothing.
   if (missing.size() != count) return {};
   constexpr std::size_t kMost = 8;
   missing.resize(std::min(count, kMost));
@@ -203,7 +211,7 @@ std::string Coordinator::present() const {
   return names({Stage::idle, Stage::joined, Stage::placed, Stage::finished}, false);
 }
 
-// What nodes hear whose workers have ended well.
+// Returns the status for nodes whose workers have ended well.
 std::string Coordinator::barrier_status() const {
   const std::size_t running_on = count(Stage::placed);
   if (!running() || running_on == 0) return {};
@@ -215,10 +223,11 @@ std::string Coordinator::barrier_status() const {
 
 void Coordinator::on_report(Member& member, TellReport tell, Time now) {
   if (member.rank < 0 || !current_) return;
-  if (reports_bytes_) return send_shared(member.peer, reports_bytes_);  // its own comes too late
+  // This report comes too late: the reports were sent already.
+  if (reports_bytes_) return send_shared(member.peer, reports_bytes_);
   if (!member.report) ++reported_;
   member.report = std::move(tell.report);
-  // The answer has to reach the first one before its own patience ends, hence four fifths of it.
+  // The answer must arrive before the first node's own timeout ends, hence four fifths of it.
   if (!reports_until_) reports_until_ = now + Ms(tell.timeout_ms) * 4 / 5;
   if (all_reported()) push_reports();
 }
@@ -243,6 +252,7 @@ void Coordinator::push_reports() {
   std::size_t size = 0;
   for (auto& [rank, report] : reports_) {
     size += report.text.size();
+    // A frame has a bound. The first failure's report comes first, so it is never the one left out.
     if (size > kMaxReports) break;
     all.reports.push_back(std::move(report));
   }

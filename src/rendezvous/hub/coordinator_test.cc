@@ -1,4 +1,4 @@
-// Who takes part in a round and in which order, and what failures and losses do to it.
+// Membership and order of rounds, and the effect of failures and losses.
 #include "coordinator_testing.h"
 
 namespace lockstep::rendezvous::hub {
@@ -10,7 +10,7 @@ using Fixture = testing::CoordinatorFixture;
 TEST(Coordinator, AFixedNumberOfNodesMeetsAtOnceInFourMessages) {
   Fixture f(nodes(3, 3));
   f.join_all({"b", "c", "a"});
-  EXPECT_EQ(f.rank("a"), 0);  // the host, though it came last
+  EXPECT_EQ(f.rank("a"), 0);  // the host gets rank 0 although it came last
   EXPECT_EQ(f.rank("b"), 1);
   EXPECT_EQ(f.rank("c"), 2);
   const Round& round = *f.agents["c"].round();
@@ -87,7 +87,7 @@ TEST(Coordinator, TwoWithOneNodeRankTheSecondHearsBothNames) {
   EXPECT_TRUE(f.agents["b"].got.empty());
 }
 
-// A host that was switched off comes back before its old connection is known to be dead.
+// A host comes back from a power cycle before the hub notices that the old connection is dead.
 TEST(Coordinator, TheSameHostGetsItsNodeRankBackOnceItsOldConnectionIsLost) {
   Fixture f(nodes(2, 2));
   f.replacement = true;
@@ -159,7 +159,7 @@ TEST(Coordinator, TheLowestMaxRestartsHoldsForAll) {
   f.join_all({"a", "b"});
   f.say("a", Failed{1, false, "second"});
   EXPECT_EQ(f.told("b"), "end: second");
-  EXPECT_EQ(f.told("a"), "end: second");  // it thought it had restarts left
+  EXPECT_EQ(f.told("a"), "end: second");  // a had a larger --max-restarts
   f.join("a");
   EXPECT_EQ(f.refused("a"), "the rendezvous 'job' is closed: second");
 }
@@ -271,7 +271,7 @@ TEST(Coordinator, NamesWhoIsMissingWhereTheNamesAreKnown) {
   EXPECT_EQ(f.agents["c"].status, "2 of 3 nodes have joined (a.domain, c), 1 missing (b)");
 }
 
-// The scheduler's names need not be the machines' own.
+// The scheduler's names may differ from the machines' own names.
 TEST(Coordinator, NamesNobodyWhereTheNamesDoNotFit) {
   auto settings = nodes(2, 2);
   settings.expected = {"n1", "n2"};
@@ -328,7 +328,7 @@ TEST(Coordinator, AFinalFailureEndsTheJobAlsoWhileItsRoundIsBeingStopped) {
     f.say(name, TellReport{10'000, {name, rank, ""}});
   f.lose("a");
   ASSERT_NE(f.agents["b"].last<Reports>(), nullptr);
-  EXPECT_EQ(f.agents["b"].last<Reports>()->reports.front().host, "c");  // it failed first
+  EXPECT_EQ(f.agents["b"].last<Reports>()->reports.front().host, "c");  // failed first
 }
 
 TEST(Coordinator, ARoundIsInterruptedOnce) {

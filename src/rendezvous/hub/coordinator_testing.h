@@ -1,4 +1,4 @@
-// For tests of the coordinator: agents without connections, and a clock cranked by hand.
+// Helpers for tests of the coordinator: agents without connections, and a clock set by hand.
 #pragma once
 
 #include "rendezvous/hub/coordinator.h"
@@ -13,7 +13,7 @@
 namespace lockstep::rendezvous::hub::testing {
 using namespace std::chrono_literals;
 
-// What one agent has been sent, heartbeats left out.
+// One agent and all frames sent to it, without heartbeats.
 struct FakeAgent {
   PeerId peer = 0;
   Nonce id{};
@@ -81,7 +81,7 @@ class CoordinatorFixture {
     hub->lose(agents.at(name).peer, why, now);
     deliver();
   }
-  // Everyone but the silent ones is heard of every 100 ms.
+  // Advances the clock. Every node except the silent ones shows a sign of life every 100 ms.
   void pass(Ms time, std::initializer_list<const char*> silent = {}) {
     for (Ms done{0}; done < time; done += 100ms) {
       now += 100ms;
@@ -93,7 +93,7 @@ class CoordinatorFixture {
       deliver();
     }
   }
-  // The network, and rank 0's answer about its store.
+  // Plays the network, and answers for rank 0's store.
   void deliver() {
     for (auto output = hub->take_output(); !output.empty(); output = hub->take_output()) {
       for (const auto& out : output) {
@@ -138,11 +138,11 @@ class CoordinatorFixture {
   std::optional<Coordinator> hub;
   std::map<std::string, FakeAgent> agents;
   std::map<PeerId, FakeAgent*> by_peer;
-  std::set<PeerId> closed;  // connections, also such as were replaced
+  std::set<PeerId> closed;  // includes replaced connections
   PeerId last_peer = 0;
   Status last_taken;
   bool mute_store = false;
-  bool replacement = false;  // of those who arrive from now on
+  bool replacement = false;  // applies to agents that arrive later
   std::string store_error;
 };
 
@@ -153,7 +153,7 @@ inline CoordinatorSettings nodes(std::size_t least, std::size_t most) {
   return settings;
 }
 
-// What agents of round 6 say that there were `nodes` in.
+// Adds an agent that claims a rank in round 6, a round of `nodes` nodes.
 inline void survive(CoordinatorFixture& f, const std::string& name, int rank, int nodes) {
   auto& offer = f.arrive(name).offer;
   offer.last_round = 6;

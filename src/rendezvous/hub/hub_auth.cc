@@ -1,4 +1,5 @@
-// HMAC by OpenSSL's libcrypto. Its configuration file is not read, as that can load code.
+// HMAC by OpenSSL's libcrypto. OpenSSL's configuration file must not be read, because it can load
+// code.
 #include "rendezvous/hub/hub_auth.h"
 
 #include "base/error.h"
@@ -21,6 +22,7 @@ Nonce random_nonce() {
 Mac prove(std::string_view token, Side side, const Nonce& agent, const Nonce& hub,
           std::string_view run_id) {
   OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
+  // The label keeps a proof from being valid in any other protocol or version.
   std::string text = "lockstep rendezvous 1 ";
   text += side == Side::agent ? 'A' : 'H';
   text.append(agent.begin(), agent.end());

@@ -1,4 +1,4 @@
-// Which node hosts the hub, and what a host does besides being a member.
+// Decides which node hosts the hub, and adds the host's tasks to the member's.
 #include "rendezvous/hub/hub_backend.h"
 
 #include "host/port_owner.h"
@@ -37,8 +37,8 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
   rules.last_call = given.last_call_timeout;
   rules.heartbeat = given.keep_alive_interval;
   rules.dead = given.keep_alive_interval * given.keep_alive_max_attempt;
-  // A node that was cut off notices it after `dead` as the host does, and may need as long to be
-  // back.
+  // A node that was cut off notices the silence after `dead`, like the host. Coming back may take
+  // as long again.
   rules.return_grace = rules.dead * 2;
   rules.order = given.order;
   rules.expected = given.expected;
@@ -48,8 +48,8 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
 namespace {
 constexpr std::chrono::milliseconds kFindPatience{2'000};
 
-// Whether nobody was reached, or another program was. Then the user has to know why this node does
-// not host the rendezvous itself; with a refusal by the right host it does not matter.
+// Returns whether the user should read why this node does not host. That matters if no host, or
+// another program, was reached. A refusal by the right host needs no such explanation.
 bool is_about_hosting(const Error& error, bool port_taken) {
   if (error.code == Errc::denied) return false;
   return port_taken || error.code == Errc::unavailable || error.code == Errc::timeout ||
@@ -75,6 +75,7 @@ HubBackend::~HubBackend() = default;
 
 void HubBackend::open(Done<void> done) {
   open_done_ = std::move(done);
+  // The join timeout includes the search for the host.
   member_.begin();
   finder_ = std::make_unique<HostFinder>(
       loop_, settings_.endpoint, settings_.is_host, settings_.connect_timeout,
@@ -85,11 +86,13 @@ void HubBackend::settle(Result<FoundHost> found) {
   if (!found) return opened(tl::make_unexpected(std::move(found).error()));
   found_ = std::move(*found);
   if (settings_.hosts.size() < 2) return settled();
+  // The endpoint is the first host of the list.
   if (found_.choice.host) settings_.place = 0;
   look_for_place(1);
 }
 
-// Which of the hosts this node is, where it is not the first and no scheduler has said it.
+// Finds this node's place in the list, unless the node is the first or the scheduler has named the
+// place.
 void HubBackend::look_for_place(std::size_t at) {
   if (settings_.place || at >= settings_.hosts.size()) {
     expect_succession();
@@ -99,6 +102,8 @@ void HubBackend::look_for_place(std::size_t at) {
                                          [this, at](const Result<FoundHost>& found) {
                                            if (found && found->choice.host)
                                              settings_.place = static_cast<std::uint32_t>(at);
+                                           // The finder must not be replaced inside its own
+                                           // callback.
                                            timer_.start({}, [this, at] { look_for_place(at + 1); });
                                          });
 }
@@ -119,7 +124,7 @@ void HubBackend::settled() {
   reach(at.empty() ? "127.0.0.1" : at);
 }
 
-// Where is_host was given nobody has looked up the endpoint's name yet. Only messages need it.
+// Looks up the endpoint's address, which only messages need. With is_host nothing else needed it.
 void HubBackend::look_for_the_real_host() {
   if (!settings_.is_host || found_.endpoint_address) return;
   lookup_ = std::make_unique<io::Lookup>(
@@ -138,7 +143,8 @@ Status HubBackend::host() {
 }
 
 void HubBackend::reach(const std::string& host) {
-  // A job that is just ending may hold the port: this node tries again to host after each attempt.
+  // The previous job on the port may be ending. Try again to host after each failed attempt to
+  // connect.
   if (found_.choice.host && !hosts())
     member_.on_attempt([this](const Error&) { try_to_host_after_all(); });
   member_.connect(host, settings_.endpoint.port,
@@ -149,6 +155,7 @@ void HubBackend::reach(const std::string& host) {
 void HubBackend::try_to_host_after_all() {
   if (hosts() || !host()) return;
   member_.on_attempt(nullptr);
+  // Not inside the member's callback: forget_connect() destroys the dialer that called.
   timer_.start({}, [this] {
     const std::string at = listening_place(settings_.endpoint.host);
     member_.forget_connect();
@@ -202,8 +209,8 @@ void HubBackend::leave(Departure how, Done<void> done) {
   });
 }
 
-// Guests leave by themselves once they have what they need from this host, but no later than
-// close_timeout.
+// Waits until the guests have left, at most close_timeout. Guests leave by themselves once they
+// have all they need from this host.
 void HubBackend::wait_for_guests(const Done<void>& done) {
   timer_.start(settings_.close_timeout, [this, done] {
     server_.reset();
@@ -235,8 +242,8 @@ std::string HubBackend::waiting_for() const {
   return text;
 }
 
-// Takes the address that was tried out of a text where there is only one: why_not_host() names it
-// too.
+// Removes the tried address from a text if there is only one: why_not_host() names the same
+// address.
 void HubBackend::drop_tried(std::string& text) const {
   const auto& addresses = found_.facts.endpoint_addresses;
   if (addresses.size() != 1) return;

@@ -1,5 +1,5 @@
-// The `lockstep` backend: one of the agents hosts the hub (by the endpoint, as in c10d), all of
-// them are its members.
+// The `lockstep` backend: one agent hosts the hub (chosen by the endpoint, as in c10d), and every
+// agent is a member.
 #pragma once
 
 #include "codec/rdzv_endpoint.h"
@@ -17,14 +17,14 @@
 
 namespace lockstep::rendezvous::hub {
 
-inline constexpr std::size_t kMostHosts = 64;  // that a user may list
-inline constexpr int kHubPort = 29400;         // where the endpoint names none
+inline constexpr std::size_t kMostHosts = 64;  // most hosts in a user's list
+inline constexpr int kHubPort = 29400;         // used if the endpoint has no port
 
 struct HubSettings {
   codec::RdzvEndpoint endpoint;
-  // All hosts of the job, the endpoint first, where another one may host when it is gone.
+  // All hosts of the job in order, the endpoint first. More than one: another host may take over.
   std::vector<codec::RdzvEndpoint> hosts = {};
-  std::optional<std::uint32_t> place = {};  // of this node among them, where it is known
+  std::optional<std::uint32_t> place = {};  // this node's place in `hosts`, if known
   std::string run_id;
   std::optional<bool> is_host = {};
   std::optional<std::string> local_addr = {};
@@ -35,18 +35,19 @@ struct HubSettings {
   std::vector<std::string> expected = {};  // as in CoordinatorSettings
   NodeOffer offer;
   OfferStore offer_store;
-  // --rdzv-conf; the host's heartbeat and last call count.
-  std::chrono::milliseconds connect_timeout{600'000};  // to reach the host the first time
+  // From --rdzv-conf. The host's heartbeat and last call apply to all nodes.
+  std::chrono::milliseconds connect_timeout{600'000};  // for the first connection to the host
   std::chrono::milliseconds join_timeout{600'000};
   std::chrono::milliseconds last_call_timeout{30'000};
   std::chrono::milliseconds close_timeout{30'000};
   std::chrono::milliseconds keep_alive_interval{1'000};
   int keep_alive_max_attempt = 5;
-  std::chrono::milliseconds succession_patience{30'000};  // to find a new host, with a list
-  std::chrono::milliseconds lost_patience{3'000};  // with a host where nobody listens any more
+  std::chrono::milliseconds succession_patience{30'000};  // for finding a new host in the list
+  std::chrono::milliseconds lost_patience{
+      3'000};  // how long to retry a host that refuses connections
 };
 
-// Used by every backend whose nodes meet at a hub: this one and etcd3.
+// Settings for every backend whose nodes meet at a hub: this one and etcd3.
 hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent);
 hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host);
 
@@ -100,7 +101,8 @@ class HubBackend final : public Backend {
   std::unique_ptr<io::Lookup> lookup_;
   std::unique_ptr<hub::HubServer> server_;
   hub::HubMember member_;
-  std::unique_ptr<HubSuccession> succession_;  // after server_ and member_: goes first
+  std::unique_ptr<HubSuccession>
+      succession_;  // declared after server_ and member_, so destroyed first
   io::Timer timer_;
   io::Timer deposed_;
   Done<void> open_done_;

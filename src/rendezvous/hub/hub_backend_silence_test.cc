@@ -1,4 +1,4 @@
-// Agents of the `lockstep` backend that are frozen or cut off for longer than a node may be silent.
+// Agents of the `lockstep` backend, frozen or cut off for longer than the allowed silence.
 #include <sys/socket.h>
 
 #include "hub_backend_testing.h"
@@ -33,8 +33,8 @@ TEST_F(HubBackendTest, AFrozenGuestIsTakenForGoneAndLearnsItWhenItWakes) {
   EXPECT_EQ(b.round().group_rank, 1);
 }
 
-// The silence ends the exchange of reports and interrupts the round: two things to tell at once.
-// The first one told destroys the agent, so the second must find nobody.
+// The silence has two outcomes: the end of the exchange of reports, and an interruption. The
+// callback of the first destroys the agent, so the second must not be delivered.
 TEST_F(HubBackendTest, AnAgentThatGoesInACallbackHearsNothingMore) {
   Agent& a = start("a", far_loop);
   until([&] { return a.opened.has_value(); });
@@ -72,7 +72,7 @@ TEST_F(HubBackendTest, AFrozenHostFindsItsGuestsAgainWhenItWakes) {
   EXPECT_EQ(b.round().restarts, 0);
 }
 
-// Its workers have ended well, and no silence of the host's starts them again.
+// The guest's workers have ended well, and a silent host must not start them again.
 TEST_F(HubBackendTest, AFrozenHostFindsTheFinishedGuestAgain) {
   Agent& a = open("a");
   Agent& b = start("b", far_loop);
@@ -90,7 +90,7 @@ TEST_F(HubBackendTest, AFrozenHostFindsTheFinishedGuestAgain) {
   EXPECT_TRUE(b.interruptions.empty());
 }
 
-// A way to the hub that can be cut without either end noticing.
+// A connection to the hub that the test can cut without either end noticing.
 class Cable {
  public:
   Cable(io::Loop& loop, int to)

@@ -1,5 +1,5 @@
-// Where any node of a list may host the hub: what this node does when its turn comes, and when it
-// is over.
+// This node's part in the succession of hosts: opening a hub when its turn comes, and closing the
+// hub when another node leads.
 #include "base/log.h"
 #include "rendezvous/hub/hub_backend.h"
 
@@ -21,6 +21,7 @@ void HubBackend::expect_succession() {
       HubSuccession::Owner{.open_hub = [this] { return take_over(); },
                            .close_hub =
                                [this] {
+                                 // A hub that leads must stay open for its members.
                                  if (server_ && !server_->leads()) server_.reset();
                                }});
 }
@@ -28,6 +29,8 @@ void HubBackend::expect_succession() {
 void HubBackend::add_ledger(hub::HubServerSettings& server, bool takes_over) {
   server.ledger = Ledger::Settings{.host = agent_,
                                    .place = settings_.place.value_or(0),
+                                   // The hub's term must be later than any term promised by this
+                                   // node.
                                    .after = member_.witness()->promised(),
                                    .takes_over = takes_over};
   for (const codec::RdzvEndpoint& host : settings_.hosts)
@@ -39,6 +42,7 @@ void HubBackend::add_ledger(hub::HubServerSettings& server, bool takes_over) {
 Status HubBackend::take_over() {
   if (server_) return {};
   hub::HubServerSettings server = hub_server_settings(settings_, agent_);
+  // The other nodes must reach this hub, so listen on all addresses.
   server.listen = "";
   server.port = settings_.hosts.at(*settings_.place).port;
   add_ledger(server, true);
@@ -46,7 +50,7 @@ Status HubBackend::take_over() {
   return {};
 }
 
-// What the guests were told goes out first.
+// Close the server one turn later, after the last frames to the guests have been sent.
 void HubBackend::deposed(const std::string& why) {
   log::warning("this node does not host the rendezvous any more: {}", why);
   deposed_.start({}, [this] { server_.reset(); });

@@ -1,4 +1,4 @@
-// Rounds of the `lockstep` backend: who hosts, who is let in, failures, departures.
+// Rounds of the `lockstep` backend: hosting, admission, failures, departures.
 #include "hub_backend_testing.h"
 
 namespace lockstep::rendezvous::hub {
@@ -20,7 +20,7 @@ TEST_F(HubBackendTest, TwoMeetInFourMessagesAndEndTogether) {
   EXPECT_EQ(b.round().master_port, 7000);
   EXPECT_EQ(b.backend->member().messages(), 4U);
   finish(a);
-  pass(400ms);  // longer than a silence may be: heartbeats go on in the barrier
+  pass(400ms);  // longer than the allowed silence: beats go on in the barrier
   EXPECT_FALSE(a.finished);
   EXPECT_TRUE(a.interruptions.empty());
   finish(b);
@@ -57,7 +57,7 @@ TEST_F(HubBackendTest, AFinalFailureEndsAndReportsAreExchanged) {
   EXPECT_EQ(a.interruptions[0].kind, Kind::end);
   for (Agent* agent : {&a, &b}) {
     const std::string name = agent == &a ? "a" : "b";
-    // More than a stranger may say at once, either way.
+    // Larger than a greeting may be, in both directions.
     const std::string text = "report of " + name + std::string(10'000, '.');
     agent->backend->exchange_reports({name, agent->round().group_rank, text}, 5s,
                                      [agent](auto reports) { agent->reports = reports; });
@@ -132,7 +132,7 @@ TEST_F(HubBackendTest, WhatIsAskedWhenTheHostIsGoneIsAnsweredInTheNextTurn) {
   a.backend.reset();
   until([&] { return !b.interruptions.empty(); });
   finish(b);
-  EXPECT_FALSE(b.finished);  // never inside the call
+  EXPECT_FALSE(b.finished);  // not inside the call
   until([&] { return b.finished.has_value(); });
   EXPECT_FALSE(*b.finished);
   b.backend->exchange_reports({"b", 1, "own"}, 60s, [&b](auto all) { b.reports = all; });
@@ -206,7 +206,7 @@ TEST_F(HubBackendTest, ThePortOfAJobThatIsEndingIsTakenOver) {
   Agent& old = open("old");
   settings.run_id = "next";
   Agent& a = start("a");
-  // The backend's own words also name the program that holds the port, a look at all processes.
+  // The backend's own text also names the holder of the port, which takes a scan of all processes.
   until([&] {
     return a.backend->member().waiting_for().find("'next', but this is another one") !=
            std::string::npos;
@@ -238,7 +238,7 @@ TEST_F(HubBackendTest, NobodyHosts) {
   EXPECT_NE(b.opened->error().message.find("Connection refused"), std::string::npos);
 }
 
-// Connecting and joining have one bound, and each has its part of it.
+// Connecting and joining share one deadline.
 TEST_F(HubBackendTest, WaitingForTheHostCountsAsJoining) {
   settings.is_host = false;
   settings.connect_timeout = 60s;

@@ -63,7 +63,7 @@ class HubBackendTest : public ::testing::Test {
     agent.joined.reset();
     agent.interruptions.clear();
     agent.backend->join([&](auto result) { agent.joined = std::move(result); });
-    EXPECT_FALSE(agent.joined);  // never inside the call
+    EXPECT_FALSE(agent.joined);  // not inside the call
   }
   static void finish(Agent& agent) {
     agent.backend->finish([&](Result<void> done) { agent.finished = std::move(done); });
@@ -95,7 +95,7 @@ class HubBackendTest : public ::testing::Test {
   }
 
   io::Loop loop;
-  io::Loop far_loop;  // as another process: either can be frozen
+  io::Loop far_loop;  // stands for another process; either loop can be frozen
   const io::Loop* frozen = nullptr;
   int port;
   HubSettings settings;

@@ -1,4 +1,4 @@
-// The greeting, and how a program is recognised that is no hub.
+// The greeting, and the recognition of programs that are not a hub.
 #include "rendezvous/hub/hub_dial.h"
 
 #include "base/text.h"
@@ -20,15 +20,14 @@ namespace lockstep::rendezvous::hub {
 namespace {
 
 using std::chrono::milliseconds;
-// Agents that are started together are there within some milliseconds, but the host not always
-// first.
+// Agents that are started together arrive within milliseconds, but the host is not always first.
 constexpr milliseconds kFirstPause(5);
 constexpr milliseconds kLongestPause(500);
 constexpr milliseconds kLastRound(20);
 constexpr milliseconds kConnectPatience(2500);
 constexpr milliseconds kGreetPatience(8000);
-// An attempt near the end of all patience has so long all the same: otherwise its haste, and not
-// what is wrong with the host, would be what the user hears.
+// An attempt shortly before the deadline still gets this long. Otherwise the user would read about
+// the haste of that attempt, and not about the host's problem.
 constexpr milliseconds kLeastGreetPatience(1000);
 constexpr milliseconds kProbePatience(2000);
 constexpr const char* kNoGreeting = "connected, but no answer to the greeting";
@@ -40,8 +39,8 @@ io::DialRules rules(const HubDialSettings& settings) {
   rules.most_for_address = kConnectPatience;
   rules.first_pause = kFirstPause;
   rules.longest_pause = kLongestPause;
-  // The last attempt comes at the very end of the patience, not a pause earlier: just then another
-  // node may have taken over.
+  // Make the last attempt at the very end of the patience, not a pause earlier. Another node may
+  // take over just then.
   rules.last_round = kLastRound;
   rules.refused_patience = settings.refused_patience;
   return rules;
@@ -85,7 +84,7 @@ std::string HubDial::trouble() const {
   return {};
 }
 
-// What answers at this address is no hub of this job, or not yet: the next address is tried.
+// Goes on with the next address: the program at this address is not a hub of this job, or not yet.
 void HubDial::next_address(Error error, bool answered) {
   drop();
   dialer_.go_on(std::move(error), answered);
@@ -112,6 +111,7 @@ void HubDial::greet(io::Fd fd) {
   hub_nonce_.reset();
   nonce_ = random_nonce();
   const io::Duration left = dialer_.until() - io::Clock::now();
+  // The kernel accepts connections even while the host's process is frozen.
   timer_.start(std::clamp<io::Duration>(left, kLeastGreetPatience, kGreetPatience), [this] {
     Error error = fail_sys(what(), ETIMEDOUT).value();
     error.message += fmt::format(": {}", kNoGreeting);
@@ -143,12 +143,14 @@ void HubDial::on_frame(Frame frame) {
     return stream_->send(Proof{proof(Side::agent)});
   }
   const auto* welcome = std::get_if<Welcome>(&frame);
+  // A hub of the right version answers a hello with nothing else.
   if (welcome == nullptr)
     return give_up({Errc::corrupt,
                     fmt::format("{}: it answers the greeting with '{}'", what(), frame_name(frame)),
                     {},
                     0});
   const bool proven = !settings_.token || (hub_nonce_ && same_mac(welcome->mac, proof(Side::hub)));
+  // A program that listens in the host's place cannot make this proof.
   if (!proven)
     return give_up({Errc::denied, what() + ": the host does not know the job token",
                     "give every node the same --rdzv-token-file", 0});
@@ -165,6 +167,7 @@ void HubDial::on_frame(Frame frame) {
 void HubDial::on_refusal(const Refusal& refusal) {
   Error error = refusal_error(refusal).within(what());
   const auto now = io::Clock::now();
+  // Only another run id is worth a retry: the previous job's hub may be about to close the port.
   if (refusal.why != Why::run_id) return give_up(std::move(error));
   if (!other_job_since_) other_job_since_ = now;
   if (now - *other_job_since_ >= settings_.other_job_patience) return give_up(std::move(error));
@@ -187,6 +190,7 @@ void HubDial::on_ended(const Error& error) {
     }
     return give_up({Errc::invalid_input, text, "check host and port of --rdzv-endpoint", 0});
   }
+  // A TCPStore closes the connection without a word when it reads our greeting.
   if (!stream_->heard_anything()) {
     drop();
     return dialer_.once_more([this](io::Fd fd) { probe(std::move(fd)); });
@@ -196,10 +200,11 @@ void HubDial::on_ended(const Error& error) {
   next_address(std::move(closed));
 }
 
-// --- closed without a word: is it a store? ---
+// --- closed without a word: probe for a TCPStore ---
 
 void HubDial::probe(io::Fd fd) {
   fd_ = std::move(fd);
+  // PyTorch's own handshake, which a TCPStore echoes. 4711 is any number.
   const std::string hello = store::greeting(store::Dialect::d, 4711);
   (void)!send(fd_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
   watch_ = std::make_unique<io::Watch>(loop_, fd_.get());

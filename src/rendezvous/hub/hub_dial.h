@@ -1,5 +1,5 @@
-// An agent's way to a good connection with the hub: a dialer, and on each of its connections the
-// greeting and the proof of the job token.
+// Connects an agent to the hub: dials all addresses, and on each connection exchanges the greeting
+// and the proofs of the job token.
 #pragma once
 
 #include "base/error.h"
@@ -25,9 +25,9 @@ struct HubDialSettings {
   Nonce agent{};
   std::string name;
   std::chrono::milliseconds patience{60'000};  // in all
-  // If every attempt in so long was refused nobody listens there, and the dialing ends earlier.
+  // Dialing ends early if every attempt was refused for this long: nothing listens there.
   std::chrono::milliseconds refused_patience{60'000};
-  // How long it is patient with a hub of another job: the port's last job may just be ending.
+  // How long to retry at a hub of another job: the previous job on the port may be ending.
   std::chrono::milliseconds other_job_patience{5'000};
 };
 
@@ -40,14 +40,14 @@ class HubDial {
   };
   using Done = std::function<void(Result<Connected>)>;
 
-  // `done` comes from the loop, at most once.
+  // Calls `done` from the loop, at most once.
   HubDial(io::Loop& loop, HubDialSettings settings, Done done);
   HubDial(const HubDial&) = delete;
   HubDial& operator=(const HubDial&) = delete;
 
-  // What the last attempt met, or how far the first one is; the place is not named.
+  // Returns what went wrong in the last attempt, or the state of the first one, without the place.
   std::string trouble() const;
-  // After each attempt at all addresses that came to nothing.
+  // Sets a function to call after each failed attempt at all addresses.
   void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }
 
  private:
@@ -68,7 +68,7 @@ class HubDial {
   Done done_;
   std::function<void(const Error&)> on_attempt_;
   io::Fd fd_;
-  std::unique_ptr<io::Watch> watch_;  // after fd_: goes first
+  std::unique_ptr<io::Watch> watch_;  // declared after fd_, so destroyed first
   std::unique_ptr<HubStream> stream_;
   io::Timer timer_;
   io::Dialer dialer_;

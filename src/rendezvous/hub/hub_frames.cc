@@ -1,4 +1,4 @@
-// One description of each frame's fields serves both directions; see the header.
+// One description of each frame's fields serves both reading and writing.
 #include "rendezvous/hub/hub_frames.h"
 
 #include "base/text.h"
@@ -19,7 +19,7 @@ bool Placed::operator==(const Placed& other) const {
 
 namespace {
 
-// F is the frame's type, const when it is written.
+// F is the frame's type; const when writing.
 template <class F, class T>
 concept Is = std::same_as<std::remove_const_t<F>, T>;
 constexpr std::int64_t kMost32 = INT32_MAX;
@@ -29,7 +29,8 @@ template <class Io, Is<Hello> F>
 void fields(Io& io, F& f) {
   io.number(f.version);
   if constexpr (Io::kReads) {
-    if (f.version != kVersion) return io.skip();  // the rest may look different
+    // The rest of another version's hello may have another layout.
+    if (f.version != kVersion) return io.skip();
   }
   io.flag(f.has_token);
   io.block(f.nonce);
@@ -68,7 +69,8 @@ void fields(Io& io, F& f) {
   io.within(f.min_nodes, 1, kMost32);
   io.within(f.max_nodes, 1, kMost32);
   io.number(f.join_timeout_ms);
-  io.within(f.last_round, -1, kMost64 / 2);  // numbers of later rounds are counted up from it
+  // Leaves room to count later rounds up from this number.
+  io.within(f.last_round, -1, kMost64 / 2);
   io.within(f.last_rank, -1, kMost32);
   io.within(f.last_nodes, 0, kMost32);
   io.within(f.restarts, 0, kMost32);
@@ -185,12 +187,13 @@ void fields(Io& io, F& f) {
 template <class Io, class F>
 requires(Is<F, Ended> || Is<F, Left>) void fields(Io& /*io*/, F& /*f*/) {}
 
-// For codec::wire, which finds no overloads of a file's own by itself.
+// Wraps fields() for codec::wire, which cannot find overloads local to this file.
 constexpr auto kFields = [](auto& io, auto& frame) { fields(io, frame); };
 
 }  // namespace
 
 std::string run_id_on_the_wire(const std::string& run_id) {
+  // Encode and decode, so that the cutting and cleaning of the wire format applies.
   Hello hello;
   hello.run_id = run_id;
   const auto read = parse_frame(std::string_view(frame_bytes(hello)).substr(4));

@@ -1,5 +1,5 @@
-// The frames of the `lockstep` rendezvous, pure: what agents and the coordinator say to each other,
-// as bytes. docs/protocols/lockstep-rendezvous.md describes them; every length and count is
+// The frames of the `lockstep` rendezvous between agents and coordinator, as values and as bytes.
+// Pure. docs/protocols/lockstep-rendezvous.md describes the frames. Every length and count is
 // bounded.
 #pragma once
 
@@ -19,13 +19,14 @@
 namespace lockstep::rendezvous::hub {
 
 inline constexpr std::uint16_t kVersion = 1;
-// Both sides begin with it. Its end makes a web server answer at once, so that it can be told.
+// Both sides send the preamble first. It ends like an HTTP head, so a web server answers at once
+// and can be recognised.
 inline constexpr std::string_view kPreamble = "LOCKSTEP HUB\r\n\r\n";
 
 using Nonce = std::array<std::uint8_t, 16>;
 using Mac = std::array<std::uint8_t, 32>;
 
-// Bounds of what a frame may hold: a peer makes us keep no more than that, whatever it sends.
+// Bounds for the content of frames. They limit the memory that a peer can claim.
 inline constexpr std::size_t kMaxName = 256;  // roles, hosts, addresses
 inline constexpr std::size_t kMaxRunId = 1024;
 inline constexpr std::size_t kMaxLine = 4096;         // reasons for people
@@ -37,18 +38,18 @@ inline constexpr std::int32_t kMaxWorkers = 1 << 20;  // of one node
 
 // --- opening a connection ---
 
-// The layouts of Hello's first field and of Refusal never change, so that any two versions can tell
-// each other what is wrong.
-struct Hello {  // agent: first of all
+// The layouts of Hello's first field and of Refusal must never change. They let any two versions
+// explain the mismatch.
+struct Hello {  // agent: the first frame
   std::uint16_t version = kVersion;
   bool has_token = false;
   Nonce nonce{};
-  Nonce agent{};  // random, one per agent process: known again after a broken connection
+  Nonce agent{};  // random, one per agent process; identifies the agent after a broken connection
   std::string run_id;
-  std::string name;  // of the node, for messages
+  std::string name;  // node name, for messages
   bool operator==(const Hello&) const = default;
 };
-struct Challenge {  // hub, where there is a token
+struct Challenge {  // hub, if there is a token
   Nonce nonce{};
   bool operator==(const Challenge&) const = default;
 };
@@ -56,10 +57,10 @@ struct Proof {  // agent
   Mac mac{};
   bool operator==(const Proof&) const = default;
 };
-struct Welcome {  // hub: the connection is good
+struct Welcome {  // hub: the greeting has succeeded
   Mac mac{};      // the hub's own proof; zeros without a token
   std::uint32_t heartbeat_ms = 1000;
-  std::uint32_t dead_ms = 5000;  // whoever is silent for so long is gone, agent or hub
+  std::uint32_t dead_ms = 5000;  // a peer silent for this long is gone, agent or hub
   bool operator==(const Welcome&) const = default;
 };
 enum class Why : std::uint8_t {
@@ -67,12 +68,12 @@ enum class Why : std::uint8_t {
   run_id,
   token,
   closed,     // the job is over
-  settings,   // --nnodes, --node-rank: the agents don't fit together
-  timeout,    // the agent has waited as long as it said it would
+  settings,   // --nnodes or --node-rank do not fit together
+  timeout,    // the agent's own join timeout has passed
   leaving,    // the host goes
-  malformed,  // the bytes make no sense
+  malformed,  // malformed bytes
 };
-struct Refusal {  // hub, then it closes the connection or, after a Join, lets it be
+struct Refusal {  // hub; closes the connection, except as the answer to a Join
   Why why = Why::closed;
   std::string text;
   std::string hint;
@@ -82,8 +83,8 @@ struct Refusal {  // hub, then it closes the connection or, after a Join, lets i
 // --- rounds ---
 
 struct Join {  // agent
-  // On a new connection: what this node's workers of the last round do. A node that holds something
-  // does not ask for a new round, but for the last one to go on.
+  // State of this node's workers of the last round, on a new connection. A node that holds
+  // something asks to continue the last round, not for a new one.
   enum class Holds : std::uint8_t { nothing, running, finished };
   std::string role = "default";
   std::int32_t local_world_size = 1;
@@ -94,8 +95,7 @@ struct Join {  // agent
   std::uint32_t min_nodes = 1;
   std::uint32_t max_nodes = 1;
   std::uint32_t join_timeout_ms = 0;
-  // The round that this node was in last, for a hub that has taken over and knows nothing of it;
-  // -1: none.
+  // The last round of this node, for a hub that took over and has no record of the round. -1: none.
   std::int64_t last_round = -1;
   std::int32_t last_rank = -1;
   std::int32_t last_nodes = 0;
@@ -110,7 +110,7 @@ struct StoreWanted {  // hub, to rank 0: open the workers' store
   std::int64_t round = 0;
   bool operator==(const StoreWanted&) const = default;
 };
-struct StoreOffer {  // agent; a text in `error` says why there is none
+struct StoreOffer {  // agent; a non-empty `error` replaces the address
   std::int64_t round = 0;
   std::string addr;
   std::int32_t port = 0;
@@ -121,7 +121,7 @@ struct Placed {  // hub: the answer to Join
   Round round;
   bool operator==(const Placed& other) const;
 };
-struct Ended {  // hub: the answer to Join for a spare, when the job ended without it
+struct Ended {  // hub: answers the Join of a spare when the job has ended
   bool operator==(const Ended&) const = default;
 };
 struct Failed {  // agent: a worker has failed
@@ -132,15 +132,15 @@ struct Failed {  // agent: a worker has failed
 };
 struct Interrupted {  // hub: the round is over
   std::int64_t round = 0;
-  bool end = false;  // and with it the job
+  bool end = false;  // and so is the job
   std::string why;
   bool operator==(const Interrupted&) const = default;
 };
-struct Finish {  // agent: all of its workers ended well
+struct Finish {  // agent: all workers of the node have ended well
   std::int64_t round = 0;
   bool operator==(const Finish&) const = default;
 };
-struct Finished {  // hub: those of all nodes have
+struct Finished {  // hub: the workers of all nodes have ended well
   std::int64_t round = 0;
   bool operator==(const Finished&) const = default;
 };
@@ -164,24 +164,24 @@ struct Reports {  // hub
 };
 struct Leave {  // agent
   enum class How : std::uint8_t { succeeded, failed, stopped, returns };
-  How how = How::succeeded;  // returns: it will be back on a new connection
+  How how = How::succeeded;  // returns: the agent will be back on a new connection
   bool operator==(const Leave&) const = default;
 };
-struct Left {  // hub: that has been noted
+struct Left {  // hub: confirms a Leave
   bool operator==(const Left&) const = default;
 };
-// The end of the status that a spare hears, by which it knows that its patience has no end.
+// Ends the status sent to a spare. A spare recognises the text and stops counting its join timeout.
 inline constexpr std::string_view kSpareStatus = ", this one is a spare";
 
 struct Beat {          // both, once per heartbeat_ms
-  std::string status;  // hub, to those who wait: what is being waited for; else empty
+  std::string status;  // hub: what waiting agents wait for; else empty
   bool operator==(const Beat&) const = default;
 };
 
 // --- succession: the job outlives the node that hosts the hub ---
 
-// The nodes whose word counts. A quorum is more than half of them, or half with `first`, the node
-// that hosted the hub when they were written down: any two quorums have a node in common.
+// The nodes whose agreement counts. A quorum is more than half of the voters, or exactly half if
+// `first` is among them, the node hosting the hub at that time. So any two quorums share a node.
 struct Voter {
   Nonce agent{};
   std::uint32_t place = 0;  // in the list of hosts
@@ -192,33 +192,33 @@ struct Voters {
   std::vector<Voter> all;
   bool operator==(const Voters&) const = default;
 };
-// What every node writes down of the job, for the hub that comes next. What a quorum of both `now`
-// and `before` has written down holds.
+// The record of the job kept by every node for the next hub. A charter is valid once a quorum of
+// `now` and a quorum of `before` have recorded it.
 struct Charter {  // hub
   std::uint64_t term = 0;
   std::uint64_t version = 0;
   Voters now;
   Voters before;
-  std::int64_t round = -1;  // the last one; -1: none
+  std::int64_t round = -1;  // the last round; -1: none
   std::int32_t restarts = 0;
   std::int32_t lead = -1;              // rank of the hub's own node
-  std::vector<std::int32_t> finished;  // ranks that may not be there to say that they have
+  std::vector<std::int32_t> finished;  // ranks that have finished and may be gone
   enum class End : std::uint8_t { none, succeeded, failed };
   End end = End::none;
   std::string why;
   bool operator==(const Charter&) const = default;
 };
-struct Call {  // hub: it would lead, or leads, in this term
+struct Call {  // hub: leads, or asks to lead, in this term
   std::uint64_t term = 0;
   bool operator==(const Call&) const = default;
 };
-struct Testimony {  // agent, to a Call; it takes no charter of an earlier term from now on
+struct Testimony {  // agent, answers a Call: promises to refuse charters of earlier terms
   std::uint64_t promised = 0;
   std::uint32_t place = 0;
   Charter charter;
   bool operator==(const Testimony&) const = default;
 };
-struct Agreed {  // agent: it has written that charter down
+struct Agreed {  // agent: has recorded this charter
   std::uint64_t term = 0;
   std::uint64_t version = 0;
   bool operator==(const Agreed&) const = default;
@@ -228,31 +228,34 @@ using Frame = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, Stor
                            Placed, Ended, Failed, Interrupted, Finish, Finished, TellReport,
                            Reports, Leave, Left, Beat, Call, Testimony, Charter, Agreed>;
 
-// The run id as the other side reads it, which may be cut or cleaned. Both sides compare, and
-// prove, this form of it: otherwise a long run id would make a good token look wrong.
+// Returns the run id as the other side reads it, possibly cut or cleaned. Both sides compare and
+// prove this form. Otherwise a long run id would make a valid token look wrong.
 std::string run_id_on_the_wire(const std::string& run_id);
-// Appends the frame, header included. Texts longer than their bound are cut.
+// Appends the frame with its header. Texts beyond their bound are cut.
 void put_frame(std::string& out, const Frame& frame);
 std::string frame_bytes(const Frame& frame);
-// The content of one frame: type byte and fields, nothing left over. nullopt: nonsense.
+// Parses the content of one frame: type byte and fields, with no byte left over. nullopt:
+// malformed.
 std::optional<Frame> parse_frame(std::string_view content);
 std::string_view frame_name(const Frame& frame);
 
-// Cuts the bytes of one connection into the preamble and frames. It keeps no more than the limit,
-// and no more than was really sent, whatever a header claims.
+// Splits the bytes of one connection into the preamble and frames. Buffers at most the limit, and
+// only bytes actually received, whatever a header claims.
 class FrameReader {
  public:
-  static constexpr std::size_t kBeforeWelcome = 2048;  // strangers may be many: a greeting is short
+  static constexpr std::size_t kBeforeWelcome =
+      2048;  // a greeting is short, and strangers may be many
   static constexpr std::size_t kFromAgents = kMaxReport + 4096;
   static constexpr std::size_t kFromHub = kMaxReports + kMaxReport + 4096;
 
   enum class Step { frame, more, error };
-  // Takes bytes off the front of `chunk`. more: the chunk is used up. error: no frame ever follows.
+  // Consumes bytes from the front of `chunk`. more: the chunk is used up. error: no frame will
+  // follow.
   Step next(std::string_view& chunk, Frame& frame);
   void set_limit(std::size_t bytes) { limit_ = bytes; }
 
   const std::string& error() const { return error_; }
-  // What came in place of the preamble; recognise() tells who speaks so.
+  // Returns the bytes received instead of the preamble; see recognise().
   const std::string& stranger() const { return stranger_; }
 
  private:
@@ -262,7 +265,7 @@ class FrameReader {
   std::size_t limit_ = kBeforeWelcome;
   bool greeted_ = false;
   bool broken_ = false;
-  std::string preamble_;  // as far as it has come
+  std::string preamble_;  // the bytes received so far
   codec::wire::FrameCutter cutter_;
   std::string error_;
   std::string stranger_;

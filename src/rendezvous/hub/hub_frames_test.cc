@@ -1,4 +1,4 @@
-// The frames of the hub: they come back as they were, and nothing else comes through.
+// Frames of the hub: each survives a round trip, and malformed ones are refused.
 #include "rendezvous/hub/hub_frames.h"
 
 #include "codec/wire.h"
@@ -103,7 +103,7 @@ TEST(HubFrames, NoFrameIsShorterOrLongerThanItSays) {
   for (const Frame& frame : samples()) {
     SCOPED_TRACE(frame_name(frame));
     const std::string bytes = frame_bytes(frame).substr(4);
-    // A hello of another version is only read as far as that.
+    // Of another version's hello only the version is read.
     for (std::size_t size = 0; size < bytes.size(); ++size)
       EXPECT_FALSE(parse_frame(bytes.substr(0, size)));
     EXPECT_FALSE(parse_frame(bytes + "x"));
@@ -150,7 +150,7 @@ TEST(HubFrames, LongTextsAreCutAndLongFramesRefused) {
   EXPECT_EQ(roomy.next(chunk, frame), FrameReader::Step::frame);
 }
 
-// The writer cuts what is too long; other programs may not.
+// The writer cuts long texts, but other programs may not.
 TEST(HubFrames, MoreThanTheBoundsAllowIsNonsense) {
   const auto counted = [](char type, std::size_t count, const std::string& item) {
     std::string bytes(1, type);
@@ -213,7 +213,7 @@ TEST(HubAuth, ProofsDifferInEverythingThatTheyProve) {
     EXPECT_FALSE(same_mac(mac, other));
   }
   EXPECT_NE(random_nonce(), random_nonce());
-  // As Python's hmac makes it of label, side, both nonces and run id.
+  // Computed with Python's hmac over label, side, both nonces and run id.
   std::string hex;
   for (const std::uint8_t byte : mac) {
     hex += "0123456789abcdef"[byte >> 4];

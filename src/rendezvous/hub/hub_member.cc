@@ -1,4 +1,4 @@
-// The socket, the timer and the callbacks around HubMemberCore.
+// The driver of HubMemberCore: socket, timer and callbacks.
 #include "rendezvous/hub/hub_member.h"
 
 #include "base/text.h"
@@ -21,14 +21,14 @@ HubMember::~HubMember() = default;
 
 // --- around the core ---
 
-// The agent has asked for something: no callback comes before the next turn of the loop.
+// Carries out the steps of a request. Callbacks wait for the next turn of the loop.
 void HubMember::asked() {
   take_steps();
   arm();
 }
 
-// Something came from the loop, and the agent is told. Any callback may ask for more, or destroy
-// the member.
+// Carries out the steps of an event and tells the agent. Any callback may ask for more, or destroy
+// this member.
 void HubMember::happened() {
   const auto here = scope_.witness();
   take_steps();
@@ -48,6 +48,7 @@ void HubMember::take_steps() {
 
 void HubMember::arm() {
   auto next = core_.next_time();
+  // A request has produced an outcome: tell the agent in the next turn.
   if (core_.has_outcome()) next = io::Clock::now();
   if (!next) return timer_.cancel();
   timer_.start(std::max(*next - io::Clock::now(), io::Duration(0)), [this] {
@@ -111,6 +112,7 @@ void HubMember::dialed(Result<HubDial::Connected> connected) {
                              core_.lost(error, io::Clock::now());
                              happened();
                            }});
+  // For the message counter: hello and welcome; with a token also challenge and proof.
   constexpr std::uint64_t kGreeting = 2;
   constexpr std::uint64_t kProvenGreeting = 4;
   core_.connected(milliseconds(connected->welcome.heartbeat_ms),
@@ -134,6 +136,7 @@ void HubMember::tell(Core::AllFinished& outcome) {
 }
 
 void HubMember::tell(Interruption& outcome) {
+  // Copy the function: the call may destroy this member.
   if (const auto call = on_interruption_) call(outcome);
 }
 
@@ -149,8 +152,8 @@ void HubMember::tell(Core::Unlinked& outcome) {
   if (const auto call = on_unlinked_) call(outcome.error);
 }
 
-// What a hub asks every node to keep for the hub after it. A frame that would change what is kept
-// came over the present connection, as all frames do.
+// Answers as a witness. Returns whether the frame was for the witness. A charter always comes over
+// the current connection, so a hub that this node has left cannot change the record.
 bool HubMember::take_as_witness(const Frame& frame) {
   if (!settings_.witness) return false;
   if (const auto* call = std::get_if<Call>(&frame)) {

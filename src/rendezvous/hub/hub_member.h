@@ -1,10 +1,11 @@
-// An agent's part in the `lockstep` rendezvous: one connection to the hub, wherever that is, and on
-// it rounds, failures, the exit barrier, reports. It does not know which node hosts.
+// An agent's part in the `lockstep` rendezvous: one connection to the hub for rounds, failures, the
+// exit barrier and reports. The member does not know which node hosts.
 //
-// HubMemberCore decides everything; this is the socket, the timer and the callbacks around it. When
-// the hub is silent for long while workers run, the round is interrupted with rejoin; when nobody
-// listens there any more for lost_patience, with end. Workers that have ended well stay so: only a
-// hub that says so makes them start again. No callback runs inside the call that asks for it.
+// HubMemberCore decides everything. This class is the socket, the timer and the callbacks around
+// the core. If the hub is silent too long while workers run, the round is interrupted with rejoin.
+// If the hub's port refuses connections for lost_patience, the round is interrupted with end.
+// Workers that have ended well start again only if a hub says so. No callback runs inside the call
+// that takes it.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -29,10 +30,10 @@ namespace lockstep::rendezvous::hub {
 struct HubMemberSettings {
   std::string run_id;
   std::optional<std::string> token;
-  Nonce agent{};  // random_nonce()
+  Nonce agent{};  // from random_nonce()
   HubMemberRules rules;
   OfferStore offer_store;
-  std::optional<Witness> witness = {};  // where other nodes may host the hub
+  std::optional<Witness> witness = {};  // set if other nodes may host the hub
 };
 
 class HubMember {
@@ -46,30 +47,31 @@ class HubMember {
   HubMember(const HubMember&) = delete;
   HubMember& operator=(const HubMember&) = delete;
 
-  // The time for the way into the first round runs from here; else from connect().
+  // Starts the timeout for the first round; otherwise connect() does.
   void begin();
-  // Once. `done` when the hub has let this agent in.
+  // Connects to the hub. Called once. `done` runs when the hub has let this agent in, or on
+  // failure.
   void connect(const std::string& host, int port, Done<void> done);
-  // Ends a connect() under way; its `done` is never called. For an owner that hosts now itself.
+  // Cancels a pending connect() without calling its `done`, for an owner that now hosts by itself.
   void forget_connect();
-  // After each attempt of connect() that came to nothing.
+  // Sets a function to call after each failed attempt of connect().
   void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }
-  // Where other nodes may host the hub. on_unlinked: there is no hub at the last place; this member
-  // goes on trying there, until move_to() or give_up(). on_charter: a hub that leads has spoken.
+  // For jobs whose hub may move. on_unlinked: the hub is lost, and this member keeps trying the
+  // same place until move_to() or give_up(). on_charter: a leading hub has sent a charter.
   void on_unlinked(std::function<void(const Error&)> fn) { on_unlinked_ = std::move(fn); }
   void on_charter(std::function<void()> fn) { on_charter_ = std::move(fn); }
   void give_up(Error error);
   bool needs_link() const { return core_.needs_link(); }
   void set_witness(Witness witness) { settings_.witness = std::move(witness); }
   const std::optional<Witness>& witness() const { return settings_.witness; }
-  // The hub is elsewhere now; a round under way goes on if that one says so.
+  // Continues with the hub at another place; a running round goes on if the new hub says so.
   void move_to(const std::string& host, int port);
-  // This node's end of the connection, and the address by which the others know the node.
+  // Returns this node's end of the connection. address() is what the other nodes use for this node.
   const std::string& local_address() const { return local_address_; }
   void set_address(std::string address) { core_.set_address(std::move(address)); }
   const std::string& address() const { return core_.address(); }
 
-  // As in Backend.
+  // --- as in Backend ---
   void join(Done<std::optional<Round>> done);
   void on_interruption(std::function<void(const Interruption&)> fn) {
     on_interruption_ = std::move(fn);
@@ -80,17 +82,17 @@ class HubMember {
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout, ReportsDone done);
   void leave(Departure how, Done<void> done);
   std::string waiting_for() const;
-  // The end of connect() or join() under way; nullopt for a spare.
+  // Returns the deadline of a pending connect() or join(); nullopt for a spare.
   std::optional<io::TimePoint> gives_up_at() const { return core_.gives_up_at(); }
 
-  // Frames in both directions since the beginning, heartbeats left out.
+  // Returns the frames in both directions since the start, without heartbeats.
   std::uint64_t messages() const { return core_.messages(); }
   bool connected() const { return stream_ != nullptr; }
-  // What was told of the last round.
+  // Returns the failure reported in the last round.
   const std::optional<Failed>& failure() const { return core_.failure(); }
   bool in_round() const { return core_.in_round(); }
   bool had_round() const { return core_.had_round(); }
-  // Waits for the first round.
+  // Returns whether this node waits for its first round.
   bool forming() const {
     return core_.phase() == HubMemberCore::Phase::joining && !core_.had_round();
   }
@@ -127,7 +129,7 @@ class HubMember {
   std::unique_ptr<HubStream> stream_;
   io::Timer timer_;
 
-  // The core says when each of these is called.
+  // The core decides when each callback runs.
   Done<void> connect_done_;
   Done<std::optional<Round>> join_done_;
   Done<void> finish_done_;

@@ -1,5 +1,4 @@
-// What the agent asks of the hub, and what the hub says; hub_member_core_link.cc has the
-// connection.
+// Requests of the agent and frames of the hub; hub_member_core_link.cc has the connection.
 #include "rendezvous/hub/hub_member_core.h"
 
 #include "rendezvous/hub/hub_refusal.h"
@@ -27,8 +26,8 @@ std::optional<HubMemberCore::Outcome> HubMemberCore::next_outcome() {
   return first;
 }
 
-// The agent has gone on: it is not told any more how what it asked for before ended. It still hears
-// the reports, which no other question replaces, and that the connection is lost.
+// Drops the outcomes of earlier requests because the agent has moved on. Keeps reports, which no
+// other request replaces, and the loss of the connection.
 void HubMemberCore::forget_outcomes() {
   std::erase_if(outcomes_, [](const Outcome& outcome) {
     return !std::holds_alternative<Reported>(outcome) && !std::holds_alternative<Unlinked>(outcome);
@@ -46,7 +45,8 @@ void HubMemberCore::begin(io::TimePoint now) {
   if (!first_until_) first_until_ = now + rules_.join_timeout;
 }
 
-// The way into the first round has one limit, however many attempts it takes.
+// Returns the time left for a join. The first round has one deadline, however many attempts it
+// takes.
 HubMemberCore::Ms HubMemberCore::time_to_join(io::TimePoint now) const {
   if (round_ || !first_until_) return rules_.join_timeout;
   return std::max(std::chrono::ceil<Ms>(*first_until_ - now), Ms(1));
@@ -59,6 +59,7 @@ void HubMemberCore::join(io::TimePoint now) {
   const Ms allowed = time_to_join(now);
   join_until_ = now + allowed;
   if (link_ == Link::up) return send_join(Join::Holds::nothing, now);
+  // With succession another host may open a hub at any time, so keep dialing.
   if (link_ == Link::none) dial(allowed, rules_.succession ? allowed : rules_.lost_patience);
   linkless_until_ = now + allowed;
 }
@@ -81,6 +82,7 @@ void HubMemberCore::send_join(Join::Holds holds, io::TimePoint now) {
   if (round_) {
     join.last_round = round_->number;
     join.last_rank = round_->group_rank;
+    // A hub that takes over learns the order and size of the last round from the joins.
     join.last_nodes = round_->group_world_size;
     join.restarts = round_->restarts;
     join.holds = holds;
@@ -115,11 +117,13 @@ void HubMemberCore::interrupt(Interruption::Kind kind, const std::string& why) {
 
 void HubMemberCore::tell_failure(const std::string& line, bool final) {
   if (!in_round()) return;
+  // Keep the failure: after a reconnection the hub must hear of it again.
   failure_ = Failed{round_->number, final, line};
   if (link_ == Link::up) send(*failure_);
 }
 
 void HubMemberCore::finish() {
+  // The search for the hub has ended before. Without a hub no barrier can be awaited.
   if (gone_) {
     outcomes_.emplace_back(AllFinished{tl::make_unexpected(*gone_)});
     return;
@@ -144,6 +148,7 @@ void HubMemberCore::tell_stop() {
 
 void HubMemberCore::exchange_reports(const NodeReport& own, Ms timeout, io::TimePoint now) {
   own_report_ = own;
+  // Without a hub only the own report is known, and the agent must not wait for others.
   if (link_ != Link::up) return end_reports({own});
   reports_until_ = now + timeout;
   send(TellReport{static_cast<std::uint32_t>(std::clamp<std::int64_t>(timeout.count(), 1, 1 << 30)),
@@ -156,6 +161,7 @@ void HubMemberCore::end_reports(std::vector<NodeReport> reports) {
 }
 
 void HubMemberCore::leave(Departure how, io::TimePoint now) {
+  // tell_stop() has already sent the Leave.
   const bool told = phase_ == Phase::stopping;
   forget_outcomes();
   phase_ = Phase::leaving;
@@ -182,6 +188,7 @@ void HubMemberCore::take(Frame frame, io::TimePoint now) {
   ++messages_;
   if (const auto* placed = std::get_if<Placed>(&frame)) return on_placed(*placed);
   if (const auto* wanted = std::get_if<StoreWanted>(&frame)) {
+    // The request may reach a node that has stopped joining.
     if (phase_ == Phase::joining) steps_.emplace_back(OpenStore{wanted->round});
     return;
   }
@@ -192,7 +199,8 @@ void HubMemberCore::take(Frame frame, io::TimePoint now) {
   }
   if (const auto* all = std::get_if<Finished>(&frame)) {
     if (phase_ != Phase::finishing || all->round != round_->number) return;
-    phase_ = Phase::over;  // nothing can interrupt this round any more
+    // Nothing can interrupt this round any more.
+    phase_ = Phase::over;
     outcomes_.emplace_back(AllFinished{});
     return;
   }
@@ -206,7 +214,7 @@ void HubMemberCore::take(Frame frame, io::TimePoint now) {
   if (auto* told = std::get_if<Reports>(&frame)) on_reports(std::move(*told));
 }
 
-// A spare waits as long as the job runs; one that is not a spare any more has its patience anew.
+// A spare waits as long as the job runs. A node that stops being a spare gets a fresh join timeout.
 void HubMemberCore::on_beat(Beat beat, io::TimePoint now) {
   status_ = std::move(beat.status);
   const bool spare = status_.ends_with(kSpareStatus);

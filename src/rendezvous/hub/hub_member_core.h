@@ -1,10 +1,10 @@
-// An agent's part in the `lockstep` rendezvous as a state machine: no sockets, no timers, no
-// callbacks. Its driver (hub_member.h) tells it what the agent asks for, what the hub says and what
-// time it is; it answers with steps for the driver to take and outcomes for the agent to hear.
+// An agent's part in the `lockstep` rendezvous as a pure state machine: no sockets, timers or
+// callbacks. The driver (hub_member.h) feeds in requests of the agent, frames of the hub, and time.
+// The core returns steps for the driver and outcomes for the agent.
 //
-// Two things change on their own: how far the agent is (Phase) and whether there is a connection
-// (Link). A connection that breaks is made anew, and the hub is told what the workers do: it says
-// whether the round goes on.
+// Two states change independently: the agent's progress (Phase) and the connection (Link). After a
+// broken connection the member connects again and tells the hub what its workers do. The hub then
+// decides whether the round goes on.
 #pragma once
 
 #include "base/error.h"
@@ -27,11 +27,14 @@ struct HubMemberRules {
   std::size_t min_nodes = 1;
   std::size_t max_nodes = 1;
   NodeOffer offer;
-  std::chrono::milliseconds connect_timeout{600'000};  // to reach the hub the first time
-  std::chrono::milliseconds join_timeout{600'000};     // also from begin() into the first round
-  std::chrono::milliseconds lost_patience{3'000};      // with a port where nobody listens any more
+  std::chrono::milliseconds connect_timeout{600'000};  // for the first connection to the hub
+  std::chrono::milliseconds join_timeout{
+      600'000};  // also limits the time from begin() to the first round
+  std::chrono::milliseconds lost_patience{
+      3'000};  // how long to retry a port that refuses connections
   std::chrono::milliseconds close_timeout{30'000};
-  // Other nodes may host the hub. The owner looks for it, by move_to(), and gives up by give_up().
+  // Another node may take over as host. The owner then finds the new hub and calls move_to(), or
+  // gives up with give_up().
   bool succession = false;
 };
 
@@ -40,18 +43,18 @@ class HubMemberCore {
   using Ms = std::chrono::milliseconds;
 
   enum class Phase {
-    idle,        // nothing is asked of the hub
-    connecting,  // until it has let this agent in
+    idle,        // nothing asked of the hub
+    connecting,  // until the hub has let this agent in
     joining,
     running,    // in a round
-    finishing,  // in a round; the workers of this node have ended well
-    over,       // in a round that is interrupted, or finished by all
-    stopping,   // the hub has been told that this node was told to stop; leave() follows
+    finishing,  // in a round; this node's workers have ended well
+    over,       // in a round that was interrupted or that all nodes have finished
+    stopping,   // the hub knows that this node stops; leave() follows
     leaving,
   };
   enum class Link { none, dialing, up };
 
-  // --- what the driver does, in this order ---
+  // --- steps for the driver, in order ---
   struct Dial {
     Ms patience{};
     Ms refused_patience{};
@@ -61,12 +64,12 @@ class HubMemberCore {
   struct Send {
     Frame frame;
   };
-  struct OpenStore {  // answered by store_offered()
+  struct OpenStore {  // the driver answers with store_offered()
     std::int64_t round = 0;
   };
   using Step = std::variant<Dial, StopDialing, HangUp, Send, OpenStore>;
 
-  // --- what the agent hears ---
+  // --- outcomes for the agent ---
   struct Connected {
     Status status;
   };
@@ -80,7 +83,7 @@ class HubMemberCore {
     std::vector<NodeReport> reports;
   };
   struct Departed {};
-  struct Unlinked {  // where there may be another hub: the connection is lost, and is needed
+  struct Unlinked {  // with succession: the connection is needed and lost
     Error error;
   };
   using Outcome =
@@ -88,7 +91,7 @@ class HubMemberCore {
 
   explicit HubMemberCore(HubMemberRules rules);
 
-  // --- what the agent asks for; HubMember has the words ---
+  // --- requests of the agent, documented in HubMember ---
   void begin(io::TimePoint now);
   void connect(const std::string& place, io::TimePoint now);
   void forget_connect();
@@ -103,16 +106,16 @@ class HubMemberCore {
   void leave(Departure how, io::TimePoint now);
   void store_offered(std::int64_t round, Result<StorePlace> place);
 
-  // --- what happens ---
-  // greeted: how many frames the greeting took.
+  // --- events ---
+  // greeted: number of frames in the greeting.
   void connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::TimePoint now);
   void dial_failed(Error error);
   void bytes_came(io::TimePoint now);
   void take(Frame frame, io::TimePoint now);
   void lost(const Error& error, io::TimePoint now);
-  // waiting_for: what is waited for, in words, for an error that tells that patience is over.
+  // waiting_for: what the agent waits for, in words, for the error after a timeout.
   void tick(const std::string& waiting_for, io::TimePoint now);
-  // When tick() is due; nullopt: nothing waits for a time.
+  // Returns when tick() is due; nullopt: never.
   std::optional<io::TimePoint> next_time() const;
 
   std::vector<Step> take_steps() { return std::exchange(steps_, {}); }
@@ -134,7 +137,7 @@ class HubMemberCore {
   std::optional<io::TimePoint> gives_up_at() const;
 
  private:
-  // What the agent asks for (hub_member_core.cc)
+  // Requests of the agent (hub_member_core.cc)
   Ms time_to_join(io::TimePoint now) const;
   void send_join(Join::Holds holds, io::TimePoint now);
   void on_beat(Beat beat, io::TimePoint now);
@@ -155,8 +158,8 @@ class HubMemberCore {
   void beat(io::TimePoint now);
 
   HubMemberRules rules_;
-  std::string place_;    // of the hub, for people
-  std::string address_;  // what the others call this node
+  std::string place_;    // of the hub, for messages
+  std::string address_;  // this node's address as known to the other nodes
   Phase phase_ = Phase::idle;
   Link link_ = Link::none;
   std::vector<Step> steps_;
@@ -164,20 +167,21 @@ class HubMemberCore {
 
   Ms heartbeat_{1000};
   Ms dead_{5000};
-  Ms watched_{0};  // the time in which this process ran and could hear the hub
-  Ms heard_{0};    // when it did, on that clock
+  Ms watched_{0};  // time in which this process ran and could hear the hub
+  Ms heard_{0};    // time of the last sign of life, on that clock
   io::TimePoint last_beat_{};
   std::optional<io::TimePoint> next_beat_;
   std::optional<io::TimePoint> down_since_;
-  std::optional<Error> gone_;  // why the last search for the hub ended; none since
+  std::optional<Error>
+      gone_;  // why the last search for the hub ended; nullopt since a new one began
 
-  std::optional<Round> round_;                   // the last one
-  std::optional<Failed> failure_;                // of the last round
-  std::string status_;                           // the hub's words on what it waits for
-  std::optional<io::TimePoint> first_until_;     // end of the way into the first round
-  std::optional<io::TimePoint> join_until_;      // end of join() or connect(); a spare has none
-  std::optional<io::TimePoint> stands_until_;    // the workers run on without a hub for so long
-  std::optional<io::TimePoint> linkless_until_;  // end of a join() that has no connection
+  std::optional<Round> round_;                 // the last round
+  std::optional<Failed> failure_;              // this node's failure in the last round
+  std::string status_;                         // what the hub waits for, in the hub's words
+  std::optional<io::TimePoint> first_until_;   // deadline for the first round
+  std::optional<io::TimePoint> join_until_;    // deadline of join() or connect(); none for a spare
+  std::optional<io::TimePoint> stands_until_;  // how long the workers may run on without a hub
+  std::optional<io::TimePoint> linkless_until_;  // deadline of a join() without a connection
   std::optional<io::TimePoint> reports_until_;
   std::optional<io::TimePoint> leave_until_;
   NodeReport own_report_;

@@ -1,4 +1,4 @@
-// How a member leaves: stops, reports, and what it counts.
+// How a member leaves: stops, reports, and counted messages.
 #include "hub_member_core_testing.h"
 
 namespace lockstep::rendezvous::hub {
@@ -39,7 +39,7 @@ TEST_F(HubMemberCoreTest, LeavingWithoutAConnectionIsDoneAtOnce) {
   core.lost(kClosed, now);
   core.leave(Departure::failed, now);
   EXPECT_EQ(done(), "hang up, dial 100 3, stop dialing");
-  EXPECT_EQ(heard(), "");  // in a later turn
+  EXPECT_EQ(heard(), "");  // told in a later turn
   EXPECT_EQ(core.next_time(), now);
   core.tick("W", now);
   EXPECT_EQ(heard(), "left");
@@ -111,8 +111,7 @@ TEST_F(HubMemberCoreTest, AStopEndsTheSearchForTheHub) {
   EXPECT_FALSE(core.failure());
 }
 
-// The owner that looks for another hub has found none, while this member was at one that does not
-// lead.
+// The owner's search for another hub has failed while this member was at a hub that does not lead.
 TEST_F(HubMemberCoreTest, AnOwnerThatGivesUpEndsTheWaitForAnyHub) {
   in_a_round();
   Interrupted lost;

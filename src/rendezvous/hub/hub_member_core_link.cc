@@ -1,4 +1,4 @@
-// The member's connection: made, kept, watched, lost and made anew.
+// The member's connection: opened, watched, lost and opened again.
 #include "rendezvous/hub/hub_member_core.h"
 
 #include <fmt/core.h>
@@ -26,6 +26,7 @@ void HubMemberCore::forget_connect() {
 }
 
 void HubMemberCore::move_to(const std::string& place, io::TimePoint now) {
+  // Already there; but after a failed search, search again even at the same place.
   if (place == place_ && !gone_) return;
   place_ = place;
   hang_up();
@@ -39,7 +40,8 @@ void HubMemberCore::move_to(const std::string& place, io::TimePoint now) {
 
 void HubMemberCore::give_up(Error error) {
   if (!needs_link()) return;
-  hang_up();  // also from a hub of its own to which too few have come
+  // Also leaves a hub of this node's own that has found no quorum.
+  hang_up();
   stands_until_.reset();
   dial_failed(std::move(error));
 }
@@ -73,6 +75,7 @@ void HubMemberCore::connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::
   messages_ += greeted;
   last_beat_ = now;
   next_beat_ = now + heartbeat_;
+  // Silence counts from the greeting on.
   heard_ = watched_;
   down_since_.reset();
   linkless_until_.reset();
@@ -82,8 +85,8 @@ void HubMemberCore::connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::
     outcomes_.emplace_back(Connected{});
     return;
   }
-  // A failure counts in the round of the node that tells it, so the hub first puts this node back
-  // into its round.
+  // A failure counts only for a node that is in the round. So the join comes first: it puts this
+  // node back into its round.
   const bool goes_on = phase_ == Phase::running || phase_ == Phase::finishing;
   if (failure_ || goes_on)
     send_join(phase_ == Phase::finishing ? Join::Holds::finished : Join::Holds::running, now);
@@ -103,6 +106,7 @@ void HubMemberCore::dial_failed(Error error) {
         fmt::format("the host of the rendezvous at {} is gone: {}", place_, error.message);
   gone_ = error;
   if (phase_ == Phase::joining) return end_join(tl::make_unexpected(std::move(error)));
+  // The workers have ended well, and no hub is left to say more: end the barrier with the error.
   if (phase_ == Phase::finishing) {
     phase_ = Phase::running;
     outcomes_.emplace_back(AllFinished{tl::make_unexpected(std::move(error))});
@@ -111,7 +115,7 @@ void HubMemberCore::dial_failed(Error error) {
   interrupt(Interruption::Kind::end, error.message);
 }
 
-// The connection is broken or closed, or the hub is silent.
+// Handles a broken or closed connection, or a silent hub.
 void HubMemberCore::lost(const Error& error, io::TimePoint now) {
   const std::string text =
       fmt::format("lost the connection to the rendezvous at {}: {}", place_, error.message);
@@ -125,9 +129,9 @@ void HubMemberCore::lost(const Error& error, io::TimePoint now) {
   if (phase_ == Phase::joining) linkless_until_ = now + time_to_join(now);
   if (reports_until_) end_reports({own_report_});
   if (phase_ == Phase::leaving) return end_leave();
-  // A silent host interrupts the round: the others may have one without this node. A closed
-  // connection does not: the next attempt tells whether the host is gone. And workers that have
-  // ended well are not started again for a host that is silent.
+  // A silent hub interrupts the round, because the other nodes may already have another round. A
+  // closed connection does not: the next attempt shows whether the host is gone. Workers that have
+  // ended well do not start again because of a silent hub.
   if (error.code == Errc::timeout && phase_ == Phase::running)
     interrupt(Interruption::Kind::rejoin, text);
   if (rules_.succession && phase_ == Phase::running) stands_until_ = now + rules_.lost_patience;
@@ -135,8 +139,8 @@ void HubMemberCore::lost(const Error& error, io::TimePoint now) {
 
 // --- time ---
 
-// The time since the last beat in which this process ran: a longer pause is one in which it did not
-// run, and in which what the hub has sent was left unread.
+// Returns how much of the time since the last beat counts. A longer gap means that this process was
+// stopped while the hub's frames lay unread.
 HubMemberCore::Ms HubMemberCore::unwatched(io::TimePoint now) const {
   const auto passed = std::chrono::duration_cast<Ms>(now - last_beat_);
   return passed > heartbeat_ * 3 / 2 ? heartbeat_ / 2 : std::max(passed, Ms(0));
@@ -150,7 +154,7 @@ void HubMemberCore::beat(io::TimePoint now) {
   watched_ += unwatched(now);
   last_beat_ = now;
   if (watched_ - heard_ >= dead_) {
-    // A host that was only frozen learns of it when it wakes.
+    // A host that was only frozen reads this frame when it wakes up.
     send(Leave{Leave::How::returns});
     return lost({Errc::timeout,
                  fmt::format("nothing was heard of it for {:.1f} s",
@@ -159,7 +163,8 @@ void HubMemberCore::beat(io::TimePoint now) {
                  ETIMEDOUT},
                 now);
   }
-  steps_.emplace_back(Send{Beat{}});  // not counted as a message
+  // Beats are not counted as messages.
+  steps_.emplace_back(Send{Beat{}});
   next_beat_ = now + heartbeat_;
 }
 
@@ -168,6 +173,8 @@ void HubMemberCore::tick(const std::string& waiting_for, io::TimePoint now) {
   if (due(next_beat_)) beat(now);
   if (due(reports_until_)) end_reports({own_report_});
   if (due(stands_until_)) {
+    // The workers have run without a hub for too long: the nodes with a hub may have formed a
+    // round.
     stands_until_.reset();
     if (phase_ == Phase::running)
       interrupt(Interruption::Kind::rejoin,

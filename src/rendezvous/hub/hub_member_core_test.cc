@@ -1,4 +1,4 @@
-// The member's way in, and connections that are lost and made anew.
+// The member's first connection, and lost connections.
 #include "hub_member_core_testing.h"
 
 namespace lockstep::rendezvous::hub {
@@ -42,7 +42,7 @@ TEST_F(HubMemberCoreTest, ARoundIsJoinedAndItsStoreOpened) {
   EXPECT_EQ(heard(), "joined round 7");
   EXPECT_TRUE(core.in_round());
   core.take(StoreWanted{8}, now);
-  place(9);  // nobody asked
+  place(9);  // unasked
   EXPECT_EQ(done() + heard(), "");
 }
 
@@ -56,7 +56,7 @@ TEST_F(HubMemberCoreTest, RefusedEndedAndSpare) {
   core.take(Refusal{Why::closed, "the job is over", {}}, now);
   EXPECT_EQ(heard(), "joined: the job is over");
   EXPECT_EQ(core.phase(), Phase::idle);
-  core.lost(kClosed, now);  // the hub closes it afterwards: nothing is made anew
+  core.lost(kClosed, now);  // closed by the hub afterwards: no new connection
   EXPECT_EQ(done() + heard(), "join, hang up");
   core.join(now);
   EXPECT_EQ(done(), "dial 100 3");
@@ -73,7 +73,7 @@ TEST_F(HubMemberCoreTest, ReconnectingWhileARoundIsOfferedJoinsAgain) {
   EXPECT_EQ(done(), "join");
   core.take(Beat{"1 of 2 nodes have joined"}, now);
   core.lost(kClosed, now);
-  EXPECT_EQ(core.status(), "");  // nobody knows what is waited for now
+  EXPECT_EQ(core.status(), "");  // the status of the lost hub is out of date
   EXPECT_EQ(done(), "hang up, dial 100 3");
   EXPECT_EQ(heard(), "");
   EXPECT_EQ(core.phase(), Phase::joining);
@@ -134,11 +134,11 @@ TEST_F(HubMemberCoreTest, SilenceInterruptsARunningRoundAlone) {
   core.finish();
   heard();
   pass(10s, true);
-  EXPECT_EQ(heard(), "");  // its workers have ended well
+  EXPECT_EQ(heard(), "");  // the workers have ended well
   EXPECT_EQ(core.phase(), Phase::finishing);
 }
 
-// This process was stopped: what the hub has sent meanwhile lies there unread.
+// This process was stopped, and the hub's frames lie unread.
 TEST_F(HubMemberCoreTest, TimeInWhichThisProcessDidNotRunIsNotTheHubsSilence) {
   in_a_round();
   now += 60s;
@@ -233,10 +233,10 @@ TEST_F(HubMemberCoreTest, WordsOfAnotherRoundAreNotHeeded) {
   core.take(Interrupted{1, true, "x"}, now);
   core.finish();
   core.take(Finished{1}, now);
-  core.take(Reports{}, now);  // nor what was not asked for
+  core.take(Reports{}, now);  // unasked
   EXPECT_EQ(heard(), "");
   core.take(Interrupted{0, false, "x"}, now);
-  EXPECT_EQ(heard(), "rejoin: x");  // also of a node whose workers have ended well
+  EXPECT_EQ(heard(), "rejoin: x");  // even if the workers have ended well
 }
 
 TEST_F(HubMemberCoreTest, WithoutARoundThereIsNoFailureToTell) {

@@ -1,4 +1,4 @@
-// For tests of the member's core: no driver, no hub, and a clock cranked by hand.
+// Helpers for tests of the member's core: no driver, no hub, and a clock set by hand.
 #pragma once
 
 #include "rendezvous/hub/hub_member_core.h"
@@ -19,7 +19,7 @@ using Phase = Core::Phase;
 inline const Error kRefused{Errc::unavailable, "Connection refused", {}, ECONNREFUSED};
 inline const Error kClosed{Errc::unavailable, "the connection was closed", {}, 0};
 
-// A member whose driver writes down what it is to do, and whose clock the test turns.
+// A member with a recording driver and a clock set by the test.
 struct HubMemberCoreTest : public ::testing::Test {
   static HubMemberRules rules() {
     HubMemberRules rules;
@@ -30,7 +30,7 @@ struct HubMemberCoreTest : public ::testing::Test {
     return rules;
   }
 
-  // What has been done since the last call: "dial 60 3", "join running", "hang up", ...
+  // Returns the steps since the last call: "dial 60 3", "join running", "hang up", ...
   std::string done() {
     std::string text;
     const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
@@ -64,7 +64,7 @@ struct HubMemberCoreTest : public ::testing::Test {
       return "store " + offer->addr + offer->error;
     return "other";
   }
-  // What the agent has heard since the last call.
+  // Returns the outcomes since the last call.
   std::string heard() {
     std::string text;
     const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
@@ -112,7 +112,7 @@ struct HubMemberCoreTest : public ::testing::Test {
     open();
     join();
   }
-  // Time goes by in steps, and the hub is heard in each, unless it is silent.
+  // Advances the time in steps. The hub shows a sign of life in each step unless `silent`.
   void pass(std::chrono::milliseconds time, bool silent = false) {
     for (; time > 0ms; time -= 500ms) {
       now += 500ms;

@@ -1,3 +1,4 @@
+// The error that an agent reports after a hub has refused the agent.
 #pragma once
 
 #include "base/error.h"
@@ -5,7 +6,7 @@
 
 namespace lockstep::rendezvous::hub {
 
-// The error that the agent reports which was refused.
+// Returns the refusal's text and hint with an error code of the same meaning.
 Error refusal_error(const Refusal& refusal);
 
 }  // namespace lockstep::rendezvous::hub

@@ -1,4 +1,4 @@
-// Connections to the coordinator: accepting, greeting, closing; see the header.
+// The connections of the hub: accepting, greeting, closing.
 #include "rendezvous/hub/hub_server.h"
 
 #include "base/log.h"
@@ -23,6 +23,7 @@
 
 namespace lockstep::rendezvous::hub {
 namespace {
+// Thousands of agents may connect within milliseconds.
 constexpr int kBacklog = 8192;
 constexpr int kAcceptsPerWakeup = 256;
 constexpr std::size_t kMostTold = 256;
@@ -34,7 +35,7 @@ Result<std::unique_ptr<HubServer>> HubServer::open(io::Loop& loop, HubServerSett
   std::unique_ptr<HubServer> server(new HubServer(loop, std::move(settings)));
   server->port_ = listener.port;
   rlimit files{};
-  // Strangers have half of the descriptors; the rest is for members, workers and their pipes.
+  // Strangers may use half of the descriptors. The rest is for members, workers and their pipes.
   if (getrlimit(RLIMIT_NOFILE, &files) == 0)
     server->settings_.max_unproven =
         std::min<std::size_t>(server->settings_.max_unproven, files.rlim_cur / 2);
@@ -63,6 +64,7 @@ HubServer::~HubServer() = default;
 void HubServer::warn_if_open_to_all() const {
   if (settings_.token) return;
   const auto known = io::resolve_numeric(settings_.listen, 0);
+  // On loopback only users of this machine can reach the port.
   if (known && io::is_loopback(known->addresses.front())) return;
   log::warning(
       "no job token is set: whoever reaches port {} of this node could join the rendezvous '{}' "
@@ -78,8 +80,8 @@ void HubServer::on_acceptable() {
     if (fd) {
       admit(std::move(fd));
     } else if (errno == EMFILE || errno == ENFILE) {
-      // accept() fails without descriptors even when nobody waits. If somebody does, he takes the
-      // place of the stranger who has kept silent longest.
+      // accept() fails without a free descriptor even if no connection waits. If one does, close
+      // the oldest connection still in its greeting.
       pollfd waiting{listener_.get(), POLLIN, 0};
       if (poll(&waiting, 1, 0) != 1) return;
       if (unproven_.empty()) return refuse_one();
@@ -90,9 +92,9 @@ void HubServer::on_acceptable() {
   }
 }
 
-// There are no descriptors left, and no strangers to send away. If the connection stayed in the
-// queue the loop would spin and the peer would hang, so it is accepted in place of the spare one
-// and closed.
+// Accepts one connection in place of the spare descriptor and closes it. No descriptor and no
+// stranger to close are left. Left in the queue, the connection would make the loop spin and its
+// peer hang.
 void HubServer::refuse_one() {
   if (first_time("", "descriptors"))
     log::warning("rendezvous on port {}: out of file descriptors at {} connections, refusing more",
@@ -131,6 +133,7 @@ void HubServer::close(PeerId id) {
 void HubServer::on_end(Guest& guest, const Error& error) {
   const PeerId id = guest.id;
   const bool member = guest.state == Guest::State::member;
+  // Malformed bytes deserve a line in the log; a closed connection does not.
   if (error.code == Errc::corrupt) {
     tell_stranger(guest);
     ++counts_.turned_away;
@@ -149,6 +152,7 @@ void HubServer::on_frame(Guest& guest, Frame frame) {
     if (ledger_ && take_for_ledger(guest, frame)) return pump();
     if (auto taken = coordinator_.take(id, std::move(frame), now); !taken) {
       turn_away(guest, Why::malformed, taken.error().message, {});
+      // turn_away() has closed the connection without telling the coordinator.
       coordinator_.lose(id, "it sent " + taken.error().message, now);
     }
     return pump();
@@ -170,6 +174,7 @@ void HubServer::turn_away(Guest& guest, Why why, const std::string& text, const 
 void HubServer::on_hello(Guest& guest, const Hello& hello) {
   const std::string& run_id = settings_.coordinator.run_id;
   guest.hello = hello;
+  // Compare versions first: the other fields of another version are unreadable.
   if (hello.version != kVersion)
     return turn_away(guest, Why::version,
                      fmt::format("version {} of the lockstep rendezvous protocol meets version {} "
@@ -193,7 +198,8 @@ void HubServer::on_hello(Guest& guest, const Hello& hello) {
   guest.stream->send(Challenge{guest.nonce});
 }
 
-// A stranger, who may be anybody, is not told what this run id is; the host's own people are.
+// Refuses an agent that asked for another run id. The host's own log names both run ids. The
+// stranger is not told this hub's run id.
 void HubServer::refuse_run_id(Guest& guest) {
   const std::string text = fmt::format("{} looks for the rendezvous '{}', but this is ",
                                        printable(guest.hello.name), printable(guest.hello.run_id));
@@ -223,6 +229,7 @@ void HubServer::welcome(Guest& guest) {
     welcome.mac =
         prove(*settings_.token, Side::hub, guest.hello.nonce, guest.nonce, guest.hello.run_id);
   guest.state = Guest::State::member;
+  // A greeting was limited to a small size. A member may send whole reports.
   guest.stream->set_limit(FrameReader::kFromAgents);
   unproven_.erase(guest.id);
   ++counts_.guests;
@@ -239,12 +246,14 @@ void HubServer::pump() {
     pump_coordinator();
   } while (ledger_ && pump_ledger());
   arm();
+  // Last statement: the callback may destroy this server.
   if (when_empty_ && counts_.guests == 0) std::exchange(when_empty_, nullptr)();
 }
 
 void HubServer::pump_coordinator() {
   for (const auto& output : coordinator_.take_output()) {
     const auto at = guests_.find(output.to);
+    // The guest may be gone since the coordinator decided.
     if (at == guests_.end()) continue;
     if (!output.turned_away.empty()) tell_turned_away(*at->second, output.turned_away);
     if (output.bytes) at->second->stream->send(output.bytes);
@@ -271,6 +280,7 @@ void HubServer::ask_permission(const PermitRequest& request) {
 
 void HubServer::arm() {
   const Time next = coordinator_.next_time();
+  // Restarting the timer for every frame would be wasteful.
   if (next == armed_ && timer_.active()) return;
   armed_ = next;
   timer_.start(next - io::Clock::now(), [this] {
@@ -282,10 +292,11 @@ void HubServer::arm() {
   });
 }
 
-// Closes connections that have not proved themselves in time.
+// Closes connections whose greeting takes too long.
 void HubServer::sweep(Time now) {
   while (!unproven_.empty()) {
     const auto& guest = *guests_.at(*unproven_.begin());
+    // unproven_ is ordered by age, so the rest is younger.
     if (now - guest.since < settings_.time_to_prove) return;
     ++counts_.turned_away;
     close(guest.id);
@@ -312,6 +323,7 @@ std::string HubServer::staying_for() const {
       printable(names, kMaxLine), coordinator_.peers() == 1 ? "is" : "are");
 }
 
+// Strangers choose what they send, so the number of lines must be bounded.
 bool HubServer::first_time(const std::string& from, const std::string& what) {
   return told_.size() < kMostTold && told_.insert(from + " " + what).second;
 }

@@ -1,5 +1,5 @@
-// Where the agents of the `lockstep` rendezvous meet: a listening socket, authentication, and the
-// coordinator behind it. Any agent may hold one; which one does is not decided here.
+// The listening side of the `lockstep` rendezvous: a socket, authentication, and the coordinator
+// behind them. Any agent may run a HubServer; HubBackend decides which agent does.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -21,32 +21,34 @@
 namespace lockstep::rendezvous::hub {
 
 struct HubServerSettings {
-  std::string listen;  // "": everywhere; else an address or "localhost"
+  std::string listen;  // an address or "localhost"; "": all addresses
   int port = 0;        // 0: the kernel picks
   std::optional<std::string> token;
   CoordinatorSettings coordinator;
-  // Asked before each round where rounds are fenced; an error is the end of the job. Its answer
-  // comes from the loop, never from inside the call.
+  // Called before each round if rounds are fenced; an error ends the job. `answer` must be called
+  // from the loop, never inside the call.
   std::function<void(const PermitRequest&, std::function<void(Status)> answer)> permit = {};
-  // Where other nodes may host after this one: what becomes of the job is then written down by
-  // them, and that is the permission.
+  // Set if other nodes may host after this one. Then a quorum of the nodes records the state of the
+  // job, which replaces `permit`.
   std::optional<Ledger::Settings> ledger = {};
-  std::vector<std::string> hosts = {};  // by place, for people
-  // This hub leads no longer, or can't decide anything. To be destroyed soon, not in this call.
+  std::vector<std::string> hosts = {};  // by place, for messages
+  // Called when this hub no longer leads or cannot decide. Destroy the server soon, not inside the
+  // call.
   std::function<void(const std::string& why)> on_deposed = {};
-  Ms time_to_prove{10'000};         // from the connection to the end of the greeting
-  std::size_t max_unproven = 8192;  // strangers; the oldest one goes when there are more
+  Ms time_to_prove{10'000};  // limit for the greeting, from the accept on
+  std::size_t max_unproven =
+      8192;  // limit of connections still in the greeting; the oldest is closed first
 };
 
 class HubServer {
  public:
   struct Counts {
-    std::size_t guests = 0;      // agents that are connected
+    std::size_t guests = 0;      // connected agents
     std::uint64_t accepted = 0;  // connections
     std::uint64_t turned_away = 0;
   };
 
-  // already_exists: the port is taken.
+  // Listens and starts serving. Errc::already_exists: the port is taken.
   static Result<std::unique_ptr<HubServer>> open(io::Loop& loop, HubServerSettings settings);
   ~HubServer();
   HubServer(const HubServer&) = delete;
@@ -55,12 +57,14 @@ class HubServer {
   int port() const { return port_; }
   const Coordinator& coordinator() const { return coordinator_; }
   const Counts& counts() const { return counts_; }
-  bool leads() const { return leads_ && !deposed_; }  // else it only may come to
-  // For whom a host stays that would leave; empty: for nobody.
+  bool leads() const {
+    return leads_ && !deposed_;
+  }  // false: only collecting frames until a quorum agrees
+  // Returns why a leaving host stays, naming the connected nodes; empty: no node is connected.
   std::string staying_for() const;
-  // The host goes before the job's end: everyone is told.
+  // Ends the job for all nodes: the host leaves early.
   void shut_down(const std::string& why);
-  // When no agent is connected any more; `done` may destroy the server.
+  // Calls `done` once no agent is connected; `done` may destroy the server.
   void when_empty(std::function<void()> done);
 
  private:
@@ -98,19 +102,20 @@ class HubServer {
   HubServerSettings settings_;
   Coordinator coordinator_;
   std::optional<Ledger> ledger_;
-  bool leads_ = true;  // the coordinator decides; else what comes is kept for it
+  bool leads_ = true;  // the coordinator decides; false: frames are kept for later
   bool deposed_ = false;
   std::optional<Time> no_quorum_since_;
   int port_ = 0;
   io::Fd listener_;
-  io::Fd spare_;  // given up for a moment when descriptors run out
+  io::Fd spare_;  // an open descriptor, closed for a moment when descriptors run out
   std::unique_ptr<io::Watch> accept_watch_;
   io::Timer timer_;
   Time armed_{};
   PeerId last_id_ = 0;
   std::unordered_map<PeerId, std::unique_ptr<Guest>> guests_;
-  std::set<PeerId> unproven_;   // oldest first
-  std::set<std::string> told_;  // what was logged already, by address: strangers don't fill the log
+  std::set<PeerId> unproven_;  // by age, oldest first
+  std::set<std::string>
+      told_;  // address and message pairs already logged, so that strangers cannot fill the log
   Counts counts_;
   std::function<void()> when_empty_;
   CallbackScope calls_;

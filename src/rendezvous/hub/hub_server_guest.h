@@ -1,4 +1,4 @@
-// One connection to the hub. For HubServer's own files.
+// One connection to the hub, shared by the .cc files of HubServer.
 #pragma once
 
 #include "rendezvous/hub/hub_server.h"
@@ -17,7 +17,7 @@ struct HubServer::Guest {
   Time since{};
   Hello hello;
   Nonce nonce{};
-  std::vector<Frame> kept;  // what it said before this hub has come to lead
+  std::vector<Frame> kept;  // frames received before this hub leads
   std::unique_ptr<HubStream> stream;
 };
 

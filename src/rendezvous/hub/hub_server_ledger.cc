@@ -1,5 +1,4 @@
-// The hub of a job that may be hosted by another node after this one: nothing is decided that is
-// not written down by a quorum of its nodes.
+// The hub of a job with succession: nothing is decided until a quorum of the nodes has recorded it.
 #include "base/log.h"
 #include "rendezvous/hub/hub_server_guest.h"
 
@@ -10,11 +9,12 @@
 
 namespace lockstep::rendezvous::hub {
 namespace {
-constexpr std::size_t kMostKept = 8;  // frames of one guest: a join, a failure, a finish, a report
-constexpr Ms kQuorumGrace{1'000};     // connections that broke are made anew within that
+constexpr std::size_t kMostKept =
+    8;                             // a join, a failure, a finish and a report, with room to spare
+constexpr Ms kQuorumGrace{1'000};  // a broken connection is replaced within this time
 }  // namespace
 
-// Whether the frame is none for the coordinator, or not yet.
+// Returns whether the frame is not for the coordinator, or not yet.
 bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
   if (const auto* testimony = std::get_if<Testimony>(&frame)) {
     ledger_->take(guest.id, *testimony);
@@ -34,7 +34,7 @@ bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
   return true;
 }
 
-// Whether the coordinator may have more to say.
+// Returns whether the coordinator may have more output.
 bool HubServer::pump_ledger() {
   for (auto output = ledger_->take_output(); !output.empty(); output = ledger_->take_output()) {
     for (const auto& [to, frame] : output) {
@@ -55,8 +55,8 @@ bool HubServer::pump_ledger() {
   return permitted.has_value();
 }
 
-// A quorum has written down that this node leads: the coordinator goes on where the last one was,
-// and hears what the guests have said meanwhile.
+// Starts to lead after a quorum has recorded this hub's leadership. The coordinator continues from
+// the charter left by the previous hub, and then handles the frames kept meanwhile.
 void HubServer::lead() {
   leads_ = true;
   const auto now = io::Clock::now();
@@ -73,8 +73,10 @@ void HubServer::lead() {
   coordinator_ = Coordinator(rules, now);
   if (left.end != Charter::End::none)
     coordinator_.end_before(left.end == Charter::End::succeeded, left.why);
-  std::map<PeerId, Guest*> members;  // in the order in which they came
+  // Ordered by arrival.
+  std::map<PeerId, Guest*> members;
   for (const auto& [id, guest] : guests_)
+    // All arrivals first, so that the coordinator waits for guests that are still idle.
     if (guest->state == Guest::State::member) members[id] = guest.get();
   for (const auto& [id, guest] : members)
     coordinator_.arrive(id, guest->hello.agent, guest->hello.name, now);
@@ -86,8 +88,8 @@ void HubServer::lead() {
   }
 }
 
-// A hub that is cut off from too many nodes decides nothing any more, and says so: the others may
-// go on without it, so the workers on its side have to stop.
+// Gives up if this hub has been cut off from a quorum for too long. The other nodes may go on
+// without this hub, so the workers on this side must stop.
 void HubServer::watch_quorum(Time now) {
   if (!leads_ || deposed_ || coordinator_.over() || ledger_->has_quorum())
     return no_quorum_since_.reset();
@@ -101,6 +103,7 @@ void HubServer::watch_quorum(Time now) {
 
 void HubServer::depose(const std::string& why) {
   if (std::exchange(deposed_, true)) return;
+  // Tell the nodes before the owner closes this server.
   coordinator_.step_down(why);
   pump_coordinator();
   if (settings_.on_deposed) settings_.on_deposed(why);

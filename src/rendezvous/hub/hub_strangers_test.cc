@@ -1,4 +1,4 @@
-// What knocks at the hub and is no agent, and what agents meet that is no hub.
+// Strangers at the hub, and agents that meet another program instead of a hub.
 #include "base/log.h"
 #include "io/listen.h"
 #include "io/resolve.h"
@@ -38,7 +38,7 @@ class HubStrangersTest : public ::testing::Test {
               static_cast<ssize_t>(bytes.size()));
     return fd;
   }
-  // An agent's greeting.
+  // Returns the greeting of an agent.
   static std::string greeting(bool has_token = false) {
     std::string bytes(kPreamble);
     Hello hello;
@@ -52,7 +52,7 @@ class HubStrangersTest : public ::testing::Test {
     EXPECT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // The first frame that comes, after the preamble.
+  // Returns the first frame after the preamble.
   Frame hear(const io::Fd& fd) {
     FrameReader reader;
     Frame frame;
@@ -72,7 +72,7 @@ class HubStrangersTest : public ::testing::Test {
     const ssize_t got = recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
     return got == 0 || (got < 0 && errno != EAGAIN);
   }
-  // The answer of somebody who listens with `serve`.
+  // Dials the port like an agent and returns the error.
   Error dial(int port, std::chrono::milliseconds patience = 5s) {
     std::optional<Result<HubDial::Connected>> done;
     HubDialSettings to{.host = "127.0.0.1",
@@ -89,7 +89,7 @@ class HubStrangersTest : public ::testing::Test {
     if (done->has_value()) return {Errc::internal, "connected", {}, 0};
     return std::move(*done).error();
   }
-  // A server of one fixed answer, which may be all that it says.
+  // Starts a server with one fixed answer; ends: the server closes afterwards.
   int answering(std::string answer, bool ends = false) {
     listener = io::open_listener("127.0.0.1", 0, 4).value();
     accepting = std::make_unique<io::Watch>(loop, listener->fd.get());
@@ -175,7 +175,7 @@ TEST_F(HubStrangersTest, AMemberIsNoStrangerAnyMore) {
   const io::Fd member = knock(greeting());
   EXPECT_TRUE(std::holds_alternative<Welcome>(hear(member)));
   const io::Fd mute = knock("");
-  until([&] { return closed(mute); });  // it came later, and its time is over
+  until([&] { return closed(mute); });  // came later, and has timed out by now
   EXPECT_EQ(server->counts().guests, 1U);
 }
 
@@ -219,7 +219,7 @@ TEST_F(HubStrangersTest, TheOldestUnprovenGoesWhenThereAreTooMany) {
   EXPECT_FALSE(closed(third));
 }
 
-// The soft limit of open files while it lives.
+// Lowers the soft limit of open files while the object lives.
 class OpenFiles {
  public:
   explicit OpenFiles(rlim_t limit) {
@@ -311,7 +311,7 @@ TEST_F(HubStrangersTest, AHostThatCannotProveItselfIsNotBelieved) {
   EXPECT_EQ(dial(answering(skip)).code, Errc::denied);
 }
 
-// Whoever could ask for proofs at will could pass them on.
+// A program that could ask for many proofs could pass them on to the hub.
 TEST_F(HubStrangersTest, AnAgentProvesItselfOncePerConnection) {
   token = "secret";
   std::string twice(kPreamble);
@@ -337,7 +337,7 @@ TEST_F(HubStrangersTest, EachConnectionOfAnAgentHasANonceOfItsOwn) {
 TEST_F(HubStrangersTest, AnotherJobsPortIsNamedAfterSomePatience) {
   settings.coordinator.run_id = "other";
   open();
-  const Error error = dial(server->port(), 60s);  // which it does not wait for
+  const Error error = dial(server->port(), 60s);  // fails long before the 60 s
   EXPECT_NE(error.message.find("b looks for the rendezvous 'job', but this is another one"),
             std::string::npos);
   EXPECT_EQ((error.message + error.hint).find("'other'"), std::string::npos);

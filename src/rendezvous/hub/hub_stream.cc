@@ -1,4 +1,4 @@
-// How a connection is read, written and ended.
+// Reading, writing and ending a connection.
 #include "rendezvous/hub/hub_stream.h"
 
 #include <errno.h>
@@ -12,16 +12,16 @@
 
 namespace lockstep::rendezvous::hub {
 namespace {
-// A peer that leaves so much unread is as good as gone. It is more than all reports of a job, the
-// largest frame, and bounds what a host of many agents keeps for those that are frozen.
+// A peer with this much unread data counts as gone. The limit is larger than all reports of a job,
+// the largest frame. It bounds the memory for frozen agents.
 constexpr std::size_t kMostUnsent = 16U << 20;
 }  // namespace
 
 void tune_socket(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // Heartbeats are few and small: after a short cut they are sent again in even steps, not in ever
-  // longer ones.
+  // Heartbeats are few and small. After a short network cut, retransmit them in even steps instead
+  // of ever longer ones.
   setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
 }
 
@@ -40,7 +40,7 @@ void HubStream::send(const Frame& frame) {
 void HubStream::send(Bytes bytes) {
   unsent_ += bytes->size();
   queue_.push_back(std::move(bytes));
-  // No callback may run inside send(): the socket's own event tells of the end.
+  // No callback may run inside send(). Shut the socket down, so that its own event reports the end.
   if (unsent_ > kMostUnsent) shutdown(fd_.get(), SHUT_RDWR);
   if (writable_) flush();
 }
@@ -50,7 +50,8 @@ void HubStream::flush() {
     const std::string& first = *queue_.front();
     const ssize_t put = ::send(fd_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) break;  // the socket is full, or broken, which reading tells
+    // The socket is full or broken. Reading reports a broken socket.
+    if (put < 0) break;
     sent_ += static_cast<std::size_t>(put);
     unsent_ -= static_cast<std::size_t>(put);
     if (sent_ < first.size()) continue;
@@ -63,6 +64,7 @@ void HubStream::flush() {
 
 void HubStream::on_event(int ready) {
   if ((ready & io::kReadable) == 0) return flush();
+  // A callback may destroy this stream.
   const auto here = calls_.witness();
   receive();
   if (!here.gone() && (ready & io::kWritable) != 0) flush();
@@ -83,6 +85,7 @@ void HubStream::receive() {
     const auto step = reader_.next(chunk, frame);
     if (step == FrameReader::Step::more) return;
     if (step == FrameReader::Step::error) return end({Errc::corrupt, reader_.error(), {}, 0});
+    // Copy the function: the call may replace the events.
     const auto tell = events_.frame;
     tell(std::move(frame));
   }
@@ -96,7 +99,7 @@ void HubStream::end(const Error& error) {
 Stranger recognise(std::string_view first) {
   constexpr std::string_view kNewStore("\x00\xCE\xF7\x85\x3C", 5);
   if (first.starts_with(kNewStore)) return Stranger::tcp_store;
-  // An older client: an operation and the length of a key.
+  // An old PyTorch client sends an opcode and the length of a key, without a handshake.
   const bool length = first.size() >= 9 && first[1] != 0 &&
                       first.substr(3, 6).find_first_not_of('\0') == std::string_view::npos;
   if (length && static_cast<unsigned char>(first[0]) < 12) return Stranger::tcp_store;

@@ -1,5 +1,5 @@
 // One connection of the `lockstep` rendezvous as frames, for either side: a thin driver around
-// FrameReader. No callback runs inside send(); the stream may be destroyed in any callback.
+// FrameReader. No callback runs inside send(). The stream may be destroyed inside any callback.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -19,23 +19,23 @@ namespace lockstep::rendezvous::hub {
 
 using Bytes = std::shared_ptr<const std::string>;
 
-// Makes the kernel send small frames at once, also to peers that are slow to acknowledge.
+// Makes the kernel send small frames at once, even to peers that are slow to acknowledge.
 void tune_socket(int fd);
 
 class HubStream {
  public:
   struct Events {
     std::function<void(Frame)> frame;
-    std::function<void()> bytes;              // something has come, before its frames
-    std::function<void(const Error&)> ended;  // closed, broken or nonsense; nothing comes after it
+    std::function<void()> bytes;              // called before the frames of the bytes
+    std::function<void(const Error&)> ended;  // closed, broken or malformed; the last event
   };
 
-  // fd: a connected socket. The preamble is sent at once.
+  // fd: a connected socket. Sends the preamble at once.
   HubStream(io::Loop& loop, io::Fd fd, Events events);
   HubStream(const HubStream&) = delete;
   HubStream& operator=(const HubStream&) = delete;
 
-  // These replace the ones before.
+  // Replaces the previous events.
   void set_events(Events events) { events_ = std::move(events); }
   void send(Bytes bytes);
   void send(const Frame& frame);
@@ -51,18 +51,18 @@ class HubStream {
   void end(const Error& error);
 
   io::Fd fd_;
-  io::Watch watch_;  // after fd_: goes first
+  io::Watch watch_;  // declared after fd_, so destroyed first
   Events events_;
   FrameReader reader_;
   std::deque<Bytes> queue_;
-  std::size_t sent_ = 0;    // of the first in the queue
-  std::size_t unsent_ = 0;  // of all
+  std::size_t sent_ = 0;    // bytes of the first entry in queue_
+  std::size_t unsent_ = 0;  // bytes of all entries
   bool heard_ = false;
   bool writable_ = true;
   CallbackScope calls_;
 };
 
-// Tells by the first bytes who speaks.
+// Names the protocol that the first bytes belong to.
 enum class Stranger { tcp_store, web, ssh, other };
 Stranger recognise(std::string_view first_bytes);
 

@@ -1,4 +1,4 @@
-// A connection whose other end reads late, or not at all.
+// A connection whose other end reads late or never.
 #include "rendezvous/hub/hub_stream.h"
 
 #include <gtest/gtest.h>

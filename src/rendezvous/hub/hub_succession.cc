@@ -1,3 +1,4 @@
+// The search for a new hub; line.cc has the order of the stops.
 #include "rendezvous/hub/hub_succession.h"
 
 #include "base/log.h"
@@ -9,6 +10,7 @@
 #include <utility>
 
 namespace lockstep::rendezvous::hub {
+// The patience if the job cannot go on without the lost host; see lost().
 namespace {
 constexpr std::chrono::milliseconds kClosedPatience{4'000};
 }  // namespace
@@ -33,12 +35,14 @@ void HubSuccession::end() {
 
 void HubSuccession::lost(const Error& error) {
   if (ended_ || member_.witness()->charter().end != Charter::End::none) return;
-  if (searching_) return step();  // it had not come to lead
+  // The hub here has let this node in but has not come to lead: go on with the next stop.
+  if (searching_) return step();
   bounded_ = true;
   const bool closed = error.code != Errc::timeout;
   patience_ = settings_.patience;
-  // Without that host nobody can go on, and its machine has said that it is gone.
-  // A hub of this node's own that was cut off says nothing of the others.
+  // The lost host is needed for a quorum, and a closed connection means that its machine is up
+  // without the hub. So give up early. This does not apply to a hub of this node's own that was cut
+  // off.
   if (closed && leader_ != settings_.own &&
       !may_go_on_without(leader_, member_.witness()->charter()))
     patience_ = std::min(patience_, kClosedPatience);
@@ -78,19 +82,21 @@ void HubSuccession::step() {
   const LineStop stop = stops_[next_++];
   place_ = stop.place;
   timer_.start(stop.patience, [this] {
-    // A hub that has let this node in may still come to lead.
+    // A hub that has let this node in may still come to lead, so wait once more.
     if (member_.connected() && place_ != settings_.own && !std::exchange(waited_, true))
       return timer_.start(std::chrono::seconds(3), [this] { step(); });
     step();
   });
   waited_ = false;
   if (!stop.own) {
+    // The hub on this node has not come to lead: close it and try the next host.
     owner_.close_hub();
     return member_.move_to(settings_.hosts[stop.place].host, settings_.hosts[stop.place].port);
   }
   if (const Status opened = owner_.open_hub(); !opened) {
     log::warning("this node can't host the rendezvous: {}", opened.error().message);
-    return;  // the next stop comes when the patience is over
+    // The timer goes on to the next stop.
+    return;
   }
   member_.move_to("127.0.0.1", settings_.hosts[stop.place].port);
 }

@@ -1,6 +1,6 @@
-// The search for the hub after the node that hosted it is gone: goes along the list of hosts
-// (line.h), opens a hub here when it is this node's turn, and ends when a hub that leads is found,
-// or when too few nodes have come together for too long.
+// The search for a new hub after the hosting node is gone. Walks the list of hosts (line.h) and
+// opens a hub here when it is this node's turn. Ends when a leading hub is found, or when too few
+// nodes have come together for too long.
 #pragma once
 
 #include "base/error.h"
@@ -23,21 +23,21 @@ class HubSuccession {
   struct Settings {
     std::vector<codec::RdzvEndpoint> hosts;
     std::uint32_t own = 0;
-    std::chrono::milliseconds patience{30'000};  // until this node ends
+    std::chrono::milliseconds patience{30'000};  // after this time the node ends the job for itself
   };
   struct Owner {
     std::function<Status()> open_hub;
-    std::function<void()> close_hub;  // unless it leads
+    std::function<void()> close_hub;  // closes this node's hub, unless the hub leads
   };
 
   HubSuccession(io::Loop& loop, Settings settings, HubMember& member, Owner owner);
 
-  // Nobody is known to host yet: the member is connecting to the first host.
+  // Starts watching while the member connects to the first host.
   void begin();
-  void end();  // of all searching; for good
-  // The hub that the member was connected to is gone.
+  void end();  // ends all searching, for good
+  // Called when the member's hub is gone.
   void lost(const Error& error);
-  // The member has been let in by a hub that leads, or may.
+  // Called when a hub that leads, or may come to lead, has let the member in.
   void found();
   bool searching() const { return searching_; }
   const std::vector<codec::RdzvEndpoint>& hosts() const { return settings_.hosts; }
@@ -53,13 +53,13 @@ class HubSuccession {
   Owner owner_;
   bool searching_ = false;
   bool ended_ = false;
-  bool waited_ = false;       // at a hub that does not lead yet
-  std::uint32_t place_ = 0;   // where the member is, or looks
-  std::uint32_t leader_ = 0;  // whose hub led last
+  bool waited_ = false;       // already waited at a hub that does not lead yet
+  std::uint32_t place_ = 0;   // place of the member, or of its current attempt
+  std::uint32_t leader_ = 0;  // place of the last leading hub
   bool closed_ = false;
   std::chrono::milliseconds patience_{0};
   io::TimePoint until_{};
-  bool bounded_ = false;  // until_ counts
+  bool bounded_ = false;  // until_ is in force
   std::vector<LineStop> stops_;
   std::size_t next_ = 0;
   io::Timer timer_;

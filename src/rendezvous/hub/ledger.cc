@@ -1,3 +1,4 @@
+// The rules of recording: quorums, promises, and when a charter is valid.
 #include "rendezvous/hub/ledger.h"
 
 #include <fmt/core.h>
@@ -11,6 +12,7 @@ bool is_quorum(const Voters& voters, const std::set<Nonce>& agents) {
   const auto here = static_cast<std::size_t>(
       std::count_if(voters.all.begin(), voters.all.end(),
                     [&](const Voter& voter) { return agents.contains(voter.agent); }));
+  // An even split: only one half contains `first`, so two halves never both decide.
   if (here * 2 != voters.all.size()) return here * 2 > voters.all.size();
   return here > 0 && agents.contains(voters.first);
 }
@@ -20,6 +22,7 @@ bool is_newer(const Charter& a, const Charter& b) {
 }
 
 std::uint64_t next_term(std::uint64_t after, std::uint32_t place) {
+  // The place is the low part of the term, so no two hosts ever lead in the same term.
   constexpr std::uint64_t kPlaces = 65'536;
   return (after / kPlaces + 1) * kPlaces + place % kPlaces;
 }
@@ -34,7 +37,8 @@ Testimony Witness::testify(const Call& call) {
 Frame Witness::take(const Charter& charter) {
   if (charter.term < promised_ || !is_newer(charter, charter_)) {
     if (charter.term == charter_.term && charter.version == charter_.version)
-      return Agreed{charter.term, charter.version};  // it comes a second time
+      // A repetition: the first answer may be lost.
+      return Agreed{charter.term, charter.version};
     return Testimony{promised_, place_, charter_};
   }
   promised_ = charter.term;
@@ -50,6 +54,7 @@ Ledger::Ledger(const Settings& settings)
       stage_(settings.takes_over ? Stage::gathering : Stage::leading) {}
 
 void Ledger::arrive(PeerId peer, const Nonce& agent) {
+  // An agent has one connection; words from the old one no longer count.
   std::erase_if(peers_, [&](const auto& entry) { return entry.second.agent == agent; });
   peers_[peer].agent = agent;
   output_.push_back({peer, Call{term_}});
@@ -59,7 +64,7 @@ void Ledger::take(PeerId peer, const Testimony& testimony) {
   const auto at = peers_.find(peer);
   if (at == peers_.end() || deposed_) return;
   at->second.testimony = testimony;
-  // The job has begun without this hub: its host was started anew.
+  // The job has begun without this hub: this hub's host was restarted and has forgotten everything.
   deposed_ = stage_ == Stage::leading && charter_.term == 0 && testimony.charter.term > 0;
   if (deposed_) return;
   if (testimony.promised > term_) raise_term(testimony.promised);
@@ -83,10 +88,11 @@ void Ledger::write(const PermitRequest& request) {
   proceed();
 }
 
-// A node has promised a later term to another hub. Where that one has not come to lead, this one
-// asks for a term that is later still.
+// Asks for a later term because a node has promised a term of another hub. That hub may never come
+// to lead.
 void Ledger::raise_term(std::uint64_t above) {
   term_ = next_term(above, settings_.place);
+  // The nodes must promise the new term before this hub may write in it.
   if (stage_ == Stage::leading && charter_.term > 0) stage_ = Stage::renewing;
   in_flight_ = false;
   for (const auto& [peer, known] : peers_)
@@ -114,21 +120,22 @@ void Ledger::proceed() {
   if (stage_ == Stage::leading && !deposed_) draft();
 }
 
-// Finds the latest charter that the nodes here have, and has it written down anew under the term of
-// this hub, unchanged, with the voters that it names.
+// Finds the latest charter among the connected nodes. Has that charter recorded again in this hub's
+// term, unchanged and with the voters named in it.
 void Ledger::gather() {
   const Charter* latest = &charter_;
   for (const auto& [peer, known] : peers_)
     if (known.testimony && is_newer(known.testimony->charter, *latest))
       latest = &known.testimony->charter;
   if (latest != &charter_) {
-    // After this hub had come to lead, another one had.
+    // Another hub has led since this one did.
     deposed_ = stage_ == Stage::renewing;
     if (deposed_) return;
     charter_ = *latest;
     in_flight_ = false;
   }
   if (in_flight_ || charter_.term == 0) return;
+  // Promises of the old voters are needed: they alone know what the old hub may have recorded.
   const std::set<Nonce> here = promised();
   if (!is_quorum(charter_.now, here) || !is_quorum(charter_.before, here)) return;
   charter_.term = term_;
@@ -147,12 +154,13 @@ void Ledger::settle() {
   if (!is_quorum(charter_.now, here) || !is_quorum(charter_.before, here)) return;
   in_flight_ = false;
   settled_ = charter_.now;
+  // A later charter may change these, so keep what the previous hub left.
   if (stage_ == Stage::gathering) left_ = charter_;
   stage_ = Stage::leading;
   if (wish_ && !changed_) permitted_ = wish_->round;
 }
 
-// The host, then the others by their places.
+// Returns the connected nodes as voters: the host first, then by place.
 Voters Ledger::voters_here() const {
   Voters voters;
   voters.first = settings_.host;
@@ -176,23 +184,26 @@ void Ledger::fill(Charter& charter) const {
   charter.why = wish_->why;
 }
 
-// What there is to write down, with the nodes that are here as the voters from now on. One charter
-// is under way at a time, unless its voters have changed meanwhile: then it may never come through.
+// Sends a charter with the latest request and the connected nodes as the new voters. Only one
+// charter is in flight at a time. If the voters change meanwhile, a new charter replaces the one in
+// flight, which may never be recorded.
 void Ledger::draft() {
-  if (!wish_ && !settled_) return;  // there is no job yet
+  // The job has not begun.
+  if (!wish_ && !settled_) return;
   Charter next = charter_;
   next.now = voters_here();
   fill(next);
   const bool other_voters = next.now.all != charter_.now.all;
-  // That the voters before have agreed is written down, too: from then on their word is not needed.
+  // Also record that the previous voters have agreed. From then on the new voters alone decide.
   const bool agreed_on = settled_ && charter_.before != *settled_;
   if (in_flight_ ? !other_voters : !changed_ && !other_voters && !agreed_on) return;
-  // Everybody who is here when the job begins is a voter.
+  // When the job begins, every connected node becomes a voter.
   if (!settled_) settled_ = next.now;
   next.before = *settled_;
   std::set<Nonce> here;
   for (const Voter& voter : next.now.all)
     here.insert(voter.agent);
+  // Do not send a charter that the previous voters cannot approve.
   if (!is_quorum(next.before, here) || !here.contains(settings_.host)) return;
   next.term = term_;
   ++next.version;

@@ -1,14 +1,14 @@
-// How a job outlives the node that hosts its hub, and never runs twice: what has become of it is
-// written down by a quorum of its nodes before it counts. Pure.
+// Makes a job outlive the node that hosts the hub, without ever running twice: a change of the job
+// counts only after a quorum of the nodes has recorded the change. Pure.
 //
-// Witness is every node's part: it keeps the latest charter, and takes none of an earlier term than
-// it has promised. Ledger is the hub's part: it collects what the nodes have written down, leads
-// once a quorum of the last voters has promised to take its charters only, and has every change
-// written down by a quorum of the voters before and after it.
+// Witness is the part of every node. A witness keeps the latest charter, and refuses charters of
+// terms below its promise. Ledger is the part of the hub. The ledger collects the charters of the
+// nodes and leads once a quorum of the last voters has promised its term. Then it has every change
+// recorded by a quorum of the voters before and after the change.
 //
-// A hub that can't reach a quorum decides nothing, so that two hubs never lead at the same time,
-// whoever is cut off from whom. The voters change with the nodes that are there: of four nodes two
-// may be lost one after the other, but not two at once.
+// A hub without a quorum decides nothing, so two hubs never lead at the same time, however the
+// network is split. The voters follow the connected nodes: of four nodes two may be lost one after
+// the other, but not at once.
 #pragma once
 
 #include "base/error.h"
@@ -25,10 +25,11 @@
 
 namespace lockstep::rendezvous::hub {
 
+// Returns whether `agents` hold a quorum of the voters.
 bool is_quorum(const Voters& voters, const std::set<Nonce>& agents);
-// Whether `a` was written after `b`.
+// Returns whether `a` is later than `b`.
 bool is_newer(const Charter& a, const Charter& b);
-// The next term that only the node at this place can lead in.
+// Returns the lowest term above `after` in which only the node at `place` can lead.
 std::uint64_t next_term(std::uint64_t after, std::uint32_t place);
 
 class Witness {
@@ -36,7 +37,7 @@ class Witness {
   explicit Witness(std::uint32_t place) : place_(place) {}
 
   Testimony testify(const Call& call);
-  // Agreed, or a Testimony that says why not.
+  // Records the charter and returns Agreed, or refuses with a Testimony that shows why.
   Frame take(const Charter& charter);
 
   std::uint32_t place() const { return place_; }
@@ -53,9 +54,9 @@ class Ledger {
  public:
   struct Settings {
     Nonce host{};
-    std::uint32_t place = 0;  // of the host in the list
-    std::uint64_t after = 0;  // the latest term that the host has promised
-    bool takes_over = false;  // else it is the job's first hub, and leads from the beginning
+    std::uint32_t place = 0;  // of the host, in the list
+    std::uint64_t after = 0;  // the latest term promised by the host
+    bool takes_over = false;  // false: the first hub of the job, which leads from the start
   };
   struct Output {
     PeerId to = 0;
@@ -70,24 +71,24 @@ class Ledger {
   void lose(PeerId peer);
   void write(const PermitRequest& request);
 
-  // It may decide, as far as a quorum agrees.
+  // Returns whether the hub may decide; a quorum must still agree to each decision.
   bool leads() const { return stage_ != Stage::gathering && !deposed_; }
-  // Another node leads, or has led since.
+  // Returns whether another node leads, or has led since.
   bool deposed() const { return deposed_; }
-  // Enough nodes are here to decide anything.
+  // Returns whether enough nodes are connected to decide anything.
   bool has_quorum() const;
-  std::string count() const;  // of the voters that are here, for people: "1 of 3 nodes"
-  const Charter& charter() const { return charter_; }  // the latest one known
-  // Where this hub took over: as the last one had left it.
+  std::string count() const;  // connected voters, for messages: "1 of 3 nodes"
+  const Charter& charter() const { return charter_; }  // the latest charter known
+  // Returns the charter left by the previous hub, after a takeover.
   const Charter& left() const { return left_; }
-  // The round of a request that is written down.
+  // Returns the round of a recorded request, once.
   std::optional<std::int64_t> take_permitted() { return std::exchange(permitted_, {}); }
   std::vector<Output> take_output() { return std::exchange(output_, {}); }
 
  private:
   enum class Stage {
-    gathering,  // takes over: until a quorum has written down that it leads
-    renewing,   // leads, and asks for a later term: a node had promised that to another one
+    gathering,  // taking over, until a quorum has recorded the leadership
+    renewing,   // leading, but must renew the term: a node has promised a later one to another hub
     leading,
   };
   struct Peer {
@@ -114,10 +115,10 @@ class Ledger {
   std::map<PeerId, Peer> peers_;
   Charter charter_;
   Charter left_;
-  bool in_flight_ = false;         // charter_ is not yet written down by a quorum
-  std::optional<Voters> settled_;  // the voters of the last charter that is
+  bool in_flight_ = false;         // charter_ is not yet recorded by a quorum
+  std::optional<Voters> settled_;  // voters of the last charter recorded by a quorum
   std::optional<PermitRequest> wish_;
-  bool changed_ = false;  // wish_ is not in charter_
+  bool changed_ = false;  // charter_ lacks wish_
   std::optional<std::int64_t> permitted_;
   std::vector<Output> output_;
 };

@@ -1,4 +1,4 @@
-// Who may decide for a job, whoever is cut off from whom.
+// Which hub may decide for a job, however the network is split.
 #include "rendezvous/hub/ledger.h"
 
 #include <gtest/gtest.h>
@@ -56,10 +56,10 @@ TEST(Witness, TakesNothingOlderThanItHasPromised) {
   EXPECT_EQ(witness.testify({7}).promised, 9U);
   charter.term = 9;
   EXPECT_TRUE(std::holds_alternative<Agreed>(witness.take(charter)));
-  EXPECT_TRUE(std::holds_alternative<Agreed>(witness.take(charter)));  // again
+  EXPECT_TRUE(std::holds_alternative<Agreed>(witness.take(charter)));  // a repetition
 }
 
-// Nodes and hubs on a network that may lose what is under way. Each node is at one hub at a time.
+// Nodes and hubs on a network that may lose messages. Each node is connected to one hub at a time.
 struct World {
   struct Node {
     Witness witness;
@@ -67,7 +67,7 @@ struct World {
     PeerId peer = 0;
   };
   struct Letter {
-    int from = 0;  // node, or hub's node where to_hub is false
+    int from = 0;  // a node, or the node of a hub if to_hub is false
     int to = 0;
     PeerId peer = 0;
     bool to_hub = false;
@@ -98,7 +98,7 @@ struct World {
     if (node.hub >= 0 && hub(node.hub) != nullptr) hub(node.hub)->lose(node.peer);
     node.hub = -1;
   }
-  // With `late` the old hub hears of it only later, or never.
+  // With `late` the old hub notices the node's departure later, or never.
   void go(int number, int to, bool late = false) {
     Node& node = nodes[static_cast<std::size_t>(number)];
     if (late) node.hub = -1;
@@ -150,11 +150,11 @@ struct World {
   std::vector<Node> nodes;
   std::vector<std::unique_ptr<Ledger>> hubs;
   std::vector<Letter> mail;
-  std::vector<std::pair<std::int64_t, int>> permitted;  // round, by which hub
+  std::vector<std::pair<std::int64_t, int>> permitted;  // round, and the hub that permitted it
   PeerId peers = 0;
 };
 
-// A job of so many nodes, all at node 0's hub, its first round written down.
+// Returns a job of `count` nodes at node 0's hub, with the first round recorded.
 World begun(int count) {
   World world(count);
   world.open(0, false);
@@ -189,7 +189,7 @@ TEST(Ledger, TheNextHostGoesOnWhereTheLastOneWas) {
   world.open(1, true);
   world.go(1, 1);
   world.settle();
-  EXPECT_FALSE(world.hub(1)->leads());  // one of three
+  EXPECT_FALSE(world.hub(1)->leads());  // one of three nodes
   world.go(2, 1);
   world.settle();
   ASSERT_TRUE(world.hub(1)->leads());
@@ -252,7 +252,7 @@ TEST(Ledger, AHubThatIsCutOffDecidesNothingAndHearsOfItsSuccessor) {
   EXPECT_TRUE(world.hub(0)->deposed());
 }
 
-// A node that promised itself to a hub that came to nothing comes back.
+// A node comes back after promising its vote to a hub that never came to lead.
 TEST(Ledger, AHubThatLeadsAsksForALaterTerm) {
   World world = begun(3);
   world.open(1, true);
@@ -291,8 +291,8 @@ TEST(Ledger, AnAgentThatIsNewHasNoVoteYet) {
   EXPECT_FALSE(world.hub(1)->leads());
 }
 
-// Whatever goes where and whatever is lost on the way: no number is given to two rounds, and a
-// round is written down by all that is decided after it.
+// Nodes move and messages get lost at random. Invariants: no number is given to two rounds, and
+// every later decision builds on the recorded round.
 TEST(LedgerSimulation, NoTwoHubsEverDecideTheSame) {
   constexpr int kNodes = 5;
   std::size_t rounds = 0;
@@ -302,13 +302,13 @@ TEST(LedgerSimulation, NoTwoHubsEverDecideTheSame) {
       return static_cast<int>(random() % static_cast<unsigned>(below));
     };
     World world = begun(kNodes);
-    int favourite = 0;  // where most nodes go, for a while
+    int favourite = 0;  // most nodes move there for a while
     for (int turn = 0; turn < 1500; ++turn) {
       world.collect();
       const int dice = pick(100);
       if (dice < 80) {
         if (world.mail.empty()) continue;
-        // Each connection keeps its order.
+        // Each connection keeps the order of its messages.
         const auto at = static_cast<std::size_t>(pick(static_cast<int>(world.mail.size())));
         auto first = std::find_if(world.mail.begin(), world.mail.end(), [&](const auto& letter) {
           return letter.peer == world.mail[at].peer && letter.to_hub == world.mail[at].to_hub;

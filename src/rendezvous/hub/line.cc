@@ -1,3 +1,4 @@
+// Patience and order of the stops; docs/protocols/lockstep-rendezvous.md explains the succession.
 #include "rendezvous/hub/line.h"
 
 #include "rendezvous/hub/ledger.h"
@@ -11,15 +12,16 @@ namespace {
 using namespace std::chrono_literals;
 using Ms = std::chrono::milliseconds;
 
-constexpr Ms kAgain = 1'000ms;      // the host whose connection was closed
-constexpr Ms kFirst = 1'500ms;      // the next in line: it may notice later that the hub is gone
-constexpr Ms kFurther = 700ms;      // those behind it
-constexpr Ms kStranger = 300ms;     // where only a node that knows more would find a hub
-constexpr Ms kGather = 2'500ms;     // this node: until a quorum has come
+constexpr Ms kAgain = 1'000ms;  // the host whose connection was closed may be back
+constexpr Ms kFirst = 1'500ms;  // the next in line, which may notice the loss later
+constexpr Ms kFurther = 700ms;  // the hosts behind the first
+constexpr Ms kStranger =
+    300ms;  // a host without a vote: only a node with a newer charter would open a hub there
+constexpr Ms kGather = 2'500ms;     // this node's own hub, until a quorum has come
 constexpr Ms kBeginning = 3'000ms;  // the first host, before the job has begun
 constexpr std::uint32_t kMostStrangers = 16;
 
-// The voters that may host, by place.
+// Returns the voters that may host, by place.
 std::set<std::uint32_t> candidates(const LineFacts& facts, const Charter& charter) {
   std::set<std::uint32_t> places;
   for (const Voter& voter : charter.now.all)
@@ -42,6 +44,7 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
   const bool begun = charter.term > 0;
   const auto places = begun ? candidates(facts, charter) : std::set<std::uint32_t>{};
   const bool lost_other = facts.lost != facts.own && facts.lost < facts.listed;
+  // Without the lost host's vote no quorum may be left. Then opening a hub here would be in vain.
   const bool may_host = begun && (!lost_other || may_go_on_without(facts.lost, charter));
   if (facts.closed && lost_other) stops.push_back({facts.lost, false, kAgain});
   Ms patience = kFirst;
@@ -55,10 +58,11 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
     patience = kFurther;
   }
   if (lost_other && begun) stops.push_back({facts.lost, false, kFurther});
-  // A hub that was cut off and gave up may host again, when the others have not found each other.
+  // A hub that was cut off and gave up may host again if the other nodes have not found a new hub.
   if (!lost_other && may_host && places.contains(facts.own))
     stops.push_back({facts.own, true, kGather});
   std::uint32_t strangers = 0;
+  // The list may be long, and each stop costs time: visit only a few hosts beyond the voters.
   for (std::uint32_t place = 0; place < facts.listed && strangers < kMostStrangers; ++place) {
     if (place == facts.own || places.contains(place) || (begun && place == facts.lost)) continue;
     stops.push_back({place, false, !begun && place == 0 ? kBeginning : kStranger});

@@ -1,4 +1,4 @@
-// In which order nodes look for the hub.
+// The order in which nodes look for the hub.
 #include "rendezvous/hub/line.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Charter charter(const std::vector<std::uint32_t>& places, std::uint32_t first) {
   return of;
 }
 
-// "1 own(2) 0": the places in order.
+// Returns the places in order: "1 own(2) 0".
 std::string walk(const LineFacts& facts, const Charter& of) {
   std::string text;
   for (const LineStop& stop : walk_line(facts, of)) {
