@@ -10,9 +10,11 @@ void Pulses::begin(std::size_t nodes) {
 
 void Pulses::look(std::size_t rank, const std::optional<std::string>& count) {
   Pulse& pulse = pulses_.at(rank);
+  // The first heartbeat of a replacement fills the place.
   if (pulse.vacant && !count) return;
   pulse.vacant = false;
   ++pulse.missed;
+  // `left` is final and does not age.
   if (!count || (*count == pulse.seen && *count != kLeft)) return;
   pulse.seen = *count;
   pulse.missed = 0;

@@ -26,7 +26,7 @@ TEST(Pulses, WhoHasLeftIsNotSilent) {
   EXPECT_FALSE(pulses.silent(1));
 }
 
-// Until somebody's heart beats there.
+// The place is free until a heartbeat shows up.
 TEST(Pulses, NobodyIsMissedInAFreePlace) {
   Pulses pulses(1);
   pulses.begin(2);

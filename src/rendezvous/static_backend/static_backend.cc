@@ -11,11 +11,11 @@
 namespace lockstep::rendezvous::static_backend {
 namespace {
 
-// What a host says before it goes may be on its way to us on another connection.
+// A host's last message may still be on its way on another connection when the store is lost.
 constexpr std::chrono::milliseconds kLastWords{20};
-// For an answer of a store that may be gone.
+// How long to wait for an answer of a store that may be gone.
 constexpr std::chrono::seconds kGoodbye{1};
-// Every client that knows its world adds itself there; a new round must not begin to count again.
+// Every client that knows its world adds itself to this key. The count must survive a new round.
 constexpr std::string_view kInit = "init/";
 
 StaticRules rules_of(const StaticSettings& settings) {
@@ -80,6 +80,7 @@ void StaticBackend::open(Done<void> done) {
 
 void StaticBackend::opened(Result<std::optional<std::int64_t>> running) {
   if (!running) {
+    // A host with guests must first tell the guests that no round comes.
     const auto tell = [this, error = running.error()] {
       std::exchange(open_done_, nullptr)(tl::make_unexpected(error));
     };
@@ -89,7 +90,7 @@ void StaticBackend::opened(Result<std::optional<std::int64_t>> running) {
   }
   member_.opened(*running);
   if (!*running) return std::exchange(open_done_, nullptr)({});
-  // This node may be a stranger in the job.
+  // Compare what this node launches with the running round, which may be another job's.
   compare_with_round(store_.keys(), names_.round_prefix(**running, true), shared_.own_info(),
                      settings_.run_id,
                      [this](const Status& same) { std::exchange(open_done_, nullptr)(same); });
@@ -105,6 +106,7 @@ void StaticBackend::join(Done<std::optional<Round>> done) {
   join_ = std::move(done);
   const auto steps = member_.join(io::Clock::now());
   if (!member_.lost()) return run(steps);
+  // The caller expects no callback inside join().
   turn_.start({}, [this, steps] { run(steps); });
 }
 
@@ -184,7 +186,7 @@ void StaticBackend::carry_out_in_round(const StaticStep& step) {
   }
 }
 
-// Node rank 0 says so when it is done with the round before.
+// Waits until node rank 0 opens the round, after the end of the previous one.
 void StaticBackend::find_round(std::int64_t round) {
   await_over(round);
   seek_.start(std::max<io::Duration>(*member_.gives_up_at(shared_.phase()) - io::Clock::now(), {}),
@@ -197,6 +199,7 @@ void StaticBackend::find_round(std::int64_t round) {
 void StaticBackend::claim(std::int64_t round) {
   store_.keys().put_if_absent(names_.claim(round, settings_.node_rank), identity_,
                               [this, round](const Result<std::string>& first) {
+                                // An answer for an earlier round may come late.
                                 if (first && member_.round() == round)
                                   run(member_.claimed(*first == identity_));
                               });
@@ -225,14 +228,14 @@ void StaticBackend::agree(std::int64_t round) {
   if (hosts() && round > 0 && member_.all_ours())
     exchange.all_are_there = [this] {
       member_.all_are_there();
-      // No worker lives: what those of the round before have left must not meet the next ones.
+      // All workers have ended. Remove their keys, which must not mix with those of the next round.
       const std::array<std::string, 2> kept = {"/" + settings_.run_id + "/", std::string(kInit)};
       store_.server().purge_except(kept);
     };
   shared_.agree(store_.keys(), std::move(exchange), std::exchange(join_, nullptr),
                 [this](const Result<Assignment>& made) {
                   if (made) return begin_round(*made);
-                  // Why the host has gone may still be on its way.
+                  // The message with the host's reason may still be on its way.
                   loss_.start(hosts() ? std::chrono::milliseconds(0) : kLastWords,
                               [this, error = made.error()] { run(member_.ranks_failed(error)); });
                 });
@@ -248,6 +251,7 @@ void StaticBackend::begin_round(const Assignment& made) {
   }
   const auto witness = calls_.witness();
   run(steps);
+  // The steps may have ended this backend.
   if (witness.gone()) return;
   shared_.begin(made, {.ours = made.ours,
                        .board_prefix = names_.board_prefix(round),
@@ -301,7 +305,8 @@ void StaticBackend::exchange_reports(const NodeReport& own, std::chrono::millise
   shared_.exchange_reports(own, timeout, std::move(done));
 }
 
-// A host that wakes in time answers, and what has been concluded before counts for both.
+// Tells the store that this node gives up, and reads the decision. A host that wakes up in time
+// answers, and an earlier decision for a good end holds for both nodes.
 void StaticBackend::say_farewell(const FailureRecord& record) {
   shared_.tell(record, [this](const Result<std::string>& first) {
     run(member_.farewell_said(first && !decode_failure(*first)));
@@ -327,6 +332,7 @@ void StaticBackend::leave(Departure how, Done<void> done) {
 
 void StaticBackend::ask_and_leave() {
   const auto answered = [this] { run(member_.answered()); };
+  // The store may be gone. Leave after a second without an answer.
   turn_.start(kGoodbye, answered);
   store_.keys().probe(names_.round(), [answered](const auto&) { answered(); });
 }

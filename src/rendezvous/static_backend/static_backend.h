@@ -1,8 +1,9 @@
-// The static backend: fixed nodes, each with its rank given, and one TCPStore at the master's
-// address for agents and workers alike. On the wire as torchrun's. Where all agents are Lockstep's
-// a failure or a lost node is told to all, and all restart together: node rank 0 misses the others
-// by their counted heartbeats, they miss it when it leaves theirs unanswered. While restarts are
-// left a new node may take the place of a lost one.
+// The static backend: fixed nodes with given ranks, and one TCPStore at the master's address for
+// agents and workers. The wire protocol is torchrun's.
+//
+// If all agents are Lockstep's, every node hears of a failure or a lost node, and all nodes restart
+// together. Node rank 0 notices a lost node by missing heartbeats, and the other nodes notice a
+// lost node rank 0 by unanswered ones. While restarts are left, a new node may replace a lost one.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -21,7 +22,7 @@
 
 namespace lockstep::rendezvous::static_backend {
 
-// Carries out what StaticMember decides.
+// Carries out the decisions of StaticMember.
 class StaticBackend : public Backend {
  public:
   StaticBackend(io::Loop& loop, StaticSettings settings);
@@ -63,11 +64,11 @@ class StaticBackend : public Backend {
 
   StaticSettings settings_;
   StaticKeys names_;
-  std::string identity_;  // of this agent, as a place's claim has it
+  std::string identity_;  // this agent's id in a claim of a place
   StaticMember member_;
   StaticStore store_;
-  KeyValueRound shared_;      // after store_, whose keys it uses: goes first
-  KeyValueRound::Join join_;  // while it seeks a round; shared_ has it then
+  KeyValueRound shared_;      // declared after store_, whose keys it uses, so destroyed first
+  KeyValueRound::Join join_;  // the pending join until shared_ takes it
   Done<void> open_done_;
   std::function<void()> parted_;
   std::unique_ptr<KeyValue::Watch> over_;

@@ -51,7 +51,7 @@ TEST_F(StaticBackendTest, AHostThatGoesBetweenTwoRoundsIsMissedAtOnce) {
   b.backend->finish([](const Result<void>&) {});
   a.backend->tell_failure("rank 0 failed", false);
   until([&] { return b.interrupted.has_value(); });
-  join(b);  // whose wait in the barrier is still under way
+  join(b);  // b still waits in the barrier
   a.backend.reset();
   until([&] { return b.joined.has_value(); });
   ASSERT_FALSE(*b.joined);
@@ -96,7 +96,8 @@ TEST_F(StaticBackendTest, AFrozenHostIsMissedInTheBarrierAndBetweenTwoRounds) {
   EXPECT_FALSE(*b.joined);
 }
 
-// Its workers have ended well meanwhile, or had before; the others have ended as failed.
+// The frozen guest's workers have ended well, before or during the freeze. The other nodes have
+// failed.
 TEST_F(StaticBackendTest, AFrozenGuestEndsAsTheOthersDid) {
   for (const bool in_barrier : {false, true}) {
     frozen = false;
@@ -104,7 +105,7 @@ TEST_F(StaticBackendTest, AFrozenGuestEndsAsTheOthersDid) {
     Agent& a = open(0);
     Agent& b = open(1, other_loop);
     meet(a, b);
-    run_for(4 * settings.heartbeat_interval);  // it has begun to listen for failures
+    run_for(4 * settings.heartbeat_interval);  // b listens for failures by now
     bool done = false;
     const auto finish = [&] { b.backend->finish([&](const Result<void>&) { done = true; }); };
     if (in_barrier) finish();
@@ -143,7 +144,7 @@ TEST_F(StaticBackendTest, AFrozenHostEndsAsTheGuestsDid) {
       << a.interrupted->why;
 }
 
-// It wakes up with everybody's heartbeats still unread.
+// The host wakes up with the heartbeats of all guests unread.
 TEST_F(StaticBackendTest, AHostThatWasFrozenBlamesNobody) {
   settings.heartbeat_interval = 100ms;
   Agent& a = open(0, other_loop);
@@ -196,7 +197,7 @@ TEST_F(StaticBackendTest, AHostThatGivesUpSaysWhy) {
             "joined");
 }
 
-// One came, and went again before it said how many workers it has.
+// A guest came and went before telling its number of workers.
 TEST_F(StaticBackendTest, AHostWhoseJoinFailsSaysWhyAndWaitsForNoGuest) {
   settings.nodes = 3;
   settings.close_timeout = 30s;
@@ -215,10 +216,10 @@ TEST_F(StaticBackendTest, AHostWhoseJoinFailsSaysWhyAndWaitsForNoGuest) {
   EXPECT_TRUE(b.joined->error().message.starts_with("node 0 (n0) has given up: agree on ranks"))
       << b.joined->error().message;
   leave(a, Departure::failed);
-  until([&] { return a.left.has_value(); });  // within 10 s, and b stays
+  until([&] { return a.left.has_value(); });  // within 10 s, although b stays
 }
 
-// It would wait for nodes that never come, or the others would begin without it.
+// Otherwise the node would wait for nodes that never come, or the job would begin without it.
 TEST_F(StaticBackendTest, ANodeWithAnotherNumberOfNodesIsTurnedAway) {
   Agent& a = open(0);
   settings.nodes = 3;

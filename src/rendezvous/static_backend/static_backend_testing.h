@@ -43,7 +43,7 @@ class StaticBackendTest : public ::testing::Test {
     agent.interrupted.reset();
     agent.backend->join([&](auto result) { agent.joined = std::move(result); });
   }
-  // Both in the first round.
+  // Brings both agents into the first round.
   void meet(Agent& a, Agent& b) {
     until([&] { return a.opened && b.opened; });
     join(a);
@@ -73,7 +73,7 @@ class StaticBackendTest : public ::testing::Test {
 
   io::Loop loop;
   io::Loop other_loop;
-  bool frozen = false;  // whoever is on the other loop
+  bool frozen = false;  // freezes the agents on other_loop
   int port;
   StaticSettings settings;
   std::deque<Agent> agents;

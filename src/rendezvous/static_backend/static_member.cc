@@ -11,7 +11,7 @@ namespace {
 using Kind = StaticStep::Kind;
 using RoundPhase = KeyValueRound::Phase;
 
-// For those who have to hear that it is over.
+// How long a leaving host stays for nodes that must read of the end.
 constexpr std::chrono::seconds kFarewell{1};
 
 bool active(RoundPhase round) {
@@ -57,7 +57,7 @@ std::string StaticMember::departure_text(bool stopped) const {
 void StaticMember::opened(std::optional<std::int64_t> running) {
   phase_ = Phase::between;
   if (!running) return;
-  // Node rank 0 says which round runs only where all agents are ours.
+  // Node rank 0 writes the running round only if all agents are Lockstep's.
   all_ours_ = true;
   has_place_ = false;
   next_ = std::max<std::int64_t>(*running, 1);
@@ -73,7 +73,7 @@ StaticSteps StaticMember::join(io::TimePoint now) {
 
 StaticSteps StaticMember::seek() {
   phase_ = Phase::meeting;
-  // The first round begins when all have come, and torchrun's agents have no other.
+  // The first round begins when all nodes have come. With a torchrun agent there is no second one.
   if (next_ == 0 || !all_ours_) return {{.kind = Kind::agree, .round = next_}};
   if (hosts()) {
     for (const auto& [rank, why] : free_)
@@ -88,8 +88,10 @@ StaticSteps StaticMember::seek() {
 StaticSteps StaticMember::round_found(const FreePlaces& free) {
   if (phase_ != Phase::seeking) return {};
   free_ = free;
-  // Also a node that the others have given up, and a newcomer whose claim came to nothing.
+  // The place is free also for a node that was given up but lives, and for a newcomer whose claim
+  // failed in an earlier round.
   if (free.contains(rules_.node_rank)) return {{.kind = Kind::claim, .round = next_}};
+  // A newcomer's place is taken in this round, so try the next one.
   if (!has_place_) {
     ++next_;
     return seek();
@@ -106,6 +108,7 @@ StaticSteps StaticMember::claimed(bool won) {
     return seek();
   }
   phase_ = Phase::meeting;
+  // Heartbeats go to the key of this round. The predecessor's key must not speak for this node.
   since_ = next_;
   unanswered_ = 1;
   beats_ = true;
@@ -154,6 +157,7 @@ StaticSteps StaticMember::ranks_failed(const Error& error) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", name(rank));
     told.message =
         fmt::format("timed out after {} s: no other node has taken the place of {}",
+                    // Name the nodes without a replacement: they are the reason for the timeout.
                     std::chrono::ceil<std::chrono::seconds>(rules_.timeout).count(), names);
   }
   StaticSteps steps;
@@ -180,7 +184,7 @@ StaticSteps StaticMember::began(const Assignment& made, io::TimePoint now) {
 
 // --- who is there ---
 
-// Counted in beats and looks, not in time: a node that was frozen itself has missed one.
+// Counts beats and looks, not time: a node that was frozen has missed only one beat itself.
 StaticSteps StaticMember::beat(const Around& around, const Counts& counts, io::TimePoint now) {
   note_sleep(now);
   if (unanswered_ >= rules_.heartbeat_attempts)
@@ -194,6 +198,7 @@ StaticSteps StaticMember::beat(const Around& around, const Counts& counts, io::T
   for (std::size_t rank = 1; rank < pulses_.size(); ++rank) {
     const int node = static_cast<int>(rank);
     if (joins(around.round) && pulses_.left(rank))
+      // A node that says goodbye while the others join is missing in the round being formed.
       missing.emplace_back(node, name(node) + " has left");
     else if (pulses_.silent(rank))
       missing.emplace_back(node, fmt::format("{} is gone ({})", name(node), patience()));
@@ -203,7 +208,8 @@ StaticSteps StaticMember::beat(const Around& around, const Counts& counts, io::T
   return steps;
 }
 
-// The loss may be found before the heart that should have beaten long ago.
+// Records a long sleep. Called wherever a sleep may be noticed: the lost store may be found before
+// the late beat.
 void StaticMember::note_sleep(io::TimePoint now) {
   const io::Duration interval = rules_.heartbeat_interval;
   const auto nearly_silent =
@@ -216,9 +222,11 @@ void StaticMember::look(const Counts& counts) {
     pulses_.look(rank, counts(static_cast<int>(rank), pulses_.since(rank)));
 }
 
-// No other node has its rank: without it there is no round, until another one takes its place.
+// Handles missing nodes. Ranks are fixed, so no other node can fill in: there is no round until a
+// replacement comes.
 StaticSteps StaticMember::miss(const std::vector<std::pair<int, std::string>>& missing,
                                const Around& around) {
+  // The ranks are handed out: the nodes will begin, so the round is judged while it runs.
   if (missing.empty() || (handed_out_ && !active(around.round))) return {};
   const auto& [node, why] = missing.front();
   const bool joining = joins(around.round);
@@ -251,14 +259,15 @@ void StaticMember::told(const FailureRecord& record) {
 
 StaticSteps StaticMember::barrier(const Result<void>& all) {
   if (all && all_ours_) {
-    // The other nodes may have given this one up while it did not run, or it them. Whether the job
-    // has ended well is decided in the store, once for all nodes.
+    // This process may have been stopped while the other nodes gave this node up, or the other way
+    // round. So the store decides, once for all nodes, whether the job has ended well.
     all_came_ = true;
     return {{.kind = Kind::conclude}};
   }
   if (all) return {{.kind = Kind::end_barrier}};
   if (all.error().code == Errc::timeout) return {{.kind = Kind::end_barrier, .error = all.error()}};
-  return {};  // the store is lost: last_words_over() knows whether that is a good end
+  // The store is lost: last_words_over() decides whether that is a good end.
+  return {};
 }
 
 StaticSteps StaticMember::concluded() {
@@ -273,8 +282,8 @@ StaticSteps StaticMember::lose(const Error& error, bool silent, io::TimePoint no
       fmt::format("the store of node rank 0 at {} is lost: {}", rules_.store, error.message);
   silent_ = silent;
   beats_ = false;
-  // The last words of a host that was told to stop come first. All that came while this process was
-  // frozen is read in the turn that found the loss, so before last_words_over().
+  // Hear the last words of a stopped host first. After a freeze all unread messages are handled in
+  // the same turn as the loss, so before last_words_over().
   return {{.kind = Kind::end_beats}, {.kind = Kind::hear_out}};
 }
 
@@ -287,12 +296,12 @@ StaticSteps StaticMember::last_words_over(const Around& around) {
   if (around.alarmed)
     return {{.kind = Kind::interrupt,
              .text = lost_->message + "; before that another node told of a failure"}};
-  // In the barrier a closed connection may be the job's good end, but not for a node that the
-  // others have given up: it may have been frozen before it could listen to them.
+  // In the barrier a closed connection may be the job's good end. That does not hold for a node
+  // which the other nodes may have given up while it was frozen.
   if (around.round == RoundPhase::barrier && !silent_ && !overslept_)
     return {{.kind = Kind::end_barrier, .error = lost_}};
   if (!silent_ || !active(around.round)) return {{.kind = Kind::interrupt, .text = lost_->message}};
-  // A host that was only frozen reads it when it wakes, so it does not end well either.
+  // A host that was only frozen reads the record when it wakes up, and does not end well either.
   phase_ = Phase::losing;
   return {{.kind = Kind::say_farewell,
            .node = rules_.node_rank,
@@ -318,7 +327,7 @@ StaticStep StaticMember::departure(bool stopped, bool may_be_replaced) const {
 StaticSteps StaticMember::tell_stop(const Around& around, bool was_active) {
   if (!all_ours_ || lost_ || !has_place_) return {};
   if (was_active) return {departure(true, around.awaits_replacement)};
-  // Between two rounds: the next one can't come.
+  // Between two rounds: this node's departure prevents the next round.
   if (hosts()) return told_over_ ? StaticSteps{} : StaticSteps{over("it was told to stop")};
   beats_ = false;
   return {{.kind = Kind::end_beats}, {.kind = Kind::say_left}};
@@ -346,12 +355,13 @@ StaticSteps StaticMember::leave(Departure how, const Around& around, bool was_ac
       steps.push_back(std::move(step));
     return steps;
   }
-  // A node that fails in a round without having told a failure could not start its workers.
+  // A node that fails in a round without having reported a failure could not start its workers.
   if (how != Departure::succeeded && was_active)
     steps.push_back(departure(stopped, around.awaits_replacement));
   else if (!hosts())
     steps.push_back({.kind = Kind::say_left});
-  // The store goes with its host, and answers in order: all that was told before is there then.
+  // The store ends with its host and answers in order. So an answer proves that all earlier
+  // messages have arrived.
   steps.push_back({.kind = Kind::ask_and_leave});
   return steps;
 }

@@ -1,7 +1,7 @@
-// One node's way through a job of the static backend: what follows from what it is asked for, told,
-// and from what it has not heard for too long. Pure; the driver (static_backend.h) carries the
-// steps out. The inside of a round (ranks, barrier, reports) is KeyValueRound's, whose phase comes
-// along with every event that depends on it.
+// The state machine of one node in a job of the static backend. Turns requests, messages and
+// missing heartbeats into steps. Pure; the driver (static_backend.h) carries the steps out.
+// KeyValueRound runs the inside of a round (ranks, barrier, reports). Events that depend on its
+// phase carry the phase.
 #pragma once
 
 #include "base/error.h"
@@ -30,27 +30,27 @@ struct StaticRules {
 
 struct StaticStep {
   enum class Kind {
-    open_round,  // node rank 0: `round` may be joined, and `free` places taken
-    find_round,  // wait until node rank 0 has said so of `round`
-    claim,       // be the first to claim the own place in `round`
-    agree,       // on the ranks of `round`
-    start_over,  // join again: `round` came to nothing, for `text`
+    open_round,  // node rank 0: opens `round` for joining, with the `free` places
+    find_round,  // wait until node rank 0 has opened `round`
+    claim,       // try to be the first to claim this node's place in `round`
+    agree,       // exchange the ranks of `round`
+    start_over,  // join again: `round` was abandoned because of `text`
     fail_join,   // with `error`
-    say_over,    // node rank 0, to those who wait for `round`: `text`
-    say_void,    // likewise, and that another one follows
-    beat,        // count the own heartbeat, and beat() after an interval
+    say_over,    // node rank 0 tells the nodes waiting for `round` that no round follows: `text`
+    say_void,    // node rank 0 tells those nodes that another round follows
+    beat,        // count this node's heartbeat, and call beat() after an interval
     end_beats,
-    say_left,       // in the place of heartbeats
-    replace,        // `node` is gone for `text`: tell all, and wait for another one in its place
-    end_round,      // `node` is gone for `text`: tell all, and end
-    tell_gone,      // `node`, which is this one, goes for `text`; others end as well if `final`
-    interrupt,      // end, for `text`
-    hear_out,       // last words may be on their way: last_words_over()
-    say_farewell,   // tell_gone, and hear what the store has decided: farewell_said()
-    conclude,       // ask the store whether all ended well: concluded(), or a failure is told
-    end_barrier,    // well, or with `error`
-    ask_and_leave,  // what was told has arrived, or is given up, when the store answers: answered()
-    stay,           // node rank 0: until the guests are gone, but not after stay_until()
+    say_left,       // replaces this node's count of heartbeats
+    replace,        // `node` is gone because of `text`: tell all nodes, and wait for a replacement
+    end_round,      // `node` is gone because of `text`: tell all nodes, and end
+    tell_gone,      // this node (`node`) leaves because of `text`; `final`: the job ends
+    interrupt,      // end the round because of `text`
+    hear_out,       // wait for messages still on their way, then call last_words_over()
+    say_farewell,   // tell_gone, then ask the store for the decision: farewell_said()
+    conclude,       // ask the store whether all ended well: concluded(), or a failure arrives
+    end_barrier,    // with success, or with `error`
+    ask_and_leave,  // ask the store anything; the answer, or a timeout, leads to answered()
+    stay,           // node rank 0: stay until the guests are gone, at most until stay_until()
     go,
   };
   Kind kind = Kind::go;
@@ -67,21 +67,21 @@ class StaticMember {
  public:
   enum class Phase {
     opening,
-    between,  // nothing is asked for
-    seeking,  // a round that may be joined, and the own place in it
-    meeting,  // in a round, to its end
-    losing,   // the store is gone, but the last words may come
+    between,  // nothing requested
+    seeking,  // looking for a joinable round and this node's place
+    meeting,  // in a round, until its end
+    losing,   // the store is lost, but last messages may arrive
     lost,
     leaving,
     gone,
   };
-  // How the round stands.
+  // The state of the round.
   struct Around {
     KeyValueRound::Phase round = KeyValueRound::Phase::none;
-    bool awaits_replacement = false;  // of a lost node
-    bool alarmed = false;             // another node told of a failure
+    bool awaits_replacement = false;  // a lost node may be replaced
+    bool alarmed = false;             // another node has reported a failure
   };
-  // The count of heartbeats that stands under a place's key.
+  // Returns the heartbeat count in the store of the given place.
   using Counts = std::function<std::optional<std::string>(int node_rank, std::int64_t since)>;
 
   explicit StaticMember(StaticRules rules);
@@ -89,7 +89,7 @@ class StaticMember {
   Phase phase() const { return phase_; }
   bool hosts() const { return rules_.node_rank == 0; }
   bool all_ours() const { return all_ours_; }
-  std::int64_t round() const { return next_; }   // the next one, until it has begun
+  std::int64_t round() const { return next_; }  // the next round; the current one once it has begun
   std::int64_t since() const { return since_; }  // the round in which this node took its place
   bool has_place() const { return has_place_; }
   const std::optional<Error>& lost() const { return lost_; }
@@ -100,14 +100,14 @@ class StaticMember {
   io::TimePoint stay_until() const { return stay_until_; }
   std::string departure_text(bool stopped) const;
 
-  // running: the round that the job was in before this node came.
+  // running: the round in progress when this node came; nullopt: none.
   void opened(std::optional<std::int64_t> running);
   StaticSteps join(io::TimePoint now);
   StaticSteps round_found(const FreePlaces& free);
   StaticSteps claimed(bool won);
   StaticSteps over_told(const OverNote& note);
-  StaticSteps out_of_time();  // gives_up_at() has come, while seeking
-  // Node rank 0: all are there and are about to hear of their ranks, so the round will begin.
+  StaticSteps out_of_time();  // gives_up_at() has passed while seeking
+  // Node rank 0: all nodes are present and are about to read their ranks, so the round will begin.
   void all_are_there() { handed_out_ = true; }
   StaticSteps ranks_failed(const Error& error);
   StaticSteps began(const Assignment& made, io::TimePoint now);
@@ -118,10 +118,10 @@ class StaticMember {
   void told(const FailureRecord& record);
 
   StaticSteps barrier(const Result<void>& all);
-  StaticSteps concluded();  // that there was no failure
+  StaticSteps concluded();  // there was no failure
   StaticSteps lose(const Error& error, bool silent, io::TimePoint now);
   StaticSteps last_words_over(const Around& around);
-  // ended_well: the store had concluded so before.
+  // ended_well: the store had already decided for a good end.
   StaticSteps farewell_said(bool ended_well);
 
   StaticSteps tell_stop(const Around& around, bool was_active);
@@ -149,14 +149,15 @@ class StaticMember {
   bool handed_out_ = false;
   bool beats_ = false;
   bool told_over_ = false;
-  bool all_came_ = false;   // to the barrier
-  bool silent_ = false;     // nobody has closed the connection to the lost store
-  int unanswered_ = 0;      // heartbeats of this node
-  bool overslept_ = false;  // it did not run for so long that the others have given it up
+  bool all_came_ = false;  // all nodes came to the barrier
+  bool silent_ = false;    // the store went silent; its connection was not closed
+  int unanswered_ = 0;     // heartbeats of this node without an answer
+  bool overslept_ =
+      false;  // this process was stopped so long that the other nodes have given this node up
   io::TimePoint last_beat_{};
   Pulses pulses_;
   FreePlaces free_;
-  std::vector<std::string> names_;  // of the nodes, as node rank 0 knows them
+  std::vector<std::string> names_;  // node names, known to node rank 0
   std::optional<Error> lost_;
   io::TimePoint deadline_{};
   io::TimePoint stay_until_{};

@@ -1,4 +1,4 @@
-// The steps of one node, with times and counts that the test makes up.
+// The steps of one node, with times and counts invented by the test.
 #include "rendezvous/static_backend/static_member.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ Assignment made(std::vector<bool> ours = {true, true, true}) {
   return assignment;
 }
 
-// In its first round.
+// Returns a member in its first round.
 StaticMember member(int node_rank, std::vector<bool> ours = {true, true, true}) {
   StaticMember node(rules(node_rank));
   node.opened(std::nullopt);
@@ -49,7 +49,7 @@ StaticMember member(int node_rank, std::vector<bool> ours = {true, true, true}) 
   return node;
 }
 
-// What the guests have counted; those that are not in it have stopped at 1.
+// Returns the guests' heartbeat counts; a guest without an entry has stopped at 1.
 StaticMember::Counts counts(const std::map<int, std::string>& alive) {
   return [alive](int rank, std::int64_t since) -> std::optional<std::string> {
     const auto at = alive.find(rank);
@@ -62,7 +62,7 @@ constexpr StaticMember::Around kRunning{.round = Round::running, .awaits_replace
 constexpr StaticMember::Around kLastRestart{.round = Round::running};
 constexpr StaticMember::Around kAgreeing{.round = Round::agreeing, .awaits_replacement = true};
 
-// Node 1 is silent from now on.
+// Lets node 1 fall silent.
 StaticSteps miss_node_1(StaticMember& host, const StaticMember::Around& around) {
   StaticSteps steps;
   for (int turn = 0; turn < 4 && steps.size() < 2; ++turn) {
@@ -120,7 +120,7 @@ TEST(StaticMember, ASilentNodeEndsTheJobWithoutRestarts) {
   EXPECT_EQ(steps[1].node, 1);
 }
 
-// One that was there, or has come in the lost one's place.
+// The leaving node is a survivor or a replacement.
 TEST(StaticMember, ANodeThatGoesBeforeTheRoundBeginsMakesAnother) {
   StaticMember host = member(0);
   host.join(kNow);
@@ -149,7 +149,7 @@ TEST(StaticMember, WithoutRestartsItIsNotWaitedForEither) {
   EXPECT_EQ(steps[2].error->message, "node 1 (n1) is gone (no heartbeat for 2 s)");
 }
 
-// Its guests have their ranks and begin.
+// The guests have their ranks and begin.
 TEST(StaticMember, ARoundWhoseRanksAreHandedOutIsNotTakenBack) {
   StaticMember host = member(0);
   host.join(kNow);
@@ -262,7 +262,7 @@ TEST(StaticMember, ALostStoreInTheBarrierMayBeTheGoodEnd) {
   EXPECT_FALSE(done.last_words_over(barrier)[0].error);
 }
 
-// The others have given it up meanwhile, and gone.
+// The other nodes may have given this node up and left.
 TEST(StaticMember, ALostStoreInTheBarrierIsNoGoodEndAfterALongSleep) {
   const StaticMember::Around barrier{.round = Round::barrier};
   for (const bool long_sleep : {false, true}) {
@@ -287,7 +287,7 @@ TEST(StaticMember, ABeatOnTimeIsNoLongSleepHoweverImpatientTheOthersAre) {
   EXPECT_EQ(kinds(guest.last_words_over({.round = Round::barrier})), Kinds{Kind::end_barrier});
 }
 
-// Which wakes up later, and must not think that the job ended well.
+// A host that wakes up later must not believe that the job ended well.
 TEST(StaticMember, AFrozenHostIsToldBeforeAGuestGivesUp) {
   for (const bool ended_well : {false, true}) {
     StaticMember guest = member(1);

@@ -25,6 +25,7 @@ std::string StaticKeys::board_prefix(std::int64_t round) const {
   return fmt::format("{}/lockstep.{}/", run_id_, round);
 }
 
+// With torchrun agents, and in the first round, keys must be where torchrun looks.
 std::string StaticKeys::round_prefix(std::int64_t round, bool all_ours) const {
   return round == 0 || !all_ours ? run_id_ + "/" : board_prefix(round);
 }
@@ -57,6 +58,7 @@ FreePlaces decode_open(std::string_view text) {
 }
 
 std::string encode_over(const OverNote& note) {
+  // Plain text means that no round follows.
   return note.next ? codec::print_json(json{{"next", true}, {"why", note.why}}) : note.why;
 }
 

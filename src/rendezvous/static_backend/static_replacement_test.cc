@@ -1,4 +1,4 @@
-// A static job that has lost a node, and the one that comes in its place.
+// A static job that loses a node, and the replacement.
 #include "rendezvous/static_backend/static_backend_testing.h"
 
 namespace lockstep::rendezvous::static_backend {
@@ -9,7 +9,7 @@ using namespace testing;  // NOLINT
 class StaticReplacementTest : public StaticBackendTest {
  protected:
   StaticReplacementTest() { settings.offer.max_restarts = 2; }
-  // b is lost without a word, and a has noticed.
+  // Kills b without a word, and waits until a has noticed.
   void lose(Agent& a, Agent& b) {
     b.backend.reset();
     until([&] { return a.interrupted.has_value(); });
@@ -48,7 +48,7 @@ TEST_F(StaticReplacementTest, ANewNodeTakesTheLostOnesPlaceAndRank) {
   EXPECT_EQ(round(c).number, 1);
   EXPECT_EQ(round(c).restarts, 1);
   EXPECT_EQ(round(a).restarts, 1);
-  // It is missed as any other, and so is the next one.
+  // A replacement is missed like any other node, and can be replaced, too.
   lose(a, c);
   EXPECT_NE(a.interrupted->why.find("restart 2 of 2"), std::string::npos) << a.interrupted->why;
   Agent& d = open(1);
@@ -77,7 +77,7 @@ TEST_F(StaticReplacementTest, TheOtherGuestsWaitForItToo) {
   join(c);
   join(a);
   until([&] { return c.backend->waiting_for().find("--node-rank 1") != std::string::npos; });
-  // Another one goes while the first is waited for: both places are free, at no further cost.
+  // Another node vanishes during the wait: both places are free, at no further cost.
   c.backend.reset();
   until([&] { return a.backend->waiting_for().find("--node-rank 2") != std::string::npos; });
   Agent& d = open(2);
@@ -90,7 +90,7 @@ TEST_F(StaticReplacementTest, TheOtherGuestsWaitForItToo) {
   EXPECT_EQ(round(e).restarts, 1);
 }
 
-// The loss is noticed later than the new node comes.
+// The new node comes before the loss is noticed.
 TEST_F(StaticReplacementTest, ANewNodeThatComesEarlyWaits) {
   settings.heartbeat_interval = 200ms;
   Agent& a = open(0);
@@ -132,7 +132,7 @@ TEST_F(StaticReplacementTest, APlaceIsTakenOnce) {
   EXPECT_FALSE(a.interrupted || c.interrupted) << "it had no place to give up";
 }
 
-// It was frozen, and wakes when nobody has come yet.
+// The lost node was frozen and wakes up before any replacement has come.
 TEST_F(StaticReplacementTest, ALostNodeThatComesBackTakesItsOwnPlace) {
   Agent& a = open(0);
   Agent& b = open(1, other_loop);

@@ -1,3 +1,4 @@
+// Settings of the static backend, from the launch configuration.
 #pragma once
 
 #include "rendezvous/backend.h"

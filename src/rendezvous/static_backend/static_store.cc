@@ -12,8 +12,10 @@
 namespace lockstep::rendezvous::static_backend {
 namespace {
 
-// Every client that knows its world adds itself here, PyTorch's workers included. No "/" before it.
+// The counter of clients that know their world, PyTorch's workers included. The key has no leading
+// "/".
 constexpr std::string_view kInitKey = "init/";
+// torchrun's host polls this key every 10 ms; a local look costs nothing.
 constexpr std::chrono::milliseconds kCountPause{1};
 constexpr std::size_t kMostFreeWords = 512;
 constexpr std::chrono::seconds kLookUp{30};
@@ -37,6 +39,7 @@ Status StaticStore::host() {
   if (server) {
     server_ = std::move(*server);
     place_.port = server_->port();
+    // Before any guest can have connected, so every guest finds the number.
     server_->set("/" + names_.nodes(), std::to_string(settings_.nodes));
     check_master();
     return {};
@@ -47,7 +50,8 @@ Status StaticStore::host() {
   return Failure(std::move(error));
 }
 
-// Who forgets --node-rank has rank 0. Only a warning: behind a translated address it is right.
+// Warns if the master's address belongs to another machine. A user who forgets --node-rank gets
+// rank 0. Only a warning: behind address translation the setting may be right.
 void StaticStore::check_master() {
   finder_ = std::make_unique<HostFinder>(
       loop_, codec::RdzvEndpoint{place_.addr, place_.port}, std::nullopt, kLookUp,
@@ -92,6 +96,7 @@ void StaticStore::connected(Result<void> outcome) {
     return answer(tl::make_unexpected(std::move(error)));
   }
   if (hosts()) {
+    // The host counts itself, as in torchrun.
     [[maybe_unused]] const auto count = server_->engine().add(kInitKey, 1);
     server_->flush();
     return count_nodes();
@@ -104,6 +109,7 @@ void StaticStore::connected(Result<void> outcome) {
 
 void StaticStore::compare_nodes(const std::optional<std::string>& nodes) {
   if (nodes && *nodes != std::to_string(settings_.nodes)) return refuse(*nodes);
+  // A round number here means that this node comes to a running job.
   keys_->probe(names_.round(), [this](Result<std::optional<std::string>> round) {
     if (!round) return answer(tl::make_unexpected(std::move(round).error()));
     const auto number = *round ? parse_int(**round) : std::nullopt;
@@ -117,7 +123,8 @@ void StaticStore::arrive() {
   answer(std::optional<std::int64_t>());
 }
 
-// torchrun would begin with as many as come, or wait for those that never do.
+// Refuses this node because of its --nnodes. torchrun would begin with too few nodes, or wait for
+// nodes that never come.
 void StaticStore::refuse(const std::string& nodes) {
   const std::string who = fmt::format("node rank {} ({}) was started with --nnodes {}",
                                       settings_.node_rank, settings_.offer.host, settings_.nodes);
@@ -125,6 +132,7 @@ void StaticStore::refuse(const std::string& nodes) {
               fmt::format("{}, node rank 0 at {} with --nnodes {}", who, at(),
                           printable(nodes, kMostFreeWords)),
               "give the same --nnodes on all nodes", 0};
+  // Write first, so that the host can say why a node is missing.
   keys_->set(names_.other_nodes(), who, [this, error = std::move(error)](const Result<void>&) {
     answer(tl::make_unexpected(error));
   });
@@ -152,6 +160,7 @@ void StaticStore::count_nodes() {
   if (io::Clock::now() >= deadline_)
     return answer(
         fail(Errc::timeout,
+             // torchrun's words for this timeout.
              fmt::format("timed out after {} seconds waiting for clients. {}/{} clients joined",
                          std::chrono::ceil<std::chrono::seconds>(settings_.timeout).count(), count,
                          settings_.nodes),
@@ -161,9 +170,11 @@ void StaticStore::count_nodes() {
   turn_.start(kCountPause, [this] { count_nodes(); });
 }
 
-// By value: it may be called from what it replaces.
+// Waits until the guests are gone. `stay` comes by value, because this function may be called from
+// a callback that it replaces.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void StaticStore::await_guests(Stay stay) {
+  // The host's own agent holds two connections.
   constexpr std::size_t kOwn = 2;
   const auto now = io::Clock::now();
   if (!server_ || server_->stats().connections <= kOwn || stay.all_gone() || now >= stay.until) {

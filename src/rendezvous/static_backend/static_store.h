@@ -1,5 +1,5 @@
-// Node rank 0's store, as its host or as a guest has it: opened when all nodes have come, closed
-// when the guests are gone. A node with another --nnodes is turned away at its door.
+// Node rank 0's store, seen by its host or by a guest. Opens when all nodes have come and closes
+// when the guests are gone. Turns away a node with another --nnodes.
 #pragma once
 
 #include "io/loop.h"
@@ -24,10 +24,11 @@ class StaticStore {
 
   StaticStore(io::Loop& loop, const StaticSettings& settings, StaticKeys names);
 
-  // A guest is told which round the job is in, if it runs already.
+  // Opens the store. A guest gets the number of the running round, if there is one. `lost` is
+  // called when an open store is lost.
   void open(Done<std::optional<std::int64_t>> done, std::function<void(const Error&)> lost);
   bool opened() const { return opened_; }
-  // Until then open() tries.
+  // The time at which open() fails.
   io::TimePoint deadline() const { return deadline_; }
   const StorePlace& place() const { return place_; }
   std::string at() const;
@@ -36,16 +37,17 @@ class StaticStore {
   TcpKeyValue& keys() { return *keys_; }
   bool has_keys() const { return keys_ != nullptr; }
 
-  // The host stays until all guests are gone, as the connections or their heartbeats show.
+  // The host stays until all guests are gone, according to their connections or heartbeats.
   struct Stay {
     io::TimePoint until;
-    std::function<void()> look;  // at their heartbeats, once in an interval
+    std::function<void()> look;  // reads the heartbeats, once per interval
     std::function<bool()> all_gone;
     std::function<void()> done;
   };
   void await_guests(Stay stay);
 
-  // Whom a node waits for that can't open it yet; what a host has to say at any time.
+  // Returns what a node waits for before the store is open. remarks(): a host's warnings, at any
+  // time.
   std::string waiting_for() const;
   std::string remarks() const;
 
@@ -69,7 +71,8 @@ class StaticStore {
   std::unique_ptr<store::Server> server_;
   std::unique_ptr<TcpKeyValue> keys_;
   std::unique_ptr<HostFinder> finder_;
-  std::string misplaced_;  // this node has rank 0, but the master is another machine
+  std::string misplaced_;  // set if this node has rank 0 although the master's address belongs to
+                           // another machine
   bool told_turned_away_ = false;
   bool opened_ = false;
   Done<std::optional<std::int64_t>> done_;
