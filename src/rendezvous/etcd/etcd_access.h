@@ -1,4 +1,4 @@
-// Where etcd is and how to speak to it.
+// The addresses and credentials of an etcd cluster.
 #pragma once
 
 #include "codec/rdzv_endpoint.h"
@@ -14,9 +14,9 @@ struct EtcdAccess {
   std::vector<codec::RdzvEndpoint> endpoints;  // at least one
   bool https = false;
   http::TlsSettings tls;
-  std::string user;  // of etcd's v3 API; "": none
+  std::string user;  // for etcd's v3 API; "": none
   std::string password;
-  std::chrono::milliseconds timeout{10'000};         // of a call, all attempts together
+  std::chrono::milliseconds timeout{10'000};         // of a call with all attempts
   std::chrono::milliseconds attempt_timeout{2'000};  // of one endpoint's answer
 };
 

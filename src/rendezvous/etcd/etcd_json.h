@@ -1,5 +1,4 @@
-// How much JSON one answer of etcd's may hold: a lease of each of 65,536 nodes fits, with its seven
-// members.
+// Bounds for the JSON of one etcd answer. A listing of 65,536 leases with seven members each fits.
 #pragma once
 
 #include "codec/json.h"

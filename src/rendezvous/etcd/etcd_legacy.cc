@@ -1,3 +1,5 @@
+// The backend `etcd`: joins rounds through the driver, and shares the inside of a round with
+// others.
 #include "rendezvous/etcd/etcd_legacy.h"
 
 #include "base/id.h"
@@ -17,7 +19,8 @@ namespace {
 
 using Status_ = LegacyState::Status;
 
-// The exchange's view of the round; its keys lie in a folder of their own.
+// Returns the round for the exchange of ranks. The prefix is empty: each round has its own folder
+// of keys.
 RoundResult result_of(const LegacyState& state, std::size_t rank) {
   RoundResult result;
   result.round = parse_int(state.version).value_or(0);
@@ -93,6 +96,8 @@ void EtcdLegacy::agree(const LegacyState& state, const Done<std::optional<Round>
     exchange.offered = std::move(*place);
   }
   shared_.agree(*keys_, std::move(exchange), done, [this](const Result<Assignment>& made) {
+    // A node has vanished before the exchange of ranks. The round is worth nothing without that
+    // node.
     if (!made && made.error().code == Errc::timeout)
       return shared_.come_to_nothing(made.error().message);
     if (!made) return shared_.fail_join(made.error());
@@ -100,8 +105,8 @@ void EtcdLegacy::agree(const LegacyState& state, const Done<std::optional<Round>
   });
 }
 
-// Beside torchrun's agents this node only finds a free port: with this backend their workers expect
-// rank 0 to open the store by itself.
+// Returns where the workers' store is. Beside torchrun's agents this node only picks a free port:
+// with this backend their workers expect rank 0's worker to open the store.
 Result<StorePlace> EtcdLegacy::offer_place() {
   if (round_->all_ours()) return offer_store_(node_address_);
   LOCKSTEP_TRY_ASSIGN(const auto free, io::open_listener("", 0, 1));
@@ -130,8 +135,8 @@ void EtcdLegacy::on_watched(const EtcdLegacyDriver::Watched& watched) {
     return shared_.interrupt(Interruption::Kind::rejoin,
                              watched.gone.empty() ? "the other nodes have dissolved the round"
                                                   : gone_text(watched.gone));
-  // A full round of Lockstep's agents has no use for nodes that wait; torchrun's agents start again
-  // all the same.
+  // A full round of Lockstep's agents ignores waiting nodes, which would only become spares.
+  // torchrun's agents would restart for waiting nodes anyway.
   const bool useless = round_->all_ours() && round_->participants >= settings_.rules.max_nodes;
   if (same && state->waiting > 0 && !useless)
     return shared_.interrupt(Interruption::Kind::rejoin,
@@ -150,7 +155,8 @@ std::string EtcdLegacy::gone_text(const std::vector<std::size_t>& gone) const {
 }
 
 void EtcdLegacy::on_gone(const std::vector<std::size_t>& gone, bool closed) {
-  if (closed && shared_.phase() == Phase::barrier) return;  // they were done, as we are
+  // The other nodes are done, like this one.
+  if (closed && shared_.phase() == Phase::barrier) return;
   const std::string why = gone_text(gone);
   if (closed)
     return shared_.interrupt(Interruption::Kind::end, why + ", and the rendezvous is closed");
@@ -167,7 +173,7 @@ void EtcdLegacy::tell_failure(const std::string& line, bool final) {
   shared_.tell_failure(line, final);
 }
 
-// The others notice that the lease is gone.
+// Drops the lease, so that the other nodes notice the departure at once.
 void EtcdLegacy::tell_stop() {
   if (driver_ && shared_.stop()) driver_->drop_lease([](const Result<void>&) {});
 }

@@ -1,5 +1,5 @@
 // The backend `etcd`: torchrun's older rendezvous over etcd's v2 API. Ranks follow the order of
-// arrival; a node is known to be gone when its lease has run out.
+// arrival. A node counts as gone when its lease has run out.
 #pragma once
 
 #include "io/loop.h"
@@ -64,7 +64,7 @@ class EtcdLegacy : public Backend {
   std::unique_ptr<EtcdLegacyDriver> driver_;
   std::unique_ptr<EtcdV2Store> keys_;  // of the round
   std::optional<LegacyState> round_;
-  KeyValueRound shared_;  // after keys_: goes first
+  KeyValueRound shared_;  // declared after keys_, so destroyed first
   io::Timer turn_;
 };
 

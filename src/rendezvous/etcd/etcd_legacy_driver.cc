@@ -1,4 +1,4 @@
-// Opening, joining, closing; etcd_legacy_watch.cc has what goes on during a round.
+// Opening, joining and closing; etcd_legacy_watch.cc watches the running round.
 #include "rendezvous/etcd/etcd_legacy_driver.h"
 
 #include "base/text.h"
@@ -15,12 +15,13 @@ namespace {
 using Kind = LegacyStep::Kind;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLongestPoll{10'000};  // an event may be missed, a member cut off
+constexpr milliseconds kLongestPoll{
+    10'000};  // a bound, because an event may be missed and a member may be cut off
 constexpr milliseconds kPause{500};
 constexpr milliseconds kNotice{3000};
 constexpr std::int64_t kMostRounds = 1'000'000'000'000'000;
 
-// Two nodes that write at once should not collide again.
+// Spreads the retries of two nodes that write at the same time.
 milliseconds short_pause() {
   static std::minstd_rand random{std::random_device{}()};
   return milliseconds(1 + random() % 30);
@@ -51,6 +52,8 @@ EtcdLegacyDriver::EtcdLegacyDriver(EtcdTransport& etcd, LegacySettings settings)
 
 void EtcdLegacyDriver::ask(http::Call call, Twice twice, Ms timeout, Answered done) {
   EtcdTransport::Request made;
+  // The caller knows whether a repetition is harmless. A lost answer to a compare-and-swap is not:
+  // the repetition would fail and look like a defeat.
   made.call = std::move(call);
   made.repeatable = twice == Twice::harmless;
   made.timeout = timeout;
@@ -78,7 +81,7 @@ void EtcdLegacyDriver::open(const Done<void>& done) {
   make_folders(0, done);
 }
 
-// Each folder exists already or is made; that of the run expires when nobody keeps it.
+// Creates the folders that do not exist yet. The run's folder expires unless agents refresh it.
 void EtcdLegacyDriver::make_folders(std::size_t next, const Done<void>& done) {
   const std::vector<std::pair<std::string, V2Form>> all = {
       {folder_, {{"dir", "true"}, {"prevExist", "false"}, {"ttl", seconds_text(kLegacyRunTtl)}}},
@@ -111,8 +114,8 @@ void EtcdLegacyDriver::join(Done<std::optional<LegacyState>> done) {
   last_error_.reset();
   round_.reset();
   member_.begin(io::Clock::now());
-  // The lease runs out by itself: if it ended before the others have seen why, it would look like
-  // the death of this node.
+  // Let the old lease expire. Deleting the lease before the other nodes have seen the reason would
+  // look like the death of this node.
   lease_timer_.cancel();
   lease_.clear();
   look_later({});
@@ -195,11 +198,12 @@ Error EtcdLegacyDriver::too_late() const {
   return {Errc::timeout, std::move(text), {}, 0};
 }
 
-// A round is set up in four steps. If the node dies in between, the state that it leaves expires.
+// Sets up a round in four steps. If this node dies in between, the state of the first step expires.
 void EtcdLegacyDriver::create() {
   put_state({}, kLegacySetupTtl, {{"prevExist", "false"}},
             round_calls_([this](const Result<V2Reply>& reply) {
               if (!reply) return trouble(reply.error());
+              // Another node is setting up a round.
               if (reply->error != 0) return look();
               count_up();
             }));
@@ -218,6 +222,7 @@ void EtcdLegacyDriver::count_up() {
         const std::string version = std::to_string(*number + 1);
         put(counter, {{"value", version}, {"prevValue", reply->value}}, Twice::harmful,
             round_calls_([this, version](const Result<V2Reply>& counted) {
+              // The setup state expires within seconds, and then some node starts again.
               if (!counted || counted->error != 0) return look_later(kPause);
               offer(version);
             }));
@@ -235,6 +240,7 @@ void EtcdLegacyDriver::offer(const std::string& version) {
 }
 
 void EtcdLegacyDriver::claim(LegacyStep step) {
+  // The lease comes first: other nodes count a confirmation without a lease as a dead node.
   lease_ = member_.lease_key();
   put(lease_, {{"value", ""}, {"ttl", seconds_text(kLegacyLeaseTtl)}}, Twice::harmless,
       round_calls_([this, step = std::move(step)](const Result<V2Reply>& reply) {
@@ -248,6 +254,7 @@ void EtcdLegacyDriver::replace(const LegacyStep& step) {
   put_state(step.state, step.ttl, {{"prevValue", text_}},
             round_calls_([this, announced = step.state.waiting > 0](const Result<V2Reply>& reply) {
               if (!reply) return trouble(reply.error());
+              // Another node has changed the state in between.
               if (reply->error != 0) return look_later(short_pause());
               if (announced) announced_at_ = io::Clock::now();
               member_.took_effect();
@@ -255,13 +262,13 @@ void EtcdLegacyDriver::replace(const LegacyStep& step) {
             }));
 }
 
-// We wait for a round of others to end. One whose members are not all alive is destroyed.
+// Waits for a round of other nodes to end, and destroys a round that has lost a member.
 void EtcdLegacyDriver::check(const LegacyState& state) {
   list_leases(
       state.version, round_calls_([this, state](const Result<std::vector<std::string>>& leases) {
         if (!leases) return trouble(leases.error());
-        // torchrun's agents ask now and then whether somebody waits, and only while the round is
-        // there.
+        // torchrun's agents check for waiting nodes only from time to time, and only while the
+        // round exists. So leave the round in place for a while after announcing this node.
         const bool too_soon = !state.all_ours() && io::Clock::now() - announced_at_ < kNotice;
         if (missing_leases(state, *leases).empty())
           return await_change(folder_ + "/rdzv", true, io::Clock::now() + kLongestPoll,
@@ -303,13 +310,14 @@ void EtcdLegacyDriver::await_change(const std::string& at, bool below,
   calls_.ask(
       std::move(made),
       round_calls_([this, then, since = io::Clock::now()](const Result<http::Answer>& answer) {
-        // A server that ends a poll at once is asked again only after a pause.
+        // Pause before asking again if the server ends polls at once.
         if (answer || io::Clock::now() - since > kPause) return then();
         turn_.start(kPause, then);
       }));
 }
 
 void EtcdLegacyDriver::trouble(Error error) {
+  // Refusals do not go away by retrying.
   if (error.code != Errc::unavailable && error.code != Errc::timeout)
     return finish(tl::make_unexpected(std::move(error)));
   last_error_ = std::move(error);
@@ -343,6 +351,7 @@ void EtcdLegacyDriver::close(Done<void> done) {
         const V2Form form = seen_ ? V2Form{{"prevValue", text_}} : V2Form{{"prevExist", "false"}};
         put_state(closed, std::nullopt, form, [this, done](const Result<V2Reply>& put) {
           if (!put) return done(tl::make_unexpected(put.error()));
+          // Another node has changed the state in between: try again.
           if (put->error == 0) return done({});
           turn_.start(short_pause(), [this, done] { close(done); });
         });

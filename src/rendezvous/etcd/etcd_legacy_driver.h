@@ -1,6 +1,6 @@
-// Carries out the older etcd rendezvous (etcd_legacy_member.h) over etcd's v2 API: joins rounds,
-// keeps the own lease, and looks after the round while it lasts. No callback runs inside the call
-// that asks for it; the object may be destroyed in any.
+// The driver of the older etcd rendezvous (etcd_legacy_member.h) over etcd's v2 API: joins rounds,
+// renews this node's lease, and watches the running round. No callback runs inside the call that
+// takes it. The driver may be destroyed inside any callback.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -31,34 +31,35 @@ class EtcdLegacyDriver {
  public:
   template <class T>
   using Done = std::function<void(Result<T>)>;
-  // What is seen of a round that we are in. state: nullopt: none is there.
+  // The observed state of this node's round. state: nullopt if etcd has none.
   struct Watched {
     std::optional<LegacyState> state;
-    std::vector<std::size_t> gone;  // ranks of others whose lease has ended
+    std::vector<std::size_t> gone;  // ranks of other nodes with an expired lease
   };
 
-  // The transport must outlive it.
+  // The transport must outlive the driver.
   EtcdLegacyDriver(EtcdTransport& etcd, LegacySettings settings);
   EtcdLegacyDriver(const EtcdLegacyDriver&) = delete;
   EtcdLegacyDriver& operator=(const EtcdLegacyDriver&) = delete;
 
-  // Once, before all else.
+  // Creates the run's folders. Called once, before any other function.
   void open(const Done<void>& done);
-  // The round's final state; nullopt: the job ended while this node was a spare.
+  // Joins a round and returns its final state. nullopt: the job ended while this node was a spare.
   void join(Done<std::optional<LegacyState>> done);
-  void close(Done<void> done);       // for good, for all agents
-  void drop_lease(Done<void> done);  // of a node that goes alone: others need not wait for its end
+  void close(Done<void> done);  // ends the rendezvous for all agents
+  void drop_lease(
+      Done<void> done);  // for a node that leaves alone: its lease ends now instead of expiring
 
-  // From a finished join on, until the next one or the end.
+  // Sets a function that gets the state regularly, from a finished join() to the next operation.
   void on_watched(std::function<void(const Watched&)> fn) { on_watched_ = std::move(fn); }
-  // Called once, when nothing was heard of etcd for longer than leases live.
+  // Sets a function that is called once if etcd has not answered for longer than a lease lives.
   void on_outage(std::function<void(const Error&)> fn) { on_outage_ = std::move(fn); }
 
   std::size_t rank() const { return member_.rank(); }
   std::string round_folder() const { return member_.folder_of(member_.version()); }
   const std::optional<LegacyState>& last_seen() const { return seen_; }
   bool spare() const { return member_.spare(); }
-  io::TimePoint deadline() const { return member_.deadline(); }  // of a join under way
+  io::TimePoint deadline() const { return member_.deadline(); }  // of a pending join
 
  private:
   using Ms = std::chrono::milliseconds;
@@ -105,13 +106,13 @@ class EtcdLegacyDriver {
   LegacyMember member_;
   LegacySettings settings_;
   EtcdCalls calls_;
-  CallbackScope round_calls_;  // of the join or the round under way
+  CallbackScope round_calls_;  // of the pending join or the running round
   Done<std::optional<LegacyState>> join_done_;
-  std::optional<LegacyState> round_;  // that we are in, as it became final
+  std::optional<LegacyState> round_;  // this node's round, as it became final
   std::optional<LegacyState> seen_;
-  std::string text_;         // as it stands in etcd
-  std::uint64_t index_ = 0;  // of etcd, when it was read
-  std::string lease_;        // own key, "" while there is none
+  std::string text_;         // the state's text in etcd
+  std::uint64_t index_ = 0;  // etcd's index at the last read
+  std::string lease_;        // this node's lease key; "": none
   std::optional<Error> last_error_;
   io::TimePoint announced_at_;
   std::optional<io::TimePoint> outage_since_;
@@ -123,7 +124,7 @@ class EtcdLegacyDriver {
   io::Timer run_timer_;
 };
 
-// Keys of a listed folder.
+// Returns the keys of a listed folder.
 Result<std::vector<std::string>> parse_v2_keys(const http::Answer& answer);
 
 }  // namespace lockstep::rendezvous::etcd

@@ -1,3 +1,4 @@
+// Rules of the older etcd rendezvous.
 #include "rendezvous/etcd/etcd_legacy_member.h"
 
 #include "base/text.h"
@@ -14,10 +15,12 @@ namespace {
 using Kind = LegacyStep::Kind;
 using Status = LegacyState::Status;
 
-constexpr std::chrono::seconds kRefresh{5};  // of the round's TTL, during the last call
-// A round that is being set up or confirmed moves on or expires; nobody hangs on to it.
+constexpr std::chrono::seconds kRefresh{
+    5};  // interval for renewing the round's TTL during the last call
+// How long to wait while a round is being set up or confirmed. Such a state moves on or expires
+// soon.
 constexpr std::chrono::seconds kPassing{1};
-// For nodes that have to stop their workers before they join again.
+// How long to wait for survivors, which must first stop their workers.
 constexpr std::chrono::seconds kPatience{40};
 
 }  // namespace
@@ -36,7 +39,8 @@ LegacyStep LegacyMember::next(const std::optional<LegacyState>& seen, TimePoint 
   phase_after_ = phase_;
   announced_after_ = announced_;
   if (phase_ != Phase::outside && (!seen || seen->version != version_)) {
-    phase_ = phase_after_ = Phase::outside;  // that round has come to nothing
+    // The round was abandoned.
+    phase_ = phase_after_ = Phase::outside;
     responsible_ = false;
   }
   if (seen && seen->status == Status::closed)
@@ -63,7 +67,8 @@ LegacyStep LegacyMember::next(const std::optional<LegacyState>& seen, TimePoint 
   return watch(now + kPassing);
 }
 
-// A spare takes the place of a lost node, not that of one which comes back.
+// Decides whether a spare may join. A spare takes the place of a lost node, not of a survivor that
+// will join again. nullopt: the spare may join.
 std::optional<LegacyStep> LegacyMember::let_survivors_in(const std::optional<LegacyState>& seen,
                                                          TimePoint now) {
   const bool open = !seen || seen->status == Status::setup || seen->status == Status::joinable;
@@ -86,7 +91,8 @@ void LegacyMember::took_effect() {
   announced_ = announced_after_;
 }
 
-// If the answer to its own write was lost, a node sees in the state that it has joined already.
+// Finds this node in the state. If the answer to its own join was lost, the state still shows the
+// join.
 void LegacyMember::recognise(const LegacyState& seen) {
   const auto own = std::find_if(seen.agents.begin(), seen.agents.end(),
                                 [this](const auto& entry) { return entry.second == self_; });
@@ -103,13 +109,14 @@ LegacyStep LegacyMember::watch(TimePoint until) const {
 LegacyStep LegacyMember::at_joinable(const LegacyState& seen, TimePoint now) {
   recognise(seen);
   if (phase_ == Phase::joined) {
+    // torchrun's rule: the node that fills the minimum is responsible for the last call.
     if (rank_ + 1 == rules_.min_nodes && !std::exchange(responsible_, true)) {
       last_call_ = now + rules_.last_call_timeout;
       refresh_ = now + kRefresh;
     }
     return responsible_ ? last_call(seen, now) : watch(deadline_);
   }
-  // The other nodes allow more nodes than this one.
+  // Another node has a larger --nnodes.
   if (seen.participants >= rules_.max_nodes) return watch(now + kPassing);
   return join(seen);
 }
@@ -124,11 +131,13 @@ LegacyStep LegacyMember::join(LegacyState state) {
     step.state.status = Status::frozen;
     step.state.keep_alives.clear();
   }
+  // From the minimum on the state has a TTL: if the responsible node dies, the round expires.
   if (step.state.participants >= rules_.min_nodes) step.ttl = kLegacyRoundTtl;
   return step;
 }
 
-// The node that makes the minimum full waits for more of them, and keeps the round alive.
+// Runs the last call on the node that filled the minimum: waits for more nodes and renews the
+// round's TTL.
 LegacyStep LegacyMember::last_call(const LegacyState& seen, TimePoint now) {
   if (now < last_call_ && now < refresh_) return watch(std::min(last_call_, refresh_));
   LegacyStep step{.kind = Kind::replace, .state = seen, .ttl = kLegacyRoundTtl};
@@ -149,6 +158,7 @@ LegacyStep LegacyMember::at_frozen(const LegacyState& seen) {
   phase_after_ = Phase::confirmed;
   LegacyStep step{.kind = Kind::claim, .state = seen, .ttl = kLegacyRoundTtl};
   step.state.keep_alives.push_back(lease_key());
+  // The last node to confirm makes the round final, and removes the TTL.
   if (step.state.keep_alives.size() == step.state.participants) {
     step.state.status = Status::final;
     step.state.waiting = 0;
@@ -159,21 +169,23 @@ LegacyStep LegacyMember::at_frozen(const LegacyState& seen) {
 
 LegacyStep LegacyMember::at_final(const LegacyState& seen, TimePoint now) {
   const auto& leases = seen.keep_alives;
-  // The last part guards against a state that others have tampered with.
+  // The last condition guards against a tampered state.
   if (phase_ != Phase::outside && rank_ < seen.participants &&
       std::find(leases.begin(), leases.end(), lease_key()) != leases.end()) {
     phase_ = phase_after_ = Phase::confirmed;
     return {.kind = Kind::done, .state = seen};
   }
   const bool was_ours = seen.version == left_;
-  // This node comes back from that round. Lockstep's agents see that the round is gone; torchrun's
-  // go on in it unless they see that somebody waits.
+  // This node has left that round and comes back. Lockstep's agents notice that the round is
+  // destroyed. torchrun's agents keep running unless they see a waiting node.
   if (was_ours && seen.all_ours()) return {.kind = Kind::destroy, .state = seen};
   const bool full = seen.participants >= rules_.max_nodes;
-  // If a spare told a full round that it waits, torchrun's agents would stop their workers in vain.
+  // A spare must not announce itself to a full round: torchrun's agents would stop their workers in
+  // vain.
   spare_ = full && !was_ours;
   if (spare_) {
-    deadline_ = now + rules_.join_timeout;  // its time to join comes later
+    // The spare's join timeout starts when the round has ended.
+    deadline_ = now + rules_.join_timeout;
     full_ = seen;
     survivors_.reset();
   }

@@ -1,6 +1,6 @@
-// One node's way through the older etcd rendezvous: which step follows from what is seen. Pure; the
-// driver (etcd_legacy_driver.h) carries the steps out. Interoperates with torchrun's
-// EtcdRendezvous.
+// The state machine of one node in the older etcd rendezvous: returns the next step for the state
+// just read. Pure; the driver (etcd_legacy_driver.h) carries the steps out. Interoperates with
+// torchrun's EtcdRendezvous.
 #pragma once
 
 #include "rendezvous/etcd/etcd_legacy_state.h"
@@ -21,7 +21,7 @@ struct LegacyRules {
   std::chrono::milliseconds last_call_timeout{30'000};
 };
 
-// As torchrun has them.
+// torchrun's values.
 inline constexpr std::chrono::seconds kLegacySetupTtl{5};
 inline constexpr std::chrono::seconds kLegacyRoundTtl{10};
 inline constexpr std::chrono::seconds kLegacyLeaseTtl{10};
@@ -29,16 +29,16 @@ inline constexpr std::chrono::seconds kLegacyRunTtl{7200};
 
 struct LegacyStep {
   enum class Kind {
-    create,   // nothing is there: set up a round, and look again
-    replace,  // put `state` in the place of what was seen, with `ttl`: took_effect(), look again
-    claim,    // set the own lease, and then as replace
-    destroy,  // delete what was seen; look again
-    check,    // if a lease of `state` is missing destroy it, else wait for a change; look again
-    count,    // how many leases of `state` are missing: lost(), look again
-    watch,    // wait for a change, but not after `until`; look again
-    done,     // `state` is final, rank() is ours
+    create,   // no state: set up a round, then look again
+    replace,  // replace the state by `state` with `ttl`; took_effect(); look again
+    claim,    // set this node's lease, then do as for replace
+    destroy,  // delete the state, then look again
+    check,    // if a lease of `state` is missing, destroy; else wait for a change; look again
+    count,    // count the missing leases of `state`: lost(); look again
+    watch,    // wait for a change, at most until `until`; look again
+    done,     // `state` is final; rank() is this node's rank
     closed,
-    released,  // closed, and this node was a spare
+    released,  // closed, and this node was only a spare
     timed_out,
   };
   using Clock = std::chrono::steady_clock;
@@ -53,17 +53,17 @@ class LegacyMember {
  public:
   using TimePoint = LegacyStep::Clock::time_point;
 
-  // folder: of the run, "/torchelastic/p2p/run_ID".
+  // folder: the run's folder, "/torchelastic/p2p/run_ID".
   LegacyMember(LegacyRules rules, LegacyState::Agent self, std::string folder)
       : rules_(rules), self_(std::move(self)), folder_(std::move(folder)) {}
 
   void begin(TimePoint now);
-  // seen: nullopt: there is none.
+  // Returns the next step. seen: nullopt if etcd has no state.
   LegacyStep next(const std::optional<LegacyState>& seen, TimePoint now);
-  // The last step's replace or claim was done.
+  // Called when the last step's replace or claim has succeeded.
   void took_effect();
 
-  // As Kind::count asks.
+  // Called with the answer to Kind::count.
   void lost(std::size_t nodes, TimePoint now);
 
   std::size_t rank() const { return rank_; }
@@ -71,7 +71,7 @@ class LegacyMember {
   bool spare() const { return spare_; }
   TimePoint deadline() const { return deadline_; }
   std::string folder_of(std::string_view version) const;  // "FOLDER/rdzv/v_N"
-  std::string lease_key() const;                          // of version() and rank()
+  std::string lease_key() const;                          // for version() and rank()
 
  private:
   enum class Phase { outside, joined, confirmed };
@@ -89,23 +89,23 @@ class LegacyMember {
   LegacyState::Agent self_;
   std::string folder_;
   TimePoint deadline_;
-  TimePoint last_call_;  // after it the responsible node freezes the round
+  TimePoint last_call_;  // then the responsible node freezes the round
   TimePoint refresh_;
   Phase phase_ = Phase::outside;
-  Phase phase_after_ = Phase::outside;  // the last step, if it takes effect
+  Phase phase_after_ = Phase::outside;  // phase_ once the last step takes effect
   std::string announced_after_;
-  std::string version_;    // of the round that we are in, or were
-  std::string left_;       // of the last one that we were in to its end
-  std::string announced_;  // of the round that we have told of our waiting
+  std::string version_;    // of this node's current or last round
+  std::string left_;       // of the last round that this node saw to its end
+  std::string announced_;  // of the round that knows of this waiting node
   std::size_t rank_ = 0;
   bool responsible_ = false;
   bool spare_ = false;
-  LegacyState full_;                      // the round that has no place for this spare
-  std::optional<std::size_t> survivors_;  // of it, once it has ended
-  TimePoint patience_;                    // for them to join again
+  LegacyState full_;                      // the full round that has no place for this spare
+  std::optional<std::size_t> survivors_;  // survivors of that round, once it has ended
+  TimePoint patience_;                    // how long to wait for the survivors to join
 };
 
-// The ranks that have confirmed and whose lease is not among the keys.
+// Returns the ranks that have confirmed and have no lease among `keys`.
 std::vector<std::size_t> missing_leases(const LegacyState& state,
                                         const std::vector<std::string>& keys);
 

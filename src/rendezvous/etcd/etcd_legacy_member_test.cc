@@ -1,4 +1,4 @@
-// Members against one state in memory, with a hand-cranked clock.
+// Members against one state in memory, with a clock set by hand.
 #include "rendezvous/etcd/etcd_legacy_member.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class EtcdLegacyMember : public ::testing::Test {
     node.settled = false;
     node.member.begin(now);
   }
-  // As the driver does it, at once and without a failure.
+  // Carries a step out like the driver, at once and without failures.
   Kind step(Node& node) {
     node.last = node.member.next(state, now);
     switch (node.last.kind) {
@@ -99,7 +99,7 @@ TEST_F(EtcdLegacyMember, TwoMeet) {
   EXPECT_TRUE(state->all_ours());
 }
 
-// Somebody has written a round that has this node's lease and no such rank.
+// A stranger has written a round with this node's lease but without its rank.
 TEST_F(EtcdLegacyMember, ARoundWithoutThePlaceOfThisNodeIsNotDone) {
   Node& a = node("a");
   Node& b = node("b");
@@ -127,7 +127,7 @@ TEST_F(EtcdLegacyMember, TheLastCallIsTheOneThatMakesTheMinimumFull) {
   EXPECT_EQ(a.last.until, now + 60s);
   EXPECT_EQ(b.last.until, now + 5s);
   now += 5s;
-  EXPECT_EQ(step(b), Kind::replace);  // keeps it alive
+  EXPECT_EQ(step(b), Kind::replace);  // renews the round's TTL
   EXPECT_EQ(state->status, Status::joinable);
   EXPECT_EQ(ttl, 10s);
   now += 25s;
@@ -167,10 +167,10 @@ TEST_F(EtcdLegacyMember, BesideTorchrunARoundIsLeftByAnnouncement) {
   for (Node* each : {&a, &b})
     begin(*each);
   steps({&a, &b});
-  state->agents.erase(1);  // a stranger
+  state->agents.erase(1);  // looks like a torchrun agent
   begin(a);
   EXPECT_EQ(step(a), Kind::replace);
-  EXPECT_EQ(state->waiting, 1U);  // though the round is full
+  EXPECT_EQ(state->waiting, 1U);  // although the round is full
   EXPECT_EQ(step(a), Kind::check);
   EXPECT_EQ(step(a), Kind::check);
   EXPECT_EQ(state->waiting, 1U);
@@ -189,12 +189,12 @@ TEST_F(EtcdLegacyMember, ASpareTellsNobodyAndTakesALostOnesPlace) {
   EXPECT_EQ(spare.last.kind, Kind::check);
   EXPECT_EQ(state->waiting, 0U);
   now += 100s;
-  EXPECT_EQ(step(spare), Kind::check);  // spares have time
+  EXPECT_EQ(step(spare), Kind::check);  // a spare has no timeout
   std::erase(leases, b.member.lease_key());
   EXPECT_EQ(step(spare), Kind::check);
   EXPECT_FALSE(state);
   EXPECT_EQ(step(spare), Kind::count);
-  EXPECT_EQ(step(spare), Kind::watch);  // a comes first
+  EXPECT_EQ(step(spare), Kind::watch);  // lets a go first
   begin(a);
   steps({&spare, &a});
   EXPECT_EQ(spare.last.kind, Kind::done);
@@ -212,7 +212,7 @@ TEST_F(EtcdLegacyMember, SparesLetSurvivorsInButNotForEver) {
   begin(spare);
   begin(second);
   steps({&spare, &second});
-  state.reset();  // a failure: both come back
+  state.reset();  // a failure: both nodes will join again
   steps({&spare, &second});
   EXPECT_FALSE(state);
   begin(a);
@@ -221,7 +221,7 @@ TEST_F(EtcdLegacyMember, SparesLetSurvivorsInButNotForEver) {
   EXPECT_EQ(a.last.kind, Kind::done);
   EXPECT_EQ(b.last.kind, Kind::done);
   EXPECT_TRUE(spare.member.spare());
-  state.reset();  // and now nobody comes
+  state.reset();  // this time neither node comes
   steps({&spare, &second});
   now += 41s;
   steps({&spare, &second});
@@ -251,7 +251,7 @@ TEST_F(EtcdLegacyMember, ALostAnswerDoesNotJoinTwice) {
   step(a);
   a.last = a.member.next(state, now);
   ASSERT_EQ(a.last.kind, Kind::replace);
-  state = a.last.state;  // done, but nobody heard of it
+  state = a.last.state;  // the write succeeded, but its answer was lost
   EXPECT_EQ(step(a), Kind::watch);
   EXPECT_EQ(state->participants, 1U);
   Node& b = node("b");
@@ -274,7 +274,7 @@ TEST_F(EtcdLegacyMember, ALostRaceIsTriedAgain) {
   begin(b);
   step(a);
   a.last = a.member.next(state, now);
-  EXPECT_EQ(step(b), Kind::replace);  // was faster: a's compare-and-swap fails
+  EXPECT_EQ(step(b), Kind::replace);  // b was faster: a's compare-and-swap fails
   steps({&a, &b});
   EXPECT_EQ(a.member.rank(), 1U);
   EXPECT_EQ(b.member.rank(), 0U);

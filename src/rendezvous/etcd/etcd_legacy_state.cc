@@ -1,3 +1,4 @@
+// JSON of the older etcd rendezvous.
 #include "rendezvous/etcd/etcd_legacy_state.h"
 
 #include "base/text.h"
@@ -33,7 +34,7 @@ std::optional<Status> status_of(const json& value) {
   return std::nullopt;
 }
 
-// Removes the member from the object and returns it.
+// Removes the member from the object and returns the value.
 json take(json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) return nullptr;
@@ -61,11 +62,13 @@ bool read_keep_alives(const json& value, LegacyState& state) {
 }
 
 bool is_short(const json& value) {
-  constexpr std::size_t kLongestName = 1024;  // it is shown to people
+  // Messages show the name.
+  constexpr std::size_t kLongestName = 1024;
   return value.is_string() && value.get_ref<const std::string&>().size() <= kLongestName;
 }
 
-// Lockstep's agents wrote this for themselves, so what makes no sense is left out.
+// Reads the attributes of Lockstep's agents. Malformed ones are skipped: the round does not depend
+// on them.
 void read_agents(const json& value, LegacyState& state) {
   if (!value.is_object()) return;
   for (const auto& [rank, agent] : value.items()) {
@@ -90,7 +93,7 @@ Result<LegacyState> decode_legacy_state(std::string_view text) {
   const json participants = take(object, "participants");
   if (is_version(version)) state.version = version;
   if (participants.is_array()) state.participants = participants.size();
-  // Only a state that is a round must have both.
+  // Only a state of a round must have both.
   const bool round = state.status != Status::setup && state.status != Status::closed;
   if (round && (state.version.empty() || !participants.is_array())) return nonsense(text);
   if (state.participants > kMostNodes) return nonsense(text);
@@ -101,6 +104,7 @@ Result<LegacyState> decode_legacy_state(std::string_view text) {
   else if (!waiting.is_null())
     return nonsense(text);
   read_agents(take(object, "lockstep"), state);
+  // Keep attributes of other versions, to write them back.
   state.rest = codec::print_json(object);
   return state;
 }

@@ -1,5 +1,5 @@
-// What the older etcd rendezvous of torchrun (--rdzv-backend etcd) keeps at rdzv/active_version, as
-// a value and as JSON.
+// The state of torchrun's older etcd rendezvous (--rdzv-backend etcd) at rdzv/active_version, as a
+// value and as JSON.
 #pragma once
 
 #include "base/error.h"
@@ -14,20 +14,20 @@ namespace lockstep::rendezvous::etcd {
 
 struct LegacyState {
   enum class Status { setup, joinable, frozen, final, closed };
-  // What a Lockstep agent says of itself when it joins; torchrun's agents carry it along unread.
+  // A Lockstep agent's attributes. torchrun's agents carry them along unread.
   struct Agent {
     std::string host;
-    std::string id;  // no two agents have the same
+    std::string id;  // unique for each agent
     bool operator==(const Agent&) const = default;
   };
 
   Status status = Status::setup;
-  std::string version;                        // of the round, in digits; setup: none
-  std::size_t participants = 0;               // their ranks are 0, 1, ...
-  std::vector<std::string> keep_alives = {};  // lease keys of those who have confirmed
-  std::size_t waiting = 0;                    // nodes that want in; only ever counts up
-  std::map<std::size_t, Agent> agents = {};   // by rank
-  std::string rest = "{}";                    // JSON: attributes we don't know
+  std::string version;                        // number of the round as text; setup: empty
+  std::size_t participants = 0;               // ranks 0, 1, ...
+  std::vector<std::string> keep_alives = {};  // lease keys of the nodes that have confirmed
+  std::size_t waiting = 0;  // count of nodes that announced themselves; never decreases
+  std::map<std::size_t, Agent> agents = {};  // by rank
+  std::string rest = "{}";                   // JSON of unknown attributes
 
   bool all_ours() const { return agents.size() == participants; }
   bool operator==(const LegacyState&) const = default;

@@ -77,7 +77,7 @@ TEST(EtcdLegacyState, RefusesNonsense) {
   }
 }
 
-// The printer recurses: this ended the agent.
+// The JSON printer recurses: such a text once crashed the agent.
 TEST(EtcdLegacyState, RefusesWhatIsNestedTooDeep) {
   for (const std::size_t depth : {70U, 130'000U}) {
     const std::string text = R"({"status": "setup", "other": )" + std::string(depth, '[') +

@@ -1,5 +1,5 @@
-// What goes on during a round: keeping the own lease, and looking at the state and at the leases of
-// the others.
+// The running round: renewing this node's lease, and watching the state and the other nodes'
+// leases.
 #include "rendezvous/etcd/etcd_json.h"
 #include "rendezvous/etcd/etcd_legacy_driver.h"
 
@@ -13,9 +13,10 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLeasePause{3000};
-constexpr milliseconds kLookPause{2000};  // after it the leases are looked at again
+constexpr milliseconds kLookPause{
+    2000};  // how long to wait for a change before looking at the leases again
 constexpr milliseconds kTick{500};
-constexpr milliseconds kCallPatience{2000};  // with one call: the next may do better
+constexpr milliseconds kCallPatience{2000};  // per call; the next call may do better
 constexpr std::size_t kMostKeys = 1U << 17;
 
 }  // namespace
@@ -23,7 +24,7 @@ constexpr std::size_t kMostKeys = 1U << 17;
 Result<std::vector<std::string>> parse_v2_keys(const http::Answer& answer) {
   LOCKSTEP_TRY_ASSIGN(const V2Reply reply, parse_v2_reply(answer));
   std::vector<std::string> keys;
-  if (reply.error != 0) return keys;  // the folder is gone, and all in it
+  if (reply.error != 0) return keys;  // the folder is gone, with all its keys
   const json body = codec::parse_json(answer.body, kEtcdJson);
   const auto node = body.find("node");
   if (node == body.end() || !node->is_object()) return keys;
@@ -57,7 +58,8 @@ void EtcdLegacyDriver::tick() {
   request(v2_get(key("active_version"), "quorum=true"), Twice::harmless,
           round_calls_([this](const Result<V2Reply>& reply) {
             if (!reply) return missed(reply.error());
-            if (!take_seen(*reply)) seen_.reset();  // what makes no sense is not our round
+            // An unreadable state is not this node's round.
+            if (!take_seen(*reply)) seen_.reset();
             list_leases(member_.version(),
                         round_calls_([this](const Result<std::vector<std::string>>& leases) {
                           if (!leases) return missed(leases.error());
@@ -72,7 +74,8 @@ void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
   Watched watched{.state = seen_, .gone = {}};
   if (round_) watched.gone = missing_leases(*round_, leases);
   const bool same = seen_ && seen_->version == member_.version();
-  // This node was away for longer than its lease lives, and nobody has noticed.
+  // This node was away for longer than its lease, and no other node has noticed: take the lease
+  // again.
   if (std::erase(watched.gone, member_.rank()) > 0 && !lease_.empty() && same)
     request(
         v2_put(lease_, {{"value", ""}, {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
@@ -81,8 +84,8 @@ void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
   if (const auto tell = on_watched_) tell(watched);
 }
 
-// etcd has not answered: the workers go on for as long as the others would take this node to be
-// alive.
+// Handles a silent etcd. The workers keep running as long as the other nodes take this node for
+// alive, which is the lifetime of a lease.
 void EtcdLegacyDriver::missed(const Error& error) {
   const auto now = io::Clock::now();
   if (!outage_since_) outage_since_ = now;

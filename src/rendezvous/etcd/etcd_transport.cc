@@ -1,3 +1,4 @@
+// The retry rule: when a call may be repeated, and where.
 #include "rendezvous/etcd/etcd_transport.h"
 
 #include "base/text.h"
@@ -14,13 +15,13 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
-constexpr milliseconds kTooLate(10);  // no time for another attempt
+constexpr milliseconds kTooLate(10);  // too little time for another attempt
 
-// Raft has no leader, a member is overloaded or going down: another may do better, or this one
-// later.
+// Returns whether the answer means "not now": Raft has no leader, or the member is overloaded or
+// stopping. Another member, or the same one later, may do better.
 bool not_now(const http::Answer& answer) {
   switch (answer.head.status) {
-    case 500:  // of the v2 API: 300 and 301 are Raft's
+    case 500:  // v2 API; errors 300 and 301 are Raft's
       return answer.body.find("\"errorCode\":30") != std::string::npos ||
              answer.body.find("etcdserver: ") != std::string::npos;
     case 502:
@@ -32,7 +33,7 @@ bool not_now(const http::Answer& answer) {
   }
 }
 
-// People who wait are told the place anyway, so that the request would only repeat it.
+// Removes the request from an error. Messages for waiting users name the place anyway.
 std::string without_request(const std::string& message, const http::Call& call,
                             const http::Client& asked) {
   const std::string request =
@@ -48,20 +49,21 @@ struct EtcdTransport::Operation {
 
   Request request;
   Done done;
-  io::Timer timer;  // the pause before the next round
+  io::Timer timer;  // the pause before the next pass
   io::TimePoint since = io::Clock::now();
   io::TimePoint until{};
   std::unique_ptr<http::Exchange> exchange;
   http::Client* asked = nullptr;
   std::size_t failures = 0;
   milliseconds pause = kFirstPause;
-  bool cut_short = false;  // the attempt had less time than others, so its timeout says less
-  std::vector<std::pair<http::Client*, Error>> errors;  // the last one of each endpoint
+  bool cut_short = false;  // this attempt had less time than usual, so its timeout says little
+  std::vector<std::pair<http::Client*, Error>> errors;  // the last error of each endpoint
 
   void note(Error error) {
     const auto before = std::find_if(errors.begin(), errors.end(),
                                      [this](const auto& e) { return e.first == asked; });
     if (before != errors.end()) {
+      // Keep the more telling error of the earlier, longer attempt.
       if (cut_short && error.code == Errc::timeout) error = std::move(before->second);
       errors.erase(before);
     }
@@ -114,6 +116,7 @@ std::uint64_t EtcdTransport::ask(Request request, Done done) {
 }
 
 void EtcdTransport::leave(const http::Client& endpoint) {
+  // Another call may have moved on already, or there is nowhere to go.
   if (clients_[current_].get() != &endpoint || clients_.size() == 1) return;
   current_ = (current_ + 1) % clients_.size();
   if (on_move_) on_move_();
@@ -135,6 +138,7 @@ void EtcdTransport::attempt(std::uint64_t id) {
 void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
   const Operation& operation = *operations_.at(id);
   if (!answer) {
+    // An unsent request cannot have taken effect, so a repetition is always safe.
     const bool unsent = !operation.exchange->sent();
     return failed(id, std::move(answer).error(), unsent || operation.request.repeatable);
   }
@@ -152,24 +156,25 @@ void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
          operation.request.repeatable);
 }
 
-// An attempt has failed: the next endpoint is asked, if that is right and there is time.
+// Handles a failed attempt: tries the next endpoint if a repetition is safe and time is left.
 void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
   Operation& operation = *operations_.at(id);
   ++operation.failures;
-  // A long poll that timed out just had nothing to tell.
+  // A long poll that timed out only means that nothing has changed.
   if (may_repeat || error.code != Errc::timeout)
     trouble_ = without_request(error.message, operation.request.call, *operation.asked);
   operation.note(std::move(error));
   leave(*operation.asked);
   const auto left = std::chrono::floor<Ms>(operation.until - io::Clock::now());
   const bool round_over = operation.failures % clients_.size() == 0;
-  // Shorter and shorter towards the end, so that the last attempt is made when time is up.
+  // Pauses shrink towards the end, so that the last attempt uses the remaining time.
   const Ms pause = round_over ? std::min(operation.pause, left / 2) : Ms(0);
   if (may_repeat && left > kTooLate) {
     operation.timer.start(pause, [this, id] { attempt(id); });
     if (round_over) operation.pause = std::min(operation.pause * 3 / 2, kLongestPause);
     return;
   }
+  // Report every endpoint's last error, the most recent first.
   Error all = operation.errors.back().second;
   for (std::size_t i = operation.errors.size() - 1; i-- > 0;)
     all.message += "; " + operation.errors[i].second.message;
@@ -181,6 +186,7 @@ void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
 }
 
 void EtcdTransport::finish(std::uint64_t id, Result<http::Answer> result) {
+  // Extract first: `done` may destroy the transport.
   const auto node = operations_.extract(id);
   node.mapped()->done(std::move(result));
 }

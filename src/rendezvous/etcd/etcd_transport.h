@@ -1,8 +1,8 @@
-// Calls to etcd, whichever of its members answers: the next endpoint is asked when one does not,
-// with pauses after each round, until the call's time is over.
+// Calls to any member of an etcd cluster. If a member does not answer, the transport tries the next
+// endpoint, with a pause after each pass over all endpoints, until the call's timeout.
 //
-// No callback runs inside the call that asks; any callback may destroy the transport or ask again;
-// a destroyed one never calls back.
+// No callback runs inside the call that takes it. Any callback may destroy the transport or make
+// another call. A destroyed transport never calls back.
 #pragma once
 
 #include "base/error.h"
@@ -28,10 +28,10 @@ class EtcdTransport {
   using Done = std::function<void(Result<http::Answer>)>;
 
   struct Request {
-    http::Call call;          // the transport sets its timeout and repeatable
-    bool repeatable = false;  // doing it twice does no harm
-    Ms timeout{0};            // all attempts together; 0: as EtcdAccess has it
-    Ms attempt{0};            // one attempt; 0: likewise
+    http::Call call;          // the transport sets timeout and repeatable
+    bool repeatable = false;  // harmless if done twice
+    Ms timeout{0};            // of all attempts; 0: EtcdAccess::timeout
+    Ms attempt{0};            // of one attempt; 0: EtcdAccess::attempt_timeout
   };
 
   static Result<std::unique_ptr<EtcdTransport>> make(io::Loop& loop, const EtcdAccess& access);
@@ -39,19 +39,21 @@ class EtcdTransport {
   EtcdTransport(const EtcdTransport&) = delete;
   EtcdTransport& operator=(const EtcdTransport&) = delete;
 
-  // `done` gets an answer of any status but those that mean "not now" (no leader, an overload). A
-  // call that may have taken effect is made again only if it is repeatable. The id is for forget().
+  // Makes a call. `done` gets an answer of any status except those that mean "not now" (no leader,
+  // overload). Repeats a call that may have taken effect only if the call is repeatable. Returns an
+  // id for forget().
   std::uint64_t ask(Request request, Done done);
   void forget(std::uint64_t id);
 
-  // Streams choose their endpoint themselves: this is the current one, leave() goes on to the next.
+  // The current endpoint, for streams, which choose their endpoint themselves. leave() moves on to
+  // the next.
   http::Client& endpoint() { return *clients_[current_]; }
   void leave(const http::Client& endpoint);
-  // The endpoint has changed: streams at the old one may hang.
+  // Sets a function for a change of the endpoint: streams at the old endpoint may hang.
   void on_move(std::function<void()> fn) { on_move_ = std::move(fn); }
   io::Loop& loop() { return loop_; }
-  std::string endpoints() const;  // for people
-  // Why the last attempt at any endpoint failed; empty: it did not, or none was made.
+  std::string endpoints() const;  // for messages
+  // Returns why the last attempt failed; empty: the attempt succeeded, or there was none.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -75,10 +77,10 @@ class EtcdTransport {
   std::function<void()> on_move_;
 };
 
-// The calls of one owner: destroying this ends them, and no callback comes.
+// The calls of one owner. Destroying the object cancels the calls without calling back.
 class EtcdCalls {
  public:
-  // The transport must outlive it.
+  // The transport must outlive the object.
   explicit EtcdCalls(EtcdTransport& etcd) : etcd_(etcd) {}
   ~EtcdCalls();
   EtcdCalls(const EtcdCalls&) = delete;

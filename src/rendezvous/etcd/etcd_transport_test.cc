@@ -64,7 +64,7 @@ TEST_F(Transport, NextOneAnswers) {
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->body, "yes");
   }
-  EXPECT_EQ(first, 1);  // and then left alone
+  EXPECT_EQ(first, 1);  // not asked again
   EXPECT_EQ(second, 3);
 }
 
@@ -74,7 +74,7 @@ TEST_F(Transport, SilentOneIsLeft) {
   EXPECT_TRUE(ask(true));
 }
 
-// Nobody knows whether it was done.
+// Whether the call took effect is unknown.
 TEST_F(Transport, NotTwiceWhatMustNotBe) {
   int calls = 0;
   const int port = serve([&](const std::string&) {
@@ -108,11 +108,11 @@ TEST_F(Transport, GivesUpAndNamesAll) {
     EXPECT_NE(answer.error().message.find(words), std::string::npos) << answer.error().message;
 }
 
-// The last attempt has no time for an answer; what the one before met says more.
+// The last attempt has too little time for an answer; the error of the attempt before says more.
 TEST_F(Transport, LastAttemptHidesNothing) {
   int calls = 0;
   serve([&](const std::string&) { return ++calls == 1 ? Say{reply(503, "no leader")} : Say{""}; });
-  const auto answer = ask(true, milliseconds(90));  // an attempt may take 100
+  const auto answer = ask(true, milliseconds(90));  // less than an attempt's 100 ms
   ASSERT_FALSE(answer);
   EXPECT_GT(calls, 1);
   EXPECT_NE(answer.error().message.find("HTTP 503: no leader, gave up"), std::string::npos)

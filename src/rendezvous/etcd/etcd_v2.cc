@@ -1,3 +1,4 @@
+// The shared state in etcd's v2 API.
 #include "rendezvous/etcd/etcd_v2.h"
 
 #include "rendezvous/dynamic/state_codec.h"
@@ -10,7 +11,7 @@ namespace lockstep::rendezvous::etcd {
 namespace {
 
 constexpr std::string_view kPrefix = "/torch/elastic/rendezvous/";
-constexpr std::string_view kTtl = "7200";  // seconds, as torchrun has it
+constexpr std::string_view kTtl = "7200";  // seconds; torchrun's value
 
 dynamic::StateStore::Stored stored(const V2Reply& reply, bool written) {
   if (reply.error == kV2NoKey) return {std::string(dynamic::kNoState), "", false};
@@ -43,6 +44,8 @@ void EtcdV2State::read(Done<Stored> done) {
 void EtcdV2State::write(const Stored& before, const std::string& text, Done<Stored> done) {
   EtcdTransport::Request request;
   V2Form form{{"value", text}, {"ttl", std::string(kTtl)}};
+  // prevExist=false makes the first write fail if another node was first; prevIndex makes later
+  // ones fail.
   if (before.token.empty()) {
     form.emplace_back("prevExist", "false");
   } else {
@@ -51,7 +54,7 @@ void EtcdV2State::write(const Stored& before, const std::string& text, Done<Stor
   request.call = v2_put(key_, form);
   ask(std::move(request), [this, text, done = std::move(done)](Result<V2Reply> got) {
     if (got && got->error == 0) return done(stored(*got, true));
-    // Refused, or nobody knows whether it was done: what is there tells.
+    // Refused, or the answer was lost: read to find out what happened.
     read([text, done](Result<Stored> there) {
       if (there) there->written = there->text == text;
       done(std::move(there));

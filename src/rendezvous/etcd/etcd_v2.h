@@ -1,6 +1,5 @@
-// PyTorch's etcd-v2 backend: the rendezvous state as one key of etcd's v2 API, and a key-value
-// store beside it, on the same keys and in the same bytes as torchrun's EtcdRendezvousBackend and
-// EtcdStore have them.
+// PyTorch's etcd-v2 backend: the rendezvous state in one key of etcd's v2 API, and a key-value
+// store. Keys and bytes are those of torchrun's EtcdRendezvousBackend and EtcdStore.
 #pragma once
 
 #include "rendezvous/dynamic/state_store.h"
@@ -19,11 +18,11 @@
 
 namespace lockstep::rendezvous::etcd {
 
-// The key RUN_ID under /torch/elastic/rendezvous/, gone two hours after the last write. The token
-// is etcd's modifiedIndex.
+// The state in the key RUN_ID under /torch/elastic/rendezvous/. The key expires two hours after the
+// last write. The token is etcd's modifiedIndex.
 class EtcdV2State : public dynamic::StateStore {
  public:
-  // The transport must outlive it.
+  // The transport must outlive the object.
   EtcdV2State(EtcdTransport& etcd, const std::string& run_id);
 
   void read(Done<Stored> done) override;
@@ -36,10 +35,10 @@ class EtcdV2State : public dynamic::StateStore {
   EtcdCalls calls_;
 };
 
-// Keys under /torch/elastic/store/, coded in base64 like their values. They never go away.
+// The store under /torch/elastic/store/, keys and values in base64. Its keys never expire.
 class EtcdV2Store : public KeyValue {
  public:
-  // The transport must outlive it.
+  // The transport must outlive the object.
   explicit EtcdV2Store(EtcdTransport& etcd, std::string prefix = "/torch/elastic/store/");
   ~EtcdV2Store() override;
 

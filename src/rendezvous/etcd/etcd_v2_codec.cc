@@ -1,3 +1,4 @@
+// Printing and parsing of the v2 API.
 #include "rendezvous/etcd/etcd_v2_codec.h"
 
 #include "base/text.h"
@@ -24,6 +25,7 @@ std::string text(const Json& json, const char* name) {
 }
 
 Failure not_etcd(const http::Answer& answer) {
+  // etcd 3.4 and later answer a v2 path with a plain 404.
   const bool closed = answer.head.status == 404;
   return fail(closed ? Errc::not_found : Errc::corrupt,
               fmt::format("it answers HTTP {} and no v2 reply: '{}'", answer.head.status,
@@ -69,6 +71,7 @@ Result<V2Reply> parse_v2_reply(const http::Answer& answer) {
       std::max<std::int64_t>(0, parse_int(answer.head.field("x-etcd-index")).value_or(0)));
   reply.error = static_cast<int>(std::min<std::uint64_t>(number(json, "errorCode"), 1 << 20));
   if (reply.error != 0) {
+    // An error reply also has the index in its body.
     reply.index = std::max(reply.index, number(json, "index"));
     const bool known = reply.error == kV2NoKey || reply.error == kV2CompareFailed ||
                        reply.error == kV2Exists || reply.error == kV2IndexCleared;

@@ -17,7 +17,7 @@ void EtcdV2Place::open(std::function<void(Result<void>)> done) {
     keys_ = std::make_unique<EtcdV2Store>(*etcd_);
     state_ = std::make_unique<EtcdV2State>(*etcd_, settings_.run_id);
     node_address_ = address_beside(settings_.access.endpoints.front(), settings_.local_addr);
-    // Also shows whether etcd is there, and has its v2 API.
+    // Read the state once: the read shows whether etcd answers and has its v2 API.
     state_->read([this, done](const Result<dynamic::StateStore::Stored>& state) {
       if (state) return done({});
       done(tl::make_unexpected(Error(state.error()).within("etcd at " + etcd_->endpoints())));

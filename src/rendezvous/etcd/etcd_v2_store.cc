@@ -1,5 +1,5 @@
-// EtcdV2Store. Short requests go one after the other, so that they take effect in order; each wait
-// has a long poll of its own.
+// EtcdV2Store. Short requests run one after another, so that they take effect in order. Each wait
+// has its own long poll.
 #include "base/callback_scope.h"
 #include "base/text.h"
 #include "codec/base64.h"
@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using Reply = std::function<void(Result<V2Reply>)>;
 
-// A member cut off from the others would never end a long poll.
+// A cluster member that was cut off would never end a long poll.
 constexpr milliseconds kPoll(10'000);
 constexpr milliseconds kRetry(500);
 constexpr milliseconds kSoon(10);
@@ -28,7 +28,7 @@ Result<std::string> decoded(const V2Reply& reply) {
   return value;
 }
 
-// Two nodes that add at once should not collide again.
+// Spreads the retries of two nodes that write at the same time.
 milliseconds short_while() {
   static std::minstd_rand random{std::random_device{}()};
   return milliseconds(1 + random() % 20);
@@ -64,8 +64,8 @@ struct EtcdV2Store::Core {
     ask(std::move(request), std::move(done));
   }
 
-  // One short request after the other: `job` starts when those before it are done, and calls
-  // next() when it is.
+  // Queues a short request. `job` starts when all earlier requests are done, and calls next() at
+  // its end.
   void in_turn(std::function<void()> job) {
     jobs.push_back(std::move(job));
     if (jobs.size() == 1) run_first();
@@ -85,7 +85,7 @@ struct EtcdV2Store::Core {
   EtcdTransport& etcd;
   std::string prefix;
   EtcdCalls calls;
-  std::deque<std::function<void()>> jobs;  // the first one is under way
+  std::deque<std::function<void()>> jobs;  // the first one is running
   std::unique_ptr<io::Timer> pause;
   struct Waiting;
   std::map<std::uint64_t, std::unique_ptr<Waiting>> waits;
@@ -93,7 +93,7 @@ struct EtcdV2Store::Core {
   CallbackScope scope;
 };
 
-// A wait until all keys of a list exist; it looks for one after the other.
+// A wait until all keys of a list exist. Looks for one key after the other.
 struct EtcdV2Store::Core::Waiting {
   Waiting(Core& owner, std::uint64_t own, Keys wanted, std::optional<milliseconds> time,
           Done<Keys> then)
@@ -125,6 +125,7 @@ struct EtcdV2Store::Core::Waiting {
     call = core.get(core.path(keys[values.size()]), left(kPoll), [this](Result<V2Reply> got) {
       call = 0;
       if (!got) return trouble(std::move(got).error());
+      // Nothing between the read and the poll is missed: the poll starts at the read's index.
       if (got->error == kV2NoKey) return poll(got->index + 1);
       take(*got);
     });
@@ -137,8 +138,8 @@ struct EtcdV2Store::Core::Waiting {
     request.timeout = request.attempt = left(kPoll);
     call = core.ask(std::move(request), [this](Result<V2Reply> got) {
       call = 0;
-      // Too many events have passed, the poll took its time, or the server ended it. Whatever it
-      // says, it must not be asked without a pause.
+      // The poll has timed out, was ended by the server, or its index is too old. A server that
+      // answers at once must not be polled in a busy loop.
       if (!got || got->error != 0 || got->gone) return look_later(kSoon);
       take(*got);
     });
@@ -157,6 +158,7 @@ struct EtcdV2Store::Core::Waiting {
 
   void trouble(Error error) {
     const bool passing = error.code == Errc::unavailable || error.code == Errc::timeout;
+    // A watch has no timeout and must outlast any trouble.
     if (!passing && timeout) return finish(tl::make_unexpected(std::move(error)));
     last_error = std::move(error);
     look_later(kRetry);
@@ -173,6 +175,7 @@ struct EtcdV2Store::Core::Waiting {
 
   void finish(Result<Keys> result) {
     if (call != 0) core.calls.forget(std::exchange(call, 0));
+    // Extract first: `done` may start another wait or destroy the store.
     const auto own = core.waits.extract(id);
     done(std::move(result));
   }
@@ -201,6 +204,7 @@ void EtcdV2Store::set(std::string_view key, std::string_view value, Done<void> d
 
 void EtcdV2Store::multi_set(const Entries& entries, Done<void> done) {
   auto failed = std::make_shared<Status>();
+  // v2 has no transactions: the entries are separate requests, in order.
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& [key, value] = entries[i];
     const bool last = i + 1 == entries.size();
@@ -232,7 +236,8 @@ void EtcdV2Store::add(std::string_view key, std::int64_t delta, Done<std::int64_
   });
 }
 
-// Creates the key, or adds to what is there.
+// Adds to the key, or creates the key. v2 has no atomic addition: compare-and-swap and retry, as
+// torchrun does.
 void EtcdV2Store::Core::add(const std::string& path_of, std::int64_t delta,
                             Done<std::int64_t> done) {
   const V2Form form{{"value", codec::base64_encode(std::to_string(delta))}, {"prevExist", "false"}};
@@ -247,7 +252,7 @@ void EtcdV2Store::Core::add_to(const std::string& path_of, std::int64_t delta,
                                const Done<std::int64_t>& done) {
   get(path_of, milliseconds(0), [this, path_of, delta, done](Result<V2Reply> got) {
     if (!got) return done(tl::make_unexpected(std::move(got).error()));
-    if (got->error != 0) return add(path_of, delta, done);  // gone in between
+    if (got->error != 0) return add(path_of, delta, done);  // the key has expired in between
     const auto text = decoded(*got);
     if (!text) return done(tl::make_unexpected(text.error()));
     const auto before = parse_int(*text);
@@ -259,6 +264,7 @@ void EtcdV2Store::Core::add_to(const std::string& path_of, std::int64_t delta,
     put(path_of, form, false, [this, path_of, delta, sum, done](Result<V2Reply> put_reply) {
       if (!put_reply) return done(tl::make_unexpected(std::move(put_reply).error()));
       if (put_reply->error == 0) return done(sum);
+      // Two nodes have added at the same time.
       pause = std::make_unique<io::Timer>(etcd.loop());
       pause->start(short_while(), [this, path_of, delta, done] { add_to(path_of, delta, done); });
     });
@@ -342,6 +348,7 @@ std::unique_ptr<KeyValue::Watch> EtcdV2Store::watch(std::string_view key,
 }
 
 void EtcdV2Store::forget_waits() {
+  // Watches stay: only waits with a timeout count as waits here.
   std::erase_if(core_->waits, [](const auto& entry) { return entry.second->timeout.has_value(); });
 }
 
