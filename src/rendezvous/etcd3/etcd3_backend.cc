@@ -1,3 +1,4 @@
+// The parts of the etcd3 backend: election, hub and member.
 #include "rendezvous/etcd3/etcd3_backend.h"
 
 #include "base/log.h"
@@ -19,8 +20,8 @@ namespace {
 constexpr std::chrono::milliseconds kPermitRetry(200);
 constexpr std::chrono::seconds kClosingPatience(2);
 
-// Where the host is elected, a port on which nobody listens does not end the job: another node may
-// take over, and the members wait for it as long as they would wait for nodes.
+// Returns the settings with a longer lost_patience. A refused port does not end the job when hosts
+// are elected: another node may take over. So members wait as long as for a join.
 hub::HubMemberSettings patient(hub::HubMemberSettings settings) {
   settings.rules.lost_patience = settings.rules.join_timeout;
   return settings;
@@ -40,6 +41,7 @@ Etcd3Backend::Etcd3Backend(io::Loop& loop, Etcd3Settings settings)
 }
 
 Etcd3Backend::~Etcd3Backend() {
+  // The election's callbacks use the other members.
   election_.reset();
 }
 
@@ -49,6 +51,7 @@ void Etcd3Backend::open(Done<void> done) {
   open_done_ = std::move(done);
   core_.open();
   member_.begin();
+  // The join timeout includes the search for a leader.
   meeting_until_ = io::Clock::now() + settings_.hub.join_timeout;
   meeting_.start(settings_.hub.join_timeout, [this] { nobody_leads(); });
   turn_.start({}, [this] {
@@ -82,7 +85,7 @@ void Etcd3Backend::campaign(std::chrono::milliseconds patience) {
 }
 
 void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
-  // A second lease was refused too; the error that cost the first one says more.
+  // A second lease was refused, too. The error of the first loss says more.
   if (!facts && lost_) return give_up(*lost_);
   if (!facts) return fail_open(std::move(facts).error());
   lost_.reset();
@@ -100,6 +103,7 @@ Error Etcd3Backend::closed_error() const {
 void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
   using Closed = Etcd3NodeCore::Closed;
   merge_facts(facts_, facts);
+  // A node without a round in a job that has rounds was a spare.
   const bool spare = !member_.had_round() && facts_.round >= 0;
   switch (core_.job_closed(facts_.good, spare)) {
     case Closed::ignore:
@@ -117,8 +121,8 @@ void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
   }
 }
 
-// The leader's key is there and names no place, so that it may stay as it is for ever. Once a place
-// is known, the member watches over the time.
+// Ends open() if the leader's key stays without a place, which may last for ever. Once a place is
+// known, the member applies the timeout.
 void Etcd3Backend::nobody_leads() {
   if (core_.stage() != Etcd3NodeCore::Stage::meeting || core_.asked() != Etcd3NodeCore::Asked::open)
     return;
@@ -152,7 +156,7 @@ void Etcd3Backend::on_leader(const std::optional<StorePlace>& place) {
   const auto reach = place ? core_.hub_found() : Etcd3NodeCore::Reach::nowhere;
   if (reach == Etcd3NodeCore::Reach::nowhere) return;
   tell_change(*place);
-  // A node reaches its own hub over loopback, which no firewall stops.
+  // A node reaches its own hub over loopback, which no firewall blocks.
   const std::string host = server_ && server_->port() == place->port ? "127.0.0.1" : place->addr;
   if (reach == Etcd3NodeCore::Reach::move) return member_.move_to(host, place->port);
   member_.connect(host, place->port, [this](Result<void> outcome) { opened(std::move(outcome)); });
@@ -180,7 +184,8 @@ void Etcd3Backend::on_elected(const std::optional<Etcd3Facts>& facts) {
 
 hub::HubServerSettings Etcd3Backend::server_settings() {
   hub::HubServerSettings settings = hub::hub_server_settings(settings_.hub, agent_);
-  settings.listen = "";  // 127.0.0.1 must reach it as well as the address that is published
+  // Reachable by 127.0.0.1 and by the published address.
+  settings.listen = "";
   settings.port = 0;
   begin_after(facts_, settings.coordinator);
   if (last_leader_) settings.coordinator.last_lead_called = last_leader_->addr;
@@ -192,15 +197,16 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   return settings;
 }
 
-// Writes the round's number to etcd, which etcd accepts only from the leader. If this node leads no
-// longer, nothing is answered, because the election then calls on_deposed() or on_lost().
+// Writes the round's number to etcd, which succeeds only for the leader. Without the lead there is
+// no answer, because the election then calls on_deposed() or on_lost().
 void Etcd3Backend::permit(std::function<void(Status)> answer) {
   election_->store_facts(facts_, [this, answer = std::move(answer)](Result<void> stored) {
     if (stored) return answer({});
     const Errc code = stored.error().code;
     if (code == Errc::canceled || !server_ || core_.leaving()) return;
     if (code != Errc::unavailable && code != Errc::timeout) return answer(std::move(stored));
-    again_.start(kPermitRetry, [this, answer] { permit(answer); });  // until the lease is lost
+    // Until the lease is lost.
+    again_.start(kPermitRetry, [this, answer] { permit(answer); });
   });
 }
 
@@ -210,12 +216,12 @@ void Etcd3Backend::on_deposed() {
   if (!core_.leaving()) log::warning("another node leads the rendezvous now");
 }
 
-// The lease is gone, and with it every claim to lead. If etcd can be reached (this node was frozen
-// or cut off), the node asks for a new lease; if not, started() ends the job, because nobody could
-// lead it.
+// Handles a lost lease. If etcd can be reached (this node was frozen or cut off), this node asks
+// for a new lease. If not, started() ends the job, because no node could lead.
 void Etcd3Backend::on_lost(const Error& error) {
   using Lost = Etcd3NodeCore::Lost;
   const bool hosted = server_ != nullptr;
+  // Without the lease this node's hub must not decide anything.
   server_.reset();
   lost_ = error;
   const Lost lost = core_.lease_lost(hosted);
@@ -228,7 +234,8 @@ void Etcd3Backend::on_lost(const Error& error) {
 }
 
 void Etcd3Backend::interrupt(const Interruption& interruption) {
-  if (!core_.interrupted(interruption.kind)) return;  // the hub or etcd has told already
+  // The hub or etcd has already reported the end of the round.
+  if (!core_.interrupted(interruption.kind)) return;
   finish_done_ = nullptr;
   if (const auto tell = on_interruption_) tell(interruption);
 }
@@ -276,8 +283,8 @@ void Etcd3Backend::tell_failure(const std::string& line, bool final) {
   if (final && member_.failure() && election_ && !server_) close_round(*member_.failure());
 }
 
-// The leader may vanish before it acts on a failure that is final, so the node that failed writes
-// the end of the job to etcd itself.
+// Writes the end of the job to etcd from the failed node itself: the leader may vanish before
+// acting on a final failure.
 void Etcd3Backend::close_round(const hub::Failed& failed) {
   core_.failure_begun();
   election_->close_round(failed.round, end_text(false, failed.line), [this](const Result<void>&) {
@@ -305,8 +312,8 @@ void Etcd3Backend::exchange_reports(const NodeReport& own, std::chrono::millisec
 
 // --- the end ---
 
-// leave() follows when the workers have ended. This node resigns now: one that is about to leave
-// must not be elected meanwhile.
+// Resigns now; leave() follows when the workers have ended. A node about to leave must not be
+// elected meanwhile.
 void Etcd3Backend::tell_stop() {
   if (!election_ || core_.leaving()) return;
   core_.stop();
@@ -333,8 +340,8 @@ void Etcd3Backend::leave(Departure how, Done<void> done) {
   });
 }
 
-// Writes to etcd that the run id is spent, so that whoever leads next knows. If this node loses the
-// lead over it, it leaves at once.
+// Writes to etcd that the run id is used up, for the next leader. If this node loses the lead
+// meanwhile, it leaves at once.
 void Etcd3Backend::leave_as_leader(Departure how) {
   using LastWord = Etcd3NodeCore::LastWord;
   const LastWord word = core_.hub_told(server_ != nullptr);
@@ -348,13 +355,12 @@ void Etcd3Backend::leave_as_leader(Departure how) {
   }
   election_->store_facts(facts_, calls_([this](const Result<void>&) {
                            if (!server_) return;
-                           // In the next turn: end_lead() destroys the server that calls here.
+                           // One turn later: end_lead() destroys the server that calls here.
                            server_->when_empty([this] { turn_.start({}, [this] { end_lead(); }); });
                          }));
 }
 
-// Gives back what is left of the lead and the lease. Later calls do nothing: leave() is answered
-// once.
+// Releases the lead and the lease. Later calls do nothing: leave() is answered once.
 void Etcd3Backend::end_lead() {
   turn_.cancel();
   again_.cancel();

@@ -1,13 +1,14 @@
-// The `etcd3` backend: the lockstep rendezvous, whose host is not given but elected through etcd.
-// Any node can take over: when the leader's lease is gone another one opens a hub, and all the rest
-// move there. The workers' traffic never touches etcd.
+// The `etcd3` backend: the lockstep rendezvous with a host elected through etcd. Any node can take
+// over: when the leader's lease is gone, another node opens a hub, and all other nodes move there.
+// The workers' traffic never touches etcd.
 //
-// Before a round is placed its number is written to etcd, and only while this node leads: a leader
-// that was frozen or cut off places nothing, and no round number is given twice. A node that loses
-// its lease, but not etcd, stands again. The node that takes over reads there which nodes had
-// finished and would never say so again, and whether the job is over.
+// Before a round is placed, its number is written to etcd in a transaction that succeeds only while
+// this node leads. So a leader that was frozen or cut off places nothing, and no round number is
+// given twice. A node that has lost its lease but still reaches etcd becomes a candidate again. A
+// new leader reads in etcd which nodes had finished before the takeover, and whether the job is
+// over.
 //
-// Etcd3NodeCore decides what follows from what happens; this has the parts and does it.
+// Etcd3NodeCore decides. This class has the parts and carries the decisions out.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -30,7 +31,7 @@ namespace lockstep::rendezvous::etcd3 {
 struct Etcd3Settings {
   etcd::EtcdAccess access;
   int lease_ttl = 3;     // seconds
-  hub::HubSettings hub;  // its endpoint and is_host do not count
+  hub::HubSettings hub;  // its endpoint and is_host are ignored
 };
 
 class Etcd3Backend : public Backend {
@@ -77,19 +78,19 @@ class Etcd3Backend : public Backend {
   Etcd3Settings settings_;
   hub::Nonce agent_;
   std::unique_ptr<Etcd3Client> client_;
-  std::unique_ptr<Etcd3Election> election_;  // after client_: goes first
+  std::unique_ptr<Etcd3Election> election_;  // declared after client_, so destroyed first
   std::unique_ptr<hub::HubServer> server_;
   hub::HubMember member_;
   Etcd3NodeCore core_;
   Etcd3Facts facts_;
   std::optional<StorePlace> leader_;
-  std::optional<StorePlace> last_leader_;  // also while nobody leads
+  std::optional<StorePlace> last_leader_;  // kept while no node leads
   std::optional<Error> lost_;              // why this node has no lease, or no part in the election
   Done<void> open_done_;
   Done<std::optional<Round>> join_done_;
   Done<void> finish_done_;
   Done<void> leave_done_;
-  io::Timer meeting_;  // the time until a hub must be known
+  io::Timer meeting_;  // runs until a hub must be known
   io::TimePoint meeting_until_;
   io::Timer turn_;
   io::Timer again_;

@@ -1,5 +1,5 @@
-// The etcd3 backend and an etcd that refuses, lies, forgets and answers late. With real ones:
-// tests/integration/test_etcd3*.py.
+// The etcd3 backend with a fake etcd that refuses, lies, forgets and answers late. Tests with a
+// real etcd: tests/integration/test_etcd3*.py.
 #include "rendezvous/etcd3/etcd3_backend.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ class Etcd3BackendTest : public ::testing::Test {
     while (io::Clock::now() < limit)
       loop.run_once();
   }
-  // One round of both, of the same number.
+  // Both agents get a round with the same number.
   void expect_a_round(Agent& a, Agent& b) {
     until([&] { return a.placed() && b.placed(); });
     EXPECT_EQ(a.round().number, b.round().number);
@@ -124,7 +124,7 @@ TEST_F(Etcd3BackendTest, ALeaseThatIsRefusedOrNone) {
   }
 }
 
-// The key of a leader that hangs, or that somebody else has made.
+// The key belongs to a leader that hangs, or to a stranger.
 TEST_F(Etcd3BackendTest, ALeaderWithoutAPlaceIsNotWaitedForForEver) {
   etcd.put(kLeader, "");
   settings.hub.join_timeout = 1s;
@@ -148,7 +148,7 @@ TEST_F(Etcd3BackendTest, NonsenseInAnswersAndFactsIsNamed) {
   }
 }
 
-// The watch hung, what it missed is compacted: a look at the key shows that nobody leads.
+// The watch hung and its events are compacted: a look at the key shows that no node leads.
 TEST_F(Etcd3BackendTest, AWatchThatLostItsPastLooksAgain) {
   settings.hub.min_nodes = 1;
   Agent& a = open("a");
@@ -180,7 +180,7 @@ TEST_F(Etcd3BackendTest, NonsenseFromAWatchIsNoEnd) {
   until([&] { return b.placed(); });
 }
 
-// The leader asks to place a round, and hears that it may when it leads no more.
+// The leader asks to place a round, and the answer comes after the loss of the lead.
 TEST_F(Etcd3BackendTest, APermissionAfterTheLeaseIsForNothing) {
   Agent& a = open("a");
   Agent& b = open("b");
@@ -204,7 +204,7 @@ TEST_F(Etcd3BackendTest, APermissionAfterTheLeaseIsForNothing) {
   EXPECT_TRUE(b.interruptions.empty());
 }
 
-// One node's patience is its own: the others have another leader, and are no spares.
+// The leader's join timeout is its own: the other nodes get another leader, and are not spares.
 TEST_F(Etcd3BackendTest, ALeaderOutOfPatienceLeavesTheOthersToWait) {
   settings.hub.min_nodes = settings.hub.max_nodes = 3;
   settings.hub.join_timeout = 1500ms;
@@ -226,7 +226,7 @@ TEST_F(Etcd3BackendTest, ALeaderOutOfPatienceLeavesTheOthersToWait) {
   EXPECT_EQ(b.round().group_world_size, 3);
 }
 
-// etcd knows nothing of the lease any more: whoever led stands again.
+// etcd has forgotten the lease: the former leader becomes a candidate again.
 TEST_F(Etcd3BackendTest, ALeaseThatEtcdHasForgotten) {
   etcd.lease_ttl = 1;
   Agent& a = open("a");
@@ -241,7 +241,7 @@ TEST_F(Etcd3BackendTest, ALeaseThatEtcdHasForgotten) {
   expect_a_round(a, b);
 }
 
-// A node of a job that is over, as somebody wrote down in the moment in which nobody led.
+// The job was recorded as over while no node led.
 TEST_F(Etcd3BackendTest, AnEndThatTheLeaderDidNotTell) {
   for (const bool good : {true, false}) {
     settings.hub.min_nodes = 1;

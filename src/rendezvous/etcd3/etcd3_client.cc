@@ -1,3 +1,4 @@
+// The retry rule for tokens, and the calls of the v3 API.
 #include "rendezvous/etcd3/etcd3_client.h"
 
 #include <fmt/core.h>
@@ -9,6 +10,7 @@ namespace {
 
 constexpr std::string_view kApi = "/v3";
 
+// gRPC status codes by number; the gateway passes them on.
 Errc code_of_grpc(int code) {
   switch (code) {
     case 5:
@@ -27,8 +29,8 @@ Errc code_of_grpc(int code) {
   }
 }
 
-// etcd does not know the token any more (it has expired, etcd was restarted), or rights have
-// changed since it was made.
+// Returns whether a new token may help: etcd has forgotten the token (expired, or etcd was
+// restarted), or rights have changed since the token was issued.
 bool wants_new_token(const Etcd3Refusal& refusal) {
   return refusal.code == kGrpcUnauthenticated ||
          refusal.message.find("revision of auth store is old") != std::string::npos ||
@@ -44,7 +46,7 @@ struct Etcd3Client::CallState {
   Patience patience;
   Done done;
   bool renewed = false;
-  std::string token;  // the one it was sent with
+  std::string token;  // the token of the last attempt
 };
 
 Result<std::unique_ptr<Etcd3Client>> Etcd3Client::make(io::Loop& loop,
@@ -57,7 +59,8 @@ Etcd3Client::Etcd3Client(std::unique_ptr<etcd::EtcdTransport> transport,
                          const etcd::EtcdAccess& access)
     : user_(access.user), password_(access.password), transport_(std::move(transport)) {
   transport_->on_move([this] {
-    const auto watches = watches_;  // so that nothing that moved() does disturbs the loop
+    // A copy, because moved() may change the set.
+    const auto watches = watches_;
     for (Etcd3Watch* watch : watches)
       watch->moved();
   });
@@ -114,6 +117,7 @@ void Etcd3Client::answered(const std::shared_ptr<CallState>& state, Result<http:
       fmt::format("etcd at {}: {}{}", transport_->endpoint().origin().text(), kApi, state->path);
   const Etcd3Refusal refusal = parse_etcd3_refusal(answer->body);
   if (answer->head.status != 200 || refusal.code != 0) {
+    // Renew the token once per call. A second refusal is final.
     if (!user_.empty() && !state->renewed && wants_new_token(refusal)) {
       state->renewed = true;
       token_refused(state->token);
@@ -128,12 +132,14 @@ void Etcd3Client::answered(const std::shared_ptr<CallState>& state, Result<http:
 }
 
 void Etcd3Client::token_refused(const std::string& token) {
+  // Another call may have fetched a newer token already.
   if (token_ == token) token_.clear();
 }
 
 void Etcd3Client::with_token(std::function<void(Status)> then) {
   if (user_.empty() || !token_.empty()) return then({});
   want_token_.push_back(std::move(then));
+  // One request for a token serves all calls that wait for one.
   if (std::exchange(asking_token_, true)) return;
   etcd::EtcdTransport::Request request;
   request.call = make_call("/auth/authenticate", etcd3_authenticate(user_, password_));

@@ -1,8 +1,8 @@
-// etcd's v3 API over its JSON gateway (etcd 3.4 and later): several endpoints, TLS, user and
-// password. Errors name endpoint, and errno, HTTP status or etcd's own words.
+// A client of etcd's v3 API over its JSON gateway (etcd 3.4 and later): several endpoints, TLS,
+// user and password. Errors name the endpoint and the errno, the HTTP status or etcd's own words.
 //
-// No callback runs inside the call that asks; any callback may destroy the client or ask again; a
-// destroyed client never calls back. Watches must go before their client.
+// No callback runs inside the call that takes it. Any callback may destroy the client or make
+// another call. A destroyed client never calls back. Destroy watches before their client.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -25,10 +25,10 @@ namespace lockstep::rendezvous::etcd3 {
 
 class Etcd3Watch;
 
-// Times that replace those of EtcdAccess; 0: as it has them.
+// Timeouts in place of those of EtcdAccess; 0: no change.
 struct Etcd3Patience {
-  std::chrono::milliseconds timeout{0};  // all attempts
-  std::chrono::milliseconds attempt{0};  // one endpoint's answer
+  std::chrono::milliseconds timeout{0};  // for all attempts
+  std::chrono::milliseconds attempt{0};  // for one endpoint's answer
 };
 
 class Etcd3Client {
@@ -38,17 +38,17 @@ class Etcd3Client {
   using Patience = Etcd3Patience;
 
   static Result<std::unique_ptr<Etcd3Client>> make(io::Loop& loop, const etcd::EtcdAccess& access);
-  std::string endpoints() const { return transport_->endpoints(); }  // for people
+  std::string endpoints() const { return transport_->endpoints(); }  // for messages
   ~Etcd3Client();
   Etcd3Client(const Etcd3Client&) = delete;
   Etcd3Client& operator=(const Etcd3Client&) = delete;
 
-  // range_end "": that key alone; etcd3_prefix_end(): all that begin so.
+  // range_end "": only that key; etcd3_prefix_end(): all keys with that prefix.
   void range(std::string_view key, std::string_view range_end, Done done);
   void put(std::string_view key, std::string_view value, std::int64_t lease, Done done);
   void remove(std::string_view key, std::string_view range_end, Done done);
-  // repeatable: after an attempt whose outcome nobody knows it is tried again, so that it may be
-  // done twice. The second time its compares see what the first has done.
+  // repeatable: repeat after an attempt with an unknown outcome, so that the transaction may run
+  // twice. The second run's compares see the effect of the first.
   void txn(const Etcd3Txn& txn, bool repeatable, Done done);
   void grant(std::int64_t ttl_seconds, Done done, Patience patience = {});
   void keep_alive(std::int64_t lease, Done done, Patience patience = {});
@@ -65,7 +65,7 @@ class Etcd3Client {
   void call(std::string_view path, std::string body, bool repeatable, Patience patience, Done done);
   void send(const std::shared_ptr<CallState>& state);
   void answered(const std::shared_ptr<CallState>& state, Result<http::Answer> answer);
-  // `then` runs, now or later, when there is a token or nobody needs one.
+  // Calls `then`, now or later, when there is a token or no user is set.
   void with_token(std::function<void(Status)> then);
   void token_refused(const std::string& token);
   http::Call make_call(std::string_view path, std::string body) const;
@@ -77,19 +77,20 @@ class Etcd3Client {
   std::deque<std::function<void(Status)>> want_token_;
   std::set<Etcd3Watch*> watches_;
   CallbackScope calls_;
-  std::unique_ptr<etcd::EtcdTransport> transport_;  // goes first: its callbacks use the rest
+  std::unique_ptr<etcd::EtcdTransport>
+      transport_;  // destroyed first: its callbacks use the other members
 };
 
-// What happens to a key or a range, from a revision on. Whenever the stream breaks, the watch goes
-// on at the next endpoint, from the last revision seen.
+// Watches a key or a range from a revision on. If the stream breaks, the watch continues at the
+// next endpoint, after the last revision seen.
 class Etcd3Watch {
  public:
   struct Handlers {
     std::function<void(const std::vector<Etcd3Event>&)> events;
-    // Events between the last ones told and this revision are lost (compacted): look at the keys
-    // themselves. The watch goes on from there.
+    // Events before this revision are lost (compacted): read the keys. The watch continues from
+    // there.
     std::function<void(std::int64_t revision)> gap;
-    // What went wrong, for messages; the watch keeps trying.
+    // Gets an error for messages; the watch keeps trying.
     std::function<void(const Error&)> trouble;
   };
 
@@ -102,9 +103,9 @@ class Etcd3Watch {
  private:
   friend class Etcd3Client;
   void open();
-  void moved();  // another endpoint is the right one now
+  void moved();  // the transport has moved to another endpoint
   void on_bytes(std::string_view bytes);
-  bool take(std::string_view line);  // false: this stream is done with, or the watch gone
+  bool take(std::string_view line);  // false: the stream has ended, or the watch is destroyed
   void again(const Error& error);
 
   Etcd3Client& client_;
@@ -116,7 +117,7 @@ class Etcd3Watch {
   http::Client* endpoint_ = nullptr;
   int status_ = 0;
   std::string token_;
-  std::string line_;  // begun and not ended
+  std::string line_;  // the last line, while incomplete
   io::Timer retry_;
   std::chrono::milliseconds pause_{0};
   CallbackScope calls_;

@@ -1,3 +1,4 @@
+// JSON of etcd's v3 gateway.
 #include "rendezvous/etcd3/etcd3_codec.h"
 
 #include "base/text.h"
@@ -20,7 +21,7 @@ Json number(std::int64_t value) {
   return std::to_string(value);
 }
 
-// Missing is 0; a number may come as text.
+// Returns a number, which may come as text; missing: 0.
 std::int64_t get_number(const Json& json, const char* name) {
   const auto found = json.find(name);
   if (found == json.end()) return 0;
@@ -38,19 +39,20 @@ bool get_flag(const Json& json, const char* name) {
   return found != json.end() && found->is_boolean() && found->get<bool>();
 }
 
-// A later one always fits into the number.
+// Returns a revision, small enough to add to.
 std::int64_t get_revision(const Json& json, const char* name) {
   return std::clamp<std::int64_t>(get_number(json, name), 0, INT64_MAX / 2);
 }
 
-// It goes into a header field of later requests, so that it must not end one.
+// Returns whether the text is a valid token. The token goes into a header field of later requests,
+// so it must not contain anything that ends the field.
 bool is_token(std::string_view text) {
   constexpr std::size_t kLongest = 8192;
   return text.size() <= kLongest &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// An answer of as many values as fit in its bytes would hold up the loop for seconds.
+// Without these bounds an answer of many tiny values would block the loop for seconds.
 constexpr codec::JsonLimits kLimits{
     .bytes = kEtcd3AnswerLimit, .members = 4096, .values = 32U << 10};
 
@@ -174,7 +176,7 @@ std::string etcd3_lease(std::int64_t id) {
 }
 
 std::string etcd3_authenticate(std::string_view user, std::string_view password) {
-  // Bytes that are no UTF-8 can't be sent; they would never be right either.
+  // Bytes that are not UTF-8 cannot be sent, and would never be a valid password.
   return print({{"name", user}, {"password", password}});
 }
 
@@ -192,14 +194,15 @@ std::string etcd3_prefix_end(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && end.back() == '\xFF')
     end.pop_back();
-  if (end.empty()) return std::string(1, '\0');  // etcd: to the last key
+  // etcd: up to the last key.
+  if (end.empty()) return std::string(1, '\0');
   end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
   return end;
 }
 
 Result<Etcd3Reply> parse_etcd3_reply(std::string_view body) {
   Json json = parse(body);
-  // Where etcd sees a call as a stream, its reply lies inside `result`.
+  // etcd treats some calls as streams, and puts their replies into `result`.
   if (json.is_object() && json.contains("result")) json = Json(get_object(json, "result"));
   if (!json.is_object())
     return fail(Errc::corrupt, "this is no answer of etcd: '" + printable(strip(body), 100) + "'");
@@ -251,6 +254,7 @@ Result<Etcd3WatchReply> parse_etcd3_watch(std::string_view line) {
 
 Etcd3Refusal parse_etcd3_refusal(std::string_view body) {
   Json json = parse(body);
+  // Text from another program, for instance a proxy.
   if (!json.is_object()) return {0, printable(strip(body), 200)};
   if (json.contains("error") && json["error"].is_object()) json = Json(json["error"]);
   Etcd3Refusal refusal;

@@ -1,4 +1,4 @@
-// The requests and callbacks around Etcd3ElectionCore.
+// The driver of Etcd3ElectionCore: requests and callbacks.
 #include "rendezvous/etcd3/etcd3_election.h"
 
 #include "io/place_text.h"
@@ -24,7 +24,7 @@ Etcd3Election::~Etcd3Election() = default;
 
 // --- around the core ---
 
-// Any callback may ask for more, or destroy the election.
+// Carries out the core's actions. Any callback may ask for more, or destroy the election.
 void Etcd3Election::happened() {
   const auto here = calls_.witness();
   while (auto action = core_.next_action()) {
@@ -34,7 +34,7 @@ void Etcd3Election::happened() {
   arm();
 }
 
-// Requests are made at once; no callback comes before the next turn of the loop.
+// Makes the requests at once, and leaves callbacks to the next turn of the loop.
 void Etcd3Election::asked() {
   while (!core_.tells()) {
     auto action = core_.next_action();
@@ -79,6 +79,7 @@ void Etcd3Election::act(const Core::KeepAlive& todo) {
 
 void Etcd3Election::act(const Core::Campaign& todo) {
   Etcd3Txn txn;
+  // create_revision 0: the key does not exist.
   txn.compare = {{Etcd3Compare::What::create_revision, leader_key_, 0, {}}};
   txn.success = {{Etcd3Op::Kind::put, leader_key_, "", todo.lease},
                  {Etcd3Op::Kind::range, facts_key_, "", 0}};
@@ -113,6 +114,7 @@ void Etcd3Election::act(const Core::GrantFacts& todo) {
 }
 
 void Etcd3Election::act(const Core::KeepFacts& todo) {
+  // Lost answers do not matter: the next refresh comes long before the lease ends.
   client_.keep_alive(todo.lease, nullptr);
 }
 
@@ -160,7 +162,7 @@ void Etcd3Election::start(Done<std::optional<Etcd3Facts>> done) {
   asked();
 }
 
-// A transaction that takes effect only while the leader's key is still the one that this node made.
+// Returns a transaction that succeeds only while the leader's key is the one created by this node.
 Etcd3Txn Etcd3Election::fenced(const std::string& key, const std::string& value,
                                std::int64_t lease) const {
   Etcd3Txn txn;
@@ -202,7 +204,7 @@ void Etcd3Election::close_round(std::int64_t round, const std::string& why, Done
                 }));
 }
 
-// Writes only if nobody has written in between, and under the lease that the facts have already.
+// Writes only if no node has written in between, under the lease of the existing facts.
 void Etcd3Election::close_facts(const Etcd3Facts& facts, const Etcd3Kv& before, Done<void> done) {
   Etcd3Txn txn;
   txn.compare = {{Etcd3Compare::What::mod_revision, facts_key_, before.mod_revision, {}}};
@@ -211,6 +213,7 @@ void Etcd3Election::close_facts(const Etcd3Facts& facts, const Etcd3Kv& before, 
       txn, true,
       calls_([this, round = facts.round, why = facts.why, done = std::move(done)](Reply reply) {
         if (!reply) return done(tl::make_unexpected(core_.within(std::move(reply).error())));
+        // The leader has written in between: look again whether the round is still the last one.
         if (!reply->succeeded) return close_round(round, why, done);
         done({});
       }));
@@ -233,6 +236,7 @@ void Etcd3Election::resign(Done<void> done) {
                      return done(tl::make_unexpected(std::move(reply).error()));
                    done({});
                  }),
+                 // Short timeouts: the lease expires anyway.
                  {milliseconds(2000), milliseconds(1000)});
 }
 

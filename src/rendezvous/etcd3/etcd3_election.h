@@ -1,14 +1,16 @@
-// Who leads a job, by etcd: every candidate has a lease and keeps it alive; the one whose
-// transaction creates the key
-//   /lockstep/rendezvous/RUN_ID/leader
-// leads, and writes "ADDR:PORT" into it once it can be reached there. The key goes with its lease;
-// all others see that and try again. All candidates share one key, so a node that joins or goes
-// costs the others nothing. The job's facts are in .../facts beside it; they are written only
-// while the leader's key is still the one that this leader made (its create_revision), so a leader
-// that was cut off can't undo its successor's word. They are kept for a day after the last leader.
+// The election of a job's leader through etcd. Every candidate keeps a lease alive. The candidate
+// whose transaction creates the key
+//  /lockstep/rendezvous/RUN_ID/leader
+// leads, and writes "ADDR:PORT" into the key once its hub can be reached. The key vanishes with the
+// leader's lease; the other candidates notice and try again. All candidates share one key, so a
+// node that joins or leaves costs the other nodes nothing.
 //
-// Etcd3ElectionCore decides; this class makes its requests and calls its owner's callbacks. No
-// callback runs inside the call that asks; any callback may destroy the election.
+// The job's facts are in .../facts beside the key. Facts are written only while the leader's key is
+// still the one created by this leader (same create_revision). So a leader that was cut off cannot
+// undo its successor's word. Facts are kept for a day after the last leader.
+//
+// Etcd3ElectionCore decides. This class makes its requests and calls its owner's callbacks. No
+// callback runs inside the call that takes it. Any callback may destroy the election.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -31,9 +33,9 @@ namespace lockstep::rendezvous::etcd3 {
 
 struct Etcd3ElectionSettings {
   std::string run_id;
-  int lease_ttl = 3;  // seconds; etcd may grant more, not less than 2 by its default settings
+  int lease_ttl = 3;  // seconds; etcd may grant more, and by default grants at least 2
   std::string prefix = "/lockstep/rendezvous/";
-  std::chrono::milliseconds start_patience{0};  // 0: the client's
+  std::chrono::milliseconds start_patience{0};  // 0: the client's timeout
 };
 
 class Etcd3Election {
@@ -42,49 +44,50 @@ class Etcd3Election {
   using Done = std::function<void(Result<T>)>;
 
   struct Handlers {
-    // Who leads now and where, or that nobody does (yet, or not known where). Also of ourselves.
+    // Gets the leader's place; nullopt: no node leads, or the place is unknown. Also called for
+    // this node.
     std::function<void(const std::optional<StorePlace>&)> on_leader;
-    // We lead: open the place to meet, then publish() it. The facts are those of our predecessors.
+    // This node leads: open the hub, then publish() its place. The facts are the previous leaders'.
     std::function<void(const std::optional<Etcd3Facts>&)> on_elected;
-    // The leader is gone, and the job over: what it wrote down.
+    // The leader is gone and the job is over: its last facts.
     std::function<void(const Etcd3Facts&)> on_closed;
-    // We led and lead no longer; the election goes on.
+    // This node has lost the lead; the election goes on.
     std::function<void()> on_deposed;
-    // etcd has not answered for a third of the lease; the election goes on. on_sure: etcd has
-    // answered again.
+    // on_unsure: etcd has not answered for a third of the lease; the election goes on. on_sure:
+    // etcd answers again.
     std::function<void(const Error&)> on_unsure;
     std::function<void()> on_sure;
-    // Our lease has run out, or we must assume so: we do not lead. This is the last call of the
-    // election.
+    // This node's lease has run out, or must be assumed to have: this node does not lead. The last
+    // callback.
     std::function<void(const Error&)> on_lost;
   };
 
-  // The client must outlive it.
+  // The client must outlive the election.
   Etcd3Election(Etcd3Client& client, Etcd3ElectionSettings settings, Handlers handlers);
   ~Etcd3Election();
   Etcd3Election(const Etcd3Election&) = delete;
   Etcd3Election& operator=(const Etcd3Election&) = delete;
 
-  // Once, before all else. Comes back with the job's facts when etcd has been reached and it is
-  // known who leads; on_leader, on_elected come after it.
+  // Starts the election. Called once, before any other function. Returns the job's facts when etcd
+  // has been reached and the leader is known. on_leader and on_elected follow.
   void start(Done<std::optional<Etcd3Facts>> done);
   bool leads() const { return core_.leads(); }
-  // The leader's: where it can be reached. Errc::canceled: it leads no longer.
+  // For the leader: publishes the place of the hub. Errc::canceled: this node no longer leads.
   void publish(const StorePlace& place, const Done<void>& done);
   void store_facts(const Etcd3Facts& facts, Done<void> done);
-  // Any node may call this: it writes that the job has failed in this round, if that is still the
-  // last one.
+  // For any node: records that the job has failed in this round, if the round is still the last
+  // one.
   void close_round(std::int64_t round, const std::string& why, Done<void> done);
   void load_facts(Done<std::optional<Etcd3Facts>> done);
-  // Gives up candidacy and lead at once, so that nobody waits for the lease; nothing but `done` is
-  // called after it.
+  // Gives up candidacy and lead at once, so that no node waits for the lease. Only `done` is called
+  // afterwards.
   void resign(Done<void> done);
 
  private:
   using Core = Etcd3ElectionCore;
   using Reply = Result<Etcd3Reply>;
 
-  // Both do what the core has decided: after an event of the loop, and after a call of the owner.
+  // Both carry out the core's actions: happened() after an event of the loop, asked() after a call.
   void happened();
   void asked();
   void arm();
@@ -105,7 +108,7 @@ class Etcd3Election {
   void act(const Core::Sure&);
   void act(const Core::Lost& told);
   void act(Core::Stored& told);
-  // Hands etcd's answer to the core.
+  // Returns a callback that hands etcd's answer to the core.
   template <class Take>
   Etcd3Client::Done answer(Take take);
   Etcd3Txn fenced(const std::string& key, const std::string& value, std::int64_t lease) const;

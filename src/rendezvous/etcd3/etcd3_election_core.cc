@@ -1,3 +1,4 @@
+// The rules of the election: lease, campaign, facts.
 #include "rendezvous/etcd3/etcd3_election_core.h"
 
 #include "codec/rdzv_endpoint.h"
@@ -12,7 +13,7 @@ namespace lockstep::rendezvous::etcd3 {
 namespace {
 
 using std::chrono::milliseconds;
-// The job's facts outlive the last leader by a day, for those who come late or look at what it was.
+// The facts outlive the last leader by a day, for nodes that come late and for inspection.
 constexpr std::chrono::seconds kFactsTtl(86'400);
 constexpr std::chrono::hours kFactsRefresh(1);
 constexpr milliseconds kRetry(200);
@@ -46,6 +47,7 @@ std::optional<Etcd3ElectionCore::Action> Etcd3ElectionCore::next_action() {
 }
 
 bool Etcd3ElectionCore::tells() const {
+  // The variant lists the requests first.
   constexpr std::size_t kFirstToTell = 8;
   static_assert(std::is_same_v<std::variant_alternative_t<kFirstToTell, Action>, Started>);
   return !actions_.empty() && actions_.front().index() >= kFirstToTell;
@@ -81,8 +83,8 @@ void Etcd3ElectionCore::keep_alive(io::TimePoint now) {
   actions_.emplace_back(KeepAlive{lease_, std::max(left, milliseconds(1)), third()});
 }
 
-// The lease counts from when it was asked for: etcd's clock began later, so that etcd gives the key
-// to another node only when this one knows that it has lost it.
+// Counts the lease from the request, not from the answer. etcd's clock started later. So etcd gives
+// the key to another node only after this node knows of its loss.
 void Etcd3ElectionCore::kept_alive(Result<Etcd3Reply> reply, io::TimePoint now) {
   if (phase_ == Phase::over) return;
   if (!reply) return lose(lease_lost(reply.error().message));
@@ -98,12 +100,14 @@ void Etcd3ElectionCore::kept_alive(Result<Etcd3Reply> reply, io::TimePoint now) 
   if (std::exchange(lease_state_, Lease::held) == Lease::unsure) actions_.emplace_back(Sure{});
 }
 
-// A time that is noticed late means that this process was stopped, or the machine was.
+// Handles the time for a renewal, or for its answer. A late call means that this process or the
+// machine was stopped.
 void Etcd3ElectionCore::renewal_due(io::TimePoint now) {
   slept_ += std::chrono::duration_cast<milliseconds>(now - *renewal_due_);
   renewal_due_.reset();
   if (lease_state_ == Lease::held) return keep_alive(now);
-  if (asleep()) return;  // etcd's answer may be there, and unread
+  // etcd's answer may lie unread.
+  if (asleep()) return;
   lease_state_ = Lease::unsure;
   actions_.emplace_back(
       Unsure{{Errc::unavailable,
@@ -162,22 +166,24 @@ void Etcd3ElectionCore::look_again(io::TimePoint now) {
   }
 }
 
-// The campaign made the leader's key if nobody had it. If the request was made twice, the second
-// one finds the key that the first has made.
+// Handles the answer to a campaign, which creates the leader's key if there is none. A repeated
+// request finds the key made by its first attempt.
 void Etcd3ElectionCore::campaigned(Result<Etcd3Reply> reply, io::TimePoint now) {
   if (phase_ == Phase::over) return;
+  // A change during the campaign calls for another one.
   if (std::exchange(standing_, Standing::none) == Standing::asked_too_soon) campaign_at_ = now;
   const bool first = phase_ == Phase::starting;
   if (reply && reply->ranges.size() != 2)
     reply =
         fail(Errc::corrupt, "etcd's answer to a transaction does not have the two parts asked for");
   if (reply && !reply->succeeded && reply->ranges[0].empty()) {
-    campaign_at_ = now + kRetry;  // it says that somebody has the key, and shows none
+    // A contradiction: the answer says that the key exists, and shows no key.
+    campaign_at_ = now + kRetry;
     return;
   }
   if (!reply) {
     if (first) return lose(within(std::move(reply).error()));
-    // Waiting does no harm: a key that this node may have made goes with its lease.
+    // Waiting does no harm: if the lost request has made the key, the key vanishes with the lease.
     campaign_at_ = now + kRetry;
     return;
   }
@@ -197,13 +203,15 @@ void Etcd3ElectionCore::campaigned(Result<Etcd3Reply> reply, io::TimePoint now) 
   } else {
     leader = reply->ranges[0].front();
   }
+  // The lease tells whose key it is, even if the answer to the winning request was lost.
   if (leader.lease != lease_) {
     depose();
   } else if (led_revision_ != leader.create_revision) {
     led_revision_ = leader.create_revision;
     phase_ = Phase::leading;
     actions_.emplace_back(Elected{*facts});
-    if (*facts) put_facts(print_etcd3_facts(**facts));  // under our lease from now on
+    // From now on the facts are under this node's lease.
+    if (*facts) put_facts(print_etcd3_facts(**facts));
   }
   show(leader.value);
 }
@@ -218,12 +226,12 @@ void Etcd3ElectionCore::watched(const std::vector<Etcd3Event>& events, io::TimeP
   show(last.deleted ? std::string() : last.kv.value);
 }
 
-// Events are lost (etcd has compacted them): only the key itself can tell.
+// Handles compacted events: only the key itself shows the current leader.
 void Etcd3ElectionCore::gap(io::TimePoint now) {
   if (phase_ != Phase::over) look_again(now);
 }
 
-// The leader's key has this value; "": no leader, or one that is not ready.
+// Reports the value of the leader's key. "": no leader, or one without a place yet.
 void Etcd3ElectionCore::show(const std::string& value) {
   if (shown_ == value) return;
   shown_ = value;
@@ -243,6 +251,7 @@ void Etcd3ElectionCore::depose() {
 }
 
 void Etcd3ElectionCore::lose(const Error& error) {
+  // A failed start is the answer to start(), not a loss.
   const bool first = phase_ == Phase::starting;
   end();
   if (first) {
@@ -262,7 +271,7 @@ void Etcd3ElectionCore::end() {
   campaign_at_.reset();
 }
 
-// After it only those who wait for facts to be written are told anything.
+// Ends the election. Only writers of facts still get answers.
 void Etcd3ElectionCore::resign() {
   end();
   std::erase_if(actions_,
@@ -272,7 +281,8 @@ void Etcd3ElectionCore::resign() {
 
 // --- the job's facts ---
 
-// Facts are written one after the other, so that earlier ones never overwrite later ones.
+// Queues facts and returns their ticket. One write at a time, so that older facts never overwrite
+// newer ones.
 std::uint64_t Etcd3ElectionCore::put_facts(std::string text) {
   const std::uint64_t ticket = ++last_ticket_;
   facts_queue_.push_back({ticket, std::move(text)});
@@ -286,6 +296,7 @@ void Etcd3ElectionCore::told(Status outcome) {
 }
 
 void Etcd3ElectionCore::put_next_facts() {
+  // Nothing may be written without the lead.
   while (!leads() && !facts_queue_.empty())
     told(tl::make_unexpected(not_leader()));
   if (facts_queue_.empty()) return;
@@ -315,6 +326,7 @@ void Etcd3ElectionCore::facts_put(Result<Etcd3Reply> reply) {
 }
 
 void Etcd3ElectionCore::refresh_facts(io::TimePoint now) {
+  // An hourly renewal is enough for a lease of a day.
   if (!leads() || facts_lease_ == 0 || now - facts_refreshed_ < kFactsRefresh) return;
   facts_refreshed_ = now;
   actions_.emplace_back(KeepFacts{facts_lease_});

@@ -1,6 +1,6 @@
-// The election as a state machine: no requests, no timers, no callbacks. Its driver
-// (etcd3_election.h) hands it etcd's answers, what its watch tells and the time; it answers with
-// actions in the order in which they are to be done: requests to make, and things to tell.
+// The election as a pure state machine: no requests, timers or callbacks. The driver
+// (etcd3_election.h) feeds in etcd's answers, events of the watch, and time. The core returns
+// actions in order: requests to make, and callbacks to call.
 #pragma once
 
 #include "base/error.h"
@@ -24,28 +24,28 @@ class Etcd3ElectionCore {
   using Ms = std::chrono::milliseconds;
 
   enum class Phase {
-    starting,   // until it is known who leads
-    following,  // another node leads, or none yet
+    starting,   // until the leader is known
+    following,  // another node leads, or none
     leading,
-    over,  // the lease is lost, or given back
+    over,  // the lease is lost or revoked
   };
-  // This node's lease on its candidacy.
+  // State of this node's lease.
   enum class Lease {
     none,
-    held,      // is renewed when a third of it has passed
-    renewing,  // etcd has been asked
-    unsure,    // and has not answered for a third of it
+    held,      // renewed after a third of its time
+    renewing,  // the renewal was sent
+    unsure,    // no answer to the renewal for a third of the lease
   };
 
-  // One at a time: however often the leader's key is said to be gone, etcd is asked once more when
-  // it has answered.
+  // One campaign at a time: however often the leader's key vanishes, the next campaign waits for
+  // the answer to the current one.
   enum class Standing {
     none,
     asked,
     asked_too_soon,  // the key has changed since
   };
 
-  // --- requests; the answer goes to the function named ---
+  // --- requests, each with the function for the answer ---
   struct Grant {};    // granted()
   struct KeepAlive {  // kept_alive()
     std::int64_t lease = 0;
@@ -55,22 +55,22 @@ class Etcd3ElectionCore {
   struct Campaign {  // campaigned()
     std::int64_t lease = 0;
   };
-  struct Watch {  // watched(), gap(); replaces an earlier one
+  struct Watch {  // watched(), gap(); replaces the previous watch
     std::int64_t from = 0;
   };
   struct StopWatch {};
   struct GrantFacts {  // facts_granted()
     std::chrono::seconds ttl{};
   };
-  struct KeepFacts {  // nobody waits for the answer
+  struct KeepFacts {  // the answer is ignored
     std::int64_t lease = 0;
   };
-  struct PutFacts {  // facts_put(); only while the leader's key is the one of this revision
+  struct PutFacts {  // facts_put(); succeeds only while the leader's key has this create_revision
     std::string text;
     std::int64_t lease = 0;
     std::int64_t led = 0;
   };
-  // --- things to tell; see Etcd3Election::Handlers ---
+  // --- callbacks, documented in Etcd3Election::Handlers ---
   struct Started {
     Result<std::optional<Etcd3Facts>> facts;
   };
@@ -108,26 +108,26 @@ class Etcd3ElectionCore {
   void campaigned(Result<Etcd3Reply> reply, io::TimePoint now);
   void watched(const std::vector<Etcd3Event>& events, io::TimePoint now);
   void gap(io::TimePoint now);
-  std::uint64_t put_facts(std::string text);  // Stored tells with this number how it went
+  std::uint64_t put_facts(std::string text);  // returns the ticket of the later Stored
   void facts_granted(Result<Etcd3Reply> reply, io::TimePoint now);
   void facts_put(Result<Etcd3Reply> reply);
   void resign();
   void tick(io::TimePoint now);
-  // When tick() is due; nullopt: nothing waits for a time.
+  // Returns when tick() is due; nullopt: never.
   std::optional<io::TimePoint> next_time() const;
   std::optional<Action> next_action();
-  // The action at the front is one to tell.
+  // Returns whether the next action is a callback.
   bool tells() const;
 
   Phase phase() const { return phase_; }
   bool leads() const { return phase_ == Phase::leading; }
-  // create_revision of our key while we lead; what is written as leader depends on it.
+  // Returns the create_revision of this node's key while leading. Writes of a leader depend on it.
   std::int64_t led_revision() const { return led_revision_; }
   std::int64_t lease() const { return lease_; }
-  // Errors of etcd, with the job's name before them.
+  // Adds the job's name to an error of etcd.
   Error within(Error error) const;
   static Error not_leader();
-  // What the key of the job's facts holds.
+  // Parses the value of the key with the job's facts.
   static Result<std::optional<Etcd3Facts>> facts_of(const std::vector<Etcd3Kv>& kvs);
 
  private:
@@ -155,18 +155,19 @@ class Etcd3ElectionCore {
   Standing standing_ = Standing::none;
   std::int64_t lease_ = 0;
   std::chrono::seconds ttl_{0};
-  io::TimePoint asked_{};  // for the lease, or its renewal under way
-  Ms slept_{0};            // since the last answer to a renewal
+  io::TimePoint asked_{};  // when the lease, or its pending renewal, was requested
+  Ms slept_{0};            // time asleep since the last answer to a renewal
   std::int64_t led_revision_ = 0;
-  std::optional<std::string> shown_;          // the leader's key, as it was told last
-  std::optional<io::TimePoint> renewal_due_;  // the next one, or the answer to the one under way
+  std::optional<std::string> shown_;  // the leader's key as last reported
+  std::optional<io::TimePoint>
+      renewal_due_;  // of the next renewal, or of the answer to the pending one
   std::optional<io::TimePoint> lease_until_;
   std::optional<io::TimePoint> campaign_at_;
   struct Words {
     std::uint64_t ticket = 0;
     std::string text;
   };
-  std::deque<Words> facts_queue_;  // in order; the first is under way
+  std::deque<Words> facts_queue_;  // in order; the first one is being written
   std::uint64_t last_ticket_ = 0;
   std::int64_t facts_lease_ = 0;
   io::TimePoint facts_refreshed_{};

@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 using Core = Etcd3ElectionCore;
 using Phase = Core::Phase;
 
-// An election whose driver writes down what it is to do, and whose clock the test turns. This
-// node's lease is 7 and lasts for 3 s.
+// An election with a recording driver and a clock set by the test. This node's lease is 7 and lasts
+// 3 s.
 struct Etcd3ElectionCoreTest : public ::testing::Test {
   template <class T>
   static const T* is(const Core::Action& action) {
@@ -75,7 +75,7 @@ struct Etcd3ElectionCoreTest : public ::testing::Test {
     facts.why = closed ? "done" : "";
     return {key(print_etcd3_facts(facts), 1, 9)};
   }
-  // The leader's key was made by this campaign.
+  // Returns the answer for a campaign that created the leader's key.
   static Etcd3Reply made(std::int64_t revision, std::vector<Etcd3Kv> known = {}) {
     Etcd3Reply reply;
     reply.revision = revision;
@@ -83,7 +83,7 @@ struct Etcd3ElectionCoreTest : public ::testing::Test {
     reply.ranges = {{}, std::move(known)};
     return reply;
   }
-  // Somebody has it.
+  // Returns the answer for a key of another node.
   static Etcd3Reply taken(std::int64_t revision, Etcd3Kv kv, std::vector<Etcd3Kv> known = {}) {
     Etcd3Reply reply;
     reply.revision = revision;
@@ -149,7 +149,7 @@ TEST_F(Etcd3ElectionCoreTest, TheKeyIsMadeAndItsPlaceShownOnce) {
   EXPECT_EQ(done(), "leader 10.0.0.2");
   core.watched({put(key("10.0.0.2:9", 5, 7))}, now);
   EXPECT_EQ(done(), "");
-  core.watched({put(key("10.0.0.2", 5, 7))}, now);  // without a port it is no place
+  core.watched({put(key("10.0.0.2", 5, 7))}, now);  // an address without a port is not a place
   EXPECT_EQ(done(), "no leader");
 }
 
@@ -175,7 +175,7 @@ TEST_F(Etcd3ElectionCoreTest, AKeyThatIsTakenAndNotShownIsAskedForAgainAfterAPau
   EXPECT_EQ(core.phase(), Phase::starting);
 }
 
-// A watch that tells of endless changes must not make as many requests.
+// Endless changes in a watch must not cause as many requests.
 TEST_F(Etcd3ElectionCoreTest, OneCampaignAtATime) {
   follow();
   for (int i = 0; i < 3; ++i) {
@@ -198,7 +198,7 @@ TEST_F(Etcd3ElectionCoreTest, APlaceThatIsTooLongIsNone) {
   EXPECT_EQ(done(), "watch 6, started, no leader");
 }
 
-// The first answer was lost; the second one finds the key that the first time made.
+// The first answer is lost; the repetition finds the key created by the first attempt.
 TEST_F(Etcd3ElectionCoreTest, ACampaignDoneTwiceLeadsAllTheSame) {
   stand();
   core.campaigned(taken(8, key("", 5, 7)), now);
@@ -295,7 +295,7 @@ TEST_F(Etcd3ElectionCoreTest, TheLeaseIsRenewedAtEachThird) {
   EXPECT_EQ(done(), "keep alive 2000");
   now += 300ms;
   core.kept_alive(lease(), now);
-  EXPECT_EQ(core.next_time(), now + 700ms);  // it counts from when it was asked for
+  EXPECT_EQ(core.next_time(), now + 700ms);  // counts from the request
 }
 
 TEST_F(Etcd3ElectionCoreTest, WithoutAnAnswerItIsUnsureAndThenLost) {
@@ -306,7 +306,7 @@ TEST_F(Etcd3ElectionCoreTest, WithoutAnAnswerItIsUnsureAndThenLost) {
   EXPECT_EQ(done(), "unsure: etcd at E has not answered for 1000 ms");
   core.kept_alive(lease(), now);
   EXPECT_EQ(done(), "sure");
-  wait(1ms);  // that answer is older than a third already: asked again
+  wait(1ms);  // the answer is older than a third already: renew again
   EXPECT_EQ(done(), "keep alive 1999");
   wait(999ms);
   EXPECT_EQ(done(), "");
@@ -348,7 +348,7 @@ TEST_F(Etcd3ElectionCoreTest, AProcessThatDidNotRunDoesNotBlameEtcd) {
   EXPECT_EQ(done(), "keep alive 2000");
   wait(4s);
   EXPECT_EQ(done().find("lost: this process did not run for 3.0 s"), 0U);
-  // ... and is not blamed itself for what it has made up for.
+  // This node is not blamed for a sleep that it has made up for.
   core = Core("job", "etcd at E");
   lead();
   for (int i = 0; i < 2; ++i) {
@@ -363,7 +363,7 @@ TEST_F(Etcd3ElectionCoreTest, AProcessThatDidNotRunDoesNotBlameEtcd) {
 TEST_F(Etcd3ElectionCoreTest, ALeaseLastsNoLongerThanADay) {
   core.start(now);
   core.granted(lease(std::int64_t{1} << 60), now);
-  EXPECT_EQ(core.next_time(), now + 8h);  // a third of it
+  EXPECT_EQ(core.next_time(), now + 8h);  // a third of the lease
 }
 
 // --- the job's facts ---

@@ -1,3 +1,4 @@
+// JSON of the job's facts.
 #include "rendezvous/etcd3/etcd3_facts.h"
 
 #include "base/text.h"
@@ -16,7 +17,7 @@ bool is_rank(const Json& json) {
   return json.is_number_unsigned() && json.get<std::uint64_t>() < kMostRanks;
 }
 
-// These members only help the node that takes over, so what makes no sense is left out.
+// Reads the members that only help a new leader. Malformed ones are skipped.
 void read_helpful(const Json& json, Etcd3Facts& facts) {
   const auto why = json.find("why");
   if (why != json.end() && why->is_string()) facts.why = printable(why->get<std::string>(), 500);
@@ -37,6 +38,7 @@ void merge_facts(Etcd3Facts& known, const Etcd3Facts& heard) {
   const Etcd3Facts before = known;
   const auto age = [](const Etcd3Facts& of) { return std::pair(of.round, of.restarts); };
   if (age(heard) >= age(before)) known = heard;
+  // A closed job stays closed, whichever facts are newer.
   const Etcd3Facts& last = heard.closed ? heard : before;
   if (!last.closed) return;
   known.closed = true;
@@ -54,7 +56,7 @@ std::string print_etcd3_facts(const Etcd3Facts& facts) {
 
 Result<Etcd3Facts> parse_etcd3_facts(std::string_view text) {
   constexpr std::int64_t kMostRestarts = 1'000'000'000;
-  constexpr std::uint64_t kMostRounds = INT64_MAX / 4;  // others follow it
+  constexpr std::uint64_t kMostRounds = INT64_MAX / 4;  // leaves room for later rounds
   const Json json = codec::parse_json(text);
   const auto bad = [&] {
     return fail(Errc::corrupt, "the job's facts in etcd make no sense: " + printable(text, 100));

@@ -1,4 +1,4 @@
-// What a job must still know when the node that led it is gone: one small JSON text in etcd. Pure.
+// The facts of a job that must survive its leader: one small JSON text in etcd. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -11,17 +11,17 @@
 namespace lockstep::rendezvous::etcd3 {
 
 struct Etcd3Facts {
-  std::int64_t round = -1;         // the last one agreed on; -1: none yet
-  int restarts = 0;                // of all its rounds, those that a failed worker made necessary
-  bool closed = false;             // the run id is spent
+  std::int64_t round = -1;         // the last agreed round; -1: none yet
+  int restarts = 0;                // restarts caused by failed workers, over all rounds
+  bool closed = false;             // the run id is used up
   std::string why;                 // closed: one line
   bool good = false;               // closed: the job has ended well
-  int lead = -1;                   // rank of the node that leads in that round; -1: not known
-  std::vector<int> finished = {};  // ranks of that round that have, and may never say so again
+  int lead = -1;                   // rank of the leading node in that round; -1: unknown
+  std::vector<int> finished = {};  // ranks of that round that have finished and may be gone
   bool operator==(const Etcd3Facts&) const = default;
 };
 
-// Keeps the facts of the later round; but once the job is over it stays so.
+// Keeps the facts of the later round. Once closed, a job stays closed.
 void merge_facts(Etcd3Facts& known, const Etcd3Facts& heard);
 
 std::string print_etcd3_facts(const Etcd3Facts& facts);

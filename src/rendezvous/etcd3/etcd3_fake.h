@@ -1,5 +1,5 @@
-// For tests: as much of etcd's v3 API as the etcd3 backend uses, in memory on the test's own loop,
-// and faults that a real one won't have on demand.
+// A fake etcd for tests: the part of the v3 API used by the etcd3 backend, in memory on the test's
+// loop, with faults that a real etcd does not produce on demand.
 #pragma once
 
 #include "codec/base64.h"
@@ -20,7 +20,7 @@ class FakeEtcd {
  public:
   using Json = nlohmann::json;
   using Say = http::testing::ScriptedServer::Say;
-  // What is said instead, and nothing is done; nullopt: no fault.
+  // Returns the answer in place of the request's effect; nullopt: no fault.
   using Fault = std::function<std::optional<Say>(const std::string& path, const Json& body)>;
 
   explicit FakeEtcd(io::Loop& loop)
@@ -28,7 +28,7 @@ class FakeEtcd {
 
   int port() const { return server_.port(); }
   void set_fault(Fault fault) { fault_ = std::move(fault); }
-  int lease_ttl = 60;  // granted, whatever was asked for
+  int lease_ttl = 60;  // granted, whatever was requested
 
   static Say reply(int status, const std::string& body) {
     return {"HTTP/1.1 " + std::to_string(status) +
@@ -36,7 +36,7 @@ class FakeEtcd {
             false};
   }
   static Say silence() { return {"", false}; }
-  // A late answer to those who wait for one.
+  // Sends a late answer to a waiting request.
   void say(const Say& said, const std::string& asked) { server_.say(said.bytes, asked); }
 
   std::string value(const std::string& key) const {
@@ -44,9 +44,9 @@ class FakeEtcd {
     return at == keys_.end() ? std::string() : at->second.value;
   }
   void put(const std::string& key, const std::string& text) { write(key, text, 0); }
-  // The lease of the key runs out, whatever its owner thinks of it.
+  // Expires the lease of the key, whatever its owner believes.
   void expire(const std::string& key) { end_lease(keys_.at(key).lease); }
-  // Watches are told nothing more of what happens, as if they hung.
+  // Makes watches hang: they get no more events.
   void mute_watches(bool mute) { muted_ = mute; }
   void watches_say(const std::string& line) { server_.say(chunk(line + "\n"), "POST /v3/watch"); }
 
@@ -85,7 +85,7 @@ class FakeEtcd {
     said["header"]["revision"] = std::to_string(revision_);
     return reply(200, codec::print_json(said));
   }
-  // And what has happened since the revision that is asked for.
+  // Includes the events since the requested revision.
   std::string watch(const Json& body) const {
     std::string said = "HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n";
     said += chunk("{\"result\":{\"created\":true}}\n");
@@ -183,7 +183,7 @@ class FakeEtcd {
       tell(event, key);
     }
   }
-  // All watch the leader's key.
+  // Only the leader's key is watched.
   void tell(const Json& event, const std::string& key) {
     if (!key.ends_with("/leader")) return;
     Json said;

@@ -1,3 +1,4 @@
+// Conversions between the coordinator's state and the facts.
 #include "rendezvous/etcd3/etcd3_handover.h"
 
 namespace lockstep::rendezvous::etcd3 {

@@ -1,4 +1,4 @@
-// What a leader writes to etcd for whoever leads after it, and what that one begins with. Pure.
+// The handover from a leader to its successor, through the facts in etcd. Pure.
 #pragma once
 
 #include "rendezvous/etcd3/etcd3_facts.h"
@@ -8,13 +8,13 @@
 
 namespace lockstep::rendezvous::etcd3 {
 
-// The end of a job, for the nodes that read it in etcd. why: of its failure; may be empty.
+// Returns the text of a job's end for nodes that read it in etcd. why: the failure; may be empty.
 std::string end_text(bool good, const std::string& why);
 
-// What the hub's coordinator has come to, as facts.
+// Returns the coordinator's state as facts.
 Etcd3Facts facts_of(const hub::PermitRequest& request);
 
-// The coordinator of a new leader goes on after the last round that the facts tell of.
+// Sets up a new leader's coordinator to continue after the last round in the facts.
 void begin_after(const Etcd3Facts& facts, hub::CoordinatorSettings& settings);
 
 }  // namespace lockstep::rendezvous::etcd3

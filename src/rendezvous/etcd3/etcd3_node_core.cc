@@ -1,3 +1,4 @@
+// The decisions, as tables of stage and request.
 #include "rendezvous/etcd3/etcd3_node_core.h"
 
 #include <algorithm>
@@ -15,7 +16,8 @@ void Etcd3NodeCore::joined(bool placed) {
   if (asked_ == Asked::join) asked_ = placed ? Asked::run : Asked::nothing;
 }
 
-// Interruptions still come: another node may fail before all know that the job is done.
+// The workers have ended well. Interruptions may still come: another node may fail before all nodes
+// are done.
 void Etcd3NodeCore::finished() {
   if (asked_ == Asked::finish) asked_ = Asked::run;
 }
@@ -24,8 +26,9 @@ void Etcd3NodeCore::stop() {
   stage_ = std::max(stage_, Stage::leaving);
 }
 
-// Where this node is stopped, the others go on with another leader, so its hub must not tell them
-// to stop. Nor does a node end the job that ran out of patience before it had a place in it.
+// Decides whether the hub tells the other nodes about the departure. A stopped leader must not stop
+// the other nodes, which continue with another leader. A node that gave up before having a place
+// must not end the job.
 Etcd3NodeCore::Leave Etcd3NodeCore::leave(Departure how, bool hosts, bool in_round, bool job_over) {
   stop();
   asked_ = Asked::nothing;
@@ -34,8 +37,8 @@ Etcd3NodeCore::Leave Etcd3NodeCore::leave(Departure how, bool hosts, bool in_rou
   return hosts && others_go_on ? Leave::go : Leave::tell_hub;
 }
 
-// Whoever leads next must find in etcd that the run id is spent, so the leader writes it down
-// before it goes. A guest only waits for what it is writing anyway.
+// Decides what is left to write. A leader must record that the run id is used up, for the next
+// leader. A guest only waits for a write in progress.
 Etcd3NodeCore::LastWord Etcd3NodeCore::hub_told(bool hosts) {
   if (!hosts && writing_ == Writing::nothing) return LastWord::none;
   stage_ = Stage::last_word;
@@ -54,7 +57,7 @@ bool Etcd3NodeCore::interrupted(Interruption::Kind kind) {
   return !told_before || kind == Interruption::Kind::end;
 }
 
-// The leader wrote to etcd that the job is over, and was gone before it could tell this node.
+// The leader recorded the end of the job and vanished before telling this node.
 Etcd3NodeCore::Closed Etcd3NodeCore::job_closed(bool good, bool spare) const {
   if (leaving()) return Closed::ignore;
   if (asked_ == Asked::open) return Closed::refuse_open;
@@ -63,8 +66,8 @@ Etcd3NodeCore::Closed Etcd3NodeCore::job_closed(bool good, bool spare) const {
   return Closed::interrupt;
 }
 
-// A node that joins or finishes waits for the next leader as the others do; the workers of one that
-// led must stop, because nobody watches over their round any more.
+// Decides what a lost lease means. A node that joins or finishes waits for the next leader like the
+// other nodes. The workers of a former leader must stop: no node watches their round.
 Etcd3NodeCore::Lost Etcd3NodeCore::lease_lost(bool hosted) const {
   if (in_last_word()) return Lost::go;
   if (leaving()) return Lost::ignore;

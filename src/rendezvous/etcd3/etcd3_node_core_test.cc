@@ -8,7 +8,7 @@ namespace {
 using Core = Etcd3NodeCore;
 using Kind = Interruption::Kind;
 
-// A node that the agent has brought so far.
+// Returns a node whose agent waits for `asked`.
 Core at(Core::Asked asked) {
   Core core;
   core.open();
@@ -35,7 +35,7 @@ TEST(Etcd3NodeCore, FindsOneHubAndThenMoves) {
 
 TEST(Etcd3NodeCore, ARoundIsInterruptedOnceAndTheJobAlwaysEnds) {
   Core core = at(Core::Asked::nothing);
-  EXPECT_FALSE(core.interrupted(Kind::rejoin));  // there is no round
+  EXPECT_FALSE(core.interrupted(Kind::rejoin));  // no round to interrupt
   core = at(Core::Asked::run);
   EXPECT_TRUE(core.interrupted(Kind::rejoin));
   EXPECT_FALSE(core.interrupted(Kind::rejoin));
@@ -133,7 +133,7 @@ TEST(Etcd3NodeCore, AGuestWaitsOnlyForTheFailureThatItWrites) {
   EXPECT_TRUE(core.failure_written(false));
   core = at(Core::Asked::run);
   core.failure_begun();
-  EXPECT_FALSE(core.failure_written(false));  // leave() comes later, and need not wait any more
+  EXPECT_FALSE(core.failure_written(false));  // a later leave() need not wait
   core.leave(Departure::failed, false, true, false);
   EXPECT_EQ(core.hub_told(false), Core::LastWord::none);
 }

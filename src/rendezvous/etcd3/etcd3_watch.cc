@@ -1,4 +1,4 @@
-// The watch as a stream of lines, and what is done when it breaks.
+// The watch as a stream of lines, and its recovery.
 #include "rendezvous/etcd3/etcd3_client.h"
 
 #include <fmt/core.h>
@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
-constexpr milliseconds kPatience(2000);  // with the head of a stream
+constexpr milliseconds kPatience(2000);  // for the head of a stream
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void Etcd3Watch::open() {
     status_ = 0;
     token_ = client_.token_;
     http::Call call = client_.make_call("/watch", etcd3_watch(key_, range_end_, next_));
-    // So a member that is cut off from the others ends its watches instead of keeping silent.
+    // A member that is cut off from the cluster then ends its watches instead of staying silent.
     call.fields.push_back({"Grpc-Metadata-hasleader", "true"});
     call.timeout = kPatience;
     endpoint_ = &client_.transport().endpoint();
@@ -55,13 +55,15 @@ void Etcd3Watch::open() {
                                                              endpoint_->origin().text()),
                                                  {},
                                                  0});
-                            take(line_);  // a refusal may come without a newline
+                            // A refusal may come without a newline.
+                            take(line_);
                           }});
   }));
 }
 
 void Etcd3Watch::moved() {
   if (!stream_ || endpoint_ == &client_.transport().endpoint()) return;
+  // A stream at the old endpoint may hang for ever.
   stream_.reset();
   retry_.start({}, [this] { open(); });
 }
@@ -104,7 +106,8 @@ bool Etcd3Watch::take(std::string_view line) {
     if (const auto call = handlers_.gap) call(next_);
     return false;
   }
-  client_.token_refused(token_);  // it may be the reason, and a new one costs little
+  // The token may be the reason, and a new one costs little.
+  client_.token_refused(token_);
   again(Error{
       Errc::unavailable, fmt::format("{}: HTTP {}: {}", what, status_, reply->reason), {}, 0});
   return false;
