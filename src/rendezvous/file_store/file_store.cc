@@ -1,4 +1,4 @@
-// What is asked of the store; file_store_visit.cc has the looks at the file.
+// The requests of the store; file_store_visit.cc has the visits to the file.
 #include "rendezvous/file_store/file_store.h"
 
 #include "base/text.h"
@@ -71,7 +71,7 @@ void FileStore::ask(bool writes, Done<T> done, std::function<Result<T>(FileVisit
   soon();
 }
 
-// In one write, so that others see all of it or, if we are killed, nothing.
+// Appends records in one write. Other processes see all of them, or none if this process is killed.
 Status FileStore::append(FileVisit& file, const Entries& entries) {
   std::string bytes;
   for (const auto& [key, value] : entries)
@@ -95,7 +95,7 @@ void FileStore::add(std::string_view key, std::int64_t delta, Done<std::int64_t>
       true, std::move(done),
       [this, key = std::string(key), delta](FileVisit& file) -> Result<std::int64_t> {
         const std::string* const stored = find(key);
-        // As PyTorch has it: an empty text is 0.
+        // PyTorch's rule: an empty text counts as 0.
         const auto before = stored == nullptr || stored->empty() ? std::optional<std::int64_t>(0)
                                                                  : parse_int(*stored);
         std::int64_t sum = 0;
@@ -125,6 +125,7 @@ void FileStore::compare_set(std::string_view key, std::string_view expected,
                     desired = std::string(desired)](FileVisit& file) -> Result<std::string> {
                      const std::string* const stored = find(key);
                      if (stored != nullptr && *stored != expected) return *stored;
+                     // PyTorch's rule for a missing key.
                      if (stored == nullptr && !expected.empty()) return expected;
                      LOCKSTEP_TRY(append(file, {{key, desired}}));
                      return desired;
@@ -157,6 +158,7 @@ void FileStore::wait(const Keys& keys, Ms timeout, Done<void> done) {
 
 void FileStore::forget_waits() {
   waiting_.clear();
+  // Answers already on their way to the loop must not arrive either.
   wait_calls_.drop();
 }
 

@@ -1,6 +1,6 @@
-// A key-value store in a file, the one of PyTorch's FileStore, shared with its processes and other
-// Locksteps, over a network file system too if that carries flock(2). The loop never waits for the
-// lock: whoever holds it for long only delays us, up to the timeout.
+// A key-value store in a file of PyTorch's FileStore, shared with PyTorch and other Lockstep
+// processes. Works over network file systems that support flock(2). The loop never waits for the
+// lock: a process that holds the lock for long only delays requests, up to the timeout.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -24,10 +24,11 @@
 namespace lockstep::rendezvous::file_store {
 
 struct FileStoreOptions {
-  std::string path;                           // empty: a new temporary one, removed at the end
-  std::chrono::milliseconds timeout{60'000};  // of what does not wait for a key: to get the lock
-  std::chrono::milliseconds poll{10};         // while something waits
-  // A record that is not whole and grows no more for so long is what a dead writer left.
+  std::string path;  // empty: a new temporary file, removed at the end
+  std::chrono::milliseconds timeout{
+      60'000};  // for requests that do not wait for a key: time to get the lock
+  std::chrono::milliseconds poll{10};  // interval of looks while a request or wait is pending
+  // After this time without growth an incomplete record counts as the rest of a dead writer.
   std::chrono::milliseconds torn_after{1000};
   FileStoreLimits limits = {};
 };
@@ -36,16 +37,17 @@ class FileStore final : public KeyValue {
  public:
   using Options = FileStoreOptions;
 
-  // Makes the file where it is missing. It is never removed, unless it is a temporary one: others
-  // may use it still. `refcount/` and `cleanup/`, by which PyTorch removes it, stay untouched.
+  // Creates the file if it is missing. Never removes the file, unless it is a temporary one: other
+  // processes may still use it. Leaves `refcount/` and `cleanup/` alone, by which PyTorch decides
+  // about removal.
   static Result<std::unique_ptr<FileStore>> open(io::Loop& loop, Options options);
   ~FileStore() override;
   FileStore(const FileStore&) = delete;
   FileStore& operator=(const FileStore&) = delete;
 
   const std::string& path() const { return options_.path; }
-  // The file is gone, replaced or damaged; comes after the callbacks of all requests, which fail
-  // with the same error.
+  // Sets the function for a file that is gone, replaced or damaged. Called after the callbacks of
+  // all requests, which fail with the same error.
   void on_loss(std::function<void(const Error&)> fn) { on_loss_ = std::move(fn); }
 
   void set(std::string_view key, std::string_view value, Done<void> done) override;
@@ -58,13 +60,13 @@ class FileStore final : public KeyValue {
   void forget_waits() override;
   std::unique_ptr<Watch> watch(std::string_view key,
                                std::function<void(std::string)> done) override;
-  // The value now stored, or `expected` where the key is missing and that is not empty.
+  // Returns the value now stored, or `expected` if the key is missing and `expected` is not empty.
   void compare_set(std::string_view key, std::string_view expected, std::string_view desired,
                    Done<std::string> done);
 
  private:
   using Answer = std::function<void()>;
-  // Carried out under the lock, when all that the file says is known; answered without it.
+  // Carried out under the lock, after reading all of the file; answered without the lock.
   struct Request {
     bool writes = false;
     io::TimePoint deadline;
@@ -114,14 +116,15 @@ class FileStore final : public KeyValue {
   std::list<Waiting> waiting_;
   std::vector<Watched> watched_;
   io::Timer timer_;
-  int refusals_ = 0;  // of the lock, one after the other
+  int refusals_ = 0;  // consecutive refusals of the lock
   std::optional<Error> last_error_;
-  std::uint64_t torn_size_ = 0;  // of the file when a record at its end was not whole; 0: it was
+  std::uint64_t torn_size_ =
+      0;  // file size when an incomplete record was found at the end; 0: none
   io::TimePoint torn_since_;
   std::optional<Error> lost_;
   std::function<void(const Error&)> on_loss_;
   CallbackScope calls_;
-  CallbackScope wait_calls_;  // dropped when all waits are taken back
+  CallbackScope wait_calls_;  // dropped by forget_waits()
 };
 
 }  // namespace lockstep::rendezvous::file_store

@@ -1,3 +1,4 @@
+// Reading and writing of records.
 #include "rendezvous/file_store/file_store_codec.h"
 
 #include <fmt/core.h>
@@ -11,6 +12,7 @@
 namespace lockstep::rendezvous::file_store {
 namespace {
 
+// PyTorch's keys, without a leading slash.
 constexpr std::array<std::string_view, 2> kOwnKeys = {"cleanup/", "refcount/"};
 
 void put_u32(std::string& out, std::size_t value) {
@@ -20,7 +22,7 @@ void put_u32(std::string& out, std::size_t value) {
   out.append(bytes, sizeof bytes);
 }
 
-// Takes a u32 off the front.
+// Removes a u32 from the front and returns it.
 std::optional<std::size_t> get_u32(std::string_view& bytes) {
   std::uint32_t number = 0;
   if (bytes.size() < sizeof number) return std::nullopt;
@@ -81,7 +83,7 @@ Result<std::size_t> FileStoreReader::take(std::string_view bytes) {
   return before - bytes.size() + *value_length;
 }
 
-// `start`: as much of the key as is there.
+// start: the part of the key read so far.
 Status FileStoreReader::check_key(std::string_view start, std::size_t length) const {
   if (length == 0 || length > limits_.max_key_bytes)
     return corrupt(fmt::format("a key claims {} bytes", length));
@@ -98,6 +100,7 @@ Status FileStoreReader::apply(std::string_view key, std::string_view value) {
   const bool erase = key.front() == '-';
   if (erase) key.remove_prefix(1);
   const auto at = values_.find(key);
+  // The old pair no longer counts against the limit.
   if (at != values_.end()) total_bytes_ -= at->first.size() + at->second.size();
   if (erase) {
     if (at != values_.end()) values_.erase(at);

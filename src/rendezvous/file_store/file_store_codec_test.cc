@@ -11,7 +11,7 @@ using namespace std::string_literals;
 
 static_assert(std::endian::native == std::endian::little, "the vectors below are such files");
 
-// As PyTorch 2.6 wrote it: set k1, add ctr 5, add ctr -7, compare_set cas, delete k1, end.
+// Written by PyTorch 2.6: set k1, add ctr 5, add ctr -7, compare_set cas, delete k1, end.
 const std::string kReal =
     "\x09\0\0\0refcount/\x01\0\0\0"
     "1\x03\0\0\0/k1\x02\0\0\0v1\x04\0\0\0/ctr\x01\0\0\0"
@@ -102,7 +102,7 @@ TEST(FileStoreCodec, BoundsWhatIsPresentAtOnce) {
   std::string again;
   for (int i = 0; i < 10; ++i)
     ASSERT_TRUE(put_file_record(again, "a", std::string(900, 'x')));
-  EXPECT_TRUE(reader.feed(again));  // what a later record replaced counts no more
+  EXPECT_TRUE(reader.feed(again));  // replaced values do not count
 }
 
 TEST(FileStoreCodec, WritesNothingItWouldNotRead) {

@@ -38,7 +38,7 @@ class FileStoreTest : public ::testing::Test {
   void until(Fact fact) {
     ASSERT_TRUE(io::run_until(loop, fact));
   }
-  // What `call` answers.
+  // Returns the answer of `call`.
   template <class T, class Call>
   Result<T> ask(Call call) {
     std::optional<Result<T>> answer;
@@ -89,7 +89,8 @@ TEST_F(FileStoreTest, TwoStoresSeeTheSame) {
 
 TEST_F(FileStoreTest, CompareSetAsPyTorchHasIt) {
   store = open();
-  EXPECT_EQ(compare_set(*store, "X", "A"), "X");  // missing: an echo, nothing stored
+  EXPECT_EQ(compare_set(*store, "X", "A"),
+            "X");  // missing key: returns the expected value, stores nothing
   EXPECT_EQ(get(*store, "k"), std::nullopt);
   EXPECT_EQ(compare_set(*store, "", "A"), "A");
   EXPECT_EQ(compare_set(*store, "", "B"), "A");
@@ -158,15 +159,15 @@ TEST_F(FileStoreTest, AWatchMayEndAnotherWhoseTurnItIsToo) {
   EXPECT_EQ(told, "first");
 }
 
-// A store that still looked at the file would see that it is gone.
+// A store that still looked at the file would notice that the file is gone.
 TEST_F(FileStoreTest, NobodyLooksForAnEndedWatch) {
   store = open();
   bool looked = false;
   store->on_loss([&](const Error&) { looked = true; });
   store->watch("never", [](const std::string&) {}).reset();
-  EXPECT_TRUE(set(*store, "a", "1"));  // the first look after that
+  EXPECT_TRUE(set(*store, "a", "1"));  // the first look after the end of the watch
   unlink(options.path.c_str());
-  bool passed = false;  // a timer that is due after that of the next look
+  bool passed = false;  // a timer that is due after the next look
   io::Timer timer(loop);
   timer.start(20 * options.poll, [&] { passed = true; });
   until([&] { return passed; });
@@ -183,7 +184,7 @@ TEST_F(FileStoreTest, ForgottenWaitsNeverCallBack) {
     ++calls;
     store->forget_waits();
   });
-  store->wait({"a"}, 10s, count);  // its turn comes with the other's
+  store->wait({"a"}, 10s, count);  // answered along with the other wait
   EXPECT_TRUE(set(*store, "a", "1"));
   until([&] { return calls > 0; });
   EXPECT_TRUE(ask<void>([&](auto done) { store->wait({"a"}, 10s, done); }));
@@ -223,7 +224,7 @@ TEST_F(FileStoreTest, AHeldLockDelaysUntilTheTimeout) {
   EXPECT_FALSE(ask<void>([&](auto answer) { store->set("b", "1", answer); }));
   ASSERT_EQ(flock(holder.get(), LOCK_UN), 0);
   EXPECT_TRUE(set(*store, "c", "1"));
-  EXPECT_EQ(get(*store, "a"), std::nullopt);  // what timed out does not happen later
+  EXPECT_EQ(get(*store, "a"), std::nullopt);  // a request that timed out must not take effect later
 }
 
 TEST_F(FileStoreTest, AReaderDoesNotShutOutReaders) {

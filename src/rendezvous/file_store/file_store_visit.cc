@@ -1,5 +1,5 @@
-// The looks at the file: take the lock if it is free, read what is new, carry out what was asked,
-// let go, then answer. In between a timer.
+// The visits to the file: take the lock if it is free, read new records, carry out requests,
+// unlock, then answer. A timer separates visits.
 #include "base/log.h"
 #include "base/text.h"
 #include "rendezvous/file_store/file_store.h"
@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 256U << 10;
 constexpr std::uint64_t kTurnBytes = 8U << 20;  // then the loop's other work has its turn
-// Others who wait for the lock sleep in the kernel and are woken for it; a lock that is passed from
-// hand to hand is free for some microseconds only.
+// Processes that wait in the kernel are woken for the lock. A lock passed from process to process
+// is free for a few microseconds only, so spin for a moment.
 constexpr std::chrono::microseconds kLockSpin{50};
 constexpr int kQuickRefusals =
-    100;  // after so many of them in a row we ask for the lock less often
+    100;  // after this many consecutive refusals, ask for the lock less often
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void FileStore::visit() {
   std::vector<Answer> answers;
   Result<Look> outcome = lost_ ? tl::make_unexpected(*lost_) : look(answers);
   if (!outcome) {
-    // After the answers to what was done before.
+    // After the answers to requests already carried out.
     answers.emplace_back([this, error = std::move(outcome).error()] { lose(error); });
     return deliver(answers);
   }
@@ -48,13 +48,14 @@ Result<FileStore::Look> FileStore::look(std::vector<Answer>& answers) {
       return Look::later;
     return tl::make_unexpected(std::move(file).error());
   }
+  // A deleted and recreated file is another store: its nodes are not ours.
   if (file->identity() != identity_)
     return fail(Errc::unavailable, "another file has taken its place");
   Look outcome = Look::done;
   if (!requests_.empty() || file->size() != reader_.taken()) {
     LOCKSTEP_TRY_ASSIGN(outcome, work(*file, answers));
   }
-  // Not on what may be old, nor before what was asked earlier.
+  // Not on stale data, nor before earlier requests.
   if (outcome == Look::done) meet(answers);
   return outcome;
 }
@@ -62,6 +63,7 @@ Result<FileStore::Look> FileStore::look(std::vector<Answer>& answers) {
 Result<FileStore::Look> FileStore::work(FileVisit& file, std::vector<Answer>& answers) {
   const bool writes = std::any_of(requests_.begin(), requests_.end(),
                                   [](const Request& request) { return request.writes; });
+  // A writer needs the exclusive lock; readers share one.
   auto locked = lock(file, writes);
   if (!locked) {
     last_error_ = std::move(locked).error();
@@ -91,8 +93,8 @@ Result<bool> FileStore::lock(FileVisit& file, bool exclusive) const {
   }
 }
 
-// false: there is more, for another turn. What is read is known to be whole only up to the last
-// record that is.
+// Reads new records. Returns false if more is left for another turn. The reader applies only whole
+// records.
 Result<bool> FileStore::catch_up(const FileVisit& file) {
   const std::uint64_t start = reader_.taken();
   std::uint64_t at = start;
@@ -109,8 +111,9 @@ Result<bool> FileStore::catch_up(const FileVisit& file) {
   return true;
 }
 
-// Whether the file ends with a whole record, so that another can follow. Half a one under the lock
-// is that of a writer who died, or of one whose locks don't reach us: only that one goes on.
+// Returns whether the file ends with a whole record, so that another can follow. An incomplete
+// record under the lock comes from a dead writer, or from a writer whose locks this machine does
+// not see. Only the latter goes on.
 Result<bool> FileStore::whole(FileVisit& file) {
   const auto now = io::Clock::now();
   if (file.size() == reader_.taken()) {
@@ -121,6 +124,7 @@ Result<bool> FileStore::whole(FileVisit& file) {
     torn_size_ = file.size();
     torn_since_ = now;
   }
+  // The writer may still be alive: wait before cutting its record off.
   if (now - torn_since_ < options_.torn_after) return false;
   if (reader_.taken() == 0) return fail(Errc::corrupt, "it has no whole record");
   log::warning("{}: cutting off {} bytes of a record that its writer did not finish", options_.path,
@@ -131,7 +135,7 @@ Result<bool> FileStore::whole(FileVisit& file) {
   return true;
 }
 
-// Those whose keys are all there.
+// Answers the waits whose keys all exist.
 void FileStore::meet(std::vector<Answer>& answers) {
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     Keys values;
@@ -157,7 +161,7 @@ void FileStore::meet(std::vector<Answer>& answers) {
   });
 }
 
-// Unless it is taken back meanwhile.
+// Returns the answer, which forget_waits() can still take back.
 FileStore::Answer FileStore::answer_of(Waiting& waiting, Result<Keys> result) const {
   return wait_calls_(
       [done = std::move(waiting.done), result = std::move(result)] { done(result); });
@@ -186,7 +190,7 @@ void FileStore::expire(std::vector<Answer>& answers) {
   }
 }
 
-// Why nothing was done in time.
+// Returns why nothing was done in time.
 Error FileStore::trouble() const {
   if (last_error_) return Error(*last_error_).within(options_.path);
   if (torn_size_ != 0)
@@ -206,6 +210,7 @@ void FileStore::schedule(Look outcome) {
       pause = {};
       break;
     case Look::locked:
+      // The lock is in heavy use: try again soon at first, less often later.
       if (++refusals_ < kQuickRefusals) pause = std::chrono::milliseconds(1);
       break;
     case Look::done:

@@ -1,3 +1,4 @@
+// System calls of a visit.
 #include "rendezvous/file_store/file_visit.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 namespace lockstep::rendezvous::file_store {
 
 Result<FileVisit> FileVisit::open(const std::string& path, Create create) {
-  // Non-blocking and read-write: a fifo or a device in its place can't make us wait.
+  // Non-blocking and read-write: opening a FIFO or a device in place of the file must not block.
   const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   const int made = create == Create::yes ? flags | O_CREAT : flags;
   io::Fd fd(::open(path.c_str(), made, 0644));
@@ -22,7 +23,8 @@ Result<FileVisit> FileVisit::open(const std::string& path, Create create) {
 }
 
 FileVisit::~FileVisit() {
-  // Not left to the close: a child between fork and exec has the same open file.
+  // Unlock explicitly: a child between fork and exec may keep the open file description, and so the
+  // lock.
   if (fd_ && locked_) flock(fd_.get(), LOCK_UN);
 }
 
@@ -67,6 +69,7 @@ Status FileVisit::write_end(std::uint64_t offset, std::string_view bytes) {
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) {
       const int why = errno;
+      // Remove the partial record, or other processes would see it as damage.
       (void)truncate(offset);
       return fail_sys("write", why);
     }

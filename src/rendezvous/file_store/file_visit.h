@@ -1,5 +1,5 @@
-// One look at a file that processes share under flock(2): opened for it, and closed after it, as
-// only an open makes a network file system ask its server anew. Nothing here waits for a lock.
+// One visit to a file shared under flock(2). Each visit opens and closes the file, because only an
+// open makes a network file system ask its server anew. No function waits for a lock.
 #pragma once
 
 #include "base/error.h"
@@ -17,12 +17,12 @@ namespace lockstep::rendezvous::file_store {
 class FileVisit {
  public:
   enum class Create { no, yes };
-  // Errc::invalid_input: it is no regular file.
+  // Errc::invalid_input: not a regular file.
   static Result<FileVisit> open(const std::string& path, Create create = Create::no);
 
   FileVisit(FileVisit&&) = default;
   FileVisit& operator=(FileVisit&&) = delete;
-  ~FileVisit();  // lets go of the lock
+  ~FileVisit();  // releases the lock
 
   struct Identity {
     dev_t device = 0;
@@ -30,14 +30,14 @@ class FileVisit {
     bool operator==(const Identity&) const = default;
   };
   Identity identity() const { return identity_; }
-  // As of the opening, or of the lock once there is one.
+  // Returns the size at the opening, or at the lock once taken.
   std::uint64_t size() const { return size_; }
 
-  // false: another process has it.
+  // Returns false if another process has the lock.
   Result<bool> try_lock(bool exclusive);
-  // Up to `count` bytes; fewer at the end of the file.
+  // Reads up to `count` bytes; fewer at the end of the file.
   Result<std::string> read_at(std::uint64_t offset, std::size_t count) const;
-  // Makes `bytes` the file's end, from `offset` on; on failure the end is at `offset`.
+  // Writes `bytes` from `offset` to the new end of the file. On failure the file ends at `offset`.
   Status write_end(std::uint64_t offset, std::string_view bytes);
   Status truncate(std::uint64_t size);
 
