@@ -1,8 +1,8 @@
-// How a node meets the others: what the agent asks of every rendezvous backend, and what it is told
-// by it. One implementation a backend: solo.h, c10d, static, etcd, lockstep ...
+// The interface between the agent and a rendezvous backend, by which a node meets the other nodes.
+// Each backend has one implementation: solo.h, c10d, static, etcd, lockstep ...
 //
-// All of it happens on one loop. No callback runs inside the call that asks for it, and each comes
-// at most once; destroying the backend forgets what is under way.
+// Everything runs on one loop. No callback runs inside the call that takes it, and each runs at
+// most once. Destroying the backend drops pending requests without calling back.
 #pragma once
 
 #include "base/error.h"
@@ -17,14 +17,14 @@
 
 namespace lockstep::rendezvous {
 
-// What this node brings into every round.
+// This node's part in every round.
 struct NodeOffer {
   std::string role = "default";
   int local_world_size = 1;
-  std::string host;              // its name for people: host::node_name()
-  std::optional<int> node_rank;  // --node-rank, where given
+  std::string host;              // name for messages: host::node_name()
+  std::optional<int> node_rank;  // --node-rank, if given
   int max_restarts = 0;
-  bool replacement = true;  // of a lost node is waited for
+  bool replacement = true;  // wait for a replacement of a lost node
   Launched launched;
 };
 
@@ -34,21 +34,22 @@ struct StorePlace {
   bool operator==(const StorePlace&) const = default;
 };
 
-// The agent's part when its node is rank 0: opens the workers' store, or empties the one it has,
-// and says where. `addr` is what the others know this node by.
+// Called on rank 0's node: opens the workers' store, or empties an open one, and returns its place.
+// `addr` is this node's address as known to the other nodes.
 using OfferStore = std::function<Result<StorePlace>(const std::string& addr)>;
 
-// The round is over for a reason that lies outside this node.
+// The end of a round for a reason outside this node.
 struct Interruption {
   enum class Kind {
-    rejoin,  // stop the workers and join() again: a node is gone or new, or a worker failed there
-    end,     // stop the workers: the job has failed, or can't go on
+    rejoin,  // stop the workers and join() again: a node is gone or new, or a worker failed
+             // elsewhere
+    end,     // stop the workers: the job has failed, or cannot go on
   };
   Kind kind = Kind::rejoin;
   std::string why;  // one line: "rank 3 on trn-7 failed (exitcode: 9)", "trn-2 is gone: ..."
 };
 
-// What this node has to say about its failures at the end of the job, as report_json() has it.
+// This node's report about its failures at the end of the job, as printed by report_json().
 struct NodeReport {
   std::string host;
   int group_rank = 0;
@@ -56,9 +57,9 @@ struct NodeReport {
 };
 
 enum class Departure {
-  succeeded,  // the job is done: nobody shall join it any more
-  failed,     // likewise
-  stopped,    // this node alone goes (a signal); the others may go on without it
+  succeeded,  // the job is done: no node may join any more
+  failed,     // the job has failed: no node may join any more
+  stopped,    // only this node leaves (a signal); the other nodes may go on
 };
 
 class Backend {
@@ -68,37 +69,38 @@ class Backend {
 
   virtual ~Backend() = default;
 
-  // Once, before all else: reaches or hosts whatever the nodes meet at.
+  // Connects to the meeting point of the nodes, or hosts it. Called once, before any other
+  // function.
   virtual void open(Done<void> done) = 0;
-  // Takes part in the next round, until all ranks are known. nullopt: this node was a spare and the
-  // job has ended without it. Also leaves the round before.
+  // Leaves the previous round, takes part in the next one, and returns when all ranks are known.
+  // nullopt: this node was a spare, and the job has ended without it.
   virtual void join(Done<std::optional<Round>> done) = 0;
-  // From a finished join() to the next one, or to leave(). At most one a round.
+  // Sets the function for interruptions between a finished join() and the next join() or leave().
+  // Called at most once per round.
   void on_interruption(std::function<void(const Interruption&)> fn) {
     on_interruption_ = std::move(fn);
   }
-  // A worker of this node has failed: the others are told at once. final: no restart is left.
+  // Tells the other nodes at once that a worker of this node has failed. final: no restart is left.
   virtual void tell_failure(const std::string& line, bool final) = 0;
-  // This node was told to stop. leave() comes only when its workers have ended; the others need not
-  // wait so long to hear of it.
+  // Tells the other nodes that this node was told to stop. leave() follows only when the workers
+  // have ended, and the other nodes must not wait so long.
   virtual void tell_stop() {}
-  // All workers of this node ended well: comes back when those of all nodes have, or when waiting
-  // longer makes no sense (an Error that says why; the run counts as good all the same).
-  // Interruptions still come.
+  // Called when all workers of this node have ended well. `done` runs when the workers of all nodes
+  // have ended well, or with an Error that says why waiting longer is pointless. With an Error,
+  // too, the run counts as good. Interruptions may still come.
   virtual void finish(Done<void> done) = 0;
-  // The job has failed: hands the own report to the others and brings theirs, ordered by the
-  // failure that came first and then by group rank; those that don't come in time are left out.
+  // Exchanges the reports of a failed job. `done` gets all reports that came in time: the one of
+  // the first failure, then by group rank.
   virtual void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                                 std::function<void(std::vector<NodeReport>)> done) = 0;
-  // Last of all. A node that hosts for others comes back when they have what they need.
+  // The last call. On a hosting node `done` waits until the guests have all they need.
   virtual void leave(Departure how, Done<void> done) = 0;
-  // While leave() is under way: whom this node stays for. One line; empty: for nobody.
+  // Returns why a pending leave() still waits, naming the guests. One line; empty: no reason.
   virtual std::string staying_for() const { return {}; }
-  // For those who wait and wonder: who is there, who is missing, what was tried. One line, may be
-  // empty.
+  // Returns the state of a wait for people: nodes present, nodes missing, attempts. One line; may
+  // be empty.
   virtual std::string waiting_for() const = 0;
-  // When open() or join() fails if nothing changes. nullopt: not known, or this node waits as long
-  // as it takes.
+  // Returns when a pending open() or join() will fail. nullopt: unknown, or no limit.
   virtual std::optional<std::chrono::steady_clock::time_point> gives_up_at() const { return {}; }
 
  protected:

@@ -1,4 +1,4 @@
-// What to do about a run id whose job has ended.
+// The hint for the user of a run id whose job has ended.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A count, a set, a wait; see the header.
+// A counter, a key set by the last node, and a wait for that key.
 #include "rendezvous/exit_barrier.h"
 
 #include <fmt/core.h>
@@ -9,6 +9,7 @@ namespace lockstep::rendezvous {
 
 void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::milliseconds timeout,
                         std::function<void(Result<void>)> done) {
+  // PyTorch's keys and value.
   const std::string base = round.prefix + "torchelastic/agent/terminal_state/";
   const auto world = static_cast<std::int64_t>(round.world);
   const auto until = std::chrono::steady_clock::now() + timeout;
@@ -17,6 +18,7 @@ void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::m
     if (!count) return done(tl::make_unexpected(std::move(count).error()));
     const std::string last = base + "last_member";
     if (*count == world) keys.set(last, "<val_ignored>", nullptr);
+    // The wait shares the timeout with the count.
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     keys.wait({last}, left, [done = std::move(done), arrived = *count, world](Result<void> all) {

@@ -1,5 +1,5 @@
-// At the end of a good run agents wait for one another, so that nobody takes a store away that
-// others still use. As PyTorch 2.x does it: a counter and a last member, under the round's prefix.
+// The exit barrier at the end of a good run: no agent closes a store that another agent still uses.
+// Done as in PyTorch 2.x, by a counter and a last member under the round's prefix.
 #pragma once
 
 #include "base/error.h"
@@ -13,8 +13,9 @@ namespace lockstep::rendezvous {
 
 inline constexpr std::chrono::seconds kExitBarrierTimeout{300};
 
-// Once per round: the counter is never reset. `done` comes once, unless the store is destroyed
-// before; Errc::timeout: not all came. A failure is no reason to call the run failed.
+// Enters the barrier. Call once per round: the counter is never reset. `done` runs once, unless the
+// store is destroyed before. Errc::timeout: some nodes did not come. An error must not fail the
+// run.
 void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::milliseconds timeout,
                         std::function<void(Result<void>)> done);
 

@@ -1,4 +1,4 @@
-// Look-ups in their order, and what follows from the choice.
+// The look-ups in their order, and the texts about the choice.
 #include "rendezvous/host_finder.h"
 
 #include "base/text.h"
@@ -31,9 +31,10 @@ void HostFinder::start() {
 }
 
 void HostFinder::look_up_endpoint() {
-  // Keeps the loop going, and ends a look-up that doesn't.
+  // An active timer keeps the loop running, and ends a look-up that hangs.
   timer_.start(timeout_, [this] {
     lookup_.reset();
+    // Move the callback out: the call may destroy this finder.
     const auto done = std::move(done_);
     done(fail(Errc::timeout, "the look-up of '" + printable(endpoint_.host) + "' does not end"));
   });
@@ -72,6 +73,7 @@ void HostFinder::finish(HostChoice choice) {
 
 std::string listening_place(const std::string& endpoint_host) {
   const auto known = io::resolve_numeric(endpoint_host, 0);
+  // Only numeric loopback addresses and localhost count: a name may be a network address elsewhere.
   return known && io::is_loopback(known->addresses.front()) ? endpoint_host : "";
 }
 
@@ -115,7 +117,8 @@ std::string own_node_address(const FoundHost& found, const std::string& endpoint
                          .route_address = connected_from,
                          .own_addresses = found.facts.own_addresses,
                          .hostname = found.facts.hostname};
-  // A host is connected to itself: it asks the kernel for the way to the endpoint.
+  // A host is connected to itself, which tells nothing. Ask the kernel for the route to the
+  // endpoint.
   if (hosts)
     facts.route_address = found.endpoint_address
                               ? address_towards(*found.endpoint_address).value_or(std::string())

@@ -1,5 +1,5 @@
-// Finds out whether this machine hosts the rendezvous: looks names up where the rules
-// (host_match.h) need it, without stopping the loop.
+// Finds out whether this machine hosts the rendezvous. Looks up names if the rules (host_match.h)
+// need them, without blocking the loop.
 #pragma once
 
 #include "base/error.h"
@@ -19,15 +19,15 @@ namespace lockstep::rendezvous {
 struct FoundHost {
   HostChoice choice;
   HostFacts facts;
-  std::optional<io::Address> endpoint_address;  // where it is known
+  std::optional<io::Address> endpoint_address;  // if known
 };
 
-// One search. Destroying it forgets it.
+// One search. Destroying the finder cancels the search.
 class HostFinder {
  public:
   using Done = std::function<void(Result<FoundHost>)>;
 
-  // `done` comes from the loop, within `timeout`.
+  // Calls `done` from the loop, within `timeout`.
   HostFinder(io::Loop& loop, codec::RdzvEndpoint endpoint, std::optional<bool> is_host,
              std::chrono::milliseconds timeout, Done done);
 
@@ -47,16 +47,17 @@ class HostFinder {
   std::unique_ptr<io::Lookup> lookup_;
 };
 
-// Where a host of this endpoint listens: a job that says it stays on this machine is not offered to
-// the network. "": everywhere.
+// Returns the address on which a host of this endpoint listens; "": all addresses. A loopback
+// endpoint says that the job stays on this machine, so nothing is offered to the network.
 std::string listening_place(const std::string& endpoint_host);
-// Why this node hosts, and what speaks against it: for people.
+// Returns why this node hosts, and any contradiction, for messages.
 std::string hosting_reason(const FoundHost& found, const std::string& endpoint_host);
-// What the other nodes call this one where they meet at a server of its own: its address on the way
-// there. A server on loopback does not mean that the job stays on this machine.
+// Returns this node's address for jobs that meet at an external server: the local address of the
+// route to the server. A server on loopback does not mean that the job stays on this machine.
 std::string address_beside(const codec::RdzvEndpoint& server,
                            const std::optional<std::string>& local_addr);
-// What the other nodes call this one. connected_from: a guest's own end of its connection.
+// Returns this node's address as known to the other nodes. connected_from: the local end of a
+// guest's connection.
 std::string own_node_address(const FoundHost& found, const std::string& endpoint_host, bool hosts,
                              const std::optional<std::string>& local_addr,
                              const std::string& connected_from);

@@ -1,4 +1,4 @@
-// The rules of who hosts, and the few system calls that collect their facts.
+// The rules, and the system calls that collect the facts.
 #include "rendezvous/host_match.h"
 
 #include "base/text.h"
@@ -24,7 +24,7 @@ bool contains(const std::vector<std::string>& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-// The address in its usual spelling where `host` is one in digits.
+// Returns the usual spelling of `host` if it is an IP address.
 std::optional<std::string> digits(const std::string& host) {
   if (host == "localhost") return std::nullopt;
   const auto resolved = io::resolve_numeric(host, 0);
@@ -69,6 +69,7 @@ std::optional<HostChoice> choose_host_at_once(const std::string& endpoint_host,
   return std::nullopt;
 }
 
+// torchrun's order of rules; the first match wins.
 HostChoice choose_host(const std::string& endpoint_host, std::optional<bool> is_host,
                        const HostFacts& facts) {
   if (auto choice = choose_host_at_once(endpoint_host, is_host, facts)) return *choice;
@@ -92,6 +93,7 @@ std::vector<std::string> interface_addresses() {
   if (getifaddrs(&list) != 0) return found;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    // A down interface receives nothing.
     if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
     const int family = at->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
@@ -115,7 +117,8 @@ Result<std::string> address_towards(const io::Address& to) {
   const std::string what = "find the way to " + io::address_text(to);
   const io::Fd fd(socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return fail_sys(what, errno);
-  io::Address target = to;  // a port of 0 is refused on some kernels
+  // Some kernels refuse port 0.
+  io::Address target = to;
   constexpr in_port_t kDiscard = 9;
   if (to.family() == AF_INET)
     reinterpret_cast<sockaddr_in&>(target.storage).sin_port = htons(kDiscard);
@@ -135,10 +138,11 @@ std::string choose_node_address(const NodeAddressFacts& facts) {
                           (digits(facts.endpoint_host) && is_loopback_text(facts.endpoint_host));
   if (!facts.route_address.empty() && (stays_here || !is_loopback_text(facts.route_address)))
     return facts.route_address;
-  // A host whose own name leads to its loopback (Debian's 127.0.1.1): the others reach it by the
-  // endpoint's name, which they have resolved already.
+  // A host's own name may lead to loopback (Debian's 127.0.1.1). The other nodes reach the host by
+  // the endpoint's name, which they have resolved already.
   if (facts.hosts && !facts.endpoint_host.empty()) return facts.endpoint_host;
   for (const auto& address : facts.own_addresses) {
+    // fe80: addresses are valid on one link only.
     if (!is_loopback_text(address) && !address.starts_with("fe80:")) return address;
   }
   return facts.hostname;

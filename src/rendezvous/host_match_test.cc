@@ -36,14 +36,14 @@ TEST(HostMatch, Table) {
       {"NODE1", {}, true},
       {"node1.example.org", {}, true},
       {"10.0.0.1", {}, true},
-      {"192.168.5.1", {}, true},  // a second network card: torchrun says no here
+      {"192.168.5.1", {}, true},  // a second network card; torchrun would not host
       {"2001:db8::1", {}, true},
       {"2001:0db8:0::0001", {}, true},
       {"10.0.0.2", {}, false},
       {"2001:db8::2", {}, false},
       {"head", {"192.168.5.1"}, true},  // an alias
       {"head", {"10.9.9.9", "10.0.0.1"}, true},
-      {"head", {"127.0.1.1"}, true},  // Debian's /etc/hosts, of this machine alone
+      {"head", {"127.0.1.1"}, true},  // Debian's /etc/hosts entry, valid on this machine alone
       {"head", {"10.0.0.2"}, false},
       {"head", {}, false},
       {"node2", {"10.0.0.2"}, false},
@@ -105,7 +105,7 @@ TEST(NodeAddress, Table) {
   EXPECT_EQ(choose_node_address(facts), "127.0.0.1");
   facts.endpoint_host = "127.0.0.2";
   EXPECT_EQ(choose_node_address(facts), "127.0.0.1");
-  facts.endpoint_host = "head";  // leads to 127.0.1.1 on the host itself
+  facts.endpoint_host = "head";  // resolves to 127.0.1.1 on the host itself
   facts.hosts = true;
   EXPECT_EQ(choose_node_address(facts), "head");
   facts.route_address = "10.0.0.1";

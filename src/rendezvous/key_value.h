@@ -1,10 +1,10 @@
-// Key-value stores that the agents of a job share, as PyTorch's Store has them: what rank exchange,
-// exit barrier and notices are made of, whichever backend holds it. Implementations: tcp_key_value
-// (c10d, static), file_store (c10d with store_type=file), etcd_v2.
+// A key-value store shared by the agents of a job, with the operations of PyTorch's Store. Rank
+// exchange, exit barrier and failure notes build on this interface, whatever the backend.
+// Implementations: tcp_key_value (c10d, static), file_store (c10d with store_type=file), etcd_v2.
 //
-// No callback runs inside the call that asks; any callback may destroy the store or ask again; a
-// destroyed store never calls back. Keys are given without the "/" or coding that a store's own
-// wire format puts before or around them.
+// No callback runs inside the call that takes it. Any callback may destroy the store or make
+// another request. A destroyed store never calls back. Keys are passed without the "/" or the
+// encoding of a store's wire format.
 #pragma once
 
 #include "base/error.h"
@@ -31,33 +31,34 @@ class KeyValue {
 
   virtual ~KeyValue() = default;
 
-  // `done` may be empty. Requests take effect in the order in which they were made, as long as none
-  // of them waits.
+  // `done` may be empty. Requests take effect in order, as long as none of them waits.
   virtual void set(std::string_view key, std::string_view value, Done<void> done) = 0;
   virtual void multi_set(const Entries& entries, Done<void> done) = 0;
   virtual void add(std::string_view key, std::int64_t delta, Done<std::int64_t> done) = 0;
-  // Stores the value where the key is missing; the value that is there then.
+  // Stores the value if the key is missing. Returns the value now stored.
   virtual void put_if_absent(std::string_view key, std::string_view value,
                              Done<std::string> done) = 0;
-  // The value, if there is one, at once.
+  // Returns the value, or nullopt if the key is missing, without waiting.
   virtual void probe(std::string_view key, Done<std::optional<std::string>> done) = 0;
-  // These wait for all keys to exist; Errc::timeout when they don't in time. They may queue behind
-  // one another: two at once only where it does not matter which comes first.
+  // Wait until all keys exist; Errc::timeout if they do not in time. Waits may queue behind one
+  // another. So start two at once only if their order does not matter.
   virtual void multi_get(const Keys& keys, Ms timeout, Done<Keys> done) = 0;
   virtual void wait(const Keys& keys, Ms timeout, Done<void> done) = 0;
 
-  // Takes back every multi_get() and wait() under way: they never call back.
+  // Cancels every pending multi_get() and wait() without calling back.
   virtual void forget_waits() = 0;
 
-  // A wait beside all others, without an end of its own. Destroying it ends it; `done` may do so.
+  // A wait independent of all others, without a timeout. Destroying the watch cancels the wait;
+  // `done` may do so.
   class Watch {
    public:
     virtual ~Watch() = default;
-    // The key exists. Known before its value is, and also where that is lost with the store.
+    // Returns whether the key exists. Known before the value arrives, even if a lost store loses
+    // the value.
     virtual bool there() const { return false; }
   };
-  // Calls with the key's value once it exists; never with an error (a lost store is told
-  // elsewhere).
+  // Calls `done` with the key's value once the key exists. Never reports an error; a lost store is
+  // reported elsewhere.
   virtual std::unique_ptr<Watch> watch(std::string_view key,
                                        std::function<void(std::string)> done) = 0;
 };

@@ -1,3 +1,4 @@
+// The phases of a round; the header has the contract.
 #include "rendezvous/key_value_round.h"
 
 #include "base/log.h"
@@ -27,6 +28,7 @@ RoleInfo KeyValueRound::own_info() const {
 
 void KeyValueRound::reset() {
   phase_ = Phase::none;
+  // Late answers of the exchange or the barrier must not reach the next round.
   calls_.drop();
   board_.reset();
   join_ = nullptr;
@@ -82,7 +84,7 @@ void KeyValueRound::fail_join(Error error) {
   if (const auto join = take_join()) join(tl::make_unexpected(std::move(error)));
 }
 
-// A node went, or came, between the round and its ranks: that is not the job's end.
+// Abandons the round, because a node went or came before the ranks were known. The job goes on.
 void KeyValueRound::come_to_nothing(const std::string& why) {
   log::warning("round {} came to nothing: {}", facts_.round, why);
   hooks_.join_again(take_join());
@@ -111,6 +113,7 @@ bool KeyValueRound::stop() {
 
 void KeyValueRound::tell_failure(const std::string& line, bool final) {
   if (!stop()) return;
+  // A failure that is not final costs a restart, which all nodes must count alike.
   tell({static_cast<int>(facts_.rank), line, final, restarts_ + (final ? 0 : 1)});
   if (!final) ++restarts_;
 }
@@ -120,9 +123,11 @@ void KeyValueRound::tell(const FailureRecord& record, KeyValue::Done<std::string
 }
 
 void KeyValueRound::finish(Done<void> done) {
+  // Alone, without a store or without a barrier there is nothing to wait for.
   if (settings_.exit_barrier_timeout.count() == 0 || store_lost_ || facts_.world == 1)
     return turn_.start({}, [done = std::move(done)] { done({}); });
-  if (phase_ != Phase::running) return;  // the interruption that came first is the answer
+  // The earlier interruption is the answer.
+  if (phase_ != Phase::running) return;
   phase_ = Phase::barrier;
   barrier_done_ = std::move(done);
   enter_exit_barrier(*keys_, facts_, settings_.exit_barrier_timeout,

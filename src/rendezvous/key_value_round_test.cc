@@ -1,4 +1,4 @@
-// What c10d, static and the etcd backends have in common once a round's nodes are known.
+// The common part of c10d, static and the etcd backends after a round's nodes are known.
 #include "rendezvous/key_value_round.h"
 
 #include "rendezvous/key_value_testing.h"
@@ -155,7 +155,7 @@ TEST_F(KeyValueRoundTest, AnInterruptionInTheBarrierComesInItsPlace) {
   b.round->tell_failure("rank 1 failed", false);
   store.run();
   EXPECT_TRUE(a.interrupted);
-  finish(b);  // too late, and no answer
+  finish(b);  // too late: no answer
   store.run();
   EXPECT_FALSE(a.finished || b.finished);
 }

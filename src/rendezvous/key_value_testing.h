@@ -1,5 +1,5 @@
-// A key-value store in memory for tests: nothing happens until run(). Every node has a FakeKeys of
-// its own on one FakeStore.
+// A key-value store in memory for tests. Nothing happens until run(). Every node has its own
+// FakeKeys on one FakeStore.
 #pragma once
 
 #include "base/callback_scope.h"

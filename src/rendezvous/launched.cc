@@ -1,3 +1,4 @@
+// Names and differences of launched programs.
 #include "rendezvous/launched.h"
 
 #include "base/text.h"
@@ -31,7 +32,7 @@ struct Called {
   }
 };
 
-// "3 (a, b), 1 (c)"
+// Returns "3 (a, b), 1 (c)".
 template <class T>
 std::string values(const std::map<T, Called>& by_value) {
   std::vector<std::string> parts;
@@ -76,6 +77,7 @@ void compare_roles(std::span<const NodeFacts> nodes, std::vector<std::string>& n
 }  // namespace
 
 std::string launched_name(std::string_view program) {
+  // Such a name is a descriptor of this process, for instance bash's <(...).
   if (program.starts_with("/dev/fd/") || program.starts_with("/proc/")) return {};
   while (program.size() > 1 && program.ends_with('/'))
     program.remove_suffix(1);
@@ -88,6 +90,7 @@ std::optional<Error> other_program(const NodeFacts& node, const NodeFacts& other
                                    std::string_view run_id) {
   const Launched& mine = node.launched;
   const Launched& theirs = other.launched;
+  // Programs of different roles may differ.
   if (node.role != other.role || mine.any || theirs.any || mine.name.empty() ||
       theirs.name.empty() || mine.name == theirs.name)
     return std::nullopt;

@@ -1,4 +1,4 @@
-// Which nodes can't belong to one job, and what of the others' differences is said.
+// Which nodes cannot belong to one job, and the texts about other differences.
 #include "rendezvous/launched.h"
 
 #include <fmt/core.h>

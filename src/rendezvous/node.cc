@@ -4,6 +4,7 @@
 
 namespace lockstep::rendezvous {
 namespace {
+// Large enough never to collide with torchrun's counter, and small enough for a pickled BININT.
 constexpr std::int64_t kBadge = 0x4C530000;  // "LS"
 constexpr std::int64_t kHost = 0x8000;
 constexpr std::int64_t kMostRank = 0x7FFD;
@@ -15,6 +16,7 @@ std::string to_text(const Node& node) {
 
 std::int64_t local_id_of(const Badge& badge) {
   std::int64_t id = kBadge | (badge.host ? kHost : 0);
+  // A rank beyond the field is not told: the node counts as one without a rank.
   if (badge.node_rank && *badge.node_rank >= 0 && *badge.node_rank <= kMostRank)
     id |= *badge.node_rank + 1;
   return id;

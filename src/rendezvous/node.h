@@ -1,5 +1,5 @@
-// The names by which torchrun's rendezvous knows the agents of a round, and what a Lockstep agent
-// says of itself in its name.
+// The names of agents in torchrun's rendezvous, and the attributes that a Lockstep agent puts into
+// its name.
 #pragma once
 
 #include <compare>
@@ -9,8 +9,8 @@
 
 namespace lockstep::rendezvous {
 
-// One agent. Ordered by address text, byte by byte, which in UTF-8 is the order of code points,
-// then by numbers: group ranks follow this order.
+// One agent. Group ranks follow this order: by the bytes of the address (in UTF-8 the order of code
+// points), then by the numbers.
 struct Node {
   std::string addr;
   std::int64_t pid = 0;
@@ -18,13 +18,13 @@ struct Node {
   auto operator<=>(const Node&) const = default;
 };
 
-// "addr_pid_localid", as torchrun names nodes in its messages.
+// Returns "addr_pid_localid", torchrun's form in messages.
 std::string to_text(const Node& node);
 
-// torchrun counts the local ids of its handlers from 0. A Lockstep agent's says that it is one, and
-// what the order of ranks may depend on, so that agents know their kind from the state alone.
+// The attributes in a Lockstep agent's local id: its kind, and what the order of ranks depends on.
+// So agents know the kind of every node from the state alone. torchrun counts local ids from 0.
 struct Badge {
-  bool host = false;             // it hosts the store
+  bool host = false;             // hosts the store
   std::optional<int> node_rank;  // --node-rank, up to 32,765
 };
 std::int64_t local_id_of(const Badge& badge);

@@ -1,4 +1,4 @@
-// Texts and the steps of the exchange; see the header.
+// The texts and the steps of the exchange.
 #include "rendezvous/rank_exchange.h"
 
 #include "base/log.h"
@@ -18,10 +18,10 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t kMostName = 256;
 constexpr std::size_t kMostWords = 2000;
-constexpr std::int64_t kMostRounds = 10'000;  // to look back
+constexpr std::int64_t kMostRounds = 10'000;  // most rounds to search backwards
 constexpr std::size_t kMostBytes = 64U << 10;
-constexpr std::int64_t kMostWorkers = 1 << 20;  // of a node
-constexpr std::int64_t kMostRanks = INT32_MAX;  // of a job
+constexpr std::int64_t kMostWorkers = 1 << 20;  // per node
+constexpr std::int64_t kMostRanks = INT32_MAX;  // per job
 
 Failure nonsense(std::string_view what, std::string_view text) {
   return fail(Errc::corrupt, fmt::format("{} makes no sense: {}", what, printable(text)));
@@ -52,7 +52,7 @@ std::string turned_away_key(const std::string& prefix) {
   return prefix + "lockstep/turned_away";
 }
 
-// Nonsense is as if nothing had been said.
+// Reads a Lockstep attribute. A malformed one counts as not told.
 void read_launched(const json& value, RoleInfo& info) {
   if (!value.is_array() || value.size() != 4 || !value[0].is_string() ||
       !is_count(value[1], INT32_MAX) || !value[2].is_boolean() || !value[3].is_string())
@@ -71,6 +71,7 @@ NodeFacts facts_of(const RoleInfo& info) {
 
 }  // namespace
 
+// Prints PyTorch's fields like Python's json.dumps() does, and Lockstep's after them.
 std::string encode_role_info(const RoleInfo& info) {
   std::string ours;
   if (info.restarts) ours += fmt::format(R"(, "lockstep_restarts": {})", *info.restarts);
@@ -107,6 +108,7 @@ Result<RoleInfo> decode_role_info(std::string_view text) {
       at != value.end() && is_count(*at, INT32_MAX))
     info.max_restarts = at->get<int>();
   if (const auto at = value.find("lockstep_nodes"); at != value.end() && at->is_string())
+    // Cut the text: a stranger may write anything here.
     info.nodes_asked = printable(at->get<std::string>().substr(0, 64));
   if (const auto at = value.find("lockstep_launches"); at != value.end()) read_launched(*at, info);
   if (const auto at = value.find("lockstep_host"); at != value.end() && at->is_string())
@@ -153,8 +155,8 @@ Result<std::vector<AssignedRanks>> assign_ranks(std::span<const RoleInfo> infos)
 
 namespace {
 
-// What Lockstep's agents learn from a rank 0 of theirs:
-// {"max_restarts": 3, "restarts": 1, "strangers": [2]}.
+// Encodes what a Lockstep rank 0 tells other Lockstep agents: {"max_restarts": 3, "restarts": 1,
+// "strangers": [2]}.
 std::string encode_lockstep(const Assignment& made) {
   json strangers = json::array();
   for (std::size_t rank = 0; rank < made.ours.size(); ++rank)
@@ -165,7 +167,7 @@ std::string encode_lockstep(const Assignment& made) {
                                 {"strangers", std::move(strangers)}});
 }
 
-// Nonsense is as if nothing had been said.
+// Decodes the text. A malformed one counts as not told.
 void decode_lockstep(std::string_view text, Assignment& made) {
   const json value = parse(text);
   if (!value.is_object() || !value.contains("restarts") ||
@@ -191,7 +193,7 @@ void decode_lockstep(std::string_view text, Assignment& made) {
 
 namespace {
 
-// The first of each role stands for it.
+// Returns an error if a node launches another program than the first node of its role.
 std::optional<Error> first_other_of(const std::vector<RoleInfo>& infos, const std::string& run_id) {
   std::map<std::string_view, const RoleInfo*> firsts;
   for (const RoleInfo& info : infos) {
@@ -221,7 +223,7 @@ std::vector<std::string> notes_of(const std::vector<RoleInfo>& infos) {
   return differences(nodes);
 }
 
-// From rank 0, in the place of ranks.
+// Decodes a refusal, which rank 0 writes in place of ranks.
 std::optional<Error> decode_refusal(std::string_view text) {
   const json value = parse(text);
   if (!value.is_object() || !value.contains("message") || !value["message"].is_string())
@@ -253,6 +255,7 @@ void compare_with_round(KeyValue& keys, const std::string& prefix, const RoleInf
   keys.probe(told_key(prefix), [&keys, prefix, own, run_id, done = std::move(done)](
                                    const Result<std::optional<std::string>>& told) {
     if (!told || !*told) return done({});
+    // Tell rank 0 before giving up, so that its log explains the missing node.
     const auto differs = compare(**told, own, run_id);
     if (!differs) return done({});
     keys.set(turned_away_key(prefix), differs->message,
@@ -332,6 +335,7 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
   auto made_ranks = assign_ranks(infos);
   if (!made_ranks) return failed(std::move(made_ranks).error());
   const std::vector<AssignedRanks> assigned = std::move(*made_ranks);
+  // The other nodes read their ranks only after this call, so now is the time to clean the store.
   if (in.all_are_there) in.all_are_there();
   Assignment made;
   made.workers = in.known_store ? *in.known_store : in.offered.value_or(StorePlace{});
@@ -347,7 +351,7 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
     made.hosts.push_back(info.host);
   }
   made.notes = notes_of(infos);
-  // Before the ranks: whoever has those can look this up without waiting.
+  // Write this before the ranks: a node that has its ranks can then read it without waiting.
   KeyValue::Entries entries{{lockstep_key(in.round), encode_lockstep(made)},
                             {told_key(in.round.prefix), first_of_each_role(infos)}};
   for (std::size_t rank = 0; rank < assigned.size(); ++rank)
@@ -359,12 +363,14 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
                  });
 }
 
-// A program that the others do not launch: no ranks, but the reason, for every agent of ours.
+// Refuses the round because of a foreign program. Every Lockstep agent reads the reason in place of
+// ranks.
 void Exchange::refuse(const std::vector<RoleInfo>& infos, Error error) {
   KeyValue::Entries entries;
   const std::string text =
       codec::print_json(json{{"message", error.message}, {"hint", error.hint}});
   for (std::size_t rank = 1; rank < infos.size(); ++rank)
+    // torchrun's agents could not parse a refusal.
     if (infos[rank].restarts) entries.emplace_back(ranks_key(in.round, rank), text);
   keys.multi_set(entries, [self = shared_from_this(), error = std::move(error)](
                               const Result<void>&) { self->finish(tl::make_unexpected(error)); });
@@ -385,8 +391,8 @@ void Exchange::fetch() {
                  });
 }
 
-// torchrun's agent keeps its store from round to round and never says so again. (It has said where
-// the store is, if ever, before it hands out ranks.)
+// Reads the ranks first. A torchrun agent keeps its store from round to round and publishes the
+// store only once, in any case before it hands out ranks.
 void Exchange::fetch_from_stranger() {
   keys.multi_get({ranks_key(in.round, in.round.rank)}, in.timeout,
                  [self = shared_from_this()](Result<std::vector<std::string>> texts) {
@@ -405,6 +411,7 @@ void Exchange::find_store(const std::string& ranks, std::int64_t round) {
                                       prefix](Result<std::optional<std::string>> addr) {
     if (!addr) return self->failed(std::move(addr).error());
     const bool now = round == self->in.round.round;
+    // In an earlier round another node may have been rank 0.
     if (!*addr || (!now && **addr != self->in.round.nodes.front().addr))
       return self->find_store(ranks, round - 1);
     self->keys.probe(prefix + "MASTER_PORT",
@@ -433,7 +440,7 @@ void Exchange::understand(const std::vector<std::string>& texts) {
   learn_restarts(std::move(made));
 }
 
-// A rank 0 that is not Lockstep's says nothing of them.
+// Reads the restarts from a Lockstep rank 0. A torchrun agent writes none.
 void Exchange::learn_restarts(Assignment made) {
   made.restarts = in.own.restarts.value_or(0);
   made.ours.assign(in.round.world, false);

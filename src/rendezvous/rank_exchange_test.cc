@@ -93,7 +93,8 @@ TEST_F(ExchangeTest, ThreeNodesAgree) {
             R"({"role": "default", "rank": 2, "local_world_size": 3})");
 }
 
-// torchrun's rank 0 publishes its store in its first round, here 2, and only hands out ranks later.
+// torchrun's rank 0 publishes its store only in its first round, here round 2, and hands out ranks
+// in all.
 TEST_F(ExchangeTest, TheStoreOfATorchrunAgentThatSaidItOnce) {
   server->set("/p.3/MASTER_ADDR", "10.0.0.9");
   server->set("/p.3/MASTER_PORT", "9");

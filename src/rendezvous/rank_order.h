@@ -1,11 +1,12 @@
-// Which nodes get the lowest ranks. Every backend has orders that it can keep, and one of its own.
+// The orders in which nodes can get ranks. Each backend supports some of them and has its own
+// default.
 #pragma once
 
 namespace lockstep::rendezvous {
 
 enum class RankOrder {
-  host,       // the node that hosts the meeting place, then by address
-  node_rank,  // --node-rank; nodes without one come last
+  host,       // the node hosting the meeting point, then by address
+  node_rank,  // by --node-rank; nodes without one come last
   address,
   arrival,
 };

@@ -1,3 +1,4 @@
+// Checks of a round received from another node.
 #include "rendezvous/round.h"
 
 #include "base/text.h"
@@ -7,6 +8,7 @@
 namespace lockstep::rendezvous {
 namespace {
 
+// 64 bits: the numbers come from another node and may overflow their sum.
 bool fits(int base, int world, int workers) {
   return base >= 0 && std::int64_t{base} + workers <= world;
 }

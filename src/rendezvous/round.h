@@ -1,4 +1,4 @@
-// What the nodes of a job have agreed on, as one of them sees it. Immutable.
+// The agreement of the nodes of a job, as seen by one of them. Immutable.
 #pragma once
 
 #include "base/error.h"
@@ -10,9 +10,9 @@
 namespace lockstep::rendezvous {
 
 struct Round {
-  std::int64_t number = 0;       // of the rendezvous: counts every new agreement
-  int restarts = 0;              // of them, those that were made because a worker had failed
-  int max_restarts = INT32_MAX;  // the lowest --max-restarts of its nodes, where all have said it
+  std::int64_t number = 0;       // counts every agreement of the rendezvous
+  int restarts = 0;              // rounds caused by a failed worker
+  int max_restarts = INT32_MAX;  // the lowest --max-restarts of the nodes, if all have told theirs
   int group_rank = 0;            // of this node
   int group_world_size = 1;
   int base_rank = 0;  // global rank of local rank 0
@@ -22,10 +22,10 @@ struct Round {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;
   bool use_agent_store = true;  // workers are clients of the store at master_addr:master_port
-  std::vector<std::string> notes = {};  // differences between its nodes, for people
+  std::vector<std::string> notes = {};  // differences between the nodes, for messages
 };
 
-// Another node has made it: whether `workers` of this one have ranks in it.
+// Checks a round from another node: fails unless `workers` of this node have ranks in the round.
 Status check_ranks(const Round& round, int workers);
 
 }  // namespace lockstep::rendezvous

@@ -1,3 +1,4 @@
+// Texts and requests of the board.
 #include "rendezvous/round_board.h"
 
 #include "base/text.h"
@@ -14,7 +15,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t kMostBoardBytes = 256U << 10;
 constexpr std::size_t kMostLine = 512;
-// Where the first failure would stand, once there can be none.
+// Stands in the failure key once all nodes have ended well, so that no failure can be recorded.
 constexpr std::string_view kNoFailure = "none";
 constexpr int kMostRestarts = 1 << 20;
 
@@ -87,6 +88,7 @@ void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
     if (!record) return;
     first_ = *record;
     if (record->gone) miss(record->node);
+    // This node's own failure is no news, unless another node has reported this node as gone.
     if (record->node == rank_ && (told_ || !record->gone)) return;
     if (const auto tell = on_failure_) tell(*record);
   });
@@ -101,11 +103,12 @@ void RoundBoard::tell(const FailureRecord& record, KeyValue::Done<std::string> d
       [note = calls_([this](const Result<std::string>& first) { note_first(first); }),
        done = std::move(done)](Result<std::string> first) {
         note(first);
-        if (done) done(std::move(first));  // after the board, too
+        // The callback may destroy the board.
+        if (done) done(std::move(first));
       });
 }
 
-// The alarm says the same, but on a way of its own and maybe later than the reports.
+// The alarm gets the same record on its own connection, maybe later than the reports.
 void RoundBoard::note_first(const Result<std::string>& text) {
   telling_ = false;
   if (text)
@@ -129,7 +132,8 @@ void RoundBoard::miss(int rank) {
 void RoundBoard::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                                   std::function<void(std::vector<NodeReport>)> done) {
   reports_done_ = std::move(done);
-  keys_.forget_waits();  // for the exit barrier, which the reports would have to queue behind
+  // The exit barrier's wait would block the reports.
+  keys_.forget_waits();
   reports_.push_back(own);
   keys_.set(key(fmt::format("report/{}", rank_)), dump({{"host", own.host}, {"report", own.text}}),
             nullptr);
@@ -151,11 +155,12 @@ void RoundBoard::all_came() {
   if (!telling_) collect();
 }
 
-// Those that are there by now.
+// Reads the reports present by now.
 void RoundBoard::collect() {
   all_came_ = false;
   if (!reports_done_) return;
   if (answered_ > 0) return finish();
+  // A lost store never answers.
   report_timer_.start(std::chrono::seconds(1), [this] { finish(); });
   for (const int rank : std::exchange(asked_, {})) {
     ++answered_;
@@ -174,6 +179,7 @@ void RoundBoard::finish() {
   report_timer_.cancel();
   const auto done = std::exchange(reports_done_, nullptr);
   if (!done) return;
+  // The first failure's report comes first: the cause, not the consequences.
   const int first = first_ ? first_->node : told_ ? told_->node : -1;
   std::sort(reports_.begin(), reports_.end(), [first](const auto& a, const auto& b) {
     return std::pair(a.group_rank != first, a.group_rank) <

@@ -1,6 +1,5 @@
-// What the Lockstep agents of one round tell one another through the store that the round has,
-// under keys that torchrun's agents never look at: the first failure, and at the end everybody's
-// report.
+// The notes of a round's Lockstep agents in the round's store: the first failure, and at the end
+// every node's report. torchrun's agents never look at these keys.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -18,35 +17,35 @@
 namespace lockstep::rendezvous {
 
 struct FailureRecord {
-  int node = 0;  // its rank in the round
+  int node = 0;  // rank in the round
   std::string line;
   bool final = false;  // no restart is left: the job has failed
-  int restarts = 0;    // used up by the job, this one included
-  bool gone = false;   // the node itself is no longer there: no report of it will come
+  int restarts = 0;    // restarts used up by the job, including this one
+  bool gone = false;   // the node itself is gone: no report will come
   bool operator==(const FailureRecord&) const = default;
 };
 std::string encode_failure(const FailureRecord& record);
 Result<FailureRecord> decode_failure(std::string_view json);
 
-// What node `rank` says to that.
+// Returns the line of the failure as node `rank` prints it.
 std::string told_line(const FailureRecord& record, int rank);
 
 class RoundBoard {
  public:
-  // prefix: of the round's keys. ours: by rank, whether the node is a Lockstep agent.
+  // prefix: of the round's keys. ours: by rank, whether the node has a Lockstep agent.
   RoundBoard(io::Loop& loop, KeyValue& keys, std::string prefix, int rank, std::vector<bool> ours);
 
-  // The round's first failure, when another node had it; or when another says that this one is
-  // gone, which it may hear late: it was frozen, or cut off.
+  // Sets the function for the first failure of the round on another node. Also called if another
+  // node has reported this node as gone, which a frozen or cut off node may learn late.
   void on_failure(std::function<void(const FailureRecord&)> fn);
-  // Counts unless another node was first. done may be empty.
+  // Records a failure, unless another node's is first. done may be empty.
   void tell(const FailureRecord& record, KeyValue::Done<std::string> done = nullptr);
-  // A failure was told, by whomever; what it was may be lost with the store.
+  // Returns whether some node has recorded a failure, even if a lost store loses the record.
   bool alarmed() const { return alarm_ && alarm_->there() && !concluded_; }
-  // All nodes are done. The store decides, for all of them alike, whether that or a failure came
-  // first: nullopt, all ended well, also where the store does not say.
+  // Called when all nodes are done. The store decides for all nodes whether the good end or a
+  // failure came first. nullopt: all ended well, or the store does not answer.
   void conclude(std::function<void(const std::optional<FailureRecord>&)> done);
-  // The node is gone: its report is not waited for.
+  // Called when a node is gone: no waiting for its report.
   void miss(int rank);
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done);
@@ -67,8 +66,8 @@ class RoundBoard {
   std::optional<FailureRecord> first_;
   std::optional<FailureRecord> told_;
 
-  bool concluded_ = false;  // that there is no failure
-  bool telling_ = false;    // the store has not answered yet whose failure came first
+  bool concluded_ = false;  // the decision: no failure
+  bool telling_ = false;    // the store's answer to tell() is pending
   bool all_came_ = false;
   std::vector<int> asked_;
   std::size_t answered_ = 0;

@@ -37,7 +37,7 @@ TEST(FailureRecord, Nonsense) {
     EXPECT_FALSE(decode_failure(text)) << text;
 }
 
-// Answers when the test says so, and in the order that it likes.
+// Answers at the test's command and in the test's order.
 class SlowKeys : public KeyValue {
  public:
   void set(std::string_view, std::string_view, Done<void>) override {}
@@ -61,7 +61,8 @@ class SlowKeys : public KeyValue {
   Done<void> answer_wait;
 };
 
-// Two nodes fail at once: each has told, and the store knows who was first before either does.
+// Two nodes fail at once. Both have told, and the store decides on the order before either node
+// knows.
 TEST(RoundBoard, ReportsAreOrderedByTheFailureThatTheStoreHasFirst) {
   io::Loop loop;
   SlowKeys keys;

@@ -1,4 +1,4 @@
-// What a finished rendezvous gives its agents. Immutable.
+// The result of a rendezvous for its agents, before ranks are exchanged. Immutable.
 #pragma once
 
 #include "rendezvous/node.h"
@@ -12,9 +12,9 @@ namespace lockstep::rendezvous {
 struct RoundResult {
   std::int64_t round = 0;
   std::size_t rank = 0;
-  std::size_t world = 1;    // nodes
+  std::size_t world = 1;    // number of nodes
   std::vector<Node> nodes;  // by rank
-  // Before every key that the round's agents share: "torch.rendezvous.ID.ROUND/".
+  // Prefix of every key shared by the round's agents: "torch.rendezvous.ID.ROUND/".
   std::string prefix;
 };
 

@@ -1,3 +1,4 @@
+// One node: everything succeeds one turn of the loop later.
 #include "rendezvous/solo.h"
 
 #include <utility>

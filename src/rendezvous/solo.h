@@ -1,4 +1,4 @@
-// The rendezvous of a job that has one node: nobody to wait for, all ranks are here.
+// The rendezvous of a job with one node: all ranks are here.
 #pragma once
 
 #include "io/loop.h"
@@ -8,7 +8,7 @@ namespace lockstep::rendezvous {
 
 class Solo : public Backend {
  public:
-  // addr: for the workers' store.
+  // addr: the address of the workers' store.
   Solo(io::Loop& loop, NodeOffer offer, std::string addr, OfferStore offer_store);
 
   void open(Done<void> done) override;
@@ -26,7 +26,7 @@ class Solo : public Backend {
   OfferStore offer_store_;
   std::int64_t rounds_ = 0;
   int restarts_ = 0;
-  io::Timer turn_;  // one thing is asked for at a time
+  io::Timer turn_;  // serves one request at a time
 };
 
 }  // namespace lockstep::rendezvous

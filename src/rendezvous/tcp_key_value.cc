@@ -1,3 +1,4 @@
+// Requests of KeyValue as requests of the TCPStore's clients.
 #include "rendezvous/tcp_key_value.h"
 
 #include <utility>
@@ -5,7 +6,8 @@
 namespace lockstep::rendezvous {
 namespace {
 
-// Compared with a missing key it comes back unstored; nobody stores it.
+// Expected and desired value of a probe. A TCPStore answers a compare_set of a missing key with the
+// expected value and stores nothing, so a probe needs no blocking GET.
 constexpr std::string_view kProbe = "lockstep:probe";
 constexpr std::chrono::hours kNoEnd{24 * 365};
 
@@ -32,6 +34,7 @@ class TcpWatch : public KeyValue::Watch {
   TcpWatch(io::Loop& loop, const store::AsyncClientOptions& options, const std::string& key,
            std::function<void(std::string)> done)
       : client_(loop, options), done_(std::move(done)) {
+    // A watch waits without an end, so it needs a connection of its own.
     client_.connect(nullptr);
     client_.wait(
         {key},
@@ -75,13 +78,16 @@ void TcpKeyValue::connect(Done<void> done) {
 }
 
 void TcpKeyValue::connected(const Result<void>& outcome) {
-  if (!connect_done_) return;  // the other connection has failed already
+  // The other connection has failed already.
+  if (!connect_done_) return;
   if (outcome && ++connections_ < 2) return;
-  options_.connect_timeout = options_.timeout;  // of later ones: the store is there
+  // Later connections need less patience: the store exists.
+  options_.connect_timeout = options_.timeout;
   std::exchange(connect_done_, nullptr)(outcome);
 }
 
 void TcpKeyValue::lost(const Error& error) {
+  // Both connections report the loss.
   if (std::exchange(lost_, true)) return;
   if (const auto tell = on_lost_) tell(error);
 }
@@ -124,7 +130,8 @@ void TcpKeyValue::wait(const Keys& keys, Ms timeout, Done<void> done) {
   waits_->wait(wire(keys), std::move(done), timeout);
 }
 
-// A new connection: on the old one the server owes answers that nothing may overtake.
+// Opens a new connection for waits: on the old one the server owes answers, and later answers queue
+// behind them.
 void TcpKeyValue::forget_waits() {
   if (waits_->pending() == 0 || lost_) return;
   waits_ = std::make_unique<store::AsyncClient>(loop_, options_);

@@ -1,5 +1,6 @@
-// KeyValue over a TCPStore, with the "/" that PyTorch's clients put before each key.
-// Two connections: on one nothing ever waits, the other waits; a watch has a third of its own.
+// KeyValue over a TCPStore, with the "/" of PyTorch's clients before each key. A waiting request
+// blocks its connection. So one connection has the quick requests, another the waits, and each
+// watch its own.
 #pragma once
 
 #include "io/loop.h"
@@ -15,9 +16,10 @@ class TcpKeyValue : public KeyValue {
  public:
   TcpKeyValue(io::Loop& loop, store::AsyncClientOptions options);
 
-  // Once; tries until options.connect_timeout. No callback runs inside the call.
+  // Connects; called once. Gives up after options.connect_timeout. No callback runs inside the
+  // call.
   void connect(Done<void> done);
-  // After connect(): once.
+  // Sets the function for a lost store, called at most once after connect().
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
   std::string attempt_text() const { return quick_.attempt_text(); }
   std::string local_address() const { return quick_.local_address(); }
@@ -35,7 +37,7 @@ class TcpKeyValue : public KeyValue {
   std::unique_ptr<Watch> watch(std::string_view key,
                                std::function<void(std::string)> done) override;
   void add_bare(std::string_view key, std::int64_t delta);  // without the "/"
-  // The value now stored, as the TCPStore has it.
+  // Returns the value now stored, in the TCPStore's way: the expected value if the key is missing.
   void compare_set(std::string_view key, std::string_view expected, std::string_view desired,
                    Done<std::string> done);
 
