@@ -45,7 +45,7 @@ def once(backend, victim):
                                        "--rdzv-id", "lost",
                                        "--rdzv-endpoint", endpoint, "--no-python", "/bin/sh", "-c", WORKER))
                 if backend == "etcd3" and node is nodes[0]:  # node 0 shall lead
-                    harness.until(lambda: "could join" in runs[0].err(), 20, "node 0 leads")
+                    harness.until(lambda: "can join" in runs[0].err(), 20, "node 0 leads")
             for run in runs:
                 harness.until(lambda run=run: started(run, NODES), 60, "all nodes run")
             agent = nodes[victim].agent()

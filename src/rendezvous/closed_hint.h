@@ -6,8 +6,9 @@
 namespace lockstep::rendezvous {
 
 inline std::string closed_hint(const std::string& run_id) {
-  if (run_id == "none") return "jobs without a --rdzv-id share this one: give one, --rdzv-id NAME";
-  return "the job with this --rdzv-id has ended: choose another one";
+  if (run_id == "none")
+    return "all jobs without a --rdzv-id share this id: give every job its own --rdzv-id";
+  return "the job with this --rdzv-id has ended: choose a new --rdzv-id";
 }
 
 }  // namespace lockstep::rendezvous

@@ -26,7 +26,7 @@ void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::m
       Error error = std::move(all).error();
       if (error.code == Errc::timeout)
         error.message = fmt::format(
-            "not all of {} nodes came to the exit barrier in time (this one was number {})", world,
+            "not all of {} nodes came to the exit barrier in time (this node was number {})", world,
             arrived);
       done(tl::make_unexpected(std::move(error)));
     });

@@ -90,8 +90,9 @@ std::string hosting_reason(const FoundHost& found, const std::string& endpoint_h
   if (known.empty() || std::any_of(known.begin(), known.end(), is_own)) return found.choice.reason;
   std::string name = printable(endpoint_host);
   if (known.front() != endpoint_host) name += fmt::format(" ({})", join(known, ", "));
-  return fmt::format("{}, but {} is no address of this machine; only one node may have is_host=1",
-                     found.choice.reason, name);
+  return fmt::format(
+      "{}, but {} is not an address of this machine; only one node may have is_host=1",
+      found.choice.reason, name);
 }
 
 std::string address_beside(const codec::RdzvEndpoint& server,

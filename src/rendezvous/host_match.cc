@@ -54,7 +54,7 @@ bool same_name(const std::string& a, const std::string& b) {
 std::optional<HostChoice> choose_host_at_once(const std::string& endpoint_host,
                                               std::optional<bool> is_host, const HostFacts& facts) {
   if (is_host && *is_host) return HostChoice{true, false, "is_host says so"};
-  if (is_host) return HostChoice{false, false, "is_host says that it does not"};
+  if (is_host) return HostChoice{false, false, "is_host says no"};
   if (endpoint_host == "localhost") return hosting("the endpoint is localhost");
   if (const auto address = digits(endpoint_host)) {
     if (is_loopback_text(*address)) return hosting("the endpoint is a loopback address");

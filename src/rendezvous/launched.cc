@@ -100,8 +100,8 @@ std::optional<Error> other_program(const NodeFacts& node, const NodeFacts& other
                   printable(node.called, kMostText), printable(mine.name, kMostText),
                   printable(other.called, kMostText), printable(theirs.name, kMostText),
                   printable(node.role, kMostText), printable(run_id, kMostText)),
-      "another job needs another --rdzv-id, another part of this one another --role; where the "
-      "programs are meant to differ: --rdzv-conf entrypoint=any",
+      "give another job another --rdzv-id, and another part of this job another --role; if the "
+      "programs are meant to differ, pass --rdzv-conf entrypoint=any",
       0};
 }
 

@@ -140,7 +140,7 @@ Result<std::vector<AssignedRanks>> assign_ranks(std::span<const RoleInfo> infos)
     assigned.push_back({world, 0, roles[info.role], 0});
     if (info.local_world_size < 0 || info.local_world_size > kMostRanks - world)
       return fail(Errc::corrupt,
-                  fmt::format("node rank {} says that it has {} workers: the job "
+                  fmt::format("node rank {} claims {} workers: the job "
                               "would have more than {}",
                               assigned.size() - 1, info.local_world_size, kMostRanks));
     world += info.local_world_size;
@@ -404,8 +404,7 @@ void Exchange::fetch_from_stranger() {
 void Exchange::find_store(const std::string& ranks, std::int64_t round) {
   const std::string& host = in.round.nodes.front().addr;
   if (round < 0 || round + kMostRounds < in.round.round)
-    return failed(
-        {Errc::corrupt, "nobody has said where the workers' store of " + host + " is", {}, 0});
+    return failed({Errc::corrupt, "no node has published the workers' store of " + host, {}, 0});
   const std::string prefix = round == in.round.round ? in.round.prefix : in.prefix_of(round);
   keys.probe(prefix + "MASTER_ADDR", [self = shared_from_this(), ranks, round,
                                       prefix](Result<std::optional<std::string>> addr) {

@@ -44,7 +44,7 @@ TEST(AssignRanks, MoreWorkersThanThereAreRanks) {
   std::vector<RoleInfo> infos(2048, {"a", 0, 1 << 20});
   const auto made = assign_ranks(infos);
   ASSERT_FALSE(made);
-  EXPECT_NE(made.error().message.find("node rank 2047 says"), std::string::npos);
+  EXPECT_NE(made.error().message.find("node rank 2047 claims"), std::string::npos);
   infos.back().local_world_size -= 1;
   EXPECT_EQ(assign_ranks(infos).value().back().world_size, INT32_MAX);
 }

@@ -23,7 +23,7 @@ Status check_ranks(const Round& round, int workers) {
   return fail(
       Errc::corrupt,
       fmt::format("round {} makes no sense: node {} of {} with {} workers, ranks from {} of {}, in "
-                  "their role from {} of {} (node rank 0, at {}, has given them)",
+                  "their role from {} of {} (from node rank 0 at {})",
                   round.number, round.group_rank, round.group_world_size, workers, round.base_rank,
                   round.world_size, round.role_base_rank, round.role_world_size,
                   printable(round.master_addr)));

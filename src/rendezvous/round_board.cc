@@ -64,7 +64,7 @@ Result<FailureRecord> decode_failure(std::string_view text) {
 }
 
 std::string told_line(const FailureRecord& record, int rank) {
-  return record.gone && record.node == rank ? "the other nodes gave this one up: " + record.line
+  return record.gone && record.node == rank ? "the other nodes gave up this node: " + record.line
                                             : record.line;
 }
 

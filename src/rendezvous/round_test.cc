@@ -32,7 +32,7 @@ TEST(Round, RanksThatDoNot) {
     change(round);
     const Status checked = check_ranks(round, 2);
     ASSERT_FALSE(checked);
-    EXPECT_NE(checked.error().message.find("node rank 0, at n0"), std::string::npos);
+    EXPECT_NE(checked.error().message.find("node rank 0 at n0"), std::string::npos);
   }
 }
 

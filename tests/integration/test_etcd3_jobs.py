@@ -148,7 +148,7 @@ def test_a_gap_shorter_than_the_lease(lockstep, own, go, how):  # noqa: F811
     else:
         member.signal(signal.SIGSTOP)
         for run in runs:
-            says(run, "etcd does not answer; the job goes on as long as its lease")
+            says(run, "etcd does not answer; the job goes on until the lease runs out")
         member.signal(signal.SIGCONT)
         for run in runs:
             says(run, "etcd answers again")

@@ -206,9 +206,9 @@ def test_a_lock_that_is_held_delays(users):
 
 
 @pytest.mark.parametrize("content, words", [
-    (b"root:x:0:0:root:/root:/bin/bash\n", "no FileStore record"),
+    (b"root:x:0:0:root:/root:/bin/bash\n", "not a FileStore record"),
     (b"\x02\0\0\0/a\xff\xff\xff\xff", "claims 4294967295 bytes"),
-    (bytes(4096), "no FileStore record"),
+    (bytes(4096), "not a FileStore record"),
 ])
 def test_a_foreign_file_is_refused_and_kept(users, content, words):
     users.path.write_bytes(content)

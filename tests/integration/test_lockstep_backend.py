@@ -99,7 +99,8 @@ def test_a_hub_that_the_network_reaches_says_once_that_it_is_open(job):
     runs = [job.node(0, "--rdzv-endpoint", f"{name}:{job.port}", host=True)]
     runs.append(job.node(1, host=False))
     ended = ends(*runs)
-    assert ended[0].err.count("no job token is set: whoever reaches port") == 1 and "--rdzv-token-file" in ended[0].err
+    assert ended[0].err.count("no job token is set: any program that reaches port") == 1
+    assert "--rdzv-token-file" in ended[0].err
     assert "no job token" not in ended[1].err
 
 
@@ -208,7 +209,7 @@ def test_a_frozen_agent_wakes(job, go):
     for run in runs[:2]:
         assert starts(run, 3)[2]["WORLD_SIZE"] == "3"
     assert starts(runs[2], 2)[1]["TORCHELASTIC_RESTART_COUNT"] == "0"
-    says(runs[2], "the others took this node for gone")
+    says(runs[2], "the other nodes took this node for gone")
     go.touch()
     ends(*runs)
 
@@ -217,7 +218,7 @@ def test_a_frozen_agent_wakes(job, go):
 def test_a_host_that_was_frozen_finds_its_nodes_again(job, go):
     runs = held(job, 2, settings=QUICK, wait=go)
     os.kill(runs[0].agent(), signal.SIGSTOP)
-    says(runs[1], "nothing was heard of it for")
+    says(runs[1], "no sign of life for")
     os.kill(runs[0].agent(), signal.SIGCONT)
     for run in runs:
         assert starts(run, 2)[1]["TORCHELASTIC_RESTART_COUNT"] == "0"
@@ -240,7 +241,7 @@ def test_a_host_out_of_patience_stays(job, go):
     guest = job.node(1, actions=(SHOW, f"wait={go}"))
     name = socket.gethostname()
     says(host, "this node does not wait longer",
-         f"this node stays until the others have left, as it hosts the rendezvous: {name} is still there")
+         f"this node hosts the rendezvous and stays until the other nodes have left: {name} is still there")
     go.touch()
     ends(host, guest)
 
@@ -307,7 +308,7 @@ def test_the_same_token_and_where_it_is_not(job, key, go):
 
 
 @pytest.mark.parametrize("host, guest, words", [
-    (SECRET, "another", "the job token of {} is not the one of the rendezvous"),
+    (SECRET, "another", "the job token of {} does not match the rendezvous"),
     (SECRET, None, "wants a job token, and {} has none"),
     (None, SECRET, "{} has a job token, and the host of the rendezvous")])
 def test_tokens_that_differ(job, host, guest, words):

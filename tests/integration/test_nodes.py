@@ -350,7 +350,7 @@ def test_a_host_out_of_patience_says_that_it_stays(lockstep):
     host = job.node(0, "--exit-barrier-timeout", 1)
     listening(job.port)
     guest = job.node(1, actions=(SHOW, f"wait={go}"))
-    says(host, "this node stays until the others have left, as it hosts the store: ", deadline=15)
+    says(host, "this node hosts the store and stays until the other nodes have left: ", deadline=15)
     go.touch()
     ends(host, guest)
 
@@ -422,9 +422,10 @@ def test_a_run_id_is_spent(dynamic):
     listening(dynamic.port)
     ends(*[dynamic.node(number, host=False) for number in (0, 1)])
     ended = dynamic.node(0, host=False).wait(10)
-    one_line(ended, 1, "is closed", "choose another one")
+    one_line(ended, 1, "is closed", "choose a new --rdzv-id")
     dynamic.id = "none"  # as nobody has given one
     ends(*[dynamic.node(number, host=False) for number in (0, 1)])
-    one_line(dynamic.node(0, host=False).wait(10), 1, "the rendezvous 'none' is closed", "give one, --rdzv-id NAME")
+    one_line(dynamic.node(0, host=False).wait(10), 1, "the rendezvous 'none' is closed",
+             "give every job its own --rdzv-id")
     store.signal(signal.SIGTERM)
     store.wait()

@@ -136,4 +136,4 @@ def test_a_frozen_guest_learns_that_it_was_given_up(job):
     runs[1].signal(signal.SIGCONT, agent)
     ended = ends(*runs, rc=1)
     if job.backend == "c10d":
-        assert "the job has failed: the other nodes gave this one up" in ended[1].err, str(ended[1])
+        assert "the job has failed: the other nodes gave up this node" in ended[1].err, str(ended[1])

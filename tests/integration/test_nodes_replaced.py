@@ -44,7 +44,7 @@ def test_a_new_node_takes_the_place_of_a_lost_one(job, go):
     kill_node(runs[1])
     patience = 900 if job.backend == "static" else 600
     says(runs[0], f"restart 1 of 2, and up to {patience} s for another node to take its place")
-    says(runs[0], "a new node may take the place of one that was lost", "; gives up in ", deadline=20)
+    says(runs[0], "a new node may replace a lost one", "; gives up in ", deadline=20)
     new = job.node(newcomer(job), *RESTARTS, settings=QUICK, actions=(SHOW, f"wait={go}"))
     again = starts(runs[0], 2)[1]
     (taken,) = starts(new, 1)
@@ -91,9 +91,9 @@ def test_a_static_place_has_one_node(lockstep, go):
     (ended,) = ends(job.node(1, *RESTARTS, nnodes="3"), rc=1)
     assert "with --nnodes 3" in ended.err and "with --nnodes 2" in ended.err, str(ended)
     (ended,) = ends(job.node(1, *RESTARTS, settings="timeout=2"), rc=1)
-    assert "has a node with node rank 1, and did not lose it" in ended.err, str(ended)
+    assert "has a living node with node rank 1" in ended.err, str(ended)
     new = job.node(1, *RESTARTS, settings=QUICK, actions=(SHOW, f"wait={go}"))
-    says(new, "this one takes its place when it is lost", deadline=20)
+    says(new, "this node replaces that node if it is lost", deadline=20)
     kill_node(runs[1])
     (taken,) = starts(new, 1)
     assert taken["TORCHELASTIC_RESTART_COUNT"] == "1"

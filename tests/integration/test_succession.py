@@ -73,7 +73,7 @@ def test_the_first_host_loses_power_and_the_spare_takes_its_place(job, listed):
     job.trains_on(a, b, spares=[c])
     a.vanish()
     job.goes_on_with(b, c)
-    job.says(b, "this node hosts the rendezvous now: node0, which hosted it, is gone")
+    job.says(b, "this node hosts the rendezvous now: the last host, node0, is gone")
     job.ends_well(b, c)
 
 
@@ -129,7 +129,7 @@ def test_a_partition_that_heals(job):
     job.says(a, "this node does not host the rendezvous any more: only 1 of 4 nodes of the job can be reached")
     last = job.training.last()
     a.heal()
-    job.says(a, "node1 hosts the rendezvous now: node0, which hosted it, is gone")
+    job.says(a, "node1 hosts the rendezvous now: the last host, node0, is gone")
     job.says(a, "this one is a spare")
     until(lambda: job.training.last() > last + 2, 20, "the training goes on")
     job.ends_well(a, b, c, d)

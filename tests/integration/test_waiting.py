@@ -92,11 +92,11 @@ def test_what_cannot_be_reached(lockstep, backend):
     listening(is_host.port)
     static = [Job(lockstep, "static").node(1)] if backend == "c10d" else []
     says(wrong_port, f"127.0.0.1:{nowhere.port}: Connection refused",
-         "this node does not host it: is_host says that it does not")
-    says(nobody_hosts, "127.0.0.1:1: Connection refused", "this node does not host it")
+         "this node is not the host: is_host says no")
+    says(nobody_hosts, "127.0.0.1:1: Connection refused", "this node is not the host")
     says(no_name, "look up the host name 'no-such-host.invalid': ",
-         "this node does not host it: the name 'no-such-host.invalid' cannot")
-    says(firewall, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "this node does not host it")
+         "this node is not the host: the name 'no-such-host.invalid' cannot")
+    says(firewall, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "this node is not the host")
     says(nobody_came, "1 of 2 nodes have joined", f"at port {alone.port}",
          "the endpoint is a loopback address, which other machines")
     says(two_hosts, "1 of 2 nodes have joined", "is_host says so, but 192.0.2.1 is no" + (
@@ -148,7 +148,7 @@ def test_the_way_to_the_host_has_an_end(lockstep, backend, settings):
     refused = nobody.node(1, host=False, settings=settings)
     unanswered = Job(lockstep, backend).node(1, "--rdzv-endpoint", dropped.place, host=False, settings=settings)
     refused_with(refused, f"127.0.0.1:{nobody.port}: Connection refused, gave up after 2.",
-                 "is_host says that it does not")
+                 "is_host says no")
     refused_with(unanswered, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "gave up after 2.")
     dropped.close()
 
@@ -216,7 +216,8 @@ def test_two_machines_that_both_host(hosts, backend):
         says(run, "1 of 2 nodes have joined", "this node hosts", "at port 29400", "is_host says so")
     if backend == "lockstep":
         says(runs[1],
-             "is_host says so, but node0 (10.77.0.10) is no address of this machine; only one node may have is_host=1")
+             "is_host says so, but node0 (10.77.0.10) is not an address of this machine; "
+             "only one node may have is_host=1")
         assert "only one node" not in runs[0].err()
     stop(runs)
 
@@ -276,7 +277,7 @@ def test_different_nnodes_over_c10d(lockstep):
     smaller = job.node(0, nnodes="2")
     listening(job.port)
     larger = job.node(1, nnodes="3")
-    says(smaller, "2 of 2 nodes have joined", "another one must have a larger --nnodes")
+    says(smaller, "2 of 2 nodes have joined", "another node must have a larger --nnodes")
     says(larger, "2 of 3 nodes have joined")
 
 
@@ -371,7 +372,7 @@ def test_another_program_holds_the_port(lockstep):
                      f"but port {job.port} is taken (held by pid {web.pid}: ", "http.server")
         says(quiet, f"waiting for 5 s: the rendezvous '{silent.id}' at 127.0.0.1:{silent.port}: connected, "
              "but no answer to the greeting",
-             f"this node does not host it: the endpoint is a loopback address, but port {silent.port} is taken "
+             f"this node is not the host: the endpoint is a loopback address, but port {silent.port} is taken "
              f"(held by pid {os.getpid()}: ")
     web.kill()
     web.wait()

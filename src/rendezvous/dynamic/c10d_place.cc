@@ -169,7 +169,7 @@ void C10dPlace::on_departure(std::function<void()> fn) {
 std::string C10dPlace::describe_hosting() const {
   const std::string reason =
       settings_.is_host ? host_reason_ : hosting_reason(found_, settings_.endpoint.host);
-  return fmt::format("the store that this node hosts at port {} ({})", server_->port(), reason);
+  return fmt::format("the store hosted by this node at port {} ({})", server_->port(), reason);
 }
 
 // Names an agent that uses another run id: the agent has created its own state in our store.
@@ -194,7 +194,7 @@ std::string C10dPlace::describe() const {
   if (hosts()) return describe_hosting();
   std::string text = "the store at " + keys_->place();
   if (!open_done_) return text;
-  return fmt::format("{} (last attempt: {}; this node does not host it: {})", text,
+  return fmt::format("{} (last attempt: {}; this node is not the host: {})", text,
                      keys_->attempt_text(), host_reason());
 }
 

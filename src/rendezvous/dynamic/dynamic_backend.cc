@@ -176,7 +176,7 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   if (!state.participants.contains(driver_->self()))
     return shared_.interrupt(
         Interruption::Kind::rejoin,
-        "the other nodes had not heard of this one for too long and gave it up");
+        "the other nodes have evicted this node: no sign of life for too long");
   if (const std::size_t waiting = driver_->waiting(state); waiting > 0)
     return shared_.interrupt(
         Interruption::Kind::rejoin,
@@ -227,10 +227,10 @@ void DynamicBackend::on_closed() {
   const bool waits = shared_.phase() == Phase::barrier;
   if (!waits || !std::exchange(seen_closed_, true)) return;
   place_->keys().forget_waits();
-  shared_.end_barrier(
-      fail(Errc::unavailable,
-           "the rendezvous is closed, so not all nodes come to the exit barrier: one has failed or "
-           "waits no longer"));
+  shared_.end_barrier(fail(
+      Errc::unavailable,
+      "the rendezvous is closed, so not all nodes come to the exit barrier: a node has failed or "
+      "waits no longer"));
 }
 
 void DynamicBackend::warn_of_skew(const RendezvousState& state) {
@@ -349,7 +349,7 @@ std::string DynamicBackend::staying_for() const {
   const std::size_t guests = place_->hosts() ? place_->guests() : 0;
   if (guests == 0) return {};
   return fmt::format(
-      "this node stays until the others have left, as it hosts the store: {} connection{} open",
+      "this node hosts the store and stays until the other nodes have left: {} connection{} open",
       guests, guests == 1 ? " is" : "s are");
 }
 
@@ -365,8 +365,8 @@ std::string DynamicBackend::waiting_for() const {
   if (!driver_) return place_->describe();
   if (shared_.phase() == Phase::barrier)
     return fmt::format(
-        "the workers of this node have ended well, those of other nodes ({} in all) "
-        "still run",
+        "the workers of this node have ended well; other nodes ({} in all) still "
+        "run",
         round_.world);
   return waiting_text({.state = driver_->last_state(),
                        .self = driver_->self(),

@@ -23,11 +23,11 @@ std::string names_of(const std::vector<std::string>& names) {
 }
 
 std::string skew_text(const SkewWatch::Skew& skew, bool all_ours) {
-  return fmt::format("the clock of {} is {} s {} this node's: {}", printable(skew.node.addr),
-                     std::chrono::abs(skew.ahead).count(),
-                     skew.ahead.count() > 0 ? "ahead of" : "behind",
-                     all_ours ? "Lockstep does not mind, but check NTP"
-                              : "torchrun's agents evict nodes that seem 15 s late; check NTP");
+  return fmt::format(
+      "the clock of {} is {} s {} this node's: {}", printable(skew.node.addr),
+      std::chrono::abs(skew.ahead).count(), skew.ahead.count() > 0 ? "ahead of" : "behind",
+      all_ours ? "Lockstep does not mind, but check NTP"
+               : "torchrun's agents evict nodes with heartbeats 15 s late; check NTP");
 }
 
 // The shared state does not hold --nnodes. Without a warning, a node with a larger number would
@@ -37,8 +37,9 @@ std::string other_nodes_text(const RoundResult& round, const Assignment& made,
   for (std::size_t rank = 0; rank < made.nodes_asked.size(); ++rank) {
     const std::string& theirs = made.nodes_asked[rank];
     if (theirs.empty() || theirs == asked) continue;
-    return fmt::format("{} was started with --nnodes {}, this node with {}: they should agree",
-                       printable(round.nodes.at(rank).addr), theirs, asked);
+    return fmt::format(
+        "{} was started with --nnodes {}, this node with {}: give all nodes the same --nnodes",
+        printable(round.nodes.at(rank).addr), theirs, asked);
   }
   return {};
 }
@@ -54,7 +55,7 @@ std::string waiting_text(const Waiting& waiting) {
   if (state.redundancy_list.contains(waiting.self))
     return fmt::format("this node is a spare; {} run the job: {}", names.size(), names_of(names));
   if (state.complete && !state.participants.contains(waiting.self))
-    return fmt::format("a round is under way with {}; this node joins the next one",
+    return fmt::format("a round is under way with {}; this node joins the next round",
                        names_of(names));
   // The last node to join completes the round by its own --nnodes. So a full but open round means a
   // larger --nnodes on another node.
@@ -63,8 +64,8 @@ std::string waiting_text(const Waiting& waiting) {
                                  waiting.run_id, waiting.place);
   if (!names.empty()) text += ": " + names_of(names);
   if (!waiting.to_replace.empty())
-    text += "; a new node may take the place of one that was lost: " + waiting.to_replace;
-  if (enough) text += "; this node waits for no more, so another one must have a larger --nnodes";
+    text += "; a new node may replace a lost one: " + waiting.to_replace;
+  if (enough) text += "; this node waits for no more, so another node must have a larger --nnodes";
   if (!waiting.strangers.empty()) text += "; " + waiting.strangers;
   return text;
 }

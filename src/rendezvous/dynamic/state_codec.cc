@@ -39,7 +39,8 @@ const PickleGlobal kTimedelta{"datetime", "timedelta"};
 // The hint matters: this text may belong to another program, so nothing here overwrites it.
 Failure corrupt(std::string_view why) {
   return fail(Errc::corrupt, fmt::format("the rendezvous state is corrupt: {}", why),
-              "it is left as it is; use another --rdzv-id, or end what writes to this store");
+              "the stored state is left unchanged; use another --rdzv-id, or stop the program "
+              "writing there");
 }
 
 // Agents before PyTorch 2.3 lack an attribute or name the address 'fqdn'. Mixing would make one

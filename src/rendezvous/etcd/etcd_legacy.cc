@@ -206,7 +206,7 @@ std::string EtcdLegacy::waiting_for() const {
   if (!driver_) return place;
   if (shared_.phase() == Phase::barrier)
     return fmt::format(
-        "the workers of this node have ended well, those of other nodes ({} in all) still run",
+        "the workers of this node have ended well; other nodes ({} in all) still run",
         round_->participants);
   const auto& seen = driver_->last_seen();
   const auto& rules = settings_.rules;
@@ -218,7 +218,7 @@ std::string EtcdLegacy::waiting_for() const {
   if (driver_->spare())
     return fmt::format("this node is a spare; {} run the job", seen->participants);
   if (seen->status == Status_::final)
-    return fmt::format("a round is under way with {} nodes; this one joins the next",
+    return fmt::format("a round is under way with {} nodes; this node joins the next round",
                        seen->participants);
   return fmt::format("{} of {} nodes have joined '{}' at {}", seen->participants, range,
                      settings_.run_id, place);

@@ -184,7 +184,7 @@ void EtcdLegacyDriver::act(LegacyStep step) {
     case Kind::closed:
       return finish(fail(Errc::canceled,
                          fmt::format("the rendezvous '{}' is closed", settings_.run_id),
-                         "the job with this --rdzv-id has ended: choose another one"));
+                         "the job with this --rdzv-id has ended: choose a new --rdzv-id"));
     case Kind::timed_out:
       return finish(tl::make_unexpected(too_late()));
   }
@@ -211,22 +211,22 @@ void EtcdLegacyDriver::create() {
 
 void EtcdLegacyDriver::count_up() {
   const std::string counter = key("version_counter");
-  request(
-      v2_get(counter, "quorum=true"), Twice::harmless,
-      round_calls_([this, counter](const Result<V2Reply>& reply) {
-        if (!reply) return trouble(reply.error());
-        const auto number = parse_int(reply->value);
-        if (reply->error != 0 || !number || *number < 0 || *number >= kMostRounds)
-          return finish(fail(Errc::corrupt, fmt::format("the key {} in etcd holds no number: '{}'",
-                                                        counter, printable(reply->value))));
-        const std::string version = std::to_string(*number + 1);
-        put(counter, {{"value", version}, {"prevValue", reply->value}}, Twice::harmful,
-            round_calls_([this, version](const Result<V2Reply>& counted) {
-              // The setup state expires within seconds, and then some node starts again.
-              if (!counted || counted->error != 0) return look_later(kPause);
-              offer(version);
-            }));
-      }));
+  request(v2_get(counter, "quorum=true"), Twice::harmless,
+          round_calls_([this, counter](const Result<V2Reply>& reply) {
+            if (!reply) return trouble(reply.error());
+            const auto number = parse_int(reply->value);
+            if (reply->error != 0 || !number || *number < 0 || *number >= kMostRounds)
+              return finish(
+                  fail(Errc::corrupt, fmt::format("the key {} in etcd does not hold a number: '{}'",
+                                                  counter, printable(reply->value))));
+            const std::string version = std::to_string(*number + 1);
+            put(counter, {{"value", version}, {"prevValue", reply->value}}, Twice::harmful,
+                round_calls_([this, version](const Result<V2Reply>& counted) {
+                  // The setup state expires within seconds, and then some node starts again.
+                  if (!counted || counted->error != 0) return look_later(kPause);
+                  offer(version);
+                }));
+          }));
 }
 
 void EtcdLegacyDriver::offer(const std::string& version) {

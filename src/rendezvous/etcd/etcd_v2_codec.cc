@@ -28,7 +28,7 @@ Failure not_etcd(const http::Answer& answer) {
   // etcd 3.4 and later answer a v2 path with a plain 404.
   const bool closed = answer.head.status == 404;
   return fail(closed ? Errc::not_found : Errc::corrupt,
-              fmt::format("it answers HTTP {} and no v2 reply: '{}'", answer.head.status,
+              fmt::format("HTTP {} and not a v2 reply: '{}'", answer.head.status,
                           printable(strip(answer.body), 100)),
               closed ? "etcd 3.4 and later speak v2 only with --enable-v2" : "");
 }

@@ -71,7 +71,8 @@ void Etcd3Backend::campaign(std::chrono::milliseconds patience) {
   handlers.on_closed = [this](const Etcd3Facts& facts) { on_closed(facts); };
   handlers.on_deposed = [this] { on_deposed(); };
   handlers.on_unsure = [](const Error& error) {
-    log::warning("etcd does not answer; the job goes on as long as its lease: {}", error.message);
+    log::warning("etcd does not answer; the job goes on until the lease runs out: {}",
+                 error.message);
   };
   handlers.on_sure = [] { log::warning("etcd answers again"); };
   handlers.on_lost = [this](const Error& error) { on_lost(error); };
@@ -129,10 +130,10 @@ void Etcd3Backend::nobody_leads() {
   const std::string& id = settings_.hub.run_id;
   fail_open(
       {Errc::timeout,
-       fmt::format("the rendezvous '{}' in etcd at {}: within {} s no node said where it is led",
-                   id, client_->endpoints(), settings_.hub.join_timeout.count() / 1000),
-       fmt::format("the node that holds the key /lockstep/rendezvous/{}/leader in etcd may hang: "
-                   "end it, or delete the key if no such node exists",
+       fmt::format("the rendezvous '{}' in etcd at {}: no node has published a hub within {} s", id,
+                   client_->endpoints(), settings_.hub.join_timeout.count() / 1000),
+       fmt::format("the node holding the key /lockstep/rendezvous/{}/leader in etcd may hang: "
+                   "stop that node, or delete the key if there is no such node",
                    id),
        0});
 }
@@ -166,7 +167,7 @@ void Etcd3Backend::tell_change(const StorePlace& place) {
   const auto before = std::exchange(last_leader_, place);
   if (!before || *before == place) return;
   const bool own = server_ && server_->port() == place.port;
-  log::warning("{} leads the rendezvous now: {}, which led it, is gone or has lost its lease",
+  log::warning("{} leads the rendezvous now: the last leader, {}, is gone or has lost its lease",
                own ? "this node" : printable(io::place_text(place.addr, place.port)),
                printable(io::place_text(before->addr, before->port)));
 }
@@ -382,7 +383,7 @@ std::string Etcd3Backend::waiting_for() const {
   if (election_ && (leader_ || server_)) return member_.waiting_for();
   const std::string& trouble = client_->transport().trouble();
   if (!trouble.empty()) return fmt::format("{} ({})", place, trouble);
-  return fmt::format("{}: nobody leads the rendezvous '{}' yet", place, settings_.hub.run_id);
+  return fmt::format("{}: no node leads the rendezvous '{}' yet", place, settings_.hub.run_id);
 }
 
 }  // namespace lockstep::rendezvous::etcd3

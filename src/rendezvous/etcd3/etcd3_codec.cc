@@ -74,7 +74,7 @@ const Json& get_list(const Json& json, const char* name) {
 
 Result<Etcd3Kv> parse_kv(const Json& json) {
   if (!json.is_object())
-    return fail(Errc::corrupt, "a key-value pair in the answer is no JSON object");
+    return fail(Errc::corrupt, "a key-value pair in the answer is not a JSON object");
   Etcd3Kv kv;
   LOCKSTEP_TRY_ASSIGN(kv.key, codec::base64_decode(get_text(json, "key")));
   LOCKSTEP_TRY_ASSIGN(kv.value, codec::base64_decode(get_text(json, "value")));
@@ -205,7 +205,7 @@ Result<Etcd3Reply> parse_etcd3_reply(std::string_view body) {
   // etcd treats some calls as streams, and puts their replies into `result`.
   if (json.is_object() && json.contains("result")) json = Json(get_object(json, "result"));
   if (!json.is_object())
-    return fail(Errc::corrupt, "this is no answer of etcd: '" + printable(strip(body), 100) + "'");
+    return fail(Errc::corrupt, "not an answer of etcd: '" + printable(strip(body), 100) + "'");
   Etcd3Reply reply;
   reply.revision = get_revision(get_object(json, "header"), "revision");
   LOCKSTEP_TRY_ASSIGN(reply.kvs, parse_kvs(get_list(json, "kvs")));
@@ -214,12 +214,11 @@ Result<Etcd3Reply> parse_etcd3_reply(std::string_view body) {
   reply.ttl = get_number(json, "TTL");
   reply.token = get_text(json, "token");
   if (!is_token(reply.token))
-    return fail(Errc::corrupt,
-                "the token for later requests has bytes that no token has, or is too long");
+    return fail(Errc::corrupt, "the token for later requests has invalid bytes or is too long");
   reply.succeeded = get_flag(json, "succeeded");
   for (const Json& response : get_list(json, "responses")) {
     if (!response.is_object())
-      return fail(Errc::corrupt, "a part of the transaction's answer is no JSON object");
+      return fail(Errc::corrupt, "a part of the transaction's answer is not a JSON object");
     LOCKSTEP_TRY_ASSIGN(auto kvs,
                         parse_kvs(get_list(get_object(response, "response_range"), "kvs")));
     reply.ranges.push_back(std::move(kvs));
@@ -230,7 +229,7 @@ Result<Etcd3Reply> parse_etcd3_reply(std::string_view body) {
 Result<Etcd3WatchReply> parse_etcd3_watch(std::string_view line) {
   const Json json = parse(line);
   if (!json.is_object())
-    return fail(Errc::corrupt, "this is no answer of etcd: '" + printable(strip(line), 100) + "'");
+    return fail(Errc::corrupt, "not an answer of etcd: '" + printable(strip(line), 100) + "'");
   Etcd3WatchReply reply;
   if (!json.contains("result")) {
     reply.canceled = true;
@@ -243,7 +242,7 @@ Result<Etcd3WatchReply> parse_etcd3_watch(std::string_view line) {
   reply.compact_revision = get_revision(result, "compact_revision");
   reply.reason = get_text(result, "cancel_reason");
   for (const Json& item : get_list(result, "events")) {
-    if (!item.is_object()) return fail(Errc::corrupt, "an event of the watch is no JSON object");
+    if (!item.is_object()) return fail(Errc::corrupt, "an event of the watch is not a JSON object");
     Etcd3Event event;
     event.deleted = get_text(item, "type") == "DELETE";
     LOCKSTEP_TRY_ASSIGN(event.kv, parse_kv(get_object(item, "kv")));

@@ -45,19 +45,20 @@ void Etcd3Watch::open() {
     call.timeout = kPatience;
     endpoint_ = &client_.transport().endpoint();
     stream_ = endpoint_->stream(
-        std::move(call), {[this](const http::ResponseHead& head) { status_ = head.status; },
-                          [this](std::string_view bytes) { on_bytes(bytes); },
-                          [this](Status why) {
-                            if (!why) return again(why.error());
-                            if (line_.empty())
-                              return again(Error{Errc::unavailable,
-                                                 fmt::format("etcd at {}: it has ended a watch",
-                                                             endpoint_->origin().text()),
-                                                 {},
-                                                 0});
-                            // A refusal may come without a newline.
-                            take(line_);
-                          }});
+        std::move(call),
+        {[this](const http::ResponseHead& head) { status_ = head.status; },
+         [this](std::string_view bytes) { on_bytes(bytes); },
+         [this](Status why) {
+           if (!why) return again(why.error());
+           if (line_.empty())
+             return again(Error{Errc::unavailable,
+                                fmt::format("etcd at {}: the server has ended a watch",
+                                            endpoint_->origin().text()),
+                                {},
+                                0});
+           // A refusal may come without a newline.
+           take(line_);
+         }});
   }));
 }
 

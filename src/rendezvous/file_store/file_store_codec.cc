@@ -107,12 +107,12 @@ Status FileStoreReader::apply(std::string_view key, std::string_view value) {
     return {};
   }
   total_bytes_ += key.size() + value.size();
-  if (total_bytes_ > limits_.max_total_bytes) return corrupt("it holds too much");
+  if (total_bytes_ > limits_.max_total_bytes) return corrupt("the file holds too much");
   if (at != values_.end()) {
     at->second = value;
     return {};
   }
-  if (values_.size() == limits_.max_keys) return corrupt("it holds too many keys");
+  if (values_.size() == limits_.max_keys) return corrupt("the file holds too many keys");
   values_.emplace(key, value);
   return {};
 }
@@ -123,8 +123,8 @@ const std::string* FileStoreReader::find(std::string_view key) const {
 }
 
 Failure FileStoreReader::corrupt(std::string_view why) const {
-  return fail(Errc::corrupt, fmt::format("no FileStore record at byte {}: {}", taken_, why),
-              "it may be another program's file, or a writer was cut off; name a new file");
+  return fail(Errc::corrupt, fmt::format("not a FileStore record at byte {}: {}", taken_, why),
+              "the file may belong to another program, or a writer was cut off; name a new file");
 }
 
 }  // namespace lockstep::rendezvous::file_store

@@ -72,7 +72,8 @@ Result<FileStore::Look> FileStore::work(FileVisit& file, std::vector<Answer>& an
   if (!*locked) return Look::locked;
   refusals_ = 0;
   last_error_.reset();
-  if (file.size() < reader_.taken()) return fail(Errc::corrupt, "somebody has shortened it");
+  if (file.size() < reader_.taken())
+    return fail(Errc::corrupt, "another process has shortened the file");
   LOCKSTEP_TRY_ASSIGN(const bool all, catch_up(file));
   if (!all) return Look::again_soon;
   if (writes) {
@@ -126,8 +127,8 @@ Result<bool> FileStore::whole(FileVisit& file) {
   }
   // The writer may still be alive: wait before cutting its record off.
   if (now - torn_since_ < options_.torn_after) return false;
-  if (reader_.taken() == 0) return fail(Errc::corrupt, "it has no whole record");
-  log::warning("{}: cutting off {} bytes of a record that its writer did not finish", options_.path,
+  if (reader_.taken() == 0) return fail(Errc::corrupt, "the file has no complete record");
+  log::warning("{}: cutting off {} bytes of an unfinished record", options_.path,
                file.size() - reader_.taken());
   torn_size_ = 0;
   reader_.drop_rest();
@@ -194,12 +195,11 @@ void FileStore::expire(std::vector<Answer>& answers) {
 Error FileStore::trouble() const {
   if (last_error_) return Error(*last_error_).within(options_.path);
   if (torn_size_ != 0)
-    return {
-        Errc::timeout, fmt::format("{}: a record at its end is not whole", options_.path), {}, 0};
+    return {Errc::timeout, fmt::format("{}: the last record is incomplete", options_.path), {}, 0};
   return {Errc::timeout,
           fmt::format("the lock of {} did not become free in {} ms", options_.path,
                       options_.timeout.count()),
-          "a process that is stopped may hold it: see lslocks", 0};
+          "a stopped process may hold the lock: see lslocks", 0};
 }
 
 void FileStore::schedule(Look outcome) {

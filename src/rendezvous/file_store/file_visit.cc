@@ -31,7 +31,7 @@ FileVisit::~FileVisit() {
 Status FileVisit::look() {
   struct stat facts {};
   if (fstat(fd_.get(), &facts) != 0) return fail_sys("stat", errno);
-  if (!S_ISREG(facts.st_mode)) return fail(Errc::invalid_input, "it is no regular file");
+  if (!S_ISREG(facts.st_mode)) return fail(Errc::invalid_input, "not a regular file");
   identity_ = {facts.st_dev, facts.st_ino};
   size_ = static_cast<std::uint64_t>(facts.st_size);
   return {};

@@ -216,7 +216,7 @@ void Coordinator::on_join(Member& member, Join join, Time now) {
   if (over())
     return refuse(member, Why::closed,
                   fmt::format("the rendezvous '{}' is closed: {}", settings_.run_id, why_over_),
-                  "a new job needs a new --rdzv-id, or the end of the old one");
+                  "give a new job a new --rdzv-id, or end the old job first");
   // A node on a new connection repeats its join, maybe before it hears of its place. Taking the
   // repetition for a wish to leave would interrupt the round that has just begun.
   if (std::exchange(member.repeats_join, false)) return;

@@ -14,9 +14,9 @@ TEST(CoordinatorConnection, SilenceEvictsAndTheFrozenOneIsToldWhenItWakes) {
   f.pass(4900ms, {"b"});
   EXPECT_EQ(f.told("a"), "-");
   f.pass(1100ms, {"b"});
-  EXPECT_EQ(f.told("a"), "rejoin: b is gone: nothing was heard of it for 5.0 s");
+  EXPECT_EQ(f.told("a"), "rejoin: b is gone: no sign of life for 5.0 s");
   EXPECT_EQ(f.told("b"),
-            "rejoin: the others took this node for gone: they had heard nothing of it for 5.0 s");
+            "rejoin: the other nodes took this node for gone: no sign of life for 5.0 s");
   EXPECT_TRUE(f.agents["b"].closed);
   f.join_all({"a", "c"});
   EXPECT_EQ(f.rank("c"), 1);

@@ -33,8 +33,8 @@ TEST(Replacement, ALostNodeCostsARestartAndTheNextOneTakesItsPlace) {
   f.join_all({"c", "a"});
   f.pass(10s);
   EXPECT_EQ(f.agents["a"].status,
-            "2 of 3 nodes have joined (a, c), 1 missing: a new node may take the place of one that "
-            "was lost (b is gone: the connection was closed) for another 50 s");
+            "2 of 3 nodes have joined (a, c), 1 missing: a new node may replace a lost one "
+            "(b is gone: the connection was closed) for another 50 s");
   f.join("new");
   EXPECT_EQ(f.rank("a"), 0);
   EXPECT_EQ(f.rank("new"), 1);
@@ -122,8 +122,8 @@ TEST(Replacement, WhoWaitsInVainIsToldForWhom) {
   f.join("a");
   f.pass(4s);
   EXPECT_EQ(f.refused("a").find("joining the rendezvous 'job' timed out after 3 s: 1 of 2 nodes "
-                                "have joined (a), 1 missing: a new node may take the place of one "
-                                "that was lost (b is gone: the connection was closed)"),
+                                "have joined (a), 1 missing: a new node may replace a lost one (b "
+                                "is gone: the connection was closed)"),
             0U)
       << f.refused("a");
 }

@@ -68,12 +68,11 @@ void Coordinator::watch_silence(Time now) {
     const std::string time = fmt::format("{:.1f} s", seconds(watched_ - at->second.heard));
     // The node may only have been frozen or cut off. It reads this frame when it wakes up.
     if (in_round(at->second))
-      send(peer, Interrupted{current_->number, false,
-                             "the others took this node for gone: they had heard nothing of it "
-                             "for " +
-                                 time});
+      send(peer,
+           Interrupted{current_->number, false,
+                       "the other nodes took this node for gone: no sign of life for " + time});
     output_.push_back({peer, nullptr, true});
-    lose(peer, "nothing was heard of it for " + time, now);
+    lose(peer, "no sign of life for " + time, now);
   }
 }
 
@@ -92,7 +91,7 @@ void Coordinator::expire(Time now) {
   if (proposal_ && !proposal_->store && now >= proposal_->until) {
     const PeerId peer = proposal_->ranks.front();
     output_.push_back({peer, nullptr, true});
-    lose(peer, "it was asked for the workers' store and gave no answer", now);
+    lose(peer, "no answer to the request for the workers' store", now);
   }
   // A spare waits as long as the round runs.
   if (over() || running() || proposal_) return;
@@ -173,7 +172,7 @@ std::string Coordinator::wanted() const {
   constexpr std::size_t kMost = 4;
   std::vector<std::string> some = current_->lost;
   some.resize(std::min(some.size(), kMost));
-  std::string text = ": a new node may take the place of one that was lost (" + join(some, "; ");
+  std::string text = ": a new node may replace a lost one (" + join(some, "; ");
   if (current_->lost.size() > kMost)
     text += fmt::format("; and {} more", current_->lost.size() - kMost);
   text += ")";

@@ -174,8 +174,7 @@ void HubBackend::opened(Result<void> outcome) {
     drop_tried(error.message);
     error.message += fmt::format(" ({})", why_not_host());
     if (error.hint.empty() && !hosts())
-      error.hint =
-          "is the node that hosts it up? --rdzv-conf join_timeout=SECONDS waits longer for it";
+      error.hint = "is the host up? --rdzv-conf join_timeout=SECONDS waits longer";
   }
   if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
 }
@@ -234,7 +233,7 @@ std::string HubBackend::waiting_for() const {
   std::string text = member_.waiting_for();
   if (open_done_ && !hosts()) {
     drop_tried(text);
-    text += fmt::format("; this node does not host it: {}", why_not_host());
+    text += fmt::format("; this node is not the host: {}", why_not_host());
   }
   if (hosts() && member_.forming())
     text += fmt::format("; this node hosts the rendezvous at port {}: {}", settings_.endpoint.port,

@@ -17,14 +17,14 @@ TEST_F(HubBackendTest, AFrozenGuestIsTakenForGoneAndLearnsItWhenItWakes) {
   meet({&a, &b});
   frozen = &far_loop;
   until([&] { return !a.interruptions.empty(); });
-  EXPECT_TRUE(a.interruptions[0].why.starts_with("b is gone: nothing was heard of it for"));
+  EXPECT_TRUE(a.interruptions[0].why.starts_with("b is gone: no sign of life for"));
   join(a);
   until([&] { return a.placed(); });
   EXPECT_EQ(a.round().group_world_size, 1);
   frozen = nullptr;
   until([&] { return !b.interruptions.empty(); });
   EXPECT_EQ(b.interruptions[0].kind, Kind::rejoin);
-  EXPECT_TRUE(b.interruptions[0].why.starts_with("the others took this node for gone"))
+  EXPECT_TRUE(b.interruptions[0].why.starts_with("the other nodes took this node for gone"))
       << b.interruptions[0].why;
   join(b);
   until([&] { return !a.interruptions.empty(); });
@@ -159,7 +159,7 @@ TEST_F(HubBackendTest, ACutLinkInterruptsBothSidesAndHeals) {
   cable.cut(true);
   until([&] { return !a.interruptions.empty() && !b.interruptions.empty(); });
   EXPECT_EQ(a.interruptions[0].kind, Kind::rejoin);
-  EXPECT_TRUE(a.interruptions[0].why.starts_with("b is gone: nothing was heard of it for"));
+  EXPECT_TRUE(a.interruptions[0].why.starts_with("b is gone: no sign of life for"));
   EXPECT_EQ(b.interruptions[0].kind, Kind::rejoin);
   EXPECT_TRUE(b.interruptions[0].why.starts_with("lost the connection to the rendezvous at"));
   join(a);

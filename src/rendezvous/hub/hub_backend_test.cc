@@ -168,7 +168,7 @@ TEST_F(HubBackendTest, TokensMustBeTheSame) {
   ASSERT_FALSE(*c.opened);
   EXPECT_EQ(c.opened->error().code, Errc::denied);
   EXPECT_NE(
-      c.opened->error().message.find("the job token of c is not the one of the rendezvous 'job'"),
+      c.opened->error().message.find("the job token of c does not match the rendezvous 'job'"),
       std::string::npos);
   ASSERT_FALSE(*d.opened);
   EXPECT_NE(

@@ -145,10 +145,11 @@ void HubDial::on_frame(Frame frame) {
   const auto* welcome = std::get_if<Welcome>(&frame);
   // A hub of the right version answers a hello with nothing else.
   if (welcome == nullptr)
-    return give_up({Errc::corrupt,
-                    fmt::format("{}: it answers the greeting with '{}'", what(), frame_name(frame)),
-                    {},
-                    0});
+    return give_up(
+        {Errc::corrupt,
+         fmt::format("{}: unexpected answer '{}' to the greeting", what(), frame_name(frame)),
+         {},
+         0});
   const bool proven = !settings_.token || (hub_nonce_ && same_mac(welcome->mac, proof(Side::hub)));
   // A program that listens in the host's place cannot make this proof.
   if (!proven)
@@ -225,10 +226,10 @@ void HubDial::read_probe() {
          "check host and port of --rdzv-endpoint",
          0});
   Error closed = fail_sys(what(), ECONNRESET).value();
-  closed.message =
-      what() +
-      ": the connection was closed during the greeting (a PyTorch before 2.5 hosts it, or it is "
-      "another program)";
+  closed.message = what() +
+                   ": the connection was closed during the greeting (by a store of PyTorch before "
+                   "2.5, or by another "
+                   "program)";
   next_address(std::move(closed));
 }
 

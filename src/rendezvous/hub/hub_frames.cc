@@ -245,7 +245,7 @@ FrameReader::Step FrameReader::read_preamble(std::string_view& chunk) {
   chunk.remove_prefix(taken);
   if (!kPreamble.starts_with(preamble_)) {
     stranger_ = preamble_;
-    return broken("it does not speak the lockstep rendezvous protocol: " + printable(stranger_));
+    return broken("not the lockstep rendezvous protocol: " + printable(stranger_));
   }
   if (preamble_.size() < kPreamble.size()) return Step::more;
   greeted_ = true;
@@ -264,7 +264,7 @@ FrameReader::Step FrameReader::next(std::string_view& chunk, Frame& frame) {
   if (cut == Cut::bad_length) return broken(fmt::format("a frame of {} bytes", cutter_.length()));
   auto parsed = parse_frame(cutter_.content());
   if (!parsed)
-    return broken(fmt::format("a frame that makes no sense: {}", printable(cutter_.content(), 40)));
+    return broken(fmt::format("a malformed frame: {}", printable(cutter_.content(), 40)));
   frame = std::move(*parsed);
   return Step::frame;
 }

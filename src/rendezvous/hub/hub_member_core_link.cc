@@ -157,7 +157,7 @@ void HubMemberCore::beat(io::TimePoint now) {
     // A host that was only frozen reads this frame when it wakes up.
     send(Leave{Leave::How::returns});
     return lost({Errc::timeout,
-                 fmt::format("nothing was heard of it for {:.1f} s",
+                 fmt::format("no sign of life for {:.1f} s",
                              std::chrono::duration<double>(watched_ - heard_).count()),
                  {},
                  ETIMEDOUT},
@@ -178,7 +178,7 @@ void HubMemberCore::tick(const std::string& waiting_for, io::TimePoint now) {
     stands_until_.reset();
     if (phase_ == Phase::running)
       interrupt(Interruption::Kind::rejoin,
-                fmt::format("there is no host of the rendezvous: {} is gone", place_));
+                fmt::format("the rendezvous has no host: {} is gone", place_));
   }
   if (due(leave_until_)) end_leave();
   if (due(linkless_until_)) {

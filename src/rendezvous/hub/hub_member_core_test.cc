@@ -122,9 +122,8 @@ TEST_F(HubMemberCoreTest, SilenceInterruptsARunningRoundAlone) {
   pass(4500ms, true);
   EXPECT_EQ(heard(), "");
   pass(1s, true);
-  EXPECT_EQ(
-      heard(),
-      "rejoin: lost the connection to the rendezvous at h:1: nothing was heard of it for 5.0 s");
+  EXPECT_EQ(heard(),
+            "rejoin: lost the connection to the rendezvous at h:1: no sign of life for 5.0 s");
   EXPECT_EQ(done(), "beat, beat, beat, beat, leave returns, hang up, dial 100 3");
   EXPECT_EQ(core.phase(), Phase::over);
   core.join(now);

@@ -67,8 +67,8 @@ void HubServer::warn_if_open_to_all() const {
   // On loopback only users of this machine can reach the port.
   if (known && io::is_loopback(known->addresses.front())) return;
   log::warning(
-      "no job token is set: whoever reaches port {} of this node could join the rendezvous '{}' "
-      "(--rdzv-token-file keeps others out)",
+      "no job token is set: any program that reaches port {} of this node can join the rendezvous "
+      "'{}' (--rdzv-token-file prevents this)",
       port_, printable(settings_.coordinator.run_id));
 }
 
@@ -207,7 +207,7 @@ void HubServer::refuse_run_id(Guest& guest) {
   guest.stream->send(
       Refusal{Why::run_id, text + "another one",
               "give every node the same --rdzv-id, and every job a port of its own (the host's log "
-              "says what its own --rdzv-id is)"});
+              "shows the host's --rdzv-id)"});
   close(guest.id);
 }
 
@@ -216,7 +216,7 @@ void HubServer::on_proof(Guest& guest, const Proof& proof) {
   const Mac expected = prove(*settings_.token, Side::agent, guest.hello.nonce, guest.nonce, run_id);
   if (same_mac(expected, proof.mac)) return welcome(guest);
   turn_away(guest, Why::token,
-            fmt::format("the job token of {} is not the one of the rendezvous '{}'",
+            fmt::format("the job token of {} does not match the rendezvous '{}'",
                         printable(guest.hello.name), printable(run_id)),
             "give every node the same --rdzv-token-file");
 }
@@ -319,7 +319,7 @@ std::string HubServer::staying_for() const {
   const std::string names = coordinator_.present();
   if (names.empty()) return {};
   return fmt::format(
-      "this node stays until the others have left, as it hosts the rendezvous: {} {} still there",
+      "this node hosts the rendezvous and stays until the other nodes have left: {} {} still there",
       printable(names, kMaxLine), coordinator_.peers() == 1 ? "is" : "are");
 }
 

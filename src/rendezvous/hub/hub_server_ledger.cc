@@ -27,7 +27,7 @@ bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
   if (leads_) return false;
   if (std::holds_alternative<Beat>(frame)) return true;
   if (guest.kept.size() >= kMostKept) {
-    turn_away(guest, Why::malformed, "it says more than it could be asked for", {});
+    turn_away(guest, Why::malformed, "too many frames before this hub leads", {});
   } else {
     guest.kept.push_back(std::move(frame));
   }
@@ -96,8 +96,8 @@ void HubServer::watch_quorum(Time now) {
   if (!no_quorum_since_) no_quorum_since_ = now;
   if (now - *no_quorum_since_ < kQuorumGrace) return;
   depose(
-      fmt::format("only {} of the job can be reached from the one that hosts the rendezvous, and "
-                  "the others may go on without them",
+      fmt::format("only {} of the job can be reached from the host of the rendezvous, and the "
+                  "other nodes may go on without them",
                   ledger_->count()));
 }
 

@@ -136,7 +136,7 @@ TEST_F(HubStrangersTest, AHostOpenToAllSaysSoOnceAndOnlyWithoutAToken) {
   EXPECT_EQ(logged, "");
   settings.listen = "";
   open();
-  EXPECT_NE(logged.find("no job token is set: whoever reaches port"), std::string::npos);
+  EXPECT_NE(logged.find("no job token is set: any program that reaches port"), std::string::npos);
   logged.clear();
   settings.token = "secret";
   open();
@@ -317,7 +317,7 @@ TEST_F(HubStrangersTest, AnAgentProvesItselfOncePerConnection) {
   std::string twice(kPreamble);
   put_frame(twice, Challenge{{1}});
   put_frame(twice, Challenge{{2}});
-  EXPECT_NE(dial(answering(twice)).message.find("it answers the greeting with 'challenge'"),
+  EXPECT_NE(dial(answering(twice)).message.find("unexpected answer 'challenge' to the greeting"),
             std::string::npos);
   std::string once(kPreamble);
   put_frame(once, Challenge{{1}});
@@ -364,7 +364,7 @@ TEST(HubCoordinator, MoreWorkersThanThereAreRanksEndTheJob) {
   f.join_all({"a", "b"});
   for (const char* name : {"a", "b"})
     EXPECT_EQ(f.refused(name),
-              "node rank 1 says that it has 2147483647 workers: the job would have more than "
+              "node rank 1 claims 2147483647 workers: the job would have more than "
               "2147483647");
 }
 

@@ -63,7 +63,7 @@ void HubSuccession::found() {
   searching_ = false;
   timer_.cancel();
   if (place_ == leader_) return;
-  log::warning("{} hosts the rendezvous now: {}, which hosted it, is gone",
+  log::warning("{} hosts the rendezvous now: the last host, {}, is gone",
                place_ == settings_.own ? "this node" : name(place_), name(leader_));
   leader_ = place_;
 }
@@ -110,11 +110,10 @@ void HubSuccession::give_up() {
     return member_.give_up({Errc::canceled, gone + ", and the job had not begun", {}, 0});
   member_.give_up(
       {Errc::canceled,
-       fmt::format(
-           "{}, and in {} s too few of the {} nodes came together to go on without it: more "
-           "than half are needed, as the others may still be running",
-           gone, patience_.count() / 1000, voters.all.size()),
-       voters.all.size() == 2 ? "with one node more, as a spare, the job survives the loss of one"
+       fmt::format("{}, and in {} s too few of the {} nodes came together to go on: more than half "
+                   "are needed, because the rest may still be running",
+                   gone, patience_.count() / 1000, voters.all.size()),
+       voters.all.size() == 2 ? "with a third node, as a spare, the job survives the loss of a node"
                               : "",
        0});
 }

@@ -364,7 +364,7 @@ std::optional<io::TimePoint> StaticBackend::gives_up_at() const {
 
 std::string StaticBackend::waiting_for() const {
   if (shared_.phase() == KeyValueRound::Phase::barrier)
-    return "the workers of this node have ended well, those of other nodes still run";
+    return "the workers of this node have ended well; other nodes still run";
   const std::string free = free_places_text(member_.free());
   if (hosts())
     return (store_.opened() ? "the other nodes to join again" : store_.waiting_for()) + free +
@@ -372,7 +372,7 @@ std::string StaticBackend::waiting_for() const {
   if (!store_.opened()) return store_.waiting_for();
   if (!member_.has_place())
     return fmt::format(
-        "the job at {} has a node with node rank {}; this one takes its place when it is lost",
+        "the job at {} has a node with node rank {}; this node replaces that node if it is lost",
         store_.at(), settings_.node_rank);
   return fmt::format("the other nodes at {}", store_.at()) + free;
 }

@@ -133,9 +133,8 @@ StaticSteps StaticMember::out_of_time() {
     error.message =
         waited + fmt::format("node rank 0 at {} has not begun the next round", rules_.store);
   } else {
-    error.message =
-        waited + fmt::format("the job at {} has a node with node rank {}, and did not lose it",
-                             rules_.store, rules_.node_rank);
+    error.message = waited + fmt::format("the job at {} has a living node with node rank {}",
+                                         rules_.store, rules_.node_rank);
     error.hint =
         "every node needs its own --node-rank, every job its own --master-port or --rdzv-id";
   }
@@ -295,7 +294,7 @@ StaticSteps StaticMember::last_words_over(const Around& around) {
   if (all_came_) return {{.kind = Kind::end_barrier}};
   if (around.alarmed)
     return {{.kind = Kind::interrupt,
-             .text = lost_->message + "; before that another node told of a failure"}};
+             .text = lost_->message + "; before the loss another node reported a failure"}};
   // In the barrier a closed connection may be the job's good end. That does not hold for a node
   // which the other nodes may have given up while it was frozen.
   if (around.round == RoundPhase::barrier && !silent_ && !overslept_)

@@ -199,9 +199,8 @@ TEST(StaticMember, ANewcomerWithoutAPlaceTouchesNothingOfItsHolder) {
   EXPECT_TRUE(node.tell_stop({}, false).empty());
   const auto late = node.out_of_time();
   ASSERT_EQ(kinds(late), Kinds{Kind::fail_join});
-  EXPECT_EQ(
-      late[0].error->message,
-      "timed out after 60 s: the job at m:1 has a node with node rank 1, and did not lose it");
+  EXPECT_EQ(late[0].error->message,
+            "timed out after 60 s: the job at m:1 has a living node with node rank 1");
   EXPECT_EQ(kinds(node.leave(Departure::failed, {}, false, kNow)),
             (Kinds{Kind::end_beats, Kind::go}));
 }

@@ -72,7 +72,7 @@ OverNote decode_over(std::string_view text) {
 
 std::string free_places_text(const FreePlaces& free) {
   if (free.empty()) return {};
-  std::string text = "; a new node may take the place of one that was lost: ";
+  std::string text = "; a new node may replace a lost one: ";
   std::size_t shown = 0;
   for (const auto& [rank, why] : free) {
     if (shown > 0) text += ", ";

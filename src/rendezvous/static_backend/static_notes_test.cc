@@ -40,7 +40,7 @@ TEST(StaticNotes, KeysOfARoundAreItsOwn) {
 TEST(StaticNotes, PeopleReadWhichNodeToStart) {
   EXPECT_EQ(free_places_text({}), "");
   EXPECT_EQ(free_places_text({{2, "node 2 (n2) is gone"}}),
-            "; a new node may take the place of one that was lost: node 2 (n2) is gone: start one "
+            "; a new node may replace a lost one: node 2 (n2) is gone: start one "
             "with --node-rank 2");
   FreePlaces many;
   for (int rank = 1; rank < 9; ++rank)

@@ -36,7 +36,7 @@ TEST_F(StaticReplacementTest, ANewNodeTakesTheLostOnesPlaceAndRank) {
             "another node to take its place");
   join(a);
   EXPECT_EQ(a.backend->waiting_for(),
-            "the other nodes to join again; a new node may take the place of one that was lost: "
+            "the other nodes to join again; a new node may replace a lost one: "
             "node 1 (n1) is gone (no heartbeat for 0 s): start one with --node-rank 1");
   ASSERT_TRUE(a.backend->gives_up_at());
   Agent& c = open(1);
@@ -100,7 +100,7 @@ TEST_F(StaticReplacementTest, ANewNodeThatComesEarlyWaits) {
   until([&] { return c.opened.has_value(); });
   join(c);
   until([&] {
-    return c.backend->waiting_for().find("takes its place when it is lost") != std::string::npos;
+    return c.backend->waiting_for().find("replaces that node if it is lost") != std::string::npos;
   });
   EXPECT_FALSE(a.interrupted || b.interrupted);
   lose(a, b);
@@ -123,8 +123,7 @@ TEST_F(StaticReplacementTest, APlaceIsTakenOnce) {
   join(d);
   until([&] { return d.joined.has_value(); });
   ASSERT_FALSE(*d.joined);
-  EXPECT_TRUE(
-      d.joined->error().message.ends_with("has a node with node rank 1, and did not lose it"))
+  EXPECT_TRUE(d.joined->error().message.ends_with("has a living node with node rank 1"))
       << d.joined->error().message;
   EXPECT_FALSE(a.interrupted || c.interrupted);
   leave(d, Departure::failed);
@@ -144,7 +143,7 @@ TEST_F(StaticReplacementTest, ALostNodeThatComesBackTakesItsOwnPlace) {
   frozen = false;
   until([&] { return b.interrupted.has_value(); });
   EXPECT_EQ(b.interrupted->kind, Interruption::Kind::rejoin);
-  EXPECT_TRUE(b.interrupted->why.starts_with("the other nodes gave this one up: node 1 (n1)"))
+  EXPECT_TRUE(b.interrupted->why.starts_with("the other nodes gave up this node: node 1 (n1)"))
       << b.interrupted->why;
   join(b);
   all_join({&a, &b});
