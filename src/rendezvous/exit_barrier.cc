@@ -17,6 +17,7 @@ void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::m
                   done = std::move(done)](Result<std::int64_t> count) mutable {
     if (!count) return done(tl::make_unexpected(std::move(count).error()));
     const std::string last = base + "last_member";
+    // The last node to arrive releases all.
     if (*count == world) keys.set(last, "<val_ignored>", nullptr);
     // The wait shares the timeout with the count.
     const auto left =

@@ -23,6 +23,7 @@ HostFinder::HostFinder(io::Loop& loop, codec::RdzvEndpoint endpoint, std::option
 
 void HostFinder::start() {
   found_.facts = facts_of_this_machine();
+  // An address in digits needs no resolver.
   if (const auto known = io::resolve_numeric(endpoint_.host, endpoint_.port))
     found_.endpoint_address = known->addresses.front();
   if (auto choice = choose_host_at_once(endpoint_.host, is_host_, found_.facts))
@@ -38,6 +39,7 @@ void HostFinder::look_up_endpoint() {
     const auto done = std::move(done_);
     done(fail(Errc::timeout, "the look-up of '" + printable(endpoint_.host) + "' does not end"));
   });
+  // A name that does not resolve is not an error: then this machine does not host.
   lookup_ = std::make_unique<io::Lookup>(
       loop_, endpoint_.host, endpoint_.port, [this](Result<io::Resolved> resolved) {
         if (resolved) {
@@ -80,6 +82,7 @@ std::string listening_place(const std::string& endpoint_host) {
 std::string hosting_reason(const FoundHost& found, const std::string& endpoint_host) {
   const auto& own = found.facts.own_addresses;
   const auto& at = found.endpoint_address;
+  // Worth a remark: with a loopback endpoint every other node hosts a store of its own.
   if (endpoint_host == "localhost" || (at && io::is_loopback(*at)))
     return found.choice.reason + ", which other machines cannot reach";
   std::vector<std::string> known = found.facts.endpoint_addresses;
@@ -87,6 +90,7 @@ std::string hosting_reason(const FoundHost& found, const std::string& endpoint_h
   const auto is_own = [&](const std::string& address) {
     return std::find(own.begin(), own.end(), address) != own.end();
   };
+  // Nothing speaks against hosting.
   if (known.empty() || std::any_of(known.begin(), known.end(), is_own)) return found.choice.reason;
   std::string name = printable(endpoint_host);
   if (known.front() != endpoint_host) name += fmt::format(" ({})", join(known, ", "));
@@ -97,6 +101,7 @@ std::string hosting_reason(const FoundHost& found, const std::string& endpoint_h
 
 std::string address_beside(const codec::RdzvEndpoint& server,
                            const std::optional<std::string>& local_addr) {
+  // The server is external, so only the route to it matters.
   const HostFacts facts = facts_of_this_machine();
   std::string route;
   if (const auto known = io::resolve_numeric(server.host, server.port))

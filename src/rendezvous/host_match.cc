@@ -37,10 +37,12 @@ bool is_loopback_text(const std::string& address) {
   return resolved && io::is_loopback(resolved->addresses.front());
 }
 
+// Drops the interface from "fe80::1%eth0", which means nothing on other machines.
 std::string without_scope(const std::string& address) {
   return address.substr(0, address.find('%'));
 }
 
+// Hosts unless the port is taken: then a local agent hosts already, and this one joins as a client.
 HostChoice hosting(std::string reason) {
   return {true, true, std::move(reason)};
 }
@@ -53,6 +55,7 @@ bool same_name(const std::string& a, const std::string& b) {
 
 std::optional<HostChoice> choose_host_at_once(const std::string& endpoint_host,
                                               std::optional<bool> is_host, const HostFacts& facts) {
+  // An explicit is_host is final in both directions, as in torchrun.
   if (is_host && *is_host) return HostChoice{true, false, "is_host says so"};
   if (is_host) return HostChoice{false, false, "is_host says no"};
   if (endpoint_host == "localhost") return hosting("the endpoint is localhost");
@@ -90,6 +93,7 @@ HostChoice choose_host(const std::string& endpoint_host, std::optional<bool> is_
 std::vector<std::string> interface_addresses() {
   std::vector<std::string> found;
   ifaddrs* list = nullptr;
+  // Without the list only the host name's own addresses count.
   if (getifaddrs(&list) != 0) return found;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
@@ -115,6 +119,7 @@ HostFacts facts_of_this_machine() {
 
 Result<std::string> address_towards(const io::Address& to) {
   const std::string what = "find the way to " + io::address_text(to);
+  // connect() on a UDP socket makes the kernel choose a route and an own address, without a packet.
   const io::Fd fd(socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return fail_sys(what, errno);
   // Some kernels refuse port 0.

@@ -18,6 +18,7 @@ RoleInfo KeyValueRound::own_info() const {
   RoleInfo info;
   info.role = settings_.offer.role;
   info.local_world_size = settings_.offer.local_world_size;
+  // Tells the count to a rank 0 that has just joined and knows less.
   info.restarts = restarts_;
   info.nodes_asked = settings_.nodes_asked;
   info.max_restarts = settings_.offer.max_restarts;
@@ -45,6 +46,7 @@ void KeyValueRound::agree(KeyValue& keys, RankExchange exchange, Join join,
   join_ = std::move(join);
   exchange.own = own_info();
   exchange.run_id = settings_.run_id;
+  // A node may vanish between the round and the exchange, so the wait is bounded.
   exchange.timeout = settings_.read_timeout;
   exchange_ranks(keys, std::move(exchange),
                  calls_([this, made = std::move(made)](Result<Assignment> outcome) {
@@ -54,6 +56,7 @@ void KeyValueRound::agree(KeyValue& keys, RankExchange exchange, Join join,
 
 void KeyValueRound::begin(const Assignment& made, Begin how) {
   restarts_ = made.restarts;
+  // The round's lowest limit counts, as far as the nodes have told theirs.
   max_restarts_ = std::min(made.max_restarts, settings_.offer.max_restarts);
   phase_ = Phase::running;
   board_ = std::make_unique<RoundBoard>(loop_, *keys_, std::move(how.board_prefix),
@@ -93,12 +96,14 @@ void KeyValueRound::come_to_nothing(const std::string& why) {
 void KeyValueRound::hear(const FailureRecord& record) {
   restarts_ = std::max(restarts_, record.restarts);
   if (hooks_.told) hooks_.told(record);
+  // With torchrun agents in a static job a failure that is not final stays on its node.
   if (record.final || together_)
     interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin,
               told_line(record, static_cast<int>(facts_.rank)));
 }
 
 void KeyValueRound::interrupt(Interruption::Kind kind, std::string why) {
+  // Before the ranks are known the agent is still inside join() and has no round to interrupt.
   if (phase_ == Phase::agreeing && kind == Interruption::Kind::rejoin) return come_to_nothing(why);
   if (phase_ == Phase::agreeing) return fail_join({Errc::unavailable, std::move(why), {}, 0});
   if (stop()) hooks_.interrupted({kind, std::move(why)});
@@ -133,6 +138,7 @@ void KeyValueRound::finish(Done<void> done) {
   enter_exit_barrier(*keys_, facts_, settings_.exit_barrier_timeout,
                      calls_([this](const Result<void>& all) {
                        if (phase_ != Phase::barrier) return;
+                       // The static backend first asks the store whether a failure came before.
                        on_barrier_ ? on_barrier_(all) : end_barrier(all);
                      }));
 }
@@ -154,6 +160,7 @@ bool KeyValueRound::awaits_replacement() const {
 }
 
 std::string KeyValueRound::await_replacement(const std::string& why, io::Duration patience) {
+  // Another record of the same round may have counted the restart already.
   if (active()) ++restarts_;
   return fmt::format("{}; restart {} of {}, and up to {} s for another node to take its place", why,
                      restarts_, max_restarts_,

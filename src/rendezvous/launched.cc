@@ -19,6 +19,7 @@ std::string plural(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+// A few names and the number of all, so that a message about a thousand nodes stays readable.
 struct Called {
   std::vector<std::string> some;
   std::size_t all = 0;
@@ -44,6 +45,7 @@ std::string values(const std::map<T, Called>& by_value) {
 struct Role {
   std::size_t nodes = 0;
   std::size_t workers = 0;
+  // Grouped by value: "8 (a, b), 4 (c)" shows the odd node at a glance.
   std::map<int, Called> by_workers;
   std::map<std::string, std::map<int, Called>> arguments_of;  // by program
 };
@@ -55,6 +57,7 @@ void compare_roles(std::span<const NodeFacts> nodes, std::vector<std::string>& n
     ++role.nodes;
     role.workers += static_cast<std::size_t>(std::max(0, node.local_world_size));
     role.by_workers[node.local_world_size].add(node.called);
+    // A node may have chosen not to tell its program.
     if (!node.launched.name.empty())
       role.arguments_of[node.launched.name][node.launched.arguments].add(node.called);
   }

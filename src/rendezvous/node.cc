@@ -14,6 +14,7 @@ std::string to_text(const Node& node) {
   return fmt::format("{}_{}_{}", node.addr, node.pid, node.local_id);
 }
 
+// Layout: "LS" in the upper 16 bits, then one bit for the host, then 1 + node rank in 15 bits.
 std::int64_t local_id_of(const Badge& badge) {
   std::int64_t id = kBadge | (badge.host ? kHost : 0);
   // A rank beyond the field is not told: the node counts as one without a rank.
@@ -23,6 +24,7 @@ std::int64_t local_id_of(const Badge& badge) {
 }
 
 std::optional<Badge> badge_of(const Node& node) {
+  // torchrun's agents count from 0.
   if ((node.local_id & ~std::int64_t{0xFFFF}) != kBadge) return std::nullopt;
   Badge badge;
   badge.host = (node.local_id & kHost) != 0;

@@ -23,6 +23,7 @@ constexpr std::size_t kMostBytes = 64U << 10;
 constexpr std::int64_t kMostWorkers = 1 << 20;  // per node
 constexpr std::int64_t kMostRanks = INT32_MAX;  // per job
 
+// Everything here was written by other nodes, so nothing is trusted.
 Failure nonsense(std::string_view what, std::string_view text) {
   return fail(Errc::corrupt, fmt::format("{} makes no sense: {}", what, printable(text)));
 }
@@ -31,10 +32,13 @@ json parse(std::string_view text) {
   return codec::parse_json(text, {.bytes = kMostBytes});
 }
 
+// Bounds keep sums and vector sizes harmless, whatever a stranger writes.
 bool is_count(const json& value, std::int64_t most) {
   return value.is_number_integer() && value >= 0 && value <= most;
 }
 
+// The first two keys are PyTorch's. The others hold "lockstep" in their names, which torchrun's
+// agents never look up.
 std::string role_key(const RoundResult& round, std::size_t rank) {
   return fmt::format("{}torchelastic/role_info/{}", round.prefix, rank);
 }
@@ -61,6 +65,7 @@ void read_launched(const json& value, RoleInfo& info) {
                    value[2].get<bool>(), value[3].get<std::string>().substr(0, kMostName)};
 }
 
+// Names a node without a host name by its rank, as torchrun's agents send none.
 NodeFacts facts_of(const RoleInfo& info) {
   return {.called = info.host.empty() ? fmt::format("node rank {}", info.rank) : info.host,
           .role = info.role,
@@ -107,8 +112,8 @@ Result<RoleInfo> decode_role_info(std::string_view text) {
   if (const auto at = value.find("lockstep_max_restarts");
       at != value.end() && is_count(*at, INT32_MAX))
     info.max_restarts = at->get<int>();
+  // Cut the text: a stranger may write anything here.
   if (const auto at = value.find("lockstep_nodes"); at != value.end() && at->is_string())
-    // Cut the text: a stranger may write anything here.
     info.nodes_asked = printable(at->get<std::string>().substr(0, 64));
   if (const auto at = value.find("lockstep_launches"); at != value.end()) read_launched(*at, info);
   if (const auto at = value.find("lockstep_host"); at != value.end() && at->is_string())
@@ -205,6 +210,8 @@ std::optional<Error> first_other_of(const std::vector<RoleInfo>& infos, const st
   return std::nullopt;
 }
 
+// Returns the launches that later nodes are compared with: the first node of each role stands for
+// the role.
 std::string first_of_each_role(const std::vector<RoleInfo>& infos) {
   std::map<std::string_view, const RoleInfo*> firsts;
   for (const RoleInfo& info : infos)
@@ -235,6 +242,7 @@ std::optional<Error> decode_refusal(std::string_view text) {
   return error;
 }
 
+// Returns the error if `told` holds another program for the role of `own`.
 std::optional<Error> compare(std::string_view told, const RoleInfo& own,
                              const std::string& run_id) {
   const json value = parse(told);
@@ -273,6 +281,8 @@ std::unique_ptr<KeyValue::Watch> watch_turned_away(KeyValue& keys, const std::st
 
 namespace {
 
+// A running exchange. Pending requests keep the exchange alive; a destroyed store drops the
+// requests.
 struct Exchange : std::enable_shared_from_this<Exchange> {
   Exchange(KeyValue& at, RankExchange what, std::function<void(Result<Assignment>)> fn)
       : keys(at), in(std::move(what)), done(std::move(fn)) {}
@@ -307,10 +317,13 @@ void Exchange::start() {
   }
   in.own.rank = static_cast<std::int64_t>(in.round.rank);
   entries.emplace_back(role_key(in.round, in.round.rank), encode_role_info(in.own));
+  // Write everything before waiting. PyTorch 1.13 reads in the opposite order, and two agents that
+  // wait first would wait for each other.
   keys.multi_set(entries, nullptr);
   in.round.rank == 0 ? collect() : fetch();
 }
 
+// Rank 0 waits for every node, torchrun's included.
 void Exchange::collect() {
   KeyValue::Keys wanted;
   wanted.reserve(in.round.world);
@@ -340,18 +353,20 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
   Assignment made;
   made.workers = in.known_store ? *in.known_store : in.offered.value_or(StorePlace{});
   made.ranks = assigned[0];
+  // A torchrun agent does not tell its --max-restarts.
   const bool all_say = std::all_of(infos.begin(), infos.end(), [](const RoleInfo& info) {
     return info.max_restarts.has_value();
   });
   for (const RoleInfo& info : infos) {
     if (all_say) made.max_restarts = std::min(made.max_restarts, *info.max_restarts);
     made.restarts = std::max(made.restarts, info.restarts.value_or(0));
+    // Only Lockstep's agents tell their restarts.
     made.ours.push_back(info.restarts.has_value());
     made.nodes_asked.push_back(info.nodes_asked);
     made.hosts.push_back(info.host);
   }
   made.notes = notes_of(infos);
-  // Write this before the ranks: a node that has its ranks can then read it without waiting.
+  // Write these keys before the ranks. A node with ranks can then read the keys without waiting.
   KeyValue::Entries entries{{lockstep_key(in.round), encode_lockstep(made)},
                             {told_key(in.round.prefix), first_of_each_role(infos)}};
   for (std::size_t rank = 0; rank < assigned.size(); ++rank)
@@ -369,14 +384,15 @@ void Exchange::refuse(const std::vector<RoleInfo>& infos, Error error) {
   KeyValue::Entries entries;
   const std::string text =
       codec::print_json(json{{"message", error.message}, {"hint", error.hint}});
+  // torchrun's agents could not parse a refusal.
   for (std::size_t rank = 1; rank < infos.size(); ++rank)
-    // torchrun's agents could not parse a refusal.
     if (infos[rank].restarts) entries.emplace_back(ranks_key(in.round, rank), text);
   keys.multi_set(entries, [self = shared_from_this(), error = std::move(error)](
                               const Result<void>&) { self->finish(tl::make_unexpected(error)); });
 }
 
 void Exchange::fetch() {
+  // A torchrun rank 0 needs another way to find its store.
   const bool stranger = !in.round.nodes.empty() && !badge_of(in.round.nodes.front());
   if (stranger && !in.known_store && in.prefix_of) return fetch_from_stranger();
   KeyValue::Keys wanted{ranks_key(in.round, in.round.rank)};
@@ -403,6 +419,7 @@ void Exchange::fetch_from_stranger() {
 
 void Exchange::find_store(const std::string& ranks, std::int64_t round) {
   const std::string& host = in.round.nodes.front().addr;
+  // Bound the search: the address may be missing in every round.
   if (round < 0 || round + kMostRounds < in.round.round)
     return failed({Errc::corrupt, "no node has published the workers' store of " + host, {}, 0});
   const std::string prefix = round == in.round.round ? in.round.prefix : in.prefix_of(round);
@@ -431,6 +448,7 @@ void Exchange::understand(const std::vector<std::string>& texts) {
   if (in.known_store) {
     made.workers = *in.known_store;
   } else {
+    // MASTER_PORT is decimal text.
     const auto port = parse_int(texts.at(2));
     if (!port || *port <= 0 || *port > UINT16_MAX)
       return failed(nonsense("MASTER_PORT", texts.at(2)).value());

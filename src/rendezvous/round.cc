@@ -15,6 +15,7 @@ bool fits(int base, int world, int workers) {
 
 }  // namespace
 
+// Without this check wrong numbers would reach the workers as RANK and WORLD_SIZE.
 Status check_ranks(const Round& round, int workers) {
   if (round.group_rank >= 0 && round.group_rank < round.group_world_size &&
       fits(round.base_rank, round.world_size, workers) &&

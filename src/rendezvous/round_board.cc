@@ -13,6 +13,7 @@ namespace lockstep::rendezvous {
 namespace {
 
 using nlohmann::json;
+// Other nodes write these texts, so their sizes are bounded.
 constexpr std::size_t kMostBoardBytes = 256U << 10;
 constexpr std::size_t kMostLine = 512;
 // Stands in the failure key once all nodes have ended well, so that no failure can be recorded.
@@ -27,6 +28,7 @@ std::string dump(const json& value) {
   return codec::print_json(value);
 }
 
+// A malformed report is left out: the others still matter.
 std::optional<NodeReport> read_report(int rank, std::string_view text) {
   const json value = parse_board(text);
   if (!value.is_object() || !value.contains("host") || !value["host"].is_string() ||
@@ -64,6 +66,7 @@ Result<FailureRecord> decode_failure(std::string_view text) {
 }
 
 std::string told_line(const FailureRecord& record, int rank) {
+  // On the node that was given up the plain line would read like another node's loss.
   return record.gone && record.node == rank ? "the other nodes gave up this node: " + record.line
                                             : record.line;
 }
@@ -83,10 +86,12 @@ std::string RoundBoard::key(std::string_view name) const {
 void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
   on_failure_ = std::move(fn);
   alarm_ = keys_.watch(key("failure"), [this](const std::string& text) {
+    // The key serves both outcomes, so that the store's compare-and-set decides between them once.
     concluded_ = text == kNoFailure;
     const auto record = decode_failure(text);
     if (!record) return;
     first_ = *record;
+    // A lost node sends no report.
     if (record->gone) miss(record->node);
     // This node's own failure is no news, unless another node has reported this node as gone.
     if (record->node == rank_ && (told_ || !record->gone)) return;
@@ -97,6 +102,7 @@ void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
 void RoundBoard::tell(const FailureRecord& record, KeyValue::Done<std::string> done) {
   told_ = record;
   if (record.gone) miss(record.node);
+  // The reports are ordered by the first failure, so they wait for this answer.
   telling_ = true;
   keys_.put_if_absent(
       key("failure"), encode_failure(record),
@@ -117,6 +123,7 @@ void RoundBoard::note_first(const Result<std::string>& text) {
 }
 
 void RoundBoard::conclude(std::function<void(const std::optional<FailureRecord>&)> done) {
+  // If a failure is there already, all nodes end by that failure.
   keys_.put_if_absent(key("failure"), kNoFailure,
                       calls_([done = std::move(done)](const Result<std::string>& first) {
                         const auto record =
@@ -143,6 +150,7 @@ void RoundBoard::exchange_reports(const NodeReport& own, std::chrono::millisecon
     asked_.push_back(rank);
     wanted.push_back(key(fmt::format("report/{}", rank)));
   }
+  // A torchrun agent or a node that is about to die may never report.
   report_timer_.start(timeout, [this] { collect(); });
   if (wanted.empty()) return report_timer_.start({}, [this] { finish(); });
   keys_.wait(wanted, timeout, calls_([this](const Result<void>& all) {
@@ -159,6 +167,7 @@ void RoundBoard::all_came() {
 void RoundBoard::collect() {
   all_came_ = false;
   if (!reports_done_) return;
+  // Called again by the timer while probes are pending: take what has arrived.
   if (answered_ > 0) return finish();
   // A lost store never answers.
   report_timer_.start(std::chrono::seconds(1), [this] { finish(); });

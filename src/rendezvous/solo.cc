@@ -17,6 +17,8 @@ void Solo::open(Done<void> done) {
 
 void Solo::join(Done<std::optional<Round>> done) {
   turn_.start({}, [this, done = std::move(done)] {
+    // Opens or empties the store for every attempt: workers must not read the keys of an earlier
+    // attempt.
     auto store = offer_store_(addr_);
     if (!store) return done(tl::make_unexpected(std::move(store).error()));
     Round round;

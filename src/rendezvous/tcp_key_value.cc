@@ -29,6 +29,7 @@ KeyValue::Done<T> or_nothing(KeyValue::Done<T> done) {
   return [](const Result<T>&) {};
 }
 
+// A wait on a connection of its own, without a timeout.
 class TcpWatch : public KeyValue::Watch {
  public:
   TcpWatch(io::Loop& loop, const store::AsyncClientOptions& options, const std::string& key,
@@ -71,6 +72,7 @@ TcpKeyValue::TcpKeyValue(io::Loop& loop, store::AsyncClientOptions options)
 
 void TcpKeyValue::connect(Done<void> done) {
   connect_done_ = std::move(done);
+  // Ready when both connections are. A blocking WAIT on one leaves the other free for requests.
   for (auto* client : {&quick_, waits_.get()}) {
     client->on_loss([this](const Error& error) { lost(error); });
     client->connect([this](const Result<void>& outcome) { connected(outcome); });
@@ -110,6 +112,7 @@ void TcpKeyValue::add(std::string_view key, std::int64_t delta, Done<std::int64_
 
 void TcpKeyValue::put_if_absent(std::string_view key, std::string_view value,
                                 Done<std::string> done) {
+  // An empty expected value stands for a missing key.
   quick_.compare_set(wire(key), "", value, or_nothing(std::move(done)));
 }
 
@@ -133,6 +136,7 @@ void TcpKeyValue::wait(const Keys& keys, Ms timeout, Done<void> done) {
 // Opens a new connection for waits: on the old one the server owes answers, and later answers queue
 // behind them.
 void TcpKeyValue::forget_waits() {
+  // Nothing to cancel, or nothing left to connect to.
   if (waits_->pending() == 0 || lost_) return;
   waits_ = std::make_unique<store::AsyncClient>(loop_, options_);
   waits_->on_loss([this](const Error& error) { lost(error); });

@@ -14,8 +14,8 @@ namespace {
 using Kind = Step::Kind;
 
 constexpr Period kMostAhead = std::chrono::hours(1);  // clocks further ahead are wrong; ignore them
-constexpr Period kRollback = std::chrono::seconds(
-    5);  // how long after a timeout this node still removes itself from the lists
+// How long after a timeout this node still removes itself from the lists.
+constexpr Period kRollback = std::chrono::seconds(5);
 
 Period between(SteadyTime from, SteadyTime to) {
   return std::chrono::duration_cast<Period>(to - from);
@@ -187,7 +187,7 @@ Step DynamicMember::join_late(RendezvousState state, Now now) const {
 }
 
 Step DynamicMember::join_complete(RendezvousState state, Now now) const {
-  if (state.participants.contains(self_)) {  // not whole: see the third difference in the header
+  if (state.participants.contains(self_)) {  // not whole: a participant has left, see the header
     remove(state, self_);
     return step(Kind::write, std::move(state));
   }

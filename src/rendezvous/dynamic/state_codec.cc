@@ -127,9 +127,9 @@ bool is_utc(const Value& value) {
 
 Result<UtcTime> read_time(const Value& value) {
   if (!is_call_of(value, kDatetime)) return corrupt("a time is not a datetime");
+  // year (2 bytes, big-endian), month, day, hour, minute, second, microseconds (3 bytes).
   const Value parts = arguments(value);
   if (parts.size() == 0 || parts.size() > 2 || !parts[0].is(Kind::bytes) ||
-      // year (2 bytes, big-endian), month, day, hour, minute, second, microseconds (3 bytes).
       parts[0].text().size() != 10)
     return corrupt("a datetime without its 10 bytes");
   // Naive datetimes are PyTorch 1.13's.

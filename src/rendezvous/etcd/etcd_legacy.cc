@@ -62,6 +62,7 @@ void EtcdLegacy::open(Done<void> done) {
 
 Status EtcdLegacy::open_now() {
   LOCKSTEP_TRY_ASSIGN(etcd_, EtcdTransport::make(loop_, settings_.access));
+  // etcd is external: the route there shows which of this node's addresses others can reach.
   node_address_ = address_beside(settings_.access.endpoints.front(), settings_.local_addr);
   const std::string host = settings_.offer.host.empty() ? node_address_ : settings_.offer.host;
   driver_ = std::make_unique<EtcdLegacyDriver>(
@@ -114,6 +115,7 @@ Result<StorePlace> EtcdLegacy::offer_place() {
 }
 
 void EtcdLegacy::begin_round(const Assignment& made) {
+  // Only nodes with Lockstep's attributes read failures and reports.
   std::vector<bool> ours(round_->participants, false);
   for (const auto& [rank, agent] : round_->agents)
     ours[rank] = true;
@@ -160,6 +162,7 @@ void EtcdLegacy::on_gone(const std::vector<std::size_t>& gone, bool closed) {
   const std::string why = gone_text(gone);
   if (closed)
     return shared_.interrupt(Interruption::Kind::end, why + ", and the rendezvous is closed");
+  // A malformed lease key counts as gone, so there may be more gone ranks than nodes.
   const std::size_t left = round_->participants - std::min(gone.size(), round_->participants);
   if (left >= settings_.rules.min_nodes) return shared_.interrupt(Interruption::Kind::rejoin, why);
   if (round_->all_ours() && shared_.awaits_replacement())
@@ -190,6 +193,7 @@ void EtcdLegacy::exchange_reports(const NodeReport& own, std::chrono::millisecon
 void EtcdLegacy::leave(Departure how, Done<void> done) {
   shared_.reset();
   if (!driver_) return turn_.start({}, [done = std::move(done)] { done({}); });
+  // A stopped node leaves alone; every other end closes the rendezvous for all, as in torchrun.
   if (how == Departure::stopped) return driver_->drop_lease(std::move(done));
   driver_->close(std::move(done));
 }

@@ -15,10 +15,12 @@ namespace {
 using Kind = LegacyStep::Kind;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLongestPoll{
-    10'000};  // a bound, because an event may be missed and a member may be cut off
+// Bounded, because an event may be missed and a member may be cut off.
+constexpr milliseconds kLongestPoll{10'000};
 constexpr milliseconds kPause{500};
+// See check().
 constexpr milliseconds kNotice{3000};
+// A larger counter was not written by any agent.
 constexpr std::int64_t kMostRounds = 1'000'000'000'000'000;
 
 // Spreads the retries of two nodes that write at the same time.
@@ -27,6 +29,7 @@ milliseconds short_pause() {
   return milliseconds(1 + random() % 30);
 }
 
+// --rdzv-conf etcd_prefix may have slashes or none.
 std::string normal(std::string prefix) {
   if (!prefix.starts_with('/')) prefix.insert(0, "/");
   while (prefix.ends_with('/'))
@@ -148,6 +151,7 @@ void EtcdLegacyDriver::look() {
 }
 
 Status EtcdLegacyDriver::take_seen(const V2Reply& reply) {
+  // A later poll starts here and misses no change.
   index_ = reply.index;
   seen_.reset();
   text_.clear();
@@ -306,6 +310,7 @@ void EtcdLegacyDriver::await_change(const std::string& at, bool below,
   EtcdTransport::Request made;
   made.call = v2_get(
       at, fmt::format("wait=true&waitIndex={}{}", index_ + 1, below ? "&recursive=true" : ""));
+  // A poll is one long attempt, not several short ones.
   made.timeout = made.attempt = std::clamp(left, Ms(1), kLongestPoll);
   calls_.ask(
       std::move(made),

@@ -15,8 +15,8 @@ namespace {
 using Kind = LegacyStep::Kind;
 using Status = LegacyState::Status;
 
-constexpr std::chrono::seconds kRefresh{
-    5};  // interval for renewing the round's TTL during the last call
+// How often the last call renews the TTL of the round.
+constexpr std::chrono::seconds kRefresh{5};
 // How long to wait while a round is being set up or confirmed. Such a state moves on or expires
 // soon.
 constexpr std::chrono::seconds kPassing{1};
@@ -27,6 +27,7 @@ constexpr std::chrono::seconds kPatience{40};
 
 void LegacyMember::begin(TimePoint now) {
   deadline_ = now + rules_.join_timeout;
+  // This node must not recognise itself in the round that it leaves.
   if (phase_ == Phase::confirmed) left_ = version_;
   phase_ = phase_after_ = Phase::outside;
   announced_.clear();
@@ -43,6 +44,7 @@ LegacyStep LegacyMember::next(const std::optional<LegacyState>& seen, TimePoint 
     phase_ = phase_after_ = Phase::outside;
     responsible_ = false;
   }
+  // Closed is final for the run id.
   if (seen && seen->status == Status::closed)
     return {.kind = spare_ ? Kind::released : Kind::closed};
   if (now >= deadline_ && !spare_) return {.kind = Kind::timed_out};

@@ -95,7 +95,7 @@ class LegacyMember {
   Phase phase_after_ = Phase::outside;  // phase_ once the last step takes effect
   std::string announced_after_;
   std::string version_;    // of this node's current or last round
-  std::string left_;       // of the last round that this node saw to its end
+  std::string left_;       // the last round seen to its end
   std::string announced_;  // of the round that knows of this waiting node
   std::size_t rank_ = 0;
   bool responsible_ = false;

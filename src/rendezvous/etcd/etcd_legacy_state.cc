@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 using Status = LegacyState::Status;
 
+// Strangers can write to etcd, so sizes are bounded.
 constexpr std::size_t kMostNodes = 1U << 16;
 constexpr codec::JsonLimits kLimits{.bytes = 4U << 20};
 constexpr std::size_t kMostDigits = 18;
@@ -126,6 +127,7 @@ std::string encode_legacy_state(const LegacyState& state) {
     object["num_workers_waiting"] = state.waiting;
   for (const auto& [rank, agent] : state.agents)
     object["lockstep"][std::to_string(rank)] = {agent.host, agent.id};
+  // Escapes non-ASCII characters like Python's json.dumps().
   return codec::print_json(object, codec::JsonText::ascii);
 }
 

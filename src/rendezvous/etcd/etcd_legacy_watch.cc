@@ -12,11 +12,13 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
+// Three renewals fit into the life of a lease, so one lost request does no harm.
 constexpr milliseconds kLeasePause{3000};
-constexpr milliseconds kLookPause{
-    2000};  // how long to wait for a change before looking at the leases again
+// How long to wait for a change before looking at the leases again.
+constexpr milliseconds kLookPause{2000};
 constexpr milliseconds kTick{500};
 constexpr milliseconds kCallPatience{2000};  // per call; the next call may do better
+// More leases than nodes a job may have: not a listing of this folder.
 constexpr std::size_t kMostKeys = 1U << 17;
 
 }  // namespace

@@ -119,6 +119,7 @@ void EtcdTransport::leave(const http::Client& endpoint) {
   // Another call may have moved on already, or there is nowhere to go.
   if (clients_[current_].get() != &endpoint || clients_.size() == 1) return;
   current_ = (current_ + 1) % clients_.size();
+  // Streams follow to the new endpoint: the old member may be cut off from the cluster.
   if (on_move_) on_move_();
 }
 
@@ -127,6 +128,7 @@ void EtcdTransport::attempt(std::uint64_t id) {
   const auto left = std::chrono::ceil<Ms>(operation.until - io::Clock::now());
   http::Call call = operation.request.call;
   call.repeatable = operation.request.repeatable;
+  // See Operation::note().
   operation.cut_short = left < operation.request.attempt;
   call.timeout = std::max(std::min(left, operation.request.attempt), Ms(1));
   operation.asked = clients_[current_].get();
@@ -143,6 +145,7 @@ void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
     return failed(id, std::move(answer).error(), unsent || operation.request.repeatable);
   }
   if (!not_now(*answer)) {
+    // Any answer proves that etcd can be reached.
     trouble_.clear();
     return finish(id, std::move(answer));
   }
@@ -178,6 +181,7 @@ void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
   Error all = operation.errors.back().second;
   for (std::size_t i = operation.errors.size() - 1; i-- > 0;)
     all.message += "; " + operation.errors[i].second.message;
+  // One attempt needs no remark on the time spent.
   if (operation.failures > 1) {
     const std::chrono::duration<double> took = io::Clock::now() - operation.since;
     all.message += fmt::format(", gave up after {:.1f} s", took.count());

@@ -56,6 +56,7 @@ void EtcdV2State::write(const Stored& before, const std::string& text, Done<Stor
     if (got && got->error == 0) return done(stored(*got, true));
     // Refused, or the answer was lost: read to find out what happened.
     read([text, done](Result<Stored> there) {
+      // An equal text is this node's write, or an equal one of another node, which is as good.
       if (there) there->written = there->text == text;
       done(std::move(there));
     });

@@ -36,6 +36,7 @@ Failure not_etcd(const http::Answer& answer) {
 }  // namespace
 
 std::string v2_target(std::string_view key) {
+  // Slashes stay: they separate folders.
   return "/v2/keys" + codec::percent_code(key, "-._~/+=:@!$&'()*,;");
 }
 
@@ -86,6 +87,7 @@ Result<V2Reply> parse_v2_reply(const http::Answer& answer) {
   reply.value = text(*node, "value");
   reply.modified = number(*node, "modifiedIndex");
   const std::string action = text(json, "action");
+  // A poll ends for deletions, too.
   reply.gone = action == "delete" || action == "expire" || action == "compareAndDelete";
   return reply;
 }

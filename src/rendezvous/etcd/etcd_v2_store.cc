@@ -42,6 +42,7 @@ struct EtcdV2Store::Core {
     if (!prefix.ends_with('/')) prefix += '/';
   }
 
+  // Base64 keeps any key a single path segment, as PyTorch's EtcdStore has it.
   std::string path(std::string_view key) const { return prefix + codec::base64_encode(key); }
 
   std::uint64_t ask(EtcdTransport::Request request, Reply done) {
@@ -52,6 +53,7 @@ struct EtcdV2Store::Core {
 
   std::uint64_t get(const std::string& path_of, milliseconds timeout, Reply done) {
     EtcdTransport::Request request;
+    // Without quorum a member that lags behind answers with old data.
     request.call = v2_get(path_of, "quorum=true");
     request.repeatable = true;
     request.timeout = timeout;
@@ -105,6 +107,7 @@ struct EtcdV2Store::Core::Waiting {
         done(std::move(then)),
         end(owner.etcd.loop()),
         retry(owner.etcd.loop()) {
+    // One timer for the whole wait, however many requests the wait needs.
     if (time) end.start(*time, [this] { too_late(); });
     retry.start({}, [this] { look(); });
   }
@@ -210,6 +213,7 @@ void EtcdV2Store::multi_set(const Entries& entries, Done<void> done) {
     const bool last = i + 1 == entries.size();
     core_->in_turn([core = core_.get(), path = core_->path(key),
                     value = codec::base64_encode(value), failed, last, done] {
+      // A set is repeatable: twice the same value does no harm.
       core->put(path, {{"value", value}}, true, [core, failed, last, done](Result<V2Reply> got) {
         if (!got) *failed = tl::make_unexpected(std::move(got).error());
         core->next();
@@ -241,6 +245,7 @@ void EtcdV2Store::add(std::string_view key, std::int64_t delta, Done<std::int64_
 void EtcdV2Store::Core::add(const std::string& path_of, std::int64_t delta,
                             Done<std::int64_t> done) {
   const V2Form form{{"value", codec::base64_encode(std::to_string(delta))}, {"prevExist", "false"}};
+  // Not repeatable: if a lost first attempt has created the key, the second would add once more.
   put(path_of, form, false, [this, path_of, delta, done = std::move(done)](Result<V2Reply> got) {
     if (!got) return done(tl::make_unexpected(std::move(got).error()));
     if (got->error == 0) return done(delta);
@@ -280,6 +285,7 @@ void EtcdV2Store::put_if_absent(std::string_view key, std::string_view value,
       if (done) done(std::move(there));
     };
     const V2Form form{{"value", codec::base64_encode(value)}, {"prevExist", "false"}};
+    // Repeatable: the key's value is the answer in any case.
     core->put(path, form, true, [core, path, value, finish](Result<V2Reply> got) {
       if (!got) return finish(tl::make_unexpected(std::move(got).error()));
       if (got->error == 0) return finish(value);

@@ -17,7 +17,9 @@
 namespace lockstep::rendezvous::etcd3 {
 namespace {
 
+// Retries end with the lease at the latest.
 constexpr std::chrono::milliseconds kPermitRetry(200);
+// For a guest's record of a final failure, when the agent already wants to leave.
 constexpr std::chrono::seconds kClosingPatience(2);
 
 // Returns the settings with a longer lost_patience. A refused port does not end the job when hosts
@@ -89,6 +91,7 @@ void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
   // A second lease was refused, too. The error of the first loss says more.
   if (!facts && lost_) return give_up(*lost_);
   if (!facts) return fail_open(std::move(facts).error());
+  // The new lease is held, so the old loss no longer matters.
   lost_.reset();
   if (*facts) merge_facts(facts_, **facts);
   if (!facts_.closed) return;
@@ -174,8 +177,10 @@ void Etcd3Backend::tell_change(const StorePlace& place) {
 
 void Etcd3Backend::on_elected(const std::optional<Etcd3Facts>& facts) {
   if (facts) merge_facts(facts_, *facts);
+  // A node that leaves, or a job that is over, needs no hub.
   if (core_.leaving() || facts_.closed) return;
   auto server = hub::HubServer::open(loop_, server_settings());
+  // Without a hub this node must not keep the lead. It gives up, and its lease expires.
   if (!server) return give_up(server.error());
   server_ = std::move(*server);
   election_->publish({member_.address(), server_->port()}, [](const Result<void>& published) {
@@ -187,6 +192,7 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   hub::HubServerSettings settings = hub::hub_server_settings(settings_.hub, agent_);
   // Reachable by 127.0.0.1 and by the published address.
   settings.listen = "";
+  // The port is published in etcd, so any free one will do.
   settings.port = 0;
   begin_after(facts_, settings.coordinator);
   if (last_leader_) settings.coordinator.last_lead_called = last_leader_->addr;
@@ -205,6 +211,7 @@ void Etcd3Backend::permit(std::function<void(Status)> answer) {
     if (stored) return answer({});
     const Errc code = stored.error().code;
     if (code == Errc::canceled || !server_ || core_.leaving()) return;
+    // etcd has refused, and would refuse again.
     if (code != Errc::unavailable && code != Errc::timeout) return answer(std::move(stored));
     // Until the lease is lost.
     again_.start(kPermitRetry, [this, answer] { permit(answer); });
@@ -213,6 +220,7 @@ void Etcd3Backend::permit(std::function<void(Status)> answer) {
 
 void Etcd3Backend::on_deposed() {
   server_.reset();
+  // The next leader decides about the job.
   if (core_.in_last_word()) return end_lead();
   if (!core_.leaving()) log::warning("another node leads the rendezvous now");
 }
@@ -281,6 +289,7 @@ void Etcd3Backend::answer_join(Result<std::optional<Round>> outcome) {
 
 void Etcd3Backend::tell_failure(const std::string& line, bool final) {
   member_.tell_failure(line, final);
+  // A leader's own hub writes the end.
   if (final && member_.failure() && election_ && !server_) close_round(*member_.failure());
 }
 
@@ -348,6 +357,7 @@ void Etcd3Backend::leave_as_leader(Departure how) {
   const LastWord word = core_.hub_told(server_ != nullptr);
   if (word == LastWord::none) return end_lead();
   if (word == LastWord::await_writing) return turn_.start(kClosingPatience, [this] { end_lead(); });
+  // A guest that never leaves must not hold the leader.
   turn_.start(settings_.hub.close_timeout, [this] { end_lead(); });
   if (!facts_.closed) {
     facts_.closed = true;

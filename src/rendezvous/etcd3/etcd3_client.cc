@@ -8,20 +8,25 @@
 namespace lockstep::rendezvous::etcd3 {
 namespace {
 
+// etcd 3.4 and later; older gateways have the API under /v3beta.
 constexpr std::string_view kApi = "/v3";
 
 // gRPC status codes by number; the gateway passes them on.
 Errc code_of_grpc(int code) {
   switch (code) {
+    // NOT_FOUND
     case 5:
       return Errc::not_found;
+    // PERMISSION_DENIED; 16 is UNAUTHENTICATED.
     case 7:
     case kGrpcUnauthenticated:
       return Errc::denied;
+    // INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE
     case 3:
     case 9:
     case 11:
       return Errc::invalid_input;
+    // RESOURCE_EXHAUSTED
     case 8:
       return Errc::exhausted;
     default:
@@ -139,7 +144,7 @@ void Etcd3Client::token_refused(const std::string& token) {
 void Etcd3Client::with_token(std::function<void(Status)> then) {
   if (user_.empty() || !token_.empty()) return then({});
   want_token_.push_back(std::move(then));
-  // One request for a token serves all calls that wait for one.
+  // A single request for a token serves all waiting calls.
   if (std::exchange(asking_token_, true)) return;
   etcd::EtcdTransport::Request request;
   request.call = make_call("/auth/authenticate", etcd3_authenticate(user_, password_));
@@ -173,6 +178,7 @@ void Etcd3Client::range(std::string_view key, std::string_view range_end, Done d
 }
 
 void Etcd3Client::put(std::string_view key, std::string_view value, std::int64_t lease, Done done) {
+  // Repeatable: the same value twice does no harm.
   call("/kv/put", etcd3_put(key, value, lease), true, {}, std::move(done));
 }
 
@@ -185,6 +191,7 @@ void Etcd3Client::txn(const Etcd3Txn& txn, bool repeatable, Done done) {
 }
 
 void Etcd3Client::grant(std::int64_t ttl_seconds, Done done, Patience patience) {
+  // Repeatable: a lease granted twice costs etcd one lease more, which expires.
   call("/lease/grant", etcd3_grant(ttl_seconds), true, patience, std::move(done));
 }
 

@@ -17,6 +17,7 @@ std::string print(const Json& json) {
   return codec::print_json(json);
 }
 
+// JSON numbers are doubles for many programs, so the gateway writes 64-bit ones as text.
 Json number(std::int64_t value) {
   return std::to_string(value);
 }
@@ -115,6 +116,7 @@ Json compare_json(const Etcd3Compare& compare) {
 
 Json put_json(std::string_view key, std::string_view value, std::int64_t lease) {
   Json json{{"key", base64_encode(key)}, {"value", base64_encode(value)}};
+  // Zero fields are omitted, as the gateway does.
   if (lease != 0) json["lease"] = number(lease);
   return json;
 }
@@ -192,6 +194,7 @@ std::string etcd3_compact(std::int64_t revision) {
 
 std::string etcd3_prefix_end(std::string_view prefix) {
   std::string end(prefix);
+  // The next key after the prefix: a last byte of 0xFF carries over.
   while (!end.empty() && end.back() == '\xFF')
     end.pop_back();
   // etcd: up to the last key.
@@ -255,10 +258,12 @@ Etcd3Refusal parse_etcd3_refusal(std::string_view body) {
   Json json = parse(body);
   // Text from another program, for instance a proxy.
   if (!json.is_object()) return {0, printable(strip(body), 200)};
+  // Streams nest the error in an object; calls have it at the top.
   if (json.contains("error") && json["error"].is_object()) json = Json(json["error"]);
   Etcd3Refusal refusal;
   const std::int64_t code = std::max(get_number(json, "code"), get_number(json, "grpc_code"));
   refusal.code = static_cast<int>(std::clamp<std::int64_t>(code, 0, 1000));
+  // Some releases have only one of the two.
   for (const char* name : {"message", "error"}) {
     if (!refusal.message.empty()) break;
     refusal.message = printable(get_text(json, name), 200);

@@ -81,6 +81,7 @@ void Etcd3Election::act(const Core::Campaign& todo) {
   Etcd3Txn txn;
   // create_revision 0: the key does not exist.
   txn.compare = {{Etcd3Compare::What::create_revision, leader_key_, 0, {}}};
+  // The key stays empty until the hub can be reached: see publish().
   txn.success = {{Etcd3Op::Kind::put, leader_key_, "", todo.lease},
                  {Etcd3Op::Kind::range, facts_key_, "", 0}};
   txn.failure = {{Etcd3Op::Kind::range, leader_key_, "", 0},
@@ -100,6 +101,7 @@ void Etcd3Election::act(const Core::Watch& todo) {
     core_.gap(io::Clock::now());
     happened();
   };
+  // Replaces the watch of the last campaign.
   watch_ = std::make_unique<Etcd3Watch>(client_, leader_key_, "", todo.from, std::move(handlers));
 }
 
@@ -175,6 +177,7 @@ void Etcd3Election::publish(const StorePlace& place, const Done<void>& done) {
   const auto told = calls_([done](Status outcome) {
     if (done) done(std::move(outcome));
   });
+  // The callback must not run inside this call.
   if (!leads())
     return client_.transport().loop().post(
         [told] { told(Status(tl::make_unexpected(Core::not_leader()))); });
@@ -196,6 +199,7 @@ void Etcd3Election::close_round(std::int64_t round, const std::string& why, Done
                   if (!reply)
                     return done(tl::make_unexpected(core_.within(std::move(reply).error())));
                   auto facts = Core::facts_of(reply->kvs);
+                  // The job is over or has moved on, so the failure has been dealt with.
                   if (!facts || !*facts || (*facts)->closed || (*facts)->round != round)
                     return done({});
                   (*facts)->closed = true;
@@ -230,13 +234,13 @@ void Etcd3Election::load_facts(Done<std::optional<Etcd3Facts>> done) {
 void Etcd3Election::resign(Done<void> done) {
   core_.resign();
   asked();
+  // Short timeouts: the lease expires anyway.
   client_.revoke(core_.lease(), calls_([done = std::move(done)](Reply reply) {
                    if (!done) return;
                    if (!reply && reply.error().code != Errc::not_found)
                      return done(tl::make_unexpected(std::move(reply).error()));
                    done({});
                  }),
-                 // Short timeouts: the lease expires anyway.
                  {milliseconds(2000), milliseconds(1000)});
 }
 

@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kFactsTtl(86'400);
 constexpr std::chrono::hours kFactsRefresh(1);
 constexpr milliseconds kRetry(200);
+// A wrong answer must not make a lost lease last for years.
 constexpr std::int64_t kLongestLease = 86'400;
 constexpr std::size_t kLongestPlace = 300;  // "HOST:PORT"
 
@@ -66,6 +67,7 @@ void Etcd3ElectionCore::start(io::TimePoint now) {
 
 void Etcd3ElectionCore::granted(Result<Etcd3Reply> reply, io::TimePoint now) {
   if (phase_ == Phase::over) return;
+  // Without an id or a duration the lease could not be renewed.
   if (reply && (reply->lease == 0 || reply->ttl <= 0))
     reply = fail(Errc::corrupt, "etcd has granted a lease without an id or a duration");
   if (!reply) return lose(within(std::move(reply).error()));
@@ -77,6 +79,7 @@ void Etcd3ElectionCore::granted(Result<Etcd3Reply> reply, io::TimePoint now) {
 
 void Etcd3ElectionCore::keep_alive(io::TimePoint now) {
   asked_ = now;
+  // A renewal may take all the rest of the lease, with several attempts at different endpoints.
   const auto left = std::chrono::ceil<milliseconds>(*lease_until_ - now);
   lease_state_ = Lease::renewing;
   renewal_due_ = now + third();
@@ -95,6 +98,7 @@ void Etcd3ElectionCore::kept_alive(Result<Etcd3Reply> reply, io::TimePoint now) 
                  0});
   lease_until_ = asked_ + ttl_;
   renewal_due_ = asked_ + third();
+  // The lease has survived the sleep.
   slept_ = {};
   refresh_facts(now);
   if (std::exchange(lease_state_, Lease::held) == Lease::unsure) actions_.emplace_back(Sure{});
@@ -160,6 +164,7 @@ void Etcd3ElectionCore::campaign() {
 
 void Etcd3ElectionCore::look_again(io::TimePoint now) {
   if (standing_ != Standing::none) {
+    // The answer on its way may be older than this change.
     standing_ = Standing::asked_too_soon;
   } else {
     campaign_at_ = now;
@@ -189,6 +194,7 @@ void Etcd3ElectionCore::campaigned(Result<Etcd3Reply> reply, io::TimePoint now) 
   }
   const auto facts = facts_of(reply->ranges[1]);
   if (!facts) return lose(facts.error());
+  // The watch starts right behind this answer, so no change is missed.
   actions_.emplace_back(Watch{reply->revision + 1});
   if (first) {
     phase_ = Phase::following;
@@ -207,6 +213,7 @@ void Etcd3ElectionCore::campaigned(Result<Etcd3Reply> reply, io::TimePoint now) 
   if (leader.lease != lease_) {
     depose();
   } else if (led_revision_ != leader.create_revision) {
+    // From now on this revision guards every write of the leader.
     led_revision_ = leader.create_revision;
     phase_ = Phase::leading;
     actions_.emplace_back(Elected{*facts});
@@ -281,8 +288,8 @@ void Etcd3ElectionCore::resign() {
 
 // --- the job's facts ---
 
-// Queues facts and returns their ticket. One write at a time, so that older facts never overwrite
-// newer ones.
+// Queues facts and returns a ticket. Writes run one after another, so older facts never overwrite
+// newer facts.
 std::uint64_t Etcd3ElectionCore::put_facts(std::string text) {
   const std::uint64_t ticket = ++last_ticket_;
   facts_queue_.push_back({ticket, std::move(text)});
@@ -300,6 +307,7 @@ void Etcd3ElectionCore::put_next_facts() {
   while (!leads() && !facts_queue_.empty())
     told(tl::make_unexpected(not_leader()));
   if (facts_queue_.empty()) return;
+  // Facts have their own lease, which outlives the leader's.
   if (facts_lease_ == 0) {
     actions_.emplace_back(GrantFacts{kFactsTtl});
   } else {

@@ -11,6 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+// The facts lie in etcd, where other programs can write, so every number is checked.
 constexpr int kMostRanks = 65'536;
 
 bool is_rank(const Json& json) {
@@ -36,6 +37,7 @@ void read_helpful(const Json& json, Etcd3Facts& facts) {
 
 void merge_facts(Etcd3Facts& known, const Etcd3Facts& heard) {
   const Etcd3Facts before = known;
+  // Restarts order two records of the same round.
   const auto age = [](const Etcd3Facts& of) { return std::pair(of.round, of.restarts); };
   if (age(heard) >= age(before)) known = heard;
   // A closed job stays closed, whichever facts are newer.

@@ -1,4 +1,4 @@
-// The facts of a job that must survive its leader: one small JSON text in etcd. Pure.
+// The facts of a job which must survive the leader, as a small JSON text in etcd. Pure.
 #pragma once
 
 #include "base/error.h"

@@ -24,6 +24,7 @@ Etcd3Facts facts_of(const hub::PermitRequest& request) {
 void begin_after(const Etcd3Facts& facts, hub::CoordinatorSettings& settings) {
   settings.first_round = facts.round + 1;
   settings.restarts = facts.restarts;
+  // Without a round nothing was ever placed, so there is nothing to take over.
   settings.takeover = facts.round >= 0;
   settings.last_lead = facts.lead;
   settings.last_finished = facts.finished;

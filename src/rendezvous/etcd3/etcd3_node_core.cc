@@ -49,10 +49,12 @@ Etcd3NodeCore::LastWord Etcd3NodeCore::hub_told(bool hosts) {
 
 Etcd3NodeCore::Reach Etcd3NodeCore::hub_found() {
   if (leaving()) return Reach::nowhere;
+  // The member connects once, and moves from then on.
   return std::exchange(stage_, Stage::member) == Stage::meeting ? Reach::connect : Reach::move;
 }
 
 bool Etcd3NodeCore::interrupted(Interruption::Kind kind) {
+  // The agent hears of each round's end once; the end of the job is told in any case.
   const bool told_before = std::exchange(asked_, Asked::nothing) == Asked::nothing;
   return !told_before || kind == Interruption::Kind::end;
 }

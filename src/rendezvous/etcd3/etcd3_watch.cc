@@ -25,6 +25,7 @@ Etcd3Watch::Etcd3Watch(Etcd3Client& client, std::string key, std::string range_e
       handlers_(std::move(handlers)),
       retry_(client.transport().loop()),
       pause_(kFirstPause) {
+  // For moved(), when the transport changes its endpoint.
   client_.watches_.insert(this);
   retry_.start({}, [this] { open(); });
 }
@@ -74,6 +75,7 @@ void Etcd3Watch::on_bytes(std::string_view bytes) {
     const std::size_t newline = bytes.find('\n');
     line_ += bytes.substr(0, newline);
     bytes.remove_prefix(std::min(newline, bytes.size() - 1) + 1);
+    // A line without an end must not grow without bound.
     if (line_.size() > kEtcd3AnswerLimit)
       return again(Error{Errc::corrupt, "etcd: a watch's line is larger than 1 MiB", {}, 0});
     if (newline == std::string_view::npos) return;
@@ -91,6 +93,7 @@ bool Etcd3Watch::take(std::string_view line) {
   }
   const auto here = calls_.witness();
   if (!reply->events.empty()) {
+    // After a break the watch goes on behind this event.
     for (const Etcd3Event& event : reply->events)
       next_ = std::max(next_, event.kv.mod_revision + 1);
     if (const auto call = handlers_.events) call(reply->events);
@@ -101,6 +104,7 @@ bool Etcd3Watch::take(std::string_view line) {
     return true;
   }
   if (reply->compact_revision > 0) {
+    // Older revisions are gone for good.
     next_ = std::max(next_, reply->compact_revision);
     stream_.reset();
     retry_.start(kFirstPause, [this] { open(); });
@@ -119,6 +123,7 @@ void Etcd3Watch::again(const Error& error) {
   const http::Client* endpoint = std::exchange(endpoint_, nullptr);
   retry_.start(pause_, [this] { open(); });
   pause_ = std::min(pause_ * 3 / 2, kLongestPause);
+  // Calls should avoid the endpoint, too.
   if (endpoint != nullptr) client_.transport().leave(*endpoint);
   if (const auto call = handlers_.trouble) call(error);
 }

@@ -21,6 +21,7 @@ struct KeyWatch : KeyValue::Watch {
 };
 
 Result<std::string> make_temporary() {
+  // mkstemp() as in PyTorch, which makes such a file if the endpoint is empty.
   const char* const folder = getenv("TMPDIR");
   std::string path = folder != nullptr && *folder != '\0' ? folder : "/tmp";
   path += "/lockstep-rdzv-XXXXXX";
@@ -52,6 +53,7 @@ FileStore::FileStore(io::Loop& loop, Options options, bool temporary, FileVisit:
       timer_(loop) {}
 
 FileStore::~FileStore() {
+  // No other node can know the name.
   if (temporary_) unlink(options_.path.c_str());
 }
 
@@ -78,6 +80,7 @@ Status FileStore::append(FileVisit& file, const Entries& entries) {
     LOCKSTEP_TRY(put_file_record(bytes, key, value, options_.limits));
   if (auto written = file.write_end(reader_.taken(), bytes); !written)
     return tl::make_unexpected(std::move(written).error().within(options_.path));
+  // Own records go through the reader like those of other processes.
   return reader_.feed(bytes);
 }
 
@@ -165,6 +168,7 @@ void FileStore::forget_waits() {
 std::unique_ptr<KeyValue::Watch> FileStore::watch(std::string_view key,
                                                   std::function<void(std::string)> done) {
   auto watch = std::make_unique<KeyWatch>();
+  // The witness tells visits that the watch is gone.
   watched_.push_back({std::string(key), watch->scope.witness(), watch->scope(std::move(done))});
   soon();
   return watch;

@@ -41,6 +41,7 @@ bool is_own_key(std::string_view start, std::size_t length) {
 
 Status put_file_record(std::string& out, std::string_view key, std::string_view value,
                        const FileStoreLimits& limits) {
+  // A record that our own reader refuses would end the store for all nodes.
   if (key.size() + 1 > limits.max_key_bytes)
     return fail(Errc::invalid_input, fmt::format("a key of {} bytes is too long", key.size()));
   if (value.size() > limits.max_value_bytes)
@@ -76,6 +77,7 @@ Result<std::size_t> FileStoreReader::take(std::string_view bytes) {
   bytes.remove_prefix(*key_length);
   const auto value_length = get_u32(bytes);
   if (!value_length) return 0;
+  // Refuse by the claimed length: waiting for the bytes could take for ever.
   if (*value_length > limits_.max_value_bytes)
     return corrupt(fmt::format("a value claims {} bytes", *value_length));
   if (bytes.size() < *value_length) return 0;
@@ -91,6 +93,7 @@ Status FileStoreReader::check_key(std::string_view start, std::size_t length) co
     start.remove_prefix(1);
     if (--length == 0) return corrupt("a deleted key has no name");
   }
+  // Another program's file shows by its first bytes.
   if (!start.empty() && start.front() != '/' && !is_own_key(start, length))
     return corrupt("a key does not begin with '/'");
   return {};

@@ -44,6 +44,7 @@ Result<FileStore::Look> FileStore::look(std::vector<Answer>& answers) {
   if (!file) {
     last_error_ = file.error();
     const Errc code = file.error().code;
+    // Other errors, for instance of a network file system, may pass.
     if (code != Errc::not_found && code != Errc::denied && code != Errc::invalid_input)
       return Look::later;
     return tl::make_unexpected(std::move(file).error());
@@ -52,6 +53,7 @@ Result<FileStore::Look> FileStore::look(std::vector<Answer>& answers) {
   if (file->identity() != identity_)
     return fail(Errc::unavailable, "another file has taken its place");
   Look outcome = Look::done;
+  // An unchanged file needs no lock: records are only appended.
   if (!requests_.empty() || file->size() != reader_.taken()) {
     LOCKSTEP_TRY_ASSIGN(outcome, work(*file, answers));
   }
@@ -72,6 +74,7 @@ Result<FileStore::Look> FileStore::work(FileVisit& file, std::vector<Answer>& an
   if (!*locked) return Look::locked;
   refusals_ = 0;
   last_error_.reset();
+  // PyTorch only appends, so a shorter file has lost records.
   if (file.size() < reader_.taken())
     return fail(Errc::corrupt, "another process has shortened the file");
   LOCKSTEP_TRY_ASSIGN(const bool all, catch_up(file));
@@ -80,6 +83,7 @@ Result<FileStore::Look> FileStore::work(FileVisit& file, std::vector<Answer>& an
     LOCKSTEP_TRY_ASSIGN(const bool appendable, whole(file));
     if (!appendable) return Look::later;
   }
+  // All pending requests share one lock and one visit.
   for (; !requests_.empty(); requests_.pop_front())
     answers.push_back(requests_.front().act(file));
   return Look::done;
@@ -101,6 +105,7 @@ Result<bool> FileStore::catch_up(const FileVisit& file) {
   std::uint64_t at = start;
   reader_.drop_rest();
   while (at < file.size()) {
+    // Give other work a turn, but not before at least one record is read.
     if (at - start >= kTurnBytes && reader_.taken() > start) return false;
     const auto count =
         static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, file.size() - at));
@@ -121,12 +126,14 @@ Result<bool> FileStore::whole(FileVisit& file) {
     torn_size_ = 0;
     return true;
   }
+  // It grows: the writer is alive.
   if (torn_size_ != file.size()) {
     torn_size_ = file.size();
     torn_since_ = now;
   }
   // The writer may still be alive: wait before cutting its record off.
   if (now - torn_since_ < options_.torn_after) return false;
+  // Without a single record the file may belong to another program: do not cut it.
   if (reader_.taken() == 0) return fail(Errc::corrupt, "the file has no complete record");
   log::warning("{}: cutting off {} bytes of an unfinished record", options_.path,
                file.size() - reader_.taken());
@@ -185,6 +192,7 @@ void FileStore::expire(std::vector<Answer>& answers) {
                             printable(join(at->keys, ", "))),
                 {},
                 0};
+    // The wait may have failed because the file could not be read.
     if (last_error_ || refusals_ > 0) error.message += fmt::format(" ({})", trouble().message);
     answers.push_back(answer_of(*at, tl::make_unexpected(std::move(error))));
     at = waiting_.erase(at);
@@ -217,6 +225,7 @@ void FileStore::schedule(Look outcome) {
     case Look::later:
       break;
   }
+  // flock() and appends wake no sleeping reader, so poll like PyTorch.
   if (!idle) timer_.start(pause, [this] { visit(); });
 }
 

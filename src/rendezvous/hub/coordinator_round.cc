@@ -148,9 +148,9 @@ void Coordinator::sort_newcomers(std::vector<Member*>& members) const {
 }
 
 void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
+  // An answer for an abandoned round.
   if (!proposal_ || proposal_->number != offer.round || proposal_->store ||
       proposal_->ranks.front() != member.peer)
-    // An answer for an abandoned round.
     return;
   if (!offer.error.empty() || offer.addr.empty()) {
     return give_up_round(fmt::format("{} is rank 0 and could not open the workers' store: {}",

@@ -76,8 +76,8 @@ void HubServer::lead() {
   // Ordered by arrival.
   std::map<PeerId, Guest*> members;
   for (const auto& [id, guest] : guests_)
-    // All arrivals first, so that the coordinator waits for guests that are still idle.
     if (guest->state == Guest::State::member) members[id] = guest.get();
+  // All arrivals first, so that the coordinator waits for guests that are still idle.
   for (const auto& [id, guest] : members)
     coordinator_.arrive(id, guest->hello.agent, guest->hello.name, now);
   for (const auto& [id, guest] : members) {

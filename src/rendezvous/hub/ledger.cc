@@ -36,8 +36,8 @@ Testimony Witness::testify(const Call& call) {
 
 Frame Witness::take(const Charter& charter) {
   if (charter.term < promised_ || !is_newer(charter, charter_)) {
+    // A repetition: the first answer may be lost.
     if (charter.term == charter_.term && charter.version == charter_.version)
-      // A repetition: the first answer may be lost.
       return Agreed{charter.term, charter.version};
     return Testimony{promised_, place_, charter_};
   }

@@ -150,7 +150,7 @@ struct World {
   std::vector<Node> nodes;
   std::vector<std::unique_ptr<Ledger>> hubs;
   std::vector<Letter> mail;
-  std::vector<std::pair<std::int64_t, int>> permitted;  // round, and the hub that permitted it
+  std::vector<std::pair<std::int64_t, int>> permitted;  // round and permitting hub
   PeerId peers = 0;
 };
 

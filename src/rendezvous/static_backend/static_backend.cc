@@ -33,6 +33,7 @@ StaticRules rules_of(const StaticSettings& settings) {
 StaticBackend::StaticBackend(io::Loop& loop, StaticSettings settings)
     : settings_(std::move(settings)),
       names_(settings_.run_id),
+      // A claim must name one process: a restarted agent on the same host is another claimant.
       identity_(random_uuid4()),
       member_(rules_of(settings_)),
       store_(loop, settings_, names_),
@@ -52,6 +53,7 @@ StaticBackend::StaticBackend(io::Loop& loop, StaticSettings settings)
       heart_(loop),
       loss_(loop),
       seek_(loop) {
+  // A full barrier is not yet a good end: a failure may have been recorded first.
   shared_.on_barrier([this](const Result<void>& all) { run(member_.barrier(all)); });
 }
 
@@ -74,6 +76,7 @@ StaticMember::Counts StaticBackend::counts() {
 
 void StaticBackend::open(Done<void> done) {
   open_done_ = std::move(done);
+  // A connection that closes is not silent: the host's kernel has answered.
   store_.open([this](auto running) { opened(std::move(running)); },
               [this](const Error& error) { run(member_.lose(error, false, io::Clock::now())); });
 }
@@ -102,6 +105,7 @@ void StaticBackend::join(Done<std::optional<Round>> done) {
   over_round_ = -1;
   found_.reset();
   turned_away_.reset();
+  // The last round's barrier may still block the connection for waits.
   store_.keys().forget_waits();
   join_ = std::move(done);
   const auto steps = member_.join(io::Clock::now());
@@ -134,6 +138,7 @@ void StaticBackend::carry_out(const StaticStep& step) {
     case Kind::fail_join:
       return fail_join(*step.error);
     case Kind::say_over:
+    // One key serves both: the text says whether another round follows.
     case Kind::say_void:
       store_.server().set("/" + names_.over(step.round),
                           encode_over({step.text, step.kind == Kind::say_void}));
@@ -156,6 +161,7 @@ void StaticBackend::carry_out_in_round(const StaticStep& step) {
   };
   switch (step.kind) {
     case Kind::replace: {
+      // First the count: the record must carry the new number of restarts.
       const std::string why = shared_.await_replacement(step.text, settings_.timeout);
       shared_.tell(record(why, false, shared_.restarts()));
       return shared_.interrupt(Interruption::Kind::rejoin, why);
@@ -270,6 +276,7 @@ void StaticBackend::fail_join(const Error& error) {
 // --- in a round ---
 
 void StaticBackend::beat() {
+  // Start the timer first: a lost store never answers the addition below.
   heart_.start(settings_.heartbeat_interval,
                [this] { run(member_.beat(around(), counts(), io::Clock::now())); });
   store_.keys().add(names_.alive(settings_.node_rank, member_.since()), 1,
@@ -283,6 +290,7 @@ void StaticBackend::tell_failure(const std::string& line, bool final) {
 }
 
 void StaticBackend::tell_stop() {
+  // torchrun's agents do not read records, and a lost store takes none.
   if (!member_.all_ours() || member_.lost()) return;
   const auto before = around();
   run(member_.tell_stop(before, shared_.stop()));
@@ -318,6 +326,7 @@ void StaticBackend::say_farewell(const FailureRecord& record) {
 
 void StaticBackend::leave(Departure how, Done<void> done) {
   const auto before = around();
+  // No interruption may arrive once the agent leaves.
   const bool was_active = shared_.stop();
   parted_ = [done = std::move(done)] { done({}); };
   const auto steps = member_.leave(how, before, was_active, io::Clock::now());

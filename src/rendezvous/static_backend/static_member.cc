@@ -43,6 +43,7 @@ std::string StaticMember::patience() const {
 }
 
 std::optional<io::TimePoint> StaticMember::gives_up_at(RoundPhase round) const {
+  // A lost store ends the join within moments, whatever the timeout.
   if (phase_ == Phase::lost || phase_ == Phase::losing || !joins(round)) return std::nullopt;
   return deadline_;
 }
@@ -60,12 +61,14 @@ void StaticMember::opened(std::optional<std::int64_t> running) {
   // Node rank 0 writes the running round only if all agents are Lockstep's.
   all_ours_ = true;
   has_place_ = false;
+  // The first round has no free places, so a newcomer seeks from round 1 on.
   next_ = std::max<std::int64_t>(*running, 1);
 }
 
 StaticSteps StaticMember::join(io::TimePoint now) {
   all_came_ = false;
   handed_out_ = false;
+  // The store of a static job never comes back.
   if (lost_) return {{.kind = Kind::fail_join, .error = lost_}};
   deadline_ = now + rules_.timeout;
   return seek();
@@ -88,8 +91,8 @@ StaticSteps StaticMember::seek() {
 StaticSteps StaticMember::round_found(const FreePlaces& free) {
   if (phase_ != Phase::seeking) return {};
   free_ = free;
-  // The place is free also for a node that was given up but lives, and for a newcomer whose claim
-  // failed in an earlier round.
+  // The place may also belong to this node, which was given up but lives, or to a newcomer after a
+  // failed claim.
   if (free.contains(rules_.node_rank)) return {{.kind = Kind::claim, .round = next_}};
   // A newcomer's place is taken in this round, so try the next one.
   if (!has_place_) {
@@ -120,6 +123,7 @@ StaticSteps StaticMember::over_told(const OverNote& note) {
   if (!note.next)
     return {{.kind = Kind::fail_join, .error = Error{Errc::unavailable, note.why, {}, 0}}};
   const std::int64_t round = next_++;
+  // This node has not agreed to anything in the abandoned round.
   if (phase_ == Phase::seeking) return seek();
   return {{.kind = Kind::start_over, .round = round, .text = note.why}};
 }
@@ -154,9 +158,9 @@ StaticSteps StaticMember::ranks_failed(const Error& error) {
     std::string names;
     for (const auto& [rank, why] : free_)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", name(rank));
+    // Name the nodes without a replacement: they are the reason for the timeout.
     told.message =
         fmt::format("timed out after {} s: no other node has taken the place of {}",
-                    // Name the nodes without a replacement: they are the reason for the timeout.
                     std::chrono::ceil<std::chrono::seconds>(rules_.timeout).count(), names);
   }
   StaticSteps steps;
@@ -174,8 +178,10 @@ StaticSteps StaticMember::began(const Assignment& made, io::TimePoint now) {
   free_.clear();
   names_ = made.hosts;
   all_ours_ = std::find(made.ours.begin(), made.ours.end(), false) == made.ours.end();
+  // torchrun's agents count no heartbeats, so none can be missed.
   if (!all_ours_) return {};
   pulses_.begin(made.ours.size());
+  // Beats go on from the round before, or from a newcomer's claim.
   if (std::exchange(beats_, true)) return {};
   unanswered_ = 1;
   return {{.kind = Kind::beat}};
@@ -188,6 +194,7 @@ StaticSteps StaticMember::beat(const Around& around, const Counts& counts, io::T
   note_sleep(now);
   if (unanswered_ >= rules_.heartbeat_attempts)
     return lose({Errc::unavailable, patience(), {}, 0}, true, now);
+  // Each answer resets the count; see beat_answered().
   ++unanswered_;
   StaticSteps steps{{.kind = Kind::beat}};
   const bool watches = hosts() && (active(around.round) || joins(around.round));
@@ -196,8 +203,8 @@ StaticSteps StaticMember::beat(const Around& around, const Counts& counts, io::T
   std::vector<std::pair<int, std::string>> missing;
   for (std::size_t rank = 1; rank < pulses_.size(); ++rank) {
     const int node = static_cast<int>(rank);
+    // A node that says goodbye while the others join is missing in the round being formed.
     if (joins(around.round) && pulses_.left(rank))
-      // A node that says goodbye while the others join is missing in the round being formed.
       missing.emplace_back(node, name(node) + " has left");
     else if (pulses_.silent(rank))
       missing.emplace_back(node, fmt::format("{} is gone ({})", name(node), patience()));
@@ -279,6 +286,7 @@ StaticSteps StaticMember::lose(const Error& error, bool silent, io::TimePoint no
   lost_ = error;
   lost_->message =
       fmt::format("the store of node rank 0 at {} is lost: {}", rules_.store, error.message);
+  // A silent host may only be frozen; a closed connection proves that its process is gone.
   silent_ = silent;
   beats_ = false;
   // Hear the last words of a stopped host first. After a freeze all unread messages are handled in
@@ -291,6 +299,7 @@ StaticSteps StaticMember::last_words_over(const Around& around) {
   const bool joining = joins(around.round);
   phase_ = Phase::lost;
   if (joining) return {{.kind = Kind::fail_join, .error = lost_}};
+  // All nodes came to the barrier, so the host has left after a good end.
   if (all_came_) return {{.kind = Kind::end_barrier}};
   if (around.alarmed)
     return {{.kind = Kind::interrupt,

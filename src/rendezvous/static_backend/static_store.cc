@@ -46,6 +46,7 @@ Status StaticStore::host() {
   }
   Error error = std::move(server).error();
   host::name_port_holder(error, place_.port);
+  // torchrun's default port is 29500, so two jobs on one machine collide easily.
   if (error.code == Errc::already_exists) error.hint = "choose another --master-port for this job";
   return Failure(std::move(error));
 }
@@ -73,6 +74,7 @@ void StaticStore::open(Done<std::optional<std::int64_t>> done,
     if (const Status hosting = host(); !hosting)
       return turn_.start({}, [this, hosting] { answer(tl::make_unexpected(hosting.error())); });
   }
+  // The host reaches its own store over loopback, whatever firewall guards its address.
   const std::string at = hosts() && server_->options().host.empty() ? "127.0.0.1" : place_.addr;
   keys_ = std::make_unique<TcpKeyValue>(
       loop_, store::AsyncClientOptions{.host = at,
@@ -98,6 +100,7 @@ void StaticStore::connected(Result<void> outcome) {
   if (hosts()) {
     // The host counts itself, as in torchrun.
     [[maybe_unused]] const auto count = server_->engine().add(kInitKey, 1);
+    // The count was changed inside the engine, past the server. Wake the clients waiting for it.
     server_->flush();
     return count_nodes();
   }
@@ -178,6 +181,7 @@ void StaticStore::await_guests(Stay stay) {
   constexpr std::size_t kOwn = 2;
   const auto now = io::Clock::now();
   if (!server_ || server_->stats().connections <= kOwn || stay.all_gone() || now >= stay.until) {
+    // Clear the callback first: it holds a copy of `stay`.
     if (server_) server_->on_departure(nullptr);
     turn_.cancel();
     return stay.done();
