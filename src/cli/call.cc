@@ -28,17 +28,8 @@ using hosts::CommandRequest;
 using hosts::HostEnding;
 using hosts::HostPlace;
 
-constexpr int kFailed = 1;
-constexpr int kBadInput = 2;
-constexpr int kNotReached = 255;  // as ssh has it
-constexpr int kCannotRun = 126;
 constexpr codec::JsonLimits kValueLimits{
     .bytes = 64UL << 20, .depth = 64, .members = 4UL << 20, .values = 4UL << 20};
-
-int refuse(const Error& error, int code) {
-  print_error(call_table().program, error);
-  return code;
-}
 
 void say(const std::string& text) {
   print_error(call_table().program, {Errc::unavailable, text, {}, 0});
@@ -119,7 +110,7 @@ Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOp
   Outcome outcome{.code = ending.code};
   if (!ending.error.empty()) {
     outcome.error = ending.error;
-    if (ending.code == kCannotRun && !options.folder)
+    if (passed_on(ending.code) == ExitCode::cannot_run && !options.folder)
       outcome.error += fmt::format("; lockstep sync {} sends the project there", options.where);
     return outcome;
   }
@@ -138,7 +129,7 @@ Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOp
     outcome.error = fmt::format("{}: {}", host.name,
                                 refused ? printable(answer.text, 1000) : why_no_answer(ending));
   }
-  if (outcome.code == 0 && !outcome.returned) outcome.code = kFailed;
+  if (outcome.code == 0 && !outcome.returned) outcome.code = number(ExitCode::failed);
   return outcome;
 }
 
@@ -175,8 +166,8 @@ nlohmann::json json_of(const Outcome& outcome, const std::string& host) {
   return node;
 }
 
-int tell(const CallOptions& options, const CommandRequest& request,
-         const std::vector<HostEnding>& endings) {
+ExitCode tell(const CallOptions& options, const CommandRequest& request,
+              const std::vector<HostEnding>& endings) {
   int code = 0;
   nlohmann::json nodes = nlohmann::json::array();
   for (std::size_t i = 0; i < endings.size(); ++i) {
@@ -188,36 +179,31 @@ int tell(const CallOptions& options, const CommandRequest& request,
   }
   if (options.json)
     fmt::print("{}\n", codec::print_json(nlohmann::json{{"nodes", std::move(nodes)}}));
-  return code;
+  return passed_on(code);
 }
 
 // A program that calls is told in the answer, a person by a line.
-int refuse_call(const CallOptions& options, const Error& error, int code) {
+Result<ExitCode> refuse_call(const CallOptions& options, const Error& error, ExitCode code) {
   std::string text = error.message;
   if (!error.hint.empty()) text += "; " + error.hint;
   if (options.answer_fd && io::write_all(static_cast<int>(*options.answer_fd),
                                          hosts::refused_answer(text), "the answer"))
     return code;
-  return refuse(error, code);
+  return refuse(call_table().program, error, always(code));
 }
 
-int call_command(const Call& call) {
-  const auto options = call_options(call.parsed);
-  if (!options) return refuse(options.error(), kBadInput);
+Result<ExitCode> call_command(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const CallOptions options, call_options(call.parsed));
   // Whoever waits for the answer is gone: so is the call, also there.
-  if (options->answer_fd) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const auto request = request_of(*options);
-  if (!request)
-    return refuse_call(*options, request.error(),
-                       request.error().code == Errc::invalid_input ? kBadInput : kNotReached);
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
+  if (options.answer_fd) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const auto request = request_of(options);
+  if (!request) return refuse_call(options, request.error(), code_of(request.error(), kAsSsh));
   const auto endings = hosts::run_command(*request);
-  if (!endings) return refuse_call(*options, endings.error(), kNotReached);
-  if (!options->answer_fd) return tell(*options, *request, *endings);
+  if (!endings) return refuse_call(options, endings.error(), ExitCode::not_reached);
+  if (!options.answer_fd) return tell(options, *request, *endings);
   const HostEnding& ending = endings->front();
-  if (ending.error.empty()) return ending.code;
-  return refuse_call(*options, {Errc::unavailable, ending.error, {}, 0}, ending.code);
+  if (ending.error.empty()) return passed_on(ending.code);
+  return refuse_call(options, {Errc::unavailable, ending.error, {}, 0}, passed_on(ending.code));
 }
 
 }  // namespace
@@ -225,6 +211,8 @@ int call_command(const Call& call) {
 extern constinit const Subcommand kCall{.name = "call",
                                         .summary = "call a Python function on hosts over SSH",
                                         .table = call_table,
-                                        .run = call_command};
+                                        .run = call_command,
+                                        .signals = Signals::blocked,
+                                        .fails_with = kAsSsh};
 
 }  // namespace lockstep::cli

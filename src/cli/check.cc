@@ -6,8 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
-
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -15,9 +13,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-constexpr int kBadInput = 2;
-constexpr int kFailed = 1;
 
 nlohmann::ordered_json json_of(const slurm::CheckReport& report) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
@@ -78,20 +73,15 @@ Result<slurm::CheckReport> check(const Call& call, CheckOptions& options) {
   return slurm::run_check(request);
 }
 
-int check_command(const Call& call) {
-  signal(SIGCHLD, SIG_DFL);
+Result<ExitCode> check_command(const Call& call) {
   CheckOptions options;
-  const auto report = check(call, options);
-  if (!report) {
-    print_error(check_table().program, report.error());
-    return kBadInput;
-  }
+  LOCKSTEP_TRY_ASSIGN(const slurm::CheckReport report, check(call, options));
   if (options.json) {
-    std::puts(codec::print_json(json_of(*report)).c_str());
+    std::puts(codec::print_json(json_of(report)).c_str());
   } else {
-    print(*report, !options.no_slurm);
+    print(report, !options.no_slurm);
   }
-  return report->has_errors() ? kFailed : 0;
+  return report.has_errors() ? ExitCode::failed : ExitCode::ok;
 }
 
 }  // namespace
@@ -99,6 +89,8 @@ int check_command(const Call& call) {
 extern constinit const Subcommand kCheck{.name = "check",
                                          .summary = "what is wrong with a job, before it is queued",
                                          .table = check_table,
-                                         .run = check_command};
+                                         .run = check_command,
+                                         .signals = Signals::children,
+                                         .fails_with = always(ExitCode::usage)};
 
 }  // namespace lockstep::cli

@@ -83,7 +83,7 @@ nlohmann::ordered_json checked_json(const std::vector<Checked>& checked) {
   return rows;
 }
 
-Result<int> check_clouds(const Call& call, Swept& swept) {
+Result<ExitCode> check_clouds(const Call& call, Swept& swept) {
   CloudCheckOptions options;
   fill(cloud_check_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
@@ -102,21 +102,23 @@ Result<int> check_clouds(const Call& call, Swept& swept) {
     for (const Finding& finding : one.findings)
       broken = broken || finding.kind == Finding::Kind::bad;
   }
-  return usable && !broken ? 0 : 1;
+  return usable && !broken ? ExitCode::ok : ExitCode::failed;
 }
 
-int cloud_check_command(const Call& call) {
+Result<ExitCode> cloud_check_command(const Call& call) {
   return run_swept(call, cloud_check_table(), check_clouds);
 }
 
 constexpr Subcommand kCloudCheck{.name = "check",
                                  .summary = "keys, rights, quotas and images of each provider",
                                  .table = cloud_check_table,
-                                 .run = cloud_check_command};
+                                 .run = cloud_check_command,
+                                 .signals = Signals::blocked};
 constexpr Subcommand kCloudSelftest{.name = "selftest",
                                     .summary = "one machine from its offer to its bill, reported",
                                     .table = cloud_selftest_table,
-                                    .run = cloud_selftest_command};
+                                    .run = cloud_selftest_command,
+                                    .signals = Signals::blocked};
 constexpr const Subcommand* kCloudRows[] = {&kCloudCheck, &kCloudSelftest};
 
 }  // namespace

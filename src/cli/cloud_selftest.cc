@@ -47,7 +47,7 @@ class SelfTest {
   SelfTest(rent::OnDemand& world, const cloud::Traits& traits, SelftestWish wanted)
       : world_(world), traits_(traits), wanted_(std::move(wanted)) {}
 
-  Result<int> run();
+  Result<ExitCode> run();
 
  private:
   enum class Mark { ok, failed, note };
@@ -64,7 +64,7 @@ class SelfTest {
   Status watch_end();
   void give_back();
   int sweep();
-  int verdict(int signal);
+  ExitCode verdict(int signal);
 
   static constexpr std::string_view kProgram = "lockstep cloud selftest";
 
@@ -245,16 +245,16 @@ int SelfTest::sweep() {
   return 0;
 }
 
-int SelfTest::verdict(int signal) {
+ExitCode SelfTest::verdict(int signal) {
   begin();
   report(Mark::note, fmt::format("the bill: {} USD", cloud::dollars_text(world_.cost(rental_))));
   std::puts(signal != 0 ? "result: stopped by the user"
                         : fmt::format("result: {}", failed_ ? "FAILED" : "ok").c_str());
-  if (signal != 0) return 128 + signal;
-  return failed_ ? 1 : 0;
+  if (signal != 0) return stopped_by(signal);
+  return failed_ ? ExitCode::failed : ExitCode::ok;
 }
 
-Result<int> SelfTest::run() {
+Result<ExitCode> SelfTest::run() {
   std::puts(fmt::format("selftest of {}", traits_.title).c_str());
   LOCKSTEP_TRY(find_cheapest());
   rental_.cluster = "selftest-" + to_lower(random_suffix(6));
@@ -310,7 +310,7 @@ Result<SelftestWish> selftest_wish(const Parsed& parsed) {
   return wanted;
 }
 
-Result<int> test_provider(const Call& call) {
+Result<ExitCode> test_provider(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(SelftestWish wanted, selftest_wish(call.parsed));
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   LOCKSTEP_TRY_ASSIGN(const auto providers, world->with_keys(wanted.wish.providers));
@@ -319,13 +319,8 @@ Result<int> test_provider(const Call& call) {
 
 }  // namespace
 
-int cloud_selftest_command(const Call& call) {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
-  const auto code = test_provider(call);
-  if (code) return *code;
-  print_error(cloud_selftest_table().program, code.error());
-  return exit_code_of(code.error());
+Result<ExitCode> cloud_selftest_command(const Call& call) {
+  return test_provider(call);
 }
 
 }  // namespace lockstep::cli

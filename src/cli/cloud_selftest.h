@@ -5,6 +5,6 @@
 
 namespace lockstep::cli {
 
-int cloud_selftest_command(const Call& call);
+Result<ExitCode> cloud_selftest_command(const Call& call);
 
 }  // namespace lockstep::cli

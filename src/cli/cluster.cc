@@ -29,15 +29,6 @@ namespace {
 using hosts::Cluster;
 using hosts::Registry;
 
-constexpr int kBadInput = 2;
-constexpr int kFailed = 1;
-
-// What was asked for makes no sense, or could not be done.
-int refuse(std::string_view program, const Error& error) {
-  print_error(program, error);
-  return error.code == Errc::invalid_input ? kBadInput : kFailed;
-}
-
 Result<Registry> registry() {
   return Registry::open(io::state_folder());
 }
@@ -329,36 +320,32 @@ Status remove(const Call& call) {
   return {};
 }
 
-template <Status (*act)(const Call&), const Table& (*table)()>
-int carry_out(const Call& call) {
-  const Status done = act(call);
-  return done ? 0 : refuse(table().program, done.error());
-}
-
 constexpr Subcommand kAdd{.name = "add",
                           .summary = "give hosts a name",
                           .table = cluster_add_table,
-                          .run = carry_out<add, cluster_add_table>};
+                          .run = run_status<add>,
+                          .signals = Signals::children};
 constexpr Subcommand kList{.name = "list",
                            .summary = "the clusters that are known",
                            .table = cluster_list_table,
-                           .run = carry_out<list, cluster_list_table>};
+                           .run = run_status<list>};
 constexpr Subcommand kShow{.name = "show",
                            .summary = "the nodes of a cluster",
                            .table = cluster_show_table,
-                           .run = carry_out<show, cluster_show_table>};
+                           .run = run_status<show>,
+                           .signals = Signals::children};
 constexpr Subcommand kRemove{.name = "remove",
                              .summary = "forget a cluster and its host keys",
                              .table = cluster_remove_table,
-                             .run = carry_out<remove, cluster_remove_table>};
+                             .run = run_status<remove>};
 constexpr Subcommand kAddHost{.name = "add-host",
                               .summary = "add hosts to a cluster",
                               .table = cluster_add_host_table,
-                              .run = carry_out<add_host, cluster_add_host_table>};
+                              .run = run_status<add_host>};
 constexpr Subcommand kRemoveHost{.name = "remove-host",
                                  .summary = "take hosts out of a cluster",
                                  .table = cluster_remove_host_table,
-                                 .run = carry_out<remove_host, cluster_remove_host_table>};
+                                 .run = run_status<remove_host>};
 }  // namespace
 
 // From cluster_check.cc.

@@ -14,8 +14,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
-
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -23,9 +21,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-constexpr int kBadInput = 2;
-constexpr int kFailed = 1;
 
 // What the folder that the user stands in is called on hosts; empty where it is no project.
 std::string project_name() {
@@ -52,7 +47,7 @@ Result<std::vector<std::string>> repair_here() {
   return removed;
 }
 
-Result<int> check(const Call& call) {
+Result<ExitCode> check(const Call& call) {
   ClusterCheckOptions options;
   PlaceOptions place_options;
   fill(cluster_check_table(), call.parsed, options);
@@ -70,7 +65,6 @@ Result<int> check(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(request.hosts, places_of(call.parsed.names[0], place_options));
   request.project = project_name();
   request.repair = options.repair;
-  signal(SIGCHLD, SIG_DFL);
   hosts::CheckReport report{.repairs = options.repair};
   if (options.repair) {
     LOCKSTEP_TRY_ASSIGN(report.repaired_here, repair_here());
@@ -80,14 +74,7 @@ Result<int> check(const Call& call) {
   const std::string text = options.json ? codec::print_json(hosts::report_json(report)) + "\n"
                                         : hosts::report_text(report);
   std::fputs(text.c_str(), stdout);
-  return hosts::report_code(report);
-}
-
-int check_command(const Call& call) {
-  const auto code = check(call);
-  if (code) return *code;
-  print_error(cluster_check_table().program, code.error());
-  return code.error().code == Errc::invalid_input ? kBadInput : kFailed;
+  return passed_on(hosts::report_code(report));
 }
 
 }  // namespace
@@ -96,6 +83,7 @@ extern constinit const Subcommand kClusterCheck{
     .name = "check",
     .summary = "what hosts have, and what would stop a job",
     .table = cluster_check_table,
-    .run = check_command};
+    .run = check,
+    .signals = Signals::children};
 
 }  // namespace lockstep::cli

@@ -10,8 +10,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
-
 #include <cstdio>
 #include <utility>
 
@@ -22,7 +20,6 @@ using hosts::Cluster;
 using hosts::HostPlace;
 
 Result<slurm::RunTool> tools_of(const Cluster& found, const hosts::Registry& registry) {
-  signal(SIGCHLD, SIG_DFL);
   if (found.nodes.empty())
     return hosts::slurm_tools({.name = std::string("local"), .target = {}, .here = true});
   return hosts::slurm_tools({.name = ssh::target_text(found.nodes[0].target),
@@ -102,22 +99,22 @@ Status show_slurm(const Cluster& found, const hosts::Registry& registry,
   return {};
 }
 
-Result<int> check_slurm(const Cluster& found, const hosts::Registry& registry,
-                        const ClusterCheckOptions& options) {
+Result<ExitCode> check_slurm(const Cluster& found, const hosts::Registry& registry,
+                             const ClusterCheckOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const slurm::RunTool run, tools_of(found, registry));
   const slurm::ClusterProbe probe = slurm::probe_cluster(run);
   const auto findings = slurm::findings_of(probe);
-  int code = 0;
+  ExitCode code = ExitCode::ok;
   std::string text = probe.facts ? slurm::cluster_text(*probe.facts) : "";
   nlohmann::ordered_json listed = nlohmann::ordered_json::array();
   for (const slurm::ClusterFinding& each : findings) {
     const char* weight = each.stops_jobs ? "trouble" : "warning";
-    if (each.stops_jobs) code = 1;
+    if (each.stops_jobs) code = ExitCode::failed;
     text += fmt::format("{}: {}; {}\n", weight, each.text, each.cure);
     listed.push_back(
         {{"weight", weight}, {"what", each.what}, {"text", each.text}, {"cure", each.cure}});
   }
-  if (code == 0) text += "nothing stands in the way of a job\n";
+  if (code == ExitCode::ok) text += "nothing stands in the way of a job\n";
   if (options.json) {
     nlohmann::ordered_json json{{"cluster", found.name}, {"findings", std::move(listed)}};
     json["slurm"] =

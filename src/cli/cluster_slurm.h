@@ -18,7 +18,7 @@ Status show_slurm(const hosts::Cluster& found, const hosts::Registry& registry,
                   const ClusterShowOptions& options, nlohmann::ordered_json json);
 
 // The exit code: 0, 1 where something would stop a job.
-Result<int> check_slurm(const hosts::Cluster& found, const hosts::Registry& registry,
-                        const ClusterCheckOptions& options);
+Result<ExitCode> check_slurm(const hosts::Cluster& found, const hosts::Registry& registry,
+                             const ClusterCheckOptions& options);
 
 }  // namespace lockstep::cli

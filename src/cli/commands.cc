@@ -58,13 +58,13 @@ extern const Subcommand kCompleteNames;
 
 namespace {
 
-int version_command(const Call& /*call*/) {
+Result<ExitCode> version_command(const Call& /*call*/) {
   return print_version();
 }
 
 // `lockstep help run` is `lockstep run --help`. Words behind the subcommand's name are dropped: a
 // script's name among them would be run.
-int help_command(const Call& call) {
+Result<ExitCode> help_command(const Call& call) {
   const Found found = find_row(call.program, call.words);
   const bool one_more = !found.row->rows.empty() && found.words < call.words.size();
   Args words(call.words.begin(),

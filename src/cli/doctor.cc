@@ -8,8 +8,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -58,17 +56,16 @@ void print_json(const setup::DoctorFacts& facts, const std::vector<setup::Findin
   std::puts(codec::print_json(json).c_str());
 }
 
-int doctor_command(const Call& call) {
+Result<ExitCode> doctor_command(const Call& call) {
   DoctorOptions options;
   fill(doctor_table(), call.parsed, options);
-  signal(SIGCHLD, SIG_DFL);
   const setup::DoctorFacts facts = setup::examine(options.python);
   const auto findings = all_findings(facts);
   if (options.json)
     print_json(facts, findings);
   else
     print_text(facts, findings);
-  return !findings.empty() && findings.front().trouble ? 1 : 0;
+  return !findings.empty() && findings.front().trouble ? ExitCode::failed : ExitCode::ok;
 }
 
 }  // namespace
@@ -76,6 +73,7 @@ int doctor_command(const Call& call) {
 extern constinit const Subcommand kDoctor{.name = "doctor",
                                           .summary = "what is wrong with this node, and the cure",
                                           .table = doctor_table,
-                                          .run = doctor_command};
+                                          .run = doctor_command,
+                                          .signals = Signals::children};
 
 }  // namespace lockstep::cli

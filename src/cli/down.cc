@@ -193,7 +193,7 @@ bool is_done(const cloud::Reconciled& swept) {
                      [](const auto& one) { return one.error.message.empty(); });
 }
 
-Result<int> take_down(const Call& call, Swept& swept) {
+Result<ExitCode> take_down(const Call& call, Swept& swept) {
   DownOptions options;
   fill(down_table(), call.parsed, options);
   std::vector<std::string> names = call.parsed.names;
@@ -205,27 +205,27 @@ Result<int> take_down(const Call& call, Swept& swept) {
     for (const Rental& rental : open)
       names.push_back(rental.cluster);
   }
-  int code = 0;
+  ExitCode code = ExitCode::ok;
   const auto failed = [&](const Error& error) {
     const int signal = world->take_signal();
-    print_error(down_table().program, error);
-    code = signal == 0 ? exit_code_of(error) : 128 + signal;
+    code = refuse(down_table().program, error);
+    if (signal != 0) code = stopped_by(signal);
   };
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const std::string& name : names) {
     if (const Status done = end_named(*world, name, options, rows); !done) failed(done.error());
-    if (code > 128) break;
+    if (is_stopped(code)) break;
   }
   cloud::Reconciled found;
-  if (code < 128 && !options.all && !options.orphans) {
+  if (!is_stopped(code) && !options.all && !options.orphans) {
     swept.begin();
     if (options.json) swept.tell();
     found = swept.found();
-  } else if (code < 128) {
+  } else if (!is_stopped(code)) {
     keep_guarded(*world, down_table().program);
     if (const Status ended = end_orphans(*world, options, found); !ended) failed(ended.error());
-    if (code == 0 && !is_done(found)) code = 1;
-    if (options.all && code == 0) clean_up(*world);
+    if (code == ExitCode::ok && !is_done(found)) code = ExitCode::failed;
+    if (options.all && code == ExitCode::ok) clean_up(*world);
   }
   if (options.json)
     std::puts(codec::print_json(nlohmann::ordered_json{{"rentals", std::move(rows)},
@@ -234,7 +234,7 @@ Result<int> take_down(const Call& call, Swept& swept) {
   return code;
 }
 
-int down_command(const Call& call) {
+Result<ExitCode> down_command(const Call& call) {
   return run_swept(call, down_table(), take_down);
 }
 
@@ -243,6 +243,7 @@ int down_command(const Call& call) {
 extern constinit const Subcommand kDown{.name = "down",
                                         .summary = "give rented machines back",
                                         .table = down_table,
-                                        .run = down_command};
+                                        .run = down_command,
+                                        .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

@@ -36,15 +36,15 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
 }
 
 // In the job's folder before anybody reads the environment: it may name files by their place there.
-Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
-                       bool own_environment) {
+Result<ExitCode> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
+                            bool own_environment) {
   FollowLog log(job.cluster);
   // The job of somebody elsewhere: its log has the rental in its name, and what is in it is ours.
   LOCKSTEP_TRY(log.begin(rental.told_ms != 0 ? 0 : rental.created_ms));
   if (rental.told_ms != 0) {
     LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
     LOCKSTEP_TRY(WatchCourse(*world, std::move(rental), std::move(job)).run());
-    return 0;
+    return ExitCode::ok;
   }
   tell_line(kRentedRun, fmt::format("{}: '{}' is followed, as its command is gone",
                                     date_text(unix_ms()), job.cluster));
@@ -66,35 +66,34 @@ Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rent
   remote.own_environment = own_environment;
   remote.detach = remote.json = false;
   const Call call{program, words, std::move(*parsed)};
-  return RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run();
+  return passed_on(
+      RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run());
 }
 
-Result<int> follow_rented(const Call& call) {
+Result<ExitCode> follow_rented(const Call& call) {
   const bool foreign = call.words.size() == 2 && call.words.back() == rent::kForeignEnvironment;
   if (call.words.size() != 1 && !foreign)
     return fail(Errc::invalid_input, "it takes the id of a rental");
   const std::string& id = call.words.front();
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, rent::await_job(id));
-  proc::block(proc::handled_signals());
+  // Not before: a signal must end this process while it waits for the job.
+  take_signals(Signals::blocked);
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto job, job_of(journal, id));
-  if (!job) return 0;
+  if (!job) return ExitCode::ok;
   LOCKSTEP_TRY_ASSIGN(auto rentals, journal.open_rentals());
   for (cloud::Rental& rental : rentals)
     if (rental.id == id)
       return go_on_with(call.program, std::move(*job), std::move(rental), !foreign);
   // Nothing was asked for yet, or it was given back: the next command tells what is known.
-  return 0;
+  return ExitCode::ok;
 }
 
-int follow_command(const Call& call) {
-  signal(SIGCHLD, SIG_DFL);
+Result<ExitCode> follow_command(const Call& call) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
   const auto code = follow_rented(call);
-  if (code) return *code;
-  print_error(kRentedRun, code.error());
-  return 1;
+  return code ? *code : refuse(kRentedRun, code.error(), always(ExitCode::failed));
 }
 
 }  // namespace
@@ -102,6 +101,7 @@ int follow_command(const Call& call) {
 extern constinit const Subcommand kFollowRented{.name = rent::kFollowCommand,
                                                 .summary = "goes on with a job on rented machines",
                                                 .run = follow_command,
+                                                .signals = Signals::children,
                                                 .listed = false};
 
 }  // namespace lockstep::cli

@@ -17,15 +17,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kBadInput = 2;
-constexpr int kFailed = 1;
-constexpr int kNotReached = 255;
-
-int refuse(const Error& error, int code) {
-  print_error(forward_table().program, error);
-  return error.code == Errc::invalid_input ? kBadInput : code;
-}
-
 Result<std::vector<hosts::ForwardSpec>> specs_of(const std::vector<std::string>& names) {
   if (names.empty())
     return fail(Errc::invalid_input, "no host is named", "write lockstep forward user@host 8888");
@@ -48,36 +39,34 @@ std::string text_of(const hosts::ForwardSpec& spec, const std::string& name, boo
 }
 
 // It ends by a signal, or where the host is not reached.
-int forward_command(const Call& call) {
-  auto specs = specs_of(call.parsed.names);
-  if (!specs) return refuse(specs.error(), kFailed);
-  const auto place = one_place(forward_table(), call.parsed, call.parsed.names[0]);
-  if (!place) return refuse(place.error(), kFailed);
+Result<ExitCode> forward_command(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(auto specs, specs_of(call.parsed.names));
+  LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place,
+                      one_place(forward_table(), call.parsed, call.parsed.names[0]));
   const bool json = one_node_options(forward_table(), call.parsed).json;
-  signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
   io::Loop loop;
-  int code = 0;
+  ExitCode code = ExitCode::ok;
   hosts::WaitNotice notice(loop, [&]() -> hosts::WaitNotice::Waiting {
-    return {{place->name, std::string("logging in") + hosts::kCtrlCEnds}};
+    return {{place.name, std::string("logging in") + hosts::kCtrlCEnds}};
   });
   notice.start();
   std::unique_ptr<hosts::PortForward> forward;
-  auto opened =
-      hosts::PortForward::open(loop, *place, std::move(*specs),
-                               {[&] {
-                                  notice.cancel();
-                                  for (const hosts::ForwardSpec& spec : forward->specs())
-                                    std::puts(text_of(spec, place->name, json).c_str());
-                                  std::fflush(stdout);
-                                },
-                                [&](const Error& why) { refuse(why, 0); },
-                                [&](Error why) {
-                                  code = refuse(std::move(why).within(place->name), kNotReached);
-                                  loop.stop();
-                                }});
-  if (!opened) return refuse(opened.error(), kFailed);
-  forward = std::move(*opened);
+  LOCKSTEP_TRY_ASSIGN(forward,
+                      hosts::PortForward::open(
+                          loop, place, std::move(specs),
+                          {[&] {
+                             notice.cancel();
+                             for (const hosts::ForwardSpec& spec : forward->specs())
+                               std::puts(text_of(spec, place.name, json).c_str());
+                             std::fflush(stdout);
+                           },
+                           [&](const Error& why) { print_error(forward_table().program, why); },
+                           [&](Error why) {
+                             code = refuse(forward_table().program,
+                                           std::move(why).within(place.name), kAsSsh);
+                             loop.stop();
+                           }}));
   loop.run();
   return code;
 }
@@ -87,6 +76,7 @@ int forward_command(const Call& call) {
 extern constinit const Subcommand kForward{.name = "forward",
                                            .summary = "connect ports here to ports of a host",
                                            .table = forward_table,
-                                           .run = forward_command};
+                                           .run = forward_command,
+                                           .signals = Signals::children};
 
 }  // namespace lockstep::cli

@@ -1,20 +1,12 @@
 // lockstep guard-rentals: the guard of rented machines; lockstep starts it, people do not call it.
 #include "cli/subcommand.h"
-#include "proc/signals.h"
 #include "rent/guard.h"
-
-#include <signal.h>
 
 namespace lockstep::cli {
 namespace {
 
-int guard_command(const Call& /*call*/) {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
-  const auto code = rent::guard_rentals();
-  if (code) return *code;
-  print_error("lockstep guard-rentals", code.error());
-  return 1;
+Result<ExitCode> guard_command(const Call& /*call*/) {
+  return rent::guard_rentals().map(passed_on);
 }
 
 }  // namespace
@@ -22,6 +14,8 @@ int guard_command(const Call& /*call*/) {
 extern constinit const Subcommand kGuardRentals{.name = rent::kGuardCommand,
                                                 .summary = "ends rented machines in time",
                                                 .run = guard_command,
+                                                .signals = Signals::blocked,
+                                                .fails_with = always(ExitCode::failed),
                                                 .listed = false};
 
 }  // namespace lockstep::cli

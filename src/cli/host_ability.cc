@@ -3,7 +3,6 @@
 #include "host/identity.h"
 #include "setup/node_ability.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,14 +12,13 @@
 namespace lockstep::cli {
 namespace {
 
-int host_ability_command(const Call& /*call*/) {
-  signal(SIGCHLD, SIG_DFL);
+Result<ExitCode> host_ability_command(const Call& /*call*/) {
   // A copy of this program that came for this question alone.
   if (const char* carried = std::getenv("LOCKSTEP_CARRIED")) unlink(carried);
   const char* node = std::getenv("SLURMD_NODENAME");
   const std::string name = node != nullptr && *node != 0 ? node : host::hostname();
   std::puts(setup::ability_text(setup::ability_here(name)).c_str());
-  return 0;
+  return ExitCode::ok;
 }
 
 }  // namespace
@@ -28,6 +26,7 @@ int host_ability_command(const Call& /*call*/) {
 extern constinit const Subcommand kHostAbility{.name = "host-ability",
                                                .summary = "what code may use on this node",
                                                .run = host_ability_command,
+                                               .signals = Signals::children,
                                                .listed = false};
 
 }  // namespace lockstep::cli

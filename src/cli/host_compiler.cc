@@ -18,8 +18,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kNotFound = 127;  // as a shell has it
-
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -33,14 +31,14 @@ void note_change() {
   close(fd);
 }
 
-int run_compiler(const char* name, const Args& words) {
+ExitCode run_compiler(const char* name, const Args& words) {
   std::vector<std::string> argv;
   for (std::string& word : split(variable(name), ' '))
     if (!word.empty()) argv.push_back(std::move(word));
   const std::string program = argv.empty() ? "" : setup::find_program(argv[0]);
   if (program.empty()) {
     log::error("there is no compiler '{}' (of {})", argv.empty() ? "" : argv[0], name);
-    return kNotFound;
+    return ExitCode::not_found;
   }
   argv.insert(argv.end(), words.begin(), words.end());
   const auto level = parse_int(variable("LOCKSTEP_WHEEL_LEVEL")).value_or(0);
@@ -55,14 +53,14 @@ int run_compiler(const char* name, const Args& words) {
   pointers.push_back(nullptr);
   execv(program.c_str(), pointers.data());
   log::error("{} can't be started: {}", program, errno_text(errno));
-  return kNotFound;
+  return ExitCode::not_found;
 }
 
-int c_command(const Call& call) {
+Result<ExitCode> c_command(const Call& call) {
   return run_compiler("LOCKSTEP_WHEEL_CC", call.words);
 }
 
-int cxx_command(const Call& call) {
+Result<ExitCode> cxx_command(const Call& call) {
   return run_compiler("LOCKSTEP_WHEEL_CXX", call.words);
 }
 

@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 
-int host_dial_command(const Call& call) {
+Result<ExitCode> host_dial_command(const Call& call) {
   const auto port = call.words.size() == 2 ? parse_int(call.words[1]) : std::nullopt;
-  if (!port || *port < 1 || *port > 65535) return 2;
+  if (!port || *port < 1 || *port > 65535) return ExitCode::usage;
   io::Loop loop;
-  int code = 1;
+  ExitCode code = ExitCode::failed;
   const auto failed = [&](const Error& error) {
     std::puts(error.message.c_str());
     loop.stop();
@@ -26,7 +26,7 @@ int host_dial_command(const Call& call) {
   rules.once = true;
   const io::Dialer dialer(loop, {"connect", call.words[0], static_cast<int>(*port)}, rules,
                           {[&](const io::Fd&) {
-                             code = 0;
+                             code = ExitCode::ok;
                              loop.stop();
                            },
                            failed, failed});

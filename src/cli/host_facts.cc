@@ -77,23 +77,18 @@ Result<std::vector<std::string>> repair() {
                                   std::chrono::system_clock::now());
 }
 
-int host_facts_command(const Call& call) {
+Status tell_facts(const Call& call) {
   HostFactsOptions options;
   fill(host_facts_table(), call.parsed, options);
-  const auto told = [&]() -> Status {
-    LOCKSTEP_TRY(serve_clock());
-    host::Facts facts = host::gather_facts("", proc::helper_output);
-    if (options.project) facts.project_python = project_python(*options.project);
-    std::vector<std::string> repaired;
-    if (options.repair) {
-      LOCKSTEP_TRY_ASSIGN(repaired, repair());
-    }
-    const nlohmann::ordered_json json{{"facts", host::facts_json(facts)}, {"repaired", repaired}};
-    return io::write_all(STDOUT_FILENO, codec::print_json(json) + "\n", "stdout");
-  }();
-  if (told) return 0;
-  print_error("lockstep host-facts", told.error());
-  return 1;
+  LOCKSTEP_TRY(serve_clock());
+  host::Facts facts = host::gather_facts("", proc::helper_output);
+  if (options.project) facts.project_python = project_python(*options.project);
+  std::vector<std::string> repaired;
+  if (options.repair) {
+    LOCKSTEP_TRY_ASSIGN(repaired, repair());
+  }
+  const nlohmann::ordered_json json{{"facts", host::facts_json(facts)}, {"repaired", repaired}};
+  return io::write_all(STDOUT_FILENO, codec::print_json(json) + "\n", "stdout");
 }
 
 }  // namespace
@@ -101,7 +96,8 @@ int host_facts_command(const Call& call) {
 extern constinit const Subcommand kHostFacts{.name = "host-facts",
                                              .summary = "the facts of this machine",
                                              .table = host_facts_table,
-                                             .run = host_facts_command,
+                                             .run = run_status<tell_facts>,
+                                             .fails_with = always(ExitCode::failed),
                                              .listed = false};
 
 }  // namespace lockstep::cli

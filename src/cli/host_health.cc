@@ -5,11 +5,8 @@
 namespace lockstep::cli {
 namespace {
 
-int host_health_command(const Call& /*call*/) {
-  const auto code = machine::serve_health();
-  if (code) return *code;
-  print_error("lockstep host-health", code.error());
-  return 1;
+Result<ExitCode> host_health_command(const Call& /*call*/) {
+  return machine::serve_health().map(passed_on);
 }
 
 }  // namespace
@@ -17,6 +14,7 @@ int host_health_command(const Call& /*call*/) {
 extern constinit const Subcommand kHostHealth{.name = "host-health",
                                               .summary = "whether this machine is healthy",
                                               .run = host_health_command,
+                                              .fails_with = always(ExitCode::failed),
                                               .listed = false};
 
 }  // namespace lockstep::cli

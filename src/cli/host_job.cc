@@ -9,14 +9,14 @@
 namespace lockstep::cli {
 namespace {
 
-int host_job_command(const Call& call) {
+Result<ExitCode> host_job_command(const Call& call) {
   auto of_slurm = jobs::on_slurm::serve_slurm_request(call.words);
   const auto code = of_slurm ? std::move(*of_slurm) : job::serve_request(call.words);
-  if (code) return *code;
+  if (code) return passed_on(*code);
   // A follower's stderr is the job's: a word of its own there would count among the job's bytes.
   const std::string verb = call.words.empty() ? "" : call.words.front();
-  if (verb != "follow" && verb != "print") print_error("lockstep host-job", code.error());
-  return 1;
+  if (verb == "follow" || verb == "print") return ExitCode::failed;
+  return Failure(code.error());
 }
 
 }  // namespace
@@ -24,6 +24,7 @@ int host_job_command(const Call& call) {
 extern constinit const Subcommand kHostJob{.name = "host-job",
                                            .summary = "the jobs on this host",
                                            .run = host_job_command,
+                                           .fails_with = always(ExitCode::failed),
                                            .listed = false};
 
 }  // namespace lockstep::cli

@@ -5,11 +5,8 @@
 namespace lockstep::cli {
 namespace {
 
-int host_lease_command(const Call& call) {
-  const auto code = machine::serve_lease_request(call.words);
-  if (code) return *code;
-  print_error("lockstep host-lease", code.error());
-  return 1;
+Result<ExitCode> host_lease_command(const Call& call) {
+  return machine::serve_lease_request(call.words).map(passed_on);
 }
 
 }  // namespace
@@ -17,6 +14,7 @@ int host_lease_command(const Call& call) {
 extern constinit const Subcommand kHostLease{.name = "host-lease",
                                              .summary = "the lease of this machine",
                                              .run = host_lease_command,
+                                             .fails_with = always(ExitCode::failed),
                                              .listed = false};
 
 }  // namespace lockstep::cli

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -90,7 +89,6 @@ Result<setup::Overlay> make(setup::OverlayRequest request, const HostOverlayOpti
 Status carry_out(const Call& call) {
   HostOverlayOptions options;
   fill(host_overlay_table(), call.parsed, options);
-  signal(SIGCHLD, SIG_DFL);
   if (options.wheel.empty())
     return fail(Errc::invalid_input, "--wheel names no file", "- is stdin, with --name");
   LOCKSTEP_TRY_ASSIGN(std::string python, setup::choose_python(options.python));
@@ -105,19 +103,13 @@ Status carry_out(const Call& call) {
   return io::write_all(STDOUT_FILENO, codec::print_json(json) + "\n", "stdout");
 }
 
-int host_overlay_command(const Call& call) {
-  const Status done = carry_out(call);
-  if (done) return 0;
-  print_error("lockstep host-overlay", done.error());
-  return done.error().code == Errc::invalid_input ? 2 : 1;
-}
-
 }  // namespace
 
 extern constinit const Subcommand kHostOverlay{.name = "host-overlay",
                                                .summary = "a wheel into an overlay",
                                                .table = host_overlay_table,
-                                               .run = host_overlay_command,
+                                               .run = run_status<carry_out>,
+                                               .signals = Signals::children,
                                                .listed = false};
 
 }  // namespace lockstep::cli

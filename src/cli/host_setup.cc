@@ -6,8 +6,8 @@
 namespace lockstep::cli {
 namespace {
 
-int host_setup_command(const Call& /*call*/) {
-  return setup::serve_setup();
+Result<ExitCode> host_setup_command(const Call& /*call*/) {
+  return passed_on(setup::serve_setup());
 }
 
 }  // namespace

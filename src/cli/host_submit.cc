@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/submit.h"
+#include "cli/submit_options.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "jobs/on_slurm/login_submit.h"
@@ -23,7 +24,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr const char* kName = "lockstep host-submit";
 constexpr std::size_t kMostInput = 8UL << 20;
 
 Result<std::string> read_input() {
@@ -47,7 +47,7 @@ void set(const std::vector<std::string>& variables) {
   }
 }
 
-Result<int> submit(const Call& call) {
+Result<ExitCode> submit(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const std::string input, read_input());
   LOCKSTEP_TRY_ASSIGN(const jobs::on_slurm::LoginRequest request,
                       jobs::on_slurm::parse_request(input));
@@ -60,15 +60,19 @@ Result<int> submit(const Call& call) {
   set(variables);
   set(request.env);
   const Call own{call.program, request.words, {}};
-  return submit_for(own, {request.id, request.preview ? folder : std::string()});
+  // Not before: while the request is read, a signal must end this process.
+  take_signals(Signals::blocked);
+  const auto code = submit_for(own, {request.id, request.preview ? folder : std::string()});
+  // Its errors are the user's, who called lockstep submit.
+  return code ? *code : refuse(submit_table().program, code.error());
 }
 
-Result<int> tell_known(const std::string& id) {
+Result<ExitCode> tell_known(const std::string& id) {
   if (!job::is_job_id(id)) return fail(Errc::invalid_input, "it is no job's id");
   const slurm::JobFolder folder(slurm::JobFolder::place(id));
   LOCKSTEP_TRY_ASSIGN(const auto lock, jobs::on_slurm::SubmitLock::take());
   LOCKSTEP_TRY_ASSIGN(const std::string number, jobs::on_slurm::submitted_before(folder));
-  if (number.empty()) return jobs::on_slurm::kNotSubmitted;
+  if (number.empty()) return passed_on(jobs::on_slurm::kNotSubmitted);
   jobs::on_slurm::SlurmPlace place{number, folder.path(), {}};
   auto noted = jobs::on_slurm::find_submitted(id);
   if (noted) place = *jobs::on_slurm::slurm_place(*noted);
@@ -76,35 +80,30 @@ Result<int> tell_known(const std::string& id) {
       codec::print_json(nlohmann::ordered_json{
                             {"job", place.job}, {"output", place.output}, {"folder", place.folder}})
           .c_str());
-  if (noted) return 0;
+  if (noted) return ExitCode::ok;
   // From now on it is known as any other.
   jobs::KnownJob job{.id = id, .name = {}, .place = "slurm", .command = {}};
   job.plan = jobs::on_slurm::plan_text(place);
   LOCKSTEP_TRY(jobs::on_slurm::note_submitted(folder, job));
-  return 0;
+  return ExitCode::ok;
 }
 
-Result<int> serve(const Call& call) {
+Result<ExitCode> serve(const Call& call) {
   const Args& words = call.words;
   if (words.empty()) return submit(call);
   if (words == Args{"check"})
-    return setup::find_program("sbatch").empty() ? jobs::on_slurm::kNotThere : 0;
+    return setup::find_program("sbatch").empty() ? passed_on(jobs::on_slurm::kNotThere)
+                                                 : ExitCode::ok;
   if (words.size() == 2 && words[0] == "known") return tell_known(words[1]);
   return fail(Errc::invalid_input, "clients call this, people do not");
-}
-
-int host_submit_command(const Call& call) {
-  const auto code = serve(call);
-  if (code) return *code;
-  print_error(kName, code.error());
-  return 1;
 }
 
 }  // namespace
 
 extern constinit const Subcommand kHostSubmit{.name = "host-submit",
                                               .summary = "the host's end of submit --on",
-                                              .run = host_submit_command,
+                                              .run = serve,
+                                              .fails_with = always(ExitCode::failed),
                                               .listed = false};
 
 }  // namespace lockstep::cli

@@ -8,11 +8,9 @@
 #include "peer/meeting.h"
 #include "peer/serve.h"
 #include "peer/take.h"
-#include "proc/signals.h"
 #include "project/rsync_shell.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -79,18 +77,18 @@ Result<std::string> answer_to(const std::string& what, const std::string& bytes)
 }
 
 // Both ends of a transfer between hosts answer while they work, and an error is an answer, too.
-int between_hosts(const std::string& what) {
+ExitCode between_hosts(const std::string& what) {
   const Status done = [&]() -> Status {
     if (what == "serve") return peer::serve(STDIN_FILENO, STDOUT_FILENO, folders());
     LOCKSTEP_TRY_ASSIGN(const std::string request, all_of_stdin());
     return peer::take(request, STDOUT_FILENO, folders());
   }();
-  if (done) return 0;
+  if (done) return ExitCode::ok;
   const std::string answer = peer::print_answer(peer::Trouble{done.error().message});
-  return io::write_all(STDOUT_FILENO, answer, "the answer") ? 0 : 1;
+  return io::write_all(STDOUT_FILENO, answer, "the answer") ? ExitCode::ok : ExitCode::failed;
 }
 
-int host_tree_command(const Call& call) {
+Result<ExitCode> host_tree_command(const Call& call) {
   const bool between = call.words.size() == 1 && isatty(STDIN_FILENO) != 1 &&
                        (call.words.front() == "serve" || call.words.front() == "take");
   if (between) return between_hosts(call.words.front());
@@ -105,21 +103,16 @@ int host_tree_command(const Call& call) {
     LOCKSTEP_TRY_ASSIGN(const std::string bytes, all_of_stdin());
     return answer_to(call.words.front(), bytes);
   }();
-  if (!answered) {
-    print_error("lockstep host-tree", answered.error());
-    return 2;
-  }
+  if (!answered) return Failure(answered.error());
   const Status said = io::write_all(STDOUT_FILENO, *answered, "the answer");
-  return said ? 0 : 1;
+  return said ? ExitCode::ok : ExitCode::failed;
 }
 
-int rsync_shell_command(const Call& call) {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
+Result<ExitCode> rsync_shell_command(const Call& call) {
   const auto code = project::rsync_shell(call.words);
-  if (code) return *code;
+  if (code) return passed_on(*code);
   std::fputs((code.error().message + "\n").c_str(), stderr);
-  return 255;
+  return ExitCode::not_reached;
 }
 
 }  // namespace
@@ -127,10 +120,12 @@ int rsync_shell_command(const Call& call) {
 extern constinit const Subcommand kHostTree{.name = "host-tree",
                                             .summary = "the host's end of lockstep sync",
                                             .run = host_tree_command,
+                                            .fails_with = always(ExitCode::usage),
                                             .listed = false};
 extern constinit const Subcommand kRsyncShell{.name = "rsync-shell",
                                               .summary = "what rsync takes for ssh",
                                               .run = rsync_shell_command,
+                                              .signals = Signals::blocked,
                                               .listed = false};
 
 }  // namespace lockstep::cli

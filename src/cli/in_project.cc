@@ -18,12 +18,10 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kCannotRun = 126;
-constexpr int kNotFound = 127;
 constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 
 // A caller who waits for an answer is told in the answer.
-int refuse(const Error& error, int code) {
+ExitCode refuse_call(const Error& error, ExitCode code) {
   const char* answer = std::getenv("LOCKSTEP_RESULT_FD");
   if (answer == nullptr ||
       !io::write_all(std::atoi(answer), hosts::refused_answer(error.message), "the answer"))
@@ -31,17 +29,18 @@ int refuse(const Error& error, int code) {
   return code;
 }
 
-int in_project_command(const Call& call) {
+Result<ExitCode> in_project_command(const Call& call) {
   if (call.words.empty())
-    return refuse({Errc::invalid_input, "in-project: no command is given", {}, 0}, 2);
+    return refuse_call({Errc::invalid_input, "in-project: no command is given", {}, 0},
+                       ExitCode::usage);
   std::vector<std::string> env;
   for (char** entry = environ; *entry != nullptr; ++entry)
     env.emplace_back(*entry);
   char folder[4096];
   if (getcwd(folder, sizeof folder) == nullptr)
-    return refuse(fail_sys("find the current folder", errno).value(), kCannotRun);
+    return refuse_call(fail_sys("find the current folder", errno).value(), ExitCode::cannot_run);
   auto changed = setup::project_environment(folder, env);
-  if (!changed) return refuse(changed.error(), kCannotRun);
+  if (!changed) return refuse_call(changed.error(), ExitCode::cannot_run);
   for (const std::string& entry : *changed) {
     const std::size_t equals = entry.find('=');
     setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
@@ -50,18 +49,18 @@ int in_project_command(const Call& call) {
   const std::string path = given == nullptr ? kUsualPath : given;
   const auto found = proc::find_executable(call.words.front(), path);
   if (!found)
-    return refuse(
+    return refuse_call(
         {Errc::not_found,
          fmt::format("there is no {} that may be run; PATH is {}", call.words.front(), path),
          {},
          0},
-        kNotFound);
+        ExitCode::not_found);
   std::vector<char*> argv;
   for (const std::string& word : call.words)
     argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   execv(found->c_str(), argv.data());
-  return refuse(fail_sys("run " + *found, errno).value(), kCannotRun);
+  return refuse_call(fail_sys("run " + *found, errno).value(), ExitCode::cannot_run);
 }
 
 }  // namespace

@@ -11,10 +11,8 @@
 #include "codec/json.h"
 #include "hosts/registry.h"
 #include "io/own_folders.h"
-#include "proc/signals.h"
 #include "project/sync_tree.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -25,9 +23,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-constexpr int kBadInput = 2;
-constexpr int kFailed = 255;  // as ssh has it
 
 nlohmann::ordered_json json_of(const project::HostInstall& install) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
@@ -155,8 +150,6 @@ Result<std::vector<project::HostInstall>> install_all(const InstallOptions& opti
   LOCKSTEP_TRY(refuse_overlay_on_slurm(options));
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options.where, options.places));
   LOCKSTEP_TRY_ASSIGN(const auto specs, setup::parse_specs(options.specs));
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
   std::vector<hosts::HostPlace> ready = places;
   std::vector<project::HostInstall> failed;
   if (project::needs_files(specs) && !options.no_sync) {
@@ -183,19 +176,13 @@ Result<std::vector<project::HostInstall>> install_all(const InstallOptions& opti
   return in_order(places, failed, installs);
 }
 
-int install_command(const Call& call) {
-  const auto options = install_options(call.parsed);
-  const auto refuse = [](const Error& error, int code) {
-    print_error(install_table().program, error);
-    return error.code == Errc::invalid_input ? kBadInput : code;
-  };
-  if (!options) return refuse(options.error(), kBadInput);
-  const auto project = project_of(".", options->project);
-  if (!project) return refuse(project.error(), kBadInput);
-  const auto installs = install_all(*options, *project);
-  if (!installs) return refuse(installs.error(), kFailed);
-  print(*installs, options->json);
-  return project::code_of(*installs);
+Result<ExitCode> install_command(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const InstallOptions options, install_options(call.parsed));
+  const auto project = project_of(".", options.project);
+  if (!project) return refuse(install_table().program, project.error(), always(ExitCode::usage));
+  LOCKSTEP_TRY_ASSIGN(const auto installs, install_all(options, *project));
+  print(installs, options.json);
+  return passed_on(project::code_of(installs));
 }
 
 }  // namespace
@@ -204,6 +191,8 @@ extern constinit const Subcommand kInstall{
     .name = "install",
     .summary = "put packages into a project's environment on hosts",
     .table = install_table,
-    .run = install_command};
+    .run = install_command,
+    .signals = Signals::blocked,
+    .fails_with = kAsSsh};
 
 }  // namespace lockstep::cli

@@ -16,7 +16,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,14 +28,8 @@ namespace {
 using jobs::JobBook;
 using jobs::KnownJob;
 
-constexpr int kBadInput = 2;
-constexpr int kFailed = 255;
-
-int refuse(std::string_view program, const Error& error) {
-  print_error(program, error);
-  const bool users = error.code == Errc::invalid_input || error.code == Errc::not_found;
-  return users ? kBadInput : kFailed;
-}
+constexpr ErrorCodes kFailsWith{
+    .usage = ExitCode::usage, .other = ExitCode::not_reached, .missing_is_usage = true};
 
 Result<JobBook> book() {
   return JobBook::open(io::state_folder());
@@ -67,30 +60,25 @@ Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed,
   return jobs::places::find_running_job(known, word, several);
 }
 
-void take_signals() {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
-}
-
 // Follows the job, and returns the exit code of this command. tell: the job's end, as JSON.
-Result<int> follow(const JobBook& known, KnownJob record, const jobs::FollowOptions& options,
-                   bool tell) {
+Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::FollowOptions& options,
+                        bool tell) {
   const auto job = jobs::places::open_job(std::move(record));
   LOCKSTEP_TRY_ASSIGN(const jobs::Followed followed, job->follow(options));
-  if (followed.left) return 128 + followed.signal;
-  if (!options.to_end && followed.missing.empty()) return 0;
+  if (followed.left) return stopped_by(followed.signal);
+  if (!options.to_end && followed.missing.empty()) return ExitCode::ok;
   if (!options.to_end)
     return fail(Errc::unavailable,
                 "not reached, so what it has said is missing: " + join(followed.missing, ", "));
   if (tell) print(job_json(job->record(), followed.status));
   LOCKSTEP_TRY(known.note(job->record().id, followed.status));
-  if (followed.status.code) return *followed.status.code;
+  if (followed.status.code) return passed_on(*followed.status.code);
   log::warning("job {}: nobody knows how it ended", job->record().id);
-  return kFailed;
+  return ExitCode::not_reached;
 }
 
 // Of a job whose machines are gone there is the one text that its follower has written.
-Result<int> print_words(const FollowerWords& said, const LogsOptions& options) {
+Result<ExitCode> print_words(const FollowerWords& said, const LogsOptions& options) {
   if (options.json || options.rank)
     return fail(Errc::invalid_input,
                 fmt::format("--{} is of lines as their hosts tell them, and its machines are not "
@@ -101,10 +89,10 @@ Result<int> print_words(const FollowerWords& said, const LogsOptions& options) {
   if (options.follow && said.goes_on)
     log::warning("its machines are not there now: what comes later is not waited for; {}",
                  said.path);
-  return 0;
+  return ExitCode::ok;
 }
 
-Result<int> print_logs(const Call& call) {
+Result<ExitCode> print_logs(const Call& call) {
   LogsOptions options;
   fill(logs_table(), call.parsed, options);
   if (options.lines && *options.lines < 0)
@@ -124,7 +112,7 @@ Result<int> print_logs(const Call& call) {
                 false);
 }
 
-Result<int> wait_for_job(const Call& call) {
+Result<ExitCode> wait_for_job(const Call& call) {
   EndingOptions options;
   fill(wait_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
@@ -144,7 +132,7 @@ bool all_told(const jobs::JobStatus& status) {
                      [](const jobs::NodeStatus& node) { return node.state.has_value(); });
 }
 
-Result<int> cancel_job(const Call& call) {
+Result<ExitCode> cancel_job(const Call& call) {
   EndingOptions options;
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
@@ -158,10 +146,10 @@ Result<int> cancel_job(const Call& call) {
   else
     std::puts(
         fmt::format("{}: {}", id_for_people(job->record()), state_name(status.state)).c_str());
-  return all_told(status) ? 0 : kFailed;
+  return all_told(status) ? ExitCode::ok : ExitCode::not_reached;
 }
 
-Result<int> resume_job(const Call& call) {
+Result<ExitCode> resume_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob record, one_job(known, call.parsed));
   const ResumeOptions options = resume_options(call.parsed);
@@ -178,14 +166,7 @@ Result<int> resume_job(const Call& call) {
   else
     std::printf("%s: %s on %s\n", id.c_str(), resumed.ahead.empty() ? "runs again" : "is queued",
                 join(resumed.nodes, ", ").c_str());
-  return 0;
-}
-
-template <Result<int> (*act)(const Call&), const Table& (*table)()>
-int carry_out(const Call& call) {
-  take_signals();
-  const auto code = act(call);
-  return code ? *code : refuse(table().program, code.error());
+  return ExitCode::ok;
 }
 
 }  // namespace
@@ -193,18 +174,26 @@ int carry_out(const Call& call) {
 extern constinit const Subcommand kLogs{.name = "logs",
                                         .summary = "what a job on hosts has said",
                                         .table = logs_table,
-                                        .run = carry_out<print_logs, logs_table>};
+                                        .run = print_logs,
+                                        .signals = Signals::blocked,
+                                        .fails_with = kFailsWith};
 extern constinit const Subcommand kWait{.name = "wait",
                                         .summary = "wait until a job on hosts has ended",
                                         .table = wait_table,
-                                        .run = carry_out<wait_for_job, wait_table>};
+                                        .run = wait_for_job,
+                                        .signals = Signals::blocked,
+                                        .fails_with = kFailsWith};
 extern constinit const Subcommand kResume{.name = "resume",
                                           .summary = "start lost parts of a job again",
                                           .table = resume_table,
-                                          .run = carry_out<resume_job, resume_table>};
+                                          .run = resume_job,
+                                          .signals = Signals::blocked,
+                                          .fails_with = kFailsWith};
 extern constinit const Subcommand kCancel{.name = "cancel",
                                           .summary = "end a job on hosts",
                                           .table = cancel_table,
-                                          .run = carry_out<cancel_job, cancel_table>};
+                                          .run = cancel_job,
+                                          .signals = Signals::blocked,
+                                          .fails_with = kFailsWith};
 
 }  // namespace lockstep::cli

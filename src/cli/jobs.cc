@@ -12,17 +12,12 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
-
 #include <cstdio>
 
 namespace lockstep::cli {
 namespace {
 
 using jobs::KnownJob;
-
-constexpr int kBadInput = 2;
-constexpr int kFailed = 1;
 
 // What its batch step keeps of the runs before.
 void add_chain(const KnownJob& job, const jobs::on_slurm::SlurmPlace& place,
@@ -111,7 +106,9 @@ void print_table(const std::vector<KnownJob>& jobs, const std::vector<jobs::here
   }
 }
 
-Status list_jobs(const JobsOptions& options) {
+Status list_jobs(const Call& call) {
+  JobsOptions options;
+  fill(jobs_table(), call.parsed, options);
   if (options.most < 1) return fail(Errc::invalid_input, "--most is a number from 1");
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
@@ -121,22 +118,12 @@ Status list_jobs(const JobsOptions& options) {
   return {};
 }
 
-int jobs_command(const Call& call) {
-  JobsOptions options;
-  fill(jobs_table(), call.parsed, options);
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
-  const Status done = list_jobs(options);
-  if (done) return 0;
-  print_error(jobs_table().program, done.error());
-  return done.error().code == Errc::invalid_input ? kBadInput : kFailed;
-}
-
 }  // namespace
 
 extern constinit const Subcommand kJobs{.name = "jobs",
                                         .summary = "what runs here and on hosts, and what has run",
                                         .table = jobs_table,
-                                        .run = jobs_command};
+                                        .run = run_status<list_jobs>,
+                                        .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

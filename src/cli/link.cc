@@ -12,20 +12,14 @@
 namespace lockstep::cli {
 namespace {
 
-int link_command(const Call& call) {
-  if (isatty(STDIN_FILENO) == 1) {
-    print_error("lockstep link",
-                {Errc::invalid_input, "clients start this on hosts, people do not", {}, 0});
-    return 2;
-  }
+Result<ExitCode> link_command(const Call& call) {
+  const Error by_hand{Errc::invalid_input, "clients start this on hosts, people do not", {}, 0};
+  if (isatty(STDIN_FILENO) == 1) return refuse("lockstep link", by_hand);
   std::error_code unknown;
   ssh::remove_stale_binaries(std::filesystem::read_symlink("/proc/self/exe", unknown),
                              std::chrono::system_clock::now());
   const bool may_outlive = call.words == Args{"--may-outlive"};
-  const auto code = remote::serve_link(may_outlive ? proc::Rung::none : proc::Rung::guardian);
-  if (code) return *code;
-  print_error("lockstep link", code.error());
-  return 1;
+  return remote::serve_link(may_outlive ? proc::Rung::none : proc::Rung::guardian).map(passed_on);
 }
 
 }  // namespace
@@ -33,6 +27,7 @@ int link_command(const Call& call) {
 extern constinit const Subcommand kLink{.name = "link",
                                         .summary = "the host's end of a connection",
                                         .run = link_command,
+                                        .fails_with = always(ExitCode::failed),
                                         .listed = false};
 
 }  // namespace lockstep::cli

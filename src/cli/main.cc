@@ -26,15 +26,14 @@ void fill_standard_streams() {
 }
 
 // Text that never reached its reader is no success: a full disk, or a pipe that was closed.
-int with_output_written(int code) {
+int with_output_written(lockstep::cli::ExitCode code) {
   errno = 0;
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written || code != 0) return code;
+  if (written || code != lockstep::cli::ExitCode::ok) return number(code);
   // What failed in the middle of a long text has left no errno.
   const std::string why = errno != 0 ? lockstep::errno_text(errno) : "not all of it was written";
-  lockstep::cli::print_error(
-      "lockstep", {lockstep::Errc::unavailable, "write to standard output: " + why, {}, 0});
-  return 1;
+  return number(lockstep::cli::refuse(
+      "lockstep", {lockstep::Errc::unavailable, "write to standard output: " + why, {}, 0}));
 }
 
 }  // namespace

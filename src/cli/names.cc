@@ -61,7 +61,7 @@ Names gpu_names() {
   return names;
 }
 
-int names_command(const Call& call) {
+Result<ExitCode> names_command(const Call& call) {
   const std::string kind = call.words.empty() ? "" : call.words.front();
   const std::string folder = io::state_folder();
   const bool has_book = access((folder + "/state.db").c_str(), R_OK) == 0;
@@ -71,7 +71,7 @@ int names_command(const Call& call) {
   if (kind == "jobs" && has_book) names = job_names(folder);
   for (const std::string& name : names)
     if (is_plain(name)) std::puts(name.c_str());
-  return 0;
+  return ExitCode::ok;
 }
 
 }  // namespace

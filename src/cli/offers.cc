@@ -14,7 +14,7 @@
 namespace lockstep::cli {
 namespace {
 
-Result<int> show_offers(const Call& call, Swept& swept) {
+Result<ExitCode> show_offers(const Call& call, Swept& swept) {
   OnDemandOptions options;
   UpOptions own;
   fill(offers_table_options(), call.parsed, options);
@@ -38,14 +38,14 @@ Result<int> show_offers(const Call& call, Swept& swept) {
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wish, blocks, now);
   if (own.json) {
     std::puts(codec::print_json(offers_json(market.catalog, choice, now)).c_str());
-    return choice.candidates.empty() ? 1 : 0;
+    return choice.candidates.empty() ? ExitCode::failed : ExitCode::ok;
   }
   std::fputs(offers_table(market.catalog, choice, wish, now).c_str(), stdout);
-  if (!choice.candidates.empty()) return 0;
+  if (!choice.candidates.empty()) return ExitCode::ok;
   return Failure(cloud::nothing_found(market.catalog, wish, choice));
 }
 
-int offers_command(const Call& call) {
+Result<ExitCode> offers_command(const Call& call) {
   return run_swept(call, offers_table_options(), show_offers);
 }
 
@@ -54,6 +54,7 @@ int offers_command(const Call& call) {
 extern constinit const Subcommand kOffers{.name = "offers",
                                           .summary = "what rented machines with GPUs cost now",
                                           .table = offers_table_options,
-                                          .run = offers_command};
+                                          .run = offers_command,
+                                          .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

@@ -245,11 +245,6 @@ cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s) {
   return rules;
 }
 
-int exit_code_of(const Error& error) {
-  if (error.code == Errc::canceled && error.sys > 0) return 128 + error.sys;
-  return error.code == Errc::invalid_input ? 2 : 1;
-}
-
 void tell_line(std::string_view program, const std::string& text) {
   end_line();
   std::fputs(fmt::format("{}: {}\n", program, text).c_str(), stderr);

@@ -62,7 +62,4 @@ Status ask_consent(rent::OnDemand& world, const std::string& question, const cha
 // What the sweep has found.
 void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms);
 
-// 128 + signal, 2 for bad input, 1.
-int exit_code_of(const Error& error);
-
 }  // namespace lockstep::cli

@@ -17,7 +17,8 @@ namespace {
 using Failed = tl::unexpected<ParseFailure>;
 
 Failed refuse(std::string message, std::string hint = {}) {
-  return Failed(ParseFailure{2, Error{Errc::invalid_input, std::move(message), std::move(hint)}});
+  return Failed(ParseFailure{ExitCode::usage,
+                             Error{Errc::invalid_input, std::move(message), std::move(hint)}});
 }
 
 std::string folded(std::string_view name) {
@@ -267,12 +268,12 @@ Parser::Step Parser::read_env_flags() {
     if (!text) continue;
     const auto number = parse_int(*text);
     if (!number)
-      return Failed(
-          ParseFailure{1, Error{Errc::invalid_input,
-                                fmt::format("{}: invalid literal for int() with base 10: '{}'",
-                                            option->env, printable(*text)),
-                                fmt::format("use {0}=1 to switch --{1} on, {0}=0 for off",
-                                            option->env, option->name)}});
+      return Failed(ParseFailure{
+          ExitCode::failed, Error{Errc::invalid_input,
+                                  fmt::format("{}: invalid literal for int() with base 10: '{}'",
+                                              option->env, printable(*text)),
+                                  fmt::format("use {0}=1 to switch --{1} on, {0}=0 for off",
+                                              option->env, option->name)}});
     if (*number == 0) continue;
     parsed_.values[std::string(option->name)] = "1";
     parsed_.variables[std::string(option->name)] = option->env;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/exit_code.h"
 
 #include <cstdint>
 #include <functional>
@@ -113,7 +114,7 @@ void fill(const Table& table, const Parsed& parsed, T& target) {
 }
 
 struct ParseFailure {
-  int exit_code = 2;  // 2: argv is wrong; 1: where torchrun's parser raises
+  ExitCode exit_code = ExitCode::usage;  // failed: where torchrun's parser raises
   Error error;
 };
 

@@ -49,8 +49,9 @@ int main(int argc, char** argv) {
   const auto parsed = lockstep::cli::parse_options(lockstep::cli::run_table(), args, env);
   const std::string line =
       parsed ? as_json(*parsed)
-             : fmt::format("{{\"rc\": {}, \"error\": {}, \"hint\": {}}}", parsed.error().exit_code,
-                           quoted(parsed.error().error.message), quoted(parsed.error().error.hint));
+             : fmt::format("{{\"rc\": {}, \"error\": {}, \"hint\": {}}}",
+                           number(parsed.error().exit_code), quoted(parsed.error().error.message),
+                           quoted(parsed.error().error.hint));
   std::puts(line.c_str());
   return 0;
 }

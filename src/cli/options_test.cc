@@ -150,7 +150,7 @@ TEST(Options, RefusesWithTwo) {
   for (const auto& row : rows) {
     const auto parsed = parse(row.words);
     ASSERT_FALSE(parsed) << shown(row.words);
-    EXPECT_EQ(parsed.error().exit_code, 2) << shown(row.words);
+    EXPECT_EQ(parsed.error().exit_code, ExitCode::usage) << shown(row.words);
     EXPECT_NE(parsed.error().error.message.find(row.message), std::string::npos)
         << shown(row.words) << parsed.error().error.message;
   }
@@ -188,7 +188,7 @@ TEST(Options, EnvironmentFlagsAreIntegers) {
   for (const char* bad : {"true", "", "1.0"}) {
     const auto parsed = parse({"--bogus"}, {{"PET_STANDALONE", bad}});
     ASSERT_FALSE(parsed) << bad;
-    EXPECT_EQ(parsed.error().exit_code, 1);
+    EXPECT_EQ(parsed.error().exit_code, ExitCode::failed);
     EXPECT_NE(parsed.error().error.message.find("PET_STANDALONE: invalid literal for int()"),
               std::string::npos);
   }
@@ -197,7 +197,7 @@ TEST(Options, EnvironmentFlagsAreIntegers) {
 TEST(Options, EnvironmentValuesAreConverted) {
   const auto parsed = parse({"T"}, {{"PET_MAX_RESTARTS", "a"}});
   ASSERT_FALSE(parsed);
-  EXPECT_EQ(parsed.error().exit_code, 2);
+  EXPECT_EQ(parsed.error().exit_code, ExitCode::usage);
   EXPECT_NE(parsed.error().error.hint.find("PET_MAX_RESTARTS"), std::string::npos);
   EXPECT_TRUE(parse({"--max-restarts", "1", "T"}, {{"PET_MAX_RESTARTS", "a"}}));
 }

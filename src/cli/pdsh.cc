@@ -9,7 +9,6 @@
 #include "launchers/pdsh_words.h"
 #include "proc/signals.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,18 +24,12 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "pdsh";
-constexpr int kBadInput = 1;  // as pdsh itself has it
-constexpr int kFailed = 255;  // as ssh has it
-constexpr int kBySignal = 128;
+// pdsh itself exits with 1 where its words are wrong.
+constexpr ErrorCodes kAsPdsh = always(ExitCode::failed);
 
 std::string own_user() {
   const char* user = std::getenv("USER");
   return user == nullptr ? "" : user;
-}
-
-int refuse(const Error& error, int code) {
-  print_error(kProgram, error);
-  return code;
 }
 
 // The command comes as input, so that each host has its own, and runs in the shell that ssh would
@@ -71,7 +64,8 @@ Result<hosts::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
 
 // One line for each host that has failed, as pdsh has it, and one for all that were ended.
 // The largest code; but where the first failure ends all others (-k), that of the first.
-int say_endings(const launchers::PdshWords& pdsh, const std::vector<hosts::HostEnding>& endings) {
+ExitCode say_endings(const launchers::PdshWords& pdsh,
+                     const std::vector<hosts::HostEnding>& endings) {
   int largest = 0;
   std::map<std::string, std::vector<std::string>> ended;  // why -> hosts
   for (std::size_t i = 0; i < endings.size(); ++i) {
@@ -81,7 +75,7 @@ int say_endings(const launchers::PdshWords& pdsh, const std::vector<hosts::HostE
       continue;
     }
     largest = std::max(largest, ending.code);
-    const int signal = ending.code - kBySignal;
+    const int signal = ending.code - number(stopped_by(0));
     if (!ending.error.empty() && signal > 0 && ending.error == proc::signal_name(signal))
       ended[ending.error].push_back(pdsh.hosts[i]);
     else if (!ending.error.empty())
@@ -92,20 +86,21 @@ int say_endings(const launchers::PdshWords& pdsh, const std::vector<hosts::HostE
   }
   for (const auto& [why, hosts] : ended)
     std::fprintf(stderr, "pdsh: %s: ended on %s\n", why.c_str(), join(hosts, ",").c_str());
-  return pdsh.largest_code ? largest : pdsh.fail_fast && largest != 0 ? 1 : 0;
+  if (pdsh.largest_code) return passed_on(largest);
+  return pdsh.fail_fast && largest != 0 ? ExitCode::failed : ExitCode::ok;
 }
 
-int run_over_ssh(const launchers::PdshWords& pdsh) {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
+ExitCode run_over_ssh(const launchers::PdshWords& pdsh) {
+  // Only here: srun, which the other way becomes, would inherit blocked signals.
+  take_signals(Signals::blocked);
   const auto request = request_of(pdsh);
-  if (!request) return refuse(request.error(), kBadInput);
+  if (!request) return refuse(kProgram, request.error(), kAsPdsh);
   const auto endings = hosts::run_command(*request);
-  if (!endings) return refuse(endings.error(), kFailed);
+  if (!endings) return refuse(kProgram, endings.error(), always(ExitCode::not_reached));
   return say_endings(pdsh, *endings);
 }
 
-int run_over_srun(const launchers::PdshWords& pdsh) {
+ExitCode run_over_srun(const launchers::PdshWords& pdsh) {
   std::vector<std::string> words = launchers::pdsh_over_srun(pdsh, own_user());
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
@@ -113,14 +108,15 @@ int run_over_srun(const launchers::PdshWords& pdsh) {
     argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  return refuse({Errc::not_found, "srun: " + errno_text(errno),
+  return refuse(kProgram,
+                {Errc::not_found, "srun: " + errno_text(errno),
                  "in a Slurm allocation nodes are reached with srun", errno},
-                kFailed);
+                kAsSsh);
 }
 
-int pdsh_command(const Call& call) {
+Result<ExitCode> pdsh_command(const Call& call) {
   const auto pdsh = launchers::parse_pdsh(call.words);
-  if (!pdsh) return refuse(pdsh.error(), kBadInput);
+  if (!pdsh) return refuse(kProgram, pdsh.error(), kAsPdsh);
   if (pdsh->asks_version) return print_version();
   const char* job = std::getenv("SLURM_JOB_ID");
   return job != nullptr && *job != '\0' ? run_over_srun(*pdsh) : run_over_ssh(*pdsh);

@@ -36,12 +36,12 @@ inline const Table& add_table() {
 }
 
 template <int code>
-int note(const Call& call) {
+Result<ExitCode> note(const Call& call) {
   last_call() = std::to_string(code);
   for (const auto& [name, value] : call.parsed.values)
     last_call().append(" ").append(name).append("=").append(value);
   if (call.parsed.script) last_call() += " script=" + *call.parsed.script;
-  return code;
+  return passed_on(code);
 }
 
 inline constexpr Subcommand kGo{

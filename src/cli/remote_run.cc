@@ -26,7 +26,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,8 +39,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "lockstep run --on";
-constexpr int kBadInput = 2;
-constexpr int kFailed = 255;  // as ssh has it: nothing runs
+constexpr int kFailed = number(ExitCode::not_reached);
 
 bool gave_any(const Parsed& parsed, std::initializer_list<std::string_view> names) {
   return std::any_of(names.begin(), names.end(),
@@ -194,9 +192,7 @@ Status check_words(const Call& call, const RemoteOptions& options) {
 }
 
 int refuse(const Error& error) {
-  print_error(kProgram, error);
-  if (error.code == Errc::canceled && error.sys > 0) return 128 + error.sys;
-  return error.code == Errc::invalid_input ? kBadInput : kFailed;
+  return number(cli::refuse(kProgram, error, kAsSsh));
 }
 
 // Written before the job begins: a client that is killed meanwhile leaves nothing that is unknown.
@@ -403,8 +399,8 @@ Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
   return std::optional<RemoteOutcome>(std::move(ended));
 }
 
-int run_on_hosts(const Call& call, const RemoteOptions& options) {
-  return run_job_on_hosts(call, options).code;
+ExitCode run_on_hosts(const Call& call, const RemoteOptions& options) {
+  return passed_on(run_job_on_hosts(call, options).code);
 }
 
 std::string needs_on(const Parsed& parsed) {

@@ -34,8 +34,8 @@ Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
                                                         const RemoteOptions& options,
                                                         const std::string& job);
 
-// Returns the exit code. call: of `lockstep run`, with --on.
-int run_on_hosts(const Call& call, const RemoteOptions& options);
+// call: of `lockstep run`, with --on.
+ExitCode run_on_hosts(const Call& call, const RemoteOptions& options);
 
 // One line for the first option that is of use only with --on; empty: none was given.
 std::string needs_on(const Parsed& parsed);

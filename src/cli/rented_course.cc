@@ -222,7 +222,7 @@ Seen RentedCourse::seen(const Status& done) const {
   Seen seen{.ok = done.has_value()};
   if (done) return seen;
   seen.canceled = done.error().code == Errc::canceled;
-  seen.error_code = exit_code_of(done.error());
+  seen.error_code = number(code_of(done.error()));
   return seen;
 }
 
@@ -309,7 +309,7 @@ Seen RentedCourse::carry_out(Step step) {
       if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
       print_error(kRentedRun, why);
       job_.note = why.message;
-      seen.error_code = exit_code_of(why);
+      seen.error_code = number(code_of(why));
       return seen;
     }
     case Step::run:

@@ -120,7 +120,7 @@ Status ensure_rented(const hosts::Registry& registry, const std::string& name) {
     rent::OnDemand::note_use(name);
     return {};
   }
-  proc::block(proc::handled_signals());
+  take_signals(Signals::blocked);
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   keep_guarded(*world, kRenting);
   if (rental) {

@@ -95,8 +95,8 @@ Status check_nodes(const Parsed& parsed, const std::optional<std::string>& nodes
               fmt::format("--nodes {} rents as many, and all of them take part", least));
 }
 
-Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
-                         const OnDemandOptions& options) {
+Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
+                              const OnDemandOptions& options) {
   if (remote.elsewhere())
     return fail(
         Errc::invalid_input,
@@ -122,22 +122,22 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
     (void)world->journal().drop_job(job.rental);
   }
   if (!rented) return Failure(std::move(rented).error());
-  if (!rented->rental) return 0;
+  if (!rented->rental) return ExitCode::ok;
   world->unlock(request.cluster);
   // Not noted, it is taken up from its renting.
   job.stage = RentedJob::Stage::working;
   (void)world->journal().note_job(job);
-  return RentedCourse(call, remote, options, *world, std::move(*rented->rental), std::move(job))
-      .run();
+  return passed_on(
+      RentedCourse(call, remote, options, *world, std::move(*rented->rental), std::move(job))
+          .run());
 }
 
 }  // namespace
 
-int run_on_rented(const Call& call, const RemoteOptions& remote, const OnDemandOptions& options) {
+ExitCode run_on_rented(const Call& call, const RemoteOptions& remote,
+                       const OnDemandOptions& options) {
   const auto code = rent_and_run(call, remote, options);
-  if (code) return *code;
-  print_error(kRentedRun, code.error());
-  return exit_code_of(code.error());
+  return code ? *code : refuse(kRentedRun, code.error());
 }
 
 std::string needs_on_demand(const Parsed& parsed) {

@@ -9,7 +9,8 @@ namespace lockstep::cli {
 
 // call: of `lockstep run`, with --on-demand. The exit code is the job's, unless there were no
 // machines.
-int run_on_rented(const Call& call, const RemoteOptions& remote, const OnDemandOptions& options);
+ExitCode run_on_rented(const Call& call, const RemoteOptions& remote,
+                       const OnDemandOptions& options);
 
 // "--name" of the first option that is of use only with --on-demand; empty: none was given.
 std::string needs_on_demand(const Parsed& parsed);

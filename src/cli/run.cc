@@ -16,9 +16,7 @@
 #include "launch/launch_config.h"
 #include "launch/machine_facts.h"
 #include "launch/raw_options.h"
-#include "proc/signals.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,8 +30,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view kSummary = "run a script in several workers, as torchrun does";
-constexpr int kFailed = 1;  // the parser's own refusals end with 2
-constexpr int kBadInput = 2;
 
 enum class RunAs { run, torchrun, launch };
 
@@ -46,14 +42,11 @@ std::vector<std::string> variable_names() {
   return names;
 }
 
-int print_completion(const Program& of, const Table& table, std::string_view shell) {
+ExitCode print_completion(const Program& of, const Table& table, std::string_view shell) {
   const auto script = completion_script(of, shell);
-  if (!script) {
-    print_error(table.program, script.error());
-    return kFailed;
-  }
+  if (!script) return refuse(table.program, script.error(), always(ExitCode::failed));
   std::fputs(script->c_str(), stdout);
-  return 0;
+  return ExitCode::ok;
 }
 
 // Takes the token out of the environment. Workers and helpers would inherit it, and
@@ -68,38 +61,30 @@ std::optional<std::string> take_token() {
   return token;
 }
 
-int run_elsewhere(const Call& call, const RemoteOptions& options) {
+Result<ExitCode> run_elsewhere(const Call& call, const RemoteOptions& options) {
   if (options.elsewhere()) return run_on_hosts(call, options);
-  if (options.include || options.exclude) {
-    print_error(run_table().program,
-                {Errc::invalid_input,
-                 "--include and --exclude are of use only together with --hostfile",
-                 {},
-                 0});
-    return kBadInput;
-  }
-  const std::string lacks_on = needs_on(call.parsed);
-  print_error(run_table().program,
-              {Errc::invalid_input, lacks_on + " is of use only together with --on", {}, 0});
-  return kBadInput;
+  if (options.include || options.exclude)
+    return fail(Errc::invalid_input,
+                "--include and --exclude are of use only together with --hostfile");
+  return fail(Errc::invalid_input, needs_on(call.parsed) + " is of use only together with --on");
 }
 
-// Whoever reads reports (a batch system, a supervisor) hears why nothing has begun, too.
-int refuse(const Table& table, const launch::RawOptions& raw, const Error& why) {
-  print_error(table.program, why);
+// Also writes the reason into the --report file, for a batch system or a supervisor that reads it.
+// The exit code is 1, as torchrun's, also where an option is wrong.
+ExitCode refuse_launch(const Table& table, const launch::RawOptions& raw, const Error& why) {
   // A file that can't be written has been refused itself.
   if (raw.report) (void)io::replace_file(*raw.report, agent::refusal_json(host::node_name(), why));
-  return kFailed;
+  return refuse(table.program, why, always(ExitCode::failed));
 }
 
-int launch(const Table& table, const Parsed& parsed, const RunRequest& request, RunAs as) {
+ExitCode launch(const Table& table, const Parsed& parsed, const RunRequest& request, RunAs as) {
   launch::RawOptions raw = raw_options(table, parsed);
   if (request.explain) raw.report.reset();
   raw.legacy_launch = as == RunAs::launch;
   raw.called_torchrun = as == RunAs::torchrun;
   raw.rdzv_token = take_token();
   auto config = launch::make_launch_config(raw, launch::machine_facts());
-  if (!config) return refuse(table, raw, config.error());
+  if (!config) return refuse_launch(table, raw, config.error());
   if (std::string hint = behind_script_hint(table, parsed); !hint.empty())
     config->job_warnings.push_back(std::move(hint));
   for (const std::string& warning : mistyped_variables(table, variable_names()))
@@ -116,17 +101,15 @@ int launch(const Table& table, const Parsed& parsed, const RunRequest& request, 
     for (const std::string& warning : config->job_warnings)
       log::warning("{}", warning);
     std::fputs(explain_text(*config).c_str(), stdout);
-    return 0;
+    return ExitCode::ok;
   }
   const auto code = agent::run_job(*config);
-  return code ? *code : refuse(table, raw, code.error());
+  return code ? passed_on(*code) : refuse_launch(table, raw, code.error());
 }
 
-int run_as(const Call& call, const Table& table, RunAs as) {
-  // From here on a signal stays pending until the guardian or the agent reads signals.
-  proc::block(proc::handled_signals());
-  // If SIGCHLD was inherited as ignored, the kernel would discard our children's exit statuses.
-  signal(SIGCHLD, SIG_DFL);
+// The handled signals must be blocked: one that comes early stays pending until the guardian or the
+// agent reads it.
+Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
   RunRequest request;
   fill(table, call.parsed, request);
   if (request.print_completion)
@@ -138,34 +121,30 @@ int run_as(const Call& call, const Table& table, RunAs as) {
   const std::string hint = elsewhere ? behind_script_hint(table, call.parsed) : "";
   if (!hint.empty()) log::warning("{}", hint);
   if (rented.gpus) return run_on_rented(call, remote, rented);
-  if (const std::string lone = needs_on_demand(call.parsed); !lone.empty()) {
-    print_error(table.program,
-                {Errc::invalid_input, lone + " is of use only together with --on-demand", {}, 0});
-    return kBadInput;
-  }
+  if (const std::string lone = needs_on_demand(call.parsed); !lone.empty())
+    return fail(Errc::invalid_input, lone + " is of use only together with --on-demand");
   if (remote.elsewhere() || !needs_on(call.parsed).empty()) return run_elsewhere(call, remote);
   return launch(table, call.parsed, request, as);
 }
 
-int run_command(const Call& call) {
+Result<ExitCode> run_command(const Call& call) {
   const auto restated = restate_launcher(call, run_table());
-  if (!restated) {
-    print_error(run_table().program, restated.error());
-    return kBadInput;
-  }
+  if (!restated) return refuse(run_table().program, restated.error(), always(ExitCode::usage));
+  // Not before: accelerate may have been asked what it would start, which Ctrl-C must end.
+  take_signals(Signals::blocked);
   if (!*restated) return run_as(call, run_table(), RunAs::run);
   if (!(*restated)->parsed.ended_by.empty()) {  // torchrun --help
     std::fputs(help_text(run_table()).c_str(), stdout);
-    return 0;
+    return ExitCode::ok;
   }
   return run_as({call.program, (*restated)->words, (*restated)->parsed}, run_table(), RunAs::run);
 }
 
-int torchrun_command(const Call& call) {
+Result<ExitCode> torchrun_command(const Call& call) {
   return run_as(call, torchrun_table(), RunAs::torchrun);
 }
 
-int launch_command(const Call& call) {
+Result<ExitCode> launch_command(const Call& call) {
   return run_as(call, launch_table(), RunAs::launch);
 }
 
@@ -177,9 +156,13 @@ extern constinit const Subcommand kRun{
 extern constinit const Subcommand kLaunch{.name = "launch",
                                           .summary = "the same, as torch.distributed.launch did",
                                           .table = launch_table,
-                                          .run = launch_command};
+                                          .run = launch_command,
+                                          .signals = Signals::blocked};
 
-extern constinit const Subcommand kTorchrun{
-    .name = "torchrun", .summary = kSummary, .table = torchrun_table, .run = torchrun_command};
+extern constinit const Subcommand kTorchrun{.name = "torchrun",
+                                            .summary = kSummary,
+                                            .table = torchrun_table,
+                                            .run = torchrun_command,
+                                            .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

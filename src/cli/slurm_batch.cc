@@ -3,10 +3,8 @@
 #include "base/text.h"
 #include "cli/own_words.h"
 #include "cli/subcommand.h"
-#include "proc/signals.h"
 #include "slurm/batch.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #include <string>
@@ -15,12 +13,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kBadInput = 2;
-
-int batch_command(const Call& call) {
-  constexpr const char* kName = "lockstep slurm-batch";
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
+Result<ExitCode> batch_command(const Call& call) {
   // A job that cron has submitted may have none, and srun and sbcast are looked for in it.
   setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0);
   slurm::BatchCall batch;
@@ -35,19 +28,13 @@ int batch_command(const Call& call) {
                               {"--chain", &chain},
                               {"--lead", &lead},
                               {"--script", &script}});
-  if (!step) {
-    print_error(kName, step.error());
-    return kBadInput;
-  }
+  if (!step) return refuse("lockstep slurm-batch", step.error());
   batch.step = std::move(*step);
   batch.lead_s = static_cast<int>(parse_int(lead).value_or(0));
   if (!chain.empty()) batch.chain = static_cast<int>(parse_int(chain).value_or(0));
   if (unless_seen) batch.how = slurm::Carry::unless_seen;
   if (script) batch.role = slurm::BatchRole::script;
-  const auto code = slurm::Batch(batch).run();
-  if (code) return *code;
-  print_error(kName, code.error());
-  return 1;
+  return slurm::Batch(batch).run().map(passed_on);
 }
 
 }  // namespace
@@ -55,6 +42,8 @@ int batch_command(const Call& call) {
 extern constinit const Subcommand kSlurmBatch{.name = "slurm-batch",
                                               .summary = "what the script of a job becomes",
                                               .run = batch_command,
+                                              .signals = Signals::blocked,
+                                              .fails_with = always(ExitCode::failed),
                                               .listed = false};
 
 }  // namespace lockstep::cli

@@ -11,7 +11,6 @@
 #include "launchers/accelerate_answer.h"
 #include "launchers/hostfile.h"
 #include "launchers/launch_words.h"
-#include "proc/signals.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
 #include "setup/digest.h"
@@ -26,7 +25,6 @@
 #include <fmt/core.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,9 +38,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kBadInput = 2;
-constexpr int kCannotRun = 126;
-constexpr int kNotFound = 127;
 constexpr std::size_t kMostScript = 1 << 20;
 constexpr const char* kInTask = "--in-task";
 constexpr const char* kInTaskAndDrop = "--in-task-and-drop";  // a binary that was brought
@@ -59,11 +54,11 @@ void note(std::string_view program, const std::string& text) {
                program.data(), printable(text, 1000).c_str());
 }
 
-int exec_words(Words words) {
+ExitCode exec_words(Words words) {
   const auto program = proc::find_executable(words.front(), variable("PATH").value_or(""));
   if (!program) {
     print_error("lockstep", program.error());
-    return kNotFound;
+    return ExitCode::not_found;
   }
   std::vector<char*> raw;
   raw.reserve(words.size() + 1);
@@ -72,7 +67,7 @@ int exec_words(Words words) {
   raw.push_back(nullptr);
   execv(program->c_str(), raw.data());
   print_error("lockstep", fail_sys("run " + *program, errno).value());
-  return kCannotRun;
+  return ExitCode::cannot_run;
 }
 
 void use_environment(const slurm::Variables& variables) {
@@ -129,14 +124,14 @@ class StandIn {
  public:
   explicit StandIn(const Words& words) : words_(words), rest_(words.begin() + 1, words.end()) {}
 
-  Result<int> run();
+  Result<ExitCode> run();
 
  private:
   Status read_job();
-  int pass(const std::string& why) const;
-  Result<int> srun();
-  Result<int> launcher();
-  Result<int> in_task();
+  ExitCode pass(const std::string& why) const;
+  Result<ExitCode> srun();
+  Result<ExitCode> launcher();
+  Result<ExitCode> in_task();
   Result<launchers::Launch> read_words(const Words& words) const;
   Result<std::optional<int>> least_nodes(const launchers::Launch& launch) const;
   Words agent_call(const launchers::Launch& launch, std::optional<int> least, int nodes) const;
@@ -144,7 +139,7 @@ class StandIn {
   Status check_hostfile(const std::string& text) const;
   std::string binary(const slurm::JobFolder& folder) const;
   void remove_binary(const slurm::JobFolder& folder) const;
-  Result<int> start(const slurm::JobFolder& folder, Words step) const;
+  Result<ExitCode> start(const slurm::JobFolder& folder, Words step) const;
   slurm::AgentWish wish(const slurm::JobFolder& folder) const;
 
   const Words& words_;
@@ -245,9 +240,8 @@ slurm::AgentWish StandIn::wish(const slurm::JobFolder& folder) const {
           .run = settings_.run};
 }
 
-Result<int> StandIn::start(const slurm::JobFolder& folder, Words step) const {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
+Result<ExitCode> StandIn::start(const slurm::JobFolder& folder, Words step) const {
+  take_signals(Signals::blocked);
   const bool by_srun = step.front() == "srun";
   const bool carried = carried_ && by_srun;
   const slurm::BatchCall call{.role = slurm::BatchRole::launch,
@@ -258,7 +252,7 @@ Result<int> StandIn::start(const slurm::JobFolder& folder, Words step) const {
   auto code = slurm::Batch(call).run();
   // Every agent has removed it as it began.
   if (carried && (!code || *code != 0)) remove_binary(folder);
-  return code;
+  return code.map(passed_on);
 }
 
 // Of nodes that are gone nothing has to be removed.
@@ -270,12 +264,12 @@ void StandIn::remove_binary(const slurm::JobFolder& folder) const {
 }
 
 // To the program that has this name without Lockstep.
-int StandIn::pass(const std::string& why) const {
+ExitCode StandIn::pass(const std::string& why) const {
   if (!why.empty()) note(words_.front(), "left as it is, without Lockstep: " + why);
   return exec_words(words_);
 }
 
-Result<int> StandIn::srun() {
+Result<ExitCode> StandIn::srun() {
   const slurm::OldStep step = slurm::read_old_step(rest_, facts_);
   if (step.kind == slurm::StepKind::pass) return pass(step.why);
   std::optional<launchers::Launch> launch;
@@ -350,7 +344,7 @@ void alone(slurm::AgentWish& agent) {
 }
 
 // In the batch script, without srun: on this node alone, or on all if its words say so.
-Result<int> StandIn::launcher() {
+Result<ExitCode> StandIn::launcher() {
   LOCKSTEP_TRY_ASSIGN(const launchers::Launch launch, read_words(words_));
   if (launchers::is_accelerate_itself(launch)) return pass(join(launch.notes, "; "));
   LOCKSTEP_TRY_ASSIGN(const auto least, least_nodes(launch));
@@ -391,7 +385,7 @@ Result<int> StandIn::launcher() {
 }
 
 // In a task, whose shell has come to the launcher: the agent of this node.
-Result<int> StandIn::in_task() {
+Result<ExitCode> StandIn::in_task() {
   const auto kind = launchers::launcher_of(words_);
   if (kind == launchers::Launcher::none) return exec_words(words_);
   LOCKSTEP_TRY_ASSIGN(const launchers::Launch launch, read_words(words_));
@@ -413,7 +407,7 @@ Result<int> StandIn::in_task() {
   return exec_words(node_call(folder_ + "/lockstep", folder, false, slurm::agent_words(agent)));
 }
 
-Result<int> StandIn::run() {
+Result<ExitCode> StandIn::run() {
   // Of another job, which this environment has come from; or nobody's.
   if (!variable("LOCKSTEP_SLURM_FOLDER") ||
       variable("LOCKSTEP_SLURM_JOB") != variable("SLURM_JOB_ID")) {
@@ -428,7 +422,7 @@ Result<int> StandIn::run() {
 }
 
 // "--in-task JOB LAUNCH -- WORDS": the words run with the stand-ins of tasks.
-int begin_task(const Words& words) {
+ExitCode begin_task(const Words& words) {
   if (const auto own = proc::own_executable(); own && words[0] == kInTaskAndDrop)
     unlink(own->c_str());
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
@@ -443,20 +437,15 @@ int begin_task(const Words& words) {
   return exec_words({words.begin() + 4, words.end()});
 }
 
-int launch_command(const Call& call) {
-  constexpr const char* kName = "lockstep slurm-launch";
+Result<ExitCode> launch_command(const Call& call) {
   if (call.words.size() > 4 && (call.words[0] == kInTask || call.words[0] == kInTaskAndDrop) &&
       call.words[3] == "--")
     return begin_task(call.words);
-  if (call.words.empty()) {
-    print_error(kName,
-                fail(Errc::invalid_input, "a job's script calls this, people do not").value());
-    return kBadInput;
-  }
+  if (call.words.empty())
+    return fail(Errc::invalid_input, "a job's script calls this, people do not");
   const auto code = StandIn(call.words).run();
-  if (code) return *code;
-  print_error(call.words.front(), code.error());
-  return code.error().code == Errc::invalid_input ? kBadInput : 1;
+  // In the name of the program that the script called.
+  return code ? *code : refuse(call.words.front(), code.error());
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "launch/launch_config.h"
 #include "launch/machine_facts.h"
 #include "launch/scheduler_rule.h"
-#include "proc/signals.h"
 #include "proc/spawn.h"
 #include "slurm/job_folder.h"
 #include "slurm/job_run.h"
@@ -24,7 +23,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -39,8 +37,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "lockstep slurm-node";
-constexpr int kBadInput = 2;
-constexpr int kCannotRun = 126;
 
 struct NodeOptions {
   std::string folder;
@@ -140,7 +136,7 @@ void report(const Node& node, std::string_view outcome, const std::string& reaso
 }
 
 // The exit code of a node that does not take part.
-std::optional<int> preflight(Node& node) {
+std::optional<ExitCode> preflight(Node& node) {
   if (!node.placement) return std::nullopt;
   const launch::Placement& placement = *node.placement;
   auto decision = look_around(node, placement);
@@ -150,13 +146,13 @@ std::optional<int> preflight(Node& node) {
     const std::string why =
         left_out.empty() ? "" : fmt::format("{}: {}", left_out.front().node, left_out.front().why);
     report(node, slurm::kUnfit, "the pre-flight has found bad nodes: " + why);
-    return slurm::kUnfitCode;
+    return passed_on(slurm::kUnfitCode);
   }
   const std::string& own = placement.hosts[static_cast<std::size_t>(placement.node_rank)];
   for (const slurm::LeftOut& each : left_out)
     if (each.node == own) {
       report(node, slurm::kLeftOut, "left out: " + each.why);
-      return 0;
+      return ExitCode::ok;
     }
   node.decision = std::move(*decision);
   return std::nullopt;
@@ -178,7 +174,7 @@ Status put_wheels(Node& node) {
   return {};
 }
 
-int start_agent(const Node& node) {
+ExitCode start_agent(const Node& node) {
   std::vector<std::string> argv = {"lockstep", "run",
                                    "--report=" + node.folder.report(node.run, node.name)};
   // The agents of all nodes that take part get the same words.
@@ -188,20 +184,15 @@ int start_agent(const Node& node) {
   argv.insert(argv.end(), words.begin(), words.end());
   // What all agents would say alike is said by the first one.
   if (slurm::variable("SLURM_NODEID") != "0") argv.insert(argv.begin() + 2, "--report-tails=none");
-  proc::block(proc::handled_signals());
+  // Not before: a signal must end the pre-flight and the putting of wheels.
+  take_signals(Signals::blocked);
   const auto code = slurm::NodeStep(node.folder.path()).run(argv);
-  if (code) return *code;
-  print_error(kProgram, code.error());
-  return kCannotRun;
+  return code ? passed_on(*code) : refuse(kProgram, code.error(), always(ExitCode::cannot_run));
 }
 
-int node_command(const Call& call) {
+Result<ExitCode> node_command(const Call& call) {
   auto options = read_options(call.words);
-  if (!options) {
-    print_error(kProgram, options.error());
-    return kBadInput;
-  }
-  signal(SIGCHLD, SIG_DFL);
+  if (!options) return refuse(kProgram, options.error(), always(ExitCode::usage));
   // A copy that was brought for this job alone: the kernel keeps it until it ends.
   if (const auto own = proc::own_executable(); own && options->drop_binary) unlink(own->c_str());
   const std::string folder = options->folder;
@@ -212,10 +203,7 @@ int node_command(const Call& call) {
             .placement = find_placement()};
   if (node.options.preflight != "off")
     if (const auto code = preflight(node)) return *code;
-  if (const Status done = put_wheels(node); !done) {
-    print_error(kProgram, done.error());
-    return 1;
-  }
+  LOCKSTEP_TRY(put_wheels(node));
   return start_agent(node);
 }
 
@@ -224,6 +212,8 @@ int node_command(const Call& call) {
 extern constinit const Subcommand kSlurmNode{.name = "slurm-node",
                                              .summary = "what a job starts on every node",
                                              .run = node_command,
+                                             .signals = Signals::children,
+                                             .fails_with = always(ExitCode::failed),
                                              .listed = false};
 
 }  // namespace lockstep::cli

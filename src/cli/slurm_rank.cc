@@ -15,9 +15,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kName = "lockstep slurm-rank";
-constexpr int kBadInput = 2;
-constexpr int kCannotRun = 126;
-constexpr int kNotFound = 127;
 
 std::vector<char*> raw(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -28,25 +25,18 @@ std::vector<char*> raw(std::vector<std::string>& words) {
   return pointers;
 }
 
-int rank_command(const Call& call) {
+Result<ExitCode> rank_command(const Call& call) {
   std::vector<std::string> words = call.words;
   if (!words.empty() && words.front() == "--") words.erase(words.begin());
-  if (words.empty()) {
-    print_error(kName, fail(Errc::invalid_input, "agents start this, people do not").value());
-    return kBadInput;
-  }
+  if (words.empty()) return fail(Errc::invalid_input, "agents start this, people do not");
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
   slurm::become_task(std::to_string(getpid()), variables);
   std::vector<std::string> environment = slurm::environment_of(variables);
   const auto program = proc::find_executable(words.front(), variables["PATH"]);
-  if (!program) {
-    print_error(kName, program.error());
-    return kNotFound;
-  }
+  if (!program) return refuse(kName, program.error(), always(ExitCode::not_found));
   execve(program->c_str(), raw(words).data(), raw(environment).data());
   const int error = errno;
-  print_error(kName, fail_sys("run " + *program, error).value());
-  return kCannotRun;
+  return refuse(kName, fail_sys("run " + *program, error).value(), always(ExitCode::cannot_run));
 }
 
 }  // namespace

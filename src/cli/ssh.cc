@@ -14,7 +14,6 @@
 #include <fmt/core.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,9 +24,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-constexpr int kBadInput = 2;
-constexpr int kNotReached = 255;  // as ssh has it
 
 // Becomes ssh; returns only where that can't be.
 Failure become(const std::vector<std::string>& argv) {
@@ -48,7 +44,6 @@ Status log_in(const hosts::HostPlace& place, const std::vector<std::string>& wor
   LOCKSTEP_TRY_ASSIGN(settings.socket, ssh::control_socket(place.target, place.pins));
   settings.pins = place.pins;
   settings.may_ask = isatty(STDERR_FILENO) == 1;
-  signal(SIGCHLD, SIG_DFL);
   if (!ssh::listens(settings.socket)) {
     io::Loop loop;
     Status there;
@@ -77,6 +72,7 @@ std::vector<std::string> words_for_ssh(const Args& words) {
   return {mark == words.end() ? mark : mark + 1, words.end()};
 }
 
+// Returns only with an error: this process becomes ssh.
 Status ssh_to(const Call& call) {
   const std::vector<std::string> words = words_for_ssh(call.words);
   std::vector<std::string> names = call.parsed.names;
@@ -90,15 +86,13 @@ Status ssh_to(const Call& call) {
   return log_in(place, words);
 }
 
-int ssh_command(const Call& call) {
-  const Status done = ssh_to(call);
-  print_error(ssh_table().program, done.error());  // else this process has become ssh
-  return done.error().code == Errc::invalid_input ? kBadInput : kNotReached;
-}
-
 }  // namespace
 
-extern constinit const Subcommand kSsh{
-    .name = "ssh", .summary = "log in to a host", .table = ssh_table, .run = ssh_command};
+extern constinit const Subcommand kSsh{.name = "ssh",
+                                       .summary = "log in to a host",
+                                       .table = ssh_table,
+                                       .run = run_status<ssh_to>,
+                                       .signals = Signals::children,
+                                       .fails_with = kAsSsh};
 
 }  // namespace lockstep::cli

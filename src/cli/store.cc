@@ -32,7 +32,8 @@ std::string stats_line(const store::Stats& now, const store::Stats& before) {
   return line + "\n";
 }
 
-Status serve(const StoreOptions& options) {
+Status serve(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const StoreOptions options, store_options(call.parsed));
   LOCKSTEP_TRY(io::check_open_files(kOwnFiles));
   io::raise_open_files_limit();
   store::ServeOptions serve;
@@ -50,22 +51,12 @@ Status serve(const StoreOptions& options) {
   return store::serve_until_signal(serve);
 }
 
-int store_command(const Call& call) {
-  const auto options = store_options(call.parsed);
-  if (!options) {
-    print_error(store_table().program, options.error());
-    return 1;
-  }
-  if (const Status served = serve(*options); !served) {
-    print_error(store_table().program, served.error());
-    return 1;
-  }
-  return 0;
-}
-
 }  // namespace
 
-extern constinit const Subcommand kStore{
-    .name = "store", .summary = "serve a TCPStore", .table = store_table, .run = store_command};
+extern constinit const Subcommand kStore{.name = "store",
+                                         .summary = "serve a TCPStore",
+                                         .table = store_table,
+                                         .run = run_status<serve>,
+                                         .fails_with = always(ExitCode::failed)};
 
 }  // namespace lockstep::cli

@@ -2,9 +2,11 @@
 
 #include "base/mid_line.h"
 #include "base/text.h"
+#include "proc/signals.h"
 
 #include <fmt/core.h>
 
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -49,20 +51,20 @@ std::string where_documents_are() {
 
 // The exit code where parsing already settles it: bad options (said), --help or --version
 // (printed).
-std::optional<int> settled(const Table& table, const ParseResult& parsed) {
+std::optional<ExitCode> settled(const Table& table, const ParseResult& parsed) {
   if (!parsed) {
     print_error(table.program, parsed.error().error);
     return parsed.error().exit_code;
   }
   if (parsed->ended_by == "help") {
     std::fputs((help_text(table) + where_documents_are()).c_str(), stdout);
-    return 0;
+    return ExitCode::ok;
   }
   if (parsed->ended_by == "version") return print_version();
   return std::nullopt;
 }
 
-int run_row(const Program& program, const Subcommand& row, const Args& words) {
+ExitCode run_row(const Program& program, const Subcommand& row, const Args& words) {
   Call call{program, words, {}};
   if (row.table != nullptr) {
     auto parsed = row.read != nullptr ? row.read(words, variable)
@@ -70,7 +72,12 @@ int run_row(const Program& program, const Subcommand& row, const Args& words) {
     if (const auto code = settled(row.table(), parsed)) return *code;
     call.parsed = *std::move(parsed);
   }
-  return row.run(call);
+  take_signals(row.signals);
+  const auto code = row.run(call);
+  if (code) return *code;
+  const std::string name =
+      row.table != nullptr ? std::string(row.table().program) : program_words(program, row.name);
+  return refuse(name, code.error(), row.fails_with);
 }
 
 // A script or an option: what comes first where the subcommand that takes a script was left out.
@@ -126,7 +133,7 @@ std::string command_of(const Subcommand& parent, std::string_view given) {
   return {};
 }
 
-int unknown_command(const Program& program, const Found& parent, const Args& words) {
+ExitCode unknown_command(const Program& program, const Found& parent, const Args& words) {
   const std::string path = join(std::span(words).first(parent.words), " ");
   const std::string& given = words[parent.words];
   std::vector<std::string> names;
@@ -144,8 +151,7 @@ int unknown_command(const Program& program, const Found& parent, const Args& wor
     meant = fmt::format("{} {}", taker->name, printable(given));
   error.hint = meant ? fmt::format("did you mean '{} {}'?", start, *meant)
                      : fmt::format("the commands are: {}", join(names, ", "));
-  print_error(start, error);
-  return 2;
+  return refuse(start, error);
 }
 
 void add_listed(const Subcommand& row, const std::string& path, std::vector<Node>& out) {
@@ -167,7 +173,13 @@ Found find_row(const Program& program, const Args& words) {
   return found;
 }
 
-int dispatch(const Program& program, std::string_view called_as, Args words) {
+void take_signals(Signals how) {
+  if (how == Signals::inherited) return;
+  if (how == Signals::blocked) proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+}
+
+ExitCode dispatch(const Program& program, std::string_view called_as, Args words) {
   for (const auto& links : {program.links, program.own_links})
     for (const Subcommand* row : links)
       if (row->name == called_as) return run_row(program, *row, words);
@@ -179,12 +191,12 @@ int dispatch(const Program& program, std::string_view called_as, Args words) {
   const std::string path = join(std::span(words).first(found.words), " ");
   if (found.words == words.size()) {
     std::fputs(overview(program, *found.row, path).c_str(), stderr);
-    return 2;
+    return ExitCode::usage;
   }
   const std::string& next = words[found.words];
   if (next == "--help" || next == "-h") {
     std::fputs(overview(program, *found.row, path).c_str(), stdout);
-    return 0;
+    return ExitCode::ok;
   }
   if (next == "--version") return print_version();
   return unknown_command(program, found, words);
@@ -213,9 +225,9 @@ std::string overview(const Program& program, const Subcommand& row, std::string_
   return text + (path.empty() ? "" : "\n");
 }
 
-int print_version() {
+ExitCode print_version() {
   std::puts("lockstep " LOCKSTEP_VERSION);
-  return 0;
+  return ExitCode::ok;
 }
 
 void print_error(std::string_view program, const Error& error) {
@@ -225,6 +237,11 @@ void print_error(std::string_view program, const Error& error) {
   end_line();
   // Much of it may be another node's.
   std::fprintf(stderr, "%s\n", printable(text, std::string::npos).c_str());
+}
+
+ExitCode refuse(std::string_view program, const Error& error, const ErrorCodes& codes) {
+  print_error(program, error);
+  return code_of(error, codes);
 }
 
 }  // namespace lockstep::cli

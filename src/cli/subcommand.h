@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/exit_code.h"
 #include "cli/options.h"
 
 #include <optional>
@@ -25,6 +26,16 @@ struct Call {
   Parsed parsed;      // words by the row's table; empty where the row has none
 };
 
+// What dispatch does to the process's signals before a row's function is called. Threads inherit
+// the mask, so it must be set before the first one starts.
+enum class Signals {
+  inherited,  // nothing: the row becomes another program, or does this itself
+  children,   // SIGCHLD is default: if it was inherited as ignored, the kernel would discard our
+              // children's exit statuses
+  blocked,    // the same, and proc::handled_signals() stay pending until the function reads them
+};
+void take_signals(Signals how);
+
 // Every row is a constant: nothing of it is made before main().
 struct Subcommand {
   std::string_view name;
@@ -32,7 +43,9 @@ struct Subcommand {
   const Table& (*table)() = nullptr;  // made when it is first asked for; nullptr: no options
   // In place of reading the words by the table, where they are not all the table's.
   ParseResult (*read)(const Args& words, const GetEnv& env) = nullptr;
-  int (*run)(const Call& call) = nullptr;  // returns the exit code; nullptr where there are rows
+  Result<ExitCode> (*run)(const Call& call) = nullptr;  // nullptr where there are rows
+  Signals signals = Signals::inherited;
+  ErrorCodes fails_with = {};                    // the exit code of an Error of run()
   std::span<const Subcommand* const> rows = {};  // sub-verbs, as `lockstep cluster add`
   bool listed = true;                            // in the overview, completion and the pages
 };
@@ -46,8 +59,8 @@ struct Program {
   std::span<const Subcommand* const> own_links = {};
 };
 
-// called_as: the last part of argv[0]. words: without the program's name. Returns the exit code.
-int dispatch(const Program& program, std::string_view called_as, Args words);
+// called_as: the last part of argv[0]. words: without the program's name.
+ExitCode dispatch(const Program& program, std::string_view called_as, Args words);
 
 // The row that the first words name, as far as they name one, and how many of them do.
 struct Found {
@@ -66,9 +79,20 @@ std::vector<Node> listed_rows(const Program& program);
 
 std::string overview(const Program& program, const Subcommand& row, std::string_view path);
 
-int print_version();  // returns 0
+ExitCode print_version();  // returns ok
 
 // One line to stderr: "lockstep run: error: what; advice".
 void print_error(std::string_view program, const Error& error);
+
+// Prints the error as print_error() does, and returns its exit code. For functions that do more
+// about an error than dispatch would.
+ExitCode refuse(std::string_view program, const Error& error, const ErrorCodes& codes = {});
+
+// A row's function of one that has no exit code of its own to return.
+template <Status (*act)(const Call&)>
+Result<ExitCode> run_status(const Call& call) {
+  LOCKSTEP_TRY(act(call));
+  return ExitCode::ok;
+}
 
 }  // namespace lockstep::cli

@@ -25,7 +25,7 @@ Outcome outcome(const Args& words, const Program& program = sample::kProgram,
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   Outcome found;
-  found.code = dispatch(program, called_as, words);
+  found.code = number(dispatch(program, called_as, words));
   found.call = sample::last_call();
   found.out = testing::internal::GetCapturedStdout();
   found.err = testing::internal::GetCapturedStderr();
@@ -94,7 +94,7 @@ TEST(Subcommand, ListedRowsComeInOrderWithTheirPaths) {
 TEST(Commands, OtherProgramsAreToldTheirCommand) {
   const auto told = [](const std::string& word) {
     testing::internal::CaptureStderr();
-    EXPECT_EQ(dispatch(lockstep_program(), "lockstep", {word, "x"}), 2);
+    EXPECT_EQ(dispatch(lockstep_program(), "lockstep", {word, "x"}), ExitCode::usage);
     return testing::internal::GetCapturedStderr();
   };
   for (const auto& [word, command] :

@@ -26,7 +26,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,8 +39,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "lockstep submit";
-constexpr int kBadInput = 2;
-constexpr int kRefused = 1;
 
 std::optional<std::string> variable(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
@@ -230,7 +227,7 @@ void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::Submissi
 }
 
 // Until the job ends; it goes on whatever becomes of this.
-Result<int> follow(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
+Result<ExitCode> follow(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
   std::fflush(stdout);
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(jobs::KnownJob known, book.find(job.id));
@@ -242,9 +239,9 @@ Result<int> follow(const SubmitOptions& options, const jobs::on_slurm::Submissio
   if (followed.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it",
                  job.job, job.job, job.job);
-    return 128 + followed.signal;
+    return stopped_by(followed.signal);
   }
-  if (followed.status.code) return *followed.status.code;
+  if (followed.status.code) return passed_on(*followed.status.code);
   return fail(Errc::unavailable, "Slurm does not know (any more) how job " + job.job + " ended");
 }
 
@@ -266,7 +263,7 @@ Result<bool> passes_check(const Asked& asked, const jobs::on_slurm::Submission& 
   return !report.has_errors();
 }
 
-Result<int> submit(const Call& call, const ForClient& client) {
+Result<ExitCode> submit(const Call& call, const ForClient& client) {
   LOCKSTEP_TRY_ASSIGN(Asked asked, asked_of(call));
   asked.request.id = client.id;
   if (!client.folder.empty()) {
@@ -284,24 +281,24 @@ Result<int> submit(const Call& call, const ForClient& client) {
     asked.notes.insert(asked.notes.end(), job.notes.begin(), job.notes.end());
     tell_notes(asked.notes);
     std::fputs(job.script.c_str(), stdout);
-    return 0;
+    return ExitCode::ok;
   }
-  if (!passes) return kRefused;
+  if (!passes) return ExitCode::failed;
   LOCKSTEP_TRY_ASSIGN(const auto job, jobs::on_slurm::submit_slurm_job(asked.request));
   asked.notes.insert(asked.notes.end(), job.notes.begin(), job.notes.end());
   tell_notes(asked.notes);
   tell_submitted(asked.options, job);
-  if (!asked.options.follow && !asked.options.wait) return 0;
+  if (!asked.options.follow && !asked.options.wait) return ExitCode::ok;
   return follow(asked.options, job);
 }
 
 // nullopt: it is for this machine.
-Result<std::optional<int>> submit_elsewhere(const Call& call) {
+Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
   auto words = read_submit_words(call.words, variable);
   if (!words) return Failure(words.error().error);
   if (!words->own.has("on")) {
     const std::string lone = needs_login(words->own);
-    if (lone.empty()) return std::optional<int>();
+    if (lone.empty()) return std::optional<ExitCode>();
     return fail(Errc::invalid_input, lone + " is of use only together with --on");
   }
   // Words that are wrong are refused before any host is asked.
@@ -325,7 +322,13 @@ Result<std::optional<int>> submit_elsewhere(const Call& call) {
                           .env = std::move(env)});
 }
 
-Result<int> submit_somewhere(const Call& call, const ForClient& client) {
+Result<ExitCode> submit_command(const Call& call) {
+  return submit_for(call, {});
+}
+
+}  // namespace
+
+Result<ExitCode> submit_for(const Call& call, const ForClient& client) {
   if (client.id.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto code, submit_elsewhere(call));
     if (code) return *code;
@@ -333,26 +336,11 @@ Result<int> submit_somewhere(const Call& call, const ForClient& client) {
   return submit(call, client);
 }
 
-int submit_command(const Call& call) {
-  return submit_for(call, {});
-}
-
-}  // namespace
-
-int submit_for(const Call& call, const ForClient& client) {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
-  const auto code = submit_somewhere(call, client);
-  if (code) return *code;
-  print_error(kProgram, code.error());
-  if (code.error().code == Errc::canceled && code.error().sys > 0) return 128 + code.error().sys;
-  return code.error().code == Errc::invalid_input ? kBadInput : kRefused;
-}
-
 extern constinit const Subcommand kSubmit{.name = "submit",
                                           .summary = "submit a training command to Slurm",
                                           .table = submit_table,
                                           .read = read_words,
-                                          .run = submit_command};
+                                          .run = submit_command,
+                                          .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

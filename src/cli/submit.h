@@ -12,7 +12,7 @@ struct ForClient {
   std::string folder;  // where it would be submitted, for a preview where that is not there yet
 };
 
-// The exit code. call: of `lockstep submit`.
-int submit_for(const Call& call, const ForClient& client);
+// call: of `lockstep submit`. The handled signals must be blocked.
+Result<ExitCode> submit_for(const Call& call, const ForClient& client);
 
 }  // namespace lockstep::cli

@@ -25,7 +25,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "lockstep submit --on";
-constexpr int kFailed = 255;  // as ssh has it
 
 // The command as it is written there: a script that lies in the project is named as it lies there.
 std::vector<std::string> command_there(const std::vector<std::string>& command,
@@ -54,8 +53,8 @@ jobs::on_slurm::LoginRequest request_of(const LoginJob& job, const Ground& groun
 }
 
 // What would be brought, for people, and what would be submitted.
-Result<int> preview(const RemoteOptions& remote, const hosts::HostPlace& place,
-                    const Ground& ground, const jobs::on_slurm::LoginRequest& request) {
+Result<ExitCode> preview(const RemoteOptions& remote, const hosts::HostPlace& place,
+                         const Ground& ground, const jobs::on_slurm::LoginRequest& request) {
   if (ground.project) {
     LOCKSTEP_TRY_ASSIGN(
         const auto report,
@@ -69,7 +68,7 @@ Result<int> preview(const RemoteOptions& remote, const hosts::HostPlace& place,
   if (!remote.install.empty())
     std::fprintf(stderr, "%s: note: would be installed there first: %s\n", kProgram,
                  printable(join(remote.install, ", "), 1000).c_str());
-  return jobs::on_slurm::preview_on_login(place, request);
+  return jobs::on_slurm::preview_on_login(place, request).map(passed_on);
 }
 
 void tell_submitted(const SubmitOptions& options, const std::string& id,
@@ -105,18 +104,18 @@ Result<jobs::on_slurm::SubmittedThere> submit(const jobs::JobBook& book, jobs::K
 }
 
 // The job goes on whatever becomes of this.
-Result<int> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
-                   const std::string& number, const SubmitOptions& options) {
+Result<ExitCode> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
+                        const std::string& number, const SubmitOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const auto followed,
                       jobs::places::open_job(known)->follow(
                           {.print = options.follow, .fold = folds(options.fold)}));
   if (followed.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", number,
                  known.id, known.id);
-    return 128 + followed.signal;
+    return stopped_by(followed.signal);
   }
   LOCKSTEP_TRY(book.note(known.id, followed.status));
-  if (followed.status.code) return *followed.status.code;
+  if (followed.status.code) return passed_on(*followed.status.code);
   return fail(Errc::unavailable, "nobody knows how job " + number + " ended");
 }
 
@@ -129,8 +128,8 @@ Result<hosts::HostPlace> login_place(const RemoteOptions& remote) {
   return std::move(places.at(0));
 }
 
-Result<int> submit_there(const LoginJob& job, const RemoteOptions& remote,
-                         const hosts::HostPlace& place) {
+Result<ExitCode> submit_there(const LoginJob& job, const RemoteOptions& remote,
+                              const hosts::HostPlace& place) {
   LOCKSTEP_TRY_ASSIGN(const ChosenEnvironment environment,
                       chosen_environment(remote.environment, remote.install));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote, false));
@@ -139,7 +138,7 @@ Result<int> submit_there(const LoginJob& job, const RemoteOptions& remote,
   if (job.options.print) return preview(remote, place, ground, request);
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, remote, {place}, ground, environment));
-  if (unready != 0) return unready;
+  if (unready != 0) return passed_on(unready);
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
   jobs::KnownJob known{.id = request.id,
                        .name = job.name,
@@ -150,27 +149,26 @@ Result<int> submit_there(const LoginJob& job, const RemoteOptions& remote,
                        .created_ms = unix_ms(),
                        .status = {.state = jobs::JobState::starting}};
   LOCKSTEP_TRY_ASSIGN(const auto there, submit(book, known, request));
-  if (there.code != 0) return there.code;
+  if (there.code != 0) return passed_on(there.code);
   tell_submitted(job.options, known.id, there);
-  if (!job.options.follow && !job.options.wait) return 0;
+  if (!job.options.follow && !job.options.wait) return ExitCode::ok;
   return follow(book, known, there.job, job.options);
 }
 
 }  // namespace
 
-Result<std::optional<int>> submit_on_login(const LoginJob& job) {
+Result<std::optional<ExitCode>> submit_on_login(const LoginJob& job) {
   const RemoteOptions remote = remote_options(submit_table(), job.words.own);
   LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, login_place(remote));
   if (place.here) {
     // Refuses what can't be brought to this machine.
     LOCKSTEP_TRY(ground_of(remote, true));
-    return std::optional<int>();
+    return std::optional<ExitCode>();
   }
   const auto code = submit_there(job, remote, place);
-  if (code) return std::optional<int>(*code);
+  if (code) return std::optional<ExitCode>(*code);
   if (code.error().code != Errc::unavailable) return Failure(code.error());
-  print_error(kProgram, code.error());
-  return std::optional<int>(kFailed);
+  return std::optional<ExitCode>(refuse(kProgram, code.error(), kAsSsh));
 }
 
 }  // namespace lockstep::cli

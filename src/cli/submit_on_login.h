@@ -17,6 +17,6 @@ struct LoginJob {
 };
 
 // The exit code; nullopt: it is for this machine. Expects the handled signals blocked.
-Result<std::optional<int>> submit_on_login(const LoginJob& job);
+Result<std::optional<ExitCode>> submit_on_login(const LoginJob& job);
 
 }  // namespace lockstep::cli

@@ -14,7 +14,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kBadInput = 2;
 constexpr std::string_view kNoLimit = "no-limit";
 // Options of lockstep run that choose hosts and wait for them, which Slurm does here.
 constexpr std::array<std::string_view, 5> kNotOfJobs = {"hostfile", "include", "cwd", "detach",
@@ -274,7 +273,7 @@ tl::expected<SubmitWords, ParseFailure> read_submit_words(const std::vector<std:
                                                           const GetEnv& env) {
   Reader reader(words);
   if (const Status read = reader.read(); !read)
-    return tl::make_unexpected(ParseFailure{kBadInput, read.error()});
+    return tl::make_unexpected(ParseFailure{ExitCode::usage, read.error()});
   SubmitWords found;
   auto own = parse_options(submit_table(), reader.own, env);
   if (!own) return tl::make_unexpected(own.error());

@@ -4,8 +4,6 @@
 #include "cli/on_demand.h"
 #include "proc/signals.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -45,20 +43,18 @@ void Swept::tell() {
   tell_sweep(program_, found_, world_->web().now_ms());
 }
 
-int Swept::end(int code) {
-  if (code > 128) sweep_.reset();  // the user has stopped it
+ExitCode Swept::end(ExitCode code) {
+  if (is_stopped(code)) sweep_.reset();  // the user has stopped it
   tell();
   const int signal = world_ ? world_->take_signal() : 0;
-  return signal == 0 ? code : 128 + signal;
+  return signal == 0 ? code : stopped_by(signal);
 }
 
-int run_swept(const Call& call, const Table& table, Result<int> (*act)(const Call&, Swept&)) {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
+ExitCode run_swept(const Call& call, const Table& table,
+                   Result<ExitCode> (*act)(const Call&, Swept&)) {
   Swept swept(table.program);
   const auto code = act(call, swept);
-  if (!code) print_error(table.program, code.error());
-  return swept.end(code ? *code : exit_code_of(code.error()));
+  return swept.end(code ? *code : refuse(table.program, code.error()));
 }
 
 nlohmann::ordered_json rental_row(const rent::OnDemand& world, const cloud::Rental& rental) {

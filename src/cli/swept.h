@@ -28,8 +28,8 @@ class Swept {
   void tell();
   const cloud::Reconciled& found() const { return found_; }
   std::string_view program() const { return program_; }
-  // Tells. code, or what the user's signal meanwhile asks for.
-  int end(int code);
+  // Tells. Returns code, or that of a signal that came meanwhile.
+  ExitCode end(ExitCode code);
 
  private:
   std::string_view program_;
@@ -38,8 +38,10 @@ class Swept {
   cloud::Reconciled found_;
 };
 
-// A command of these: what act says, as an exit code.
-int run_swept(const Call& call, const Table& table, Result<int> (*act)(const Call&, Swept&));
+// Runs such a command, whose row must have Signals::blocked. Prints an error of act before what the
+// sweep found, so this does not leave the error to dispatch.
+ExitCode run_swept(const Call& call, const Table& table,
+                   Result<ExitCode> (*act)(const Call&, Swept&));
 
 // As `lockstep cost`, `up` and `down` have them for programs.
 nlohmann::ordered_json rental_row(const rent::OnDemand& world, const cloud::Rental& rental);

@@ -6,12 +6,9 @@
 #include "cli/transfer_bar.h"
 #include "codec/json.h"
 #include "hosts/place.h"
-#include "proc/signals.h"
 #include "project/sync_tree.h"
 
 #include <fmt/core.h>
-
-#include <signal.h>
 
 #include <cstdio>
 #include <utility>
@@ -19,9 +16,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-constexpr int kBadInput = 2;
-constexpr int kFailed = 1;
 
 nlohmann::ordered_json json_of(const project::SyncReport& report) {
   nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
@@ -86,8 +80,6 @@ Result<project::SyncReport> bring_back(const hosts::HostPlace& place,
 Result<project::SyncReport> sync_all(const SyncCommandOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options));
   LOCKSTEP_TRY_ASSIGN(const project::Project project, project_of(".", options.project));
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
   TransferBar progress(!options.json);
   project::SyncOptions settings;
   settings.force = options.force;
@@ -103,21 +95,11 @@ Result<project::SyncReport> sync_all(const SyncCommandOptions& options) {
   return project::sync_project(places, project, settings);
 }
 
-int sync_command(const Call& call) {
-  const auto options = sync_options(call.parsed);
-  if (!options) {
-    print_error(sync_table().program, options.error());
-    return kBadInput;
-  }
-  const auto report = sync_all(*options);
-  if (!report) {
-    print_error(sync_table().program, report.error());
-    if (report.error().code == Errc::canceled && report.error().sys > 0)
-      return 128 + report.error().sys;
-    return report.error().code == Errc::invalid_input ? kBadInput : kFailed;
-  }
-  print_report(*report, *options);
-  return project::code_of(*report);
+Result<ExitCode> sync_command(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const SyncCommandOptions options, sync_options(call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const project::SyncReport report, sync_all(options));
+  print_report(report, options);
+  return passed_on(project::code_of(report));
 }
 
 }  // namespace
@@ -125,6 +107,7 @@ int sync_command(const Call& call) {
 extern constinit const Subcommand kSync{.name = "sync",
                                         .summary = "bring a project's files to hosts",
                                         .table = sync_table,
-                                        .run = sync_command};
+                                        .run = sync_command,
+                                        .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

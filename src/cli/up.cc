@@ -54,7 +54,7 @@ std::string up_words(const rent::OnDemand& world, const Rental& rental) {
                      ended_by_words(ended_by_name(by), rental.terms.guard));
 }
 
-Result<int> bring_up(const Call& call, Swept& swept) {
+Result<ExitCode> bring_up(const Call& call, Swept& swept) {
   RentRequest request{.program = up_table().program, .cluster = {}, .options = {}, .nodes = {}};
   UpOptions own;
   fill(up_table(), call.parsed, request.options);
@@ -77,12 +77,12 @@ Result<int> bring_up(const Call& call, Swept& swept) {
   if (!rented.rental && own.json)
     if (auto known = world->journal().of_cluster(request.cluster))
       rented.rental = std::move(*known);
-  if (!rented.rental) return 0;
+  if (!rented.rental) return ExitCode::ok;
   if (own.json)
     std::puts(codec::print_json(rental_row(*world, *rented.rental)).c_str());
   else
     tell_line(request.program, up_words(*world, *rented.rental));
-  return 0;
+  return ExitCode::ok;
 }
 
 // --- keep
@@ -116,7 +116,7 @@ KeptEnd kept_end(const rent::OnDemand& world, const Rental& rental, std::int64_t
   return {.ms = end};
 }
 
-Result<int> keep_up(const Call& call, Swept& swept) {
+Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   const auto& names = call.parsed.names;
   if (names.size() != 2)
     return fail(Errc::invalid_input, "a cluster and a length of time are needed",
@@ -152,7 +152,7 @@ Result<int> keep_up(const Call& call, Swept& swept) {
     std::puts(fmt::format("'{}' is off {} at the latest, in {}; {}", names[0], date_text(end),
                           time_words((end - now) / 1000), end_words(*world, rental))
                   .c_str());
-    return 0;
+    return ExitCode::ok;
   }
   std::puts(fmt::format("'{}' ends {} at the latest, in {}{}", names[0], date_text(end),
                         time_words((end - now) / 1000),
@@ -160,7 +160,7 @@ Result<int> keep_up(const Call& call, Swept& swept) {
                         : kept.fixed                ? kFixedWords
                                                     : ": its budget pays for no more")
                 .c_str());
-  return 0;
+  return ExitCode::ok;
 }
 
 // --- cost
@@ -172,7 +172,7 @@ std::string state_words(const rent::OnDemand& world, const Rental& rental) {
          ended_by_words(ended_by_name(ended_by(world, rental)), rental.terms.guard);
 }
 
-Result<int> show_cost(const Call& call, Swept& swept) {
+Result<ExitCode> show_cost(const Call& call, Swept& swept) {
   CostOptions options;
   fill(cost_table(), call.parsed, options);
   std::int64_t seconds = 0;
@@ -211,15 +211,15 @@ Result<int> show_cost(const Call& call, Swept& swept) {
                                                        {"cost_micros", sum},
                                                        {"swept", swept_json(swept.found())}})
                   .c_str());
-    return 0;
+    return ExitCode::ok;
   }
   lines.push_back({"in all", "", "", "", cloud::dollars_text(sum)});
   std::fputs(columns_text(lines).c_str(), stdout);
-  return 0;
+  return ExitCode::ok;
 }
 
-template <Result<int> (*act)(const Call&, Swept&), const Table& (*table)()>
-int carry_out_rent(const Call& call) {
+template <Result<ExitCode> (*act)(const Call&, Swept&), const Table& (*table)()>
+Result<ExitCode> carry_out_rent(const Call& call) {
   return run_swept(call, table(), act);
 }
 
@@ -228,14 +228,17 @@ int carry_out_rent(const Call& call) {
 extern constinit const Subcommand kUp{.name = "up",
                                       .summary = "rent machines and keep them as a cluster",
                                       .table = up_table,
-                                      .run = carry_out_rent<bring_up, up_table>};
+                                      .run = carry_out_rent<bring_up, up_table>,
+                                      .signals = Signals::blocked};
 extern constinit const Subcommand kKeep{.name = "keep",
                                         .summary = "give rented machines more time",
                                         .table = keep_table,
-                                        .run = carry_out_rent<keep_up, keep_table>};
+                                        .run = carry_out_rent<keep_up, keep_table>,
+                                        .signals = Signals::blocked};
 extern constinit const Subcommand kCost{.name = "cost",
                                         .summary = "what rented machines have cost",
                                         .table = cost_table,
-                                        .run = carry_out_rent<show_cost, cost_table>};
+                                        .run = carry_out_rent<show_cost, cost_table>,
+                                        .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

@@ -28,9 +28,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kBadInput = 2;
-constexpr int kFailed = 1;
-
 void say(std::string_view line) {
   std::fprintf(stderr, "lockstep wheel: %.*s\n", static_cast<int>(line.size()), line.data());
 }
@@ -41,7 +38,6 @@ void outlive_interrupts() {
   action.sa_handler = [](int) {};
   for (const int number : {SIGINT, SIGHUP, SIGQUIT})
     sigaction(number, &action, nullptr);
-  signal(SIGCHLD, SIG_DFL);
 }
 
 Status print_plan(const setup::WheelRequest& request, bool json) {
@@ -87,7 +83,8 @@ Result<setup::BuiltWheel> build_on(const WheelOptions& options,
                 fmt::format("--{} is sbatch's, and {} is no cluster of Slurm's",
                             options.settings.front().name, printable(*options.on)));
   LOCKSTEP_TRY_ASSIGN(where.hosts, hosts::find_places(registry, *options.on, {}, {}));
-  proc::block(proc::handled_signals());
+  // Not for a build on this machine, which outlive_interrupts() serves.
+  take_signals(Signals::blocked);
   return project::build_wheel_on(where, request, say);
 }
 
@@ -152,19 +149,13 @@ Status carry_out(const Call& call) {
   return options.print ? print_plan(request, options.json) : build(options, request);
 }
 
-int wheel_command(const Call& call) {
-  const Status done = carry_out(call);
-  if (done) return 0;
-  print_error(wheel_table().program, done.error());
-  return done.error().code == Errc::invalid_input ? kBadInput : kFailed;
-}
-
 }  // namespace
 
 extern constinit const Subcommand kWheel{.name = "wheel",
                                          .summary = "build a wheel once, with DeepSpeed's ops",
                                          .table = wheel_table,
                                          .read = read_words,
-                                         .run = wheel_command};
+                                         .run = run_status<carry_out>,
+                                         .signals = Signals::children};
 
 }  // namespace lockstep::cli

@@ -11,7 +11,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kBadInput = 2;
 constexpr std::int64_t kMostJobs = 1024;
 
 std::vector<Option> what_rows() {
@@ -136,7 +135,7 @@ tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::s
       auto settings = slurm::read_settings(std::span(words).subspan(at, most));
       // A word that is no option behind one that takes none.
       if (!settings) settings = slurm::read_settings(std::span(words).subspan(at, 1));
-      if (!settings) return tl::make_unexpected(ParseFailure{kBadInput, settings.error()});
+      if (!settings) return tl::make_unexpected(ParseFailure{ExitCode::usage, settings.error()});
       const std::size_t taken = std::max<std::size_t>(settings->words, 1);
       found.sbatch.insert(found.sbatch.end(), settings->settings.begin(), settings->settings.end());
       at += taken;

@@ -17,8 +17,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
-
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -28,9 +26,6 @@ namespace {
 
 using hosts::HostPlace;
 using jobs::KnownJob;
-
-constexpr int kBadInput = 2;
-constexpr int kFailed = 1;
 
 Result<std::string> one_job(const Parsed& parsed) {
   if (parsed.names.empty())
@@ -43,7 +38,7 @@ Result<std::string> one_job(const Parsed& parsed) {
 
 // The same question to our own binary on the login host, which has the job's folder. Its words are
 // printed as they are.
-Result<int> ask_login(const HostPlace& place, const std::string& word, bool json) {
+Result<ExitCode> ask_login(const HostPlace& place, const std::string& word, bool json) {
   std::vector<std::string> argv = {"why", "--on", std::string(hosts::kHere)};
   if (json) argv.emplace_back("--json");
   argv.insert(argv.end(), {"--", word});
@@ -53,7 +48,7 @@ Result<int> ask_login(const HostPlace& place, const std::string& word, bool json
                                           .own_binary = true,
                                           .input = hosts::CommandRequest::Input::none}));
   if (!endings.at(0).error.empty()) return fail(Errc::unavailable, endings[0].error);
-  return endings[0].code;
+  return passed_on(endings[0].code);
 }
 
 // What Slurm says of a job, with what the job has said itself where it is one of ours.
@@ -80,8 +75,8 @@ Result<std::vector<slurm::Explained>> explained(const std::string& number,
   return all;
 }
 
-Result<int> explain_here(const std::string& word, const std::optional<KnownJob>& known,
-                         const WhyOptions& options) {
+Result<ExitCode> explain_here(const std::string& word, const std::optional<KnownJob>& known,
+                              const WhyOptions& options) {
   if (known && !jobs::on_slurm::slurm_place(*known))
     return fail(Errc::invalid_input, fmt::format("job {} is none of Slurm's", known->id),
                 fmt::format("lockstep logs {} shows what it has said", known->id));
@@ -104,10 +99,10 @@ Result<int> explain_here(const std::string& word, const std::optional<KnownJob>&
     std::puts(codec::print_json(slurm::why_json(*all)).c_str());
   else
     std::fputs(slurm::why_text(*all, now).c_str(), stdout);
-  return 0;
+  return ExitCode::ok;
 }
 
-Result<int> explain(const Call& call) {
+Result<ExitCode> explain(const Call& call) {
   WhyOptions options;
   fill(why_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const std::string word, one_job(call.parsed));
@@ -130,20 +125,12 @@ Result<int> explain(const Call& call) {
   return explain_here(word, known, options);
 }
 
-int why_command(const Call& call) {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
-  const auto code = explain(call);
-  if (code) return *code;
-  print_error(why_table().program, code.error());
-  return code.error().code == Errc::invalid_input ? kBadInput : kFailed;
-}
-
 }  // namespace
 
 extern constinit const Subcommand kWhy{.name = "why",
                                        .summary = "why a job of Slurm's waits or ended",
                                        .table = why_table,
-                                       .run = why_command};
+                                       .run = explain,
+                                       .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

@@ -25,7 +25,8 @@ void parse(const Table& table, const std::vector<std::string>& words) {
       });
   if (!parsed) {
     LOCKSTEP_CHECK(!parsed.error().error.message.empty());
-    LOCKSTEP_CHECK(parsed.error().exit_code == 1 || parsed.error().exit_code == 2);
+    LOCKSTEP_CHECK(parsed.error().exit_code == cli::ExitCode::failed ||
+                   parsed.error().exit_code == cli::ExitCode::usage);
     return;
   }
   const std::vector<std::string>& rest = parsed->script_args;

@@ -125,10 +125,10 @@ Json ask(const Json& json) {
 
 int main(int argc, char** argv) {
   if (argc != 2 || std::string_view(argv[1]) != "first-contact") {
-    const int code =
+    const cli::ExitCode code =
         cli::dispatch(cli::lockstep_program(), "lockstep", cli::Args(argv + 1, argv + argc));
     std::fflush(stdout);
-    return code;
+    return number(code);
   }
   log::set_level_from_env();
   const Json request = Json::parse(std::cin);
