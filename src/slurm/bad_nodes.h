@@ -1,6 +1,6 @@
 // Scores of recently failed nodes. Jobs submitted next exclude nodes above a threshold. A failure
-// counts half after each day, so a repaired node comes back without help. The format is a line of
-// text per failure, so several processes may append to the same file. Pure.
+// counts half after each day, so a repaired node comes back without help. The text format has a
+// line per failure. Pure.
 #pragma once
 
 #include <cstdint>

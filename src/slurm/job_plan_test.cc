@@ -201,7 +201,7 @@ TEST(JobScript, ADirectiveHasTheWordAsItWasGiven) {
   }
 }
 
-// /tmp is everybody's: nobody can have put a file there before.
+// All users write to /tmp, so the name must be new in each run.
 TEST(JobScript, ACarriedBinaryHasANameOfItsOwnInEachRun) {
   const std::string name = "\"/tmp/lockstep-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}-secret\"";
   const std::string text = batch_script(planned({"-N2"}), {.version = "1",

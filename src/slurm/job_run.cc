@@ -137,8 +137,8 @@ std::string JobRun::told_by_slurm() const {
   return told ? std::move(told->out) : "";
 }
 
-// Handles a preempted job. Slurm before 24.05 does not requeue a preempted job that ends early:
-// wait to be killed. Newer versions requeue the job at its end: end now.
+// Handles a preempted job. Slurm before 24.05 does not requeue a preempted job that ends early, so
+// wait to be killed. Newer versions requeue the job when it ends, so end now.
 void JobRun::leave_preempted(std::string_view told) {
   constexpr int kLongest = 300;
   state_.cause = "preempted";

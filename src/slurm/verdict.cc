@@ -86,7 +86,7 @@ Result<NodeReport> read_report(std::string_view text) {
   const auto root = json.find("root_cause");
   if (root == json.end() || !root->is_object() || !root->contains("exit_code")) return report;
   const std::int64_t code = codec::integer_member(*root, "exit_code");
-  // A worker that ended after the stop is not the cause.
+  // A worker stopped by the agent is not the cause of the failure.
   const auto after_stop = root->find("after_stop");
   const bool was_stopped =
       after_stop != root->end() && after_stop->is_boolean() && after_stop->get<bool>();

@@ -68,7 +68,7 @@ TEST(Verdict, AllThatTookPartHaveReported) {
   EXPECT_FALSE(have_all_reported({report(0)}));  // a spare alone
   EXPECT_FALSE(have_all_reported({report(2), report(0)}));
   EXPECT_TRUE(have_all_reported({report(2), report(0), report(2)}));
-  // One node has left, and two went on.
+  // A node has left, and two others went on.
   EXPECT_FALSE(have_all_reported({report(3), report(2)}));
   EXPECT_TRUE(have_all_reported({report(3), report(2), report(2)}));
 }
