@@ -112,7 +112,7 @@ Result<std::string> read_secret(const std::string& path, std::size_t limit, std:
   if (!file) return tl::make_unexpected(std::move(file).error().within(std::string(option)));
   if ((file->mode & 077U) != 0)
     return fail(Errc::denied,
-                fmt::format("{}: others than its owner may use {} (mode {:04o})", option, printable(path),
+                fmt::format("{}: other users may use {} (mode {:04o})", option, printable(path),
                             file->mode),
                 fmt::format("chmod 600 {}", shell_quote(printable(path))));
   return std::move(file->bytes);

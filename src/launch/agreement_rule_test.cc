@@ -1,5 +1,5 @@
-// What the agents of a job have to agree on, or keep to themselves: the order of ranks, secrets and
-// their files, the limit of the exit barrier.
+// Options about which the agents of a job agree, or which they keep to themselves: the order of
+// ranks, secrets and their files, the limit of the exit barrier.
 #include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(Token, ComesFromAFileThatOnlyItsOwnerReads) {
     SecretFile file;
     const char* words;
   } rows[] = {
-      {{"s", 0644}, "others than its owner may use key (mode 0644)"},
+      {{"s", 0644}, "other users may use key (mode 0644)"},
       {{"s", 0640}, "(mode 0640)"},
       {{"s", 0602}, "(mode 0602)"},
       {{"", 0600}, "the token is empty"},
@@ -91,9 +91,8 @@ TEST(Password, OfEtcdComesFromAFileThatOnlyItsOwnerReads) {
   EXPECT_TRUE(with("lockstep", {"not read", 0644}));
   const auto open = with("etcd3", {"s3cret", 0644});
   ASSERT_FALSE(open);
-  EXPECT_NE(
-      open.error().message.find("password_file: others than its owner may use pw (mode 0644)"),
-      std::string::npos)
+  EXPECT_NE(open.error().message.find("password_file: other users may use pw (mode 0644)"),
+            std::string::npos)
       << open.error().message;
   EXPECT_EQ(open.error().hint, "chmod 600 pw");
   EXPECT_FALSE(with("etcd3", {std::string(4097, 'x'), 0600}));

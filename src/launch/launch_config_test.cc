@@ -1,5 +1,5 @@
-// torchrun 2.14's rules as tables: what is refused with which words, and which nodes, workers and
-// rendezvous the rest becomes.
+// torchrun 2.14's rules as tables: refusals with their words, and the resulting nodes, workers and
+// rendezvous.
 #include "launch/backend_row.h"
 #include "launch/launch_testing.h"
 
@@ -331,10 +331,10 @@ TEST(LaunchConfig, SlotsThatMakeNoSenseAreNamed) {
     return config ? "" : config.error().message;
   };
   EXPECT_EQ(error([](RawOptions& raw) { raw.slots = "0,x"; }),
-            "--slots 0,x: 'x' is no number of a device");
+            "--slots 0,x: 'x' must be the number of a device");
   EXPECT_EQ(error([](RawOptions& raw) { raw.slots = ""; }),
-            "--slots : '' is no number of a device");
-  EXPECT_EQ(error([](RawOptions& raw) { raw.slots = "1,1"; }), "--slots 1,1: 1 stands there twice");
+            "--slots : '' must be the number of a device");
+  EXPECT_EQ(error([](RawOptions& raw) { raw.slots = "1,1"; }), "--slots 1,1: 1 is listed twice");
   EXPECT_EQ(error([](RawOptions& raw) { raw.slots = "gpu"; }), "Cuda is not available.");
   EXPECT_EQ(error([](RawOptions& raw) {
               raw.slots = "0";

@@ -74,12 +74,12 @@ Status check_spares(const Placement& placement, const LaunchConfig& config) {
 // A common mistake: srun without --ntasks-per-node=1 starts an agent per GPU.
 Failure several_tasks(const Placement& placement) {
   return fail(Errc::invalid_input,
-              fmt::format("{} started several tasks on a node, and each would start workers of its "
-                          "own for all of that node's devices",
+              fmt::format("{} started several tasks on a node, and each task would start workers "
+                          "for all devices of the node",
                           placement.scheduler),
               placement.scheduler == "Slurm"
-                  ? "use srun --ntasks-per-node=1, or --nnodes 1 if every task is a job of its own"
-                  : "start one a node, or use --nnodes 1 if every task is a job of its own");
+                  ? "use srun --ntasks-per-node=1, or --nnodes 1 if every task is a separate job"
+                  : "start one task per node, or use --nnodes 1 if every task is a separate job");
 }
 
 }  // namespace

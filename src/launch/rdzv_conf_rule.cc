@@ -51,7 +51,7 @@ void warn_of_slips(const codec::RdzvConf& conf, LaunchConfig& config) {
       if (!looks_right(*key, value))
         config.warnings.push_back(
             fmt::format("{} is not read by the {} backend, and would be "
-                        "refused by those that read it",
+                        "refused by backends that read it",
                         shown, config.backend->name));
     } else if (const auto meant = nearly(name)) {
       config.warnings.push_back(fmt::format("{} is not known: did you mean {}?", shown, *meant));

@@ -1,4 +1,4 @@
-// Endpoints, ranks, run ids and settings that are refused, and in which words.
+// Endpoints, ranks, run ids and settings that are refused, with the words of the refusal.
 #include "launch/backend_choice.h"
 #include "launch/backend_row.h"
 #include "launch/backends/etcd_settings.h"
@@ -47,7 +47,7 @@ TEST(RdzvRule, RefusesEndpoints) {
          raw.nnodes = "2";
          raw.rdzv_endpoint = "::1";
        },
-       "the hostname of the rendezvous endpoint '::1' is no IPv6 address"},
+       "the hostname of the rendezvous endpoint '::1' must be an IPv6 address"},
       {[](RawOptions& raw) {
          raw.nnodes = "2";
          raw.rdzv_endpoint = "http://h:1";
@@ -88,14 +88,14 @@ TEST(RdzvRule, RefusesEndpoints) {
          raw.rdzv_endpoint = "/nowhere/file";
          raw.rdzv_conf = "store_type=file";
        },
-       "there is no directory /nowhere/"},
+       "directory /nowhere/ does not exist"},
       {[](RawOptions& raw) {
          raw.nnodes = "2";
          raw.rdzv_backend = "c10d";
          raw.rdzv_endpoint = "dir";
          raw.rdzv_conf = "store_type=file";
        },
-       "is no plain file"},
+       "must be a plain file"},
   });
 }
 

@@ -105,7 +105,7 @@ Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const Laun
   if (found.host.find(':') != std::string::npos &&
       inet_pton(AF_INET6, found.host.c_str(), &address) != 1)
     return fail(Errc::invalid_input,
-                fmt::format("the hostname of the rendezvous endpoint '{}' is no IPv6 address",
+                fmt::format("the hostname of the rendezvous endpoint '{}' must be an IPv6 address",
                             printable(text)),
                 "write an IPv6 address in brackets: [::1]:29400");
   if (found.port == 0 && !config.alone())
@@ -168,12 +168,12 @@ Status check_path(const Facts& facts, LaunchConfig& config) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   if (slash != std::string::npos && facts.file_kind(folder) != FileKind::directory)
-    return fail(Errc::not_found, fmt::format("--rdzv-endpoint {}: there is no directory {}",
+    return fail(Errc::not_found, fmt::format("--rdzv-endpoint {}: directory {} does not exist",
                                              printable(path), printable(folder)));
   const FileKind kind = facts.file_kind(path);
   if (kind == FileKind::missing || kind == FileKind::file) return {};
   return fail(Errc::invalid_input,
-              fmt::format("--rdzv-endpoint {}: is no plain file", printable(path)));
+              fmt::format("--rdzv-endpoint {} must be a plain file", printable(path)));
 }
 
 Result<int> node_rank(std::int64_t rank, const LaunchConfig& config) {
@@ -273,7 +273,7 @@ Status choose_endpoint(const Facts& facts, const std::optional<Placement>& place
         fmt::format("{} nodes need a place to meet{}", config.max_nodes + config.spares,
                     placement ? ", which " + placement->scheduler + " does not name"
                               : why_not_placed(facts, config)),
-        "give all the same --rdzv-endpoint HOST[:PORT], HOST being one of them");
+        "give all nodes the same --rdzv-endpoint HOST[:PORT], where HOST is a node of the job");
   return {};
 }
 

@@ -23,7 +23,7 @@ Result<std::optional<int>> number_in(const Facts& facts, const char* name) {
   const auto number = parse_int(*text);
   if (!number || *number < 0 || *number > kMostNodes)
     return fail(Errc::invalid_input,
-                fmt::format("{}={} is no number of nodes or tasks", name, printable(*text, 40)),
+                fmt::format("{}={} must be a number of nodes or tasks", name, printable(*text, 40)),
                 "give --nnodes, --node-rank and --rdzv-endpoint, or --standalone");
   return static_cast<int>(*number);
 }

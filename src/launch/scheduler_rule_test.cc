@@ -1,4 +1,4 @@
-// What is taken from a scheduler's variables, when, and when not.
+// Values taken from a scheduler's variables, and cases where none are taken.
 #include "launch/scheduler_rule.h"
 
 #include "base/text.h"
@@ -260,7 +260,7 @@ TEST(Scheduler, SeveralTasksOnANodeAreRefused) {
     ASSERT_FALSE(config);
     EXPECT_NE(config.error().message.find("started several tasks on a node"), std::string::npos)
         << config.error().message;
-    // Who says how many nodes, and where they meet, means it.
+    // The number of nodes or an endpoint given by the user counts.
     EXPECT_TRUE(made(env, [](RawOptions& raw) { raw.nnodes = "1"; }));
     const auto meant = made(env, [](RawOptions& raw) {
       raw.nnodes = "4";
@@ -276,20 +276,20 @@ TEST(Scheduler, VariablesThatMakeNoSenseAreNamed) {
     Env env;
     const char* words;
   } rows[] = {
-      {with(slurm(), {{"SLURM_NODEID", "x"}}), "SLURM_NODEID=x is no number"},
-      {with(slurm(), {{"SLURM_STEP_NUM_NODES", "-1"}}), "SLURM_STEP_NUM_NODES=-1 is no number"},
+      {with(slurm(), {{"SLURM_NODEID", "x"}}), "SLURM_NODEID=x must be a number"},
+      {with(slurm(), {{"SLURM_STEP_NUM_NODES", "-1"}}), "SLURM_STEP_NUM_NODES=-1 must be a number"},
       {with(slurm(), {{"SLURM_NODEID", "2"}}), "Slurm says node 2 of 2"},
       {with(open_mpi(), {{"OMPI_COMM_WORLD_RANK", "5"}}), "Open MPI says node 5 of 2"},
-      {with(open_mpi(), {{"OMPI_COMM_WORLD_SIZE", "99999999999"}}), "is no number"},
+      {with(open_mpi(), {{"OMPI_COMM_WORLD_SIZE", "99999999999"}}), "must be a number"},
       {with(kubernetes(), {{"RANK", "3"}}), "Kubernetes says node 3 of 3"},
-      {with(kubernetes(), {{"WORLD_SIZE", ""}}), "WORLD_SIZE= is no number"},
+      {with(kubernetes(), {{"WORLD_SIZE", ""}}), "WORLD_SIZE= must be a number"},
   };
   for (const auto& row : rows) {
     const auto config = made(row.env);
     ASSERT_FALSE(config) << row.words;
     EXPECT_NE(config.error().message.find(row.words), std::string::npos) << config.error().message;
   }
-  // A list of nodes that can't be read is missed only where it is needed.
+  // An unreadable list of nodes matters only where the list is needed.
   const Env odd = with(slurm(), {{"SLURM_STEP_NODELIST", "n["}});
   const auto config = made(odd);
   ASSERT_FALSE(config);
@@ -340,7 +340,7 @@ TEST(Scheduler, MpiRanksOnePerNode) {
   EXPECT_EQ(warnings(*config),
             "taken from Open MPI: --nnodes 2 (OMPI_COMM_WORLD_SIZE), --node-rank 1 "
             "(OMPI_COMM_WORLD_RANK)");
-  // Its daemons may be tasks of a step over the other nodes: its own numbers count.
+  // mpirun's daemons may be tasks of a step on other nodes: Open MPI's numbers count.
   const Env both = with(open_mpi(), with(slurm("0"), {{"SLURM_STEP_NUM_NODES", "1"}}));
   EXPECT_EQ(made(both, there)->node_rank, 1);
   EXPECT_FALSE(made(both));  // mpirun uses two of the job's four nodes: which?

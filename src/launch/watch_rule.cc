@@ -27,7 +27,7 @@ void apply_health_port(const Facts& facts, LaunchConfig& config) {
     config.watch.health_port = static_cast<std::uint16_t>(*port);
     return;
   }
-  config.warnings.push_back(fmt::format("{}={} is no port; no health check is served",
+  config.warnings.push_back(fmt::format("{}={} must be a port; no health check is served",
                                         kHealthPortVariable, printable(*given)));
 }
 
@@ -37,7 +37,7 @@ void apply_stuck_limit(const Facts& facts, LaunchConfig& config) {
   const auto seconds = parse_float(*given);
   if (!seconds)
     config.warnings.push_back(
-        fmt::format("{}={} is no number of seconds; no worker is watched for it",
+        fmt::format("{}={} must be a number of seconds; stuck workers are not watched",
                     kStuckLimitVariable, printable(*given)));
   if (!seconds || *seconds <= 0) return;  // 0 switches the watch off
   config.watch.stuck_limit =

@@ -48,12 +48,13 @@ TEST(Watch, WhatCannotBeReadIsWarnedOf) {
     const auto config = with({{"TORCHELASTIC_HEALTH_CHECK_PORT", bad}});
     EXPECT_EQ(config.watch.health_port, std::nullopt) << bad;
     EXPECT_EQ(config.warnings, Words{"TORCHELASTIC_HEALTH_CHECK_PORT=" + std::string(bad) +
-                                     " is no port; no health check is served"});
+                                     " must be a port; no health check is served"});
   }
   const auto config = with({{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "1m"}});
   EXPECT_EQ(config.watch.stuck_limit, std::nullopt);
-  EXPECT_EQ(config.warnings, Words{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=1m is no number of "
-                                   "seconds; no worker is watched for it"});
+  EXPECT_EQ(config.warnings,
+            Words{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=1m must be a number of "
+                  "seconds; stuck workers are not watched"});
 }
 
 TEST(Watch, AnEndlessLimitDoesNotOverflowClocks) {

@@ -14,7 +14,7 @@ namespace {
 Result<std::int64_t> devices(int count, std::string_view name) {
   if (count < 1)
     return fail(Errc::invalid_input, fmt::format("{} is not available.", name),
-                "--nproc-per-node auto takes the CPUs where there is no GPU");
+                "--nproc-per-node auto uses the CPUs on machines without GPUs");
   return count;
 }
 
@@ -67,12 +67,12 @@ Result<std::string> slot_list(const std::string& text, const Facts& facts) {
     const auto number = parse_int(part);
     if (!number || *number < 0 || *number > kMost)
       return fail(Errc::invalid_input,
-                  fmt::format("--slots {}: '{}' is no number of a device", printable(text),
+                  fmt::format("--slots {}: '{}' must be the number of a device", printable(text),
                               printable(part)),
                   "write gpu, or numbers of devices as 0,1,3");
     if (!numbers.insert(*number).second)
       return fail(Errc::invalid_input,
-                  fmt::format("--slots {}: {} stands there twice", printable(text), *number));
+                  fmt::format("--slots {}: {} is listed twice", printable(text), *number));
   }
   return text;
 }
@@ -96,7 +96,7 @@ Result<std::optional<std::string>> local_addr(std::string_view given) {
   if (addr.empty()) return std::nullopt;
   if (addr == "0.0.0.0" || addr == "::")
     return fail(Errc::invalid_input,
-                fmt::format("--local-addr {} is no address that a worker could connect to", addr),
+                fmt::format("--local-addr {} must be an address that workers can connect to", addr),
                 "give this node's own address, or leave it out");
   return std::string(addr);
 }

@@ -56,7 +56,7 @@ Result<Launch> read_process(const Words& command, const Words& env,
   if (program == "deepspeed") return read_deepspeed(std::span(command).subspan(1), options);
   // mpirun starts the ranks itself, so Lockstep cannot.
   if (program.empty() || program == "mpirun")
-    return accelerate_itself(words, "it starts mpirun");
+    return accelerate_itself(words, "accelerate starts mpirun");
   Launch launch = simple_process();
   // The agent sets MASTER_* for every worker. As arguments of env, accelerate's values win.
   for (const std::string& variable : env)
@@ -95,7 +95,7 @@ bool is_accelerate_itself(const Launch& launch) {
 Result<Launch> read_accelerate_answer(std::string_view answer, std::span<const std::string> words,
                                       const ReadOptions& options) {
   const nlohmann::json json = codec::parse_json(answer);
-  if (!json.is_object()) return accelerate_itself(words, "it could not be asked");
+  if (!json.is_object()) return accelerate_itself(words, "accelerate did not answer");
   // accelerate's own parser has printed the reason.
   if (json.contains("exit"))
     return fail(Errc::invalid_input, "accelerate launch refuses these words");
@@ -104,7 +104,7 @@ Result<Launch> read_accelerate_answer(std::string_view answer, std::span<const s
   const Words env = words_at(json, "env").value_or(Words{});
   const auto torchrun = words_at(json, "torchrun");
   const auto command = words_at(json, "command");
-  if (!torchrun && !command) return accelerate_itself(words, "its answer is not understood");
+  if (!torchrun && !command) return accelerate_itself(words, "the answer is not understood");
   auto launch = torchrun ? read_torchruns(json, *torchrun, options)
                          : read_process(*command, env, words, options);
   if (!launch) return launch;

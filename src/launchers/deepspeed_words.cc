@@ -60,7 +60,7 @@ Result<std::optional<std::int64_t>> number(const SplitArguments& split, const st
   const auto value = parse_int(split.text(name));
   if (!value || *value < -1 || *value > most)
     return fail(Errc::invalid_input,
-                fmt::format("deepspeed: --{} {} is no number from 0 to {}", underscored(name),
+                fmt::format("deepspeed: --{} {} must be a number from 0 to {}", underscored(name),
                             printable(split.text(name)), most));
   if (*value < 1) return std::nullopt;
   return *value;
@@ -87,7 +87,7 @@ Result<std::string> local_slots(std::string_view include) {
       const auto slot = parse_int(text);
       if (!slot || *slot < 0 || *slot >= kMostSlots)
         return fail(Errc::invalid_input,
-                    fmt::format("deepspeed: --include {}: '{}' is no slot", printable(include),
+                    fmt::format("deepspeed: --include {}: '{}' must be a slot", printable(include),
                                 printable(text)),
                     "write as localhost:0,1");
       slots.insert(*slot);
@@ -132,7 +132,7 @@ Status Reader::check() const {
   // The autotuner calls DeepSpeed's own launcher for each trial, which a link to Lockstep's pdsh
   // can serve.
   if (split_.has("autotuning") && !split_.text("autotuning").empty())
-    return fail(Errc::invalid_input, "deepspeed: --autotuning starts many jobs of its own",
+    return fail(Errc::invalid_input, "deepspeed: --autotuning starts many jobs itself",
                 "run the stock deepspeed with a link named pdsh to lockstep in PATH");
   const bool filtered = !split_.text("include").empty() || !split_.text("exclude").empty();
   if (!split_.text("include").empty() && !split_.text("exclude").empty())

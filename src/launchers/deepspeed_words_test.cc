@@ -85,7 +85,8 @@ TEST(DeepspeedWords, WhatCannotBeIsRefused) {
             "deepspeed: --include and --exclude are both given");
   EXPECT_EQ(error({"-i", "a", "--num_gpus=1", "t.py"}),
             "deepspeed: --num_nodes and --num_gpus cannot be given with --include or --exclude");
-  EXPECT_EQ(error({"--num_gpus=x", "t.py"}), "deepspeed: --num_gpus x is no number from 0 to 4096");
+  EXPECT_EQ(error({"--num_gpus=x", "t.py"}),
+            "deepspeed: --num_gpus x must be a number from 0 to 4096");
   EXPECT_EQ(error({"--num_nodes=2", "t.py"}), "deepspeed: --num_nodes 2 without a hostfile");
   EXPECT_EQ(error({"--include=a:1", "t.py"}), "deepspeed: --include a:1 without a hostfile");
   EXPECT_EQ(error({"-i", "localhost:0@other:1", "t.py"}),
@@ -94,8 +95,7 @@ TEST(DeepspeedWords, WhatCannotBeIsRefused) {
             "deepspeed: --include localhost:x: 'x' is no slot");
   EXPECT_EQ(error({"--exclude=localhost:1", "t.py"}),
             "deepspeed: --exclude localhost:1 without a hostfile");
-  EXPECT_EQ(error({"--autotuning=run", "t.py"}),
-            "deepspeed: --autotuning starts many jobs of its own");
+  EXPECT_EQ(error({"--autotuning=run", "t.py"}), "deepspeed: --autotuning starts many jobs itself");
   EXPECT_EQ(error({"--no_python", "--module", "t"}),
             "deepspeed: --no_python and --module are both given");
   EXPECT_EQ(error({"--no_ssh", "--hostfile=h", "--node_rank=0", "t.py"}),

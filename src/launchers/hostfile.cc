@@ -63,12 +63,12 @@ Status add_slots(const HostSlots& host, std::string_view list, std::set<int>& to
   for (const std::string& text : split(list, ',')) {
     const auto slot = parse_int(text);
     if (!slot)
-      return fail(Errc::invalid_input, fmt::format("'{}' is no number of a slot of {}",
+      return fail(Errc::invalid_input, fmt::format("'{}' must be the number of a slot of {}",
                                                    printable(text), host.name));
     const bool known =
         std::any_of(host.slots.begin(), host.slots.end(), [&](int each) { return each == *slot; });
     if (!known)
-      return fail(Errc::invalid_input, fmt::format("{} has no slot {}, it has {} in the hostfile",
+      return fail(Errc::invalid_input, fmt::format("{} has no slot {}; the hostfile gives {} slots",
                                                    host.name, *slot, host.slots.size()));
     to.insert(static_cast<int>(*slot));
   }
@@ -121,12 +121,12 @@ Result<std::vector<HostSlots>> parse_hostfile(std::string_view text) {
     if (!host) return Failure(std::move(host).error().within(fmt::format("line {}", number)));
     if (!names.insert(host->name).second)
       return fail(Errc::invalid_input,
-                  fmt::format("line {}: {} stands there twice", number, printable(host->name)));
+                  fmt::format("line {}: {} is listed twice", number, printable(host->name)));
     if (names.size() > kMostHosts)
       return fail(Errc::invalid_input, fmt::format("there are more than {} hosts", kMostHosts));
     hosts.push_back(std::move(*host));
   }
-  if (hosts.empty()) return fail(Errc::invalid_input, "it names no host");
+  if (hosts.empty()) return fail(Errc::invalid_input, "the file names no host");
   return hosts;
 }
 
@@ -158,7 +158,7 @@ Result<ChosenHosts> choose_slots(const std::vector<HostSlots>& hosts, std::strin
   if (includes && !named.whole.empty())
     chosen.notes.push_back(
         "--include names all slots of " + join(named.whole, ", ") +
-        ", as DeepSpeed's help has it; its own launcher would drop them");
+        ", as DeepSpeed's help says; DeepSpeed's launcher would drop these hosts");
   return chosen;
 }
 

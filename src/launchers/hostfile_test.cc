@@ -44,11 +44,11 @@ TEST(Hostfile, WhatDeepspeedRefusesIsNamedWithItsLine) {
   EXPECT_EQ(error("w0 Slots=2"), "line 1: 'w0 Slots=2' is not NAME slots=N");
   EXPECT_EQ(error("w0 slots="), "line 1: 'w0 slots=' is not NAME slots=N");
   EXPECT_EQ(error("slots=2"), "line 1: 'slots=2' is not NAME slots=N");
-  EXPECT_EQ(error("w0 slots=2\nw0 slots=2"), "line 2: w0 stands there twice");
+  EXPECT_EQ(error("w0 slots=2\nw0 slots=2"), "line 2: w0 is listed twice");
   EXPECT_EQ(error("w0 slots=4097"), "line 1: slots=4097 is more than 4096");
   EXPECT_EQ(error("w0 slots=99999999999999999999"),
             "line 1: slots=99999999999999999999 is more than 4096");
-  EXPECT_EQ(error("\n# none\n"), "it names no host");
+  EXPECT_EQ(error("\n# none\n"), "the file names no host");
 }
 
 TEST(Hostfile, WithoutAFilterAllTakePart) {
@@ -70,8 +70,8 @@ TEST(Hostfile, AnIncludeWithoutSlotsTakesAllOfThem) {
   const ChosenHosts both = chosen("worker-0@worker-1:0,2");
   EXPECT_EQ(both.hosts, (Hosts{{"worker-0", {0, 1}}, {"worker-1", {0, 2}}}));
   EXPECT_EQ(both.notes, std::vector<std::string>{
-                            "--include names all slots of worker-0, as DeepSpeed's help has it; "
-                            "its own launcher would drop them"});
+                            "--include names all slots of worker-0, as DeepSpeed's help says; "
+                            "DeepSpeed's launcher would drop these hosts"});
   EXPECT_EQ(chosen("worker-1").hosts, (Hosts{{"worker-1", {0, 1, 2, 3}}}));
 }
 
@@ -94,12 +94,13 @@ TEST(Hostfile, WhatTheFileDoesNotHaveIsNamed) {
   EXPECT_EQ(refused("worker-[0-1]"),
             "--include worker-[0-1]: the hostfile has no host "
             "'worker-[0-1]'");
-  // DeepSpeed takes this one, and then there is no such device.
+  // DeepSpeed accepts the slot and then fails, because the device does not exist.
   EXPECT_EQ(refused("worker-1:7"),
-            "--include worker-1:7: worker-1 has no slot 7, it has 4 in the hostfile");
+            "--include worker-1:7: worker-1 has no slot 7; the hostfile gives 4 slots");
   EXPECT_EQ(refused("", "worker-0:2"),
-            "--exclude worker-0:2: worker-0 has no slot 2, it has 2 in the hostfile");
-  EXPECT_EQ(refused("worker-0:x"), "--include worker-0:x: 'x' is no number of a slot of worker-0");
+            "--exclude worker-0:2: worker-0 has no slot 2; the hostfile gives 2 slots");
+  EXPECT_EQ(refused("worker-0:x"),
+            "--include worker-0:x: 'x' must be the number of a slot of worker-0");
   EXPECT_EQ(refused("worker-0@"), "--include worker-0@: the hostfile has no host ''");
   EXPECT_EQ(refused("", "worker-0@worker-1"), "no slot of any host is left");
 }

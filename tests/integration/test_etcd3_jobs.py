@@ -223,7 +223,7 @@ def test_user_and_password(lockstep, own):  # noqa: F811
     password.chmod(0o644)
     ended = job.node(0, settings=f"user=root,password_file={password}").wait(10)
     assert ended.rc == 1, str(ended)
-    assert f"password_file: others than its owner may use {password} (mode 0644)" in ended.err, str(ended)
+    assert f"password_file: other users may use {password} (mode 0644)" in ended.err, str(ended)
     password.chmod(0o600)
     settings = f"user=root,password_file={password},read_timeout=2"
     for end in ends(*[job.node(number, settings=settings, env={"LOGLEVEL": "DEBUG"}) for number in (0, 1)]):

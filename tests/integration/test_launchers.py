@@ -149,4 +149,4 @@ def test_deepspeeds_words_over_ssh(world):
     assert "--master_addr dropped" in ended.err
     ended = on_hosts(client, (a, b), "deepspeed", "--hostfile", path, "--include", a.addr, "job.py")
     assert [rank[1][5] for rank in said(ended)] == ["1", "1"]
-    assert "its own launcher would drop them" in ended.err
+    assert "DeepSpeed's launcher would drop these hosts" in ended.err
