@@ -25,8 +25,8 @@ void parse(const Table& table, const std::vector<std::string>& words) {
       });
   if (!parsed) {
     LOCKSTEP_CHECK(!parsed.error().error.message.empty());
-    LOCKSTEP_CHECK(parsed.error().exit_code == cli::ExitCode::failed ||
-                   parsed.error().exit_code == cli::ExitCode::usage);
+    LOCKSTEP_CHECK(parsed.error().exit_code == lockstep::cli::ExitCode::failed ||
+                   parsed.error().exit_code == lockstep::cli::ExitCode::usage);
     return;
   }
   const std::vector<std::string>& rest = parsed->script_args;
