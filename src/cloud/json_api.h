@@ -1,8 +1,7 @@
-// A service that speaks JSON and knows us by one secret in the Authorization field: questions are
-// asked again where that does no harm, and what it refuses becomes one value.
+// A service that speaks JSON and knows us by one secret in the Authorization field.
 #pragma once
 
-#include "cloud/pace.h"
+#include "cloud/asker.h"
 #include "cloud/provider.h"
 #include "cloud/refusal.h"
 #include "codec/json.h"
@@ -15,37 +14,24 @@
 
 namespace lockstep::cloud {
 
-// A service's own words for a refusal.
+// A refusal in the service's own words.
 struct ServiceWords {
   std::string code;
   std::string message;
 };
 
-// Views: what they show must live until the answer is there.
+// One call. The views must stay valid until the answer is there.
 struct JsonQuestion {
   std::string_view method = "GET";
-  std::string_view target;  // path and query, coded
+  std::string_view target;  // path and query, percent-encoded
   std::string_view body = {};
   std::string_view shown = {};  // for messages: "terminate"
-  bool repeatable = true;       // twice does no harm
+  bool repeatable = true;       // Repeat::always; else Repeat::if_not_done
   std::chrono::milliseconds timeout{10'000};
-  std::chrono::milliseconds patience{20'000};  // for asking again
+  std::chrono::milliseconds patience{20'000};  // with refusals that pass, and with no answer
 };
 
-// No answer that could be used.
-struct JsonFailure {
-  int status = 0;  // of HTTP; 0: no answer
-  bool sent = false;
-  std::string code = {};         // the service's; "" where it said none
-  std::string said = {};         // its own words, printable
-  std::string retry_after = {};  // as the answer has it
-  Error error = {};              // for people: one line, printable, without the secret
-
-  // Nobody knows whether the service did it.
-  bool open() const { return sent && (status == 0 || status < 300 || status >= 500); }
-};
-
-using JsonResult = tl::expected<nlohmann::json, JsonFailure>;
+using JsonResult = Asked<nlohmann::json>;
 
 class JsonApi {
  public:
@@ -54,32 +40,33 @@ class JsonApi {
     std::string base;   // "https://cloud.lambda.ai"
     std::string secret;
     double pace = 1;
-    ServiceWords (*words)(const nlohmann::json& answer);  // of an answer that is no success
-    // Before each question goes out: waits for its turn.
+    ServiceWords (*words)(const nlohmann::json& answer);  // reads an error
+    // Called before each try: waits until the service's rate limit allows the call.
     std::function<Status(Web&, const JsonQuestion&)> turn = {};
-    // The service has said that it was too early.
+    // Called when the service says that a call came too early (429).
     std::function<void(Web&, std::chrono::milliseconds)> too_early = {};
   };
 
   explicit JsonApi(Settings settings) : settings_(std::move(settings)) {}
 
-  // An empty answer of success is `null`.
+  // Returns the JSON of an answer of success; null for an empty body.
   JsonResult ask(Web& web, const JsonQuestion& question) const;
-  // The error for words of the service that came with another status than one of failure.
-  Error failed_with(std::string_view doing, ServiceWords words, int status = 200) const;
+  // The error for words of the service that came in an answer of success, as GraphQL's do.
+  Error refused(std::string_view doing, ServiceWords words) const;
 
  private:
-  JsonResult ask_once(Web& web, const JsonQuestion& question) const;
-  JsonFailure failed(const JsonQuestion& question, const http::Answer& answer) const;
+  class Try;
 
   Settings settings_;
 };
 
-// Of a launch that gave no machine.
-LaunchOutcome outcome_of(const JsonFailure& failure, std::span<const RefusalRow> rows);
+// The outcome of a launch that failed. rows: the provider's codes; besides them there are
+// "unreachable" and "http-404".
+LaunchOutcome outcome_of(const ApiFailure& failure, std::span<const RefusalRow> rows);
 LaunchOutcome refused(Refusal refusal, std::string code, std::string message);
 
-// LOCKSTEP_..._ENDPOINT, else the provider's own address.
+// Returns the address in a variable like LOCKSTEP_..._ENDPOINT, else `otherwise`; no slash at its
+// end.
 std::string base_of(const Ground& ground, std::string_view variable, std::string_view otherwise);
 
 }  // namespace lockstep::cloud

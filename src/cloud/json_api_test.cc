@@ -80,9 +80,8 @@ TEST(JsonApi, WordsOfARefusalAreOneCleanLine) {
   });
   const auto answer = test_api().ask(web, {.target = "/a", .shown = "list"});
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().error.message,
-            R"(Test: list: HTTP 401: bad: key [key]\x0a\x1b[31mis wrong)");
-  EXPECT_EQ(answer.error().error.code, Errc::denied);
+  EXPECT_EQ(answer.error().message, R"(Test: list: HTTP 401: bad: key [key]\x0a\x1b[31mis wrong)");
+  EXPECT_EQ(answer.error().errc, Errc::denied);
   EXPECT_EQ(web.asked[0].fields[0].value, "Bearer s3cret");
 }
 

@@ -1,6 +1,7 @@
 #include "cloud/launch_checks.h"
 
 #include "cloud/json_api.h"
+#include "cloud/pace.h"
 
 #include <fmt/core.h>
 

@@ -1,6 +1,7 @@
-// The course of renting: offer after offer, all or none, and giving back.
+// Renting: which offers are tried, in which order, for how long.
 #include "cloud/renting.h"
 
+#include "base/backoff.h"
 #include "base/text.h"
 #include "cloud/renting_words.h"
 
@@ -38,16 +39,11 @@ std::string what_is_left(const Rental& rental) {
   return words;
 }
 
-// An earlier command has brought it up.
+// Returns whether an earlier command has connected to every machine.
 bool has_met_all(const Rental& rental) {
   const auto live = rental.live();
   return std::all_of(live.begin(), live.end(),
                      [](const Held* held) { return !held->host_key.empty(); });
-}
-
-milliseconds wait_pause(int pass) {
-  constexpr std::int64_t kMost = 300;
-  return seconds(std::min<std::int64_t>(15LL << std::min(pass, 5), kMost));
 }
 
 }  // namespace
@@ -56,7 +52,8 @@ void Renting::tell(RentEvent::Kind kind, const Offer* offer, std::string text) c
   if (parts_.tell) parts_.tell({.kind = kind, .offer = offer, .text = std::move(text)});
 }
 
-// Heeds the user here, and one elsewhere who wants it no more.
+// Pauses until `time` is over, the user stops this command, or `lockstep down` in another process
+// marks the rental for termination.
 Status Renting::rest(const Rental& rental, milliseconds time) {
   constexpr milliseconds kLook = seconds(2);
   do {
@@ -93,7 +90,8 @@ LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const 
     spec.lifetime_s = std::max<std::int64_t>(left, 60);
   }
   if (rental.wish.max_price) {
-    // The cap holds for all that is paid, the bid for the machine alone.
+    // --max-price limits the whole bill. The bid is for the machine alone, without disk and
+    // address.
     const Offer& offer = attempt.offer;
     const Micros beside = offer.per_machine_hour(rental.wish.disk_gb) - offer.price.per_hour;
     const Micros each = *rental.wish.max_price / std::max(rental.wish.nodes, 1);
@@ -104,8 +102,8 @@ LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const 
 
 // --- one offer
 
-// Whether machines that run are kept. If they are not, or never ran, what there is of them ends
-// before anything else is asked for: all or none.
+// Decides whether the machines of an offer are kept. If not, or if they never ran, terminates them
+// before another launch is made: a gang is all or none.
 Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
                                const Judge& judge) {
   if (tried.what == Tried::What::got) {
@@ -129,7 +127,7 @@ Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
   return tried;
 }
 
-// Machines that are gone already tell why; others are remembered as bad.
+// A machine that is gone already says why. Otherwise the offer is remembered as bad.
 Renting::Tried Renting::rejected(Rental& rental, const Offer& offer, const Error& why) {
   if (auto lost = lost_one(rental)) return *lost;
   tell(RentEvent::Kind::rejected, &offer, why.message);
@@ -138,7 +136,8 @@ Renting::Tried Renting::rejected(Rental& rental, const Offer& offer, const Error
   return {.what = Tried::What::next, .error = why};
 }
 
-// Until when an offer may run. An error: for no time worth paying.
+// Returns when a lease of this offer would end (Unix time, 0: never). An error: too soon to pay
+// for.
 Result<std::int64_t> Renting::lease_of(const Rental& rental, const Candidate& candidate) const {
   const std::int64_t now = parts_.web.now_ms();
   const Micros spent = cost_so_far(rental, now);
@@ -198,7 +197,7 @@ Status Renting::learn(const Offer& offer, Block::Kind kind, const std::string& w
 
 // --- all offers
 
-// What an earlier client has left: launches whose answer it did not see, machines that run.
+// Settles what an earlier client has left: unanswered launches, and machines that run.
 Status Renting::settle_old(Rental& rental) {
   for (std::size_t at = 0; at < rental.attempts.size(); ++at) {
     const Attempt& attempt = rental.attempts[at];
@@ -212,8 +211,8 @@ Status Renting::settle_old(Rental& rental) {
   return look(rental);
 }
 
-// Goes on with a gang that was launched already; a part of one is ended, and one whose time is
-// over.
+// Takes up a gang that an earlier command has launched. Terminates an incomplete gang, and one
+// whose lease is over.
 Status Renting::take_up(Rental& rental, const Judge& judge) {
   if (rental.ends_ms > 0 && parts_.web.now_ms() >= rental.ends_ms)
     return end_all(rental, "its time is over");
@@ -236,7 +235,8 @@ Status Renting::take_up(Rental& rental, const Judge& judge) {
     if (verdict.error.message.empty()) return {};
     tried = {.what = Tried::What::stop, .error = std::move(verdict.error)};
   }
-  // Somebody may be at work there: what can't be looked at, or is stopped now, ends nothing.
+  // A job may run on a gang that was in use. Do not terminate it because this command cannot reach
+  // it or was stopped.
   if (met && tried.what == Tried::What::stop &&
       !parts_.journal.end_is_asked(rental.id).value_or(false))
     return Failure(std::move(tried.error));
@@ -245,7 +245,7 @@ Status Renting::take_up(Rental& rental, const Judge& judge) {
   return {};
 }
 
-// What can't be paid for is not tried; if that is all of it there is nothing to wait for.
+// Drops offers that the budget cannot pay for. If none is left, waiting is pointless.
 void Renting::drop_unpaid(const Rental& rental, std::vector<Candidate>& candidates) {
   if (candidates.empty()) return;
   std::erase_if(candidates, [&](const Candidate& one) {
@@ -260,14 +260,14 @@ bool Renting::is_out(const Offer& offer) const {
   return out_.contains(offer.provider) || (offer.spot && spot_out_.contains(offer.provider));
 }
 
-// One pass over all that is offered now. True: a gang runs.
+// Tries all current offers once. Returns true if a gang runs.
 Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge& judge,
                            bool first) {
   const Catalog catalog = offers();
   LOCKSTEP_TRY_ASSIGN(const auto known, parts_.journal.blocks(parts_.web.now_ms()));
   Choice choice = choose(catalog.offers, rental.wish, known, parts_.web.now_ms());
   std::erase_if(choice.candidates, [&](const Candidate& one) { return is_out(one.offer); });
-  // Who says nothing now may say something later, once somebody has said something.
+  // A provider that is silent now may answer later. In the first pass silence of all is an error.
   hope_ = !choice.candidates.empty() || (!first && says_nothing(catalog));
   if (!hope_ && last_.message.empty()) last_ = nothing_found(catalog, rental.wish, choice);
   drop_unpaid(rental, choice.candidates);
@@ -279,23 +279,24 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
     left.erase(left.begin());
     const Offer& offer = candidate.offer;
     if (is_out(offer) || !tried.insert(tried_key(offer)).second) continue;
-    // What was known before the first pass is tried all the same, after everything else.
+    // The first pass also tries offers that an earlier command found blocked; they are last in
+    // order.
     const std::int64_t now = parts_.web.now_ms();
     const auto stops = [&](const Block& block) { return blocks(block, offer, now); };
     if (std::any_of(learned_.begin(), learned_.end(), stops)) continue;
     if (!first && std::any_of(known.begin(), known.end(), stops)) continue;
-    LOCKSTEP_TRY(rest(rental, milliseconds(0)));  // unless the user has asked to stop
+    LOCKSTEP_TRY(rest(rental, milliseconds(0)));  // fails if the user has asked to stop
     Tried done = try_offer(rental, candidate, judge);
     if (done.what == Tried::What::got) return true;
     if (done.what == Tried::What::stop) return Failure(std::move(done.error));
-    // Zones that the refusal has named go first.
+    // Zones that the refusal named as having capacity go first.
     std::stable_partition(left.begin(), left.end(), [&](const Candidate& other) {
       return other.offer.provider == offer.provider && other.offer.type == offer.type &&
              std::find(done.zones_to_try.begin(), done.zones_to_try.end(), other.offer.zone) !=
                  done.zones_to_try.end();
     });
   }
-  // A provider that has turned out to be out has nothing later, either.
+  // A provider that refused this account will refuse it later, too.
   if (!all.empty() &&
       std::all_of(all.begin(), all.end(), [&](const Candidate& one) { return is_out(one.offer); }))
     hope_ = says_nothing(catalog);
@@ -303,7 +304,8 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
   return false;
 }
 
-// When the first of these may be asked once more: those that have refused have time off.
+// Returns when the first of these offers may be asked again (Unix time): a refusal blocks an offer
+// for a while.
 Result<std::int64_t> Renting::asked_again_ms(const std::vector<Candidate>& all) const {
   const std::int64_t now = parts_.web.now_ms();
   LOCKSTEP_TRY_ASSIGN(auto known, parts_.journal.blocks(now));
@@ -318,7 +320,7 @@ Result<std::int64_t> Renting::asked_again_ms(const std::vector<Candidate>& all) 
   return soonest;
 }
 
-// What is asked after the pause, and what only later.
+// Says what is asked after the pause and what only later.
 std::string Renting::pause_words(milliseconds pause, std::int64_t until_ms) const {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(pause).count();
   const std::int64_t now = parts_.web.now_ms();
@@ -359,11 +361,12 @@ Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& jud
     return fail(Errc::timeout, "--wait is over, and nothing was to be had");
   const std::int64_t until_ms = rules_.wait ? parts_.web.now_ms() + rules_.wait->count()
                                             : std::numeric_limits<std::int64_t>::max();
-  for (int number = 0;; ++number) {
-    LOCKSTEP_TRY_ASSIGN(const bool got, pass(rental, offers, judge, number == 0));
+  Backoff backoff({.first = seconds(15), .longest = seconds(300)});
+  for (bool first = true;; first = false) {
+    LOCKSTEP_TRY_ASSIGN(const bool got, pass(rental, offers, judge, first));
     if (got) return {};
     if (!hope_) return Failure(last_);
-    milliseconds pause = wait_pause(number);
+    milliseconds pause = backoff.next();
     if (rules_.wait) {
       const milliseconds left(until_ms - parts_.web.now_ms());
       if (left <= milliseconds(0)) return Failure(last_);

@@ -1,4 +1,5 @@
-// One launch from the call to machines that run, and their end.
+// One launch: the call, its answer or the lack of one, and waiting until machines run.
+#include "base/backoff.h"
 #include "base/text.h"
 #include "cloud/renting.h"
 #include "cloud/renting_words.h"
@@ -14,14 +15,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A machine that was asked for and will not come up.
+// Returns whether a machine will never run.
 bool is_lost(const Machine& machine) {
   return machine.state == Machine::State::gone || machine.state == Machine::State::ending ||
          machine.state == Machine::State::stopped || machine.state == Machine::State::unhealthy;
 }
 
-// As if the launch had been refused: for want of room, or for a reason that another zone shares.
-// Spot that goes without a word was taken.
+// Treats a machine that was lost while booting as a refused launch. Lack of capacity, preemption
+// and a bad host are worth another zone. A spot machine that goes without a reason was preempted.
 LaunchOutcome lost_early(const Machine& machine, const Offer& offer, const std::string& why) {
   const bool elsewhere = machine.no_room || machine.taken ||
                          machine.state == Machine::State::unhealthy ||
@@ -79,7 +80,7 @@ Status Renting::settle(Rental& rental, std::size_t at, const LaunchOutcome& outc
   return keep(rental);
 }
 
-// Whatever a launch has made whose answer is still missing: nobody waits for that to end it.
+// Terminates whatever the provider lists for the rental, without waiting for a missing answer.
 void Renting::end_listed(const Rental& rental, const Offer& offer, Provider& provider) {
   auto listing = provider.list(
       parts_.ending, {.regions = {offer.region}, .intent = rental.id, .owner = rental.owner});
@@ -91,15 +92,16 @@ void Renting::end_listed(const Rental& rental, const Offer& offer, Provider& pro
   if (!listing->machines.empty()) (void)provider.end(parts_.ending, listing->machines);
 }
 
-// Asks until it is known whether an unanswered launch has made something; then `outcome` says what.
+// Asks until it is known whether an unanswered launch made machines, and sets `outcome`.
 Status Renting::resolve(Rental& rental, std::size_t at, Provider& provider, Web& web,
                         LaunchOutcome& outcome) {
   const std::int64_t until = web.now_ms() + rules_.unknown_patience.count();
   const bool ends = &web == &parts_.ending;
-  milliseconds pause = seconds(2);
+  Backoff backoff({.first = seconds(2), .longest = seconds(10)});
   while (true) {
     Attempt& attempt = rental.attempts[at];
-    // Where it is looked for by its name, what has ended is not found any more, nor counted.
+    // Only providers that know the launch's token: the others look for machines by name, and would
+    // neither find nor count those that were terminated here.
     if (ends && provider.traits().resends_token) end_listed(rental, attempt.offer, provider);
     outcome = provider.resolve(web, spec_of(rental, attempt), attempt.call, attempt.asked_ms);
     if (outcome.kind != LaunchOutcome::Kind::unknown) return settle(rental, at, outcome);
@@ -110,13 +112,12 @@ Status Renting::resolve(Rental& rental, std::size_t at, Provider& provider, Web&
                               offer_words(attempt.offer), outcome.message),
                   "nothing else is tried meanwhile; `lockstep down` ends it once the provider "
                   "answers");
-    LOCKSTEP_TRY(ends ? web.pause(pause) : rest(rental, pause));
-    pause = std::min(pause * 2, milliseconds(seconds(10)));
+    LOCKSTEP_TRY(ends ? web.pause(backoff.next()) : rest(rental, backoff.next()));
   }
 }
 
-// Nothing was asked for there, and nothing was said: its region is left out for a while, by this
-// command alone.
+// prepare() got no answer, so nothing was launched. This command alone leaves the region out for a
+// while: silence says nothing of capacity, so the journal does not learn it.
 Renting::Tried Renting::silent(const Offer& offer, const std::string& message) {
   const std::string why = fmt::format("{}: {}", offer_words(offer), message);
   if (Status going = parts_.web.pause(milliseconds(0)); !going)
@@ -163,7 +164,7 @@ Renting::Tried Renting::refused(const Offer& offer, const LaunchOutcome& outcome
   return {.what = Tried::What::stop, .error = fail(Errc::invalid_input, why).value()};
 }
 
-// Attempts that came to nothing are no longer of use once there are many.
+// Drops the oldest attempts without machines once there are many.
 void Renting::forget_old(Rental& rental) const {
   const auto idle = [](const Attempt& attempt) {
     return !attempt.open() && attempt.machines.empty();
@@ -249,7 +250,7 @@ bool Renting::lost(const Rental& rental) {
   return !has_all_nodes(rental, [](const Machine& machine) { return !is_lost(machine); });
 }
 
-// Machines that nobody asked for are of no use to anybody.
+// Terminates machines that no attempt asked for.
 void Renting::end_surplus(Attempt& attempt, Provider& provider) {
   for (Held& held : attempt.machines)
     if (held.node == kSurplus && held.gone_ms == 0 && held.end_ms == 0 &&
@@ -257,7 +258,7 @@ void Renting::end_surplus(Attempt& attempt, Provider& provider) {
       held.end_ms = parts_.ending.now_ms();
 }
 
-// Looks at all machines that boot. Set: one of them is lost.
+// Updates all machines. Returns a refusal if one of them is lost.
 std::optional<Renting::Tried> Renting::lost_one(Rental& rental) {
   for (Attempt& attempt : rental.attempts) {
     if (!attempt.open() || attempt.state == Attempt::State::ending) continue;
@@ -265,14 +266,14 @@ std::optional<Renting::Tried> Renting::lost_one(Rental& rental) {
     if (provider == nullptr)
       return Tried{.what = Tried::What::stop,
                    .error = without_keys(attempt.offer.provider, "looked after").value()};
-    // A list that fails is asked again: only time ends it.
+    // A failed list is ignored: the next look comes in seconds, and boot_patience bounds them all.
     (void)see(rental, attempt, *provider, parts_.web);
     end_surplus(attempt, *provider);
     for (const Held& held : attempt.machines) {
       if (held.node == kSurplus || !is_lost(held.machine)) continue;
       attempt.code = held.machine.why;
       const std::string why =
-          held.machine.why.empty() ? "it went away while it was booting" : held.machine.why;
+          held.machine.why.empty() ? "the machine disappeared while booting" : held.machine.why;
       if (held.machine.state == Machine::State::unhealthy)
         if (Status kept = learn(attempt.offer, Block::Kind::unhealthy, why); !kept)
           return Tried{.what = Tried::What::stop, .error = kept.error()};

@@ -31,7 +31,7 @@ Machine::State state_named(std::string_view name) {
   return Machine::State::pending;
 }
 
-// Texts from outside that are shown or become parts of later requests.
+// Texts of AWS that messages show or later requests contain, so they must be printable and bounded.
 std::string word(std::string_view text) {
   return printable(text, 128);
 }
@@ -48,19 +48,19 @@ void take_tags(const Xml& instance, Machine& machine) {
   }
 }
 
-// Of one price dimension; nullopt: it is of another unit, or none.
+// Reads a price dimension; nullopt: no hourly price.
 std::optional<Micros> price_of_dimension(const nlohmann::json& dimension) {
   if (word_member(dimension, "unit") != "Hrs") return std::nullopt;
   return micros_of(word_member(json_member(dimension, "pricePerUnit"), "USD"));
 }
 
-// The price an hour of one product on demand; nullopt: it is another thing.
+// Reads the hourly on-demand price of a product; nullopt: the product is something else.
 std::optional<ProductPrice> price_of_product(std::string_view text) {
   const nlohmann::json parsed = codec::parse_json(text);
   const nlohmann::json& facts = json_member(json_member(parsed, "product"), "attributes");
   const std::string place = word_member(facts, "locationType");
   const std::string market = word_member(facts, "marketoption");
-  // A local zone's price stands under the code of its region.
+  // AWS lists the price of a local zone under the code of its region.
   if ((!place.empty() && place != "AWS Region") || (!market.empty() && market != "OnDemand"))
     return std::nullopt;
   for (const auto& term : json_member(json_member(parsed, "terms"), "OnDemand"))

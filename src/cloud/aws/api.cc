@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace lockstep::cloud::aws {
 namespace {
@@ -56,7 +57,7 @@ Result<Endpoint> endpoint_of(const KeyRing& ring, const ApiCall& call) {
   }
   if (!is_region(call.region))
     return fail(Errc::invalid_input,
-                fmt::format("'{}' is no region of AWS's", printable(call.region, 60)));
+                fmt::format("'{}' cannot be a region of AWS", printable(call.region, 60)));
   const std::string host = fmt::format("{}.{}.amazonaws.com{}", row.host, call.region,
                                        call.region.starts_with("cn-") ? ".cn" : "");
   return Endpoint{.base = "https://" + host, .host = host, .path = "/"};
@@ -66,53 +67,27 @@ std::string asked_text(const ApiCall& call) {
   return fmt::format("{} in {}", call.action, printable(call.region, 40));
 }
 
-Trouble no_keys(const Error& error) {
-  Trouble trouble;
-  trouble.kind = Trouble::Kind::no_keys;
-  trouble.meaning = Meaning::keys;
-  trouble.message = error.message;
-  trouble.hint = error.hint;
-  return trouble;
+ApiFailure no_keys(const Error& error) {
+  ApiFailure failure;
+  failure.kind = ApiFailure::Kind::no_keys;
+  failure.errc = Errc::not_found;
+  failure.message = error.message;
+  failure.hint = error.hint;
+  return failure;
 }
 
-Trouble silent(const ApiCall& call, const Error& error, bool sent) {
-  Trouble trouble;
-  const std::string asked = asked_text(call);
-  if (error.code == Errc::canceled) trouble.kind = Trouble::Kind::canceled;
-  trouble.message = error.message.starts_with(asked) ? error.message : asked + ": " + error.message;
-  trouble.said = error.message;
-  trouble.hint = error.hint;
-  trouble.maybe_done = sent;
-  return trouble;
-}
-
-Trouble silent(const ApiCall& call, const char* message) {
-  return silent(call, {.code = Errc::corrupt, .message = message, .hint = {}}, true);
-}
-
-Trouble refused(const ApiCall& call, const http::Answer& answer) {
-  const int status = answer.head.status;
-  ApiError error = parse_error(std::string_view(answer.body).substr(0, 64U << 10));
-  Trouble trouble;
-  trouble.kind = Trouble::Kind::refused;
-  trouble.meaning = meaning_of(status, error.code);
-  trouble.code = std::move(error.code);
-  trouble.said = std::move(error.message);
-  trouble.maybe_done = trouble.meaning == Meaning::again && status >= 500;
-  trouble.retry_after = answer.head.field("retry-after");
-  trouble.message =
-      fmt::format("{}: {}{}{}", asked_text(call),
-                  trouble.code.empty() ? fmt::format("HTTP {}", status) : trouble.code,
-                  trouble.said.empty() ? "" : ": ", trouble.said);
-  return trouble;
+Errc errc_of(Meaning meaning) {
+  if (meaning == Meaning::again) return Errc::unavailable;
+  return meaning == Meaning::ours ? Errc::invalid_input : Errc::denied;
 }
 
 bool same_keys(const Keys& a, const Keys& b) {
   return a.key.id == b.key.id && a.key.session_token == b.key.session_token;
 }
 
-// EC2 says of keys that have expired that the request has, and of keys that were replaced that it
-// can't validate them. To read a file again costs nothing, to call a program does.
+// EC2 reports expired keys as an expired request, and replaced keys as keys that it cannot
+// validate. Reading a file of keys again is cheap. Keys of a program are fetched again only if they
+// expire.
 bool may_be_old(const Keys& keys, std::string_view code) {
   if (code.starts_with("ExpiredToken") || code == "RequestExpired")
     return keys.read || keys.expires_ms != 0;
@@ -170,46 +145,97 @@ ApiCall ApiCall::of(Service service, std::string region, std::string action, std
           .body = std::move(body)};
 }
 
-Trouble::Trouble() = default;
-Trouble::Trouble(Trouble&& other) noexcept = default;
-Trouble::Trouble(const Trouble& other) = default;
-Trouble& Trouble::operator=(Trouble&& other) noexcept = default;
-Trouble& Trouble::operator=(const Trouble& other) = default;
-Trouble::~Trouble() = default;
-
-Trouble refused_here(std::string code, std::string message, std::string hint) {
-  Trouble trouble;
-  trouble.kind = Trouble::Kind::refused;
-  trouble.meaning = Meaning::ours;
-  trouble.code = std::move(code);
-  trouble.message = std::move(message);
-  trouble.hint = std::move(hint);
-  return trouble;
+Meaning meaning_of(const ApiFailure& failure) {
+  if (failure.kind == ApiFailure::Kind::no_keys) return Meaning::keys;
+  if (!failure.refused()) return Meaning::unknown;
+  return failure.status == 0 ? Meaning::ours : meaning_of(failure.status, failure.code);
 }
 
-Error Trouble::error() const {
-  Errc errc = Errc::unavailable;
-  if (kind == Kind::no_keys) errc = Errc::not_found;
-  if (kind == Kind::canceled) errc = Errc::canceled;
-  if (kind == Kind::refused && meaning != Meaning::again)
-    errc = meaning == Meaning::ours ? Errc::invalid_input : Errc::denied;
-  return {.code = errc, .message = message, .hint = hint};
+ApiFailure refused_here(std::string code, std::string message, std::string hint) {
+  ApiFailure failure = refusal_with(0, std::move(code), std::move(message));
+  failure.errc = Errc::invalid_input;
+  failure.hint = std::move(hint);
+  return failure;
 }
 
 // AWS names the kind of policy in its answer: "... with an explicit deny in a service control
 // policy".
-bool Trouble::denied_by_organization() const {
-  return kind == Kind::refused && meaning == Meaning::not_allowed &&
-         said.find("service control policy") != std::string::npos;
+bool denied_by_organization(const ApiFailure& failure) {
+  return meaning_of(failure) == Meaning::not_allowed &&
+         failure.said.find("service control policy") != std::string::npos;
 }
+
+// One call, signed anew for each try.
+class Api::Try : public ApiTry {
+ public:
+  // keys: nullptr for the account's own, which are renewed where AWS says that they have expired.
+  Try(Api& api, const ApiCall& call, const Keys* keys)
+      : api_(api), call_(call), renews_(keys == nullptr), keys_(keys ? *keys : Keys{}) {}
+
+  Asked<Question> question(Web& web) override {
+    const auto endpoint = endpoint_of(api_.ring_, call_);
+    if (!endpoint) return tl::make_unexpected(without_answer(endpoint.error(), false));
+    if (renews_) keys_ = api_.keys();
+    Question question = question_of(call_, *endpoint);
+    signed_with_ms_ = api_.clock_offset_ms();
+    codec::SigV4Request request{
+        .region = call_.region,
+        .service = row_of(call_.service).sign_as,
+        .unix_time = (web.now_ms() + signed_with_ms_) / 1000,
+        .host = endpoint->host,
+        .path = endpoint->path,
+        .body = call_.body,
+    };
+    for (const http::Field& field : question.fields)
+      request.headers.emplace_back(field.name, field.value);
+    for (auto& [name, value] : codec::sigv4_sign(keys_.key, request))
+      question.fields.push_back({.name = std::move(name), .value = std::move(value)});
+    return question;
+  }
+
+  ApiFailure refusal(const http::Answer& answer) override {
+    const int status = answer.head.status;
+    ErrorWords error = parse_error(std::string_view(answer.body).substr(0, 64U << 10));
+    ApiFailure failure = refusal_with(status, std::move(error.code), {});
+    failure.said = std::move(error.message);
+    failure.message =
+        fmt::format("{}: {}{}{}", asked_text(call_),
+                    failure.code.empty() ? fmt::format("HTTP {}", status) : failure.code,
+                    failure.said.empty() ? "" : ": ", failure.said);
+    const Meaning meaning = meaning_of(failure);
+    const bool soon = call_.soon && meaning == Meaning::soon;
+    if (soon) failure.retry_after = "1";
+    failure.passing = soon || meaning == Meaning::again;
+    failure.errc = errc_of(meaning);
+    if (meaning == Meaning::keys || meaning == Meaning::keys_here)
+      failure.hint = "the keys are those of " + keys_.from;
+    return failure;
+  }
+
+  bool mends(Web& web, const http::Answer& answer, const ApiFailure& failure) override {
+    if (blames_clock(failure.code) &&
+        api_.mends_clock(web, signed_with_ms_, answer.head.field("date"), call_))
+      return true;
+    if (!renews_ || !may_be_old(keys_, failure.code) || std::exchange(renewed_, true)) return false;
+    return api_.renew(web, &keys_) && !same_keys(keys_, api_.keys());
+  }
+
+ private:
+  Api& api_;
+  const ApiCall& call_;
+  bool renews_;
+  Keys keys_;
+  std::int64_t signed_with_ms_ = 0;  // the clock offset of the last try
+  bool renewed_ = false;
+};
 
 Keys Api::keys() const {
   const std::lock_guard lock(mutex_);
   return keys_;
 }
 
-// again: other programs may have renewed temporary keys in their files. A ring of its own reads the
-// files again, as other threads use ring_.
+// again: other programs may have renewed temporary keys in their files. A new ring reads the files,
+// since other threads use ring_.
 Result<Keys> Api::find_keys(Web& web, bool again) {
   const auto assumed = [&](const Keys& base, const Profile& role) {
     return assume(web, base, role);
@@ -221,7 +247,7 @@ Result<Keys> Api::find_keys(Web& web, bool again) {
   return fresh.fetch(web, assumed);
 }
 
-// bad: keys that were refused. Whoever finds others in their place takes those.
+// bad: keys that AWS refused; nullptr: none. A thread that finds other keys in place takes those.
 Asked<void> Api::renew(Web& web, const Keys* bad) {
   bool again = false;
   bool usable = false;
@@ -235,7 +261,7 @@ Asked<void> Api::renew(Web& web, const Keys* bad) {
     usable = again && !same && left_ms > 0;
   }
   auto keys = find_keys(web, again);
-  // An expired login gives no new keys. The old keys still end machines in these minutes.
+  // An expired login gives no new keys. The old keys can still terminate machines for some minutes.
   if (!keys && usable) return {};
   if (!keys) return tl::make_unexpected(no_keys(keys.error()));
   const std::lock_guard lock(mutex_);
@@ -247,84 +273,35 @@ Result<Keys> Api::assume(Web& web, const Keys& base, const Profile& role) {
   Query query("AssumeRole", kStsVersion);
   query.add("RoleArn", role.role).add("RoleSessionName", "lockstep");
   if (!role.external_id.empty()) query.add("ExternalId", role.external_id);
-  const auto body = signed_ask(web, ApiCall::of(query, ring_.region(), Service::sts), base);
+  const ApiCall call = ApiCall::of(query, ring_.region(), Service::sts);
+  Try one(*this, call, &base);
+  const auto body = ask_api(web, one, {});
   if (!body) return tl::make_unexpected(body.error().error());
   return parse_assumed_role(*body);
 }
 
 Asked<std::string> Api::ask(Web& web, const ApiCall& call) {
   if (const auto is = ready(web); !is) return tl::make_unexpected(is.error());
-  const double pace = pace_of(ring_.ground());
-  Backoff passing(web.now_ms(), call.patience, pace);
-  Backoff quiet(web.now_ms(), call.silence, pace);
-  bool maybe_done = false;
-  while (true) {
-    auto answer = once(web, call);
-    if (answer) return answer;
-    Trouble& trouble = answer.error();
-    trouble.maybe_done = maybe_done = maybe_done || trouble.maybe_done;
-    const bool soon = call.soon && trouble.meaning == Meaning::soon;
-    std::optional<std::chrono::milliseconds> pause;
-    if (trouble.kind == Trouble::Kind::silent)
-      pause = quiet.next(web.now_ms(), "");
-    else if (soon || (trouble.kind == Trouble::Kind::refused && trouble.meaning == Meaning::again))
-      pause = passing.next(web.now_ms(), soon ? "1" : trouble.retry_after);
-    if (!pause) return answer;
-    if (const Status paused = web.pause(*pause); !paused)
-      return tl::make_unexpected(silent(call, paused.error(), maybe_done));
+  Try one(*this, call, nullptr);
+  auto body = ask_api(web, one,
+                      {.repeat = Repeat::always,
+                       .patience = call.patience,
+                       .absence = call.silence,
+                       .pace = pace_of(ring_.ground())});
+  if (body) {
+    const std::lock_guard lock(mutex_);
+    worked_in_.insert(call.region);
+  } else if (const std::string asked = asked_text(call); !body.error().message.starts_with(asked)) {
+    body.error().message = asked + ": " + body.error().message;
   }
-}
-
-Asked<std::string> Api::once(Web& web, const ApiCall& call) {
-  for (int tries = 0;; ++tries) {
-    const Keys keys = this->keys();
-    auto answer = signed_ask(web, call, keys);
-    const bool good = answer.has_value();
-    const bool old = !good && !answer.error().again && may_be_old(keys, answer.error().code);
-    if (old && tries == 0)
-      answer.error().again = renew(web, &keys) && !same_keys(keys, this->keys());
-    if (!good && answer.error().again && tries < 2) continue;
-    if (good) {
-      const std::lock_guard lock(mutex_);
-      worked_in_.insert(call.region);
-    }
-    return answer;
-  }
-}
-
-Asked<std::string> Api::signed_ask(Web& web, const ApiCall& call, const Keys& keys) {
-  const auto endpoint = endpoint_of(ring_, call);
-  if (!endpoint) return tl::make_unexpected(silent(call, endpoint.error(), false));
-  Question question = question_of(call, *endpoint);
-  const std::int64_t offset = clock_offset_ms();
-  codec::SigV4Request request{
-      .region = call.region,
-      .service = row_of(call.service).sign_as,
-      .unix_time = (web.now_ms() + offset) / 1000,
-      .host = endpoint->host,
-      .path = endpoint->path,
-      .body = call.body,
-  };
-  for (const http::Field& field : question.fields)
-    request.headers.emplace_back(field.name, field.value);
-  for (auto& [name, value] : codec::sigv4_sign(keys.key, request))
-    question.fields.push_back({.name = std::move(name), .value = std::move(value)});
-  const Reply reply = web.ask(question);
-  if (!reply.answer) return tl::make_unexpected(silent(call, reply.answer.error(), reply.sent));
-  if (reply.answer->head.status == 200) return reply.answer->body;
-  Trouble trouble = refused(call, *reply.answer);
-  if (trouble.meaning == Meaning::keys || trouble.meaning == Meaning::keys_here)
-    trouble.hint = "the keys are those of " + keys.from;
-  trouble.again = blames_clock(trouble.code) &&
-                  mends_clock(web, offset, reply.answer->head.field("date"), call);
-  return tl::make_unexpected(std::move(trouble));
+  return body;
 }
 
 Asked<codec::XmlNode> Api::ask_xml(Web& web, const ApiCall& call) {
   auto body = ask(web, call);
   if (!body) return tl::make_unexpected(std::move(body).error());
   auto root = codec::parse_xml(*body);
-  if (!root) return tl::make_unexpected(silent(call, root.error(), true));
+  if (!root) return tl::make_unexpected(unreadable(asked_text(call) + ": " + root.error().message));
   return std::move(*root);
 }
 
@@ -333,8 +310,7 @@ Asked<nlohmann::json> Api::ask_json(Web& web, const ApiCall& call) {
   if (!body) return tl::make_unexpected(std::move(body).error());
   auto parsed = codec::parse_json(*body, {.bytes = 16U << 20});
   if (!parsed.is_object())
-    return tl::make_unexpected(silent(
-        call, {.code = Errc::corrupt, .message = "the answer is no JSON", .hint = {}}, true));
+    return tl::make_unexpected(unreadable(asked_text(call) + ": the answer is not JSON"));
   return parsed;
 }
 
@@ -353,7 +329,8 @@ Asked<std::vector<codec::XmlNode>> Api::ask_pages(Web& web, const Query& query,
     token = root->text("nextToken");
     if (token.empty()) return items;
   }
-  return tl::make_unexpected(silent(ApiCall::of(query, region), "the answer has no end"));
+  return tl::make_unexpected(
+      unreadable(asked_text(ApiCall::of(query, region)) + ": the answer has no end"));
 }
 
 bool Api::mends_clock(Web& web, std::int64_t signed_with, std::string_view date,
@@ -363,7 +340,7 @@ bool Api::mends_clock(Web& web, std::int64_t signed_with, std::string_view date,
   const std::int64_t offset = *theirs * 1000 - web.now_ms();
   if (std::abs(offset - signed_with) < kMostSkewMs) return false;
   const std::lock_guard lock(mutex_);
-  // Another thread may have found out since this was signed.
+  // Another thread may have corrected the clock since this call was signed.
   if (std::abs(offset - offset_ms_) < kMostSkewMs) return true;
   offset_ms_ = offset;
   log::warning(

@@ -1,6 +1,7 @@
-// Asks AWS: signs, compares clocks, repeats what may be repeated, reads errors.
+// Asks AWS: signs calls, follows AWS's clock where ours is wrong, renews keys that expire.
 #pragma once
 
+#include "cloud/asker.h"
 #include "cloud/aws/error_table.h"
 #include "cloud/aws/key_ring.h"
 #include "cloud/aws/query.h"
@@ -26,79 +27,48 @@ struct ApiCall {
   std::string action = {};
   std::string body = {};
   std::chrono::milliseconds timeout{10'000};   // of one try
-  std::chrono::milliseconds patience{10'000};  // with refusals that pass, tries and pauses
-  std::chrono::milliseconds silence{0};        // as long without an answer it is asked again
-  bool soon = false;  // "not found" may only mean that it was made just now
+  std::chrono::milliseconds patience{10'000};  // with refusals that pass: tries and pauses together
+  std::chrono::milliseconds silence{0};        // how long the call is made again without an answer
+  bool soon = false;  // retry "not found": what the call names was made just now
 
   static ApiCall of(const Query& query, std::string region, Service service = Service::ec2);
   // body: JSON.
   static ApiCall of(Service service, std::string region, std::string action, std::string body);
 };
 
-// Why there is no good answer.
-struct Trouble {
-  enum class Kind {
-    refused,   // AWS said no
-    silent,    // no whole answer
-    no_keys,   // it was not even asked
-    canceled,  // by the user
-  };
-
-  Kind kind = Kind::silent;
-  Meaning meaning = Meaning::unknown;
-  std::string code = {};
-  std::string message = {};  // with what was asked: "RunInstances in us-east-1: ..."
-  std::string said = {};     // AWS's own words
-  std::string hint = {};
-  bool maybe_done = false;       // no try was surely refused, and one may have been understood
-  bool again = false;            // for Api: the clock or the keys were wrong, and no longer are
-  std::string retry_after = {};  // as the answer has it
-
-  // In one place: it is passed on in a hundred.
-  Trouble();
-  Trouble(Trouble&& other) noexcept;
-  Trouble(const Trouble& other);
-  Trouble& operator=(Trouble&& other) noexcept;
-  Trouble& operator=(const Trouble& other);
-  ~Trouble();
-
-  Error error() const;
-  // A policy of the account's organization refuses it, whatever rights the keys have.
-  bool denied_by_organization() const;
-};
-
-// As AWS would refuse what it isn't asked.
-Trouble refused_here(std::string code, std::string message, std::string hint);
-
-template <class T>
-using Asked = tl::expected<T, Trouble>;
+// What a failure means by AWS's error codes.
+Meaning meaning_of(const ApiFailure& failure);
+// A policy of the account's organization refuses it, whatever rights the keys have.
+bool denied_by_organization(const ApiFailure& failure);
+// A refusal of ours, before AWS is asked: Meaning::ours.
+ApiFailure refused_here(std::string code, std::string message, std::string hint);
 
 class Api {
  public:
   explicit Api(Ground ground) : ring_(std::move(ground)) {}
 
   KeyRing& ring() { return ring_; }
-  // Keys are at hand and hold for some minutes. Call it before asking on several threads.
+  // Finds keys that hold for some minutes. Call it before asking on several threads.
   Asked<void> ready(Web& web) { return renew(web, nullptr); }
-  // The body of a good answer. May be called on several threads at once, each with its own Web.
+  // Returns the body of an answer of success. Thread-safe, if each thread has a Web of its own.
   Asked<std::string> ask(Web& web, const ApiCall& call);
-  // An answer that is cut or makes no sense is none.
+  // Parse the answer. One that is cut or malformed counts as unanswered.
   Asked<codec::XmlNode> ask_xml(Web& web, const ApiCall& call);
   Asked<nlohmann::json> ask_json(Web& web, const ApiCall& call);
-  // All items of that list, on as many pages as there are.
+  // Returns all items of a list, from as many pages as there are.
   Asked<std::vector<codec::XmlNode>> ask_pages(Web& web, const Query& query,
                                                const std::string& region, std::string_view list);
-  // Whether these keys have worked in any other region.
+  // Returns whether these keys have worked in any other region.
   bool keys_work_elsewhere(const std::string& region) const;
-  std::int64_t clock_offset_ms() const;  // AWS's clock less ours, once it mattered
+  std::int64_t clock_offset_ms() const;  // AWS's clock minus ours, once AWS has complained
   Keys keys() const;
   std::string keys_from() const { return keys().from; }
-  // Names the account in kept answers, also after a login that gave other temporary keys.
+  // Names the account in kept answers. The same after a login that gave other temporary keys.
   std::string account_mark() const;
 
  private:
-  Asked<std::string> once(Web& web, const ApiCall& call);
-  Asked<std::string> signed_ask(Web& web, const ApiCall& call, const Keys& keys);
+  class Try;
+
   Result<Keys> assume(Web& web, const Keys& base, const Profile& role);
   bool mends_clock(Web& web, std::int64_t signed_with, std::string_view date, const ApiCall& call);
   Asked<void> renew(Web& web, const Keys* bad);
@@ -111,11 +81,12 @@ class Api {
   std::set<std::string> worked_in_;
 };
 
-// Runs `job` for each number below `count` at once; a single one just so.
+// Runs `job` for each number below `count` at once; without a thread if there is only one.
 void for_all_at_once(Web& web, std::size_t count,
                      const std::function<void(Web&, std::size_t)>& job);
 
-// Regions become parts of host names, so nothing else may be in them.
+// Returns whether a name can be a region. Regions become parts of host names, so nothing but
+// letters, digits and dashes may pass.
 bool is_region(std::string_view name);
 
 }  // namespace lockstep::cloud::aws

@@ -109,7 +109,7 @@ TEST(AwsApi, RetryAfterWinsAndPatienceEnds) {
   call.patience = std::chrono::seconds(15);
   const auto asked = api.ask(web, call);
   ASSERT_FALSE(asked);
-  EXPECT_EQ(asked.error().meaning, Meaning::again);
+  EXPECT_EQ(meaning_of(asked.error()), Meaning::again);
   EXPECT_TRUE(asked.error().maybe_done);
   EXPECT_EQ(web.pauses, (std::vector<std::chrono::milliseconds>{std::chrono::seconds(7),
                                                                 std::chrono::seconds(7)}));
@@ -201,7 +201,7 @@ TEST(AwsApi, WithoutKeysNobodyIsAsked) {
   ScriptedWeb web([](const Question&) { return answered(200, kGood); });
   const auto asked = api.ask(web, harmless());
   ASSERT_FALSE(asked);
-  EXPECT_EQ(asked.error().kind, Trouble::Kind::no_keys);
+  EXPECT_EQ(asked.error().kind, ApiFailure::Kind::no_keys);
   EXPECT_EQ(asked.error().error().code, Errc::not_found);
   EXPECT_TRUE(web.asked.empty());
 }

@@ -77,7 +77,7 @@ class Check {
   void check_keys() {
     for (const std::string& file : api_.ring().loose_files())
       note(Finding::Kind::note,
-           fmt::format("others may read {}, which has keys in it", printable(file)),
+           fmt::format("other users may read {}, which contains keys", printable(file)),
            fmt::format("chmod 600 {}", shell_quote(file)));
   }
 
@@ -104,17 +104,16 @@ class Check {
     return all.has_value();
   }
 
-  // Rights are looked at before what is asked for: a refusal for another reason means that they
-  // are there.
+  // AWS checks rights before anything else, so a refusal for another reason proves the right.
   void probe(const Query& query) {
     const auto answer = api_.ask(web_, ApiCall::of(query, region_));
     if (answer) return;
-    if (answer.error().meaning == Meaning::not_allowed)
+    if (meaning_of(answer.error()) == Meaning::not_allowed)
       missing_ += fmt::format("{}ec2:{}", missing_.empty() ? "" : ", ", query.action());
-    else if (answer.error().meaning == Meaning::no_spot)
+    else if (meaning_of(answer.error()) == Meaning::no_spot)
       note(Finding::Kind::note, "spot machines can't be rented: " + answer.error().code,
            std::string(spot_role_hint()));
-    else if (answer.error().kind != Trouble::Kind::refused)
+    else if (!answer.error().refused())
       note(Finding::Kind::bad, answer.error().message, answer.error().hint);
   }
 
@@ -138,7 +137,7 @@ class Check {
     else
       note(Finding::Kind::good, fmt::format("image {} in {}", image->id, region_));
     if (network && (network->vpc.empty() || network->subnets.empty()))
-      note(Finding::Kind::bad, fmt::format("there is no default network in {}", region_),
+      note(Finding::Kind::bad, fmt::format("{} lacks a default network", region_),
            fmt::format("aws ec2 create-default-vpc --region {}", region_));
     if (network && !network->vpc.empty()) {
       probe(Query("CreateSecurityGroup")
@@ -178,9 +177,9 @@ class Check {
     probe(launch_query(spec, {.image = image}, ""));
   }
 
-  void optional(const OptionalRight& right, const Trouble& trouble) {
+  void optional(const OptionalRight& right, const ApiFailure& trouble) {
     note(Finding::Kind::note,
-         trouble.meaning == Meaning::not_allowed
+         meaning_of(trouble) == Meaning::not_allowed
              ? fmt::format("the right {} is missing: {}", right.right, right.without)
              : fmt::format("{}: {}", trouble.message, right.without));
   }

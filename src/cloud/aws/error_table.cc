@@ -11,7 +11,7 @@ namespace lockstep::cloud::aws {
 namespace {
 
 struct MeaningRow {
-  std::string_view code;  // with '*': all that begin so
+  std::string_view code;  // a '*' at the end matches any rest
   Meaning meaning;
 };
 
@@ -64,7 +64,8 @@ bool code_matches(std::string_view pattern, std::string_view code) {
   return code == pattern;
 }
 
-// The blob that UnauthorizedOperation carries says much about the account, and nobody can read it.
+// UnauthorizedOperation carries an encoded blob with details of the account. It is of no use in a
+// message.
 std::string clean_message(std::string_view message) {
   if (const std::size_t blob = message.find("ncoded authorization failure message");
       blob != std::string_view::npos && blob > 0)
@@ -85,7 +86,7 @@ Refusal refusal_of(Meaning meaning, bool keys_work_elsewhere) {
     case Meaning::next_zone:
       return Refusal::next_zone;
     case Meaning::next_region:
-    case Meaning::again:  // so often that patience ended
+    case Meaning::again:  // until patience ended
       return Refusal::next_region;
     case Meaning::keys_here:
       return keys_work_elsewhere ? Refusal::next_region : Refusal::provider_out;
@@ -104,7 +105,7 @@ Refusal refusal_of(Meaning meaning, bool keys_work_elsewhere) {
 }
 
 std::string_view spot_role_hint() {
-  return "nobody has used spot in this account yet: whoever may make roles calls `aws iam "
+  return "this account has no role for spot yet: an administrator must run `aws iam "
          "create-service-linked-role --aws-service-name spot.amazonaws.com` once";
 }
 
@@ -120,7 +121,7 @@ bool blames_clock(std::string_view code) {
   return false;
 }
 
-ApiError parse_error(std::string_view body) {
+ErrorWords parse_error(std::string_view body) {
   if (body.starts_with('{')) {
     const nlohmann::json parsed = codec::parse_json(body);
     if (!parsed.is_object()) return {};

@@ -1,5 +1,5 @@
-// What each of AWS's error codes means for us, as a table; and an error's envelope, of which there
-// are three. Pure.
+// A table of AWS's error codes and what each means, and a reader for AWS's three error formats.
+// Pure.
 #pragma once
 
 #include "cloud/provider.h"
@@ -13,35 +13,35 @@ namespace lockstep::cloud::aws {
 enum class Meaning {
   next_zone,
   next_region,
-  keys,         // this provider is out
-  keys_here,    // so it is, unless the keys work in other regions
-  ours,         // a wrong value: it would be refused anywhere
-  again,        // the same call once more, with growing pauses
-  soon,         // not known yet where it was made just now: again in a second
-  not_allowed,  // keys work and have not that right
-  no_spot,      // the account has no role for spot yet, and these keys may not make it
+  keys,         // the keys do not work: this provider is out
+  keys_here,    // the same, unless the keys work in other regions
+  ours,         // a wrong value: refused anywhere
+  again,        // passes: make the same call again, with growing pauses
+  soon,         // names a new object that is not known everywhere yet: again in a second
+  not_allowed,  // the keys work but lack the right
+  no_spot,      // the account has no role for spot yet, and the keys may not create it
   unknown,
 };
 
-// status: HTTP's, for codes that are not in the table.
+// Returns a code's meaning. status: HTTP's, for codes without a row.
 Meaning meaning_of(int status, std::string_view code);
 Refusal refusal_of(Meaning meaning, bool keys_work_elsewhere);
 
-// What mends Meaning::no_spot.
+// Returns what to do about Meaning::no_spot.
 std::string_view spot_role_hint();
 
-// Whether a wrong clock could be the cause.
+// Returns whether a wrong clock may be the cause.
 bool blames_clock(std::string_view code);
 
-struct ApiError {
+struct ErrorWords {
   std::string code;
   std::string message;  // printable, one line, without the encoded part of a refusal
 };
 
-// Of any body, also of one that is no error of AWS's (a proxy's page): then the code is empty.
-ApiError parse_error(std::string_view body);
+// Reads any body. The code is empty if the body is not AWS's, for example a proxy's page.
+ErrorWords parse_error(std::string_view body);
 
-// Zones that a message names as having room: "... or choosing us-east-1b, us-east-1d."
+// Returns zones that a message names as having capacity: "... or choosing us-east-1b, us-east-1d."
 std::vector<std::string> zones_named(std::string_view message, std::string_view region);
 
 }  // namespace lockstep::cloud::aws

@@ -43,18 +43,18 @@ TEST(AwsErrors, WhatPassesIsAskedAgain) {
 }
 
 TEST(AwsErrors, AllThreeEnvelopesAreRead) {
-  const ApiError ec2 = parse_error(
+  const ErrorWords ec2 = parse_error(
       "<?xml version=\"1.0\"?><Response><Errors><Error><Code>VcpuLimitExceeded</Code><Message>You "
       "have\nrequested</Message></Error></Errors><RequestID>r</RequestID></Response>");
   EXPECT_EQ(ec2.code, "VcpuLimitExceeded");
   EXPECT_EQ(ec2.message.find('\n'), std::string::npos);
-  const ApiError sts = parse_error(
+  const ErrorWords sts = parse_error(
       "<ErrorResponse "
       "xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><Error><Type>Sender</Type>"
       "<Code>InvalidClientTokenId</Code><Message>The security "
       "token</Message></Error></ErrorResponse>");
   EXPECT_EQ(sts.code, "InvalidClientTokenId");
-  const ApiError json =
+  const ErrorWords json =
       parse_error(R"({"__type":"com.amazon.coral#AccessDeniedException","Message":"no"})");
   EXPECT_EQ(json.code, "AccessDeniedException");
   EXPECT_EQ(json.message, "no");
@@ -63,7 +63,7 @@ TEST(AwsErrors, AllThreeEnvelopesAreRead) {
 }
 
 TEST(AwsErrors, TheEncodedBlobIsCut) {
-  const ApiError error = parse_error(
+  const ErrorWords error = parse_error(
       "<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not authorized "
       "to "
       "perform this operation. User: arn:aws:iam::1:user/a is not authorized. Encoded "

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kDeepLearning = "898082745236";  // AWS's deep learning images
 constexpr const char* kCanonical = "099720109477";     // Ubuntu's
 
-// With NVIDIA's open kernel module, with the older one, without a driver.
+// Images with NVIDIA's open kernel module, with the older module, and without a driver.
 struct ImageKind {
   const char* what;
   const char* parameter;  // before and behind the architecture
@@ -49,18 +49,19 @@ const ImageKind& kind_of(const ImageWish& wish) {
   return wish.open_module ? kOpenImages : kOldImages;
 }
 
-Trouble unfit(std::string message, const char* hint) {
+ApiFailure unfit(std::string message, const char* hint) {
   return refused_here("Image", std::move(message), hint);
 }
 
-// By a public parameter, which may need a right that is missing; else the newest of the images.
+// Returns an image's id by a public parameter. That needs a right which may be missing; then
+// returns the newest image of a list.
 Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
   const ImageKind& kind = kind_of(wish);
   const bool as_debian = !wish.gpus && wish.arch == "x86_64";
   ApiCall call = ApiCall::of(Service::ssm, wish.region, "GetParameter",
                              fmt::format(R"({{"Name":"/aws/service/{}{}{}"}})", kind.parameter,
                                          as_debian ? "amd64" : wish.arch, kind.parameter_end));
-  // There is another way.
+  // Fall back to the list of images.
   call.timeout = call.patience = std::chrono::seconds(3);
   const auto parameter = api.ask_json(web, call);
   if (parameter) {
@@ -119,7 +120,7 @@ Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh) {
   const bool plain = wish.given.find_first_not_of("0123456789abcdef", 4) == std::string::npos;
   if (!wish.given.empty() && (!wish.given.starts_with("ami-") || !plain || wish.given.size() > 40))
     return tl::make_unexpected(
-        unfit(fmt::format("'{}' is no image of AWS's", printable(wish.given, 60)),
+        unfit(fmt::format("'{}' cannot be an image of AWS", printable(wish.given, 60)),
               "an image is given by its id, such as --image ami-0123456789abcdef0"));
   const KeptQuestion question{.name = "image-" + wish.text(),
                               .most_age_ms = fresh ? 0 : kDayMs,

@@ -1,4 +1,4 @@
-// Which image a machine starts from.
+// Chooses the image of a machine.
 #pragma once
 
 #include "cloud/aws/answers.h"
@@ -10,15 +10,16 @@ namespace lockstep::cloud::aws {
 
 struct ImageWish {
   std::string region;
-  std::string given;  // the user's own: "ami-..."; "": ours
+  std::string given;  // the user's own: "ami-..."; "": we choose
   std::string arch;   // "x86_64", "arm64"
   bool gpus = true;
-  bool open_module = true;  // for those GPUs
+  bool open_module = true;  // the GPUs work with NVIDIA's open kernel module
 
-  std::string text() const;  // the same for the same wish
+  std::string text() const;  // equal for equal wishes
 };
 
-// Kept a day, unless `fresh`. A refusal with Meaning::ours: the user's image won't do.
+// Finds the image; a kept answer of up to a day counts, unless `fresh`. A refusal with
+// Meaning::ours: the user's image does not fit.
 Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh);
 
 }  // namespace lockstep::cloud::aws

@@ -1,4 +1,4 @@
-// Tables of words that hold for a while: zones, prices, quotas. Asked once, kept in a file each.
+// Answers as tables of words (zones, prices, quotas), kept in a file each for a while.
 #pragma once
 
 #include "cloud/aws/api.h"
@@ -21,14 +21,15 @@ struct KeptRows {
 
 struct KeptQuestion {
   std::string name;              // "spot-us-east-1"
-  std::int64_t most_age_ms = 0;  // 0: nothing that is kept will do
+  std::int64_t most_age_ms = 0;  // of a kept answer; 0: always ask
   std::function<Asked<WordRows>(Web&)> ask;
 };
 
-// What is kept of it and not too old.
+// Returns the kept answer, if it is not too old.
 std::optional<KeptRows> rows_at_hand(Web& web, Api& api, const KeptQuestion& question);
 
-// Names are those of one account's keys, as zones have other names in other accounts.
+// Returns the kept answer, or asks. Kept apart for each account, since the same zone has other
+// names in other accounts.
 Asked<KeptRows> kept_rows(Web& web, Api& api, const KeptQuestion& question);
 
 }  // namespace lockstep::cloud::aws

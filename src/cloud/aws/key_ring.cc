@@ -15,7 +15,7 @@
 namespace lockstep::cloud::aws {
 namespace {
 
-constexpr int kMostRoles = 4;  // that one profile may lead through
+constexpr int kMostRoles = 4;  // most roles in the chain of one profile
 
 KeySourcePtr new_source(KeySource::Kind kind, std::string from) {
   auto source = std::make_shared<KeySource>();
@@ -108,7 +108,7 @@ Status KeyRing::look_in_profiles() {
   if (!asked) name = "default";
   const auto credentials = read_settings("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials");
   const auto config = read_settings("AWS_CONFIG_FILE", "/.aws/config");
-  // Keys of the environment need no files, and so no whole ones.
+  // Keys of the environment need no files, so damaged files do no harm.
   for (const auto* file : {&credentials, &config})
     if (!*file && sources_.empty()) return tl::make_unexpected(file->error());
   if (!credentials || !config) return {};
@@ -157,7 +157,7 @@ Result<KeySourcePtr> KeyRing::role_source(const codec::Ini& credentials, const c
   KeySourcePtr base;
   if (!profile.mfa.empty()) return base;
   if (profile.role_source == name) {
-    // It names itself: its keys stand beside the role.
+    // A profile may name itself as source: its own keys stand beside the role.
     base = new_source(KeySource::Kind::given, source->from);
     base->keys.key = profile.key;
   } else if (!profile.role_source.empty()) {
@@ -175,7 +175,7 @@ KeySource& KeyRing::add(KeySource::Kind kind, std::string from) {
   return *sources_.back();
 }
 
-// SSO and whatever else AWS's own program can do.
+// SSO and other logins that only AWS's own program supports.
 void KeyRing::add_exported() {
   if (!sources_.empty()) return;
   const bool others = !env("AWS_WEB_IDENTITY_TOKEN_FILE").empty() ||

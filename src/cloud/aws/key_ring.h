@@ -1,4 +1,4 @@
-// Where AWS's keys are looked for, in the order that its own tools have. Nothing is written back.
+// Finds AWS's keys in the order of AWS's own tools. Writes nothing back.
 #pragma once
 
 #include "cloud/aws/profile.h"
@@ -19,26 +19,26 @@ struct KeySource {
   std::string from;
   Keys keys = {};                              // given
   std::vector<std::string> program = {};       // prints keys
-  Profile profile = {};                        // role: whom to become
-  std::shared_ptr<const KeySource> base = {};  // role: with whose keys
+  Profile profile = {};                        // role: the role to assume
+  std::shared_ptr<const KeySource> base = {};  // role: the keys to assume it with
 };
-using KeySourcePtr = std::shared_ptr<KeySource>;  // nullptr: only the aws program knows how
+using KeySourcePtr = std::shared_ptr<KeySource>;  // nullptr: only the aws program can get them
 
-// Becomes a role with other keys.
+// Assumes a role with other keys.
 using AssumeRole = std::function<Result<Keys>(const Keys& base, const Profile& role)>;
 
 class KeyRing {
  public:
   explicit KeyRing(Ground ground) : ground_(std::move(ground)) {}
 
-  // Looks for places once. Asks nobody.
+  // Looks for sources of keys, once. Does not use the network.
   Status find();
   Result<Keys> fetch(Web& web, const AssumeRole& assume) const;
 
-  const std::string& region() const { return region_; }  // where to begin
-  // Files with keys in them that others may read.
+  const std::string& region() const { return region_; }  // the region to ask first
+  // Files of keys that other users may read.
   const std::vector<std::string>& loose_files() const { return loose_files_; }
-  std::string env(std::string_view name) const;  // "" where it is not set
+  std::string env(std::string_view name) const;  // "": not set
   const Ground& ground() const { return ground_; }
 
  private:
@@ -58,7 +58,7 @@ class KeyRing {
 
   Ground ground_;
   bool looked_ = false;
-  std::vector<KeySourcePtr> sources_;  // the first that gives keys
+  std::vector<KeySourcePtr> sources_;  // the first that gives keys wins
   bool profile_found_ = false;
   std::string region_;
   std::vector<std::string> loose_files_;

@@ -1,4 +1,4 @@
-// The words of a launch, in the order in which AWS's own libraries have them. Pure.
+// The parameters of a launch, in the order of AWS's own libraries. Pure.
 #pragma once
 
 #include "cloud/aws/answers.h"
@@ -13,13 +13,14 @@ inline constexpr std::size_t kMostUserData = 16384;  // bytes, before base64
 
 struct LaunchPlace {
   Image image;
-  std::string subnet = {};  // "": in a trial, which is not about a place
+  std::string subnet = {};  // "": a trial, which does not depend on the place
   std::string group = {};
 };
 
-// Of intent and attempt: the same token in another zone would launch again.
+// Makes the token of intent and attempt. The same token in another zone would launch again, so each
+// zone is an attempt of its own.
 std::string launch_token(const LaunchSpec& spec);
-// token "": a trial, which only says whether it might be done.
+// Makes the call. token "": a trial (DryRun), which only tests whether a launch is allowed.
 Query launch_query(const LaunchSpec& spec, const LaunchPlace& place, const std::string& token);
 
 }  // namespace lockstep::cloud::aws

@@ -11,7 +11,7 @@
 namespace lockstep::cloud::aws {
 namespace {
 
-// What is not listed by then is not there: new machines may be missing for a while.
+// Lists may lack new machines for a while. A machine that is not listed by then does not exist.
 constexpr std::int64_t kListedByMs = 60'000;
 
 LaunchOutcome refusal(Refusal what, std::string code, std::string message) {
@@ -25,7 +25,8 @@ LaunchOutcome answered(std::vector<std::string> ids) {
   return {.kind = LaunchOutcome::Kind::answered, .ids = std::move(ids)};
 }
 
-// Under a token that had launched already there would be no such refusal.
+// Returns whether a refusal proves that the token has launched nothing: otherwise AWS would have
+// returned the earlier result.
 bool speaks_of_the_launch(Meaning meaning) {
   return meaning == Meaning::next_zone || meaning == Meaning::next_region ||
          meaning == Meaning::no_spot || meaning == Meaning::ours;
@@ -42,34 +43,26 @@ ImageWish wish_of(const LaunchSpec& spec) {
 
 }  // namespace
 
-LaunchOutcome Launcher::outcome_of(const Trouble& trouble, const std::string& region) const {
+LaunchOutcome Launcher::outcome_of(const ApiFailure& trouble, const std::string& region) const {
   std::string message = trouble.message;
   if (!trouble.hint.empty()) message += "; " + trouble.hint;
-  switch (trouble.kind) {
-    case Trouble::Kind::no_keys:
-      return refusal(Refusal::provider_out, "NoKeys", std::move(message));
-    case Trouble::Kind::canceled:
-    case Trouble::Kind::silent:
-      if (trouble.maybe_done) return {.message = std::move(message)};
-      return trouble.kind == Trouble::Kind::silent
-                 ? refusal(Refusal::next_region, "NoAnswer", std::move(message))
-                 : refusal(Refusal::stop, "Canceled", std::move(message));
-    case Trouble::Kind::refused:
-      break;
-  }
-  // An earlier try may have come through, and this refusal says nothing of it.
-  if (trouble.maybe_done && !speaks_of_the_launch(trouble.meaning))
-    return {.message = std::move(message)};
-  if (trouble.meaning == Meaning::not_allowed)
+  if (trouble.kind == ApiFailure::Kind::no_keys)
+    return refusal(Refusal::provider_out, "NoKeys", std::move(message));
+  const Meaning meaning = meaning_of(trouble);
+  // An earlier try may have come through, and this failure says nothing of it.
+  if (trouble.maybe_done && !speaks_of_the_launch(meaning)) return {.message = std::move(message)};
+  if (trouble.silent()) return refusal(Refusal::next_region, "NoAnswer", std::move(message));
+  if (!trouble.refused()) return refusal(Refusal::stop, "Canceled", std::move(message));
+  if (meaning == Meaning::not_allowed)
     message += " (`lockstep cloud check aws` prints the rights that are needed)";
-  if (trouble.meaning == Meaning::no_spot) message += fmt::format("; {}", spot_role_hint());
-  LaunchOutcome outcome = refusal(refusal_of(trouble.meaning, api_.keys_work_elsewhere(region)),
+  if (meaning == Meaning::no_spot) message += fmt::format("; {}", spot_role_hint());
+  LaunchOutcome outcome = refusal(refusal_of(meaning, api_.keys_work_elsewhere(region)),
                                   trouble.code, std::move(message));
   outcome.zones_to_try = zones_named(trouble.said, region);
   return outcome;
 }
 
-// With this installation's group, open to whom it should be.
+// Finds the network and opens this installation's security group to the networks of `spec`.
 Asked<Network> Launcher::ready_network(Web& web, const LaunchSpec& spec) {
   const std::string& region = spec.offer.region;
   Asked<Network> network;
@@ -85,8 +78,8 @@ Asked<Network> Launcher::ready_network(Web& web, const LaunchSpec& spec) {
   return network;
 }
 
-// Rights that are missing show in a trial, at no cost; so does an image that has been taken back
-// since we heard of it.
+// Finds the image and makes a trial launch (DryRun), which is free. The trial shows missing rights,
+// and an image that was withdrawn since it was found.
 Asked<Image> Launcher::ready_image(Web& web, const LaunchSpec& spec) {
   const ImageWish wish = wish_of(spec);
   if (const auto known = images_.find(wish.text()); known != images_.end()) return known->second;
@@ -122,11 +115,11 @@ tl::expected<LaunchCall, LaunchOutcome> Launcher::prepare(Web& web, const Launch
     web.at_once({std::begin(jobs), std::end(jobs)});
   if (!network) return Refused(outcome_of(network.error(), region));
   if (network->vpc.empty())
-    return Refused(refusal(
-        Refusal::next_region, "NoDefaultVpc",
-        fmt::format("there is no default network in {}: `aws ec2 create-default-vpc --region {}` "
-                    "makes one, which costs nothing",
-                    region, region)));
+    return Refused(
+        refusal(Refusal::next_region, "NoDefaultVpc",
+                fmt::format("{} lacks a default network: `aws ec2 create-default-vpc --region {}` "
+                            "makes one, which costs nothing",
+                            region, region)));
   if (!image) return Refused(outcome_of(image.error(), region));
   networks_[region] = *network;
   images_[wish_of(spec).text()] = *image;
@@ -163,8 +156,9 @@ LaunchOutcome Launcher::launch(Web& web, const LaunchCall& call) {
   return answered(std::move(ids));
 }
 
-// The token was taken, and its machines are no longer what was asked for. They count all the same.
-LaunchOutcome Launcher::launched_before(Web& web, const LaunchCall& call, const Trouble& trouble) {
+// AWS says that the token was used before. Machines that it launched count as the answer.
+LaunchOutcome Launcher::launched_before(Web& web, const LaunchCall& call,
+                                        const ApiFailure& trouble) {
   Query query("DescribeInstances");
   query.filter("client-token", call.token);
   const auto reservations = api_.ask_pages(web, query, call.region, "reservationSet");
@@ -180,8 +174,8 @@ LaunchOutcome Launcher::launched_before(Web& web, const LaunchCall& call, const 
 
 LaunchOutcome Launcher::resolve(Web& web, const LaunchCall& call, std::int64_t asked_ms) {
   if (const auto ready = api_.ready(web); !ready) return {.message = ready.error().message};
-  // The token decides. Long after the call it would launch what may no longer be wanted, and by
-  // then what is there is listed.
+  // Soon after the call, sending it again with the same token decides. Later it might launch what
+  // is no longer wanted, and by then all machines are listed.
   if (web.now_ms() - asked_ms < kListedByMs) {
     LaunchOutcome outcome = launch(web, call);
     const bool refused = outcome.kind == LaunchOutcome::Kind::refused;

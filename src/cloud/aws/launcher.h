@@ -1,4 +1,5 @@
-// From an offer to a launch: what it needs in its region, the call, and what became of it.
+// Launches an offer: finds what the launch needs in its region, makes the call, and finds out what
+// became of an unanswered one.
 #pragma once
 
 #include "cloud/aws/image.h"
@@ -23,13 +24,13 @@ class Launcher {
 
   Asked<Network> ready_network(Web& web, const LaunchSpec& spec);
   Asked<Image> ready_image(Web& web, const LaunchSpec& spec);
-  LaunchOutcome outcome_of(const Trouble& trouble, const std::string& region) const;
-  LaunchOutcome launched_before(Web& web, const LaunchCall& call, const Trouble& trouble);
+  LaunchOutcome outcome_of(const ApiFailure& trouble, const std::string& region) const;
+  LaunchOutcome launched_before(Web& web, const LaunchCall& call, const ApiFailure& trouble);
 
   Api& api_;
-  // By region and what is wanted there, so that the next zone is asked at once.
+  // Kept, so that the next zone of a region is asked without delay. By region and by wish.
   std::map<std::string, Network> networks_;
-  std::map<std::string, Image> images_;  // with which a trial went well
+  std::map<std::string, Image> images_;  // those that passed a trial
 };
 
 }  // namespace lockstep::cloud::aws

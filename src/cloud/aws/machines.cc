@@ -33,7 +33,7 @@ Asked<void> terminate(Web& web, Api& api, const std::string& region,
   return tl::make_unexpected(answer.error());
 }
 
-// One that is gone makes AWS refuse all that are named with it.
+// AWS refuses the whole call if one machine of it is gone, so each machine is then named alone.
 Asked<void> terminate_each(Web& web, Api& api, const std::string& region,
                            const std::vector<std::string>& ids) {
   Asked<void> all = terminate(web, api, region, ids);
@@ -51,7 +51,7 @@ Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
   if (const auto ready = api.ready(web); !ready) return tl::make_unexpected(ready.error().error());
   std::vector<std::string> places = query.regions;
   if (places.empty()) {
-    // Whoever rents asks anew where that is possible. Better those of yesterday than none.
+    // Regions of the last hour will do: renting asks afresh. Without an answer, those of yesterday.
     auto all = open_regions(web, api, kHourMs);
     if (!all) all = open_regions(web, api, kDayMs);
     if (!all) return tl::make_unexpected(all.error().error());

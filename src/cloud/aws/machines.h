@@ -1,4 +1,4 @@
-// Machines that are there: listed, and ended.
+// Lists machines and terminates them.
 #pragma once
 
 #include "cloud/aws/api.h"

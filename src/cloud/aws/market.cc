@@ -27,7 +27,7 @@ Priced price_of_row(const KeptRows& kept, const std::string& micros) {
           .known = true};
 }
 
-// As asked or kept, else the built-in one, which is of one region only.
+// Returns a price that was asked or kept, else the built-in price, which is of one region only.
 Priced demand_price(const MachineType& type, const std::string& region, const PriceNews& prices) {
   const auto found = prices.find(type.type);
   if (found != prices.end() && found->second) {
@@ -84,13 +84,13 @@ Offer bare_offer(const MachineType& type, const RegionNews& news, bool spot) {
           .ending = Ending::by_itself};
 }
 
-// What a spot price says beside the price itself.
+// Judges a spot offer by its price beside the on-demand price.
 void judge_spot(Offer& offer, const Priced& demand) {
   if (!demand.known) return;
   const Micros tenfold = offer.price.per_hour * 10;
   offer.floor_price = std::abs(tenfold - demand.price.per_hour) <= kRounding;
   if (offer.floor_price)
-    offer.note = "a tenth of the price on demand: there is no market here";
+    offer.note = "a tenth of the price on demand: this place has no market";
   else if (offer.price.per_hour >= demand.price.per_hour)
     offer.note = "no cheaper than on demand";
 }
@@ -105,12 +105,13 @@ void price_on_demand(Offer& offer, const MachineType& type, const Priced& demand
   else if (heard != prices.end() && heard->second)
     offer.not_for_sale = "not sold on demand in " + offer.region;
   else
-    offer.not_for_sale = "its price here is not known; the right pricing:GetProducts would tell it";
+    offer.not_for_sale =
+        "the price here is unknown; with the right pricing:GetProducts AWS tells the price";
 }
 
 }  // namespace
 
-const Trouble* missing_news(const RegionNews& news) {
+const ApiFailure* missing_news(const RegionNews& news) {
   for (const Asked<KeptRows>* asked : {&news.zones, &news.types})
     if (!*asked) return &asked->error();
   return news.spot && !*news.spot ? &news.spot->error() : nullptr;

@@ -1,4 +1,4 @@
-// Offers, made of what was heard of prices and regions. Pure.
+// Makes offers of the answers about prices and regions. Pure.
 #pragma once
 
 #include "cloud/aws/kept_rows.h"
@@ -17,14 +17,14 @@ struct RegionNews {
   std::string region;
   Asked<KeptRows> zones;
   Asked<KeptRows> types;
-  std::optional<Asked<KeptRows>> spot = {};            // where it was asked
+  std::optional<Asked<KeptRows>> spot = {};            // nullopt: not asked for
   std::map<std::string, Asked<KeptRows>> quotas = {};  // by code
 };
 
 using PriceNews = std::map<std::string, Asked<KeptRows>>;  // by type: region, micro-dollars
 
-// Why there are no offers of a region; nullptr where enough is known of it.
-const Trouble* missing_news(const RegionNews& news);
+// Returns why a region has no offers; nullptr: all answers are there.
+const ApiFailure* missing_news(const RegionNews& news);
 
 std::vector<Offer> region_offers(const RegionNews& news, const PriceNews& prices,
                                  const OfferQuery& query);

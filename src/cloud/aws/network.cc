@@ -7,7 +7,7 @@
 namespace lockstep::cloud::aws {
 namespace {
 
-// Good answers, and refusals that say that it is so already.
+// Counts the refusal `already` as success: the wanted state existed before.
 Asked<void> done_or_already(const Asked<std::string>& answer, std::string_view already) {
   if (answer || answer.error().code == already) return {};
   return tl::make_unexpected(answer.error());
@@ -21,7 +21,7 @@ ApiCall patient(const Query& query, const std::string& region) {
   return call;
 }
 
-// cidr "": nothing about port 22. inside: all among the group's members.
+// cidr "": no rule for port 22. inside: a rule for all traffic among the group's members.
 Query rules_query(const char* action, const Group& group, const std::string& cidr, bool inside) {
   Query query(action);
   query.add("GroupId", group.id);
@@ -45,7 +45,7 @@ Query rules_query(const char* action, const Group& group, const std::string& cid
   return query;
 }
 
-// In whatever network: a name is there once in each.
+// Lists the groups of this name in all VPCs: a name is unique in one VPC only.
 Asked<std::vector<Xml>> find_groups(Web& web, Api& api, const std::string& region,
                                     const std::string& owner) {
   Query query("DescribeSecurityGroups");
@@ -68,12 +68,12 @@ Asked<Group> make_group(Web& web, Api& api, const std::string& region, const std
       .add("TagSpecification.1.ResourceType", "security-group")
       .add("TagSpecification.1.Tag.1.Key", "lockstep:owner")
       .add("TagSpecification.1.Tag.1.Value", owner);
-  // Not asked again without an answer: the second would be refused as a duplicate of the first.
+  // Not retried without an answer: AWS would refuse the second call as a duplicate of the first.
   auto root = api.ask_xml(web, ApiCall::of(query, region));
   if (root) return Group{.id = std::string(root->text("groupId")), .vpc = vpc, .ssh_from = {}};
   const bool there = root.error().code == "InvalidGroup.Duplicate" || root.error().maybe_done;
   if (!there) return tl::make_unexpected(std::move(root).error());
-  // What was made just now may not be listed yet.
+  // Lists may lack a group that was made just now.
   for (int tries = 0; tries < 5; ++tries) {
     const auto items = find_groups(web, api, region, owner);
     if (auto group = items ? group_in(*items, vpc) : std::nullopt) return std::move(*group);
@@ -131,7 +131,7 @@ Asked<void> open_group(Web& web, Api& api, const std::string& region, const std:
   constexpr std::string_view kAlready = "InvalidPermission.Duplicate";
   const auto all = authorize(open ? "" : cidr, !group.inside);
   auto done = done_or_already(all, kAlready);
-  // One that is there made AWS refuse both.
+  // If one of both rules exists, AWS refuses both: add them one by one.
   if (!all && done && !open && !group.inside) {
     done = done_or_already(authorize(cidr, false), kAlready);
     if (done) done = done_or_already(authorize("", true), kAlready);

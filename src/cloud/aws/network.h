@@ -1,4 +1,4 @@
-// Where machines are put: the default network's part in each zone, and one security group of this
+// The network of machines: the default VPC's subnet in each zone, and one security group of this
 // installation.
 #pragma once
 
@@ -12,23 +12,23 @@
 namespace lockstep::cloud::aws {
 
 struct Network {
-  std::string vpc;                             // "": the region has no default one
+  std::string vpc;                             // "": the region has no default VPC
   std::map<std::string, std::string> subnets;  // by zone
   std::optional<Group> group;                  // this installation's
 };
 
 std::string group_name(std::string_view owner);
 
-// What is there; makes nothing.
+// Looks for the network. Makes nothing.
 Asked<Network> find_network(Web& web, Api& api, const std::string& region,
                             const std::string& owner);
-// Makes the group if need be, and opens 22 to the CIDR. network.group is there afterwards.
+// Opens port 22 to the CIDR. Makes the group first if it is missing, and sets network.group.
 Asked<void> open_group(Web& web, Api& api, const std::string& region, const std::string& owner,
                        const std::string& cidr, Network& network);
-// Closes 22 to all but those CIDRs.
+// Closes port 22 to all but these CIDRs.
 Asked<void> close_others(Web& web, Api& api, const std::string& region, const Group& group,
                          const std::vector<std::string>& wanted);
-// not_found codes are good: it is gone.
+// Deletes the group; a missing group is not an error.
 Asked<void> delete_group(Web& web, Api& api, const std::string& region, const Group& group);
 
 }  // namespace lockstep::cloud::aws

@@ -16,11 +16,11 @@ namespace {
 
 using Jobs = std::vector<std::function<void(Web&)>>;
 
-// All questions together: a region that is silent is silent in all of them.
+// All questions together: a region that is silent would be silent to each of them.
 constexpr std::chrono::seconds kMostTime{10};
 
 Asked<KeptRows> not_asked() {
-  return tl::make_unexpected(Trouble{});
+  return tl::make_unexpected(without_answer({}, false));
 }
 
 std::vector<std::string> wanted_types(const OfferQuery& query) {
@@ -30,14 +30,14 @@ std::vector<std::string> wanted_types(const OfferQuery& query) {
   return types;
 }
 
-// Questions to be asked at once; what is at hand is not asked.
+// Collects questions and asks them at once. Skips questions with a kept answer.
 struct Asking {
   Web& web;
   Api& api;
   bool fresh = false;
   Jobs jobs = {};
 
-  // Nobody else writes to that place.
+  // `to` must not be written by another question.
   void add(KeptQuestion question, Asked<KeptRows>& to) {
     if (fresh) question.most_age_ms = 0;
     if (auto kept = rows_at_hand(web, api, question)) {
@@ -56,7 +56,7 @@ struct Asking {
   }
 };
 
-// All that is asked of the regions, at once: none waits for another.
+// Asks all questions about all regions at once.
 void ask_regions_at_once(Web& web, Api& api, const OfferQuery& query,
                          std::vector<RegionNews>& news) {
   std::set<std::string> codes;
@@ -83,7 +83,7 @@ struct Heard {
 void hear_of_regions(Web& web, Api& api, const OfferQuery& query, Heard& heard) {
   heard.regions = query.regions.empty() ? open_regions(web, api, query.fresh ? 0 : kDayMs)
                                         : Asked<std::vector<std::string>>(query.regions);
-  // Better those of yesterday than none.
+  // Without an answer, regions of yesterday will do.
   if (!heard.regions) heard.regions = open_regions(web, api, kDayMs);
   if (!heard.regions) return;
   for (const std::string& region : *heard.regions)
@@ -91,9 +91,9 @@ void hear_of_regions(Web& web, Api& api, const OfferQuery& query, Heard& heard) 
   ask_regions_at_once(web, api, query, heard.news);
 }
 
-Silence whole_silence(const Trouble& trouble) {
+Silence whole_silence(const ApiFailure& trouble) {
   Silence silence{.provider = "aws", .why = trouble.message};
-  silence.no_keys = trouble.kind == Trouble::Kind::no_keys;
+  silence.no_keys = trouble.kind == ApiFailure::Kind::no_keys;
   if (!silence.no_keys && !trouble.hint.empty()) silence.why += "; " + trouble.hint;
   return silence;
 }
@@ -109,14 +109,14 @@ Catalog find_offers(Web& patient, Api& api, const OfferQuery& query) {
   if (types.empty()) return catalog;
   Heard heard;
   Asking asking{.web = web, .api = api, .fresh = query.fresh};
-  // Prices take longest, and need not wait for the list of regions.
+  // Ask for prices first: they take longest and do not depend on the list of regions.
   asking.jobs.emplace_back([&](Web& own) { hear_of_regions(own, api, query, heard); });
   for (const std::string& type : types)
     asking.add(price_question(api, type), heard.prices.emplace(type, not_asked()).first->second);
   asking.run();
   if (!heard.regions) return {.offers = {}, .silent = {whole_silence(heard.regions.error())}};
   for (const RegionNews& news : heard.news) {
-    if (const Trouble* trouble = missing_news(news))
+    if (const ApiFailure* trouble = missing_news(news))
       catalog.silent.push_back(region_silence(web, api, news.region, *trouble));
     for (Offer& offer : region_offers(news, heard.prices, query))
       catalog.offers.push_back(std::move(offer));

@@ -1,4 +1,4 @@
-// Asks all regions at once for what they have.
+// Asks all regions at once for their offers.
 #pragma once
 
 #include "cloud/aws/api.h"

@@ -25,7 +25,7 @@ std::vector<std::string> known_types() {
   return types;
 }
 
-// What comes from outside becomes a word of a row, and later a part of requests.
+// Returns whether a text of AWS is safe as a word of a row, and later in requests.
 bool is_word(std::string_view text) {
   return !text.empty() && text.size() < 64 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F; });
@@ -46,7 +46,8 @@ Asked<WordRows> ask_rows(Web& web, Api& api, const Query& query, const std::stri
   return rows;
 }
 
-// Any region can list all; one that is silent is no reason to stop, and leaves time for the others.
+// Any region can list all regions. Each region has a share of the time, so a silent region is
+// skipped.
 Asked<WordRows> ask_regions(Web& web, Api& api) {
   std::vector<std::string> asked{api.ring().region()};
   if (asked[0].find("-gov-") == std::string::npos && !asked[0].starts_with("cn-"))
@@ -56,7 +57,7 @@ Asked<WordRows> ask_regions(Web& web, Api& api) {
   for (const std::string& region : asked) {
     BoundedWeb bounded(web, io::Clock::now() + kListPatience);
     rows = ask_rows(bounded, api, Query("DescribeRegions"), region, "regionInfo", {"regionName"});
-    if (rows || rows.error().kind != Trouble::Kind::silent) break;
+    if (rows || !rows.error().silent()) break;
   }
   if (rows) std::erase_if(*rows, [](const auto& row) { return !is_region(row[0]); });
   return rows;
@@ -78,7 +79,7 @@ Asked<WordRows> ask_types(Web& web, Api& api, const std::string& region) {
   return ask_rows(web, api, query, region, "instanceTypeOfferingSet", {"instanceType", "location"});
 }
 
-// One row for each zone: with the start of the time asked for being now, the price of now.
+// Asks for a history that starts now, which gives one row for each zone: the current price.
 Asked<WordRows> ask_spot(Web& web, Api& api, const std::string& region) {
   Query query("DescribeSpotPriceHistory");
   query.add("StartTime", iso_time(web.now_ms() + api.clock_offset_ms()))
@@ -112,7 +113,7 @@ Asked<WordRows> ask_quota(Web& web, Api& api, const std::string& region, const s
   return WordRows{{std::to_string(static_cast<std::int64_t>(limit))}};
 }
 
-// token: of the next page, as JSON has it.
+// token: the next page's, as a JSON string.
 std::string product_question(const std::string& type, const std::string& token) {
   constexpr std::string_view kMatch = R"({{"Type":"TERM_MATCH","Field":"{}","Value":"{}"}})";
   std::string filters = fmt::format(kMatch, "instanceType", type);
@@ -125,7 +126,7 @@ std::string product_question(const std::string& type, const std::string& token) 
                      filters, token.empty() ? "" : R"(,"NextToken":)", token);
 }
 
-// All regions in one answer: a call takes about a second.
+// Asks for all regions in one call, since a call takes about a second.
 Asked<WordRows> ask_prices(Web& web, Api& api, const std::string& type) {
   WordRows rows;
   std::string token;
@@ -142,7 +143,7 @@ Asked<WordRows> ask_prices(Web& web, Api& api, const std::string& type) {
   return rows;
 }
 
-// Kept only once a region was refused, so that nobody is asked.
+// A mark that a region was refused. Its answer is kept at the refusal and never asked for.
 KeptQuestion denied_question(const std::string& region) {
   return {.name = "denied-" + region, .most_age_ms = kDayMs, .ask = [region](Web& /*web*/) {
             return Asked<WordRows>(WordRows{{region}});
@@ -172,9 +173,9 @@ Asked<std::vector<std::string>> open_regions(Web& web, Api& api, std::int64_t mo
   return names;
 }
 
-Silence region_silence(Web& web, Api& api, const std::string& region, const Trouble& trouble) {
+Silence region_silence(Web& web, Api& api, const std::string& region, const ApiFailure& trouble) {
   Silence silence{.provider = "aws", .region = region, .why = trouble.message};
-  silence.denied = trouble.denied_by_organization();
+  silence.denied = denied_by_organization(trouble);
   if (silence.denied) {
     KeptQuestion answered = denied_question(region);
     answered.most_age_ms = 0;

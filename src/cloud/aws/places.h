@@ -1,4 +1,4 @@
-// Regions and what is in them: zones, types for sale, spot prices, quotas.
+// Regions and their zones, types for sale, spot prices and quotas.
 #pragma once
 
 #include "cloud/aws/kept_rows.h"
@@ -12,13 +12,14 @@ inline constexpr std::int64_t kDayMs = 86'400'000;
 inline constexpr std::int64_t kHourMs = 3'600'000;
 inline constexpr std::int64_t kTenMinutesMs = 600'000;
 
-// Those that are switched on for this account.
+// Returns the regions that this account has enabled.
 Asked<std::vector<std::string>> regions(Web& web, Api& api, std::int64_t most_age_ms);
 
-// Those of them that no policy of the account's organization refuses. A refusal is kept for a day.
+// Returns enabled regions that no policy of the account's organization refuses. A refusal is kept
+// for a day.
 Asked<std::vector<std::string>> open_regions(Web& web, Api& api, std::int64_t most_age_ms);
-// The silence of a region that gave this trouble. Keeps the refusal of an organization's policy.
-Silence region_silence(Web& web, Api& api, const std::string& region, const Trouble& trouble);
+// Makes the Silence of a region that failed so. Keeps a refusal by an organization's policy.
+Silence region_silence(Web& web, Api& api, const std::string& region, const ApiFailure& trouble);
 
 // Questions whose rows are: zone and its id; type and zone; type, zone and micro-dollars an hour;
 // the limit.

@@ -33,7 +33,7 @@ void take_section(const codec::IniSection* section, Profile& profile) {
   profile.there = true;
   for (const ProfileMember& member : kProfileMembers)
     if (const auto value = section->value(member.name); !value.empty()) profile.*member.to = value;
-  // A pair is taken whole: an id of one file with a secret of another fits nothing.
+  // Take id and secret from the same file: a mixed pair would not work.
   const auto id = section->value("aws_access_key_id");
   const auto secret = section->value("aws_secret_access_key");
   if (id.empty() || secret.empty()) return;
@@ -78,7 +78,7 @@ struct WordReader {
 
 Result<Keys> keys_with_expiration(Keys keys, std::string_view expiration) {
   if (keys.key.id.empty() || keys.key.secret.empty())
-    return fail(Errc::invalid_input, "there is no AccessKeyId with a SecretAccessKey in it");
+    return fail(Errc::invalid_input, "AccessKeyId or SecretAccessKey is missing");
   if (expiration.empty()) return keys;
   const auto expires = parse_iso_time(expiration);
   if (!expires)
@@ -92,7 +92,7 @@ Result<Keys> keys_with_expiration(Keys keys, std::string_view expiration) {
 }  // namespace
 
 std::string keys_note(const Keys& keys, std::int64_t until_ms) {
-  // Roles, programs and the metadata service give new ones before the old ones end.
+  // Roles, programs and the metadata service give new keys before the old keys expire.
   if (!keys.read || keys.key.session_token.empty()) return {};
   if (keys.expires_ms > until_ms) return {};
   const std::string when = keys.expires_ms > 0
@@ -102,7 +102,7 @@ std::string keys_note(const Keys& keys, std::int64_t until_ms) {
   return fmt::format(
       "the keys of {} are temporary and {}, and these machines may run until {}: {}", keys.from,
       when, iso_time(until_ms),
-      of_file ? "renew them there before that, the file is read again"
+      of_file ? "renew the keys in the file before that; lockstep reads the file again"
               : "give AWS_PROFILE in their place, whose keys are read again, or this command can "
                 "end no machine after that");
 }
@@ -138,7 +138,7 @@ Result<Keys> parse_printed_keys(std::string_view json) {
 Result<Keys> parse_assumed_role(std::string_view xml) {
   LOCKSTEP_TRY_ASSIGN(const codec::XmlNode root, codec::parse_xml(xml));
   const codec::XmlNode* found = root.child("AssumeRoleResult/Credentials");
-  if (found == nullptr) return fail(Errc::invalid_input, "there are no Credentials in it");
+  if (found == nullptr) return fail(Errc::invalid_input, "Credentials are missing");
   return keys_with_expiration({.key = {.id = std::string(found->text("AccessKeyId")),
                                        .secret = std::string(found->text("SecretAccessKey")),
                                        .session_token = std::string(found->text("SessionToken"))}},

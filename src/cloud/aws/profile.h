@@ -1,4 +1,4 @@
-// What AWS's own files say of a profile, and the keys that others print. Pure.
+// Reads profiles of AWS's own files, and keys that programs and services print. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -14,13 +14,13 @@ namespace lockstep::cloud::aws {
 
 struct Keys {
   codec::SigV4Key key;
-  std::int64_t expires_ms = 0;  // 0: they don't
+  std::int64_t expires_ms = 0;  // 0: never
   std::string from = {};        // for people: "AWS_ACCESS_KEY_ID"
-  bool read = false;            // from a file or the environment: nothing renews them by itself
+  bool read = false;            // from a file or the environment, so we cannot renew them
 };
 
-// Says what happens when temporary keys end before `until_ms` (Unix time): one line; empty: they
-// last, or renew themselves.
+// Returns a one-line warning if temporary keys end before `until_ms` (Unix time); empty: the keys
+// last, or are renewed.
 std::string keys_note(const Keys& keys, std::int64_t until_ms);
 
 struct Profile {
@@ -41,7 +41,8 @@ Profile profile_of(const codec::Ini& credentials, const codec::Ini& config, std:
 // A command as credential_process has it, without a shell: words, quotes and backslashes only.
 Result<std::vector<std::string>> command_words(std::string_view text);
 
-// What credential_process, `aws configure export-credentials` and the metadata service print.
+// Parses keys as credential_process, `aws configure export-credentials` and the metadata service
+// print them.
 Result<Keys> parse_printed_keys(std::string_view json);
 Result<Keys> parse_assumed_role(std::string_view xml);
 

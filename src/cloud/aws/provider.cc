@@ -88,7 +88,7 @@ Status AwsProvider::allow(Web& web, const std::string& region, const std::string
   if (!network->group)
     return fail(Errc::not_found,
                 fmt::format("there is no security group {} in {}", group_name(owner), region));
-  // Before it is opened: what is there then is to be closed.
+  // Read the rules before opening: the rules of now are those to close.
   const Group before = *network->group;
   const std::vector<std::string> wanted = split(cidrs, ',');
   for (const std::string& cidr : wanted)

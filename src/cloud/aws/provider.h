@@ -1,4 +1,4 @@
-// The door to AWS EC2.
+// The provider AWS EC2.
 #pragma once
 
 #include "cloud/provider.h"

@@ -8,12 +8,12 @@ namespace lockstep::cloud::aws {
 namespace {
 
 struct QuotaRow {
-  std::string_view family;  // that a type's name begins with
+  std::string_view family;  // start of a type's name
   std::string_view on_demand;
   std::string_view spot;
 };
 
-// The first that fits.
+// The first matching row wins.
 constexpr std::array kQuotaRows{
     QuotaRow{"p5", "L-417A185B", "L-C4BD4855"}, QuotaRow{"p6", "L-417A185B", ""},
     QuotaRow{"p", "L-417A185B", "L-7212CCBC"},  QuotaRow{"g", "L-DB2E81BA", "L-3819A6DF"},

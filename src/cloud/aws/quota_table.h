@@ -1,4 +1,4 @@
-// Which quota of EC2's a type of machine counts against. Pure.
+// The quota of EC2 that a type of machine counts against. Pure.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace lockstep::cloud::aws {
 
-// "" where sources differ on it.
+// Returns the quota's code; "": AWS's sources disagree.
 std::string_view quota_code(std::string_view type, bool spot);
 std::string quota_link(std::string_view region, std::string_view code);
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace lockstep::cloud::gcp {
 namespace {
@@ -23,17 +24,20 @@ constexpr milliseconds kLongPoll{130'000};  // Google answers after two minutes 
 constexpr milliseconds kShortWait{250};
 constexpr milliseconds kAbsence{3'000};
 
-tl::unexpected<ApiError> no_answer(ApiError::Kind kind, std::string message) {
-  return tl::make_unexpected(ApiError{.kind = kind, .message = std::move(message)});
+Asked<void> no_answer(ApiFailure::Kind kind, std::string message) {
+  ApiFailure failure;
+  failure.kind = kind;
+  failure.message = std::move(message);
+  return tl::make_unexpected(std::move(failure));
 }
 
-// A token endpoint that is not reached says nothing about the keys.
-tl::unexpected<ApiError> without_token(const Error& error) {
-  ApiError::Kind kind = ApiError::Kind::keys;
-  if (error.code == Errc::canceled) kind = ApiError::Kind::canceled;
-  if (error.code == Errc::unavailable || error.code == Errc::timeout) kind = ApiError::Kind::unsent;
-  return tl::make_unexpected(
-      ApiError{.kind = kind, .message = error.message, .lasting = error.code == Errc::timeout});
+// A token endpoint that does not answer says nothing about the credentials.
+ApiFailure without_token(const Error& error) {
+  ApiFailure failure = without_answer(error, false);
+  if (error.code != Errc::canceled && error.code != Errc::unavailable &&
+      error.code != Errc::timeout)
+    failure.kind = ApiFailure::Kind::no_keys;
+  return failure;
 }
 
 bool is_name(std::string_view name) {
@@ -53,83 +57,74 @@ std::string Api::path(std::string_view rest) const {
   return fmt::format("/compute/v1/projects/{}{}", project(), rest);
 }
 
-ApiAnswer Api::ask_once(Web& web, const ApiCall& call, std::string& retry_after) {
-  retry_after.clear();
-  // A token may be taken back before its time: once more with a new one.
-  for (bool again = true;; again = false) {
-    auto token = tokens_.get(web);
-    if (!token) return without_token(token.error());
-    Question question{.method = std::string(call.method),
-                      .base = endpoint_.empty()
-                                  ? std::string(kHosts[static_cast<std::size_t>(call.host)])
-                                  : endpoint_,
-                      .target = call.target,
-                      .fields = {{"authorization", "Bearer " + *token}},
-                      .body = call.body,
-                      .timeout = call.timeout,
-                      .body_limit = 32U << 20,
-                      .gzip = true,
-                      .repeatable = true,
-                      .shown = fmt::format("Google Compute: {}", call.shown)};
-    if (!call.body.empty()) question.fields.push_back({"content-type", "application/json"});
-    if (const auto& payer = credentials().quota_project; !payer.empty())
+class Api::Try : public ApiTry {
+ public:
+  Try(Api& api, const ApiCall& call) : api_(api), call_(call) {}
+
+  Asked<Question> question(Web& web) override {
+    auto token = api_.tokens_.get(web);
+    if (!token) return tl::make_unexpected(without_token(token.error()));
+    token_ = *std::move(token);
+    const std::string& fake = api_.endpoint_;
+    Question question{
+        .method = std::string(call_.method),
+        .base = fake.empty() ? std::string(kHosts[static_cast<std::size_t>(call_.host)]) : fake,
+        .target = call_.target,
+        .fields = {{"authorization", "Bearer " + token_}},
+        .body = call_.body,
+        .timeout = call_.timeout,
+        .body_limit = 32U << 20,
+        .gzip = true,
+        .repeatable = true,
+        .shown = fmt::format("Google Compute: {}", call_.shown)};
+    if (!call_.body.empty()) question.fields.push_back({"content-type", "application/json"});
+    if (const auto& payer = api_.credentials().quota_project; !payer.empty())
       question.fields.push_back({"x-goog-user-project", payer});
-    const Reply reply = web.ask(question);
-    if (!reply.answer) {
-      const bool canceled = reply.answer.error().code == Errc::canceled;
-      const bool may_be_done = reply.sent && !(canceled && call.method == "GET");
-      ApiError error{.kind = may_be_done ? ApiError::Kind::unanswered
-                             : canceled  ? ApiError::Kind::canceled
-                                         : ApiError::Kind::unsent,
-                     .message = reply.answer.error().message,
-                     .lasting = reply.answer.error().code != Errc::unavailable};
-      return tl::make_unexpected(std::move(error));
-    }
-    const http::ResponseHead& head = reply.answer->head;
-    if (head.status == 401 && again) {
-      tokens_.refused(*token);
-      continue;
-    }
-    if (head.status >= 200 && head.status < 300) {
-      nlohmann::json answer =
-          codec::parse_json(reply.answer->body, {.bytes = 32U << 20, .values = call.values});
-      if (answer.is_object()) return answer;
-      return no_answer(ApiError::Kind::unanswered, "what it answers is no JSON");
-    }
-    retry_after = head.field("retry-after");
-    ApiError error = error_of_answer(head.status, reply.answer->body);
-    error.message = tokens_.clean(std::move(error.message));
-    return tl::make_unexpected(std::move(error));
+    return question;
   }
-}
+
+  ApiFailure refusal(const http::Answer& answer) override {
+    ApiFailure failure = error_of_answer(answer.head.status, answer.body);
+    failure.message = api_.tokens_.clean(std::move(failure.message));
+    return failure;
+  }
+
+  // Google may withdraw a token before its time: once more with a new one.
+  bool mends(Web& /*web*/, const http::Answer& /*answer*/, const ApiFailure& failure) override {
+    if (failure.status != 401 || std::exchange(renewed_, true)) return false;
+    api_.tokens_.refused(token_);
+    return true;
+  }
+
+ private:
+  Api& api_;
+  const ApiCall& call_;
+  std::string token_;
+  bool renewed_ = false;
+};
 
 ApiAnswer Api::ask(Web& web, const ApiCall& call) {
-  const std::int64_t began = web.now_ms();
-  Backoff backoff(began, call.patience, pace_);
-  std::string retry_after;
-  while (true) {
-    ApiAnswer answer = ask_once(web, call, retry_after);
-    if (answer) return answer;
-    ApiError& error = answer.error();
-    // Who reads may ask again; what a launch has done must be looked at first. A deadline is not
-    // waited for twice, and who is not there now is not waited for long.
-    const bool reading = call.method == "GET" && error.kind == ApiError::Kind::unanswered;
-    const bool absent = reading || error.kind == ApiError::Kind::unsent;
-    if (error.lasting || !(absent || is_passing(error))) return answer;
-    if (absent && web.now_ms() - began > kAbsence.count()) return answer;
-    const auto pause = backoff.next(web.now_ms(), retry_after);
-    if (!pause) {
-      // Nobody knows what a server that failed has done before.
-      if (error.status >= 500 && call.method != "GET") error.kind = ApiError::Kind::unanswered;
-      return answer;
-    }
-    if (!web.pause(*pause)) return no_answer(ApiError::Kind::canceled, "stopped");
+  const bool reads = call.method == "GET";
+  Try one(*this, call);
+  auto body = ask_api(web, one,
+                      {.repeat = reads ? Repeat::always : Repeat::after_failure,
+                       .patience = call.patience,
+                       .absence = std::min(call.patience, kAbsence),
+                       .pace = pace_});
+  if (!body) {
+    ApiFailure& failure = body.error();
+    // A server that fails (5xx) until patience ends may have carried out the call.
+    if (failure.refused() && failure.passing && failure.status >= 500 && !reads)
+      failure.kind = ApiFailure::Kind::unanswered;
+    return tl::make_unexpected(std::move(failure));
   }
+  nlohmann::json answer = codec::parse_json(*body, {.bytes = 32U << 20, .values = call.values});
+  if (answer.is_object()) return answer;
+  return tl::make_unexpected(unreadable("the answer is not JSON"));
 }
 
-tl::expected<void, ApiError> Api::ask_pages(
-    Web& web, ApiCall call, int most_pages,
-    const std::function<bool(const nlohmann::json&)>& take) {
+Asked<void> Api::ask_pages(Web& web, ApiCall call, int most_pages,
+                           const std::function<bool(const nlohmann::json&)>& take) {
   const std::string first = call.target;
   for (int page = 0; page < most_pages; ++page) {
     ApiAnswer answer = ask(web, call);
@@ -141,38 +136,39 @@ tl::expected<void, ApiError> Api::ask_pages(
         fmt::format("{}{}pageToken={}", first, first.find('?') == std::string::npos ? '?' : '&',
                     codec::percent_code(next));
   }
-  return no_answer(ApiError::Kind::unanswered,
+  return no_answer(ApiFailure::Kind::unanswered,
                    fmt::format("the list has more than {} pages", most_pages));
 }
 
-tl::expected<void, ApiError> Api::wait(Web& web, nlohmann::json operation, milliseconds patience) {
+Asked<void> Api::wait(Web& web, nlohmann::json operation, milliseconds patience) {
   const std::int64_t until = web.now_ms() + patience.count();
   const std::string name = text_at(operation, "name");
   const std::string zone = last_part(text_at(operation, "zone"));
   const std::string scope = zone.empty() ? "/global" : "/zones/" + zone;
   while (text_at(operation, "status") != "DONE") {
     if (!is_name(name) || (!zone.empty() && !is_name(zone)))
-      return no_answer(ApiError::Kind::unanswered, "what it answers is no operation");
+      return no_answer(ApiFailure::Kind::unanswered, "the answer is not an operation");
     const std::int64_t now = web.now_ms();
-    if (now >= until) return no_answer(ApiError::Kind::unanswered, "the operation is not done yet");
+    if (now >= until)
+      return no_answer(ApiFailure::Kind::unanswered, "the operation is not done yet");
     ApiAnswer answer = ask(web, {.method = "POST",
                                  .target = path(fmt::format("{}/operations/{}/wait", scope, name)),
                                  .shown = "waiting for an operation",
                                  .timeout = std::min(kLongPoll, milliseconds(until - now + 1000)),
                                  .patience = milliseconds(until - now)});
-    if (!answer && answer.error().kind != ApiError::Kind::unanswered &&
-        answer.error().kind != ApiError::Kind::unsent) {
-      // Refused, but the operation goes on: nothing is known of it.
-      if (answer.error().kind == ApiError::Kind::refused)
-        answer.error().kind = ApiError::Kind::unanswered;
+    if (!answer && answer.error().kind != ApiFailure::Kind::unanswered &&
+        answer.error().kind != ApiFailure::Kind::unsent) {
+      // The wait was refused, but the operation goes on.
+      if (answer.error().kind == ApiFailure::Kind::refused)
+        answer.error().kind = ApiFailure::Kind::unanswered;
       return tl::make_unexpected(std::move(answer).error());
     }
     if (answer) operation = std::move(*answer);
-    // It promises no more than its best, and may answer at once.
+    // Google documents that `wait` may return early, at worst at once.
     if (text_at(operation, "status") != "DONE" && web.now_ms() - now < 1000)
-      if (!web.pause(kShortWait)) return no_answer(ApiError::Kind::canceled, "stopped");
+      if (!web.pause(kShortWait)) return no_answer(ApiFailure::Kind::canceled, "stopped");
   }
-  ApiError error;
+  ApiFailure error;
   if (!error_of_operation(operation, error)) return {};
   error.message = tokens_.clean(std::move(error.message));
   return tl::make_unexpected(std::move(error));

@@ -1,5 +1,4 @@
-// Questions to Google's API: with a token, again after a pause where that does no harm, and with
-// one kind of error.
+// Asks Google's API, with an access token.
 #pragma once
 
 #include "cloud/gcp/api_error.h"
@@ -18,32 +17,32 @@ struct ApiCall {
   enum class Host { compute, billing, resource_manager };
 
   std::string_view method = "GET";
-  std::string target = {};  // path and query, coded
+  std::string target = {};  // path and query, percent-encoded
   std::string body = {};
   std::string_view shown = {};  // "the list of machines"
   std::chrono::milliseconds timeout{10'000};
-  std::chrono::milliseconds patience{20'000};  // of all tries together
-  std::size_t values = 200'000;                // of JSON, in one answer
+  std::chrono::milliseconds patience{20'000};  // all tries and pauses together
+  std::size_t values = 200'000;                // most JSON values in an answer
   Host host = Host::compute;
 };
 
-using ApiAnswer = tl::expected<nlohmann::json, ApiError>;
+using ApiAnswer = Asked<nlohmann::json>;
 
 class Api {
  public:
   Api(Credentials credentials, const Ground& ground);
 
-  // All that is asked may be asked twice: launches have a requestId, and the rest ends in the same
-  // state.
+  // Calls that change something are made again after a refusal that passes: launches have a
+  // requestId, and the rest ends in the same state. After a lost answer only GET is made again,
+  // since the caller must look first at what a launch has done.
   ApiAnswer ask(Web& web, const ApiCall& call);
 
-  // Takes all pages of a list. take: false ends it.
-  tl::expected<void, ApiError> ask_pages(Web& web, ApiCall call, int most_pages,
-                                         const std::function<bool(const nlohmann::json&)>& take);
+  // Passes each page of a list to `take`, which returns false to end early.
+  Asked<void> ask_pages(Web& web, ApiCall call, int most_pages,
+                        const std::function<bool(const nlohmann::json&)>& take);
 
-  // Of an answer that is an operation: until it is done. Errors are those that it ended with.
-  tl::expected<void, ApiError> wait(Web& web, nlohmann::json operation,
-                                    std::chrono::milliseconds patience);
+  // Waits until the operation of an answer is done. Fails with the error that it ended with.
+  Asked<void> wait(Web& web, nlohmann::json operation, std::chrono::milliseconds patience);
 
   // "/compute/v1/projects/P/zones/..."
   std::string path(std::string_view rest) const;
@@ -51,10 +50,10 @@ class Api {
   const Credentials& credentials() const { return tokens_.credentials(); }
 
  private:
-  ApiAnswer ask_once(Web& web, const ApiCall& call, std::string& retry_after);
+  class Try;
 
   Tokens tokens_;
-  std::string endpoint_;  // in place of all of Google's; "" usually
+  std::string endpoint_;  // replaces all of Google's addresses; "": none
   double pace_;
 };
 

@@ -68,7 +68,7 @@ bool is_known(std::string_view code) {
          std::find(kPassing.begin(), kPassing.end(), code) != kPassing.end();
 }
 
-// The first code that says something; else the first.
+// Keeps the first code that has a row, else the first code.
 void offer_code(std::string& code, const std::string& next) {
   if (next.empty() || is_known(code)) return;
   if (code.empty() || is_known(next)) code = printable(next, 80);
@@ -78,8 +78,8 @@ std::string message_of(const nlohmann::json& error, std::string_view path) {
   return printable(text_at(error, path), kMessageLimit);
 }
 
-// In `details` of answers and `errorDetails` of operations.
-void read_details(const nlohmann::json& details, ApiError& error) {
+// Reads `details` of answers and `errorDetails` of operations.
+void read_details(const nlohmann::json& details, ApiFailure& error) {
   for (const nlohmann::json* detail : items_at(details, "")) {
     offer_code(error.code, text_at(*detail, "reason"));
     const nlohmann::json& info = at(*detail, "errorInfo");
@@ -92,11 +92,11 @@ void read_details(const nlohmann::json& details, ApiError& error) {
 
 }  // namespace
 
-ApiError error_of_answer(int status, std::string_view body) {
-  ApiError error{.status = status};
+ApiFailure error_of_answer(int status, std::string_view body) {
+  ApiFailure error = refusal_with(status, "", "");
   const nlohmann::json answer = codec::parse_json(body);
   const nlohmann::json& said = at(answer, "error");
-  if (said.is_string()) {  // of a token endpoint
+  if (said.is_string()) {  // the form of the token endpoint
     error.code = printable(text_at(answer, "error"), 80);
     error.message = message_of(answer, "error_description");
   } else {
@@ -108,10 +108,11 @@ ApiError error_of_answer(int status, std::string_view body) {
   }
   if (error.code.empty()) error.code = fmt::format("HTTP {}", status);
   if (error.message.empty()) error.message = fmt::format("answered with HTTP {}", status);
+  error.passing = is_passing(error);
   return error;
 }
 
-bool error_of_operation(const nlohmann::json& operation, ApiError& error) {
+bool error_of_operation(const nlohmann::json& operation, ApiFailure& error) {
   const std::vector<const nlohmann::json*> all = items_at(operation, "error/errors");
   if (all.empty()) return false;
   error = {};
@@ -123,33 +124,27 @@ bool error_of_operation(const nlohmann::json& operation, ApiError& error) {
   }
   if (error.code.empty()) error.code = "UNKNOWN";
   if (error.message.empty()) error.message = message_of(operation, "httpErrorMessage");
+  error.passing = is_passing(error);
   return true;
 }
 
-bool is_passing(const ApiError& error) {
-  if (error.kind != ApiError::Kind::refused) return false;
+// A code that the table knows says more than the status: ZONE_RESOURCE_POOL_EXHAUSTED comes as 503.
+bool is_passing(const ApiFailure& error) {
   if (std::find(kPassing.begin(), kPassing.end(), error.code) != kPassing.end()) return true;
   return (error.status == 429 || error.status >= 500) && !is_known(error.code);
 }
 
-Refusal meaning_of(const ApiError& error) {
-  switch (error.kind) {
-    case ApiError::Kind::refused:
-      break;
-    case ApiError::Kind::canceled:
-      return Refusal::stop;
-    case ApiError::Kind::unsent:
-    case ApiError::Kind::unanswered:
-    case ApiError::Kind::keys:
-      return Refusal::provider_out;  // all zones are behind one address and one token
-  }
+Refusal meaning_of(const ApiFailure& error) {
+  if (error.kind == ApiFailure::Kind::canceled) return Refusal::stop;
+  // All zones share one address and one token, so no zone is better.
+  if (!error.refused()) return Refusal::provider_out;
   const std::string_view said = error.message;
   const bool missing = has(said, "not exist") || has(said, "not found");
   const Refusal meaning = refusal_of(kMeanings, error.code);
-  // Quota of all regions together is none of a region.
+  // The quota of all regions together: no region is better.
   if (meaning == Refusal::next_region && has(said, "GPUS_ALL_REGIONS"))
     return Refusal::provider_out;
-  // A zone that an older list still has.
+  // A zone that Google has removed; a kept list still has it.
   if (meaning == Refusal::stop && has(said, "field 'zone'")) return Refusal::next_zone;
   if (meaning == Refusal::stop && missing) {
     if (has(said, "machineType") || has(said, "acceleratorType") || has(said, "Machine type"))
@@ -161,14 +156,15 @@ Refusal meaning_of(const ApiError& error) {
   return meaning;
 }
 
-LaunchOutcome outcome_of(ApiError error) {
-  if (error.kind == ApiError::Kind::unanswered)
+LaunchOutcome outcome_of(ApiFailure error) {
+  const bool canceled_too_late = error.kind == ApiFailure::Kind::canceled && error.maybe_done;
+  if (error.kind == ApiFailure::Kind::unanswered || canceled_too_late)
     return {.kind = LaunchOutcome::Kind::unknown, .message = std::move(error.message)};
   const Refusal refusal = meaning_of(error);
-  if (error.kind != ApiError::Kind::refused)
-    error.code = error.kind == ApiError::Kind::keys     ? "keys"
-                 : error.kind == ApiError::Kind::unsent ? "unreachable"
-                                                        : "stopped";
+  if (!error.refused())
+    error.code = error.kind == ApiFailure::Kind::no_keys  ? "keys"
+                 : error.kind == ApiFailure::Kind::unsent ? "unreachable"
+                                                          : "stopped";
   return {.kind = LaunchOutcome::Kind::refused,
           .refusal = refusal,
           .code = std::move(error.code),
@@ -176,14 +172,14 @@ LaunchOutcome outcome_of(ApiError error) {
           .zones_to_try = std::move(error.zones)};
 }
 
-Failure failure_of(const ApiError& error, std::string_view doing) {
+Failure failure_of(const ApiFailure& error, std::string_view doing) {
   Errc code = Errc::unavailable;
-  if (error.kind == ApiError::Kind::canceled) code = Errc::canceled;
-  if (error.kind == ApiError::Kind::keys || error.status == 401 || error.status == 403)
+  if (error.kind == ApiFailure::Kind::canceled) code = Errc::canceled;
+  if (error.kind == ApiFailure::Kind::no_keys || error.status == 401 || error.status == 403)
     code = Errc::denied;
   if (error.status == 404) code = Errc::not_found;
-  // Without an answer the message says already what was asked.
-  if (error.kind != ApiError::Kind::refused) return fail(code, error.message);
+  // Without an answer the message already says what was asked.
+  if (!error.refused()) return fail(code, error.message);
   return fail(code, fmt::format("Google Compute: {}: {} ({})", doing, error.message, error.code));
 }
 

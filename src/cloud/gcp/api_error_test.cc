@@ -7,12 +7,12 @@
 namespace lockstep::cloud::gcp {
 namespace {
 
-ApiError refused_with(std::string code, std::string message = "m", int status = 400) {
-  return {.status = status, .code = std::move(code), .message = std::move(message)};
+ApiFailure refused_with(std::string code, std::string message = "m", int status = 400) {
+  return refusal_with(status, std::move(code), std::move(message));
 }
 
 TEST(ApiError, MeansWhatTheTableSays) {
-  const std::vector<std::pair<ApiError, Refusal>> cases = {
+  const std::vector<std::pair<ApiFailure, Refusal>> cases = {
       {refused_with("ZONE_RESOURCE_POOL_EXHAUSTED"), Refusal::next_zone},
       {refused_with("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"), Refusal::next_zone},
       {refused_with("VM_MIN_COUNT_NOT_REACHED"), Refusal::next_zone},
@@ -54,7 +54,7 @@ TEST(ApiError, PassesWhereGoogleIsBusy) {
 }
 
 TEST(ApiError, OfAnAnswerIsTheCodeThatSaysMost) {
-  const ApiError error = error_of_answer(
+  const ApiFailure error = error_of_answer(
       403,
       R"({"error":{"code":403,"message":"Compute Engine API has not been used.\nEnable it by visiting https://x","status":"PERMISSION_DENIED",
       "errors":[{"reason":"strange"},{"reason":"accessNotConfigured"}],"details":[{"@type":"Help"},{"reason":"SERVICE_DISABLED"}]}})");
@@ -69,14 +69,14 @@ TEST(ApiError, OfAnAnswerIsTheCodeThatSaysMost) {
           .code,
       "odd");
   EXPECT_EQ(error_of_answer(502, "<html>bad gateway</html>").code, "HTTP 502");
-  const ApiError token =
+  const ApiFailure token =
       error_of_answer(400, R"({"error":"invalid_grant","error_description":"Bad Request"})");
   EXPECT_EQ(token.code, "invalid_grant");
   EXPECT_EQ(token.message, "Bad Request");
 }
 
 TEST(ApiError, OfAnOperationNamesZonesThatHaveIt) {
-  ApiError error;
+  ApiFailure error;
   EXPECT_FALSE(error_of_operation(codec::parse_json(R"({"status":"DONE"})"), error));
   const auto operation = codec::parse_json(
       R"({"status":"DONE","error":{"errors":[{"code":"SOMETHING","message":"first"},
@@ -92,9 +92,16 @@ TEST(ApiError, OfAnOperationNamesZonesThatHaveIt) {
 }
 
 TEST(ApiError, WithoutAnAnswerNothingIsKnown) {
-  EXPECT_EQ(outcome_of({.kind = ApiError::Kind::unanswered, .message = "cut"}).kind,
-            LaunchOutcome::Kind::unknown);
-  const LaunchOutcome unsent = outcome_of({.kind = ApiError::Kind::unsent, .message = "refused"});
+  EXPECT_EQ(
+      outcome_of(without_answer({.code = Errc::unavailable, .message = "cut", .hint = {}}, true))
+          .kind,
+      LaunchOutcome::Kind::unknown);
+  EXPECT_EQ(
+      outcome_of(without_answer({.code = Errc::canceled, .message = "stopped", .hint = {}}, true))
+          .kind,
+      LaunchOutcome::Kind::unknown);
+  const LaunchOutcome unsent = outcome_of(
+      without_answer({.code = Errc::unavailable, .message = "refused", .hint = {}}, false));
   EXPECT_EQ(unsent.kind, LaunchOutcome::Kind::refused);
   EXPECT_EQ(unsent.refusal, Refusal::provider_out);
 }

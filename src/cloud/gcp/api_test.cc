@@ -86,14 +86,14 @@ TEST_F(GcpApi, LooksAtWhatALostPostHasDone) {
   const ApiAnswer answer =
       api.ask(google.web, {.method = "POST", .target = "/x", .body = "{}", .shown = "x"});
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().kind, ApiError::Kind::unanswered);
+  EXPECT_EQ(answer.error().kind, ApiFailure::Kind::unanswered);
   EXPECT_EQ(google.web.count("/x"), 1U);
   // A server that fails to the end may have done it as well.
   for (int i = 0; i < 20; ++i)
     google.says("POST /x", 500, "{}");
   const ApiAnswer failed =
       api.ask(google.web, {.method = "POST", .target = "/x", .body = "{}", .shown = "x"});
-  EXPECT_EQ(failed.error().kind, ApiError::Kind::unanswered);
+  EXPECT_EQ(failed.error().kind, ApiFailure::Kind::unanswered);
 }
 
 TEST_F(GcpApi, ReadsAllPages) {

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Finding::Kind;
 
-// All that is asked for, and no more.
+// Exactly the rights that our calls need.
 constexpr auto kRights = std::to_array<std::string_view>({
     "compute.acceleratorTypes.list",
     "compute.disks.create",
@@ -56,7 +56,7 @@ void say(std::vector<Finding>& found, Kind kind, std::string what, std::string h
   found.push_back({kind, std::move(what), std::move(hint)});
 }
 
-// A role with what is missing, to be made by whoever may.
+// Returns the commands that make a role with all rights, for an administrator.
 std::string role_hint(const Api& api) {
   const std::string member =
       api.credentials().email.empty() ? "user:YOU" : "serviceAccount:" + api.credentials().email;
@@ -118,7 +118,7 @@ void check_network(Api& api, Web& web, std::vector<Finding>& found) {
                          .shown = "firewall rules"});
   };
   if (!api.ask(web, {.target = api.path("/global/networks/default"), .shown = "the network"}))
-    say(found, Kind::bad, "there is no network 'default'",
+    say(found, Kind::bad, "the network 'default' is missing",
         "gcloud compute networks create default --subnet-mode auto");
   if (rule("default-allow-ssh"))
     say(found, Kind::note, "the rule default-allow-ssh opens port 22 of all machines to everybody",

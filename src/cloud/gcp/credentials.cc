@@ -37,7 +37,7 @@ Failure lacks(const std::string& where, std::string_view what) {
               "make a new key file, or run: gcloud auth application-default login");
 }
 
-// What goes into a path of an URL.
+// Returns whether a text is safe in the path of a URL.
 bool is_project(std::string_view project) {
   return !project.empty() && project.size() <= 100 &&
          std::all_of(project.begin(), project.end(), [](char c) {
@@ -46,7 +46,7 @@ bool is_project(std::string_view project) {
          });
 }
 
-// As `gcloud config set project` has left it.
+// Returns the project that `gcloud config set project` has set.
 std::string project_of_gcloud(const Ground& ground) {
   const std::string folder = gcloud_folder(ground);
   std::string name = env_of(ground, "CLOUDSDK_ACTIVE_CONFIG_NAME");
@@ -65,7 +65,8 @@ bool has_gcloud(const Ground& ground) {
   return proc::find_executable("gcloud", env_of(ground, "PATH")).has_value();
 }
 
-// Somebody has logged in with it, as far as can be told without starting it.
+// Returns whether a user has logged in with gcloud, judged by its files: starting gcloud takes a
+// while.
 bool uses_gcloud(const Ground& ground) {
   struct stat about {};
   return has_gcloud(ground) &&
@@ -99,7 +100,7 @@ Result<Credentials> look_for_keys(const Ground& ground) {
 
 Result<Credentials> parse_credentials(std::string_view text, const std::string& where) {
   const nlohmann::json file = codec::parse_json(text);
-  if (!file.is_object()) return lacks(where, "this is no key file of Google's");
+  if (!file.is_object()) return lacks(where, "not a key file of Google");
   Credentials found{.where = where,
                     .project = text_at(file, "project_id"),
                     .email = text_at(file, "client_email"),
@@ -121,7 +122,7 @@ Result<Credentials> parse_credentials(std::string_view text, const std::string& 
     if (found.client_id.empty() || found.client_secret.empty() || found.refresh_token.empty())
       return lacks(where, "a user's file without client_id, client_secret or refresh_token");
   } else if (type.empty()) {
-    return lacks(where, "this is no key file of Google's: it has no type");
+    return lacks(where, "not a key file of Google: the type is missing");
   }
   return found;
 }
@@ -141,11 +142,12 @@ Result<Credentials> find_credentials(const Ground& ground) {
   if (found.project.empty()) found.project = project_of_gcloud(ground);
   if (found.project.empty()) found.project = found.quota_project;
   if (!is_project(found.project))
-    return fail(Errc::invalid_input,
-                found.project.empty()
-                    ? fmt::format("{}: there are keys, but no project is named", found.where)
-                    : fmt::format("'{}' is no name of a project", printable(found.project, 60)),
-                "set GOOGLE_CLOUD_PROJECT, or run: gcloud config set project PROJECT");
+    return fail(
+        Errc::invalid_input,
+        found.project.empty()
+            ? fmt::format("{}: there are keys, but no project is named", found.where)
+            : fmt::format("'{}' cannot be the name of a project", printable(found.project, 60)),
+        "set GOOGLE_CLOUD_PROJECT, or run: gcloud config set project PROJECT");
   return found;
 }
 

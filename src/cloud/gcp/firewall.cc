@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::chrono::milliseconds kRulePatience{120'000};
 
-tl::expected<void, ApiError> ask_and_wait(Api& api, Web& web, ApiCall call) {
+Asked<void> ask_and_wait(Api& api, Web& web, ApiCall call) {
   call.shown = "the firewall rule";
   ApiAnswer operation = api.ask(web, call);
   if (!operation) return tl::make_unexpected(std::move(operation).error());
   return api.wait(web, std::move(*operation), kRulePatience);
 }
 
-tl::expected<void, ApiError> set_rule(Api& api, Web& web, const std::string& owner,
-                                      std::vector<std::string> cidrs, bool keep) {
+Asked<void> set_rule(Api& api, Web& web, const std::string& owner, std::vector<std::string> cidrs,
+                     bool keep) {
   const std::string rules = api.path("/global/firewalls");
   const std::string rule = fmt::format("{}/{}", rules, firewall_name(owner));
   for (bool again = false;; again = true) {
@@ -38,24 +38,23 @@ tl::expected<void, ApiError> set_rule(Api& api, Web& web, const std::string& own
     if (there.error().status != 404) return tl::make_unexpected(there.error());
     auto made = ask_and_wait(
         api, web, {.method = "POST", .target = rules, .body = firewall_body(owner, cidrs)});
-    // Another of our commands was faster.
+    // Another command of this installation has made the rule meanwhile.
     if (made || made.error().status != 409 || again) return made;
   }
 }
 
 }  // namespace
 
-tl::expected<void, ApiError> open_to(Api& api, Web& web, const std::string& owner,
-                                     const std::vector<std::string>& cidrs) {
+Asked<void> open_to(Api& api, Web& web, const std::string& owner,
+                    const std::vector<std::string>& cidrs) {
   return set_rule(api, web, owner, cidrs, false);
 }
 
-tl::expected<void, ApiError> open_also_to(Api& api, Web& web, const std::string& owner,
-                                          const std::string& cidrs) {
+Asked<void> open_also_to(Api& api, Web& web, const std::string& owner, const std::string& cidrs) {
   return set_rule(api, web, owner, split(cidrs, ','), true);
 }
 
-tl::expected<void, ApiError> remove_rule(Api& api, Web& web, const std::string& owner) {
+Asked<void> remove_rule(Api& api, Web& web, const std::string& owner) {
   auto done = ask_and_wait(
       api, web,
       {.method = "DELETE", .target = api.path("/global/firewalls/" + firewall_name(owner))});

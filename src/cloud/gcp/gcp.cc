@@ -73,10 +73,10 @@ class Gce : public Provider {
   const Ground ground_;
   std::mutex mutex_;
   std::unique_ptr<Api> api_;
-  // What an earlier launch of this command has found or made: the next zone is asked at once.
+  // Kept from earlier launches of this command, so that the next zone is asked without delay.
   std::map<std::string, Image> images_;
   std::string open_to_;
-  std::vector<Machine> ended_;  // Google has agreed to end these, or has: lists may be late
+  std::vector<Machine> ended_;  // Google has agreed to delete these: lists may be stale
 };
 
 Result<Api*> Gce::api() {
@@ -112,7 +112,7 @@ Catalog Gce::offers(Web& web, const OfferQuery& query) {
   const auto found = api();
   if (!found) return silent(found.error().message, found.error().code == Errc::not_found);
   Api& api = **found;
-  tl::expected<Places, ApiError> places;
+  Asked<Places> places;
   PriceList prices;
   web.at_once({[&](Web& own) { places = ask_places(api, own, ground_, query.fresh); },
                [&](Web& own) { prices = ask_prices(api, own, ground_, query.fresh); }});
@@ -124,9 +124,9 @@ tl::expected<LaunchCall, LaunchOutcome> Gce::prepare(Web& web, const LaunchSpec&
   const auto found = api();
   if (!found) return tl::make_unexpected(without_keys(found.error()));
   Api& api = **found;
-  const auto refused = [](const ApiError& error) {
+  const auto refused = [](const ApiFailure& error) {
     LaunchOutcome outcome = outcome_of(error);
-    // What is looked up here is the same for every zone.
+    // The image and the firewall rule are the same for every zone, so no zone is better.
     if (outcome.kind == LaunchOutcome::Kind::unknown)
       outcome = {.kind = LaunchOutcome::Kind::refused,
                  .refusal = Refusal::provider_out,
@@ -160,7 +160,7 @@ LaunchOutcome Gce::launch(Web& web, const LaunchSpec& spec, const LaunchCall& ca
 LaunchOutcome Gce::resolve(Web& web, const LaunchSpec& spec, const LaunchCall& call,
                            std::int64_t asked_ms) {
   const auto found = api();
-  // Without keys nothing is known of what was asked with them.
+  // Without credentials the outcome of the launch stays unknown.
   if (!found) return {.kind = LaunchOutcome::Kind::unknown, .message = found.error().message};
   return gcp::resolve(**found, web, spec, call, asked_ms);
 }
@@ -195,7 +195,7 @@ Status Gce::end(Web& web, const std::vector<Machine>& machines) {
     });
     Machine& ended = ended_.emplace_back(machines[i]);
     ended.state = *seen[i] == EndSeen::gone ? Machine::State::gone : Machine::State::ending;
-    // The caller's journal may not have kept all that a list says.
+    // The caller's journal may lack some members of a listed machine.
     if (ended.owner.empty()) ended.owner = ground_.owner;
   }
   return all;

@@ -1,4 +1,4 @@
-// Google Compute Engine, behind the face of all providers.
+// The provider Google Compute Engine.
 #pragma once
 
 #include "cloud/provider.h"

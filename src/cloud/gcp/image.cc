@@ -23,7 +23,7 @@ bool is_image_text(std::string_view text) {
   });
 }
 
-// "projects/P/global/images/NAME" of an image's URL.
+// Returns "projects/P/global/images/NAME" of an image's URL.
 std::string path_of_url(std::string_view url) {
   const std::size_t start = url.find("projects/");
   return start == std::string_view::npos ? std::string() : std::string(url.substr(start));
@@ -35,13 +35,13 @@ Image read_image(const nlohmann::json& image) {
           static_cast<int>(std::clamp<std::int64_t>(number_at(image, "diskSizeGb"), 0, 65'536))};
 }
 
-tl::expected<Image, ApiError> get_image(Api& api, Web& web, const std::string& path) {
+Asked<Image> get_image(Api& api, Web& web, const std::string& path) {
   const auto answer = api.ask(web, {.target = "/compute/v1/" + path, .shown = "the image"});
   if (!answer) return tl::make_unexpected(answer.error());
   return read_image(*answer);
 }
 
-// Of a page of images: the newest that is not deprecated, if it is newer than what was there.
+// Takes the newest image of a page that is not deprecated, if it is newer than `newest`.
 void take_newest(const nlohmann::json& page, std::string& latest, Image& newest) {
   for (const nlohmann::json* item : items_at(page, "items")) {
     const std::string state = text_at(*item, "deprecated/state");
@@ -50,7 +50,8 @@ void take_newest(const nlohmann::json& page, std::string& latest, Image& newest)
     if ((!state.empty() && state != "ACTIVE") || (!status.empty() && status != "READY") ||
         (!architecture.empty() && architecture != "X86_64"))
       continue;
-    // Their times have the same offset, or one an hour off: good enough between releases.
+    // Compared as texts: their offsets from UTC differ by an hour at most, less than between
+    // releases.
     std::string made = text_at(*item, "creationTimestamp");
     Image image = read_image(*item);
     if (made <= latest || image.path.empty()) continue;
@@ -59,8 +60,7 @@ void take_newest(const nlohmann::json& page, std::string& latest, Image& newest)
   }
 }
 
-tl::expected<Image, ApiError> newest_of(Api& api, Web& web, std::string_view project,
-                                        std::string_view families) {
+Asked<Image> newest_of(Api& api, Web& web, std::string_view project, std::string_view families) {
   Image newest;
   std::string latest;
   const auto done = api.ask_pages(
@@ -75,9 +75,7 @@ tl::expected<Image, ApiError> newest_of(Api& api, Web& web, std::string_view pro
   if (!done) return tl::make_unexpected(done.error());
   if (!newest.path.empty()) return newest;
   return tl::make_unexpected(
-      ApiError{.status = 404,
-               .code = "notFound",
-               .message = fmt::format("no image {} in {}", families, project)});
+      refusal_with(404, "notFound", fmt::format("no image {} in {}", families, project)));
 }
 
 }  // namespace
@@ -95,17 +93,16 @@ std::string image_path(std::string_view given, std::string_view project) {
   return fmt::format("projects/{}/global/images/{}", project, path);
 }
 
-tl::expected<Image, ApiError> find_image(Api& api, Web& web, std::string_view given,
-                                         std::string_view gpu, std::string_view arch) {
+Asked<Image> find_image(Api& api, Web& web, std::string_view given, std::string_view gpu,
+                        std::string_view arch) {
   if (!given.empty()) {
     const std::string path = image_path(given, api.project());
     if (path.empty())
-      return tl::make_unexpected(ApiError{
-          .status = 400,
-          .code = "invalid",
-          .message = fmt::format("'{}' is no image: write projects/PROJECT/global/images/NAME, or "
-                                 "family/NAME, or a NAME of the own project",
-                                 printable(given, 100))});
+      return tl::make_unexpected(refusal_with(
+          400, "invalid",
+          fmt::format("'{}' cannot be an image: write projects/PROJECT/global/images/NAME, or "
+                      "family/NAME, or a NAME of the own project",
+                      printable(given, 100))));
     return get_image(api, web, path);
   }
   if (gpu.empty()) return get_image(api, web, kPlain);
@@ -119,7 +116,7 @@ tl::expected<Image, ApiError> find_image(Api& api, Web& web, std::string_view gi
     auto found = get_image(api, web, family);
     if (found || found.error().status != 404 || arch == "arm64") return found;
   }
-  // The numbers in these names move.
+  // The version numbers in these names change, so look for the newest.
   return newest_of(api, web, kDeepLearning, "common-cu.*");
 }
 

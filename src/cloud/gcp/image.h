@@ -1,4 +1,4 @@
-// Which image a machine begins with.
+// Chooses the image of a machine.
 #pragma once
 
 #include "cloud/gcp/api.h"
@@ -11,15 +11,15 @@ namespace lockstep::cloud::gcp {
 
 struct Image {
   std::string path;  // "projects/P/global/images/NAME"
-  int disk_gb = 0;   // it needs at least so much
+  int disk_gb = 0;   // smallest disk that holds it
 };
 
-// What a user names: "projects/P/global/images/[family/]NAME", its URL, "family/NAME" or "NAME" of
-// the own project. "": it is none of these.
+// Returns the path of an image that a user names: "projects/P/global/images/[family/]NAME", its
+// URL, or "family/NAME" or "NAME" of the user's own project. "": none of these.
 std::string image_path(std::string_view given, std::string_view project);
 
-// The user's, or one with the driver that the GPU needs. gpu "": one without.
-tl::expected<Image, ApiError> find_image(Api& api, Web& web, std::string_view given,
-                                         std::string_view gpu, std::string_view arch);
+// Finds the user's image, else one with the driver that the GPU needs. gpu "": without a driver.
+Asked<Image> find_image(Api& api, Web& web, std::string_view given, std::string_view gpu,
+                        std::string_view arch);
 
 }  // namespace lockstep::cloud::gcp

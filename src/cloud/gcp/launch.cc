@@ -10,9 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLaunchPatience{120'000};  // of asking again while Google is busy
-constexpr milliseconds kDone{600'000};            // of the operation
-// An insert that was understood is done by then, and its requestId may be forgotten later.
+constexpr milliseconds kLaunchPatience{120'000};  // with "busy" answers
+constexpr milliseconds kDone{600'000};            // until the operation is done
+// By then an insert that Google received is done. Later Google may forget its requestId.
 constexpr std::int64_t kSettled = 15LL * 60'000;
 
 LaunchOutcome answered(const LaunchSpec& spec) {
@@ -24,8 +24,8 @@ LaunchOutcome answered(const LaunchSpec& spec) {
 
 enum class There { all, some, none, foreign };
 
-// Whether the machines of this attempt exist.
-tl::expected<There, ApiError> look(Api& api, Web& web, const LaunchSpec& spec) {
+// Asks which machines of this attempt exist.
+Asked<There> look(Api& api, Web& web, const LaunchSpec& spec) {
   int ours = 0;
   for (int node = spec.node; node < spec.node + spec.count; ++node) {
     const std::string name = machine_name(spec, node);
@@ -42,8 +42,8 @@ tl::expected<There, ApiError> look(Api& api, Web& web, const LaunchSpec& spec) {
   return ours == spec.count ? There::all : ours == 0 ? There::none : There::some;
 }
 
-// The name is taken: by an earlier try of the same launch, or by somebody else.
-LaunchOutcome of_conflict(Api& api, Web& web, const LaunchSpec& spec, ApiError error) {
+// The name exists: made by an earlier try of this launch, or by another program.
+LaunchOutcome of_conflict(Api& api, Web& web, const LaunchSpec& spec, ApiFailure error) {
   const auto there = look(api, web, spec);
   if (!there) return {.kind = LaunchOutcome::Kind::unknown, .message = there.error().message};
   if (*there == There::all) return answered(spec);
@@ -65,19 +65,19 @@ LaunchOutcome insert(Api& api, Web& web, const LaunchSpec& spec, const LaunchCal
   if (!operation) {
     if (operation.error().status == 409)
       return of_conflict(api, web, spec, std::move(operation).error());
-    // What does not reach Google says nothing of what reached it before.
-    if (asked_before && operation.error().kind != ApiError::Kind::refused)
-      operation.error().kind = ApiError::Kind::unanswered;
+    // This call did not reach Google, but an earlier one may have.
+    if (asked_before && operation.error().kind != ApiFailure::Kind::refused)
+      operation.error().kind = ApiFailure::Kind::unanswered;
     return outcome_of(std::move(operation).error());
   }
-  // That it is taken says nothing yet: that there is no room comes as the operation's end.
+  // An accepted call is no success yet: lack of capacity shows at the end of the operation.
   const auto done = api.wait(web, std::move(*operation), kDone);
   if (done) return answered(spec);
-  ApiError error = done.error();
+  ApiFailure error = done.error();
   if (error.code == "RESOURCE_ALREADY_EXISTS" || error.code == "alreadyExists")
     return of_conflict(api, web, spec, std::move(error));
-  // It was asked for: whoever stops waiting does not know.
-  if (error.kind != ApiError::Kind::refused) error.kind = ApiError::Kind::unanswered;
+  // Google has accepted the launch, so after a wait that failed its outcome is unknown.
+  if (error.kind != ApiFailure::Kind::refused) error.kind = ApiFailure::Kind::unanswered;
   return outcome_of(std::move(error));
 }
 
@@ -106,13 +106,13 @@ LaunchOutcome resolve(Api& api, Web& web, const LaunchSpec& spec, const LaunchCa
   if (!there) return {.kind = LaunchOutcome::Kind::unknown, .message = there.error().message};
   if (*there == There::all) return answered(spec);
   if (web.now_ms() - asked_ms > kSettled) {
-    if (*there == There::some)  // of a gang that is not whole: to be ended as one
+    if (*there == There::some)  // an incomplete gang: the caller terminates it as a whole
       return answered(spec);
     return {.kind = LaunchOutcome::Kind::refused,
             .refusal = Refusal::next_zone,
             .message = "it was never made"};
   }
-  // The same requestId makes nothing new, and tells how the first went.
+  // The same requestId launches nothing new and returns the result of the first call.
   return insert(api, web, spec, call, true);
 }
 

@@ -1,4 +1,4 @@
-// One launch: of a machine, or of a gang in one call; and what became of one without an answer.
+// Launches a machine, or a gang in one call, and finds out what became of an unanswered launch.
 #pragma once
 
 #include "cloud/gcp/api.h"

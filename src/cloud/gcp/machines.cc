@@ -18,7 +18,7 @@ namespace {
 constexpr int kMostListPages = 200;
 constexpr std::size_t kAtOnce = 16;
 constexpr std::chrono::milliseconds kEndPatience{60'000};
-// Longer waits are for those who look at the list.
+// A longer end is followed through the list.
 constexpr std::chrono::milliseconds kWaitForEnd{10'000};
 
 struct StateRow {
@@ -36,7 +36,7 @@ constexpr std::array kStates = {
     StateRow{"PENDING_STOP", Machine::State::ending},
     StateRow{"SUSPENDING", Machine::State::ending},
     StateRow{"DEPROVISIONING", Machine::State::ending},
-    StateRow{"TERMINATED", Machine::State::stopped},  // its disk is billed on
+    StateRow{"TERMINATED", Machine::State::stopped},  // its disk is still billed
     StateRow{"SUSPENDED", Machine::State::stopped},
 };
 
@@ -50,7 +50,7 @@ std::string short_text(const nlohmann::json& value, std::string_view path) {
   return printable(text_at(value, path), 80);
 }
 
-// The name at the end of an URL.
+// Returns the name at the end of a URL.
 std::string name_at(const nlohmann::json& value, std::string_view path) {
   return printable(last_part(text_at(value, path)), 80);
 }
@@ -71,8 +71,8 @@ Machine& listed(Listing& listing, const std::string& id, const std::string& zone
                                                .node = node_of_name(id)});
 }
 
-// A spot machine that Google takes is deleted, and its operations are all that tells so. Of one
-// intent only; where they can't be read, who took it stays unknown.
+// Adds preempted machines. Google deletes a preempted spot machine, and only its operations tell
+// the reason. Called for one rental; if the operations cannot be read, the reason stays unknown.
 void add_taken(Api& api, Web& web, const ListQuery& query, Listing& listing) {
   constexpr std::string_view kTaken = "compute.instances.preempted";
   const std::string start = fmt::format("ls-{}-", label_of(query.intent));
@@ -107,7 +107,8 @@ std::string path_of(const Api& api, const Machine& machine) {
 Result<EndSeen> end_one(Api& api, Web& web, const Machine& machine) {
   const std::string path = path_of(api, machine);
   const std::string shown = "the end of " + machine.id;
-  // A name may come again in the same zone; a requestId of its own belongs to this end alone.
+  // A later machine in the same zone may have the same name, so each delete has a requestId of its
+  // own.
   ApiAnswer operation =
       api.ask(web, {.method = "DELETE",
                     .target = fmt::format("{}?requestId={}", path, random_uuid4()),
@@ -119,7 +120,7 @@ Result<EndSeen> end_one(Api& api, Web& web, const Machine& machine) {
   }
   const auto done = api.wait(web, std::move(*operation), kWaitForEnd);
   if (done) return EndSeen::gone;
-  if (done.error().kind == ApiError::Kind::unanswered || done.error().status == 404 ||
+  if (done.error().kind == ApiFailure::Kind::unanswered || done.error().status == 404 ||
       done.error().code == "RESOURCE_NOT_FOUND")
     return EndSeen::accepted;
   return failure_of(done.error(), shown);
@@ -144,7 +145,7 @@ Machine read_machine(const nlohmann::json& instance, const std::string& zone) {
   machine.owner = short_text(instance, "labels/lockstep-owner");
   machine.cluster = short_text(instance, "labels/lockstep-cluster");
   machine.ends_ms = parse_time_label(text_at(instance, "labels/lockstep-ends"));
-  // Google's own end may come before ours: a run lasts 120 days at most.
+  // Google's own limit may come first: a run lasts 120 days at most.
   const std::int64_t cap =
       parse_iso_time(text_at(instance, "resourceStatus/scheduling/terminationTimestamp"))
           .value_or(0);
@@ -159,7 +160,7 @@ Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query) {
   if (!query.owner.empty()) filter = "labels.lockstep-owner=" + label_of(query.owner);
   if (!query.intent.empty()) filter = "labels.lockstep-intent=" + label_of(query.intent);
   Listing listing;
-  bool going = false;  // a spot machine is on its way out
+  bool going = false;  // a spot machine is ending
   const auto done = api.ask_pages(
       web,
       {.target = api.path(

@@ -1,4 +1,4 @@
-// Machines that exist: the list of ours, and their end.
+// Lists our machines and terminates them.
 #pragma once
 
 #include "cloud/gcp/api.h"
@@ -9,17 +9,19 @@
 
 namespace lockstep::cloud::gcp {
 
-// One of instances.aggregatedList. Pure.
+// Reads one item of instances.aggregatedList. Pure.
 Machine read_machine(const nlohmann::json& instance, const std::string& zone);
 
 Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query);
-// As Provider::host_key: its guest attributes.
+// Returns the host key that the machine has written to its guest attributes; see
+// Provider::host_key.
 Result<std::string> told_host_key(Api& api, Web& web, const Machine& machine);
-// What became of the question to end a machine. One that Google does not find may be too new.
+// Result of a call to delete a machine. not_found may also mean that the machine is too new.
 enum class EndSeen { not_found, accepted, gone };
-// Asks for all ends at once, and waits a while for them.
+// Deletes all machines at once, and waits a while until they are gone.
 std::vector<Result<EndSeen>> end_machines(Api& api, Web& web, const std::vector<Machine>& machines);
-// Whether Google has no machine of that name: what it says of one is never late, as a list may be.
+// Returns whether no machine has that name. Unlike a list, the answer about one machine is never
+// stale.
 bool is_deleted(Api& api, Web& web, const Machine& machine);
 
 }  // namespace lockstep::cloud::gcp

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::int64_t kMinute = 60'000;
 constexpr std::int64_t kDay = 24LL * 60 * kMinute;
-constexpr Micros kAddress = 5'000;         // an hour
-constexpr Nanos kDiskMonth = 100'000'000;  // of a GB, where the price list is not to be had
-constexpr int kImageGb = 50;               // the largest of the images that are chosen here
+constexpr Micros kAddress = 5'000;         // per hour
+constexpr Nanos kDiskMonth = 100'000'000;  // per GB, used without a price list
+constexpr int kImageGb = 50;               // the largest image that we choose
 constexpr int kPlainImageGb = 10;
 constexpr int kMostPages = 100;
 constexpr std::int64_t kMostOfPrices = 90'000;           // ms, for some thirty pages
@@ -32,14 +32,14 @@ const MachineType* built_in_type(const MachineTable& table, const MachineParts& 
   return nullptr;
 }
 
-// false: nothing is known of its price.
+// Sets the price; false: it is not known.
 bool set_price(Offer& offer, const MachineParts& parts, const PriceList& prices) {
   if (const auto price = price_of(prices.units, parts, offer.region, offer.spot)) {
     offer.price = {price->machine, prices.source, prices.as_of_ms};
     offer.extra_per_hour = price->local_ssd;
     return true;
   }
-  // A list that has this GPU elsewhere knows why it has none here.
+  // A price list that has this GPU in other regions is right that it is not sold here.
   if (prices.units.has_part(fmt::format("gpu:{}", parts.accelerator))) return false;
   const MachineTable* table = machine_table("gcp");
   const MachineType* row = table == nullptr ? nullptr : built_in_type(*table, parts);
@@ -51,7 +51,7 @@ bool set_price(Offer& offer, const MachineParts& parts, const PriceList& prices)
   return true;
 }
 
-// gpu: nullptr of machines without.
+// gpu: nullptr for machines without GPUs.
 Offer bare_offer(const Places::Type& type, const Accelerator* accelerator, const Gpu* gpu,
                  bool spot) {
   const Series* series = series_of(type.parts.type);
@@ -119,7 +119,7 @@ Catalog make_offers(const Places& places, const PriceList& prices, const OfferQu
   return catalog;
 }
 
-tl::expected<Places, ApiError> ask_places(Api& api, Web& web, const Ground& ground, bool fresh) {
+Asked<Places> ask_places(Api& api, Web& web, const Ground& ground, bool fresh) {
   const std::string name = kept_name(api.project());
   if (!fresh)
     if (const auto kept = kept_answer(ground.cache, name, web.now_ms(), 10 * kMinute))
@@ -130,7 +130,7 @@ tl::expected<Places, ApiError> ask_places(Api& api, Web& web, const Ground& grou
     std::string target;
     void (Places::*add)(const nlohmann::json&);
     Places places;
-    tl::expected<void, ApiError> done;
+    Asked<void> done;
   };
   const std::string tail = "maxResults=500&returnPartialSuccess=true";
   std::array<List, 4> lists = {{
@@ -197,7 +197,7 @@ PriceList ask_prices(Api& api, Web& web, const Ground& ground, bool fresh) {
   const std::string trouble = !done  ? done.error().message
                               : late ? "the price list takes too long"
                                      : "the price list is empty";
-  // Of a month ago is better than none: its age is shown.
+  // A price list of a month ago is better than none. Users see its age.
   if (kept) return as_kept(trouble);
   return {.units = {}, .source = Price::Source::built_in, .as_of_ms = 0, .trouble = trouble};
 }

@@ -1,5 +1,4 @@
-// What is offered: Google's places and prices put together. Pure, but for the question what is
-// where and what it costs.
+// Makes offers of Google's places and prices. Pure, but for asking for both.
 #pragma once
 
 #include "cloud/gcp/api.h"
@@ -13,15 +12,16 @@ struct PriceList {
   UnitPrices units;
   Price::Source source = Price::Source::built_in;
   std::int64_t as_of_ms = 0;
-  std::string trouble;  // why it is not live although it was asked for
+  std::string trouble;  // why the list is not live although Google was asked
 };
 
-// All that the wish admits, in the regions asked for; regions that do not exist are silent.
+// Returns all offers that the wish admits in the regions asked for. A region that does not exist
+// counts as silent.
 Catalog make_offers(const Places& places, const PriceList& prices, const OfferQuery& query,
                     const std::string& project);
 
-// From Google, or as they were kept a short while ago.
-tl::expected<Places, ApiError> ask_places(Api& api, Web& web, const Ground& ground, bool fresh);
+// Ask Google, unless a recent answer is kept. fresh: always ask.
+Asked<Places> ask_places(Api& api, Web& web, const Ground& ground, bool fresh);
 PriceList ask_prices(Api& api, Web& web, const Ground& ground, bool fresh);
 
 }  // namespace lockstep::cloud::gcp

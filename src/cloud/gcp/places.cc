@@ -13,10 +13,10 @@ namespace lockstep::cloud::gcp {
 namespace {
 
 constexpr std::size_t kMostRows = 100'000;
-constexpr int kVcpusPerAdded = 8;  // of an n1 machine, for each GPU that is added to it
+constexpr int kVcpusPerAdded = 8;  // of an n1 machine, per added GPU
 constexpr std::string_view kAllRegions = "GPUS_ALL_REGIONS";
 
-// A word of a kept line.
+// Returns whether a text can be a word of a kept line.
 bool is_word(std::string_view text) {
   return !text.empty() && text.size() <= 80 && text.find_first_of(" \n") == std::string_view::npos;
 }
@@ -91,7 +91,7 @@ std::vector<Places::Type> Places::with_gpus() const {
     for (std::size_t i = 0; known != nullptr && i < known->most_vcpus.size(); ++i) {
       const int gpus = 1 << i;
       if (gpus > one.most || known->most_vcpus[i] == 0) break;
-      // The smallest machine with enough vCPUs to feed them.
+      // Add the GPUs to the smallest machine with enough vCPUs for them.
       const Type* best = nullptr;
       for (const Type& type : types)
         if (type.zone == one.zone && type.parts.type.starts_with("n1-") &&
@@ -120,9 +120,9 @@ std::optional<std::int64_t> Places::quota(const std::string& accelerator, const 
   if (known == nullptr) return std::nullopt;
   const auto there =
       value_in(quotas, fmt::format("{} {}{}", region, spot ? "PREEMPTIBLE_" : "", known->quota));
-  const auto all = value_in(quotas, fmt::format("* {}", kAllRegions));  // spot counts, too
+  const auto all = value_in(quotas, fmt::format("* {}", kAllRegions));  // spot GPUs count, too
   if (there && all) return std::min(*there, *all);
-  // Nothing everywhere is nothing here.
+  // A quota of 0 in all regions together is 0 in each.
   return there ? there : all && *all == 0 ? all : std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// Which machine types and accelerators each zone has, and how much of them the account may have:
-// pure. Filled from Google's answers, kept as text.
+// The machine types and accelerators of each zone, and the account's quotas. Filled from Google's
+// answers and kept as text. Pure.
 #pragma once
 
 #include "cloud/gcp/skus.h"
@@ -18,32 +18,32 @@ namespace lockstep::cloud::gcp {
 struct Places {
   struct Type {
     std::string zone;
-    MachineParts parts;  // of n1: without an accelerator
+    MachineParts parts;  // n1: without an accelerator
   };
   struct Added {
     std::string zone;
     std::string accelerator;
-    int most = 0;  // on one machine
+    int most = 0;  // per machine
   };
 
   std::vector<Type> types;
   std::vector<Added> added;
   std::vector<std::string> regions;
-  std::map<std::string, std::int64_t> quotas;  // "us-central1 NVIDIA_L4_GPUS"; of all: "* ..."
+  std::map<std::string, std::int64_t> quotas;  // "us-central1 NVIDIA_L4_GPUS"; all regions: "* ..."
   std::vector<Silence> silent;
 
-  // Pages of machineTypes.aggregatedList, acceleratorTypes.aggregatedList and regions.list, and the
-  // answer of projects.get.
+  // Add pages of machineTypes.aggregatedList, acceleratorTypes.aggregatedList and regions.list, and
+  // the answer of projects.get.
   void add_types(const nlohmann::json& page);
   void add_accelerators(const nlohmann::json& page);
   void add_regions(const nlohmann::json& page);
   void add_project(const nlohmann::json& project);
 
-  // Machine types with GPUs, those that are added to n1 machines among them.
+  // Returns machine types with GPUs, including n1 machines with GPUs added.
   std::vector<Type> with_gpus() const;
-  // Those without.
+  // Returns machine types without GPUs.
   std::vector<Type> plain() const;
-  // How many of these GPUs may be had there. nullopt: not known.
+  // Returns how many of these GPUs the account may have there. nullopt: unknown.
   std::optional<std::int64_t> quota(const std::string& accelerator, const std::string& region,
                                     bool spot) const;
 

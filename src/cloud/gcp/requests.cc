@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "cloud/gcp/types.h"
-#include "cloud/gcp/values.h"
+#include "cloud/json_words.h"
 #include "cloud/time_text.h"
 #include "codec/sha256.h"
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kLabelLimit = 63;
 constexpr std::int64_t kLeastRun = 30;  // seconds, as documented
 
-// Where instances name other things by a path in their zone, bulk inserts want bare names.
+// An instance names other objects by a path in their zone. A bulk insert needs bare names.
 enum class Naming { by_path, bare };
 
 std::string place(Naming naming, const LaunchSpec& spec, std::string_view kind,
@@ -41,7 +41,7 @@ bool installs_driver(const LaunchSpec& spec, const LaunchWords& words) {
   return spec.offer.gpus > 0 && words.image.starts_with("projects/deeplearning-platform-release/");
 }
 
-// No service account: nothing on the machine has a key of ours.
+// Requests no service account, so no program on the machine has credentials of ours.
 std::string metadata_text(const LaunchSpec& spec, const LaunchWords& words) {
   const auto item = [](std::string_view key, std::string_view value) {
     return fmt::format(R"({{"key":"{}","value":{}}})", key, json_text(value));
@@ -58,7 +58,8 @@ std::string scheduling_text(const LaunchSpec& spec) {
   std::string text = fmt::format(R"({{"automaticRestart":false,"onHostMaintenance":"TERMINATE",)"
                                  R"("provisioningModel":"{}")",
                                  spec.offer.spot ? "SPOT" : "STANDARD");
-  // Google deletes it when it takes it or its time is over: stopped, its disk would be billed on.
+  // Delete rather than stop at preemption and at the end of the run: a stopped machine's disk is
+  // billed.
   if (spec.offer.spot || spec.lifetime_s > 0) text += R"(,"instanceTerminationAction":"DELETE")";
   if (spec.lifetime_s > 0)
     text += fmt::format(R"(,"maxRunDuration":{{"seconds":"{}"}})",
@@ -76,7 +77,7 @@ std::string labels_text(const LaunchSpec& spec) {
   return text + "}";
 }
 
-// What one machine and those of a gang have in common, without braces.
+// Members that the bodies for one machine and for a gang share, without braces.
 std::string properties_text(Naming naming, const LaunchSpec& spec, const LaunchWords& words) {
   const TypeName type = parse_type(spec.offer.type);
   std::string added;

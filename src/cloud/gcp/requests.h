@@ -1,5 +1,5 @@
-// What is asked of Compute Engine, as text: pure. Numbers of 64 bits are texts, as Google's own
-// clients write them.
+// Bodies and names of calls to Compute Engine. 64-bit numbers are texts, as Google's own clients
+// write them. Pure.
 #pragma once
 
 #include "cloud/provider.h"
@@ -11,7 +11,7 @@
 
 namespace lockstep::cloud::gcp {
 
-inline constexpr std::string_view kUser = "ubuntu";  // of all images that are chosen here
+inline constexpr std::string_view kUser = "ubuntu";  // login name on all images that we choose
 inline constexpr std::string_view kNetwork = "global/networks/default";
 inline constexpr std::int64_t kMostRun =
     120LL * 86'400;  // seconds of maxRunDuration, as documented
@@ -23,26 +23,26 @@ struct LaunchWords {
 
 // "ls-INTENT-ATTEMPT-NODE": the same for the same attempt, so that a second launch finds the first.
 std::string machine_name(const LaunchSpec& spec, int node);
-int node_of_name(std::string_view name);  // -1: no name of ours
-// The requestId of an attempt: a UUID that is the same for the same attempt.
+int node_of_name(std::string_view name);  // -1: not our name
+// Returns the requestId of an attempt, a UUID that is always the same for the same attempt.
 std::string request_id(const LaunchSpec& spec);
-// That of the launch which has made the machine of this name; "": no name of ours.
+// Returns the requestId of the launch that made the machine of this name; "": not our name.
 std::string request_id_of_name(std::string_view name);
 
-// Of one machine, for instances.insert.
+// The body of instances.insert, for one machine.
 std::string insert_body(const LaunchSpec& spec, const LaunchWords& words);
-// Of a gang, all or none, for instances.bulkInsert.
+// The body of instances.bulkInsert, for a gang, all or none.
 std::string bulk_body(const LaunchSpec& spec, const LaunchWords& words);
 
-// Each installation has a rule and a tag of its own, and opens its own machines only.
+// Each installation has a rule and a tag of its own, so a rule opens only its own machines.
 std::string firewall_name(std::string_view owner);
 std::string machine_tag(std::string_view owner);
 std::string firewall_body(std::string_view owner, const std::vector<std::string>& cidrs);
 std::string firewall_patch(const std::vector<std::string>& cidrs);
 
-// A label takes small letters, digits, '-' and '_', at most 63 of them.
+// Makes a label: at most 63 small letters, digits, '-' and '_'.
 std::string label_of(std::string_view text);
-// Labels have no room for "2026-11-23T06:00:00Z": "2026-11-23t06-00-00z".
+// Labels allow no colons or capitals: "2026-11-23T06:00:00Z" becomes "2026-11-23t06-00-00z".
 std::string time_label(std::int64_t unix_ms);
 std::int64_t parse_time_label(std::string_view label);  // 0: none
 

@@ -16,7 +16,7 @@ constexpr Nanos kNanosPerMicro = 1000;
 constexpr std::int64_t kMbPerGb = 1024;
 constexpr std::size_t kMostLines = 50'000;
 
-// Prices of something else than a machine that is rented as it is.
+// Descriptions with these words price other things than a plain machine.
 constexpr std::array<std::string_view, 10> kForeign = {
     "Custom",    "Premium", "Reserved",   "Sole Tenancy", "suspended",
     "Suspended", "DWS",     "Commitment", "Workstation",  "Calendar"};
@@ -30,7 +30,7 @@ bool eat(std::string_view& text, std::string_view start) {
   return true;
 }
 
-// What may follow what is sold: nothing, or where it is.
+// Returns whether the rest of a description is empty or names a place.
 bool is_place(std::string_view text) {
   return text.empty() || text.starts_with(" running in ") || text.starts_with(" in ");
 }
@@ -51,7 +51,7 @@ std::string core_or_ram(std::string_view text) {
   return is_place(text) ? kind + family : std::string();
 }
 
-// The dearest of its steps: the first of some is free.
+// Returns the highest of a price's tiers, since the first tier of some parts is free.
 Nanos price_in(const nlohmann::json& sku, std::string_view& unit) {
   const std::vector<const nlohmann::json*> periods = items_at(sku, "pricingInfo");
   if (periods.empty()) return 0;
@@ -122,7 +122,7 @@ void UnitPrices::add_sku(const nlohmann::json& sku) {
   if (price == 0 || unit != unit_of(part)) return;
   for (const std::string& region : texts_at(sku, "serviceRegions")) {
     if (prices_.size() >= kMostLines) break;
-    // Of two for the same the dearer: what is shown is never less than what is billed.
+    // Of two prices of a part keep the higher: a price that we show is never below the bill.
     Nanos& kept = prices_[key_of(part, region.substr(0, 60), spot)];
     kept = std::max(kept, price);
   }
@@ -192,7 +192,7 @@ std::optional<MachinePrice> price_of(const UnitPrices& prices, const MachinePart
   if (const int gb = local_ssd_gb(parts); gb > 0) {
     const auto ssd = prices.find("ssd", region, spot);
     if (!ssd) return std::nullopt;
-    // Both together are rounded as one, as the bill has them.
+    // Round the sum of both, as the bill does.
     const std::int64_t both = sum + (*ssd * gb + kHoursPerMonth / 2) / kHoursPerMonth;
     price.local_ssd = (both + kNanosPerMicro / 2) / kNanosPerMicro - price.machine;
   }

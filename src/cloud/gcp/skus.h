@@ -1,5 +1,5 @@
-// Google sells a machine in parts: vCPUs, memory, GPUs, local disks, each at a price of its own in
-// each region. This reads the price list and sums them up: pure.
+// Reads Google's price list and sums up machines. Google sells a machine in parts (vCPUs, memory,
+// GPUs, local disks), each at a price of its own in each region. Pure.
 #pragma once
 
 #include "cloud/money.h"
@@ -13,18 +13,18 @@
 
 namespace lockstep::cloud::gcp {
 
-// Billionths of a dollar: of an hour of one vCPU, GB, GPU; of a GB and month for disks.
+// Billionths of a dollar: per hour of a vCPU, GB or GPU; for disks per GB and month.
 using Nanos = std::int64_t;
 
 class UnitPrices {
  public:
-  // One page of the list; what is no part of a GPU machine is passed over.
+  // Adds one page of the list. Skips everything that is not a part of our machines.
   void add_page(const nlohmann::json& page);
   std::optional<Nanos> find(std::string_view part, std::string_view region, bool spot) const;
   bool has_part(std::string_view part) const;  // in any region
   bool empty() const { return prices_.empty(); }
 
-  // To be kept: one line each.
+  // The form that is kept: one line a price.
   std::string text() const;
   static UnitPrices parse(std::string_view text);
 
@@ -34,9 +34,9 @@ class UnitPrices {
   std::map<std::string, Nanos> prices_;  // by "core:a2 us-central1 spot"
 };
 
-// What the description of a price is about: "core:n1", "ram:a3plus", "gpu:nvidia-l4", "ssd",
-// "pd-balanced", "hyperdisk-balanced". "": nothing of ours. spot is set where the text alone says
-// so.
+// Returns the part that a price's description is about: "core:n1", "ram:a3plus", "gpu:nvidia-l4",
+// "ssd", "pd-balanced", "hyperdisk-balanced". "": a part that we do not rent. Sets `spot` if the
+// text says so.
 std::string part_of_description(std::string_view description, bool& spot);
 
 struct MachineParts {
@@ -52,7 +52,7 @@ struct MachinePrice {
   Micros local_ssd = 0;
 };
 
-// An hour. nullopt: the price of a part is missing.
+// Returns the price of an hour. nullopt: the price of a part is missing.
 std::optional<MachinePrice> price_of(const UnitPrices& prices, const MachineParts& parts,
                                      std::string_view region, bool spot);
 int local_ssd_gb(const MachineParts& parts);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cloud/gcp/api_error.h"
 #include "cloud/gcp/values.h"
+#include "cloud/json_words.h"
 #include "codec/jwt.h"
 #include "codec/url.h"
 #include "http/date.h"
@@ -23,11 +24,12 @@ constexpr std::string_view kJwtGrant = "urn:ietf:params:oauth:grant-type:jwt-bea
 constexpr std::int64_t kEarly = 5LL * 60'000;
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::minutes(5);
 constexpr std::int64_t kFailureStands = 1'000;
-constexpr std::int64_t kOfGcloud = 10LL * 60'000;  // it does not say how long its tokens hold
+constexpr std::int64_t kOfGcloud =
+    10LL * 60'000;  // gcloud does not say how long its tokens are valid
 constexpr std::int64_t kSkewThatMatters = 60'000;
 constexpr std::size_t kTokenLimit = 8UL << 10;
 
-// It goes into a field of HTTP.
+// Returns whether a token is safe in an HTTP header field.
 bool is_token_text(std::string_view token) {
   if (token.empty() || token.size() > kTokenLimit) return false;
   for (const char c : token)
@@ -95,15 +97,16 @@ Status Tokens::renew(Web& web) {
       std::string token = text_at(answer, "access_token");
       const std::int64_t seconds = number_at(answer, "expires_in");
       if (!is_token_text(token) || seconds <= 0)
-        return fail(Errc::corrupt, "what Google's token endpoint answers has no token in it");
+        return fail(Errc::corrupt, "the answer of Google's token endpoint has no token");
       token_ = std::move(token);
       until_ms_ = web.now_ms() + std::min<std::int64_t>(seconds, 12LL * 3600) * 1000;
       return {};
     }
-    const ApiError error = error_of_answer(reply.answer->head.status, reply.answer->body);
+    const ApiFailure error = error_of_answer(reply.answer->head.status, reply.answer->body);
     const auto theirs = http::parse_http_date(reply.answer->head.field("date"));
     const std::int64_t skew = theirs ? *theirs * 1000 - web.now_ms() : 0;
-    // A token request whose times are off by minutes is refused; by Google's own clock it is not.
+    // Google refuses a token request whose times are minutes off. Ask again with Google's own
+    // clock.
     if (again && std::abs(skew) > kSkewThatMatters && std::abs(skew - skew_ms_) > 1000) {
       skew_ms_ = skew;
       log::warning("this machine's clock is off by {} s by Google's: set it", skew / 1000);
@@ -117,7 +120,7 @@ Status Tokens::renew(Web& web) {
 }
 
 Result<std::string> Tokens::get(Web& web) {
-  // Another thread may ask for it, with more time than we have.
+  // Another thread may hold the lock and have more time than this one.
   const std::unique_lock lock(mutex_, std::min(web.time_left(), kLongestWait));
   if (!lock) return fail(Errc::timeout, "no access token in the time that there was");
   const auto holds_for = [&](std::int64_t ms) {
@@ -131,7 +134,7 @@ Result<std::string> Tokens::get(Web& web) {
     if (failure_.code == Errc::canceled) return Failure(failure_);
     failed_until_ms_ = web.now_ms() + (failure_.code == Errc::timeout ? 0 : kFailureStands);
   }
-  // The old token still ends machines in its last minutes.
+  // The old token can still terminate machines in its last minutes.
   if (holds_for(0)) return token_;
   return Failure(failure_);
 }

@@ -16,11 +16,11 @@ class Tokens {
  public:
   explicit Tokens(Credentials credentials) : credentials_(std::move(credentials)) {}
 
-  // May be called from several threads at once.
+  // Returns a token that is valid for some minutes. Thread-safe.
   Result<std::string> get(Web& web);
-  // Google did not take it: the next get() asks for another.
+  // Drops a token that Google has refused: the next get() fetches another.
   void refused(std::string_view token);
-  // Without what is secret: keys and tokens.
+  // Returns the text without keys and tokens.
   std::string clean(std::string text) const;
 
   const Credentials& credentials() const { return credentials_; }
@@ -33,8 +33,8 @@ class Tokens {
   mutable std::timed_mutex mutex_;
   std::string token_;
   std::int64_t until_ms_ = 0;
-  std::int64_t skew_ms_ = 0;  // Google's clock less ours
-  Error failure_;             // that stands until then: for those who wait for the same token
+  std::int64_t skew_ms_ = 0;  // Google's clock minus ours
+  Error failure_;             // of the last renewal, for threads that wait for the same token
   std::int64_t failed_until_ms_ = 0;
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kNotOnDemand = "spot, flex-start or reservation only";
 
-// The first that fits.
+// The first matching row wins.
 constexpr std::array kSeries = {
     Series{.start = "n1-standard-", .part = "n1"},
     Series{.start = "e2-small", .part = "e2", .plain_percent = 25},

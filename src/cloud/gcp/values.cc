@@ -90,8 +90,4 @@ std::string region_of(std::string_view zone) {
   return std::string(zone.substr(0, zone.rfind('-')));
 }
 
-std::string json_text(std::string_view text) {
-  return codec::print_json(nlohmann::json(std::string(text)));
-}
-
 }  // namespace lockstep::cloud::gcp

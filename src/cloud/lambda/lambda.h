@@ -1,4 +1,4 @@
-// Lambda Cloud, behind the face that all providers have.
+// The provider Lambda Cloud.
 #pragma once
 
 #include "cloud/provider.h"

@@ -129,7 +129,7 @@ std::span<const RefusalRow> refusal_rows() {
       {"global/invalid-parameters", Refusal::stop},
       {"global/object-does-not-exist", Refusal::stop},
       {"provider/*", Refusal::next_zone},
-      // Tried for long enough.
+      // After all retries.
       {"unreachable", Refusal::provider_out},
       {"http-4*", Refusal::provider_out},
       {"http-3*", Refusal::provider_out},

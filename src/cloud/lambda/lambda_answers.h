@@ -1,4 +1,4 @@
-// What Lambda answers: its API, version 1. Pure. Anything may be missing or of another kind.
+// Reads answers of Lambda's API, version 1. Any member may be missing or of another kind. Pure.
 #pragma once
 
 #include "cloud/json_api.h"
@@ -15,30 +15,30 @@ namespace lockstep::cloud::lambda {
 ServiceWords words_of(const nlohmann::json& answer);
 std::span<const RefusalRow> refusal_rows();
 
-// "data" of an answer; null where it is missing.
+// Returns "data" of an answer; null where it is missing.
 const nlohmann::json& data_of(const nlohmann::json& answer);
 
-// One for each region that has room, or one without a region where none has.
+// Returns an offer for each region with capacity, or one without a region if there is none.
 std::vector<Offer> offers_of(const nlohmann::json& answer, const OfferQuery& query,
                              const Price& price);
-// Those with our names or tags.
+// Returns the machines with our names or tags.
 std::vector<Machine> machines_of(const nlohmann::json& answer);
-// The newest family of Lambda Stack, for that architecture in that region. legacy: for GPUs that
-// the open kernel module does not drive. Empty: there is none.
+// Returns the newest image family of Lambda Stack for that architecture in that region; empty:
+// none. legacy: for GPUs that NVIDIA's open kernel module does not support.
 std::string family_of(const nlohmann::json& answer, std::string_view region, std::string_view arch,
                       bool legacy);
-// The name under which the account has this public key; empty: it has not.
+// Returns the name under which the account has this public key; empty: it does not have the key.
 std::string registered_name(const nlohmann::json& answer, std::string_view public_key);
 
 struct Ruleset {
   std::string id;
-  std::vector<std::string> networks = {};  // that it lets in
-  bool only_ssh = true;                    // by port 22 alone
+  std::vector<std::string> networks = {};  // that it admits
+  bool only_ssh = true;                    // admits to port 22 only
 };
 std::optional<Ruleset> ruleset_of(const nlohmann::json& answer, std::string_view name,
                                   std::string_view region);
 
-// Ids of what carries a name that begins so: to be removed.
+// Returns the ids of objects whose names begin so, to remove them.
 std::vector<std::string> ids_named(const nlohmann::json& answer, std::string_view start);
 std::vector<std::string> terminated_ids(const nlohmann::json& answer);
 

@@ -1,4 +1,4 @@
-// What an account has and may do, and cleaning up in it.
+// `cloud check` for Lambda, and the removal of what prepare() made.
 #include "cloud/lambda/lambda_answers.h"
 #include "cloud/lambda/lambda_provider.h"
 
@@ -48,11 +48,11 @@ std::vector<Finding> LambdaProvider::check(Web& web) {
 
 Result<bool> LambdaProvider::has_key(Web& web, const std::string& public_key) {
   const auto keys = ask(web, {.target = kKeys, .shown = "list SSH keys"});
-  if (!keys) return Failure(keys.error().error);
+  if (!keys) return Failure(keys.error().error());
   return !registered_name(*keys, public_key).empty();
 }
 
-// Keys and rules stay while a machine of this installation is there.
+// Keeps keys and rules while a machine of this installation exists.
 Status LambdaProvider::clean(Web& web) {
   LOCKSTEP_TRY_ASSIGN(const auto there, machines(web));
   for (const Machine& machine : there)
@@ -60,16 +60,15 @@ Status LambdaProvider::clean(Web& web) {
   prepared_.clear();
   for (const std::string_view place : {kKeys, kRulesets}) {
     const auto all = ask(web, {.target = place, .shown = "list what is ours"});
-    if (!all) return Failure(all.error().error);
+    if (!all) return Failure(all.error().error());
     for (const std::string& id : ids_named(*all, ruleset_name(ground_.owner))) {
       const auto gone = ask(web, {.method = "DELETE",
                                   .target = fmt::format("{}/{}", place, id),
                                   .shown = "remove what is ours"});
-      // In use a while longer, or removed by another process: not worth a word.
-      if (!gone && gone.error().error.code != Errc::not_found &&
-          gone.error().error.code != Errc::already_exists &&
-          gone.error().error.code != Errc::invalid_input)
-        return Failure(gone.error().error);
+      // Still in use for a while, or already removed by another process: not an error.
+      if (!gone && gone.error().errc != Errc::not_found &&
+          gone.error().errc != Errc::already_exists && gone.error().errc != Errc::invalid_input)
+        return Failure(gone.error().error());
     }
   }
   return {};

@@ -1,9 +1,10 @@
-// From a wish to a machine: what must be there before, the launch, and what became of it.
+// Launches at Lambda: key, image and firewall rules before it, the call, and a lost answer.
 #include "base/text.h"
 #include "cloud/lambda/lambda_answers.h"
 #include "cloud/lambda/lambda_provider.h"
 #include "cloud/launch_checks.h"
 #include "cloud/machine_name.h"
+#include "cloud/pace.h"
 #include "codec/json_members.h"
 
 #include <fmt/core.h>
@@ -13,10 +14,10 @@
 namespace lockstep::cloud::lambda {
 namespace {
 
-// Rulesets are of a region, and this one has none.
+// The only region without firewall rulesets.
 constexpr std::string_view kWithoutRulesets = "us-south-1";
 
-LaunchOutcome outcome(const JsonFailure& failure) {
+LaunchOutcome outcome(const ApiFailure& failure) {
   return outcome_of(failure, refusal_rows());
 }
 
@@ -27,7 +28,7 @@ LambdaProvider::Prepared<std::string> LambdaProvider::registered_key(Web& web,
   std::string& known = prepared_["key " + std::string(key_without_comment(spec.public_key))];
   if (!known.empty()) return known;
   const std::string name = key_name(spec.owner, spec.public_key);
-  // Twice: another process may register it between the two questions.
+  // Two rounds: another process may register the key between the two calls.
   for (int round = 0; round < 2; ++round) {
     const auto keys = ask(web, {.target = kKeys, .shown = "list SSH keys"});
     if (!keys) return tl::make_unexpected(outcome(keys.error()));
@@ -56,12 +57,12 @@ LambdaProvider::Prepared<std::string> LambdaProvider::image(Web& web, const Laun
   if (!known.empty()) return known;
   const auto images = ask(web, {.target = "/api/v1/images", .shown = "list images"});
   if (!images) return tl::make_unexpected(outcome(images.error()));
-  // None: the service takes its own newest.
+  // An empty family: Lambda chooses its newest image.
   known = family_of(*images, spec.offer.region, spec.offer.arch, legacy);
   return known;
 }
 
-// keep: it stays open to whom it is open to now, as other clusters may need that.
+// keep: adds networks and removes none, since other clusters may need them.
 LambdaProvider::Prepared<std::string> LambdaProvider::ruleset(Web& web, const std::string& region,
                                                               const std::string& cidrs, bool keep) {
   if (cidrs.empty() || region == kWithoutRulesets) return std::string();
@@ -107,7 +108,7 @@ tl::expected<LaunchCall, LaunchOutcome> LambdaProvider::prepare(Web& web, const 
   if (!taken_image) return tl::make_unexpected(taken_image.error());
   const auto rules = ruleset(web, spec.offer.region, spec.allow_from, true);
   if (!rules) return tl::make_unexpected(rules.error());
-  // Last, so that as little time as may be is left for another price.
+  // Check the price last, so that little time is left for it to change.
   Price price;
   if (const auto now = types(web, true, price); now)
     if (auto raised = price_raised(spec.offer, offers_of(*now, {}, price)))
@@ -132,7 +133,7 @@ LaunchOutcome LambdaProvider::launch(Web& web, const LaunchSpec& /*spec*/, const
                                 .timeout = kLaunchDeadline,
                                 .patience = kLaunchPatience});
   if (!answer) {
-    // A key, image or ruleset may have been removed since it was seen.
+    // A key, image or ruleset may have been removed since prepare() found it.
     if (answer.error().code == "global/object-does-not-exist") prepared_.clear();
     return outcome_of(answer.error(), refusal_rows());
   }

@@ -1,10 +1,11 @@
-// The account, its offers and its machines, and their end.
+// Lambda's account and offers; lists and terminates machines.
 #include "base/fnv.h"
 #include "cloud/kept_answer.h"
 #include "cloud/lambda/lambda.h"
 #include "cloud/lambda/lambda_answers.h"
 #include "cloud/lambda/lambda_provider.h"
 #include "cloud/machine_name.h"
+#include "cloud/pace.h"
 
 #include <fmt/core.h>
 
@@ -77,13 +78,13 @@ Result<const JsonApi*> LambdaProvider::api() {
 
 JsonResult LambdaProvider::ask(Web& web, JsonQuestion question) {
   const auto service = api();
-  if (!service) return tl::make_unexpected(JsonFailure{.error = service.error()});
+  if (!service) return tl::make_unexpected(without_answer(service.error(), false));
   return (*service)->ask(web, question);
 }
 
 Result<std::vector<Machine>> LambdaProvider::machines(Web& web) {
   const auto answer = ask(web, {.target = kInstances, .shown = "list machines"});
-  if (!answer) return Failure(answer.error().error);
+  if (!answer) return Failure(answer.error().error());
   if (!data_of(*answer).is_array())
     return fail(Errc::corrupt, "Lambda Cloud: list machines: the answer has no list");
   return machines_of(*answer);
@@ -108,7 +109,7 @@ Result<nlohmann::json> LambdaProvider::types(Web& web, bool fresh, Price& price)
   auto answer = ask(web, {.target = "/api/v1/instance-types",
                           .shown = "list types of machine",
                           .patience = std::chrono::milliseconds(8000)});
-  if (!answer) return Failure(answer.error().error);
+  if (!answer) return Failure(answer.error().error());
   price = {.source = Price::Source::live, .as_of_ms = web.now_ms()};
   keep_answer(ground_.cache, name, codec::print_json(*answer), web.now_ms());
   return std::move(*answer);
@@ -145,7 +146,7 @@ Status LambdaProvider::end(Web& web, const std::vector<Machine>& machines) {
   ids.reserve(machines.size());
   for (const Machine& machine : machines)
     ids.push_back(machine.id);
-  // Its answer must name all; what it does not name is asked for again, unless it is gone.
+  // The answer must name every machine. Terminate the others again, unless they are gone.
   for (int round = 0; round < 3 && !ids.empty(); ++round) {
     const auto answer = ask(web, {.method = "POST",
                                   .target = "/api/v1/instance-operations/terminate",
@@ -154,7 +155,7 @@ Status LambdaProvider::end(Web& web, const std::vector<Machine>& machines) {
                                   .patience = std::chrono::milliseconds(60'000)});
     if (!answer && answer.error().status != 404 &&
         answer.error().code != "global/object-does-not-exist")
-      return Failure(answer.error().error);
+      return Failure(answer.error().error());
     if (answer)
       for (const std::string& id : terminated_ids(*answer))
         std::erase(ids, id);
@@ -171,7 +172,7 @@ Status LambdaProvider::end(Web& web, const std::vector<Machine>& machines) {
   return fail(Errc::unavailable,
               fmt::format("Lambda Cloud does not end {} machine(s), the first is {}", ids.size(),
                           ids.front()),
-              "look at https://cloud.lambda.ai/instances: they are billed until they are ended");
+              "look at https://cloud.lambda.ai/instances: machines are billed until they end");
 }
 
 std::unique_ptr<Provider> make_provider(Ground ground) {

@@ -17,7 +17,7 @@
 namespace lockstep::cloud::lambda {
 namespace {
 
-// A turn further ahead than this comes from a clock that was set back.
+// A time further ahead than this was written before the clock was set back.
 constexpr std::int64_t kFarthestTurn = 60'000;
 
 io::Fd lock_turns(const std::string& path) {
@@ -51,15 +51,15 @@ void LambdaPacer::change(std::int64_t now_ms, Change change) {
   change(turns);
   own_ = turns;
   if (!held) return;
-  // Always as long as what it replaces, so that no reader finds a half of each.
+  // The text has a fixed length, so it always replaces the old text as a whole.
   const std::string text = fmt::format("{:020} {:020}\n", turns.question_ms, turns.launch_ms);
   if (pwrite(held.get(), text.data(), text.size(), 0) < 0) return;
 }
 
 Status LambdaPacer::turn(Web& web, bool launch) {
   const std::int64_t began = web.now_ms();
-  // Nothing is reserved: who is killed while it waits holds nobody up, and who comes to its turn
-  // leaves at once.
+  // Waiting reserves nothing, so a process that is killed while it waits delays no other. A process
+  // takes the turn at the moment when it may go.
   while (true) {
     const std::int64_t now = web.now_ms();
     std::int64_t at = now;
@@ -73,7 +73,7 @@ Status LambdaPacer::turn(Web& web, bool launch) {
     if (at - began > limits_.longest_wait.count())
       return fail(Errc::unavailable,
                   "Lambda Cloud: too many commands of this account wait for their turn",
-                  "it takes one question a second and one launch in 12 s: try again later");
+                  "Lambda allows one call a second and one launch in 12 s: try again later");
     LOCKSTEP_TRY(web.pause(std::chrono::milliseconds(at - now)));
   }
 }

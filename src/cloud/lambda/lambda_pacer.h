@@ -1,5 +1,5 @@
-// Lambda takes one question a second and one launch in twelve, from all that use an account: a file
-// says when the next may go out, so that all processes of this user share the turns.
+// Keeps Lambda's rate limits: one call a second and one launch in 12 seconds for the whole account.
+// A file holds the time of the next call, so that all processes of this user share the limits.
 #pragma once
 
 #include "cloud/web.h"
@@ -19,28 +19,28 @@ class LambdaPacer {
     std::chrono::milliseconds longest_wait{45'000};
   };
 
-  // path: of the file, which is made where it is missing.
+  // path: the file; made where it is missing.
   LambdaPacer(std::string path, Limits limits) : path_(std::move(path)), limits_(limits) {}
 
-  // Takes the next turn and waits for it. canceled: the user asked to stop; unavailable: so many
-  // are waiting that it would take too long.
+  // Waits until the next call may go out. canceled: the user asked to stop; unavailable: so many
+  // processes wait that it would take too long.
   Status turn(Web& web, bool launch);
-  // The service has refused one as too early: nobody asks before then.
+  // Delays all calls, after the service has refused one as too early.
   void put_off(const Web& web, std::chrono::milliseconds time);
 
  private:
   struct Turns {
-    std::int64_t question_ms = 0;  // Unix time, before which none may go out
+    std::int64_t question_ms = 0;  // Unix time before which no call may go out
     std::int64_t launch_ms = 0;
   };
-  // Runs with the file's turns, alone among all threads and processes, and writes them back.
+  // Changes the file under a lock against all threads and processes.
   template <class Change>
   void change(std::int64_t now_ms, Change change);
 
   std::string path_;
   Limits limits_;
   std::mutex mutex_;
-  Turns own_;  // where there can be no file
+  Turns own_;  // used where the file cannot be written
 };
 
 }  // namespace lockstep::cloud::lambda

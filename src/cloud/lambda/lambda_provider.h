@@ -1,4 +1,4 @@
-// The provider itself: what it knows of the account, and the pieces of which its calls are made.
+// The class behind lambda.h: calls, rate limit, and what is known of the account.
 #pragma once
 
 #include "cloud/json_api.h"
@@ -16,16 +16,16 @@
 
 namespace lockstep::cloud::lambda {
 
-// The same for all calls that take an answer of the service as it is.
+// Targets of calls that several files make.
 inline constexpr std::string_view kInstances = "/api/v1/instances";
 inline constexpr std::string_view kKeys = "/api/v1/ssh-keys";
 inline constexpr std::string_view kRulesets = "/api/v1/firewall-rulesets";
-// A launch goes out this long after it was asked for at the latest, and is given up this much
-// later; it may still come to something.
+// A launch waits at most kLaunchPatience for its turn and is retried as long (kLaunchWait), and its
+// answer is awaited for kLaunchDeadline. The launch may still take effect after that.
 inline constexpr std::chrono::milliseconds kLaunchPatience{45'000};
 inline constexpr std::chrono::milliseconds kLaunchWait = 2 * kLaunchPatience;
 inline constexpr std::chrono::milliseconds kLaunchDeadline{60'000};
-inline constexpr std::chrono::milliseconds kSettled{60'000};  // after it, before absence counts
+inline constexpr std::chrono::milliseconds kSettled{60'000};  // later, a missing machine is absent
 
 class LambdaProvider : public Provider {
  public:
@@ -62,11 +62,11 @@ class LambdaProvider : public Provider {
 
   Ground ground_;
   double pace_;
-  std::mutex making_;  // of what follows: offers and machines may be asked for at once
+  std::mutex making_;  // guards the members below: offers and machines may be asked for at once
   std::optional<ApiKey> key_;
   std::optional<LambdaPacer> pacer_;
   std::optional<JsonApi> api_;
-  // What prepare() has seen or made, by what it is for.
+  // Ids and names of objects that prepare() has found or made, by their purpose.
   std::map<std::string, std::string> prepared_;
 };
 

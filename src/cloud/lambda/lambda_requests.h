@@ -1,4 +1,4 @@
-// What Lambda is asked: bodies of its API, version 1. Pure.
+// Bodies of calls to Lambda's API, version 1. Pure.
 #pragma once
 
 #include "cloud/provider.h"
@@ -16,22 +16,22 @@ struct LaunchParts {
   std::string name;
   std::string key_name;
   std::string image;    // a family, or an id of 32 hex digits; empty: Lambda's own choice
-  std::string ruleset;  // id; empty: what the account has for all
+  std::string ruleset;  // id; empty: the account's default rules
 };
 
 std::string launch_body(const LaunchSpec& spec, const LaunchParts& parts);
 std::string key_body(std::string_view name, std::string_view public_key);
-// Of a list with commas, each once: this machine and a guard elsewhere may have one address.
+// Splits a list at its commas and drops duplicates: this machine and a guard may have one address.
 std::vector<std::string> networks_of(std::string_view cidr);
-// region empty: of a set that is there already. cidr: a rule for each, where there are commas.
+// region empty: changes an existing set. cidr: one rule for each network of the list.
 std::string ruleset_body(std::string_view name, std::string_view region, std::string_view cidr);
 std::string terminate_body(std::span<const std::string> ids);
 
-// Names of what prepare() makes: for an installation and for a key of it.
+// Names of the objects that prepare() makes, for an installation and for one of its keys.
 std::string ruleset_name(std::string_view owner);
 std::string key_name(std::string_view owner, std::string_view public_key);
 
-// "ssh-ed25519 AAAA..." of a line with a comment behind it.
+// Returns "ssh-ed25519 AAAA..." of a line that may have a comment behind it.
 std::string_view key_without_comment(std::string_view public_key);
 
 }  // namespace lockstep::cloud::lambda

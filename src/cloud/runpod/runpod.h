@@ -1,4 +1,4 @@
-// RunPod, behind the face that all providers have: pods are containers, one node each.
+// The provider RunPod: its machines are containers ("pods"), and a rental has one node.
 #pragma once
 
 #include "cloud/provider.h"

@@ -19,7 +19,8 @@ using Json = nlohmann::json;
 constexpr std::int64_t kLongestStartMs = 15LL * 60'000;
 constexpr Micros kDiskPerGbMonth = kDollar / 10;
 
-// GraphQL has hardly any codes: what its refusals say, in small letters.
+// RunPod's GraphQL has hardly any codes, so refusals are told apart by their words, in small
+// letters.
 struct TextRow {
   std::string_view part;
   std::string_view code;
@@ -45,7 +46,7 @@ void read_variables(const Json& pod, Machine& machine) {
   const Json& variables = json_member(pod, "env");
   machine.cluster = word_member(variables, kClusterVariable);
   machine.ends_ms = parse_iso_time(text_member(variables, kEndsVariable)).value_or(0);
-  // The provider stops a spot pod when it takes it.
+  // RunPod stops a spot pod to preempt it.
   machine.taken =
       machine.state == Machine::State::stopped && !text_member(variables, kSpotVariable).empty();
 }
@@ -83,7 +84,7 @@ Stock stock_of(const std::string& level) {
   return level.empty() ? Stock::unknown : Stock::in_stock;
 }
 
-// How many GPUs a pod may have, for this wish.
+// Returns the numbers of GPUs per pod that the wish admits.
 std::vector<int> counts_of(const OfferQuery& query, const Gpu& gpu, int most) {
   std::vector<int> counts;
   for (int count = 1; count <= std::min(most, 16); ++count) {
@@ -96,7 +97,7 @@ std::vector<int> counts_of(const OfferQuery& query, const Gpu& gpu, int most) {
   return counts;
 }
 
-// What all offers of one kind of GPU and one count have in common; nullopt: not for rent.
+// Makes the offer of a kind and number of GPUs, without a place; nullopt: not for rent.
 std::optional<Offer> offer_of_kind(const Json& kind, const Gpu& gpu, int count, Price price,
                                    const std::map<std::string, Bid>* bids) {
   const auto secure = dollars_member(json_member(kind, "price"), "secure");
@@ -166,14 +167,14 @@ std::span<const RefusalRow> refusal_rows() {
       {"GRAPHQL_VALIDATION_FAILED", Refusal::stop},
       {"BAD_USER_INPUT", Refusal::stop},
       {"FORBIDDEN", Refusal::provider_out},
-      {"http-400", Refusal::next_zone},  // a broken rule or no capacity: nothing tells which
+      {"http-400", Refusal::next_zone},  // invalid or no capacity: RunPod does not say which
       {"http-401", Refusal::provider_out},
       {"http-402", Refusal::provider_out},
       {"http-403", Refusal::next_zone},
       {"http-422", Refusal::stop},
       {"http-*", Refusal::provider_out},
       {"unreachable", Refusal::provider_out},
-      {"graphql", Refusal::next_zone},  // an error in words that nobody knows
+      {"graphql", Refusal::next_zone},  // an error whose words have no row
   });
   return kRows;
 }
@@ -183,7 +184,7 @@ std::optional<ServiceWords> graphql_refusal(const Json& answer) {
   if (!errors.is_array() || errors.empty() || !errors[0].is_object()) return std::nullopt;
   ServiceWords words{.code = text_member(json_member(errors[0], "extensions"), "code"),
                      .message = text_member(errors[0], "message")};
-  // The value itself may be the start script, which has the host's first key in it.
+  // The value may be the start script, which contains the first host key.
   constexpr std::string_view kBeforeValue = " got invalid value";
   if (const std::size_t value = words.message.find(kBeforeValue); value != std::string::npos)
     words.message.resize(value + kBeforeValue.size());
@@ -199,7 +200,7 @@ LaunchOutcome launched(const Json& answer) {
     if (const std::string id = id_member(pod, "id"); !id.empty())
       return {.kind = LaunchOutcome::Kind::answered, .ids = {id}};
   const auto words = graphql_refusal(answer);
-  // An accident inside may come after the pod was made.
+  // An internal error may occur after the pod was made.
   if (!words || words->code == "INTERNAL_SERVER_ERROR")
     return {.kind = LaunchOutcome::Kind::unknown,
             .message = "RunPod: launch: " +

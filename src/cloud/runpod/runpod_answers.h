@@ -1,5 +1,5 @@
-// What RunPod answers: REST version 2, problems as RFC 9457 has them, and GraphQL. Pure. Anything
-// may be missing or of another kind.
+// Reads RunPod's answers: REST version 2 with errors after RFC 9457, and GraphQL. Any member may be
+// missing or of another kind. Pure.
 #pragma once
 
 #include "cloud/json_api.h"
@@ -14,28 +14,28 @@
 
 namespace lockstep::cloud::runpod {
 
-// Of an answer that is no success by its status.
+// Reads an answer whose status is an error.
 ServiceWords words_of(const nlohmann::json& answer);
 std::span<const RefusalRow> refusal_rows();
 
-// What GraphQL refuses comes as a success with "errors".
+// Reads a GraphQL refusal, which has a status of success and "errors"; nullopt: no refusal.
 std::optional<ServiceWords> graphql_refusal(const nlohmann::json& answer);
-// Of a launch: the id, a refusal, or neither.
+// Reads the answer of a launch: an id, a refusal, or neither (unknown).
 LaunchOutcome launched(const nlohmann::json& answer);
 
 struct Bid {
   Micros least = 0;      // per GPU and hour
   Micros on_demand = 0;  // 0: unknown
 };
-// By GPU type; only of those that have spot pods now.
+// Returns bids by GPU type, only for types that have spot pods now.
 std::map<std::string, Bid> bids_of(const nlohmann::json& answer);
 
-// What the catalog has for the wish, by data center. asked: the number of GPUs that its stock is
-// for. bids: of spot; nullptr: on demand.
+// Returns the offers for the wish, by data center. asked: the number of GPUs that the catalog's
+// stock is for. bids: for spot offers; nullptr: on demand.
 std::vector<Offer> offers_of(const nlohmann::json& answer, const OfferQuery& query,
                              const Price& price, int asked, const std::map<std::string, Bid>* bids);
 
-// Those with our names. What does not run in a quarter of an hour never will.
+// Returns the pods with our names. A pod that has not started after 15 minutes counts as unhealthy.
 std::vector<Machine> machines_of(const nlohmann::json& answer, std::int64_t now_ms);
 
 struct Account {

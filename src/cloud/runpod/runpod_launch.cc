@@ -1,6 +1,7 @@
-// From a wish to a pod, and what became of it.
+// Launches at RunPod: the bid and price before it, the call, and a lost answer.
 #include "cloud/launch_checks.h"
 #include "cloud/machine_name.h"
+#include "cloud/pace.h"
 #include "cloud/runpod/runpod_provider.h"
 #include "cloud/runpod/runpod_requests.h"
 #include "cloud/server_clock.h"
@@ -14,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kLeastLifetimeMs = 60'000;
 
-// When RunPod itself ends the pod, whatever becomes of us: by RunPod's clock, as a client that is
-// an hour behind would lose its pods an hour early.
+// Returns when RunPod itself ends the pod (terminateAfter), even if this client is gone. By
+// RunPod's clock: a client whose clock is an hour behind would lose its pods an hour early.
 std::int64_t hard_end(const LaunchSpec& spec, std::int64_t now_ms) {
   now_ms += known_server_ahead_ms().value_or(0);
   if (spec.lifetime_s > 0) return now_ms + std::max(spec.lifetime_s * 1000, kLeastLifetimeMs);
@@ -24,8 +25,8 @@ std::int64_t hard_end(const LaunchSpec& spec, std::int64_t now_ms) {
 
 }  // namespace
 
-// What is bid is what is paid. So it is the least that there is now, and never above what the same
-// costs on demand, what the user pays at most, or the price of the plan.
+// Returns the bid. RunPod bills the bid itself, so it is the lowest that wins now, and at most the
+// on-demand price, the user's limit and the price of the plan.
 tl::expected<Micros, LaunchOutcome> RunpodProvider::bid(Web& web, const LaunchSpec& spec) {
   const auto answer = ask_graphql(web, bids_body(spec.offer.gpus, spec.offer.type), "spot price");
   if (!answer)
@@ -39,7 +40,7 @@ tl::expected<Micros, LaunchOutcome> RunpodProvider::bid(Web& web, const LaunchSp
   Micros most = now.on_demand > 0 ? now.on_demand : now.least;
   const int gpus = std::max(spec.offer.gpus, 1);
   if (spec.max_spot) most = std::min(most, *spec.max_spot / gpus);
-  most = std::min(most, spec.offer.price.per_hour / gpus);  // the plan that was agreed to
+  most = std::min(most, spec.offer.price.per_hour / gpus);  // the plan that the user agreed to
   if (now.least > most)
     return tl::make_unexpected(
         refused(Refusal::next_zone, "bid-too-low",
@@ -63,7 +64,7 @@ tl::expected<LaunchCall, LaunchOutcome> RunpodProvider::prepare(Web& web, const 
   if (spec.count != 1)
     return tl::make_unexpected(
         refused(Refusal::provider_out, "one-node",
-                "RunPod: pods have no network of their own between them: one node only"));
+                "RunPod: pods share no private network: a rental has one node only"));
   if (spec.user_data.size() > kMostStartScript)
     return tl::make_unexpected(refused(Refusal::stop, "user-data-too-large",
                                        fmt::format("RunPod: {} bytes of start script, more than {}",

@@ -1,9 +1,10 @@
-// The account, its offers and its pods, and their end.
+// RunPod's account and offers; lists and terminates pods.
 #include "cloud/runpod/runpod_provider.h"
 
 #include "base/fnv.h"
 #include "cloud/kept_answer.h"
 #include "cloud/machine_name.h"
+#include "cloud/pace.h"
 #include "cloud/runpod/runpod.h"
 #include "cloud/runpod/runpod_requests.h"
 
@@ -25,7 +26,7 @@ constexpr KeyPlaces kKeyPlaces{
         "make one with the right to read and write at "
         "https://console.runpod.io/user/settings and set RUNPOD_API_KEY"};
 constexpr std::int64_t kStockAgeMs = 30'000;
-// An answer that it is deleted counts when a list this much later has it no more, either.
+// A deleted pod counts as gone once a list this much later lacks it, too.
 constexpr std::int64_t kSureAfterMs = 1000;
 constexpr std::chrono::milliseconds kOfferPatience{8000};
 
@@ -76,7 +77,7 @@ Result<const JsonApi*> RunpodProvider::api() {
 
 JsonResult RunpodProvider::ask(Web& web, const JsonQuestion& question) {
   const auto service = api();
-  if (!service) return tl::make_unexpected(JsonFailure{.error = service.error()});
+  if (!service) return tl::make_unexpected(without_answer(service.error(), false));
   return (*service)->ask(web, question);
 }
 
@@ -87,9 +88,9 @@ Result<nlohmann::json> RunpodProvider::ask_graphql(Web& web, const std::string& 
                           .body = body,
                           .shown = shown,
                           .patience = kOfferPatience});
-  if (!answer) return Failure(answer.error().error);
+  if (!answer) return Failure(answer.error().error());
   if (const auto refusal = graphql_refusal(*answer))
-    return Failure((*api())->failed_with(shown, *refusal));
+    return Failure((*api())->refused(shown, *refusal));
   return std::move(*answer);
 }
 
@@ -105,7 +106,7 @@ Result<std::string> RunpodProvider::account(Web& web) {
 
 Result<std::vector<Machine>> RunpodProvider::machines(Web& web) {
   const auto answer = ask(web, {.target = kPods, .shown = "list pods"});
-  if (!answer) return Failure(answer.error().error);
+  if (!answer) return Failure(answer.error().error());
   if (const auto pods = answer->find("pods"); pods == answer->end() || !pods->is_array())
     return fail(Errc::corrupt, "RunPod: list pods: the answer has no list");
   return machines_of(*answer, web.now_ms());
@@ -122,10 +123,10 @@ Result<nlohmann::json> RunpodProvider::kept(Web& web, const JsonQuestion& questi
       if (parsed.is_object()) return parsed;
     }
   auto answer = ask(web, question);
-  if (!answer) return Failure(answer.error().error);
+  if (!answer) return Failure(answer.error().error());
   price = {.source = Price::Source::live, .as_of_ms = web.now_ms()};
   if (const auto refusal = graphql_refusal(*answer))
-    return Failure((*api())->failed_with(question.shown, *refusal));
+    return Failure((*api())->refused(question.shown, *refusal));
   keep_answer(ground_.cache, file, codec::print_json(*answer), web.now_ms());
   return std::move(*answer);
 }
@@ -193,19 +194,19 @@ Status RunpodProvider::end(Web& web, const std::vector<Machine>& machines) {
                                 .shown = "end " + machine.id,
                                 .patience = std::chrono::milliseconds(60'000)});
     if (!gone && gone.error().status != 404) {
-      if (all) all = Failure(gone.error().error);
+      if (all) all = Failure(gone.error().error());
       continue;
     }
     ended_.push_back(machine);
     ended_.back().state = Machine::State::gone;
     ended_.back().ended_ms = web.now_ms();
-    // The caller's journal may not have kept all that a list says.
+    // The caller's journal may lack some members of a listed machine.
     if (!read_name(ended_.back())) ended_.back().owner = ground_.owner;
   }
   return all;
 }
 
-// A pod's port is open to all; who may log in is decided by the key alone.
+// RunPod opens a pod's port to all addresses. Only the key decides who may log in.
 Status RunpodProvider::allow(Web& /*web*/, const std::string& /*region*/,
                              const std::string& /*cidr*/) {
   return {};

@@ -42,7 +42,7 @@ class RunpodProvider : public Provider {
   Result<nlohmann::json> ask_graphql(Web& web, const std::string& body, const char* shown);
   Result<Account> myself(Web& web);
   Result<std::vector<Machine>> machines(Web& web);
-  // Kept for half a minute under this name.
+  // Asks, unless an answer of the last half minute is kept under this name.
   Result<nlohmann::json> kept(Web& web, const JsonQuestion& question, std::string_view name,
                               bool fresh, Price& price);
   Result<nlohmann::json> kinds_of(Web& web, int gpus, bool fresh, Price& price);
@@ -51,10 +51,10 @@ class RunpodProvider : public Provider {
 
   Ground ground_;
   double pace_;
-  std::mutex making_;  // of both: offers and machines may be asked for at once
+  std::mutex making_;  // guards both below: offers and machines may be asked for at once
   std::optional<ApiKey> key_;
   std::optional<JsonApi> api_;
-  // Whose end RunPod has confirmed to us: when they are listed no more, they are gone.
+  // Pods that RunPod has confirmed as deleted. They are gone once no list has them.
   std::vector<Machine> ended_;
 };
 

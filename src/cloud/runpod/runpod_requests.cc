@@ -13,7 +13,7 @@ namespace lockstep::cloud::runpod {
 namespace {
 
 constexpr std::string_view kImage = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
-// The last with kernels for GPUs older than Turing.
+// The last image with kernels for GPUs older than Turing.
 constexpr std::string_view kOldImage = "runpod/pytorch:2.4.0-py3.11-cuda12.4.1-devel-ubuntu22.04";
 
 std::string own_image(const LaunchSpec& spec) {
@@ -22,7 +22,7 @@ std::string own_image(const LaunchSpec& spec) {
   return std::string(gpu != nullptr && !gpu->open_kernel_module ? kOldImage : kImage);
 }
 
-// A host whose driver is older than the image's CUDA would never start it.
+// Ask for a host with a new enough driver: one that is older than the image's CUDA never starts it.
 std::string_view cuda_versions(const LaunchSpec& spec) {
   if (!spec.image.empty()) return "";
   return own_image(spec) == kOldImage
@@ -36,7 +36,7 @@ std::string variables_of(const LaunchSpec& spec) {
     list += fmt::format(R"({}{{"key":"{}","value":{}}})", list.empty() ? "" : ",", key,
                         json_text(value));
   };
-  // With it in the request the account's own keys are left out.
+  // A public key in the request replaces the account's own keys.
   add("PUBLIC_KEY", spec.public_key);
   add(kStartVariable, codec::base64_encode(spec.user_data));
   add(kClusterVariable, spec.cluster.substr(0, 128));
