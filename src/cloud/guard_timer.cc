@@ -7,33 +7,25 @@
 namespace lockstep::cloud {
 namespace {
 
-constexpr std::int64_t kLook = 2;  // seconds between a sleeping shell's looks at its marker
+constexpr std::int64_t kLook = 2;  // seconds; a sleeping shell checks its marker so often
 
 }  // namespace
 
-std::string_view ending_name(MachineEnding ending) {
-  return ending == MachineEnding::poweroff ? "poweroff" : "runpod";
-}
-
-std::string end_command(MachineEnding ending) {
-  if (ending == MachineEnding::poweroff) return "poweroff || shutdown -P now || halt -p";
-  return "runpodctl remove pod \"$RUNPOD_POD_ID\"";
-}
-
-// --no-block, and no default dependencies: at first boot systemd is still on its way to what a
-// timer waits for by default, and would wait for us meanwhile. The shell has no single quote in it.
-std::string arm_script(std::string_view name, std::int64_t seconds, MachineEnding ending) {
+// --no-block and no default dependencies, because this script runs during boot: by default the
+// timer would wait for basic.target, and systemd would wait for this script meanwhile. The sleeper
+// must have no single quotes, since `sh -c` quotes it with them.
+std::string arm_script(std::string_view name, std::int64_t seconds, const MachineEnding& ending) {
   seconds = std::max<std::int64_t>(seconds, 1);
   const std::string sleeper = fmt::format(
       "n={}; while [ $n -gt 0 ]; do sleep {}; [ -e /run/{} ] || exit 0; n=$((n-1)); done; "
       "while :; do {}; sleep 5; done",
-      (seconds + kLook - 1) / kLook, std::min(kLook, seconds), name, end_command(ending));
+      (seconds + kLook - 1) / kLook, std::min(kLook, seconds), name, ending.command);
   std::string script =
       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH; export PATH\n";
   const std::string sleeps =
       fmt::format(": >/run/{}; setsid sh -c '{}' </dev/null >/dev/null 2>&1 &", name, sleeper);
-  // Units don't have a container's environment, and containers have no systemd.
-  if (ending != MachineEnding::poweroff) return script + sleeps + "\n";
+  // A systemd unit would lack the container's variables, and containers run no systemd.
+  if (!ending.variables.empty()) return script + sleeps + "\n";
   script += fmt::format(
       "if [ -d /run/systemd/system ] && systemd-run --no-block --unit={} --on-active={} "
       "--timer-property=AccuracySec=1s --timer-property=DefaultDependencies=no "

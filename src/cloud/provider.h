@@ -1,5 +1,5 @@
-// The one interface behind which each provider is a folder. Nothing above names a provider. All
-// calls block; what goes over the network goes through the Web that is handed in.
+// The one interface to a provider of machines; each provider is a folder behind it. No code above
+// names a provider. All calls block, and use the network only through the Web that they are given.
 #pragma once
 
 #include "base/error.h"
@@ -19,46 +19,47 @@
 
 namespace lockstep::cloud {
 
-// Where keys and settings are looked for, and for whom.
+// Where a provider finds credentials and settings, and which installation it works for.
 struct Ground {
   std::function<std::optional<std::string>(std::string_view name)> env;
   std::string home;
-  std::string cache;       // folder for answers that are kept a while: prices, images
-  std::string state;       // folder of this user's state: locks of what an account may do at once
-  std::string owner = {};  // this installation, as in LaunchSpec
+  std::string cache;       // folder of answers that are kept for a while: prices, images
+  std::string state;       // folder of this user's state: locks that limit the rate of an account
+  std::string owner = {};  // this installation's id, as in LaunchSpec
 };
 
 struct OfferQuery {
-  GpuWish gpu;  // no kinds: all
+  GpuWish gpu;  // no kinds: all GPUs
   bool spot = false;
-  std::vector<std::string> regions = {};  // empty: all that the account may use
-  bool fresh = false;                     // nothing from a cache
+  std::vector<std::string> regions = {};  // empty: all regions that the account may use
+  bool fresh = false;                     // bypass the cache
 };
 
-// One gang to be rented, or one machine of it where the provider takes one a call.
+// One launch: a gang, or one machine of it where the provider takes one machine a call.
 struct LaunchSpec {
-  std::string intent;   // 20 of a-z0-9: unique, and the machines' tag
-  std::string owner;    // this installation: 16 of a-z0-9
-  std::string cluster;  // the user's name for it
-  int attempt = 1;      // a new zone is a new attempt
-  int node = 0;         // the first node's number, where the gang takes several calls
+  std::string intent;   // 20 of a-z0-9: the rental's id, a tag on its machines
+  std::string owner;    // this installation's id: 16 of a-z0-9
+  std::string cluster;  // the user's name for the cluster
+  int attempt = 1;      // each zone that is tried is a new attempt
+  int node = 0;         // number of the first node, where the gang takes several calls
   int count = 1;
   Offer offer;
   int disk_gb = 0;
-  std::string image = {};  // empty: the provider folder's own choice
-  std::string user_data;   // cloud-init text; RunPod: a start script
+  std::string image = {};  // empty: the provider's folder chooses
+  std::string user_data;   // cloud-init text; for a container (Traits::container) a start script
   std::string public_key;  // the user's side, "ssh-ed25519 AAAA... lockstep"
-  // CIDR that may reach port 22: "198.51.100.7/32". With commas where there are several, which only
-  // providers get whose machines need a guard.
+  // Networks (CIDR) that may reach port 22: "198.51.100.7/32". Several are separated by commas;
+  // only providers whose machines need a guard are given several.
   std::string allow_from;
-  std::int64_t lifetime_s = 0;          // hard cap, for providers that have one
-  std::optional<Micros> max_spot = {};  // per machine and hour; unset: up to on demand
-  std::int64_t wanted_ms = 0;  // Unix time, for names where a provider keeps no creation time
-  std::int64_t ends_ms = 0;    // Unix time, for the tag lockstep:ends
+  std::int64_t lifetime_s = 0;          // hard limit, for providers that enforce one
+  std::optional<Micros> max_spot = {};  // per machine and hour; unset: up to the on-demand price
+  std::int64_t wanted_ms =
+      0;  // Unix time of the wish, for names where a provider keeps no creation time
+  std::int64_t ends_ms = 0;  // Unix time of the lease's end, for the tag lockstep:ends
 };
 
-// All that is needed to launch, and to launch again with the same words: goes into the journal as
-// it is, before a byte is sent. No secret of ours is in it but user data.
+// A launch request, complete enough to send it again word for word. The journal keeps the call
+// before a byte is sent. User data is the only secret in it.
 struct LaunchCall {
   std::string region;
   std::string zone;
@@ -67,35 +68,35 @@ struct LaunchCall {
   std::string body;
 };
 
-// What to do about a refusal, by the provider's own tables.
+// What renting does after a refusal, by the provider's tables.
 enum class Refusal {
   next_zone,
   next_region,   // quota, or the region as a whole
-  provider_out,  // keys, rights, account
-  spot_out,      // the account can't have spot there, and may have the same on demand
-  stop,          // our fault or the user's value: it would be refused anywhere
-  unknown,       // a code that nobody knows: the next zone once, then stop
+  provider_out,  // credentials, rights, account
+  spot_out,      // the account can't have spot machines; on demand may work
+  stop,          // our fault or the user's value: refused anywhere
+  unknown,       // a code without a row: try the next zone once, then stop
 };
 
 struct LaunchOutcome {
-  enum class Kind { answered, refused, unknown };  // unknown: no answer, it may exist
+  enum class Kind { answered, refused, unknown };  // unknown: no answer, machines may exist
 
   Kind kind = Kind::unknown;
   std::vector<std::string> ids = {};  // answered
-  std::int64_t launched_ms = 0;       // answered: when, where the provider says so
+  std::int64_t launched_ms = 0;       // answered: Unix time, where the provider says it
   Refusal refusal = Refusal::unknown;
   std::string code = {};                       // the provider's: "InsufficientInstanceCapacity"
   std::string message = {};                    // one line, printable, without secrets
-  std::vector<std::string> zones_to_try = {};  // that the refusal names
+  std::vector<std::string> zones_to_try = {};  // zones with room that the refusal names
 };
 
 struct Machine {
   enum class State {
     pending,
     running,
-    unhealthy,  // will never be of use
+    unhealthy,  // will never be usable
     ending,
-    stopped,  // of no use, and still billed for something: ours are ended
+    stopped,  // unusable, and its disk is still billed: our stopped machines are terminated
     gone,
   };
 
@@ -105,77 +106,78 @@ struct Machine {
   std::string zone = {};
   std::string type = {};
   State state = State::pending;
-  std::string address = {};  // public; "" while there is none
-  int port = 22;             // of sshd
-  std::string user = {};     // to log in as
+  std::string address = {};  // public; "" while the machine has none
+  int port = 22;             // sshd's
+  std::string user = {};     // login name
   std::string private_address = {};
-  std::int64_t launched_ms = 0;  // 0: not known
-  std::int64_t ended_ms = 0;     // when it ended, where the provider says so
-  std::string why = {};          // it ended: "Server.SpotInstanceTermination"
-  bool taken = false;            // by the provider: spot
-  bool no_room = false;          // it never ran, for want of room: as Refusal::next_zone
-  // What our tags say; empty where a tag is missing.
+  std::int64_t launched_ms = 0;  // Unix time; 0: not known
+  std::int64_t ended_ms = 0;     // Unix time of the end, where the provider says it
+  std::string why = {};          // reason of the end: "Server.SpotInstanceTermination"
+  bool taken = false;            // the provider preempted a spot machine
+  bool no_room = false;          // never ran, for lack of capacity: as Refusal::next_zone
+  // From our tags; empty where a tag is missing.
   std::string intent = {};
   std::string owner = {};
   std::string cluster = {};
   std::int64_t ends_ms = 0;
   std::string token = {};  // LaunchCall::token of its launch; "": the list does not say
-  Micros per_hour = 0;     // what the provider bills, where it says so; else 0
-  int node = -1;           // where the name says it
+  Micros per_hour = 0;     // the billed rate, where the provider says it; else 0
+  int node = -1;           // node number, where the machine's name has it
 };
 
 struct ListQuery {
-  std::vector<std::string> regions;  // empty: all that the account may use
-  std::string intent = {};           // only this one's
-  std::string owner = {};            // only this installation's; empty: whoever's lockstep
+  std::vector<std::string> regions;  // empty: all regions that the account may use
+  std::string intent = {};           // only machines of this rental
+  std::string owner = {};            // only machines of this installation; empty: of every lockstep
 };
 
 struct Listing {
-  std::vector<Machine> machines;  // those with our tags or names, `gone` ones while they are listed
-  std::vector<Silence> unheard;   // places whose machines are unknown, not none
+  std::vector<Machine>
+      machines;  // with our tags or names; `gone` ones while the provider lists them
+  std::vector<Silence> unheard;  // places that gave no list: their machines are unknown, not none
 };
 
-// One thing that `lockstep cloud check` found.
+// One finding of `lockstep cloud check`.
 struct Finding {
   enum class Kind { good, note, bad };
   Kind kind = Kind::good;
   std::string what;       // one line
-  std::string hint = {};  // what to do; may have several lines: a policy
+  std::string hint = {};  // what to do; a policy takes several lines
 };
 
-// Which machines share one rule for port 22. none: the provider opens the port to everybody.
+// Which machines share one firewall rule for port 22. none: the provider opens the port to all.
 enum class PortRule { none, of_rental, of_region, of_account };
 
-// What a provider is like.
+// The properties of a provider: its row. Code above branches on these, never on a name.
 struct Traits {
   std::string_view name;   // "aws"
   std::string_view title;  // "AWS EC2"
   bool gang_in_one_call = false;
   bool has_spot = false;
-  bool resends_token = false;  // a repeated call with the same token makes nothing new
+  bool resends_token = false;  // a repeated call with the same token launches nothing new
   bool private_network = false;
-  bool knows_host_keys = false;  // machines tell it theirs: see Provider::host_key
-  bool takes_turns = false;      // one question after another, with pauses, however many ask
-  bool has_sudo = true;          // the user is not root, and sudo asks for no password
+  bool knows_host_keys = false;  // machines publish their host key: see Provider::host_key
+  bool takes_turns = false;      // limits the rate of an account: calls wait for each other
+  bool has_sudo = true;          // the login user is not root; sudo asks for no password
   Ending ending = Ending::by_itself;
-  bool container = false;  // told by a start script (user_data.h), not by cloud-init
-  MachineEnding machine_ending = MachineEnding::poweroff;
+  bool container = false;  // set up by a start script (user_data.h) instead of cloud-init
+  MachineEnding machine_ending = kPoweroff;
   NoticeSource notice = NoticeSource::none;
   PortRule port_rule = PortRule::of_rental;
-  // The provider itself ends machines after LaunchSpec::lifetime_s (Machine::ends_ms), and none of
-  // its documented calls moves that end of a running machine.
+  // The provider terminates a machine after LaunchSpec::lifetime_s (Machine::ends_ms), and no
+  // documented call moves that end of a running machine.
   bool fixed_end = false;
-  std::int64_t most_lifetime_s = 0;  // that can be asked for; 0: any
+  std::int64_t most_lifetime_s = 0;  // longest that a launch may ask for; 0: no limit
   std::int64_t minimum_billing_s = 60;
-  int notice_s = 120;               // between spot's notice and the end
-  std::string_view keys_hint = {};  // where keys are looked for, one line
-  // Where a person ends a machine without us: {id}, {region} and {zone} are the machine's.
+  int notice_s = 120;               // from the notice of preemption to the end
+  std::string_view keys_hint = {};  // where credentials are looked for, one line
+  // Where a person terminates a machine by hand; {id}, {region} and {zone} are replaced.
   std::string_view console = {};
-  std::string_view fake_hint = {};                      // what only a fake has confirmed, one line
-  std::array<std::string_view, 2> file_variables = {};  // that name files of keys
+  std::string_view fake_hint = {};  // what was tested against fakes only, one line
+  std::array<std::string_view, 2> file_variables = {};  // variables that name files of credentials
 };
 
-// A lifetime as the provider grants it, in seconds; 0: none is set.
+// Returns the lifetime that the provider grants, in seconds; 0: no limit.
 constexpr std::int64_t lifetime_at(const Traits& traits, std::int64_t lifetime_s) {
   if (traits.most_lifetime_s == 0 || lifetime_s == 0) return lifetime_s;
   return lifetime_s < traits.most_lifetime_s ? lifetime_s : traits.most_lifetime_s;
@@ -186,43 +188,44 @@ class Provider {
   virtual ~Provider() = default;
   virtual const Traits& traits() const = 0;
 
-  // Whether there are keys; not_found says where they were looked for. No network.
+  // Succeeds where credentials are found; not_found says where they were looked for. No network.
   virtual Status keys() = 0;
-  // What to know of keys that end before `until_ms` (Unix time), as temporary ones do: one line;
-  // empty: nothing. No network.
+  // Returns a one-line warning about credentials that expire before `until_ms` (Unix time); empty:
+  // none is due. No network.
   virtual std::string keys_note(Web& /*web*/, std::int64_t /*until_ms*/) { return {}; }
-  // Keys work; who we are there, for messages: "account 1234, user ann".
+  // Proves that the credentials work. Returns the account for messages: "account 1234, user ann".
   virtual Result<std::string> account(Web& web) = 0;
   virtual Catalog offers(Web& web, const OfferQuery& query) = 0;
 
-  // What must be there before a launch (image, network, keys); makes what is missing, which costs
-  // nothing, and says the call to make. A refusal here is as one of the launch.
+  // Finds or makes what a launch needs (image, network, keys), all free of charge. Returns the call
+  // to make. A refusal here counts as a refusal of the launch.
   virtual tl::expected<LaunchCall, LaunchOutcome> prepare(Web& web, const LaunchSpec& spec) = 0;
   virtual LaunchOutcome launch(Web& web, const LaunchSpec& spec, const LaunchCall& call) = 0;
-  // After no answer: what became of it, by the same token or by looking for it. `unknown` again:
-  // ask later. refused with an empty code: it is not there, and will not come.
+  // Finds out what became of a launch without an answer, by the same token or by listing machines.
+  // `unknown`: still open, ask later. `refused` with an empty code: no machine exists or will come.
   virtual LaunchOutcome resolve(Web& web, const LaunchSpec& spec, const LaunchCall& call,
                                 std::int64_t asked_ms) = 0;
 
   virtual Result<Listing> list(Web& web, const ListQuery& query) = 0;
-  // Ends them; what is gone already is no error. They are gone when `list` says so.
+  // Terminates machines; one that is gone already is not an error. A machine counts as gone only
+  // once `list` says so.
   virtual Status end(Web& web, const std::vector<Machine>& machines) = 0;
-  // From another address than before: opens 22 to those networks and closes it to all others.
-  // cidrs: with commas; of all rentals that the rule is for (Traits::port_rule).
+  // Opens port 22 to these networks and closes it to all others, after this client's address has
+  // changed. cidrs: separated by commas, for all rentals under the rule (Traits::port_rule).
   virtual Status allow(Web& web, const std::string& region, const std::string& cidrs) = 0;
 
-  // The ed25519 host key that the machine itself has told its provider, "ssh-ed25519 AAAA...": what
-  // counts where an image replaces the key that it was given. "": none is known, or not yet.
+  // Returns the ed25519 host key that the machine itself has published, "ssh-ed25519 AAAA...". It
+  // replaces the key that we gave, since some images make a new one. "": not known (yet).
   virtual Result<std::string> host_key(Web& /*web*/, const Machine& /*machine*/) {
     return std::string();
   }
 
-  // Whether the account has this public key, as it has after a prepare() with it: for a guard
-  // elsewhere, whose key may be of another account. Asked where machines need a guard.
+  // Returns whether the account has this public key, as it has after prepare(). A guard on another
+  // machine asks, since its credentials may belong to another account.
   virtual Result<bool> has_key(Web& /*web*/, const std::string& /*public_key*/) { return true; }
 
   virtual std::vector<Finding> check(Web& web) = 0;
-  // Once nothing of ours runs there: removes what prepare() made.
+  // Removes what prepare() made. Call only while no machine of ours runs there.
   virtual Status clean(Web& /*web*/) { return {}; }
 };
 

@@ -36,7 +36,7 @@ Status check_keys(const FirstBoot& boot) {
   if (is_public_line(boot.user_public_key) && is_public_line(boot.host_key.public_line) &&
       secret.starts_with("-----BEGIN ") && std::all_of(secret.begin(), secret.end(), is_text))
     return {};
-  return fail(Errc::internal, "user data is given what is no key");
+  return fail(Errc::internal, "user data got a text that is not a key");
 }
 
 Result<std::string> bounded(std::string text) {
@@ -50,7 +50,7 @@ Result<std::string> bounded(std::string text) {
 
 Result<std::string> cloud_config(const FirstBoot& boot) {
   LOCKSTEP_TRY(check_keys(boot));
-  const std::string guard = arm_script(kBootGuard, boot.guard_s, MachineEnding::poweroff);
+  const std::string guard = arm_script(kBootGuard, boot.guard_s, kPoweroff);
   return bounded(fmt::format(
       "#cloud-config\n"
       "bootcmd:\n"
@@ -73,7 +73,7 @@ Result<std::string> cloud_config(const FirstBoot& boot) {
       yaml_text(boot.host_key.public_line), yaml_text(boot.user_public_key)));
 }
 
-Result<std::string> container_start(const FirstBoot& boot, MachineEnding ending) {
+Result<std::string> container_start(const FirstBoot& boot, const MachineEnding& ending) {
   LOCKSTEP_TRY(check_keys(boot));
   const std::string& secret = boot.host_key.private_text;
   return bounded(

@@ -1,5 +1,5 @@
-// What a rented machine is told before anybody can log in: who may, by which key it shows itself,
-// and when it ends if nobody ever comes. Pure.
+// The first-boot text of a rented machine: who may log in, the machine's host key, and the timer
+// that ends the machine if no client ever connects. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -13,20 +13,20 @@
 namespace lockstep::cloud {
 
 struct FirstBoot {
-  KeyPair host_key;             // for the first contact only: what is on the machine reads it
+  KeyPair host_key;             // for the first contact only: programs on the machine can read it
   std::string user_public_key;  // "ssh-ed25519 AAAA... lockstep"
-  std::int64_t guard_s = 1200;  // it ends itself, unless a lease has taken the timer's place
+  std::int64_t guard_s = 1200;  // the machine ends itself then, unless a lease replaces the timer
 };
 
-// Text for cloud-init (LaunchSpec::user_data of virtual machines), under 4 KiB.
+// Returns the text for cloud-init (LaunchSpec::user_data of virtual machines), under 4 KiB.
 Result<std::string> cloud_config(const FirstBoot& boot);
 
-// For containers without cloud-init: a POSIX shell script, to be run as root in place of what the
-// image would run. It arms the timer, writes the keys, sees to sshd, and becomes it.
-Result<std::string> container_start(const FirstBoot& boot, MachineEnding ending);
+// Returns the script for containers, which have no cloud-init. It runs as root in place of the
+// image's own command: arms the timer, writes the keys, installs sshd if missing, and becomes sshd.
+Result<std::string> container_start(const FirstBoot& boot, const MachineEnding& ending);
 
-// How a container gets that script without its being in a command line: the first is the name of a
-// variable with the script in base64, the second what is run.
+// A container gets the script in base64 in kStartVariable and runs kStartCommand, so that the
+// script, which holds the host key, is in no command line.
 inline constexpr std::string_view kStartVariable = "LOCKSTEP_START";
 inline constexpr std::string_view kStartCommand =
     "sh -c 'echo \"$LOCKSTEP_START\" | base64 -d >/tmp/lockstep-start && unset LOCKSTEP_START && "

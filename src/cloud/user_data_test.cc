@@ -7,6 +7,9 @@
 namespace lockstep::cloud {
 namespace {
 
+constexpr MachineEnding kContainer{
+    .word = "pod", .command = "podctl remove \"$POD_ID\"", .variables = "POD_"};
+
 FirstBoot some_boot() {
   return {.host_key = key_pair_text(std::string(32, 's'), std::string(32, 'p'), 7, "lockstep-host"),
           .user_public_key = "ssh-ed25519 AAAAuser lockstep-user"};
@@ -32,25 +35,24 @@ TEST(UserData, InjectsTheHostKeyLetsTheUserInAndArmsTheTimer) {
 
 // At first boot systemd waits for cloud-init before it starts timers as they usually are.
 TEST(UserData, TheBootTimerWaitsForNothing) {
-  const std::string script = arm_script("t", 60, MachineEnding::poweroff);
+  const std::string script = arm_script("t", 60, kPoweroff);
   for (const char* word : {"--no-block", "--timer-property=DefaultDependencies=no",
                            "-p DefaultDependencies=no", "AccuracySec=1s"})
     EXPECT_TRUE(says(script, word)) << word;
 }
 
 TEST(UserData, ASleepingShellCountsTheSeconds) {
-  EXPECT_TRUE(says(arm_script("t", 60, MachineEnding::poweroff), "n=30; while"));
-  EXPECT_TRUE(says(arm_script("t", 61, MachineEnding::poweroff), "n=31; while"));
-  EXPECT_TRUE(
-      says(arm_script("t", 1, MachineEnding::poweroff), "n=1; while [ $n -gt 0 ]; do sleep 1;"));
-  EXPECT_TRUE(says(arm_script("t", -5, MachineEnding::poweroff), "--on-active=1 "));
+  EXPECT_TRUE(says(arm_script("t", 60, kPoweroff), "n=30; while"));
+  EXPECT_TRUE(says(arm_script("t", 61, kPoweroff), "n=31; while"));
+  EXPECT_TRUE(says(arm_script("t", 1, kPoweroff), "n=1; while [ $n -gt 0 ]; do sleep 1;"));
+  EXPECT_TRUE(says(arm_script("t", -5, kPoweroff), "--on-active=1 "));
 }
 
 TEST(UserData, AContainerEndsItselfByItsProvidersProgram) {
-  const auto text = container_start(some_boot(), MachineEnding::runpod_pod);
+  const auto text = container_start(some_boot(), kContainer);
   ASSERT_TRUE(text) << text.error().message;
   EXPECT_LT(text->size(), 4096U);
-  EXPECT_TRUE(says(*text, "runpodctl remove pod \"$RUNPOD_POD_ID\""));
+  EXPECT_TRUE(says(*text, "podctl remove \"$POD_ID\""));
   EXPECT_FALSE(says(*text, "systemd-run"));
   EXPECT_TRUE(says(*text, "exec /usr/sbin/sshd -D"));
   // Before anything that could fail or take time.
@@ -61,7 +63,7 @@ TEST(UserData, TakesNothingButKeys) {
   FirstBoot boot = some_boot();
   boot.user_public_key += "\nruncmd: [reboot]";
   EXPECT_FALSE(cloud_config(boot));
-  EXPECT_FALSE(container_start(boot, MachineEnding::runpod_pod));
+  EXPECT_FALSE(container_start(boot, kContainer));
   boot = some_boot();
   boot.host_key.private_text = "";
   EXPECT_FALSE(cloud_config(boot));
@@ -74,8 +76,8 @@ TEST(UserData, QuotesWhatAShellOrYamlWouldRead) {
   FirstBoot boot = some_boot();
   boot.user_public_key = "ssh-ed25519 AAAA it's \"$HOME\"";
   EXPECT_TRUE(says(*cloud_config(boot), R"(  - "ssh-ed25519 AAAA it's \"$HOME\"")"));
-  EXPECT_TRUE(says(*container_start(boot, MachineEnding::runpod_pod),
-                   R"(echo 'ssh-ed25519 AAAA it'\''s "$HOME"' >>)"));
+  EXPECT_TRUE(
+      says(*container_start(boot, kContainer), R"(echo 'ssh-ed25519 AAAA it'\''s "$HOME"' >>)"));
 }
 
 }  // namespace

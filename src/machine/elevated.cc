@@ -2,7 +2,6 @@
 
 #include "base/last_line.h"
 #include "base/text.h"
-#include "io/fd.h"
 
 #include <fmt/core.h>
 
@@ -11,12 +10,6 @@
 #include <utility>
 
 namespace lockstep::machine {
-namespace {
-
-constexpr std::string_view kPodNames = "RUNPOD_";
-constexpr std::size_t kMostEnvironment = 1UL << 20;
-
-}  // namespace
 
 Result<proc::ToolOutput> run_as_root(std::vector<std::string> argv,
                                      const proc::ToolLimits& limits) {
@@ -49,16 +42,6 @@ Status run_script(const std::string& script, std::vector<std::string> environmen
   return fail(Errc::unavailable,
               fmt::format("a command failed (code {}): {}", said.exit.shell_code(),
                           printable(last_line(said.err))));
-}
-
-std::vector<std::string> pod_environment() {
-  std::vector<std::string> found;
-  // /proc/1/environ is readable by root only.
-  const auto all = io::read_file("/proc/1/environ", kMostEnvironment);
-  if (!all) return found;
-  for (std::string& entry : split(*all, '\0'))
-    if (entry.starts_with(kPodNames)) found.push_back(std::move(entry));
-  return found;
 }
 
 }  // namespace lockstep::machine

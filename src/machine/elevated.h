@@ -21,8 +21,4 @@ Status may_be_root();
 Status run_script(const std::string& script,
                   std::vector<std::string> environment = proc::own_environment());
 
-// Returns the variables of process 1 set by a provider of containers: "RUNPOD_POD_ID=...". A
-// session by ssh lacks them.
-std::vector<std::string> pod_environment();
-
 }  // namespace lockstep::machine

@@ -7,6 +7,7 @@
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "machine/elevated.h"
+#include "machine/endings.h"
 #include "machine/host_key.h"
 #include "machine/lasting_lease.h"
 #include "machine/lease_files.h"
@@ -65,8 +66,7 @@ Status write_lease(const KeptLease& lease) {
 Status arm(KeptLease& lease) {
   const std::int64_t left = (lease.end - boot_ms()) / 1000 + kTimerBehind;
   std::vector<std::string> environment = proc::own_environment();
-  // Ending a pod takes the variables of its provider.
-  for (std::string& entry : pod_environment())
+  for (std::string& entry : variables_of(lease.terms.ending))
     environment.push_back(std::move(entry));
   LOCKSTEP_TRY(run_script(cloud::arm_script(timer_name(lease.timer + 1), left, lease.terms.ending),
                           environment));

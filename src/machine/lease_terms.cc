@@ -1,6 +1,7 @@
 #include "machine/lease_terms.h"
 
 #include "codec/json_fields.h"
+#include "machine/endings.h"
 
 #include <array>
 
@@ -15,13 +16,17 @@ constexpr std::array<std::string_view, 4> kPhaseNames = {"none", "running", "sto
 }  // namespace
 
 void fields(codec::JsonFields& io, LeaseTerms& terms) {
-  static const std::array kEndings = {cloud::ending_name(cloud::MachineEnding::poweroff),
-                                      cloud::ending_name(cloud::MachineEnding::runpod_pod)};
   io("ends_ms", terms.ends_ms);
   io("now_ms", terms.now_ms);
   io("idle_s", terms.idle_s);
   io("metadata", terms.metadata);
-  io.needed("ending", terms.ending, kEndings);
+  std::string ending(terms.ending.word);
+  io.needed("ending", ending);
+  if (io.reads()) {
+    const cloud::MachineEnding* known = find_ending(ending);
+    io.require(known != nullptr, "ending", "a known word");
+    if (known != nullptr) terms.ending = *known;
+  }
   io.needed("notice", terms.notice, kNoticeNames);
 }
 

@@ -22,7 +22,7 @@ struct LeaseTerms {
   std::int64_t ends_ms = 0;   // Unix time by the client's clock: the latest end
   std::int64_t now_ms = 0;    // the client's clock when sent: only the difference counts
   std::int64_t idle_s = 600;  // end after this long without work; 0: never
-  cloud::MachineEnding ending = cloud::MachineEnding::poweroff;
+  cloud::MachineEnding ending = cloud::kPoweroff;
   NoticeSource notice = NoticeSource::none;
   std::string metadata = {};  // base URL of the metadata service; empty: the usual one
 };

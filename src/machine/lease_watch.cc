@@ -8,6 +8,7 @@
 #include "job/job_files.h"
 #include "job/stop_job.h"
 #include "machine/elevated.h"
+#include "machine/endings.h"
 #include "machine/lease_files.h"
 #include "machine/lease_rule.h"
 #include "machine/notice_watch.h"
@@ -204,13 +205,12 @@ void LeaseWatch::end_machine(std::int64_t now, const std::string& why) {
   tried_end_ = now;
   proc::SpawnSpec spec;
   spec.executable = "/bin/sh";
-  // Power off, or the provider's API for a pod.
-  std::string words = cloud::end_command(lease_.terms.ending);
+  std::string words(lease_.terms.ending.command);
   // -f skips the services that may hang.
   if (now - ending_since_ >= kEndPatience) words = "poweroff -f || " + words;
   spec.argv = {"sh", "-c", std::move(words)};
   spec.env = proc::own_environment();
-  for (std::string& entry : pod_environment())
+  for (std::string& entry : variables_of(lease_.terms.ending))
     spec.env.push_back(std::move(entry));
   spec.die_with_parent = false;
   if (auto child = proc::spawn(spec)) ender_ = std::move(*child);

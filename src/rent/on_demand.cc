@@ -267,8 +267,11 @@ Status OnDemand::new_keys(cloud::Rental& rental) {
                       cloud::keep_key_pair(folder + "/host_key", "lockstep-host"));
   const cloud::FirstBoot boot{.host_key = host, .user_public_key = user.public_line};
   LOCKSTEP_TRY_ASSIGN(rental.user_data, cloud::cloud_config(boot));
-  LOCKSTEP_TRY_ASSIGN(rental.start_script,
-                      cloud::container_start(boot, cloud::MachineEnding::runpod_pod));
+  // One script serves all providers of containers: no two of them end their containers differently.
+  for (const auto& one : providers_)
+    if (const cloud::Traits& traits = one->traits(); traits.container) {
+      LOCKSTEP_TRY_ASSIGN(rental.start_script, cloud::container_start(boot, traits.machine_ending));
+    }
   rental.public_key = user.public_line;
   return {};
 }

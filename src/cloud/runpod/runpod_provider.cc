@@ -5,6 +5,7 @@
 #include "cloud/kept_answer.h"
 #include "cloud/machine_name.h"
 #include "cloud/pace.h"
+#include "cloud/runpod/pod_ending.h"
 #include "cloud/runpod/runpod.h"
 #include "cloud/runpod/runpod_requests.h"
 
@@ -36,7 +37,7 @@ constexpr Traits kTraits{
     .has_spot = true,
     .has_sudo = false,
     .container = true,
-    .machine_ending = MachineEnding::runpod_pod,
+    .machine_ending = kPodEnding,
     .port_rule = PortRule::none,
     .fixed_end = true,  // no call that RunPod documents changes a pod's terminateAfter
     .minimum_billing_s = 1,

@@ -1,0 +1,11 @@
+// How a pod ends itself: by the program and the variables that RunPod puts into each pod.
+#pragma once
+
+#include "cloud/guard_timer.h"
+
+namespace lockstep::cloud::runpod {
+
+inline constexpr MachineEnding kPodEnding{
+    .word = "runpod", .command = "runpodctl remove pod \"$RUNPOD_POD_ID\"", .variables = "RUNPOD_"};
+
+}  // namespace lockstep::cloud::runpod

@@ -1,0 +1,35 @@
+#include "machine/endings.h"
+
+#include "base/text.h"
+#include "cloud/runpod/pod_ending.h"
+#include "io/fd.h"
+
+#include <array>
+#include <utility>
+
+namespace lockstep::machine {
+namespace {
+
+constexpr std::array kEndings{cloud::kPoweroff, cloud::runpod::kPodEnding};
+constexpr std::size_t kMostEnvironment = 1UL << 20;
+
+}  // namespace
+
+const cloud::MachineEnding* find_ending(std::string_view word) {
+  for (const cloud::MachineEnding& ending : kEndings)
+    if (ending.word == word) return &ending;
+  return nullptr;
+}
+
+// A login over ssh does not have the container's own variables, and process 1 has.
+std::vector<std::string> variables_of(const cloud::MachineEnding& ending) {
+  std::vector<std::string> found;
+  if (ending.variables.empty()) return found;
+  const auto all = io::read_file("/proc/1/environ", kMostEnvironment);
+  if (!all) return found;
+  for (std::string& entry : split(*all, '\0'))
+    if (entry.starts_with(ending.variables)) found.push_back(std::move(entry));
+  return found;
+}
+
+}  // namespace lockstep::machine
