@@ -1,5 +1,7 @@
 #include "codec/json_fields.h"
 
+#include "base/text.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -22,10 +24,10 @@ Status JsonFields::done() const {
 }
 
 bool JsonFields::read(std::string& text, const nlohmann::json& from) {
-  if (!from.is_string()) return refuse("a text");
-  const auto& read = from.get_ref<const std::string&>();
-  if (read.size() > rules_.text) return refuse(fmt::format("at most {} bytes", rules_.text));
-  text = read;
+  auto read = text_of(from);
+  if (!read)
+    return refuse(from.is_string() ? fmt::format("at most {} bytes", rules_.text) : "a text");
+  text = *std::move(read);
   return true;
 }
 
@@ -45,12 +47,19 @@ bool JsonFields::read(std::vector<std::string>& texts, const nlohmann::json& fro
   if (!from.is_array() || from.size() > rules_.list) return refuse("a list");
   texts.clear();
   for (const nlohmann::json& each : from) {
-    if (each.is_string() && each.get_ref<const std::string&>().size() <= rules_.text)
-      texts.push_back(each.get<std::string>());
+    if (auto text = text_of(each))
+      texts.push_back(*std::move(text));
     else
       refuse("a list of texts");
   }
   return true;
+}
+
+std::optional<std::string> JsonFields::text_of(const nlohmann::json& from) const {
+  if (!from.is_string()) return std::nullopt;
+  const auto& text = from.get_ref<const std::string&>();
+  if (text.size() > rules_.text) return std::nullopt;
+  return rules_.printable > 0 ? printable(text, rules_.printable) : text;
 }
 
 const nlohmann::json* JsonFields::find(const char* name) const {

@@ -47,6 +47,9 @@ struct JsonRules {
   bool strict = true;
   std::size_t text = std::numeric_limits<std::size_t>::max();  // most bytes of one text
   std::size_t list = std::numeric_limits<std::size_t>::max();  // most elements of a list or map
+  // Not 0: a peer that is not trusted has written the texts. Each becomes one printable line of at
+  // most so many bytes (base/text.h).
+  std::size_t printable = 0;
 };
 inline constexpr JsonRules kTolerantJson{.strict = false};
 
@@ -232,6 +235,8 @@ class JsonFields {
   const nlohmann::json* find(const char* name) const;
   std::optional<std::int64_t> integer(const nlohmann::json& from, JsonRange range);
   std::optional<std::size_t> index_of_word(const nlohmann::json& from, Words words);
+  // A text as the rules want it; nullopt: it is no text, or too long.
+  std::optional<std::string> text_of(const nlohmann::json& from) const;
   // Lengthens path_ for the time of one member or element; returns its length before.
   std::size_t enter(std::string_view name);
   std::size_t enter(std::size_t index);

@@ -178,6 +178,15 @@ TEST(JsonFields, ATolerantReaderNeedsSomeMembers) {
   EXPECT_EQ(fault(parse_json("7"), kTolerantJson), "it is no object");
 }
 
+TEST(JsonFields, TextsOfAPeerCanBeMadePrintable) {
+  Disk disk;
+  nlohmann::json json = changed("words", R"(["a\u001b[31m","bcd"])");
+  json["path"] = "/\n";
+  ASSERT_TRUE(read_fields(json, disk, {.printable = 40}));
+  EXPECT_EQ(disk.words[0], "a\\x1b[31m");
+  EXPECT_EQ(disk.path, "/\\x0a");
+}
+
 TEST(JsonFields, TextsAndListsAreBounded) {
   EXPECT_EQ(fault(parse_json(kFull), {.text = 5, .list = 2}), "");
   EXPECT_EQ(fault(parse_json(kFull), {.text = 4}), "'path' is not at most 4 bytes");

@@ -1,6 +1,5 @@
 #include "machine/health.h"
 
-#include "base/text.h"
 #include "cloud/gpu.h"
 #include "codec/json_fields.h"
 
@@ -165,18 +164,12 @@ nlohmann::ordered_json to_json(const HealthFacts& facts) {
 // Makes all texts printable: the machine is not trusted yet.
 Result<HealthFacts> health_from_json(const nlohmann::json& json) {
   HealthFacts facts;
-  if (!codec::read_fields(json, facts, codec::kTolerantJson) || json["gpus"].size() > kMostGpusTold)
+  if (!codec::read_fields(json, facts, {.strict = false, .printable = 200}) ||
+      json["gpus"].size() > kMostGpusTold)
     return fail(Errc::corrupt, "the machine's health report is unreadable");
   if (facts.gpus.size() != json["gpus"].size())
     return fail(Errc::corrupt, "the machine's health report has an invalid GPU");
-  for (std::string* text :
-       {&facts.driver, &facts.driver_error, &facts.cuda_error, &facts.disk_error})
-    *text = printable(*text);
-  for (HealthFacts::Gpu& gpu : facts.gpus)
-    gpu.name = printable(gpu.name);
   facts.xids.resize(std::min(facts.xids.size(), kMostXidsTold));
-  for (std::string& line : facts.xids)
-    line = printable(line);
   return facts;
 }
 
