@@ -1,5 +1,5 @@
-// A Web for what may not take longer than a moment that is set beforehand, whatever its questions
-// would wait for and how often they would be asked again.
+// A Web with a deadline for all its questions and pauses together, whatever their own timeouts and
+// retries are.
 #pragma once
 
 #include "cloud/web.h"
@@ -15,11 +15,11 @@ class BoundedWeb : public Web {
  public:
   BoundedWeb(Web& web, io::TimePoint until) : web_(web), until_(until) {}
 
-  // timeout: its time is over.
+  // timeout: the deadline has passed.
   Reply ask(const Question& question) override;
   void at_once(const std::vector<std::function<void(Web&)>>& jobs) override;
   std::int64_t now_ms() const override { return web_.now_ms(); }
-  // timeout, at once: it would last longer than there is time.
+  // timeout, without a pause: it would last beyond the deadline.
   Status pause(std::chrono::milliseconds time) override;
   std::chrono::milliseconds time_left() const override;
 

@@ -15,7 +15,7 @@ bool among(const std::vector<std::string>& words, const std::string& word) {
   return words.empty() || std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Why an offer with the right GPUs can't be taken; empty: it can.
+// Returns why an offer with the right GPUs cannot be taken; empty: it can.
 std::string objection(const Offer& offer, const Wish& wish, Micros per_hour) {
   if (!offer.not_for_sale.empty()) return offer.not_for_sale;
   if (!offer.has_price()) return "no price is known";
@@ -40,7 +40,7 @@ struct Rated {
   Micros effective = 0;
 };
 
-// Spot that costs as much as the same on demand is no bargain: it is only taken away sooner.
+// A spot machine that costs as much as the same machine on demand is only preempted sooner.
 bool is_bargain(const Offer& spot, const std::vector<Offer>& offers) {
   return std::none_of(offers.begin(), offers.end(), [&](const Offer& other) {
     return !other.spot && other.provider == spot.provider && other.type == spot.type &&
@@ -52,7 +52,7 @@ bool is_bargain(const Offer& spot, const std::vector<Offer>& offers) {
 int standing_of(const Offer& offer, const Wish& wish, const std::vector<Offer>& offers,
                 const std::vector<Block>& learned, std::int64_t now_ms, std::string& doubt) {
   if (offer.floor_price) {
-    doubt = "a floor price: nobody rents there";
+    doubt = "a floor price: this place has no market";
     return 4;
   }
   for (const Block& block : learned)
@@ -68,7 +68,7 @@ int standing_of(const Offer& offer, const Wish& wish, const std::vector<Offer>& 
   return 0;
 }
 
-// What the built-in tables know, keys or not: who has such GPUs at all.
+// Offers of the built-in tables, also of providers without credentials: they say who has such GPUs.
 std::vector<Offer> built_in_offers() {
   std::vector<Offer> offers;
   for (const MachineTable& table : machine_tables())
@@ -189,7 +189,7 @@ Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choi
     error.hint = fmt::format("`lockstep cloud check {}` says more", silence.provider);
   }
   if (!error.hint.empty()) return error;
-  if (!wish.types.empty()) return error;  // what is like it is not that type
+  if (!wish.types.empty()) return error;  // alternatives would not be of the type that was named
   std::vector<std::string> near = near_offers(catalog.offers, wish);
   if (near.empty()) near = near_offers(built_in_offers(), wish);
   if (near.size() > 3) near.resize(3);

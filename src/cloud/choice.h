@@ -1,4 +1,4 @@
-// Which offers a user's wish admits, and in which order they are tried. Pure.
+// Selects the offers that a user's wish admits, and sorts them into the order of trying. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -22,12 +22,12 @@ struct Wish {
   std::vector<std::string> regions = {};    // empty: all
   std::optional<Micros> max_price = {};     // an hour, of all nodes together, all in
   int disk_gb = 0;                          // 0: what the image needs
-  bool guarded = false;  // machines that can't end their own bill have somebody who does
-  std::vector<std::string> archs = {"x86_64"};  // that we have a binary for
+  bool guarded = false;  // a guard terminates machines that cannot end their own bill
+  std::vector<std::string> archs = {"x86_64"};  // architectures that we have a binary for
   std::vector<std::string> types = {};          // as the provider names them; empty: all
 };
 
-// What a failure has taught, until it is old.
+// An offer to leave out until `until_ms`, learned from a failure.
 struct Block {
   enum class Kind { capacity, quota, unhealthy };
 
@@ -64,18 +64,20 @@ struct Choice {
   std::vector<LeftOut> left_out;      // of those with the right GPUs, the cheapest first
 };
 
-// By what one hour of all nodes really costs. A price that is only built in counts 5 % more than it
-// says, so that a live one that is near goes first; of equal prices those in stock go first. Behind
-// all others: what has lately been refused, what is known to be sold out, and places whose price is
-// no market's. SpotWish::prefer: spot first, where it costs less than the same on demand.
+// Sorts offers that the wish admits:
+// - by the price of one hour of all nodes, disks and addresses included;
+// - a built-in price counts 5 % more, so that a live price nearby goes first;
+// - of equal prices, offers in stock go first;
+// - last come offers that were refused lately, are sold out, or have a floor price.
+// SpotWish::prefer: spot first, where it costs less than the same machine on demand.
 Choice choose(const std::vector<Offer>& offers, const Wish& wish, const std::vector<Block>& blocks,
               std::int64_t now_ms);
 
-// What is offered near a wish that nothing was found for: the same GPUs in other numbers, one line
-// each, the cheapest of each provider and type.
+// Lists alternatives to a wish without offers: the same GPUs in other numbers, one line for the
+// cheapest of each provider and type.
 std::vector<std::string> near_offers(const std::vector<Offer>& offers, const Wish& wish);
 
-// Why nothing was chosen, in one line, and what to do.
+// Returns why nothing was chosen, in one line, and what to do.
 Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choice);
 
 }  // namespace lockstep::cloud

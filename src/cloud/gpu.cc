@@ -95,8 +95,8 @@ Result<GpuWish> parse_gpu_wish(std::string_view text) {
     const auto count = parse_int(text.substr(colon + 1));
     if (!count || *count < 1 || *count > kMostGpus)
       return fail(Errc::invalid_input,
-                  fmt::format("'{}' is no number of GPUs of a machine",
-                              printable(text.substr(colon + 1), 40)),
+                  fmt::format("the number of GPUs of a machine must be from 1 to {} (got '{}')",
+                              kMostGpus, printable(text.substr(colon + 1), 40)),
                   "write GPU:COUNT, as A100:8");
     wish.count = static_cast<int>(*count);
   }

@@ -1,5 +1,5 @@
-// GPUs by the names that people use: one table (machines.json) of canonical names, their memory and
-// what else they are called.
+// GPUs by the names that people use. One table (machines.json) has canonical names, memory and
+// aliases.
 #pragma once
 
 #include "base/error.h"
@@ -15,27 +15,27 @@ struct Gpu {
   std::string name;    // "A100-80GB"
   std::string family;  // "A100"; the name itself where there is one kind only
   int memory_gb = 0;
-  std::string arch = "x86_64";       // of the machines it comes in
+  std::string arch = "x86_64";       // of the machines that have this GPU
   bool open_kernel_module = true;    // NVIDIA's open module drives it: Turing or newer
   std::vector<std::string> aliases;  // in small letters, without spaces, dashes and underscores
 };
 
 const std::vector<Gpu>& gpu_table();
 
-// By name or alias, whatever the case, dashes and spaces. nullptr: there is none.
+// Finds a GPU by name or alias, ignoring case, dashes and spaces. nullptr: unknown.
 const Gpu* find_gpu(std::string_view name);
 
-// In a provider's own description: "NVIDIA A100-SXM4-80GB", "H100 (80 GB SXM5)". memory_gb: 0
-// where the description must say it. nullptr: none, or several could be meant.
+// Finds the GPU of a provider's description: "NVIDIA A100-SXM4-80GB", "H100 (80 GB SXM5)".
+// memory_gb: 0 if the description alone says it. nullptr: no GPU fits, or several do.
 const Gpu* gpu_described(std::string_view description, int memory_gb = 0);
 
 inline constexpr std::string_view kNoGpus = "no GPUs";  // GpuWish::text() of GpuWish::none
 
-// What a user asks for. Without kinds: any GPUs.
+// The GPUs that a user asks for. Without kinds: any GPUs.
 struct GpuWish {
   std::string name;  // as the table has it: a kind's name or a family's
   std::vector<const Gpu*> kinds;
-  int count = 1;  // of each machine
+  int count = 1;  // per machine
   bool at_least = false;
   bool none = false;  // machines without GPUs, and no others
 
@@ -43,7 +43,7 @@ struct GpuWish {
   std::string text() const;  // "A100:8"
 };
 
-// "A100:8", "V100" (one). Errors name the nearest names.
+// Parses "A100:8", or "V100" for one. Errors suggest the nearest names.
 Result<GpuWish> parse_gpu_wish(std::string_view text);
 
 }  // namespace lockstep::cloud

@@ -16,7 +16,8 @@ namespace lockstep::cloud {
 namespace {
 
 constexpr const char* kRental = "rental";
-constexpr const char* kUnwanted = "unwanted";  // besides the rental, which another may write
+constexpr const char* kUnwanted =
+    "unwanted";  // a record of its own: another process may write the rental
 constexpr const char* kStanding = "standing";
 constexpr const char* kBlock = "block";
 constexpr const char* kJob = "job";
@@ -28,7 +29,7 @@ std::string block_id(const Block& block) {
                      block.region, block.zone, block.type, block.spot ? "spot" : "on-demand");
 }
 
-// One line a block; the first word says what it is.
+// A block is one line of fields that tabs separate.
 std::string block_text(const Block& block) {
   return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", static_cast<int>(block.kind), block.provider,
                      block.region, block.zone, block.type, block.spot ? 1 : 0, block.until_ms,
@@ -103,7 +104,7 @@ Result<Journal> Journal::open(const std::string& folder) {
 
 Result<std::string> Journal::owner() {
   LOCKSTEP_TRY_ASSIGN(std::string owner, owner_record());
-  // A full disk is no reason to know nothing: the next call writes it.
+  // A full disk must not hide the id: the next call writes the file.
   if (!folder_.empty() && !kept_owner(folder_))
     (void)io::keep_record(owner_path(folder_), owner + "\n");
   return owner;
@@ -113,7 +114,7 @@ Result<std::string> Journal::owner_record() {
   LOCKSTEP_TRY_ASSIGN(const auto known, records_->open_ones(kOwner));
   if (!known.empty()) return known.front().json;
   const auto kept = kept_owner(folder_);
-  // Another process may do the same now: the first one's is everybody's.
+  // Another process may add an id at the same time. The first record wins, and both read it.
   LOCKSTEP_TRY(records_->add({.kind = kOwner, .id = kOwner, .json = kept ? *kept : new_owner()}));
   LOCKSTEP_TRY_ASSIGN(const auto first, records_->open_ones(kOwner));
   if (first.empty())
@@ -228,7 +229,7 @@ Status Journal::note_job(const RentedJob& job) {
   return records_->change(record_of(job));
 }
 
-// One that can't be read is nobody's: its machines end all the same.
+// An unreadable job is dropped. Its machines still end with their rental.
 Result<std::vector<RentedJob>> Journal::jobs() {
   LOCKSTEP_TRY_ASSIGN(const auto records, records_->open_ones(kJob));
   std::vector<RentedJob> jobs;
@@ -265,7 +266,7 @@ Result<std::vector<Block>> Journal::blocks(std::int64_t now_ms) {
     if (block && block->until_ms > now_ms)
       known.push_back(std::move(*block));
     else
-      (void)records_->drop(kBlock, record.id);  // else by another command
+      (void)records_->drop(kBlock, record.id);  // on failure the next command drops it
   }
   return known;
 }

@@ -1,5 +1,5 @@
-// The journal of what was rented: a rental is on disk before a byte of it goes to a provider, and
-// stays open until its last machine was seen gone.
+// The journal of rentals. A rental is on disk before a byte of it goes to a provider, and stays
+// open until its last machine was seen gone.
 #pragma once
 
 #include "base/error.h"
@@ -17,32 +17,33 @@
 
 namespace lockstep::cloud {
 
-// Records that outlast a crash: when put() has returned they are on disk.
+// Records that survive a crash: they are on disk once put() has returned.
 class Records {
  public:
   struct Record {
     std::string kind;
     std::string id;
     bool open = true;
-    std::int64_t at_ms = 0;  // Unix time, for questions about a period
+    std::int64_t at_ms = 0;  // Unix time, for queries of a period
     std::string json;
   };
 
   virtual ~Records() = default;
-  virtual Status put(const Record& record) = 0;  // new, or in place of the old one
-  // Nothing where there is one with this kind and id.
+  virtual Status put(const Record& record) = 0;  // inserts or replaces
+  // Inserts; does nothing where a record has this kind and id.
   virtual Status add(const Record& record) = 0;
-  // Nothing where there is none.
+  // Replaces; does nothing where no record has this kind and id.
   virtual Status change(const Record& record) = 0;
   virtual Status drop(const std::string& kind, const std::string& id) = 0;
   virtual Result<std::vector<Record>> open_ones(const std::string& kind) = 0;
   virtual Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) = 0;
-  // The newest whose JSON has this in it; of them all only one is read out.
+  // Returns the newest record whose JSON contains `part`. Reads one record only, however many
+  // match.
   virtual Result<std::optional<Record>> newest(const std::string& kind,
                                                const std::string& part) = 0;
 };
 
-// In a SQLite file, made for this user alone.
+// Opens records in a SQLite file that only this user may read.
 Result<std::unique_ptr<Records>> open_records(const std::string& path);
 
 class Journal {
@@ -53,39 +54,42 @@ class Journal {
   static Result<Journal> open(const std::string& folder);
   static std::string path_in(const std::string& folder) { return folder + "/rentals.db"; }
 
-  // This installation's name in tags: made at the first call. The file `installation` beside the
-  // journal has it, too: machines stay this user's when a damaged journal is moved away.
+  // Returns this installation's id for tags; the first call makes it. The file `installation`
+  // beside the journal keeps a copy, so that the machines stay this user's when a damaged journal
+  // is moved away.
   Result<std::string> owner();
-  // For a journal of another's machines: they bear its name. corrupt: it has one already.
+  // Gives a guard's journal the id of the installation whose machines it guards. corrupt: the
+  // journal has another id already.
   Status take_owner(const std::string& name);
 
-  // Exhausted or denied: nothing may be rented.
+  // Keeps a rental. After an error nothing may be rented.
   Status keep(const Rental& rental);
   Result<std::vector<Rental>> open_rentals();
-  // The open one of that cluster; not_found: there is none.
+  // Returns the open rental of that cluster; not_found: there is none.
   Result<Rental> of_cluster(const std::string& cluster);
-  // Open ones, and those closed since then.
+  // Returns open rentals and those closed since then (Unix time).
   Result<std::vector<Rental>> since(std::int64_t ms);
-  // Nobody wants it any more: whoever has its cluster's lock ends it within seconds, and all read
-  // it as not wanted from now on.
+  // Marks a rental for termination. The process that holds its cluster's lock terminates it within
+  // seconds, and from now on every reader sees Rental::wanted as false.
   Status ask_to_end(const std::string& rental);
   Result<bool> end_is_asked(const std::string& rental);
-  // These are quick, however many there are: whether there are any of those, and whether a machine
-  // of that provider, or for that cluster, was ever asked for.
+  // Queries that read one record at most, however long the journal is: whether since() would return
+  // any rental, and whether a machine was ever asked for from that provider, there, or for that
+  // cluster.
   Result<bool> any_since(std::int64_t ms);
   Result<bool> ever_used(std::string_view provider);
   Result<bool> ever_used_in(std::string_view region);
   Result<bool> ever_rented(std::string_view cluster);
 
-  // Clusters that are rented at their use: only name, wish and terms count.
+  // Clusters that are rented whenever they are used. Only cluster, wish and terms count.
   Status keep_standing(const Rental& rental);
   Result<std::vector<Rental>> standing();
   Result<bool> has_standing(const std::string& cluster);
   Status drop_standing(const std::string& cluster);
 
-  // The jobs that rentals are for, until their users know how they ended.
+  // The jobs that rentals are for. A job stays until its user has been told how it ended.
   Status keep_job(const RentedJob& job);
-  // How it stands now; nothing where it was dropped, as nobody wants it any more.
+  // Updates a job. Does nothing where the job was dropped, since a canceled job must not come back.
   Status note_job(const RentedJob& job);
   Result<std::vector<RentedJob>> jobs();
   Result<bool> has_job(const std::string& rental);
@@ -98,7 +102,7 @@ class Journal {
   Result<std::string> owner_record();
 
   std::unique_ptr<Records> records_;
-  std::string folder_;  // "": there is nothing beside the records
+  std::string folder_;  // "": no file beside the records
 };
 
 }  // namespace lockstep::cloud

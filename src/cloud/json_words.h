@@ -1,5 +1,5 @@
-// Members of services' answers, for use in names, addresses and messages: bounded and printable,
-// whatever was sent. Pure.
+// Members of providers' JSON answers, made safe for names, addresses and messages: bounded and
+// printable, whatever the provider sent. Pure.
 #pragma once
 
 #include "cloud/money.h"
@@ -11,19 +11,19 @@
 
 namespace lockstep::cloud {
 
-// As it stands in JSON: in quotes. For bodies that are put together as text, which is much less
-// code than building a value.
+// Returns the text as a JSON string with quotes. Providers' folders format request bodies as text,
+// which compiles to much less code than building a JSON value.
 std::string json_text(std::string_view text);
 
-// null where it is missing.
+// Returns a member; null where it is missing.
 const nlohmann::json& json_member(const nlohmann::json& object, const char* name);
-// One printable line of at most 128 bytes; "" where there is none.
+// Returns one printable line of at most 128 bytes; "" where it is missing or not a text.
 std::string word_member(const nlohmann::json& object, const char* name);
-// Letters, digits, '-', '_' and '.' only, as can stand in a path; "" for all else.
+// Returns a text of letters, digits, '-', '_' and '.' only, which is safe in a path; else "".
 std::string id_member(const nlohmann::json& object, const char* name);
-// US dollars, as a number; nullopt: none, not above 0, or more than anything costs.
+// Returns a number of US dollars; nullopt: missing, not above 0, or more than any machine costs.
 std::optional<Micros> dollars_member(const nlohmann::json& object, const char* name);
-// A whole number between 0 and `most`; 0 where there is none.
+// Returns a whole number, moved into 0 to `most`; 0 where it is missing.
 int count_member(const nlohmann::json& object, const char* name, int most = 1 << 24);
 
 }  // namespace lockstep::cloud

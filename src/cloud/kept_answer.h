@@ -1,4 +1,4 @@
-// What providers said and what holds for a while (prices, images, regions), kept in a file each.
+// Answers of providers that hold for a while (prices, images, regions), in a file each.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@ struct KeptAnswer {
   std::int64_t as_of_ms = 0;
 };
 
-// name: letters, digits, '-', '_' and '.'. nullopt: there is none, or it is older than that, or
-// from the future. Nothing secret belongs here: others may read it.
+// Returns a kept answer; nullopt: there is none, or it is older than most_age_ms, or from the
+// future. name: letters, digits, '-', '_' and '.'. Keep no secrets here: other users may read the
+// files.
 std::optional<KeptAnswer> kept_answer(const std::string& folder, std::string_view name,
                                       std::int64_t now_ms, std::int64_t most_age_ms);
-// Where it can't be kept it will be asked again; that is no error.
+// Keeps an answer. A failure is ignored: the question is asked again then.
 void keep_answer(const std::string& folder, std::string_view name, std::string_view text,
                  std::int64_t now_ms);
 void drop_answer(const std::string& folder, std::string_view name);

@@ -57,8 +57,9 @@ Result<ApiKey> find_api_key(const Ground& ground, const KeyPlaces& places) {
     found.exposed = is_exposed(path);
   }
   if (!is_key(found.key))
-    return fail(Errc::invalid_input, fmt::format("what is in {} is no key", found.where),
-                fmt::format("put it there as the provider shows it, or set {}", places.variable));
+    return fail(
+        Errc::invalid_input, fmt::format("{} does not contain a key", found.where),
+        fmt::format("copy the key there as the provider shows it, or set {}", places.variable));
   return found;
 }
 

@@ -1,5 +1,5 @@
-// Ed25519 key pairs for machines that are rented: the one that logs in, and the host key that a
-// machine is given before it exists. In OpenSSH's own formats.
+// Ed25519 key pairs for rented machines, in OpenSSH's own formats: one to log in with, and a host
+// key that a machine is given before it exists.
 #pragma once
 
 #include "base/error.h"
@@ -15,19 +15,20 @@ struct KeyPair {
   std::string public_line;   // "ssh-ed25519 AAAA... COMMENT"
 };
 
-// comment: printable, in one line.
+// Makes a key pair. comment: one printable line.
 Result<KeyPair> new_key_pair(std::string_view comment);
 
-// seed and public_key: 32 bytes each; check: any number, which OpenSSH wants twice. Pure.
+// Formats a key pair. seed and public_key: 32 bytes each. check: any number; the format has it
+// twice to detect a wrong passphrase. Pure.
 KeyPair key_pair_text(std::string_view seed, std::string_view public_key, std::uint32_t check,
                       std::string_view comment);
 
-// The pair at `path`: made there where it is missing. `path` is for this user alone (0600), its
-// public half is `path`.pub; the folders above it are made (0700).
+// Returns the pair at `path`, and makes it first where it is missing. `path` has mode 0600, the
+// public half is `path`.pub, and missing folders are made with mode 0700.
 Result<KeyPair> keep_key_pair(const std::string& path, std::string_view comment);
-// Puts another one there.
+// Replaces the pair at `path`.
 Status write_key_pair(const std::string& path, const KeyPair& pair);
-// What is missing is no error.
+// Removes both files; missing files are not an error.
 void remove_key_pair(const std::string& path);
 
 }  // namespace lockstep::cloud

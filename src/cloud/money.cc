@@ -31,9 +31,10 @@ std::string dollars_text(Micros amount, int digits) {
 
 Result<Micros> parse_dollars(std::string_view text) {
   const auto bad = [&] {
-    return fail(Errc::invalid_input,
-                fmt::format("'{}' is no amount of US dollars", printable(text, 40)),
-                "write it as 30 or 2.50");
+    return fail(
+        Errc::invalid_input,
+        fmt::format("an amount of US dollars must be a number (got '{}')", printable(text, 40)),
+        "write it as 30 or 2.50");
   };
   std::string_view rest = strip(text);
   if (!rest.empty() && rest.front() == '$') rest.remove_prefix(1);

@@ -15,7 +15,8 @@ bool is_alive(const Machine& machine) {
   return machine.state != Machine::State::gone && machine.state != Machine::State::ending;
 }
 
-// Whether a machine with the tag of a rental is one that it knows, or may come to know.
+// Returns whether the rental knows this machine, which has its tag, or may still come to know it:
+// an unanswered launch may have made it.
 bool belongs(const Rental& rental, const Machine& machine) {
   for (const Attempt& attempt : rental.attempts) {
     const bool unanswered =
@@ -35,7 +36,8 @@ bool is_wanted(const Machine& machine, const std::vector<Rental>& open) {
   });
 }
 
-// The hourly rate: the provider's own number, else the built-in price on demand; 0: unknown.
+// Returns the hourly rate: the provider's own number, else the built-in on-demand price; 0:
+// unknown.
 Micros about_rate(std::string_view provider, const Machine& machine) {
   Micros per_hour = machine.per_hour;
   const MachineTable* table = per_hour == 0 ? machine_table(provider) : nullptr;
@@ -45,7 +47,7 @@ Micros about_rate(std::string_view provider, const Machine& machine) {
   return per_hour;
 }
 
-// A machine that no rental wants.
+// Terminates a machine that no rental wants.
 Leftover end_leftover(const ReconcileParts& parts, Provider& provider, const Machine& machine) {
   const std::string name(provider.traits().name);
   const Micros rate = about_rate(name, machine);
@@ -62,13 +64,14 @@ Leftover end_leftover(const ReconcileParts& parts, Provider& provider, const Mac
   return one;
 }
 
-// It had its time. A minute more, as machines have it.
+// Returns whether the lease is over. Machines end themselves at their lease; this client gives them
+// a minute before it terminates them.
 bool is_over(const Rental& rental, std::int64_t now) {
   constexpr std::int64_t kGraceMs = 60'000;
   return rental.ends_ms > 0 && now > rental.ends_ms + kGraceMs;
 }
 
-// Whether a job is to go on with other machines, when those that it has are gone.
+// Returns whether the rental's job begins again on other machines once these are gone.
 bool goes_on(Journal& journal, const Rental& rental) {
   const auto jobs = journal.jobs();
   return jobs && std::any_of(jobs->begin(), jobs->end(), [&](const RentedJob& job) {
@@ -76,7 +79,7 @@ bool goes_on(Journal& journal, const Rental& rental) {
          });
 }
 
-// Machines that were seen gone, and the rental, where they all are.
+// Notes which machines are gone, and closes the rental once all are.
 Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled& done) {
   const auto provider = [&](std::string_view name) -> Provider* {
     for (Provider* one : parts.providers)
@@ -121,8 +124,8 @@ Silence silence_of(const Rental& rental, const Error& error) {
   return silence;
 }
 
-// Whether a look at its machines would tell nothing that the lists have not: each was seen alive,
-// or is where nobody has answered.
+// Returns whether asking for the rental's machines would add nothing to the lists: each machine was
+// listed alive, or its region gave no answer. That saves a round trip for every rental that runs.
 bool is_as_listed(const Rental& rental, const std::vector<Heard>& heard) {
   const auto seen = [&](const Attempt& attempt, const Held& held) {
     for (const Heard& one : heard) {
@@ -151,7 +154,7 @@ bool is_as_listed(const Rental& rental, const std::vector<Heard>& heard) {
   return true;
 }
 
-// As it is now that nobody else can change it.
+// Runs under the cluster's lock, so the rental is read again.
 void update(const ReconcileParts& parts, const std::string& id, const std::vector<Heard>& heard,
             Reconciled& done) {
   auto now = parts.journal.open_rentals();

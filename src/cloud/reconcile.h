@@ -1,5 +1,5 @@
-// Compares what the providers list as ours with the journal: ends what nobody wants, closes what is
-// gone, and shows what belongs to others.
+// Compares the machines that providers list as Lockstep's with the journal. Terminates machines
+// without a rental, closes rentals whose machines are gone, and reports machines of others.
 #pragma once
 
 #include "base/error.h"
@@ -19,50 +19,50 @@ namespace lockstep::cloud {
 struct Leftover {
   std::string provider;
   Machine machine;
-  Micros cost = 0;   // about what it has cost, where there is a price for it; else 0
-  Error error = {};  // empty: ended. hint: the console page that ends the machine
+  Micros cost = 0;   // estimate so far, where a price is known; else 0
+  Error error = {};  // empty: terminated. hint: the console page that terminates the machine
 };
 
 struct Reconciled {
-  std::vector<Leftover> ended;    // ours, and nobody wanted it
-  std::vector<Leftover> foreign;  // of another installation: shown, left alone
-  std::vector<Rental> closed;     // all of its machines are gone
-  std::vector<Rental> ending;     // asked to end, and not seen gone yet
+  std::vector<Leftover> ended;    // machines of this installation without a rental
+  std::vector<Leftover> foreign;  // machines of another installation: reported, left alone
+  std::vector<Rental> closed;     // all machines are gone
+  std::vector<Rental> ending;     // termination was asked for, and the machines are not gone yet
   // Lines of refused_end.h: providers that refuse to end machines.
   std::vector<std::string> not_ended;
-  std::vector<Silence> unheard;  // machines there are unknown, not none
-  std::vector<Silence> denied;   // regions that the account may not use, and never used from here
+  std::vector<Silence> unheard;  // places that gave no list: their machines are unknown, not none
+  std::vector<Silence> denied;  // regions that the account may not use, and this journal never used
 };
 
 struct ReconcileParts {
   Journal& journal;
   Web& web;
-  std::vector<Provider*> providers;  // those with keys
+  std::vector<Provider*> providers;  // those with credentials
   std::string owner;
-  // Holds a cluster's lock while its rental is changed; false: another lockstep has it, and what
-  // is its is left alone. Whoever changes a rental reads it once more when it has the lock.
+  // Takes a cluster's lock while its rental changes; false: another process has the lock, and the
+  // rental is left alone. The rental is read again under the lock, since it may have changed.
   std::function<bool(const std::string& cluster)> try_lock;
   std::function<void(const std::string& cluster)> unlock;
-  // For what is not wanted to be seen gone; what is not is looked at by the next command.
+  // How long to wait until unwanted machines are seen gone. The next command looks at the rest.
   std::chrono::milliseconds patience{0};
 };
 
-// What one provider lists as anybody's lockstep.
+// One provider's list of the machines of every Lockstep installation.
 struct Heard {
   Provider* provider = nullptr;
   Result<Listing> listing = {};
 };
 
-// Asks all providers and regions at once. Changes nothing, here or there: it may be done beside
-// other work, with a Web of its own.
+// Lists machines of all providers and regions at once. Changes nothing, neither here nor there, so
+// it may run beside other work with a Web of its own.
 std::vector<Heard> list_ours(Web& web, const std::vector<Provider*>& providers);
 
-// before: what was open before they were asked. What is rented, or given back, between the two is
-// nobody's leftover.
+// before: rentals that were open before the lists were asked for. A machine whose rental was opened
+// or closed in between is not a leftover.
 Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rental>& before,
                              const std::vector<Heard>& heard);
 
-// Both. A region that does not answer keeps nothing else.
+// Lists and reconciles. A region that does not answer does not hold up the others.
 Result<Reconciled> reconcile(const ReconcileParts& parts);
 
 }  // namespace lockstep::cloud

@@ -1,4 +1,4 @@
-// What a provider's error codes mean: each folder has a table of rows.
+// Tables of a provider's error codes and what they mean for renting.
 #pragma once
 
 #include "cloud/provider.h"
@@ -9,11 +9,11 @@
 namespace lockstep::cloud {
 
 struct RefusalRow {
-  std::string_view code;  // a '*' at its end stands for anything
+  std::string_view code;  // a '*' at the end matches any rest
   Refusal refusal;
 };
 
-// The first row that fits.
+// Returns the first row's refusal that matches.
 constexpr Refusal refusal_of(std::span<const RefusalRow> rows, std::string_view code) {
   for (const RefusalRow& row : rows) {
     const bool open = row.code.ends_with('*');

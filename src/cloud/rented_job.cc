@@ -50,7 +50,7 @@ std::string rented_job_json(const RentedJob& job) {
 Result<RentedJob> parse_rented_job(std::string_view json) {
   RentedJob job;
   if (!codec::read_fields(codec::parse_json(json, kJobLimits), job, codec::kTolerantJson))
-    return fail(Errc::corrupt, "what the journal has of a job makes no sense");
+    return fail(Errc::corrupt, "the journal's record of a job is damaged");
   return job;
 }
 

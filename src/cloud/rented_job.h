@@ -1,6 +1,6 @@
-// What is kept of the job that a rental is for, so that somebody else goes on with it when the
-// command that began it is gone: all that is needed is here, in the rental, and in the job's folder
-// of the project. No value of a variable that was named without one, and no secret. Pure.
+// The job that a rental is for, as the journal keeps it. This record, the rental and the project's
+// folder are enough for another process to go on with the job once its command is gone. The record
+// holds no secrets: of a variable that the user named without a value, only the name is kept. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -14,39 +14,39 @@ namespace lockstep::cloud {
 
 struct RentedJob {
   enum class Stage {
-    renting,  // machines for it are asked for
-    working,  // they are there: it is brought, runs, or its outputs are brought back
-    lost,     // they were taken away: what is left of them is ended, then it begins again
-    ending,   // it has ended as `code` and `note` say: its machines are given back
-    ended,    // they are, or never will be: nobody has told the user yet
+    renting,  // machines are being rented
+    working,  // the machines run: files go there, the job runs, or outputs come back
+    lost,     // machines were preempted: the rest is terminated, then the job begins again
+    ending,   // the job has ended as `code` and `note` say: its machines are terminated
+    ended,    // the machines are gone, or never will be; the user has not been told yet
   };
 
-  std::string rental;              // its id
-  std::string cluster;             // of the rental, for people
-  std::vector<std::string> words;  // behind `lockstep run`; nothing else is read for options
-  std::string folder;              // where the command was called
-  std::string run_id = {};         // of all attempts; empty: each takes its own
+  std::string rental;              // the rental's id
+  std::string cluster;             // the rental's, for people
+  std::vector<std::string> words;  // arguments of `lockstep run`; options come from them alone
+  std::string folder;              // working directory of the command, absolute
+  std::string run_id = {};         // for all attempts; empty: each attempt has its own
   Stage stage = Stage::renting;
-  int losses = 0;         // of all its machines
-  bool brought = false;   // what --back names is here, or some of it, from machines that were taken
-  std::string job = {};   // its id on the machines, before it begins there; empty: not yet
-  int code = 0;           // from Stage::ending on: the exit code
-  std::string note = {};  // and what else is to be told
+  int losses = 0;         // how often the machines were lost
+  bool brought = false;   // outputs (--back) of lost machines came back, at least in part
+  std::string job = {};   // the job's id on the machines, kept before it begins; empty: not yet
+  int code = 0;           // exit code; from Stage::ending on
+  std::string note = {};  // what else the user is told
   std::int64_t began_ms = 0;
-  // What --back brings: `back`, below `root` here and below ~/`tree` on the machines; "": nothing.
+  // Outputs (--back): the paths `back`, below `root` here and below ~/`tree` on the machines.
   std::string root = {};
   std::string tree = {};
   std::vector<std::string> back = {};
-  std::string watcher = {};   // the host of --guard HOST, which watches it, too
-  std::int64_t heard_ms = 0;  // on that host: when the job's command was last heard to see to it
-  bool taken = false;         // on that host: that one gives the machines back
-  // There: the attempt, by its id on the machines, of which all that --back names has come.
+  std::string watcher = {};   // the host of --guard HOST, which watches the job, too
+  std::int64_t heard_ms = 0;  // on that host: Unix time of the last sign of life of the command
+  bool taken = false;         // on that host: the host terminates the machines
+  // On that host: the attempt (its id on the machines) whose outputs have come completely.
   std::string whole = {};
-  std::int64_t follower = 0;  // the process that goes on with it; 0: its command does
+  std::int64_t follower = 0;  // pid of the process that goes on with the job; 0: the command itself
 
-  // Whether it may begin anew on other machines.
+  // Whether the job may begin again on other machines.
   bool goes_on() const { return stage < Stage::ending; }
-  // On that host: whether nothing of its last attempt is missing there.
+  // On that host: whether all outputs of the last attempt have come.
   bool all_came() const { return back.empty() || (!job.empty() && whole == job); }
 };
 

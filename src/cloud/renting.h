@@ -1,6 +1,8 @@
-// Fulfils a wish: one attempt after another, each on disk before a byte leaves, until a whole gang
-// runs; and gives back what is not wanted. Never two launches for one wanted node at once, and
-// nothing else is tried while an answer is missing.
+// Rents the machines of a wish, and terminates machines that are not wanted. Renting makes one
+// attempt after another until a whole gang runs. Invariants:
+// - An attempt is on disk before a byte of its launch leaves.
+// - No node has two launches under way at once.
+// - While a launch is unanswered, no other launch is made.
 #pragma once
 
 #include "base/error.h"
@@ -21,30 +23,30 @@
 
 namespace lockstep::cloud {
 
-// What goes on, for people.
+// Progress, for people.
 struct RentEvent {
   enum class Kind {
-    asking,     // a launch is on its way
-    refused,    // and came to nothing
-    no_answer,  // nobody knows yet whether it exists
-    booting,    // it exists
+    asking,     // a launch is under way
+    refused,    // the launch made no machine
+    no_answer,  // the launch may have made machines
+    booting,    // the machines exist
     running,
-    rejected,  // it runs, and is of no use
+    rejected,  // the machines run, but are not usable
     ending,
     not_ended,  // the provider refuses to end a machine; `text` says which and what to do
-    pausing,    // nobody has it now; `text` says who is asked when
+    pausing,    // no provider has capacity now; `text` says who is asked again, and when
   };
   Kind kind = Kind::asking;
   const Offer* offer = nullptr;  // may be null
   std::string text = {};
 };
 
-// Whether machines that run are good for the job.
+// Whether machines that run are fit for the job.
 struct Verdict {
   enum class Kind {
     good,
-    bad,   // these are ended, the next offer is tried; they may be gone already
-    stop,  // all are ended
+    bad,   // terminate these machines (some may be gone already) and try the next offer
+    stop,  // terminate all machines and give up
   };
   Kind kind = Kind::good;
   Error error = {};
@@ -52,24 +54,25 @@ struct Verdict {
 
 struct RentRules {
   using ms = std::chrono::milliseconds;
-  // For somebody to have it; nullopt: for ever; less than 0: only what was asked for is taken up.
+  // How long to wait for capacity; nullopt: for ever; negative: launch nothing, only take up what
+  // an earlier command has launched.
   std::optional<ms> wait = std::chrono::minutes(15);
   ms boot_patience = std::chrono::minutes(20);
-  ms unknown_patience = std::chrono::minutes(5);  // for an answer that did not come
+  ms unknown_patience = std::chrono::minutes(5);  // to find out what an unanswered launch made
   ms end_patience = std::chrono::minutes(10);
-  ms unlisted = std::chrono::seconds(60);  // a new machine may be missing in lists so long
-  std::size_t most_kept = 100;             // of attempts that came to nothing, in the journal
+  ms unlisted = std::chrono::seconds(60);  // lists may lack a new machine for so long
+  std::size_t most_kept = 100;             // attempts without machines that the journal keeps
 };
 
 struct RentParts {
   Journal& journal;
   Web& web;
-  Web& ending;  // for giving back: goes on where the user has asked `web` to stop
-  std::function<Provider*(std::string_view name)> provider;  // nullptr: not there
+  Web& ending;  // for terminating: works on after the user has asked `web` to stop
+  std::function<Provider*(std::string_view name)> provider;  // nullptr: no credentials for it
   std::function<void(const RentEvent&)> tell;
-  // Once a launch is on disk and before a byte of it goes out. An error: it does not.
+  // Called once a launch is on disk and before a byte of it leaves. An error cancels the launch.
   std::function<Status(const Rental&)> before_call = {};
-  // Held while prepare() makes what a launch needs: others may remove that, or change it, too.
+  // Taken during prepare(): another process may change or remove the same firewall rules and keys.
   std::function<Result<io::Fd>()> hold_account = {};
 };
 
@@ -81,21 +84,21 @@ class Renting {
   explicit Renting(RentParts parts, RentRules rules = {})
       : parts_(std::move(parts)), rules_(rules) {}
 
-  // rental: wanted, with keys and user data; kept in the journal all along. Settles first what an
-  // earlier client left of it. On success a whole gang runs, which `judge` has found good. On an
-  // error nothing of it is alive, or the error's hint says what may be.
+  // Rents `rental`, which is wanted and has keys and user data, and keeps it in the journal all
+  // along. First settles what an earlier client left. On success a whole gang runs, and `judge` has
+  // accepted it. After an error no machine is alive, or the error's hint names those that may be.
   Status rent(Rental& rental, const AskOffers& offers, const Judge& judge);
 
-  // Ends all of it, and closes it when everything was seen gone.
+  // Terminates all machines, and closes the rental once all were seen gone.
   Status give_back(Rental& rental);
-  // Ends those attempts of a rental that stays wanted: its machines are taken, or bad.
+  // Terminates the open attempts of a rental that stays wanted: its machines were preempted or bad.
   Status end_all(Rental& rental, const std::string& why);
 
-  // How its machines are now; those that are gone are noted as gone.
+  // Updates the state of all machines from the providers' lists. note: keeps it in the journal.
   Status look(Rental& rental, bool note = true);
-  // Whether the newest gang is whole and runs.
+  // Returns whether every node of the newest gang runs.
   static bool whole(const Rental& rental);
-  // Whether the newest gang will never be whole: a machine has ended, or is of no use any more.
+  // Returns whether the newest gang can never be whole: a machine has ended or is unusable.
   static bool lost(const Rental& rental);
 
  private:
@@ -147,14 +150,14 @@ class Renting {
 
   RentParts parts_;
   RentRules rules_;
-  std::set<std::string> out_;                           // providers that are out, for this command
-  std::set<std::string> spot_out_;                      // those whose spot is
-  std::set<std::pair<int, std::string>> refused_ends_;  // attempts and reasons that were told
+  std::set<std::string> out_;  // providers that this command asks no more (Refusal::provider_out)
+  std::set<std::string> spot_out_;  // providers that this command asks for no more spot machines
+  std::set<std::pair<int, std::string>> refused_ends_;  // attempts and reasons that were reported
   int unknown_codes_ = 0;
-  std::vector<Block> learned_;  // by this command
-  bool hope_ = true;            // there are offers that may be had later
-  std::int64_t again_ms_ = 0;   // when somebody of the last pass may be asked again
-  Error last_;                  // the last refusal
+  std::vector<Block> learned_;  // refusals that this command has seen
+  bool hope_ = true;            // some offer may have capacity later
+  std::int64_t again_ms_ = 0;  // Unix time when the first offer of the last pass may be asked again
+  Error last_;                 // the last refusal
 };
 
 }  // namespace lockstep::cloud

@@ -1,4 +1,4 @@
-// How the machines of a rental are, and their end.
+// The state of a rental's machines, and their termination.
 #include "base/text.h"
 #include "cloud/refused_end.h"
 #include "cloud/renting.h"
@@ -12,8 +12,9 @@
 namespace lockstep::cloud {
 namespace {
 
-// When a machine that is gone has ended: as the provider says, else when it agreed to end it. A
-// machine that ends by itself was gone at its lease at the latest, however late that is seen.
+// Returns when a machine ended: as the provider says, else when the provider agreed to terminate
+// it. A machine that ends by itself was gone at the end of its lease, however late a client sees
+// it.
 std::int64_t ended_at(const Held& held, const Offer& offer, std::int64_t ends_ms,
                       std::int64_t now) {
   if (held.machine.ended_ms > 0) return held.machine.ended_ms;
@@ -22,12 +23,12 @@ std::int64_t ended_at(const Held& held, const Offer& offer, std::int64_t ends_ms
   return end;
 }
 
-// Machines with the rental's tag that no attempt knows: a list was not whole when a launch without
-// an answer was looked for, or the journal was restored from an old copy. They belong to the
-// attempt under way, and end with it; those that it did not ask for, or that another launch has
-// made, are nobody's node, and end at once.
+// Takes up machines with the rental's tag that no attempt knows. They appear when a list was
+// incomplete while an unanswered launch was looked for, or when the journal was restored from an
+// old copy. They belong to the attempt under way and end with it. Machines beyond its count, or of
+// another launch, become surplus and are terminated at once.
 void adopt(const Rental& rental, Attempt& attempt, const Listing& listing) {
-  // They may be those of a launch whose answer is still to come.
+  // An unanswered launch may have made them: resolve() decides then.
   if (has_unanswered(rental)) return;
   for (const Machine& machine : listing.machines) {
     if (machine.state == Machine::State::gone || machine.intent != rental.id) continue;
@@ -48,7 +49,7 @@ bool unheard_of(const Listing& listing, const Offer& offer) {
 
 }  // namespace
 
-// How the machines of an attempt are now, by the provider's list.
+// Updates the machines of an attempt from the provider's list.
 Status Renting::see(Rental& rental, Attempt& attempt, Provider& provider, Web& web) {
   LOCKSTEP_TRY_ASSIGN(const Listing listing, provider.list(web, {.regions = {attempt.offer.region},
                                                                  .intent = rental.id,
@@ -64,7 +65,7 @@ Status Renting::see(Rental& rental, Attempt& attempt, Provider& provider, Web& w
     if (found != listing.machines.end()) {
       held.machine = *found;
       if (found->launched_ms > 0) held.since_ms = found->launched_ms;
-      // It was taken for gone while a list was not whole.
+      // An incomplete list had made it look gone.
       if (found->state != Machine::State::gone) held.gone_ms = 0;
     } else if (!unheard && late) {
       held.machine.state = Machine::State::gone;
@@ -75,7 +76,8 @@ Status Renting::see(Rental& rental, Attempt& attempt, Provider& provider, Web& w
   return {};
 }
 
-// A part of what was asked for may not be listed yet.
+// Returns whether all machines are gone. Lists may lack new machines for a while, so an attempt
+// with fewer machines than it asked for must be old enough.
 bool Renting::seen_gone(const Attempt& attempt, std::int64_t now) const {
   const bool all_known = static_cast<int>(attempt.machines.size()) >= attempt.count ||
                          now - attempt.answered_ms >= rules_.unlisted.count();
@@ -106,7 +108,7 @@ Status Renting::look(Rental& rental, bool note) {
 
 // --- giving back
 
-// The provider agrees to end what is alive of an attempt.
+// Asks the provider to terminate the attempt's machines that are alive.
 Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
   std::vector<Machine> machines;
   for (const Held& held : attempt.machines)
@@ -121,7 +123,7 @@ Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
   return {};
 }
 
-// A refusal that asking again does not mend is told at once, once for each reason.
+// Reports a refusal that another try does not mend, at once, and once for each reason.
 void Renting::tell_refused_end(const Attempt& attempt, const Provider& provider, const Error& why) {
   if (!is_lasting_refusal(why) || !refused_ends_.emplace(attempt.number, why.message).second)
     return;
@@ -134,7 +136,7 @@ void Renting::tell_refused_end(const Attempt& attempt, const Provider& provider,
        refused_end_words(machines, rate, provider.traits(), why));
 }
 
-// Until it was seen gone.
+// Terminates an attempt and waits until its machines were seen gone.
 Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& why) {
   Web& web = parts_.ending;
   Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
@@ -142,18 +144,18 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
   if (rental.attempts[at].unanswered()) {
     LaunchOutcome outcome;
     Status resolved = resolve(rental, at, *provider, web, outcome);
-    // What is known to exist is ended, whether that could be written down or not.
+    // Go on if the answer is known but could not be kept: machines that exist must end.
     if (rental.attempts[at].unanswered() || !rental.attempts[at].open()) return resolved;
   }
   Attempt& attempt = rental.attempts[at];
   start_ending(attempt, why);
-  // A full disk keeps nothing from being ended.
+  // A full disk must not keep machines alive.
   (void)keep(rental);
   constexpr std::int64_t kAskAgainMs = 30'000;
   constexpr std::int64_t kAskSoonMs = 5'000;
   const std::int64_t began = web.now_ms();
-  // end_all() has asked. A second question to a machine that is ending may be refused, which says
-  // nothing: moto's EC2 does so.
+  // end_all() has just asked. A second request for a machine that is ending may be refused,
+  // which says nothing: moto's EC2 does so.
   const bool just_asked =
       std::all_of(attempt.machines.begin(), attempt.machines.end(), [&](const Held& held) {
         return held.gone_ms != 0 || (held.end_ms > 0 && began - held.end_ms < kAskSoonMs);
@@ -194,7 +196,7 @@ Failure Renting::not_gone(const Offer& offer, const Error& trouble) const {
 }
 
 Status Renting::end_all(Rental& rental, const std::string& why) {
-  // All are asked to end before one of them is waited for.
+  // Ask for the end of all attempts before waiting for any: waiting takes minutes, all are billed.
   const auto each_open = [&](bool without_answer, const auto& visit) {
     for (std::size_t at = 0; at < rental.attempts.size(); ++at)
       if (rental.attempts[at].open() && rental.attempts[at].unanswered() == without_answer)
@@ -206,7 +208,7 @@ Status Renting::end_all(Rental& rental, const std::string& why) {
     Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
     if (provider != nullptr) (void)ask_to_end(rental.attempts[at], *provider, parts_.ending);
   });
-  // Unanswered launches first: as long as there is one, a machine that no attempt knows may be its.
+  // Unanswered launches first. While one is open, adopt() cannot say whose an unknown machine is.
   Status first;
   const auto end_it = [&](std::size_t at) {
     if (Status ended = end_attempt(rental, at, why); !ended && first) first = std::move(ended);

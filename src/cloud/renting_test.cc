@@ -89,7 +89,7 @@ TEST_F(RentingCase, WithoutTheKeysOfItsProviderNothingIsSaidToRun) {
   keys = false;
   const Status done = rent();
   ASSERT_FALSE(done);
-  EXPECT_NE(done.error().message.find("sim: without its keys"), std::string::npos);
+  EXPECT_NE(done.error().message.find("sim: without credentials"), std::string::npos);
   EXPECT_NE(done.error().hint.find("there may still be"), std::string::npos);
 }
 

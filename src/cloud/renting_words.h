@@ -1,4 +1,4 @@
-// Words and pauses that both halves of Renting use.
+// Messages and pauses that the files of Renting share.
 #pragma once
 
 #include "base/error.h"
@@ -17,14 +17,14 @@ inline std::string offer_words(const Offer& offer) {
                      offer.zone.empty() ? offer.region : offer.zone);
 }
 
-// Where a provider's keys are missing nothing can be asked.
+// The error for a provider that cannot be asked, since its credentials are missing.
 inline Failure without_keys(const std::string& provider, const char* done) {
   return fail(Errc::unavailable,
-              fmt::format("{}: without its keys the machines there cannot be {}", provider, done),
+              fmt::format("{}: without credentials its machines cannot be {}", provider, done),
               fmt::format("`lockstep cloud check {}` says where keys are looked for", provider));
 }
 
-// Whether an attempt has that machine.
+// Returns whether an attempt of the rental has this machine.
 inline bool holds(const Rental& rental, const std::string& id) {
   for (const Attempt& attempt : rental.attempts)
     for (const Held& held : attempt.machines)
@@ -32,8 +32,8 @@ inline bool holds(const Rental& rental, const std::string& id) {
   return false;
 }
 
-// Between looks at machines that boot or end: one that runs is noticed within 1.2 s. Providers that
-// allow fewer questions have a pace of their own.
+// The pause between two lists of machines that boot or end: a machine that runs is noticed within
+// 1.2 s. Providers that allow fewer calls slow them down themselves.
 inline constexpr std::chrono::milliseconds kLookPause{800};
 
 }  // namespace lockstep::cloud

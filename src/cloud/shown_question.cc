@@ -14,11 +14,11 @@ namespace {
 constexpr std::size_t kLongValue = 160;
 constexpr std::size_t kLongLine = 2000;
 
-// Names are compared in small letters and without their marks. A name that has one of these in it
-// has a value that is nobody's to see.
+// Names are compared in small letters without punctuation. A name that contains one of these words
+// has a secret value.
 constexpr std::array<std::string_view, 8> kSecretNames = {
     "userdata", "secret", "token", "assertion", "password", "privatekey", "apikey", "credential"};
-// Whole names. ClientToken and requestId are ours and say nothing.
+// Exceptions, by their whole names. They are idempotency and page tokens, not secrets.
 constexpr std::array<std::string_view, 2> kPlainNames = {"clienttoken", "nexttoken"};
 
 bool is_secret_name(std::string_view name) {
@@ -52,7 +52,7 @@ std::string shown_form(std::string_view form) {
 void cut_json(nlohmann::ordered_json& value) {
   if (!value.is_structured()) return;
   for (auto& [name, member] : value.items()) {
-    // The members of a list have numbers for names.
+    // items() gives the elements of a list numbers for names.
     if (member.is_string()) {
       member = shown_value(name, member.get_ref<const std::string&>());
     } else {

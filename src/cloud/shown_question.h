@@ -1,4 +1,4 @@
-// A question as `--verbose` may show it: pure.
+// A question as `--verbose` may show it. Pure.
 #pragma once
 
 #include "cloud/web.h"
@@ -7,8 +7,8 @@
 
 namespace lockstep::cloud {
 
-// One line: method, address and body. No header is in it; of names that hold secrets (UserData,
-// client_secret, ...) and of values that are long only the size is shown.
+// Returns one line of method, address and body, without headers. Only the size is shown of long
+// values, and of values whose names hold secrets (UserData, client_secret, ...).
 std::string shown_question(const Question& question);
 
 }  // namespace lockstep::cloud

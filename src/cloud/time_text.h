@@ -1,4 +1,4 @@
-// Times as providers write and read them. Pure.
+// Times in the texts of providers. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace lockstep::cloud {
 
-// "2026-11-23T06:00:00Z", with a fraction of a second and "+01:00" as well. Unix milliseconds.
+// Parses "2026-11-23T06:00:00Z", also with a fraction of a second or an offset like "+01:00".
+// Returns Unix milliseconds.
 std::optional<std::int64_t> parse_iso_time(std::string_view text);
-// "2026-11-23T06:00:00Z"
+// Returns "2026-11-23T06:00:00Z".
 std::string iso_time(std::int64_t unix_ms);
 
 }  // namespace lockstep::cloud

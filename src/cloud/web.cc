@@ -1,4 +1,4 @@
-// Each Web has an event loop of its own, which runs while a question is under way.
+// The Web of production. Each has an event loop of its own, which runs during a question.
 #include "cloud/web.h"
 
 #include "base/log.h"
@@ -31,11 +31,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMostThreads = 64;
-// A server may have closed a connection that was not used for longer. What must not be asked twice
-// is not asked over such a one, since its end then looks like a lost answer.
+// Send non-repeatable questions on a connection that was used this recently, or on a fresh one: an
+// idle connection may close before the server reads the request, which looks like a lost answer.
 constexpr auto kFresh = std::chrono::seconds(3);
 
-// Variables are read once, before there are threads.
+// Reads variables once, before there are threads.
 std::map<std::string, std::string, std::less<>> read_web_variables() {
   std::map<std::string, std::string, std::less<>> found;
   for (const char* name :
@@ -46,13 +46,13 @@ std::map<std::string, std::string, std::less<>> read_web_variables() {
   return found;
 }
 
-// What all Webs of one command have in common.
+// The state that all Webs of one command share.
 class WebGround {
  public:
   explicit WebGround(const WebSettings& settings)
       : stop_fd_(settings.stop_fd), variables_(read_web_variables()) {}
 
-  // Reading the machine's authorities takes many milliseconds, so it waits until it is needed.
+  // Loads the certificate authorities at first use, since that takes many milliseconds.
   Result<std::shared_ptr<const http::TlsContext>> tls() {
     const std::lock_guard lock(mutex_);
     if (!tls_) {
@@ -90,8 +90,8 @@ class WebGround {
   std::optional<Result<std::shared_ptr<const http::TlsContext>>> tls_;
 };
 
-// Keys must never go over a network as they are. The metadata service of a rented machine, at its
-// link-local address, knows only http.
+// Credentials must never cross a network in plain text. The metadata service of a rented machine,
+// at a link-local address, speaks only http.
 bool may_be_plain(const std::string& host) {
   constexpr std::uint32_t kMetadata = 0xA9FEA9FE;  // 169.254.169.254
   in_addr four{};
@@ -150,7 +150,7 @@ class NetWeb : public Web {
       others_.push_back(std::make_unique<NetWeb>(ground_));
     std::atomic<std::size_t> next = 0;
     std::vector<std::thread> threads;
-    // Signals are for the thread that was there first.
+    // Block all signals in these threads: the main thread handles signals.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -178,7 +178,7 @@ class NetWeb : public Web {
     while (true) {
       const auto left = std::chrono::ceil<milliseconds>(until - io::Clock::now()).count();
       const auto patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
-      // A negative descriptor is left out.
+      // poll() ignores a negative descriptor and just sleeps.
       if (poll(&stop, 1, patience) > 0) return stopped();
       if (left <= 0) return {};
     }
@@ -187,7 +187,7 @@ class NetWeb : public Web {
  private:
   struct Line {
     std::unique_ptr<http::Client> client;
-    std::string path;  // that the base ends in, without a slash behind it
+    std::string path;  // of the base, without a slash at its end
     io::TimePoint used;
   };
 
@@ -233,7 +233,7 @@ class NetWeb : public Web {
     call.method = question.method;
     call.target = path + question.target;
     call.fields = question.fields;
-    // Some servers turn away who doesn't say what it is.
+    // Some servers refuse requests without a User-Agent.
     call.fields.push_back({"User-Agent", "lockstep/" LOCKSTEP_VERSION});
     call.body = question.body;
     call.timeout = question.timeout;
@@ -244,11 +244,11 @@ class NetWeb : public Web {
     return call;
   }
 
-  // The connections to the question's server.
+  // Returns the connections to the question's server.
   Result<Line*> line_for(const Question& question) {
     LOCKSTEP_TRY_ASSIGN(const codec::Url url, codec::parse_url(question.base, "the address"));
     LOCKSTEP_TRY(check_question(question, url));
-    loop_.run_once();  // hears of connections that have ended
+    loop_.run_once();  // notices connections that the server has closed meanwhile
     Line& line = lines_[question.base];
     const bool stale = !question.repeatable && io::Clock::now() - line.used > kFresh;
     if (line.client && !stale) return &line;
