@@ -76,7 +76,7 @@ std::string facts_text(const NodeFacts& facts) {
 Result<NodeFacts> facts_from_text(std::string_view text, int nodes) {
   NodeFacts facts;
   if (!codec::read_fields(codec::parse_json(text), facts, kOfNodes))
-    return fail(Errc::corrupt, "these are no facts of a node");
+    return fail(Errc::corrupt, "the message must be the facts of a node");
   std::erase_if(facts.unreached,
                 [&](const Unreached& each) { return each.node < 0 || each.node >= nodes; });
   return facts;
@@ -89,7 +89,7 @@ std::string decision_text(const PreflightDecision& decision) {
 Result<PreflightDecision> decision_from_text(std::string_view text) {
   PreflightDecision decision;
   if (!codec::read_fields(codec::parse_json(text, {.bytes = 16U << 20}), decision, kOfNodes))
-    return fail(Errc::corrupt, "this is no decision of a pre-flight");
+    return fail(Errc::corrupt, "the text must be the decision of a pre-flight");
   return decision;
 }
 
