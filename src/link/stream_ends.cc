@@ -101,8 +101,13 @@ Sink::Sink(io::Loop& loop, int fd, bool pollable, Events events)
 }
 
 void Sink::put(std::string_view bytes) {
+  // Write from the caller's buffer if nothing waits: then most bytes are never copied.
+  if (waiting_.empty() && !waits_) {
+    const std::size_t written = write_some(bytes);
+    untold_ += written;
+    bytes.remove_prefix(written);
+  }
   waiting_.append(bytes);
-  // If a write is pending, this one must wait behind it.
   if (!waits_) flush();
 }
 
@@ -118,22 +123,28 @@ void Sink::wait_for_room(bool wait) {
   watch_->stop();
 }
 
-void Sink::flush() {
-  const std::size_t before = written_;
-  while (written_ < waiting_.size() && !broken_) {
-    const ssize_t put = write(fd_, waiting_.data() + written_, waiting_.size() - written_);
+// Returns the number of bytes that are written or, once the reader is gone, dropped.
+std::size_t Sink::write_some(std::string_view bytes) {
+  std::size_t written = 0;
+  while (written < bytes.size() && !broken_) {
+    const ssize_t put = write(fd_, bytes.data() + written, bytes.size() - written);
     if (put > 0) {
-      written_ += static_cast<std::size_t>(put);
+      written += static_cast<std::size_t>(put);
       // Without a watch (a file) EAGAIN cannot happen.
     } else if (put < 0 && errno == EAGAIN && watch_) {
-      break;
+      return written;
     } else if (put == 0 || errno != EINTR) {
       // EPIPE, like any other error: the reader is gone.
       broken_ = true;
     }
   }
-  if (broken_) written_ = waiting_.size();
-  untold_ += written_ - before;
+  return bytes.size();
+}
+
+void Sink::flush() {
+  const std::size_t written = write_some(std::string_view(waiting_).substr(written_));
+  written_ += written;
+  untold_ += written;
   wait_for_room(written_ < waiting_.size());
   if (written_ == waiting_.size()) {
     waiting_.clear();

@@ -88,6 +88,7 @@ class Sink {
   bool idle() const { return waiting_.empty(); }
 
  private:
+  std::size_t write_some(std::string_view bytes);
   void flush();
   void wait_for_room(bool wait);
 
