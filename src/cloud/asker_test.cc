@@ -74,7 +74,7 @@ TEST(Retry, EachCauseHasItsOwnPatience) {
   for (int i = 0; i < 3; ++i)
     EXPECT_TRUE(retry.next(busy, 0, 255));
   ApiFailure absent = silence(false);
-  EXPECT_EQ(retry.next(absent, 0, 255), milliseconds(500));
+  EXPECT_EQ(retry.next(absent, 0, 255), milliseconds(499));
   EXPECT_FALSE(retry.next(absent, 5'000, 255));
   EXPECT_TRUE(retry.next(busy, 5'000, 255));
   EXPECT_FALSE(retry.next(busy, 60'000, 255));
@@ -94,7 +94,11 @@ TEST(Retry, PausesCountWhereTheClockDoesNot) {
 
 class Call : public ApiTry {
  public:
-  Asked<Question> question(Web& /*web*/) override { return Question{.shown = "Test: it"}; }
+  Asked<Question> question(Web& /*web*/) override {
+    Question question;
+    question.shown = "Test: it";
+    return question;
+  }
   ApiFailure refusal(const http::Answer& answer) override {
     return refusal_with(answer.head.status, "", "");
   }

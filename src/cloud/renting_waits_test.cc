@@ -28,7 +28,8 @@ TEST_F(RentingCase, AMachineThatIsGoneWhenItIsJudgedIsLostAndNotBad) {
       });
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(judged, 2);
-  EXPECT_NE(rental.attempts.front().code.find("it went away"), std::string::npos);
+  EXPECT_NE(rental.attempts.front().code.find("the machine disappeared while booting"),
+            std::string::npos);
   EXPECT_EQ(rental.attempts.back().offer.zone, "r1-b");
   ASSERT_EQ(journal.blocks(world.now)->size(), 1U);
   EXPECT_EQ(journal.blocks(world.now)->front().kind, Block::Kind::capacity);

@@ -239,7 +239,7 @@ TEST(RdzvRule, ConfThatTheBackendDoesNotReadIsNotRefused) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->warnings,
             Words({"--rdzv-conf join_timeout=x is not read by the static backend, and would be "
-                   "refused by those that read it"}));
+                   "refused by backends that read it"}));
   for (const char* backend : {"c10d", "lockstep", "etcd3", "etcd-v2"}) {
     RawOptions raw;
     raw.script = "T";

@@ -92,7 +92,7 @@ TEST(DeepspeedWords, WhatCannotBeIsRefused) {
   EXPECT_EQ(error({"-i", "localhost:0@other:1", "t.py"}),
             "deepspeed: --include localhost:0@other:1 without a hostfile");
   EXPECT_EQ(error({"-i", "localhost:x", "t.py"}),
-            "deepspeed: --include localhost:x: 'x' is no slot");
+            "deepspeed: --include localhost:x: 'x' must be a slot");
   EXPECT_EQ(error({"--exclude=localhost:1", "t.py"}),
             "deepspeed: --exclude localhost:1 without a hostfile");
   EXPECT_EQ(error({"--autotuning=run", "t.py"}), "deepspeed: --autotuning starts many jobs itself");

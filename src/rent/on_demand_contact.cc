@@ -115,9 +115,10 @@ std::vector<hosts::HostPlace> rented_places(const Rental& rental, const std::str
   for (const Held* held : there_now(copy)) {
     const cloud::Machine& machine = held->machine;
     // The port in any case, as at first contact: so it is that connection which is used.
-    hosts::HostPlace place{.name = node_name(rental, held->node),
-                    .target = {.host = machine.address, .port = machine.port, .key_path = key_path},
-                    .pins = pins};
+    hosts::HostPlace place{
+        .name = node_name(rental, held->node),
+        .target = {.host = machine.address, .port = machine.port, .key_path = key_path},
+        .pins = pins};
     place.target.host_keys = ssh::HostKeys::pinned;
     if (!machine.user.empty()) place.target.user = machine.user;
     places.push_back(std::move(place));

@@ -195,7 +195,7 @@ def test_keys_that_were_renewed_in_their_file_are_read_again(cloud, laptop, tmp_
            "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")}
     run = renting(laptop, *AWS, env=env)
     assert "the keys of AWS profile work are temporary" in run.err(), run.err()
-    assert "the file is read again" in run.err(), run.err()
+    assert "lockstep reads the file again" in run.err(), run.err()
     temporary(2)
     cloud.face("ec2").credentials["ASIATEMPORARY1"]["expires"] = cloud.world.now() - 1
     run.signal(signal.SIGINT)

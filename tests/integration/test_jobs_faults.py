@@ -240,7 +240,8 @@ def test_every_command_says_which_host_it_waits_for(world):
     id_ = client.run("run", "--on", where, "--sync", "none", "--cwd", ".", "--detach", "job.py").out.strip()
     until(lambda: "rank 0" in client.run("logs", id_).out, 60, "it runs")
     cancel = client.start("cancel", id_)
-    until(lambda: f"waiting for {where} for 5 s: its answer; Ctrl-C ends this command" in cancel.err(), 20, "it is told")
+    waits = f"waiting for {where} for 5 s: its answer; Ctrl-C ends this command"
+    until(lambda: waits in cancel.err(), 20, "it is told")
     client.forget_masters()
     server.host.cut()
     follower = client.start("logs", "-f", id_)

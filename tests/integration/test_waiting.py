@@ -99,9 +99,8 @@ def test_what_cannot_be_reached(lockstep, backend):
     says(firewall, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "this node is not the host")
     says(nobody_came, "1 of 2 nodes have joined", f"at port {alone.port}",
          "the endpoint is a loopback address, which other machines")
-    says(two_hosts, "1 of 2 nodes have joined", "is_host says so, but 192.0.2.1 is no" + (
-        "t an address of this machine; only one node may have is_host=1" if backend == "c10d"
-        else " address of this machine"))
+    says(two_hosts, "1 of 2 nodes have joined",
+         "is_host says so, but 192.0.2.1 is not an address of this machine; only one node may have is_host=1")
     for run in static:
         says(run, "Connection refused")
     if backend == "lockstep":
@@ -213,7 +212,8 @@ def test_two_machines_that_both_host(hosts, backend):
              f"but node0 is {hosts.all[0].addr}, not an address of this machine; only one node may have is_host=1")
         assert "only one node" not in runs[0].err()
     for run in runs:
-        says(run, "1 of 2 nodes have joined", "this node hosts", "at port 29400", "is_host says so")
+        hosts_it = "hosted by this node" if backend == "c10d" else "this node hosts"
+        says(run, "1 of 2 nodes have joined", hosts_it, "at port 29400", "is_host says so")
     if backend == "lockstep":
         says(runs[1],
              "is_host says so, but node0 (10.77.0.10) is not an address of this machine; "

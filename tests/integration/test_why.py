@@ -66,10 +66,10 @@ def test_jobs_that_wait(cluster):
 
     long = submit(cluster, "-p", "short", "-t", "60", "--wrap", "true")
     reason(cluster, long, "PartitionTimeLimit")
-    assert "it asks for 01:00:00, longer than partition short allows (00:10:00 at most)" in why(cluster, long)
+    assert "the job asks for 01:00:00, longer than partition short allows (00:10:00 at most)" in why(cluster, long)
     wide = submit(cluster, "-p", "short", "-N2", "-t", "5", "--wrap", "true")
     reason(cluster, wide, "PartitionNodeLimit")
-    assert "it asks for 2 nodes" in why(cluster, wide) and "(1 node at most for a job)" in why(cluster, wide)
+    assert "the job asks for 2 nodes" in why(cluster, wide) and "(1 node at most for a job)" in why(cluster, wide)
     assert facts(cluster, wide)["outlook"] == "never"
 
     cluster.slurm("scancel", runs)

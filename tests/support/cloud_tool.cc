@@ -6,6 +6,7 @@
 #include "cloud/lambda/lambda.h"
 #include "cloud/offer_json.h"
 #include "cloud/runpod/runpod.h"
+#include "codec/json_fields.h"
 #include "codec/json_members.h"
 
 #include <cstdlib>
@@ -48,7 +49,8 @@ LaunchSpec spec_of(const Json& given) {
   spec.attempt = given.value("attempt", 1);
   spec.node = given.value("node", 0);
   spec.count = given.value("count", 1);
-  spec.offer = offer_of(object_of(given, "offer"));
+  (void)lockstep::codec::read_fields(object_of(given, "offer"), spec.offer,
+                                     lockstep::codec::kTolerantJson);
   spec.disk_gb = given.value("disk_gb", 0);
   spec.image = text_member(given, "image");
   spec.user_data = text_member(given, "user_data");

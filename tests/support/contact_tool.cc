@@ -4,6 +4,7 @@
 #include "base/clock_ms.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cloud/runpod/pod_ending.h"
 #include "cloud/user_data.h"
 #include "rent/rented_host.h"
 
@@ -35,8 +36,7 @@ rent::RentedHost host_of(const Json& json) {
 machine::LeaseTerms terms_of(const Json& json) {
   return {.ends_ms = unix_ms() + json.value("lives_s", std::int64_t{3600}) * 1000,
           .idle_s = json.value("idle_s", std::int64_t{600}),
-          .ending = json.value("pod", false) ? cloud::MachineEnding::runpod_pod
-                                             : cloud::MachineEnding::poweroff,
+          .ending = json.value("pod", false) ? cloud::runpod::kPodEnding : cloud::kPoweroff,
           .notice = static_cast<machine::NoticeSource>(json.value("notice", 0)),
           .metadata = json.value("metadata", "")};
 }
@@ -85,7 +85,7 @@ Json user_data(const Json& json) {
   cloud::FirstBoot boot{.host_key = *host, .user_public_key = login->public_line};
   boot.guard_s = json.value("guard_s", boot.guard_s);
   const auto text = json.value("container", false)
-                        ? cloud::container_start(boot, cloud::MachineEnding::runpod_pod)
+                        ? cloud::container_start(boot, cloud::runpod::kPodEnding)
                         : cloud::cloud_config(boot);
   return {{"text", text.value_or("")},
           {"host_public_key", host->public_line},

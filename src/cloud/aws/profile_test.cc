@@ -90,7 +90,7 @@ TEST(KeysNote, SaysWhenTemporaryKeysEndBeforeTheMachinesMay) {
   EXPECT_EQ(keys_note(keys, 1'795'417'199'999), "");
   keys.expires_ms = 0;
   keys.from = "AWS profile work";
-  EXPECT_NE(keys_note(keys, 1).find("the file is read again"), std::string::npos);
+  EXPECT_NE(keys_note(keys, 1).find("lockstep reads the file again"), std::string::npos);
   keys.read = false;  // of a role, a program or the metadata service
   EXPECT_EQ(keys_note(keys, 1), "");
   keys.read = true;
