@@ -122,7 +122,7 @@ def test_without_a_spare_the_job_ends_at_once(pythons):
     assert ended.rc == 125, ended
     assert ranks(ended) == []
     assert f"pre-flight: {node.name}: it has no PyTorch (/tmp/bin/python)" in ended.out, ended
-    assert "3 of 4 nodes are fit for the job, which needs 4: it ends" in ended.out, ended
+    assert "3 of 4 nodes are fit for the job, which needs 4: the job ends" in ended.out, ended
     assert f"bad node: the pre-flight has found bad nodes: {node.name}: it has no PyTorch" in ended.out, ended
     add_cluster(cluster)
     assert list(left_out(cluster)) == [node.name]
