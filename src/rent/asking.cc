@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kWonder{3};
 
 Asking::Asking(cloud::Web& web, std::vector<Job> jobs)
     : jobs_(std::move(jobs)), answered_(new std::atomic<bool>[jobs_.size()]()) {
-  // Signals are for the thread that was there first.
+  // Block all signals in the new threads: only the main thread handles them.
   sigset_t all;
   sigset_t own;
   sigfillset(&all);

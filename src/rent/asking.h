@@ -1,4 +1,5 @@
-// Questions to providers at once, beside what else the command does; and who has not answered yet.
+// Asks several providers at the same time, on other threads, while the command goes on. Tells which
+// ones have not answered yet.
 #pragma once
 
 #include "cloud/web.h"
@@ -19,15 +20,17 @@ class Asking {
     std::string_view whom;
     std::function<void(cloud::Web&)> ask;
   };
-  // whom: "aws, lambda".
+  // whom: the providers that have not answered, "aws, lambda".
   using Waiting = std::function<void(const std::string& whom)>;
 
-  // Asks from now on. What the jobs write to is theirs until it is over.
+  // Starts asking at once. What the jobs write to must not be touched until wait() or the
+  // destructor returns.
   Asking(cloud::Web& web, std::vector<Job> jobs);
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
 
-  // Until it is over. waiting: is called once, where it takes so long that somebody may wonder.
+  // Blocks until all have answered. waiting: called once, after 3 s, with the names of the
+  // providers that have not answered.
   void wait(const Waiting& waiting);
 
  private:
@@ -35,7 +38,7 @@ class Asking {
 
   std::vector<Job> jobs_;
   std::unique_ptr<std::atomic<bool>[]> answered_;
-  // Its destructor waits.
+  // The destructor of this future waits for the threads.
   std::future<void> over_;
 };
 

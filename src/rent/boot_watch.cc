@@ -24,7 +24,7 @@ Result<std::unique_ptr<BootWatch>> BootWatch::start(IsLost is_lost) {
   made->lost_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->stop_ || !made->lost_) return fail_sys("eventfd", errno);
   LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->stop_.get()}));
-  // Signals are for the thread that was there first.
+  // Block all signals in the new thread: only the main thread handles them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -1,5 +1,5 @@
-// While machines are waited for, a thread asks whether they are still worth it: one that was ended
-// by hand, or taken, would never answer, and somebody else may want them no more.
+// Watches machines that boot, on a thread of its own. A machine that was terminated by hand or
+// preempted would never answer, and the user may have run `lockstep down` meanwhile.
 #pragma once
 
 #include "base/error.h"
@@ -16,13 +16,14 @@ class BootWatch {
  public:
   using IsLost = std::function<bool(cloud::Web& web)>;
 
-  // is_lost: asked each second on the thread, with a Web of its own that ends with this.
+  // is_lost: called each second on the thread, with a Web of that thread's own. The destructor
+  // stops any request in progress.
   static Result<std::unique_ptr<BootWatch>> start(IsLost is_lost);
   BootWatch(const BootWatch&) = delete;
   BootWatch& operator=(const BootWatch&) = delete;
   ~BootWatch();
 
-  int fd() const { return lost_.get(); }  // readable once they are lost
+  int fd() const { return lost_.get(); }  // readable once the machines are lost
 
  private:
   explicit BootWatch(IsLost is_lost) : is_lost_(std::move(is_lost)) {}

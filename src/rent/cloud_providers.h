@@ -1,4 +1,4 @@
-// The table of providers: the one place that names them.
+// The table of providers. No other file above the providers' own folders names them all.
 #pragma once
 
 #include "cloud/provider.h"
@@ -8,7 +8,7 @@
 
 namespace lockstep::rent {
 
-// All that there are, whether there are keys for them or not.
+// Returns all providers, with or without credentials.
 std::vector<std::unique_ptr<cloud::Provider>> cloud_providers(const cloud::Ground& ground);
 
 }  // namespace lockstep::rent

@@ -1,4 +1,4 @@
-// Starting the guard, and who is it: its lock is held as long as it lives.
+// Starts the guard and tells whether one runs: a guard holds guard.lock for as long as it lives.
 #include "rent/guard.h"
 
 #include "base/text.h"
@@ -28,8 +28,8 @@ namespace lockstep::rent {
 namespace {
 
 constexpr int kGuardLookMs = 20;
-constexpr int kGuardLooks = 1000;         // until it must be up, or gone
-constexpr off_t kMostGuardLog = 1 << 20;  // a longer one begins anew
+constexpr int kGuardLooks = 1000;         // 20 s for the guard to start or exit
+constexpr off_t kMostGuardLog = 1 << 20;  // a longer log is emptied
 
 std::string guard_path(const char* name) {
   return io::state_folder() + "/" + name;
@@ -49,14 +49,15 @@ struct flock whole_file() {
   return lock;
 }
 
-// Of its pid and the providers it has keys of.
+// Reads guard.lock: the guard's pid, then the names of the providers whose credentials it has.
 std::vector<std::string> guard_words() {
   const auto text = io::read_file(guard_path(kGuardLock), 4096);
   return text ? split(strip(*text), ' ') : std::vector<std::string>();
 }
 
-// Whether it is to stay. One without the keys of what nobody else can end does not; one that lacks
-// others gives way to who has all of its own.
+// Returns whether the running guard may stay. A guard must go if it lacks credentials for a
+// provider whose machines only a guard can terminate. A guard that lacks other credentials of this
+// process stays only if it has some that this process lacks: replacing it would lose those.
 bool knows_keys(const std::vector<std::string>& words, const OnDemand& world) {
   bool lacks = false;
   bool has_more = false;
@@ -74,12 +75,14 @@ bool knows_keys(const std::vector<std::string>& words, const OnDemand& world) {
 void end_guard(const std::vector<std::string>& words) {
   const auto pid = words.empty() ? std::nullopt : parse_int(words.front());
   if (!pid || *pid <= 1 || !guard_lives()) return;
+  // Wait for the old guard to exit: it still holds guard.lock, and a new guard would exit at once.
   kill(static_cast<pid_t>(*pid), SIGTERM);
   for (int look = 0; look < kGuardLooks && guard_lives(); ++look)
     poll(nullptr, 0, kGuardLookMs);
 }
 
-// Of a process that does not live where this one does: files of keys are named by their place here.
+// The guard runs in "/", so relative paths of key and certificate files would point nowhere. Make
+// them absolute.
 std::vector<std::string> environment_elsewhere(const OnDemand& world) {
   std::vector<std::string_view> files = {"LOCKSTEP_CA_FILE", "SSL_CERT_FILE"};
   for (const auto& provider : world.all())
@@ -110,6 +113,7 @@ Status start_guard(const OnDemand& world) {
   spec.folder = "/";
   spec.stdin_fd = null.get();
   spec.stdout_fd = spec.stderr_fd = log.get();
+  // The guard must outlive this command.
   spec.die_with_parent = false;
   LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
   for (int look = 0; look < kGuardLooks && !guard_lives(); ++look) {
@@ -132,7 +136,7 @@ std::string guard_log() {
 }
 
 bool guard_lives() {
-  // Asked for, not taken: one that starts just now is not kept out by it.
+  // Query the lock without taking it: a guard that is starting just now must be able to take it.
   const io::Fd file(::open(guard_path(kGuardLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct flock lock = whole_file();
   return file && fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
@@ -145,6 +149,7 @@ Result<io::Fd> take_guard_lock(const OnDemand& world) {
     if (errno == EAGAIN || errno == EACCES) return fail(Errc::already_exists, "a guard lives");
     return fail_sys("lock " + guard_path(kGuardLock), errno);
   }
+  // Later commands read these words to decide whether this guard has the credentials they need.
   std::string words = std::to_string(getpid());
   for (const auto& provider : world.all())
     if (provider->keys()) words += fmt::format(" {}", provider->traits().name);

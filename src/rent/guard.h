@@ -1,8 +1,9 @@
-// The guard: a process of ours on the user's machine that ends rented machines which can't end
-// their own bill, and sees to it that somebody goes on with jobs whose command is gone
-// (follow_plan.h). One for each state folder; it outlives the command that started it and the
-// terminal, reads the journal again and again, and goes when nothing is left to guard. Keys of
-// providers it has from the environment that started it, and from the usual files.
+// The guard is a background process that terminates rented machines which cannot terminate
+// themselves. It also starts a follower for each job whose command is gone (follow_plan.h). There
+// is one guard for each state folder. The guard outlives the terminal and the command that started
+// it, reads the journal again and again, and exits when nothing is left to guard. Provider
+// credentials come from the environment of the command that started the guard, and from the usual
+// files.
 #pragma once
 
 #include "base/error.h"
@@ -18,21 +19,21 @@ class OnDemand;
 
 inline constexpr const char* kGuardCommand = "guard-rentals";
 
-// Whether it is agreed that the guard here watches this one.
+// Returns true if the guard on this machine watches the rental: the rental's terms name it, and the
+// rental is not closed.
 bool wants_guard(const cloud::Rental& rental);
 
 bool guard_lives();
-std::string guard_log();  // the path of what it says
+std::string guard_log();  // the path of its log
 
-// Sees to it that one lives which has the keys of all providers that this process has keys of. As
-// long as what is returned is held, it does not go for want of work. unavailable: it does not come
-// up.
+// Starts a guard unless one runs that has the credentials this process has. The guard cannot exit
+// for lack of work while the returned lock is held. unavailable: the guard does not start.
 Result<io::Fd> need_guard(const OnDemand& world);
 
-// All times are divided by LOCKSTEP_GUARD_SPEED, which only tests set.
+// Returns the guard's intervals, divided by LOCKSTEP_GUARD_SPEED, which only tests set.
 GuardPace guard_pace();
 
-// The guard itself. Returns when nothing is left, or by SIGTERM.
+// Runs the guard in this process. Returns when nothing is left to guard, or after SIGTERM.
 Result<int> guard_rentals();
 
 }  // namespace lockstep::rent

@@ -30,6 +30,7 @@ using cloud::Rental;
 using Words = std::vector<std::string>;
 
 constexpr std::size_t kMostNews = 1UL << 20;
+// Wait 20 s for the rental's lock: the guard here may hold it during a request to a provider.
 constexpr int kDeskTries = 200;
 constexpr std::chrono::milliseconds kDeskPause{100};
 constexpr std::int64_t kRememberedMs = 40LL * 86'400'000;
@@ -46,8 +47,8 @@ Result<std::string> read_news() {
   return fail(Errc::invalid_input, "what the guard is told is too long");
 }
 
-// Everything of that installation lies below this user's own state, and the guard that is started
-// here finds it there, too.
+// Keep each client installation's state below this user's own state folder. XDG_STATE_HOME is set
+// in the environment because the guard started from here must use the same folder.
 Result<std::unique_ptr<OnDemand>> open_for(const std::string& owner) {
   if (!is_owner(owner)) return fail(Errc::invalid_input, "no installation has that name");
   const std::string top = io::state_folder() + "/guards/" + owner;
@@ -57,6 +58,7 @@ Result<std::unique_ptr<OnDemand>> open_for(const std::string& owner) {
   return OnDemand::open();
 }
 
+// Credentials are never sent to a guard host: the host must have credentials of its own.
 Status check_key(cloud::Provider* provider) {
   if (provider == nullptr) return fail(Errc::invalid_input, "that provider is not known there");
   const Status keys = provider->keys();
@@ -85,8 +87,8 @@ Result<GuardAnswer> answer_ask(OnDemand& world, const Words& words) {
   return answer;
 }
 
-// That it can be ended from here: with a key, of the account where the client has registered the
-// machines' ssh key.
+// Checks that this host can terminate the rental's machines. Its credentials must belong to the
+// account in which the client registered the machines' ssh key.
 Status check_account(OnDemand& world, const Rental& rental) {
   for (const cloud::Attempt& attempt : rental.attempts) {
     cloud::Provider* provider = world.provider(attempt.offer.provider);
@@ -101,7 +103,7 @@ Status check_account(OnDemand& world, const Rental& rental) {
   return {};
 }
 
-// To ask the machines whether they are idle.
+// Gives the guard here ssh access to the machines: it asks them whether they are idle.
 Status keep_access(const Rental& rental, const std::string& user_key) {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   if (!registry.find(rental.cluster))
@@ -134,7 +136,7 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
   for (const Rental& one : all)
     if (one.id == told.id) known = &one;
   NewsFate fate = fate_of_news(known, news);
-  // Its job is seen to from here: nothing else is rented for it.
+  // This host has taken over the rental's job: the client must not rent anything else for that job.
   if (fate == NewsFate::take && told.wanted && has_open_attempt(told) &&
       is_taken(world, told.id, news.kind != GuardNewsKind::noting))
     fate = NewsFate::over;
@@ -142,12 +144,13 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
   const bool lives = fate == NewsFate::take ? has_open_attempt(told) && told.closed_ms == 0
                                             : known != nullptr && known->closed_ms == 0;
   if (lives && known == nullptr) LOCKSTEP_TRY(check_account(world, told));
-  // As long as this is held, the guard does not go for want of work.
+  // The guard cannot exit for lack of work while `use` is held.
   io::Fd use;
   if (lives) {
     answer.started = !guard_lives() && known != nullptr;
     LOCKSTEP_TRY_ASSIGN(use, need_guard(world));
   }
+  // Stale news must not overwrite newer facts.
   if (fate != NewsFate::take) return answer;
   told.told_ms = news.kind == GuardNewsKind::noting && known != nullptr ? known->told_ms : now;
   if (lives) {
@@ -158,7 +161,8 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
   }
   LOCKSTEP_TRY(world.journal().keep(told));
   if (!lives) drop_access(told);
-  // A key that was revoked since ends nothing; a provider that is silent may be back at the end.
+  // Credentials revoked since the launch terminate nothing, so tell the client. A silent provider
+  // may answer again by the end of the lease, so other errors are ignored.
   if (lives && known != nullptr && news.kind == GuardNewsKind::noting)
     if (const Status can = check_account(world, told); !can && can.error().code == Errc::denied)
       return Failure(can.error());
@@ -176,7 +180,7 @@ Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
     locked = world.lock(name);
   }
   if (!locked) {
-    // The guard has it in hands: it looks after it, or ends it.
+    // The guard holds the lock. It either looks at the rental, or terminates its machines.
     const auto known = world.journal().of_cluster(name);
     if (!known || known->wanted)
       return fail(Errc::unavailable, "it is busy with these machines", "try again");

@@ -1,6 +1,6 @@
-// The end of a client's words on the machine whose guard ends its rentals (`--guard HOST`). Each
-// installation has a state folder of its own there, with a journal, the ssh keys of its rentals and
-// a guard like the one on the user's own machine.
+// The host's side of `--guard HOST`: answers a client's requests on the host that guards its
+// rentals. Each client installation has a state folder of its own there, with a journal, the ssh
+// keys of its rentals, and a guard like the one on the user's own machine.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace lockstep::rent {
 
-// words: "ask" OWNER PROVIDER,... address|-; "tell" OWNER with the news on standard input; or
-// "watch" OWNER with a word about a job there. The handled signals must be blocked. Returns the
-// answer as one line, errors too.
+// Answers one request. words: "ask" OWNER PROVIDER,... address|-; "tell" OWNER with the news on
+// standard input; or "watch" OWNER with a request about a watched job. The handled signals must be
+// blocked. Returns the answer as one line; an error is an answer too.
 std::string answer_guard_request(const std::vector<std::string>& words);
 
 }  // namespace lockstep::rent

@@ -1,4 +1,5 @@
-// The guard's locks, between those who start it and itself.
+// The guard's two lock files. guard.lock is held by the running guard, guard.use by commands that
+// need it.
 #pragma once
 
 #include "base/error.h"
@@ -10,9 +11,10 @@ class OnDemand;
 
 inline constexpr const char* kGuardLock = "guard.lock";
 
-// Held by the guard as long as it lives; already_exists where there is one.
+// Takes guard.lock for the life of the guard. already_exists: another guard runs.
 Result<io::Fd> take_guard_lock(const OnDemand& world);
-// how: LOCK_SH, by who needs it; LOCK_EX | LOCK_NB, by a guard that is about to go.
+// Takes guard.use. how: LOCK_SH for a command that needs the guard, which may block. LOCK_EX |
+// LOCK_NB for a guard about to exit: already_exists if a command needs the guard.
 Result<io::Fd> lock_guard_use(int how);
 
 }  // namespace lockstep::rent

@@ -27,10 +27,10 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr std::uint32_t kGuardChannel = 1;
-constexpr seconds kAgreePatience{600};  // the binary may have to be sent
+constexpr seconds kAgreePatience{600};  // the binary may have to be copied first
 constexpr seconds kTellPatience{60};
 constexpr seconds kNotePatience{20};
-// One that was silent is left alone for so long, where nothing depends on it.
+// Do not ask a silent host again for this long, unless a launch depends on the answer.
 constexpr seconds kSilentFor{30};
 constexpr int kInsistTries = 3;
 constexpr int kInsistPauseMs = 2'000;
@@ -42,6 +42,7 @@ Result<hosts::HostPlace> guard_place(const std::string& host) {
   };
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   if (const auto known = registry.find(host); known && known->is_rented())
+    // A rented machine may be terminated before the machines that it should guard.
     return refuse("its machines are rented themselves");
   auto places = hosts::find_places(registry, host, std::nullopt, {});
   if (!places)
@@ -51,12 +52,12 @@ Result<hosts::HostPlace> guard_place(const std::string& host) {
   return std::move(places->front());
 }
 
-// One question to one host, and its answer.
+// Sends one request to one host and waits for the answer.
 class GuardCall {
  public:
   GuardCall(const hosts::HostPlace& place, seconds patience, int stop_fd)
       : patience_(loop_), stop_(loop_, stop_fd) {
-    // What it starts there stays.
+    // The request may start a guard on the host, which must outlive the connection.
     link_ = std::make_unique<hosts::HostLink>(
         loop_, hosts::HostLink::Settings{.place = place, .commands = ssh::Commands::may_outlive_us},
         hosts::HostLink::Events{[this](const link::Frame& frame) { command_->on_frame(frame); },
@@ -118,6 +119,7 @@ Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::st
   if (said) silent_.erase(host);
   auto answer = said ? read_guard_answer(*said) : Failure(said.error());
   if (answer)
+    // Leases end at a time of day, so a host with a wrong clock would end them early or late.
     if (const std::string trouble = clock_trouble(answer->now_ms, left_ms, came_ms);
         !trouble.empty())
       answer = fail(Errc::denied, trouble, "set one of the clocks");
@@ -170,7 +172,7 @@ GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<Gua
 
 Status GuardHosts::tell(const cloud::Rental& rental, GuardNewsKind kind) {
   if (!concerns_guard(rental)) return {};
-  // It has no use for the key before there is a machine that was met.
+  // The guard needs the ssh key only once there is a machine that a client has met.
   std::string key;
   if (!met_machines(rental).empty())
     if (auto text = io::read_file(OnDemand::user_key_file(rental.cluster), 4096))
@@ -183,12 +185,12 @@ Status GuardHosts::tell(const cloud::Rental& rental, GuardNewsKind kind) {
       kind != GuardNewsKind::launching) {
     heard = {.word = Word::silent, .trouble = silent->second.why};
   } else {
-    // What is to end is not kept waiting for it.
+    // Termination must not wait long for a guard host that does not answer.
     const bool brief = kind == GuardNewsKind::noting || !rental.wanted;
     heard = hear(rental, say(host, {kHostGuardCommand, "tell", owner_}, guard_news_text(news),
                              brief ? kNotePatience : kTellPatience));
   }
-  // Where nothing is left for it to end, it need not know.
+  // A guard with nothing left to terminate need not know: no error.
   if (heard.word == Word::guards || heard.word == Word::started || !has_open_attempt(news.rental))
     return {};
   return Failure(heard.trouble);
@@ -199,6 +201,7 @@ Status GuardHosts::insist(const cloud::Rental& rental) {
   for (int tries = 0; tries < kInsistTries; ++tries) {
     pollfd stop{stop_fd_, POLLIN, 0};
     if (tries > 0 && poll(&stop, 1, kInsistPauseMs) != 0) break;
+    // Forget that the host was silent: otherwise tell() would not ask again.
     silent_.erase(guard_host_of(rental));
     told = tell(rental, GuardNewsKind::working);
     if (told || told.error().code != Errc::unavailable) break;

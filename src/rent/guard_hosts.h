@@ -1,5 +1,5 @@
-// The client's side of guards on other machines (`--guard HOST`): what is told them over ssh, and
-// what was heard. A host is what the user would write for ssh, or a cluster of one node.
+// The client's side of `--guard HOST`: requests to the guard on another host over ssh, and the
+// guard's answers. A host is an ssh target, or a cluster of one node.
 #pragma once
 
 #include "base/error.h"
@@ -15,36 +15,40 @@
 
 namespace lockstep::rent {
 
+// Remembers the last answer for each rental. A host that did not answer is not asked again for 30
+// s, except where the answer matters.
 class GuardHosts {
  public:
   enum class Word {
-    nothing,  // was not asked
+    nothing,  // the guard was not asked
     guards,
-    started,  // it guards again: its guard there did not run
-    over,     // it has ended the machines
-    refuses,  // nobody guards them there: the trouble says why
-    silent,   // it was not reached
+    started,  // the guard did not run there and was started again
+    over,     // the guard has terminated the machines
+    refuses,  // the host does not guard the machines; trouble_of() says why
+    silent,   // the host was not reached
   };
 
-  // owner: this installation. stop_fd: readable when the user wants to stop.
+  // owner: the id of this installation. stop_fd: readable when the user wants to stop.
   GuardHosts(std::string owner, int stop_fd) : owner_(std::move(owner)), stop_fd_(stop_fd) {}
 
-  // Before anything is rented: that the host is reached without a question, has keys of these
-  // providers that work, and the right time. With its public address as CIDR, where that is asked.
+  // Call before renting. Checks that the host can be reached without a password prompt, that its
+  // credentials for these providers work, and that its clock is right. The answer has the host's
+  // public address as CIDR if with_address is set.
   Result<GuardAnswer> agree(const std::string& host, const std::vector<std::string>& providers,
                             bool with_address);
 
-  // A rental of ours, as it is now. No error where nothing of it is left for a guard elsewhere.
+  // Tells the guard the current state of a rental. Returns no error if nothing is left for that
+  // guard to terminate.
   Status tell(const cloud::Rental& rental, GuardNewsKind kind);
-  // The same for words that are worth waiting for the host a while: it is asked again.
+  // Like tell(), but retries a host that does not answer up to three times.
   Status insist(const cloud::Rental& rental);
 
-  // A word about a job that it watches.
+  // Sends a request about a job that the host watches.
   Result<WatchAnswer> watch(const std::string& host, const WatchWord& word);
   static Result<hosts::HostPlace> place_of(const std::string& host);
 
   Word word_of(const cloud::Rental& rental) const;
-  // Why it refuses, or was not reached: one line.
+  // Returns one line that says why the host refuses or was not reached.
   std::string trouble_of(const cloud::Rental& rental) const;
 
  private:
@@ -63,8 +67,8 @@ class GuardHosts {
 
   std::string owner_;
   int stop_fd_;
-  std::map<std::string, Heard> heard_;     // by the rental's id
-  std::map<std::string, Silence> silent_;  // by host, whosever rentals it was asked about
+  std::map<std::string, Heard> heard_;     // by rental id
+  std::map<std::string, Silence> silent_;  // by host, for all rentals
 };
 
 }  // namespace lockstep::rent

@@ -1,5 +1,5 @@
-// The guard's own course: read the journal, see that jobs are gone on with, ask the machines, end
-// what is over, wait.
+// The guard's loop: read the journal, start missing followers, ask the machines about their leases,
+// terminate what is over, wait.
 #include "cloud/time_text.h"
 #include "io/own_folders.h"
 #include "rent/follow_plan.h"
@@ -26,7 +26,8 @@ namespace {
 
 using cloud::Rental;
 
-// A question to a silent machine takes so long: none is asked when an end is nearer.
+// A question to a silent machine takes this long. Rentals that end sooner are not asked, so that
+// their end is not late.
 constexpr std::int64_t kLongestAskMs = 70'000;
 constexpr std::int64_t kNearestLookMs = 200;
 // The guard retries later. A provider that refuses to end machines must not delay other rentals.
@@ -42,11 +43,12 @@ class Guard {
   struct Trouble {
     int failures = 0;
     std::int64_t again_ms = 0;
-    std::int64_t look_ms = 0;  // when its machines are looked for next
+    std::int64_t look_ms = 0;  // when the provider is asked about its machines next
   };
 
   std::int64_t now() const { return world_->web().now_ms(); }
-  // A clock that was set back keeps nothing waiting.
+  // If the clock was set back, `when` may lie far ahead. A distance above `most` does not count, so
+  // nothing waits for hours.
   bool is_later(std::int64_t when, std::int64_t most) const {
     return when > now() && when - now() <= most;
   }
@@ -67,13 +69,13 @@ class Guard {
   GuardPace pace_;
   MachineWords words_;
   std::vector<cloud::RentedJob> jobs_;
-  std::map<std::string, FollowTries> follows_;  // by the rental's id
+  std::map<std::string, FollowTries> follows_;  // by rental id
   std::vector<proc::Child> followers_;
-  std::map<std::string, Trouble> troubles_;  // by the rental's id
+  std::map<std::string, Trouble> troubles_;  // by rental id
   std::string said_;
 };
 
-// The same line is not said twice in a row.
+// Writes one line to the log, unless the last line was the same.
 void Guard::say(const std::string& text) {
   if (said_ == text) return;
   said_ = text;
@@ -88,7 +90,7 @@ Result<std::vector<Rental>> Guard::guarded() {
   return rentals;
 }
 
-// A job whose command is gone, and whose follower is.
+// Starts a follower for a job whose command and follower are both gone.
 Status Guard::follow(const Rental& rental) {
   const cloud::RentedJob* job = unended_job(jobs_, rental);
   if (job == nullptr) return {};
@@ -107,8 +109,10 @@ Status Guard::follow(const Rental& rental) {
   return {};
 }
 
-// Its machines end as any others do.
+// Gives up on a job whose followers keep dying. Its machines are guarded like any others from then
+// on.
 Status Guard::leave_job(cloud::RentedJob job) {
+  // A claimed job is being followed: leave it alone.
   const auto claim = claim_job(job.rental);
   if (!claim) return {};
   if (job.goes_on()) job.code = 1;
@@ -120,7 +124,7 @@ Status Guard::leave_job(cloud::RentedJob job) {
   return {};
 }
 
-// All that are due at once: one that is silent holds up none.
+// Asks all machines that are due at the same time, so that a silent machine delays no other.
 Status Guard::ask_machines(const std::vector<Rental>& rentals) {
   const auto registry = hosts::Registry::open(io::state_folder());
   if (!registry) return {};
@@ -129,11 +133,12 @@ Status Guard::ask_machines(const std::vector<Rental>& rentals) {
   for (const Rental& rental : rentals) {
     const std::int64_t ends = rental.ends_ms;
     if (!rental.wanted || (ends > 0 && ends - now() < kLongestAskMs)) continue;
+    // The follower watches these machines, and they terminate themselves in any case.
     if (is_followed(rental) && ends_itself(rental)) continue;
     const auto machines = met_machines(rental);
     const auto all = rented_places(rental, registry->pins_file(rental.cluster),
                                    OnDemand::user_key_file(rental.cluster));
-    if (all.size() != machines.size()) continue;  // first contact is under way
+    if (all.size() != machines.size()) continue;  // first contact is not finished
     for (std::size_t at = 0; at < all.size(); ++at) {
       const std::string& id = machines[at]->machine.id;
       if (is_later(words_[id].ask_ms, pace_.asked_ms) ||
@@ -156,8 +161,8 @@ Status Guard::ask_machines(const std::vector<Rental>& rentals) {
   return {};
 }
 
-// A machine that is silent may be gone: ended in the console, or by a client that did not reach
-// this guard to say so.
+// Asks the provider about machines that do not answer. They may be gone: terminated in the console,
+// or by a client that could not tell this guard.
 Status Guard::look_after(const Rental& known) {
   const auto machines = met_machines(known);
   Trouble& trouble = troubles_[known.id];
@@ -175,7 +180,8 @@ Status Guard::look_after(const Rental& known) {
   return looked || looked.error().code != Errc::canceled ? Status() : looked;
 }
 
-// Without the journal, which a client has in its hands.
+// Terminates machines without a note in the journal: another process holds the rental's lock, and
+// only that process may change the record.
 Status Guard::end_now(const Rental& rental, const std::vector<std::size_t>& machines) {
   const auto met = met_machines(rental);
   for (const cloud::Attempt& attempt : rental.attempts) {
@@ -223,10 +229,11 @@ Status Guard::act(const Rental& known) {
     return end_now(known, {});
   }
   Status done;
-  // As it is now that nobody else changes it: it may have been given more time.
+  // Plan again with the rental as it is under the lock: `lockstep keep` may have extended it
+  // meanwhile.
   auto rental = world_->journal().of_cluster(known.cluster);
   if (rental && rental->id == known.id) {
-    // A job may have begun with it, too.
+    // A job may have started on the rental too.
     if (auto jobs = world_->journal().jobs()) jobs_ = std::move(*jobs);
     plan = guard_plan(*rental, words_, now(), pace_, is_followed(*rental));
     if (plan.what != GuardPlan::What::wait) done = act_locked(*rental, plan);
@@ -238,13 +245,15 @@ Status Guard::act(const Rental& known) {
 }
 
 std::int64_t Guard::pause_until(const std::vector<Rental>& rentals) const {
+  // Wake at the end of a lease, not a poll later: each minute is billed.
   std::int64_t pause = pace_.poll_ms;
   for (const Rental& rental : rentals)
     if (rental.ends_ms > now()) pause = std::min(pause, rental.ends_ms - now());
   return std::max(pause, std::min(kNearestLookMs, pace_.poll_ms));
 }
 
-// The user may have put another key there. None that is in memory alone is given up for it.
+// Reads the credentials again, since the user may have replaced them. Keeps the old ones if the new
+// set lacks a provider: credentials from the environment exist only in this process's memory.
 void Guard::read_keys_again() {
   auto again = OnDemand::open();
   if (again && std::all_of(world_->all().begin(), world_->all().end(), [&](const auto& one) {
@@ -259,7 +268,8 @@ Status Guard::run(io::Fd alive) {
     auto rentals = guarded();
     if (!rentals) say(rentals.error().message);
     if (rentals && rentals->empty()) {
-      // Nobody may need it between this look and its end.
+      // Exclude commands that need the guard between this look at the journal and the exit. Such a
+      // command would believe that it is guarded.
       if (const auto mine = lock_guard_use(LOCK_EX | LOCK_NB)) {
         rentals = guarded();
         if (rentals && rentals->empty()) {
@@ -273,7 +283,7 @@ Status Guard::run(io::Fd alive) {
     for (const Rental& rental : now_open) {
       Trouble& trouble = troubles_[rental.id];
       if (is_later(trouble.again_ms, pace_.most_pause_ms)) continue;
-      // A job that nobody can go on with keeps no machine from its end, nor delays it.
+      // If no follower can be started, the machines are still terminated on time.
       if (const Status followed = follow(rental); !followed)
         say(fmt::format("'{}': its job: {}", rental.cluster, followed.error().message));
       Status done = act(rental);
@@ -305,6 +315,7 @@ GuardPace guard_pace() {
 
 Result<int> guard_rentals() {
   signal(SIGPIPE, SIG_IGN);
+  // The guard outlives the terminal that it was started from.
   signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   LOCKSTEP_TRY_ASSIGN(auto world, OnDemand::open());

@@ -11,7 +11,8 @@ using cloud::Machine;
 using cloud::Rental;
 using Phase = machine::LeaseState::Phase;
 
-// When the newest machines were asked for that no client has met; 0: there are none.
+// Returns when the newest machines that no client has met were asked for; 0: there are none. A
+// guard on another host counts from its last news: the client is still at work.
 std::int64_t unmet_since(const Rental& rental) {
   std::int64_t since = 0;
   for (const Attempt& attempt : rental.attempts) {
@@ -46,7 +47,8 @@ bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace,
   if (word.state.phase == Phase::ending) return true;
   if (word.state.phase == Phase::stopping_jobs)
     return word.silent_ms != 0 && now_ms - word.said_ms >= pace.silent_ms;
-  // Nobody but this machine's user can have given it work since.
+  // An idle machine reaches its idle limit after `left`. Nobody but this machine's user can have
+  // given it work since its last answer.
   if (word.state.idle_ms == 0 || word.state.idle_limit_ms == 0) return false;
   const std::int64_t left =
       std::max(word.state.idle_limit_ms - word.state.idle_ms, word.state.held_ms);
@@ -66,10 +68,12 @@ GuardPlan guard_plan(const Rental& rental, const MachineWords& words, std::int64
   const bool late = rental.ends_ms > 0 && now_ms >= rental.ends_ms + pace.held_lock_ms;
   if (!rental.wanted) {
     const std::int64_t told = now_ms - rental.told_ms;
-    if (told >= 0 && told < pace.held_lock_ms) return {};  // whoever said so ends it just now
-    // Who was to end it may have stopped with its lock.
+    // the client is terminating the machines
+    if (told >= 0 && told < pace.held_lock_ms) return {};
+    // The client that should terminate the machines may hang while holding the lock.
     return all_of_it("nobody wants it any more", late);
   }
+  // `late` forces the end: a client may hold the lock for a while, but not past the lease.
   if (rental.ends_ms > 0 && now_ms >= rental.ends_ms) return all_of_it("its lease is over", late);
   if (!followed && rental.settled() && now_ms - rental.created_ms >= pace.silent_ms)
     return all_of_it("nothing of it is left");
@@ -101,7 +105,8 @@ void note_word(MachineWord& word, const machine::LeaseState* said, std::int64_t 
     word.said_ms = now_ms;
     word.silent_ms = 0;
     next = pace.asked_ms;
-    // Sooner towards its end by being idle: what it says then is what is known of it.
+    // Ask more often towards the idle limit: the last answer before the end decides whether a
+    // silent machine is off.
     if (said->idle_limit_ms > 0)
       next = std::clamp((said->idle_limit_ms - said->idle_ms) / 2, pace.poll_ms, next);
   } else if (word.silent_ms == 0) {

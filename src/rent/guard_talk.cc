@@ -51,6 +51,8 @@ bool is_address(const std::string& text) {
          inet_pton(AF_INET6, text.c_str(), &any) == 1;
 }
 
+// Ids, addresses and user names become arguments of ssh on the guard's host, and times decide when
+// machines end: accept only plain values.
 bool is_good_machine(const Held& held) {
   const cloud::Machine& machine = held.machine;
   return !machine.id.empty() && machine.id.size() <= kMostId &&
@@ -77,8 +79,9 @@ bool is_theirs(const Rental& rental, const Attempt& attempt) {
   return rental.terms.watched || attempt.offer.ending == cloud::Ending::with_guard;
 }
 
-// Without the keys of machines, which lie in what they were given, and, unless their job is
-// watched, without what ends by itself.
+// Returns the part of a rental that a guard on another host needs. User data and launch requests
+// contain the machines' private host keys and are left out. Machines that terminate themselves are
+// left out too, unless their job is watched.
 Rental guarded_part(const Rental& rental) {
   Rental part = rental;
   std::erase_if(part.attempts, [&](const Attempt& attempt) {
@@ -89,7 +92,7 @@ Rental guarded_part(const Rental& rental) {
   for (Attempt& attempt : part.attempts)
     attempt.call.body.clear();
   part.terms.guard = "here";
-  // Whoever asks from there is let in as it is, and never changes who is.
+  // The guard keeps the port rules as they are and never changes them.
   part.terms.allow_from = rental.terms.allowed(cloud::Ending::with_guard);
   part.terms.own_address = false;
   return part;
@@ -234,6 +237,7 @@ NewsFate fate_of_news(const Rental* known, const GuardNews& news) {
   const Rental& told = news.rental;
   if (known == nullptr || told.closed_ms != 0 || !has_open_attempt(told)) return NewsFate::take;
   const int newest = newest_number(*known);
+  // The number of the newest attempt orders the news: a slow request may arrive after a newer one.
   if (news.newest != newest) return news.newest > newest ? NewsFate::take : NewsFate::stale;
   if (told.wanted && (known->closed_ms != 0 || !known->wanted)) return NewsFate::over;
   return NewsFate::take;

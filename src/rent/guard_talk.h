@@ -1,5 +1,5 @@
-// What a client and the guard on another machine say to each other, as JSON: both sides read it
-// strictly. Pure. Provider keys are in none of it.
+// The requests and answers between a client and the guard on another host, as JSON. Both sides
+// check what they read strictly. Pure. No message carries provider credentials.
 #pragma once
 
 #include "base/error.h"
@@ -17,64 +17,67 @@ namespace lockstep::rent {
 inline constexpr const char* kHostGuardCommand = "host-guard";
 
 enum class GuardNewsKind {
-  launching,  // a launch goes out as soon as this is known
-  working,    // the client is at work on it
-  noting,     // how it is
+  launching,  // a launch follows once the guard knows of it
+  working,    // the client is working on the rental
+  noting,     // only a new state of the rental
 };
 
-// What the guard is to know of a rental: with its ssh key, to ask machines whether they are idle.
+// What the guard must know of a rental, with the ssh key that it needs to ask machines whether they
+// are idle.
 struct GuardNews {
   GuardNewsKind kind = GuardNewsKind::noting;
   cloud::Rental rental = {};
-  std::string user_key = {};  // OpenSSH's private text; empty: it is not there
-  int newest = 0;             // the number of its newest attempt, which may be over
+  std::string user_key = {};  // private key in OpenSSH's format; empty: not known
+  int newest = 0;             // number of the newest attempt, which may be over
 };
-// Of a client's rental.
+// Returns the news about a client's rental.
 GuardNews guard_news(const cloud::Rental& rental, GuardNewsKind kind, std::string user_key);
 
 std::string guard_news_text(const GuardNews& news);
-// owner: the installation that says it; all of a rental that becomes a path, an argument or a time
-// is checked.
+// Reads and checks news. owner: the id of the installation that sends it. Every member that becomes
+// a path, an argument or a time is checked. corrupt: the news is not valid.
 Result<GuardNews> read_guard_news(std::string_view text, std::string_view owner);
 bool is_owner(std::string_view text);
 bool is_rental_id(std::string_view text);
-// What a rental is called there: what its client calls by one name may come twice, as one whose end
-// was not heard of.
+// Returns the rental's name on the guard's host. It includes the rental's id: a client may use a
+// name again while the guard has not yet heard that the first rental ended.
 std::string name_there(const std::string& cluster, const std::string& rental);
 
 struct GuardAnswer {
-  std::int64_t now_ms = 0;  // the clock there
-  std::string cidr = {};    // its public address, where that was asked for
-  bool started = false;     // the guard there did not run, and does now
-  bool over = false;        // it has ended the machines, or is at it
-  // Of its keys: "aws=account 1234", where machines end themselves, whosever they are.
+  std::int64_t now_ms = 0;  // the host's clock, Unix time
+  std::string cidr = {};    // the host's public address, if that was asked for
+  bool started = false;     // the guard did not run there and was started
+  bool over = false;        // the guard has terminated the machines, or is doing so
+  // Accounts of the host's credentials, "aws=account 1234", for providers whose machines terminate
+  // themselves. Such machines may be in another account.
   std::vector<std::string> accounts = {};
-  std::optional<WatchAnswer> watch = {};  // of a job
+  std::optional<WatchAnswer> watch = {};  // about a watched job
 };
-// "aws=account 1234" of what Provider::account() says, without who we are in it.
+// Returns "aws=account 1234" from the text of Provider::account(), without the user's name.
 std::string account_word(std::string_view provider, std::string_view account);
 
 std::string guard_answer_text(const Result<GuardAnswer>& answer);
-// unavailable: what ails it there may pass; denied: it does not guard.
+// Reads a guard's answer. unavailable: the trouble may pass. denied: the host does not guard the
+// rental.
 Result<GuardAnswer> read_guard_answer(std::string_view text);
 
-// What is the matter between two clocks, where a question left and its answer came at these times
-// of ours; empty: nothing. Leases are times of day.
+// Returns what is wrong with the host's clock, or "" if it is right. left_ms, came_ms: when the
+// request left here and its answer came. Leases end at a time of day, so both clocks must agree.
 std::string clock_trouble(std::int64_t there_ms, std::int64_t left_ms, std::int64_t came_ms);
 
-// The host whose guard is to end it; empty: there is none elsewhere.
+// Returns the host that guards the rental; empty: no other host does.
 std::string guard_host_of(const cloud::Rental& rental);
-// Whether anything was ever asked for that such a guard must know of.
+// Returns whether the rental ever had an attempt that a guard on another host must know of.
 bool concerns_guard(const cloud::Rental& rental);
 enum class NewsFate {
   take,
-  stale,  // more is known there already
-  over,   // the guard has ended it by itself
+  stale,  // the guard knows something newer
+  over,   // the guard has terminated the machines by itself
 };
-// known: what the guard knows of that rental; nullptr: nothing.
+// Returns what to do with the news. known: the guard's record of that rental; nullptr: none.
 NewsFate fate_of_news(const cloud::Rental* known, const GuardNews& news);
 bool has_open_attempt(const cloud::Rental& rental);
-// Of its attempts; 0: it has none.
+// Returns the highest number of the rental's attempts; 0: there are none.
 int newest_number(const cloud::Rental& rental);
 
 }  // namespace lockstep::rent

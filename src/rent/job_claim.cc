@@ -12,8 +12,8 @@
 namespace lockstep::rent {
 namespace {
 
-// One byte of one file is a rental's: no file of a job that is over is left, and none is ever
-// another's.
+// Each rental locks one byte of one file, at an offset hashed from its id. A file for each rental
+// would be left behind after the job. F_OFD locks cover bytes past the end of the file.
 struct flock lock_of(const std::string& rental) {
   std::uint64_t sum = 14'695'981'039'346'656'037U;  // FNV-1a
   for (const char letter : rental)
@@ -54,6 +54,7 @@ Result<io::Fd> await_job(const std::string& rental) {
 }
 
 bool job_is_claimed(const std::string& rental) {
+  // Query the lock without taking it, so that no follower is kept out meanwhile.
   const io::Fd file(::open(claims_file().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct flock lock = lock_of(rental);
   return file && fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
@@ -68,6 +69,7 @@ Result<proc::Child> start_follower(const std::string& rental, bool by_command) {
   spec.env = proc::own_environment();
   spec.folder = "/";
   spec.stdin_fd = spec.stdout_fd = spec.stderr_fd = null.get();
+  // A follower must outlive the command and its terminal.
   spec.die_with_parent = false;
   return proc::spawn(spec);
 }

@@ -1,5 +1,6 @@
-// Who goes on with the job of a rental: the command that began it as long as it lives, then one
-// follower, which waits for that. By locks of the kernel, so nobody has to say that he is gone.
+// Claims on the jobs of rentals: which process is in charge of a job. This is the command that
+// began the job for as long as it lives, then one follower, which waits for the claim. The kernel's
+// locks decide, so a claim ends with its process even after SIGKILL.
 #pragma once
 
 #include "base/error.h"
@@ -15,23 +16,27 @@ namespace lockstep::rent {
 
 inline constexpr const char* kFollowCommand = "follow-rented";
 
-// The job is ours as long as what is returned is held. already_exists: it is somebody else's.
+// Claims the job for as long as the returned lock is held. already_exists: another process has the
+// job.
 Result<io::Fd> claim_job(const std::string& rental);
-// Waits until it is, or until a signal ends this process: the handled ones must not be blocked.
+// Waits for the claim, or until a signal ends this process. The handled signals must not be
+// blocked.
 Result<io::Fd> await_job(const std::string& rental);
+// Returns whether any process has claimed the job. Does not take the claim.
 bool job_is_claimed(const std::string& rental);
 
-// Behind a rental's id, for a follower whose environment is not that of the job's command.
+// The word after a rental's id that tells a follower that its environment is not that of the job's
+// command.
 inline constexpr const char* kForeignEnvironment = "foreign-environment";
 
-// A process of its own, which outlives this one: it claims the job once that is free, and goes on
-// with it where it has not ended by then. by_command: this process is the job's command.
+// Starts a follower, which outlives this process. The follower waits for the claim and takes the
+// job over if the job has not ended by then. by_command: this process is the job's command.
 Result<proc::Child> start_follower(const std::string& rental, bool by_command);
 
-// What a follower says, and the job's output.
+// Returns the path of the log with a follower's messages and the job's output.
 std::string follow_log(const std::string& cluster);
-// Where it is long: how the file of its beginning, of what came last before, and of its end are
-// called behind the cluster's name; all of them, that are there or not.
+// The endings of a long log's files behind the cluster's name: its beginning, the part before the
+// newest, and the newest. follow_logs() returns all three paths, whether the files exist or not.
 inline constexpr std::array<std::string_view, 3> kFollowLogEndings = {".log.1", ".log.2", ".log"};
 std::vector<std::string> follow_logs(const std::string& cluster);
 

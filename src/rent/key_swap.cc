@@ -21,7 +21,8 @@ void KeySwap::ask(std::uint32_t channel, std::vector<std::string> words, Then th
   command_->begin(std::move(words), {});
 }
 
-// Pinned before sshd is told to show it: a client that is lost here knows the machine by either.
+// Pin the new key before sshd is told to show it. A client that dies in between then knows the
+// machine by either key.
 void KeySwap::on_made(const KeyAnswer& key) {
   auto known = ssh::read_pins(settings_.pins, settings_.address, settings_.port);
   if (!known) return finish(KeyAnswer{known.error().message});
@@ -35,6 +36,7 @@ void KeySwap::on_made(const KeyAnswer& key) {
 }
 
 void KeySwap::on_shown(const KeyAnswer& key) {
+  // Only the new key counts from now on: the old one was in user data.
   pins_.keys = {ssh::bare_key(key.host_key)};
   if (const Status pinned = ssh::pin_host(settings_.pins, settings_.address, settings_.port, pins_);
       !pinned)
@@ -43,7 +45,7 @@ void KeySwap::on_shown(const KeyAnswer& key) {
 }
 
 void KeySwap::finish(Result<KeyAnswer> key) {
-  const Done done = std::exchange(done_, {});  // may destroy this
+  const Done done = std::exchange(done_, {});  // may destroy this object
   done(std::move(key));
 }
 

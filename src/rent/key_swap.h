@@ -1,5 +1,6 @@
-// A machine's fresh host key in place of the one that its user data has carried, over a link that
-// is there: it is made, pinned here, and only then shown. Passive, as SmallCommand is.
+// Replaces a machine's host key, over an open link. Other programs can read user data, so the key
+// in it must not stay. The machine makes a new key, the client pins it, and only then sshd shows
+// it. Passive like SmallCommand: the owner hands in frames.
 #pragma once
 
 #include "hosts/small_command.h"
@@ -15,15 +16,16 @@
 
 namespace lockstep::rent {
 
+// Call begin() once, then pass every frame of the link to on_frame().
 class KeySwap {
  public:
   struct Settings {
-    std::string pins;  // the file
+    std::string pins;  // the file of pinned keys
     std::string address;
     int port = 22;
-    std::uint32_t channel = 0;  // and the one behind it
+    std::uint32_t channel = 0;  // uses this channel and the next one
   };
-  // Once: an error of the link, or what became of it. May destroy this.
+  // Called once, with an error of the link or the machine's answer. May destroy this object.
   using Done = std::function<void(Result<KeyAnswer>)>;
 
   KeySwap(Settings settings, hosts::SmallCommand::Send send, Done done)

@@ -1,5 +1,5 @@
-// What a machine's `lockstep host-lease` answers. Pure: it comes from a machine that is trusted no
-// further than this.
+// Reads the answers of `lockstep host-lease` on a rented machine. The machine is not trusted, so
+// every member is checked. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -10,19 +10,21 @@
 
 namespace lockstep::rent {
 
+// The answer to `host-lease make-key` and `show-key`.
 struct KeyAnswer {
-  std::string error = {};  // why there is none; empty: it was made, or is shown
+  std::string error = {};  // why there is no key; empty: it was made, or is shown
   std::string host_key = {};
   bool fresh = false;
-  bool seen = false;  // it can be looked at what sshd shows
+  bool seen = false;  // the machine can read which key sshd shows
   std::string note = {};
 };
 KeyAnswer read_key_answer(std::string_view line);
 
-// One line, and nothing in it that a known_hosts file would read as more.
+// Returns whether the text is one line of a host key that a known_hosts file reads as nothing else.
 bool is_host_key(const std::string& line);
 
-// As begin, keep, hold and status answer.
+// Reads the answer of begin, keep, hold and status. corrupt: not an answer; unavailable: the
+// machine reports an error.
 Result<machine::LeaseState> read_lease_state(std::string_view line);
 
 }  // namespace lockstep::rent

@@ -1,4 +1,4 @@
-// The questions to machines that have a lease: status, keep, hold.
+// Asks rented machines about their leases, all at the same time: status, keep, hold.
 #include "base/clock_ms.h"
 #include "hosts/small_command.h"
 #include "hosts/wait_notice.h"
@@ -28,7 +28,7 @@ class LeaseAsk {
   LeaseAsk(io::Loop& loop, const hosts::HostPlace& place, const std::vector<std::string>& words,
            const std::string& input, LeaseAnswer& answer, std::function<void()> done)
       : loop_(loop), name_(place.name), answer_(answer), done_(std::move(done)), patience_(loop) {
-    // What keep starts anew there stays.
+    // `keep` may restart the lease's process there, which must outlive the connection.
     link_ = std::make_unique<hosts::HostLink>(
         loop, hosts::HostLink::Settings{.place = place, .commands = ssh::Commands::may_outlive_us},
         hosts::HostLink::Events{[this](const link::Frame& frame) { command_->on_frame(frame); },
@@ -81,6 +81,7 @@ class LeaseAsk {
 Result<std::vector<LeaseAnswer>> ask_all(const std::vector<hosts::HostPlace>& places,
                                          const std::vector<std::string>& words,
                                          const std::string& input) {
+  // Each ssh connection takes several descriptors: refuse now, not in the middle.
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAnAsk * (places.size() + 1)));
   io::raise_open_files_limit();
   signal(SIGPIPE, SIG_IGN);

@@ -33,16 +33,16 @@ Result<std::string> rented_cluster(const std::string& pins) {
   return fail(Errc::not_found, "these hosts are not rented");
 }
 
-// It is asked once more under the cluster's lock: another lockstep may have followed already.
+// Asks again under the cluster's lock: another lockstep may have changed the port rule already.
 void follow_to(OnDemand& world, const std::string& name, const std::string& address) {
-  if (!world.lock(name)) return;  // somebody rents it or gives it back just now
+  if (!world.lock(name)) return;  // another lockstep is changing this rental
   auto rental = world.journal().of_cluster(name);
   if (!rental || !rental->wanted) return;
   if (const Status open = world.follow_address(*rental, address, say_moved); !open)
     say_trouble(open.error());
 }
 
-// True: that is why nobody answers.
+// Returns true, and says so, if the machine does not answer because it has ended.
 bool told_that_it_ended(OnDemand& world, cloud::Rental rental, cloud::Web& web) {
   const std::string where = world.rented_where(rental);
   if (!world.look_only(rental, web) || !cloud::Renting::lost(rental)) return false;
@@ -53,7 +53,8 @@ bool told_that_it_ended(OnDemand& world, cloud::Rental rental, cloud::Web& web) 
   return true;
 }
 
-// What is only asked ends with `web`; what is changed at a provider is finished.
+// Looks for the reason of one slow login. Requests through `web` stop at the end of this command. A
+// change of a port rule uses the world's own Web and is completed.
 void look_after(const std::string& pins, cloud::Web& web) {
   const auto name = rented_cluster(pins);
   if (!name) return;
@@ -89,7 +90,7 @@ class SlowLogins {
     if (!stop_ || !seen_.insert(pins).second) return;
     auto web = cloud::open_web({.stop_fd = stop_.get()});
     if (!web) return;
-    // Signals are for the thread that was there first.
+    // Block all signals in the new thread: only the main thread handles them.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -107,7 +108,7 @@ class SlowLogins {
 
  private:
   io::Fd stop_;
-  std::set<std::string> seen_;  // pins of clusters: each is looked after once in a command
+  std::set<std::string> seen_;  // pin files of clusters already looked at: once per command
   std::vector<std::thread> threads_;
 };
 

@@ -1,6 +1,7 @@
-// Rented machines let one address in: that of the machine they were rented from. Where a login to
-// one takes long, this machine may have moved. A thread finds that out meanwhile and opens the port
-// to where it is now, in time for the ssh that still tries; or it says why nobody answers.
+// Follows this machine when its public address changes. A rented machine's ssh port is open to one
+// address, that of the machine it was rented from. When an ssh login takes long, a thread looks
+// whether this machine has moved, and opens the port to the new address while ssh still retries.
+// Else it tells why the machine does not answer.
 #pragma once
 
 #include "ssh/target.h"
@@ -9,9 +10,10 @@
 
 namespace lockstep::rent {
 
-// For ssh::tell_slow_logins(). Returns at once; does nothing for hosts that are not rented.
+// Call this from ssh::tell_slow_logins(). Returns at once. Does nothing for hosts that are not
+// rented.
 void on_slow_login(const ssh::Target& target, const std::string& pins);
-// Before this process becomes another one: what is under way at a provider is finished.
+// Call this before exec(). Waits until a change that is in progress at a provider is complete.
 void finish_slow_logins();
 
 }  // namespace lockstep::rent

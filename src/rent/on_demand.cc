@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::int64_t kAccountPatienceMs = 60'000;
 constexpr std::chrono::milliseconds kAccountPause{100};
-constexpr std::int64_t kFreshMs = 20'000;  // so long a market that was shown is believed
+constexpr std::int64_t kFreshMs = 20'000;  // a market older than this is asked for again
 
 std::optional<std::string> env_of_process(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
@@ -54,7 +54,7 @@ Result<io::Fd> stop_signals() {
   return fd;
 }
 
-// Readable when one of them is.
+// Returns an epoll descriptor that is readable when one of the two is.
 Result<io::Fd> either_of(const io::Fd& one, const io::Fd& other) {
   io::Fd both(epoll_create1(EPOLL_CLOEXEC));
   for (const io::Fd* each : {&one, &other}) {
@@ -191,7 +191,7 @@ Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh,
   Market market;
   market.asked_ms = web_->now_ms();
   Asking(*web_, std::move(jobs)).wait(waiting);
-  // As long as somebody asks, a signal is left for all to see.
+  // All requests must be over before a signal is taken: each of them looks for it by itself.
   if (beside != nullptr) beside->wait();
   LOCKSTEP_TRY(check_stopped());
   for (cloud::Catalog& part : catalogs) {
@@ -267,7 +267,8 @@ Status OnDemand::new_keys(cloud::Rental& rental) {
                       cloud::keep_key_pair(folder + "/host_key", "lockstep-host"));
   const cloud::FirstBoot boot{.host_key = host, .user_public_key = user.public_line};
   LOCKSTEP_TRY_ASSIGN(rental.user_data, cloud::cloud_config(boot));
-  // One script serves all providers of containers: no two of them end their containers differently.
+  // Write one start script for all providers of containers: they all terminate containers in the
+  // same way.
   for (const auto& one : providers_)
     if (const cloud::Traits& traits = one->traits(); traits.container) {
       LOCKSTEP_TRY_ASSIGN(rental.start_script, cloud::container_start(boot, traits.machine_ending));
@@ -303,7 +304,7 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
                       const Tell& tell, const TellStep& step) {
   bool first = true;
   const auto offers = [&]() -> cloud::Catalog {
-    // What the user has thought about for long is asked again, as is what nobody was asked.
+    // Ask again if the user took long to decide, or if no provider was asked yet.
     const bool still_fresh = first && web_->now_ms() - market.asked_ms < kFreshMs;
     first = false;
     if (still_fresh) return std::move(market.catalog);
@@ -312,11 +313,12 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
     return {.offers = {}, .silent = {{.provider = "", .why = again.error().message}}};
   };
   const auto judge = [&](cloud::Rental& at) -> cloud::Verdict {
-    // It waits longer for a client that it hears of; and machines that it does not know were met it
-    // would end.
+    // Tell the guard that the client is at work. The guard then waits longer for first contact, and
+    // otherwise terminates machines that no client has met.
     (void)guards_->tell(at, GuardNewsKind::working);
     cloud::Verdict verdict = first_contact(at, step);
     if (verdict.kind != cloud::Verdict::Kind::good) return verdict;
+    // Without a guard that knows of them, these machines must not be used.
     if (Status told = guards_->insist(at); !told)
       return {.kind = cloud::Verdict::Kind::stop, .error = std::move(told).error()};
     return verdict;
@@ -325,19 +327,20 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
   cloud::drop_answer(ground_.cache, kCleanSweep);
   Status rented = renting(rules, tell).rent(rental, offers, judge);
   if (rented) return enter_registry(rental);
-  // Its name goes with it, unless there may still be a machine.
+  // Remove the name, unless a machine may still exist.
   if (rental.settled()) (void)leave_registry(rental.cluster);
   return rented;
 }
 
 Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell,
                            std::chrono::milliseconds patience) {
-  // A guard that is not reached keeps nothing from being ended: it sees for itself what is left.
+  // Terminate even if the guard is not reached: the guard asks the provider what is left.
   rental.wanted = false;
   (void)guards_->tell(rental, GuardNewsKind::working);
   cloud::RentRules rules;
   rules.end_patience = patience;
   LOCKSTEP_TRY(renting(rules, tell).give_back(rental));
+  // The keys go last: as long as machines may exist, they are needed to reach them.
   LOCKSTEP_TRY(leave_registry(rental.cluster));
   cloud::remove_key_pair(user_key_file(rental.cluster));
   cloud::remove_key_pair(folder_of(rental.cluster) + "/host_key");

@@ -1,6 +1,6 @@
-// Machines on demand, as a cluster: the providers whose keys are found, the market, renting with
-// first contact, and giving back. A cluster that is rented stands in the registry with its nodes
-// while they are there.
+// Machines on demand as a cluster: the providers with credentials, the market, renting with first
+// contact, and terminating. A rented cluster stands in the registry, with its nodes for as long as
+// they exist.
 #pragma once
 
 #include "base/error.h"
@@ -29,25 +29,26 @@ namespace lockstep::rent {
 
 class BootWatch;
 
-// The step of a first contact with a machine that does not have the host key that it was given.
+// The line for a machine that does not show the host key that was made for it.
 inline constexpr std::string_view kOwnHostKey =
     "its image has made a host key of its own: what its provider knows counts";
 
+// Owns the providers, the journal, the signals and the locks of one process.
 class OnDemand {
  public:
   using Tell = std::function<void(const cloud::RentEvent&)>;
-  // Words about one machine, for people: "gpus-0: sshd does not answer yet".
+  // A line about one machine, for people: "gpus-0: sshd does not answer yet".
   using TellStep = std::function<void(const std::string& line)>;
 
   struct Market {
     cloud::Catalog catalog;
-    std::int64_t asked_ms = 0;  // 0: nobody was asked yet
+    std::int64_t asked_ms = 0;  // 0: no provider was asked yet
   };
-  // The kept answer that nothing of ours was there that nobody wanted.
+  // The name of the cached answer that a sweep found no machine without a rental.
   static constexpr const char* kCleanSweep = "clean-sweep";
 
-  // The handled signals must be blocked: one that comes while something is asked ends that with
-  // Errc::canceled.
+  // Opens the journal and the providers. The handled signals must be blocked: a signal that arrives
+  // during a request ends that request with Errc::canceled.
   static Result<std::unique_ptr<OnDemand>> open();
   OnDemand(const OnDemand&) = delete;
   OnDemand& operator=(const OnDemand&) = delete;
@@ -55,87 +56,90 @@ class OnDemand {
 
   cloud::Journal& journal() { return *journal_; }
   cloud::Web& web() { return *web_; }
-  // For what is asked beside the first, and for giving back.
+  // For requests beside the main ones, and for terminating machines.
   cloud::Web& other_web() { return *ending_; }
-  // What is asked through it ends at once, as long as this is so.
+  // While stop is set, requests through other_web() end at once.
   void stop_other(bool stop);
   const std::string& owner() const { return ground_.owner; }
   const std::string& cache() const { return ground_.cache; }
   GuardHosts& guards() { return *guards_; }
   const GuardHosts& guards() const { return *guards_; }
 
-  // By name, with keys or without; nullptr: there is none.
+  // Returns the provider of that name, with or without credentials; nullptr: there is none.
   cloud::Provider* provider(std::string_view name) const;
-  // Those with keys. names: only these, which must be known and have keys; empty: all.
+  // Returns the providers with credentials. names: only these, which must exist and have
+  // credentials; empty: all.
   Result<std::vector<cloud::Provider*>> with_keys(const std::vector<std::string>& names) const;
-  std::vector<cloud::Provider*> keyed() const;  // all that have, which may be none
+  std::vector<cloud::Provider*> keyed() const;  // all with credentials; may be empty
   const std::vector<std::unique_ptr<cloud::Provider>>& all() const { return providers_; }
 
-  // Asks all providers at once for what the wish may take. beside: a sweep, which is waited for.
+  // Asks all providers at the same time for offers that fit the wish. beside: a sweep, which is
+  // waited for too.
   Result<Market> ask(const cloud::Wish& wish, bool fresh, const Asking::Waiting& waiting = {},
                      Sweep* beside = nullptr);
-  // Looks at once, however long it takes.
+  // Runs a whole sweep now, without a time limit.
   Result<cloud::Reconciled> sweep(const Asking::Waiting& waiting);
-  // The second half of a sweep that has listed what is there.
+  // The second half of a sweep: compares the providers' lists with the journal.
   Result<cloud::Reconciled> settle(const std::vector<cloud::Rental>& before,
                                    const std::vector<cloud::Heard>& heard, cloud::Web& web);
 
-  // A rental for this cluster, not yet kept: keys and user data made.
+  // Makes a rental for this cluster, with keys and user data. The journal does not have it yet.
   Result<cloud::Rental> new_rental(const std::string& cluster, const cloud::Wish& wish,
                                    const cloud::Terms& terms);
-  // Until a healthy gang runs and stands in the registry. market: what was shown to the user; it is
-  // asked again when it is no longer fresh.
+  // Rents until a healthy gang runs and stands in the registry. market: the offers that the user
+  // has seen; the providers are asked again if it is stale.
   Status rent(cloud::Rental& rental, Market market, const cloud::RentRules& rules, const Tell& tell,
               const TellStep& step);
-  // Ends the machines and forgets their cluster. Goes on where the user has asked to stop; a second
-  // signal ends it. patience: until all must be seen gone.
+  // Terminates the machines and removes their cluster. Continues after a first signal to stop; a
+  // second signal ends it. patience: how long to wait until the providers report all machines gone.
   Status give_back(cloud::Rental& rental, const Tell& tell,
                    std::chrono::milliseconds patience = cloud::RentRules{}.end_patience);
-  // Ends its machines, which are taken or of no use, and keeps the rental wanted.
+  // Terminates the machines, which are preempted or of no use, and keeps the rental for new ones.
   Status drop_machines(cloud::Rental& rental, const std::string& why, const Tell& tell);
-  // How its machines are now, as the journal is told.
+  // Asks the providers for the state of the machines and writes it into the journal.
   Status look(cloud::Rental& rental);
-  // The same, and nothing is noted.
+  // Like look(), but does not write into the journal.
   Status look_only(cloud::Rental& rental);
   Status look_only(cloud::Rental& rental, cloud::Web& web);
-  // This machine's public address, "198.51.100.7/32".
+  // Returns this machine's public address, "198.51.100.7/32". unavailable: it was not found out.
   static Result<std::string> own_address(cloud::Web& web);
-  // Who may log in to machines of this wish: this machine's public address, or everybody where no
-  // provider of the wish can close port 22.
+  // Returns the address that may log in to machines of this wish: this machine's public address, or
+  // any address if no provider of the wish can close port 22.
   Result<std::string> address_for(const cloud::Wish& wish);
   static bool lets_in(const cloud::Rental& rental, const std::string& address);
-  // Where they were rented from another address: opens their port to this one.
+  // Opens the machines' ssh port to `address` if they were rented from another one. denied:
+  // --allow-from fixed the address.
   Status follow_address(cloud::Rental& rental, const std::string& address, const TellStep& step);
   Status open_to(cloud::Rental& rental, const std::string& address);
-  // "AWS EC2 us-east-1": of what may be alive.
+  // Returns the provider and region of an attempt that may have machines: "AWS EC2 us-east-1".
   std::string rented_where(const cloud::Rental& rental) const;
-  // A new host key and user data, for machines that take the place of others.
+  // Makes a new host key and new user data, for machines that replace others.
   Status new_keys(cloud::Rental& rental);
 
-  // The cost so far, with each provider's least billing.
+  // Returns the cost so far, each provider's minimum billing time included.
   cloud::Micros cost(const cloud::Rental& rental) const;
 
-  // Whether machines may be rented under that name.
+  // Checks that machines may be rented under that name.
   Status check_name(const std::string& cluster) const;
-  // Another lockstep has it: unavailable.
+  // Takes the cluster's lock, without waiting. unavailable: another lockstep holds it.
   Status lock(const std::string& cluster);
   void unlock(const std::string& cluster);
-  // While it is held no other lockstep of this user makes, changes or removes what machines need in
-  // an account beside them: keys, rules. Empty: whoever has it does not go on, and it was waited
-  // for long enough.
+  // Takes the lock for changes of keys and firewall rules in providers' accounts, which several
+  // rentals share. Waits up to 60 s, then returns an empty Fd: the holder hangs, and the caller
+  // goes on without the lock.
   Result<io::Fd> hold_account();
 
-  // The private key that logs in to the cluster's machines.
+  // Returns the path of the private key for the cluster's machines.
   static std::string user_key_file(const std::string& cluster);
-  // The file whose time says when the cluster's machines were last used from here.
+  // Returns the file whose modification time says when the cluster was last used from here.
   static std::string used_file(const std::string& cluster);
   static void note_use(const std::string& cluster);
 
-  // canceled, with the signal as sys: the user has asked to stop, which is heeded hereby.
+  // Returns canceled, with the signal's number as sys, if the user asked to stop. Takes the signal.
   Status check_stopped();
-  // Takes the signals that have come; the last of them, or 0.
+  // Takes all pending signals. Returns the last one, or 0.
   int take_signal();
-  int stop_fd() const { return signals_.get(); }  // readable when there is one
+  int stop_fd() const { return signals_.get(); }  // readable when a signal is pending
 
  private:
   explicit OnDemand(cloud::Ground ground);
@@ -155,16 +159,17 @@ class OnDemand {
   std::vector<std::unique_ptr<cloud::Provider>> providers_;
   std::unique_ptr<cloud::Journal> journal_;
   io::Fd signals_;
-  io::Fd quit_;          // an eventfd: what is asked beside has become of no use
-  io::Fd ending_stops_;  // of both
+  io::Fd quit_;          // eventfd: requests through other_web() must end
+  io::Fd ending_stops_;  // epoll of `signals_` and `quit_`
   std::unique_ptr<cloud::Web> web_;
-  std::unique_ptr<cloud::Web> ending_;  // heeds only a second signal
+  // stops at a second signal only: terminates machines
+  std::unique_ptr<cloud::Web> ending_;
   std::unique_ptr<GuardHosts> guards_;
   std::vector<std::pair<std::string, io::Fd>> locks_;
   SilentMachines silent_machines_;
 };
 
-// Its machines as places for commands, in the order of their nodes.
+// Returns the rental's machines as places for commands, in the order of their nodes.
 std::vector<hosts::HostPlace> rented_places(const cloud::Rental& rental, const std::string& pins,
                                             const std::string& key_path);
 

@@ -1,4 +1,5 @@
-// The address that rented machines let in, and the one that this machine has.
+// Finds this machine's public address, and opens the ssh port of rented machines to that address
+// only.
 #include "base/text.h"
 #include "http/proxy.h"
 #include "rent/on_demand.h"
@@ -53,8 +54,8 @@ bool OnDemand::lets_in(const cloud::Rental& rental, const std::string& address) 
                                                   address.substr(0, address.find('/')), kSshPort);
 }
 
-// Where a rule is that of several rentals, it stays open to what the others need; those that follow
-// this machine, too, let it in as well.
+// A provider's rule may cover several rentals of a region or an account. Keep it open to what the
+// other rentals need. Rentals that follow this machine's address get the new one too.
 Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, hold_account());
   LOCKSTEP_TRY_ASSIGN(std::vector<cloud::Rental> all, journal_->open_rentals());
@@ -95,7 +96,8 @@ Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
   return {};
 }
 
-// Not of one that somebody rents or gives back just now: the rule is asked for again in any case.
+// Notes the address in another rental, unless a process is changing that rental just now: such a
+// process asks for the rule again anyway.
 void OnDemand::note_address(const std::string& cluster, const std::string& address) {
   if (!lock(cluster)) return;
   if (auto rental = journal_->of_cluster(cluster); rental && rental->terms.allow_from != address) {
@@ -116,7 +118,8 @@ Status OnDemand::follow_address(cloud::Rental& rental, const std::string& addres
                             "machine is at {} now",
                             rented_where(rental), rental.cluster, before, address),
                 fmt::format("lockstep up {} --allow-from {} opens it", rental.cluster, address));
-  // Also what the journal has as open: the rule may be one for several rentals.
+  // Open even an address that the journal has as open: the rule may be shared with other rentals,
+  // whose processes may have changed it.
   LOCKSTEP_TRY(open_to(rental, address));
   if (known) return {};
   step(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
@@ -124,7 +127,7 @@ Status OnDemand::follow_address(cloud::Rental& rental, const std::string& addres
   return {};
 }
 
-// "AWS EC2 us-east-1": of what may be alive.
+// -
 std::string OnDemand::rented_where(const cloud::Rental& rental) const {
   for (const cloud::Attempt& attempt : rental.attempts)
     if (const cloud::Provider* one = provider(attempt.offer.provider);

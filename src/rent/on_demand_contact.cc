@@ -1,4 +1,4 @@
-// First contact with machines that run, and their place among the clusters.
+// First contact with a rental's machines, and the rental's entry in the registry of clusters.
 #include "cloud/pace.h"
 #include "cloud/server_clock.h"
 #include "io/fd.h"
@@ -27,7 +27,7 @@ std::string node_name(const Rental& rental, int node) {
   return fmt::format("{}-{}", rental.cluster, node);
 }
 
-// The machines that are there, by node.
+// Returns the machines that exist, by node.
 std::vector<Held*> there_now(Rental& rental) {
   std::vector<Held*> found;
   for (Attempt& attempt : rental.attempts)
@@ -45,11 +45,14 @@ const Attempt* newest(const Rental& rental) {
 }
 
 constexpr std::int64_t kClockOffMs = 5'000;
-constexpr std::int64_t kLookEveryMs = 5'000;    // for machines that are gone
-constexpr std::int64_t kToldPatience = 30'000;  // a machine tells its keys some time after its boot
+// between two questions to the provider about lost machines
+constexpr std::int64_t kLookEveryMs = 5'000;
+// a machine reports its host keys some time after its boot
+constexpr std::int64_t kToldPatience = 30'000;
 constexpr std::chrono::seconds kToldPause{2};
 
-// What the machine has told its provider, which we ask over a line that is authenticated.
+// Returns the host key that the machine reported to its provider. The provider's API is
+// authenticated, so this key can be trusted. Empty: none came within 30 s.
 Result<std::string> told_host_key(cloud::Web& web, cloud::Provider& provider,
                                   const cloud::Machine& machine) {
   const std::int64_t last = web.now_ms() + kToldPatience;
@@ -60,9 +63,9 @@ Result<std::string> told_host_key(cloud::Web& web, cloud::Provider& provider,
   }
 }
 
-// Their images have replaced the host key that they were given, or they are other machines: the key
-// that its provider knows decides, and nothing else than that one is accepted. All at once. An
-// error: stopped.
+// Some images replace the host key from user data. Ask the provider for the machine's key and
+// accept only that one: a different machine would be refused. All machines at the same time.
+// Returns an error if the user asked to stop.
 Status meet_by_told_keys(cloud::Web& web, cloud::Provider& provider,
                          const std::vector<Held*>& machines, const FirstContactRequest& request,
                          std::vector<FirstContact>& met) {
@@ -114,7 +117,7 @@ std::vector<hosts::HostPlace> rented_places(const Rental& rental, const std::str
   std::vector<hosts::HostPlace> places;
   for (const Held* held : there_now(copy)) {
     const cloud::Machine& machine = held->machine;
-    // The port in any case, as at first contact: so it is that connection which is used.
+    // Always name the port, as first contact does: ssh then reuses that connection.
     hosts::HostPlace place{
         .name = node_name(rental, held->node),
         .target = {.host = machine.address, .port = machine.port, .key_path = key_path},
@@ -127,7 +130,8 @@ std::vector<hosts::HostPlace> rented_places(const Rental& rental, const std::str
 }
 
 Result<std::unique_ptr<BootWatch>> OnDemand::watch_boot(const Rental& rental) {
-  LOCKSTEP_TRY_ASSIGN(auto opened, cloud::Journal::open(ground_.state));  // one for each thread
+  // SQLite connections are not shared between threads
+  LOCKSTEP_TRY_ASSIGN(auto opened, cloud::Journal::open(ground_.state));
   const auto journal = std::make_shared<cloud::Journal>(std::move(opened));
   return BootWatch::start(
       [this, rental, journal, next = web_->now_ms() + kLookEveryMs](cloud::Web& web) mutable {
@@ -145,7 +149,7 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   if (attempt == nullptr) return stopped({Errc::internal, "no machine runs", {}, 0});
   if (std::all_of(machines.begin(), machines.end(),
                   [](const Held* held) { return !held->host_key.empty(); }))
-    return {};  // an earlier client has met them
+    return {};  // an earlier command has made first contact
   const auto registry = hosts::Registry::open(ground_.state);
   if (!registry) return stopped(registry.error());
   const auto host_key = io::read_file(folder_of(rental.cluster) + "/host_key.pub");
@@ -220,7 +224,8 @@ Status OnDemand::check_name(const std::string& cluster) const {
               "take another name, or lockstep cluster remove " + cluster);
 }
 
-// Before anything is rented: from now on its pins are in use.
+// Enters the cluster into the registry before anything is rented, since its file of host keys is
+// used from now on.
 Status OnDemand::take_name(const Rental& rental) const {
   LOCKSTEP_TRY(check_name(rental.cluster));
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(ground_.state));
@@ -246,7 +251,7 @@ Status OnDemand::leave_registry(const std::string& name) const {
   if (!known->is_rented()) return {};
   LOCKSTEP_TRY_ASSIGN(const bool standing, journal_->has_standing(name));
   if (!standing) return registry.remove(name);
-  // Rented again at its next use.
+  // Keep the empty cluster of a standing rental: its next use rents machines again.
   return registry.put(
       {.name = name, .source = "cloud", .created_ms = known->created_ms, .nodes = {}});
 }

@@ -34,18 +34,17 @@ using std::chrono::milliseconds;
 constexpr std::size_t kFilesOfAContact = 12;
 constexpr std::uint32_t kHealthChannel = 1;
 constexpr std::uint32_t kLeaseChannel = 2;
-constexpr std::uint32_t kKeyChannel = 3;  // and the one behind it
-constexpr std::uint32_t kMoreHealth = 5;  // and those behind it, one for each further check
+constexpr std::uint32_t kKeyChannel = 3;  // uses this channel and the next one
+constexpr std::uint32_t kMoreHealth = 5;  // one more channel for each further check
 constexpr milliseconds kHealthPause{5'000};
 constexpr milliseconds kSoon{100};
 constexpr milliseconds kLater{1000};
 constexpr milliseconds kSoonFor{60'000};
-constexpr std::chrono::seconds kHealthPatience{150};  // the host key comes meanwhile
+constexpr std::chrono::seconds kHealthPatience{150};  // the host key is swapped meanwhile
 constexpr std::chrono::seconds kLeasePatience{90};
-// At its boot a machine may turn users away for a while; a key that is refused for so long stays
-// so.
+// sshd may refuse users for a while during boot. A key that is refused for longer stays refused.
 constexpr milliseconds kRefusedFor{120'000};
-// One machine. Calls done once.
+// The contact with one machine. Calls `done` once.
 class Contact {
  public:
   Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t index,
@@ -90,9 +89,9 @@ class Contact {
   Stage stage_ = Stage::probing;
   io::TimePoint begun_ = io::Clock::now();
   std::optional<io::TimePoint> refused_since_;
-  std::optional<KeyAnswer> key_;  // that is shown now
+  std::optional<KeyAnswer> key_;  // the key that sshd shows now
   std::string step_;
-  std::string why_ = "it does not answer";  // of the last try
+  std::string why_ = "it does not answer";  // error of the last try
   std::unique_ptr<SshdProbe> probe_;
   std::unique_ptr<ssh::Connection> link_;
   std::unique_ptr<hosts::HealthTalk> health_;
@@ -123,8 +122,8 @@ Contact::Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t
   });
 }
 
-// Before the first byte goes there. A client that was lost on the way has perhaps pinned more for
-// this very machine, also where its image has made the key.
+// Pins the machine's host key before the first byte is sent. An earlier command that died on the
+// way may have pinned newer keys for this machine: keep those.
 Status Contact::pin_first() {
   const std::string origin = ssh::bare_key(host().host_public_key);
   LOCKSTEP_TRY_ASSIGN(ssh::Pins pins, ssh::read_pins(request_.pins, host().address, host().port));
@@ -202,6 +201,7 @@ void Contact::on_failed(const Error& error) {
   std::string why = error.message;
   if (why.starts_with(prefix)) why.erase(0, prefix.size());
   if (error.hint == ssh::kWrongHost) return end(FirstContact::Outcome::wrong_host, why);
+  // A wrong host key ends the contact at once. A refused log-in may pass while the machine boots.
   const bool refused = error.code == Errc::denied;
   if (!refused) refused_since_.reset();
   if (refused && !refused_since_) refused_since_ = io::Clock::now();
@@ -263,7 +263,8 @@ void Contact::on_health(Result<hosts::HealthReport> report) {
   if (word.kind == Word::Kind::sick) return end(FirstContact::Outcome::sick, std::move(word.text));
   say(std::move(word.text));
   patience_.cancel();
-  // A channel has one use; its number is free again only once the other end knows.
+  // Take a new channel for each check: a number is free again only once the other end knows of its
+  // end.
   health_channel_ = std::max(health_channel_ + 1, kMoreHealth);
   turn_.start(kHealthPause, [this] { ask_health(); });
 }
@@ -322,7 +323,8 @@ void Contact::end(FirstContact::Outcome outcome, std::string error) {
   }));
 }
 
-// Ctrl-C and the like: whoever asked decides what becomes of the machines.
+// Stops the loop on Ctrl-C and other signals to end. The caller decides what happens to the
+// machines.
 Result<std::unique_ptr<proc::SignalWatch>> watch_signals(io::Loop& loop, int& stopped_by) {
   return proc::SignalWatch::open(loop, [&loop, &stopped_by](int number) {
     if (number == SIGCHLD || number == SIGWINCH || number == SIGCONT) return;

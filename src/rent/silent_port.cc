@@ -51,7 +51,7 @@ void SilentPort::ask() {
   const std::size_t colon = known_.rfind(':');
   const auto port =
       parse_int(known_.substr(colon == std::string::npos ? known_.size() : colon + 1));
-  if (!port || *port < 1 || *port > 65'535) return;  // nobody is to be asked
+  if (!port || *port < 1 || *port > 65'535) return;  // no known server
   found_ = Found::asking;
   const std::string host = known_.substr(0, colon);
   const int number = static_cast<int>(*port);
@@ -62,7 +62,7 @@ void SilentPort::ask() {
       [this, number](Result<io::Resolved> found) { on_resolved(std::move(found), number); });
 }
 
-// A name that is not found says nothing about ports.
+// A failed name lookup says nothing about ports, so the probe is given up.
 void SilentPort::on_resolved(Result<io::Resolved> resolved, int port) {
   if (!resolved) return;
   probe_ = std::make_unique<SshdProbe>(loop_, io::address_text(resolved->addresses.front()), port,

@@ -16,7 +16,7 @@ namespace lockstep::rent {
 
 class SilentPort {
  public:
-  // known: "HOST:PORT" of a server that is always there; "" asks nobody.
+  // known: "HOST:PORT" of a server that is always up; "" turns the probe off.
   SilentPort(io::Loop& loop, std::string known) : loop_(loop), known_(std::move(known)) {}
   SilentPort(const SilentPort&) = delete;
   SilentPort& operator=(const SilentPort&) = delete;
@@ -26,7 +26,7 @@ class SilentPort {
   std::string words(const std::string& address, int port, std::chrono::milliseconds silent_for,
                     std::string_view why);
 
-  // github.com:22, or what LOCKSTEP_SSH_PROBE names; "none" is none.
+  // Returns github.com:22, or the value of LOCKSTEP_SSH_PROBE; "" if that is "none".
   static std::string known_server();
 
  private:

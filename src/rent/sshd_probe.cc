@@ -16,7 +16,8 @@
 namespace lockstep::rent {
 namespace {
 
-// A machine that is not there yet answers nothing at all, and the next try may find it.
+// A machine that does not run yet does not answer at all. After a short timeout the next try may
+// find it.
 constexpr std::chrono::milliseconds kConnectPatience{1500};
 constexpr std::chrono::seconds kGreetingPatience{10};
 constexpr std::string_view kGreeting = "SSH-";
@@ -80,7 +81,7 @@ void SshdProbe::on_ready() {
 void SshdProbe::finish(Status status) {
   watch_.reset();
   patience_.cancel();
-  const auto done = std::exchange(done_, {});  // may destroy this
+  const auto done = std::exchange(done_, {});  // may destroy this object
   if (done) done(std::move(status));
 }
 

@@ -1,4 +1,4 @@
-// Looks whether an SSH server greets at an address.
+// Connects to an address and checks that an SSH server sends its greeting.
 #pragma once
 
 #include "base/error.h"
@@ -13,7 +13,8 @@ namespace lockstep::rent {
 
 class SshdProbe {
  public:
-  // done: once, never from inside the constructor; what is missing: "connection refused".
+  // done: called once, never from inside the constructor. The error says what is missing:
+  // "connection refused".
   SshdProbe(io::Loop& loop, const std::string& address, int port, std::function<void(Status)> done);
   SshdProbe(const SshdProbe&) = delete;
   SshdProbe& operator=(const SshdProbe&) = delete;

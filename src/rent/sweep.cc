@@ -33,7 +33,7 @@ Sweep::Sweep(OnDemand& world, When when, Asking::Waiting waiting)
   for (const cloud::Provider* one : asked)
     asked_.append(one->traits().name).append(" ");
   auto open = world.journal().open_rentals();
-  // The journal is read again by whoever needs it, and its error is said then.
+  // Ignore an unreadable journal here: the command reads it again and reports the error.
   if (!open || asked.empty()) return;
   before_ = std::move(*open);
   if (when == When::due && before_.empty()) {
@@ -46,6 +46,7 @@ Sweep::Sweep(OnDemand& world, When when, Asking::Waiting waiting)
   const std::shared_future<void> own = own_questions_.emplace().get_future().share();
   std::vector<Asking::Job> jobs = lists_of(heard_);
   for (std::size_t i = 0; i < jobs.size(); ++i)
+    // A provider with a rate limit would make the command's own questions wait behind the sweep.
     if (heard_[i].provider->traits().takes_turns)
       jobs[i].ask = [own, ask = std::move(jobs[i].ask)](cloud::Web& web) {
         own.wait_for(kAfterOwn);
@@ -57,6 +58,7 @@ Sweep::Sweep(OnDemand& world, When when, Asking::Waiting waiting)
 
 Sweep::~Sweep() {
   if (!asking_) return;
+  // Break the promise: questions that wait for it may end.
   own_questions_.reset();
   world_.stop_other(true);
   asking_.reset();
@@ -72,6 +74,7 @@ Result<cloud::Reconciled> Sweep::finish() {
   if (!asking_) return cloud::Reconciled{};
   wait();
   asking_.reset();
+  // The user waits for a command, not for the sweep: bound the time.
   cloud::BoundedWeb web(world_.other_web(), io::Clock::now() + kMostEnding);
   LOCKSTEP_TRY_ASSIGN(auto swept, world_.settle(before_, heard_, web));
   const auto open = world_.journal().open_rentals();

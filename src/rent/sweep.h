@@ -1,5 +1,5 @@
-// The sweep of one command: what providers have of ours is asked beside what the command does
-// anyway, and compared with the journal once its own answer is there.
+// The sweep that runs beside a command: asks providers which of our machines exist while the
+// command does its work, then compares their answers with the journal.
 #pragma once
 
 #include "base/error.h"
@@ -18,43 +18,45 @@ namespace lockstep::rent {
 
 class OnDemand;
 
-// The questions what there is of ours, of each provider in heard.
+// Returns a job for each provider in `heard` that lists our machines there.
 std::vector<Asking::Job> lists_of(std::vector<cloud::Heard>& heard);
 
 class Sweep {
  public:
   enum class When {
-    // Unless nothing is rented, and a look at the same providers less than a minute ago, with no
-    // launch since, has heard all of them and found nothing of ours.
+    // Skip the sweep if nothing is rented and the last clean one is less than a minute old. Clean:
+    // all these providers answered, none had a machine of ours, and nothing was launched since.
     due,
     always,
   };
 
-  // Asks from now on, where there are keys. While it lasts nobody else may use what is to end
-  // machines (OnDemand::give_back and rent). waiting: of wait() and finish().
+  // Starts asking at once, if there are credentials. Until it is finished nothing else may use
+  // other_web(), as OnDemand::give_back() and rent() do. waiting: as in Asking::wait().
   Sweep(OnDemand& world, When when, Asking::Waiting waiting = {});
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
-  ~Sweep();  // what is not finished ends at once
+  ~Sweep();  // stops requests that are in progress
 
-  // Until all have said what they have, or kMostListing is over.
+  // Waits until all providers have answered, for kMostListing at most.
   void wait();
-  // Ends what nobody wants, and closes what is gone, which takes no longer than kMostEnding.
+  // Terminates machines that no rental wants and closes rentals whose machines are gone. Takes
+  // kMostEnding at most.
   Result<cloud::Reconciled> finish();
 
   static constexpr std::chrono::seconds kMostListing{10};
   static constexpr std::chrono::seconds kMostEnding{20};
-  // Where a question must wait for its turn, the command's own go first, for so long at most.
+  // For a provider that limits the rate of requests, the command's own requests go first. The sweep
+  // waits for them this long.
   static constexpr std::chrono::seconds kAfterOwn{2};
 
  private:
   OnDemand& world_;
   Asking::Waiting waiting_;
-  std::string asked_;  // the names of the providers
+  std::string asked_;  // the providers' names
   std::vector<cloud::Rental> before_;
   std::optional<cloud::BoundedWeb> web_;
   std::vector<cloud::Heard> heard_;
-  std::optional<std::promise<void>> own_questions_;  // given up when they are answered
+  std::optional<std::promise<void>> own_questions_;  // broken to let waiting questions go
   std::optional<Asking> asking_;
 };
 
