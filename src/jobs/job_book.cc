@@ -18,9 +18,9 @@ constexpr std::string_view kColumns =
     "SELECT id, name, place, command, nodes, plan, created_ms, stage, code, ended_ms, "
     "job_facts.json FROM jobs LEFT JOIN job_facts ON job_facts.job = jobs.id ";
 
-// The column `stage` has the words that every version of lockstep knows. Finer states, and all
-// that came to a job's record since, are members of its JSON in job_facts: an older version leaves
-// them alone.
+// The column `stage` holds only words that every version of lockstep knows. Finer states, and
+// members added to a job's record since, are in the JSON of job_facts, which an older version
+// leaves alone.
 job::Stage stage_of(JobState state) {
   switch (state) {
     case JobState::queued:
@@ -57,7 +57,8 @@ JobState plain_state(job::Stage stage, int code) {
   return JobState::lost;
 }
 
-// stage, code: the columns, which an older version may have changed since the facts were written.
+// Reads a status. stage, code: the columns, which an older version may have changed after the facts
+// were written. The columns win then.
 JobStatus read_status(job::Stage stage, int code, const std::string& facts) {
   JobStatus status{.state = plain_state(stage, code)};
   if (stage == job::Stage::ended) status.code = code;
@@ -79,7 +80,7 @@ Result<KnownJob> job_of(const db::Statement& row) {
   job.created_ms = row.number(6);
   job.status = read_status(job::stage_of(row.text(7)).value_or(job::Stage::lost),
                            static_cast<int>(row.number(8)), row.text(10));
-  // A job that is not over has no end: its column says since when its hosts are away.
+  // An unended job has no end time: its column says since when its hosts do not answer.
   (job.is_over() ? job.status.ended_ms : job.away_ms) = row.number(9);
   return job;
 }
@@ -100,7 +101,7 @@ std::string slurm_plan_head(const std::string& number) {
 
 Result<JobBook> JobBook::open(const std::string& folder) {
   LOCKSTEP_TRY_ASSIGN(db::Database database, hosts::open_state(folder));
-  // Not a migration: an older version opens the file all the same.
+  // A table beside the others, not a migration: an older version can still open the file.
   LOCKSTEP_TRY(database.execute(
       "CREATE TABLE IF NOT EXISTS job_facts (job TEXT PRIMARY KEY REFERENCES jobs (id) "
       "ON DELETE CASCADE, json TEXT NOT NULL) STRICT"));
@@ -145,7 +146,7 @@ Result<KnownJob> JobBook::find(const std::string& word) const {
     LOCKSTEP_TRY_ASSIGN(jobs, select("WHERE name = ?", word, 1));
   }
   if (jobs.empty() && !word.empty() && word.find_first_not_of("0123456789") == std::string::npos) {
-    // Slurm counts anew when its state is lost: the newest job of that number is meant.
+    // Slurm counts from 1 again if its state is lost, so take the newest job of that number.
     LOCKSTEP_TRY_ASSIGN(jobs,
                         select("WHERE substr(plan, 1, length(?1)) = ?1", slurm_plan_head(word), 1));
   }
@@ -168,6 +169,8 @@ Result<std::vector<KnownJob>> JobBook::going_on(const std::string& name) const {
 Result<std::int64_t> JobBook::note_away(const std::string& id, std::int64_t now_ms) const {
   LOCKSTEP_TRY_ASSIGN(db::Statement note,
                       database_.prepare("UPDATE jobs SET ended_ms = ? WHERE id = ? AND "
+                                        // Only the first note counts: the user sees since when the
+                                        // hosts do not answer.
                                         "ended_ms = 0 AND stage NOT IN ('ended', 'lost')"));
   note.bind(1, now_ms);
   note.bind(2, id);
@@ -210,7 +213,7 @@ Status JobBook::note(const std::string& id, JobState state) const {
   return note(id, JobStatus{.state = state});
 }
 
-// Members that a newer version has written stay.
+// json_patch keeps members that a newer version has written.
 Status JobBook::note_facts(const std::string& id, const JobStatus& status) const {
   LOCKSTEP_TRY_ASSIGN(
       db::Statement note,

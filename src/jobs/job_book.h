@@ -1,5 +1,5 @@
-// The journal of the jobs that this user's clients have started, in state.db: where each job runs,
-// and its status when it was last asked.
+// The journal of the jobs that this user's clients started, in state.db: where each job runs, and
+// its status when it was last asked for.
 #pragma once
 
 #include "base/error.h"
@@ -20,10 +20,10 @@ struct KnownJob {
   std::string place;    // as the user wrote it: "gpus"
   std::string command;  // "train.py --lr 0.1", for people
   std::vector<hosts::HostPlace> nodes = {};
-  std::string plan = {};  // JSON, of the place that resumes the job; may hold the job's own token
+  std::string plan = {};  // JSON for the place that resumes the job; may hold the job's own token
   std::int64_t created_ms = 0;                      // Unix time
-  JobStatus status = {.state = JobState::running};  // when it was last asked, without its nodes
-  // Unix time since when no host of a job that is not over answers; 0: one does.
+  JobStatus status = {.state = JobState::running};  // when last asked, without its nodes
+  // Unix time since when no host of an unended job answers; 0: a host does.
   std::int64_t away_ms = 0;
 
   bool is_over() const { return status.is_over(); }
@@ -31,26 +31,26 @@ struct KnownJob {
 
 std::vector<std::string> node_names(const KnownJob& job);
 
-// The first bytes of the plan of a Slurm job: the job is found by them.
+// Returns the first bytes of a Slurm job's plan. find() looks up Slurm's number by them.
 std::string slurm_plan_head(const std::string& number);
 
 class JobBook {
  public:
-  // folder: where state.db is; made for this user alone.
+  // Opens or creates state.db in the folder, readable by this user alone.
   static Result<JobBook> open(const std::string& folder);
 
   Status add(const KnownJob& job) const;
-  // By id, by the newest of that name, by Slurm's number, or by the beginning of an id. not_found
-  // otherwise; invalid_input where several ids begin so.
+  // Finds a job by id, as the newest of that name, by Slurm's number, or by the beginning of an id.
+  // not_found: there is none. invalid_input: several ids begin with the word.
   Result<KnownJob> find(const std::string& word) const;
   Result<std::vector<KnownJob>> list(std::size_t most) const;  // the newest first
-  // Jobs of that name that were not over when they were last asked; the newest first.
+  // Returns the jobs of that name that were not over when last asked for, the newest first.
   Result<std::vector<KnownJob>> going_on(const std::string& name) const;
   Status remove(const std::string& id) const;
   Status note_plan(const std::string& id, const std::string& plan) const;
   Status note(const std::string& id, const JobStatus& status) const;
   Status note(const std::string& id, JobState state) const;
-  // No host of the job answers. Returns since when.
+  // Notes that no host of the job answers. Returns since when, as Unix time.
   Result<std::int64_t> note_away(const std::string& id, std::int64_t now_ms) const;
 
  private:

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 9> kNames = {"queued",     "starting", "r
                                                     "failed",     "canceled", "lost"};
 
 // A job that ended well after its cancellation still counts as canceled: its user asked for the
-// end. Without a person behind it, as at a spot notice, the exit code decides.
+// end. If no person canceled it, as at a spot notice, the exit code decides.
 JobState ended_state(int code, bool by_person) {
   if (by_person) return JobState::canceled;
   return code == 0 ? JobState::succeeded : JobState::failed;
@@ -82,6 +82,7 @@ JobStatus status_of(const std::vector<std::string>& names,
     whole.ended_ms = std::max(whole.ended_ms, part.ended_ms);
     if (whole.why.empty()) whole.why = part.problem;
     if (part.stage == job::Stage::lost) continue;
+    // Stages are in order of time, so the earliest stage of any known part wins.
     if (stage == job::Stage::lost || part.stage < stage) {
       stage = part.stage;
       whole.state = state_of_part(part);
@@ -92,6 +93,7 @@ JobStatus status_of(const std::vector<std::string>& names,
     whole.code = code;
     whole.state = ended_state(code, whole.by_person);
   } else if (stage != job::Stage::lost) {
+    // A part still runs: the ends of the other parts are not the job's end.
     whole.ended_ms = 0;
   }
   return whole;

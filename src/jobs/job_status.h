@@ -1,4 +1,4 @@
-// The state of a job, in the words that a person sees, and how the records of its hosts become one
+// The state of a job, in the words that a person sees. Combines the records of its hosts into one
 // state. Pure.
 #pragma once
 
@@ -17,8 +17,8 @@ enum class JobState {
   queued,      // waits for other jobs, or in Slurm's queue
   starting,    // its hosts are being prepared
   running,     // ranks run on at least one host
-  restarting,  // its machines were lost; others are being found
-  saving,      // it has ended, and its outputs are being brought back
+  restarting,  // the machines were lost, and others are being found
+  saving,      // the job has ended, and its outputs are being brought back
   succeeded,   // every host recorded exit code 0
   failed,      // a host recorded another exit code
   canceled,    // a person stopped it
@@ -26,39 +26,40 @@ enum class JobState {
 };
 std::string_view state_name(JobState state);
 std::optional<JobState> state_of(std::string_view name);
-// A job that is over never runs again by itself. Part of a lost job may be resumed.
+// Returns whether the state is final: such a job never runs again by itself. Part of a lost job may
+// be resumed.
 bool is_over(JobState state);
 
 // One host's part of a job.
 struct NodeStatus {
   std::string name;
   std::optional<JobState> state = {};  // nullopt: the host did not answer
-  std::optional<int> code = {};        // as a shell has it; set once the part has ended
+  std::optional<int> code = {};        // exit code as in a shell; set once the part has ended
   bool canceled = false;
-  std::string problem = {};  // why it could not start, or what stopped it if no person did
+  std::string problem = {};  // why the part could not start, or what stopped it other than a person
 };
 
 struct JobStatus {
   JobState state = JobState::lost;
-  std::optional<int> code = {};  // as a shell has it; set where a host recorded it, and only there
+  std::optional<int> code = {};  // exit code as in a shell; set only if a host recorded it
   bool canceled = false;         // by a person, a notice, a lease or the like
   bool by_person = false;        // canceled by a person
-  std::int64_t ended_ms = 0;     // Unix time; 0: it has not ended, or nobody knows when
-  std::string why = {};          // one line for people, of the place where it runs; may be empty
+  std::int64_t ended_ms = 0;     // Unix time; 0: the job has not ended, or no host knows when
+  std::string why = {};          // one line for people from the place where it runs; may be empty
   std::vector<NodeStatus> nodes = {};  // in the order of the job's nodes; may be empty
 
   bool is_over() const { return jobs::is_over(state); }
 };
 
-// The state of the whole job. names: of its nodes; nullopt: that host did not answer, or knows no
-// such job. A part that still runs decides the state; the first exit code that is not 0 decides
-// the code. Parts that were lost count only where no other part is known: a node that was replaced
-// leaves such a record.
+// Combines the parts into the status of the whole job. names: of the nodes. nodes: nullopt if that
+// host did not answer or knows no such job. A part that still runs decides the state. The first
+// exit code other than 0 decides the code. Lost parts count only if no other part is known, since a
+// replaced node leaves such a record.
 JobStatus status_of(const std::vector<std::string>& names,
                     const std::vector<std::optional<job::JobRecord>>& nodes);
 
-// Reads what `host-job status ID` prints on a host: one record, or none where the host knows no
-// such job. corrupt: anything else.
+// Reads the output of `host-job status ID` on a host: one record, or none if the host knows no such
+// job. corrupt: anything else.
 Result<std::optional<job::JobRecord>> parse_status(std::string_view text);
 
 }  // namespace lockstep::jobs

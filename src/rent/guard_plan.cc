@@ -68,7 +68,7 @@ GuardPlan guard_plan(const Rental& rental, const MachineWords& words, std::int64
   const bool late = rental.ends_ms > 0 && now_ms >= rental.ends_ms + pace.held_lock_ms;
   if (!rental.wanted) {
     const std::int64_t told = now_ms - rental.told_ms;
-    // the client is terminating the machines
+    // The client that gave up the rental is terminating the machines: let it finish.
     if (told >= 0 && told < pace.held_lock_ms) return {};
     // The client that should terminate the machines may hang while holding the lock.
     return all_of_it("nobody wants it any more", late);

@@ -28,14 +28,14 @@ Error gone(const KnownJob& job) {
           .hint = "a run on this machine leaves no record; --report FILE writes how it ended"};
 }
 
-// A descriptor holds on to the process: its number may be another process's by the next call.
+// A pidfd refers to the process itself. Its number may belong to another process by the next call.
 Result<io::Fd> open_process(pid_t pid) {
   io::Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!process) return fail_sys("open process " + std::to_string(pid), errno);
   return process;
 }
 
-// The number of the signal that stops waiting; 0: none came.
+// Returns the number of the signal that stops the waiting; 0: none came.
 int pending_stop() {
   const sigset_t signals = proc::handled_signals();
   const timespec now{};
@@ -85,6 +85,7 @@ pid_t LocalJob::pid() const {
 
 bool LocalJob::runs() const {
   const auto run = find_run(pid());
+  // The start time tells the run from a later process with the same number.
   return run && run->started_ms == record_.created_ms;
 }
 
@@ -105,6 +106,7 @@ Result<Followed> LocalJob::follow(const FollowOptions& options) {
 }
 
 Result<JobStatus> LocalJob::cancel() {
+  // Open the process before the check: the signal cannot reach another process then.
   LOCKSTEP_TRY_ASSIGN(const io::Fd process, open_process(pid()));
   if (!runs()) return Failure(gone(record_));
   if (syscall(SYS_pidfd_send_signal, process.get(), SIGTERM, nullptr, 0) != 0)

@@ -1,5 +1,5 @@
-// A `lockstep run` on this machine, without a supervisor: a job as long as its process lives. It
-// leaves no record, so nobody knows how it ended once it is gone.
+// A `lockstep run` on this machine without a supervisor: a job for as long as its process lives.
+// Such a run leaves no record, so its end is not known once the process is gone.
 #pragma once
 
 #include "jobs/here/local_runs.h"
@@ -12,9 +12,9 @@
 
 namespace lockstep::jobs::here {
 
-// "pid-4711": how `lockstep jobs` names the run, and what the other commands take.
+// Returns "pid-4711": the name in `lockstep jobs`, which other commands accept.
 std::string local_id(pid_t pid);
-// nullopt: the word names no local run, or one that is gone.
+// Finds a local run by that name. nullopt: the word names no local run, or the run has ended.
 std::optional<KnownJob> find_local_job(std::string_view word);
 bool is_local_job(const KnownJob& job);
 KnownJob known_job(const LocalRun& run);
@@ -23,7 +23,7 @@ class LocalJob : public Job {
  public:
   using Job::Job;
   Result<JobStatus> status() override;
-  // With `print`: invalid_input, as the output went to the terminal of the run.
+  // Waits for the end. invalid_input with `print`: the output went to the terminal of the run.
   Result<Followed> follow(const FollowOptions& options) override;
   // Sends SIGTERM and waits for the end of the run.
   Result<JobStatus> cancel() override;

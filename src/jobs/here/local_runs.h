@@ -1,5 +1,4 @@
-// The `lockstep run` processes of this user on this machine that are under way and belong to no job
-// of a supervisor.
+// Finds this user's `lockstep run` processes on this machine that belong to no supervised job.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +11,15 @@
 namespace lockstep::jobs::here {
 
 struct LocalRun {
-  pid_t pid = 0;  // what the user started: signals to it reach the run
+  pid_t pid = 0;  // the process the user started, which passes signals on to the run
   std::int64_t started_ms = 0;
   std::string command;  // "run --nproc-per-node 8 train.py"
   std::string folder;
 };
 
+// Returns all such runs, in no order.
 std::vector<LocalRun> local_runs();
-// The run that this process leads; nullopt: it is none, or is gone.
+// Returns the run that this process leads; nullopt: the process leads no run, or is gone.
 std::optional<LocalRun> find_run(pid_t pid);
 
 }  // namespace lockstep::jobs::here

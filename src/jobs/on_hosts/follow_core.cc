@@ -20,10 +20,11 @@ using Kind = FollowAction::Kind;
 
 constexpr Ms kFirstPause{50};
 constexpr Ms kLongestPause{5000};
-// A follower that lives so long, or that passes on output, counts as back: the next pause is short.
-// Without this, a follower that the host kills at once would be started 20 times a second.
+// A follower that lives this long, or that sends output, counts as back, and the next pause is
+// short again. Without this rule a follower that the host kills at once would be started 20 times a
+// second.
 constexpr seconds kSteady{2};
-// Once other hosts have recorded the end, one that is away gets this long.
+// Once other hosts have recorded the end, a host that does not answer gets this long.
 constexpr seconds kLastPatience{10};
 constexpr seconds kLookAtLost{1};
 constexpr seconds kAskIfGone{3};
@@ -62,7 +63,7 @@ FollowActions FollowCore::start(Now now) {
   return taken();
 }
 
-// A job that is being canceled is canceled on every new link too: the last request may be lost.
+// Repeat a cancellation on every new link: the last request may be lost with the old link.
 void FollowCore::open(std::size_t node) {
   actions_.push_back({.kind = Kind::open, .node = node});
   if (stops_ > 0) actions_.push_back({.kind = Kind::cancel, .node = node, .count = stops_});
@@ -84,7 +85,7 @@ FollowActions FollowCore::on_output(std::size_t node, Now now) {
 void FollowCore::steady(std::size_t node, Now now) {
   Host& host = hosts_[node];
   host.steady_at.reset();
-  host.lost = false;  // `lockstep resume` began the part of this host again
+  host.lost = false;  // `lockstep resume` has started this part again
   host.pause = kFirstPause;
   if (!std::exchange(host.away, false)) return;
   patience_at_.reset();
@@ -134,8 +135,8 @@ FollowActions FollowCore::on_record(std::size_t node, std::string_view text, Now
   return taken();
 }
 
-// A follower that was killed may not have passed on the last output of a job that has ended.
-// Another follower brings the rest, unless none can.
+// A killed follower may not have sent the last output of an ended job. Start another follower for
+// the rest, unless that fails for 10 s.
 void FollowCore::ended(std::size_t node, Now now) {
   Host& host = hosts_[node];
   if (host.clean) return over(node, now);
@@ -163,11 +164,12 @@ void FollowCore::failed(std::size_t node, const std::string& why, Now now) {
   }
   if (settings_.may_be_gone && !asking_gone_ && !gone_at_) gone_at_ = now.steady + kAskIfGone;
   host.reopen_at = now.steady + host.pause;
+  // Back off: each new link may be a new log-in.
   host.pause = std::min(2 * host.pause, kLongestPause);
   finish_if_over(now);
 }
 
-// A command that wants only the output that there is now does not wait for a host that is off.
+// A command that wants only the present output does not wait for a host that is off.
 void FollowCore::missing(std::size_t node, const std::string& why, Now now) {
   say(why);
   followed_.missing.push_back(settings_.hosts[node]);
@@ -183,7 +185,8 @@ void FollowCore::over(std::size_t node, Now now) {
   finish_if_over(now);
 }
 
-// The other nodes may wait for this one to come back, so the host is asked again and again.
+// Ask a host with a lost part each second: the other nodes may be waiting for `lockstep resume`
+// there.
 void FollowCore::lost(std::size_t node, const std::string& why, Now now) {
   Host& host = hosts_[node];
   host.away = false;
@@ -192,8 +195,8 @@ void FollowCore::lost(std::size_t node, const std::string& why, Now now) {
   if (!finishing_) host.reopen_at = now.steady + kLookAtLost;
 }
 
-// One host's record of the end speaks for hosts that stay away. Without any, the job may still run
-// on such a host.
+// One host's record of the end speaks for hosts that stay away. Without any such record, the job
+// may still run on a host that does not answer.
 void FollowCore::finish_if_over(Now now) {
   if (all([](const Host& each) { return each.over || each.lost; })) return finish();
   const bool told = !all([](const Host& each) { return !each.over; });
@@ -210,8 +213,8 @@ void FollowCore::give_up() {
   finish();
 }
 
-// Names the hosts that are waited for, for how long, and how to stop that. The first log-in counts
-// too: a host that is off takes half a minute to fail.
+// Names the hosts that are waited for, the time so far, and how to stop waiting. The first log-in
+// counts too: ssh takes half a minute to fail on a host that is off.
 void FollowCore::tell_waiting(Now now) {
   std::map<seconds, std::vector<std::pair<std::string, std::string>>> away;
   seconds longest{0};
@@ -244,6 +247,7 @@ FollowActions FollowCore::on_signal(int number, Now now) {
   (void)now;
   const bool asks = number == SIGINT || number == SIGTERM || number == SIGQUIT;
   if (number == SIGHUP) {
+    // A closed terminal leaves the job running: only Ctrl-C and the like may cancel it.
     leave(number);
     return taken();
   }

@@ -1,5 +1,5 @@
-// What a follower of a job on hosts does next, from what its hosts say and from the time. Pure: the
-// driver in follow.cc opens the links, prints the output and hands in every event.
+// Decides what a follower of a job on hosts does next, from the hosts' answers and the time. Pure.
+// The driver in job_follow.cc opens the links, prints the output and hands in every event.
 #pragma once
 
 #include "io/loop.h"
@@ -19,13 +19,14 @@ namespace lockstep::jobs::on_hosts {
 
 struct FollowAction {
   enum class Kind {
-    open,      // a new link to `node`, with a follower that starts at the bytes that have come
-    ask,       // the host's record of the job, over the link of `node`
-    cancel,    // cancels the job on `node`, for the `count`th time
-    end_node,  // no output comes from `node` any more
-    ask_gone,  // whether hosts that are away are gone for good; answer with on_gone()
-    say,       // `text`, a warning for the user
-    finish,    // print what is left and return
+    // open a new link to `node`; its follower starts at the next byte
+    open,
+    ask,       // ask for the host's record of the job, over the link of `node`
+    cancel,    // cancel the job on `node`, for the `count`th time
+    end_node,  // no more output comes from `node`
+    ask_gone,  // find out whether hosts that do not answer are gone for good, and call on_gone()
+    say,       // warn the user with `text`
+    finish,    // print the rest and return
   };
   Kind kind;
   std::size_t node = 0;
@@ -38,18 +39,18 @@ class FollowCore {
  public:
   using Ms = std::chrono::milliseconds;
 
-  // steady: for pauses. boot: counts the time in which this machine slept, for Silence.
+  // steady: the clock for pauses. boot: the clock that includes this machine's sleep, for Silence.
   struct Now {
     io::TimePoint steady;
     Ms boot;
   };
   struct Settings {
-    std::string job = {};                 // its id
-    std::vector<std::string> hosts = {};  // their names, node 0 first
+    std::string job = {};                 // the job's id
+    std::vector<std::string> hosts = {};  // names, node 0 first
     bool to_end = true;
     FollowOptions::OnStop on_stop = FollowOptions::OnStop::leave;
     bool may_be_gone = false;  // ask_gone has an answer
-    // What the link of a node does before its follower starts: "logging in".
+    // Returns what the link of a node does before its follower starts: "logging in".
     std::function<const char*(std::size_t)> doing = {};
   };
 
@@ -61,36 +62,36 @@ class FollowCore {
   // The follower has sent output.
   FollowActions on_output(std::size_t node, Now now);
   // The follower has ended. That says nothing about the job: the host's memory may have run out, or
-  // the link there was stopped. Only the record that the job's supervisor wrote tells.
+  // the link there was stopped. Only the record of the job's supervisor counts.
   FollowActions on_follower_end(std::size_t node, int code, int signal, Now now);
-  // The host's answer to `ask`, whole.
+  // The host's complete answer to `ask`.
   FollowActions on_record(std::size_t node, std::string_view text, Now now);
-  // The link is lost, or the host refuses to start the follower. why: names the host.
+  // The link is lost, or the host refuses to start the follower. why: includes the host's name.
   FollowActions on_failed(std::size_t node, const std::string& why, Now now);
   FollowActions on_signal(int number, Now now);
   FollowActions on_gone(bool gone, Now now);
-  // Call at next_tick(), or later.
+  // Call this at next_tick() or later.
   FollowActions tick(Now now);
-  io::TimePoint next_tick() const;  // max(): no more
+  io::TimePoint next_tick() const;  // max(): never
 
-  // Once `finish` was returned.
+  // Returns the result. Valid once `finish` was returned.
   Followed outcome() const;
 
  private:
   using Time = std::optional<io::TimePoint>;
   struct Host {
     bool over = false;  // the host's record says that the job has ended there
-    bool clean = true;  // the last follower there passed on all output before it ended
-    Time cut_since;     // the first look at an ended job whose output is incomplete
-    bool away = false;  // its link is lost
-    bool met = false;   // a follower ran there
-    bool lost = false;  // its part of the job ended without a record; it may be resumed
+    bool clean = true;  // the last follower sent all output before it ended
+    Time cut_since;     // time of the first look at an ended job with incomplete output
+    bool away = false;  // the link is lost
+    bool met = false;   // a follower has run there
+    bool lost = false;  // the part ended without a record of the end; may be resumed
     std::string why_away;
-    io::TimePoint since;  // when it was first asked, or went away
+    io::TimePoint since;  // when the host was first asked, or its link was lost
     std::optional<job::JobRecord> record;
     Ms pause;
     Time reopen_at;
-    Time steady_at;  // the follower that runs since counts as back from then on
+    Time steady_at;  // from then on the running follower counts as back
   };
 
   bool all(const std::function<bool(const Host&)>& fact) const;
@@ -116,8 +117,8 @@ class FollowCore {
   int stops_ = 0;
   bool finishing_ = false;
   bool asking_gone_ = false;
-  Time patience_at_;  // the hosts that are away are given up
-  Time notice_at_;    // the hosts that are waited for are named again
+  Time patience_at_;  // give up hosts that do not answer
+  Time notice_at_;    // name the hosts that are waited for again
   Time gone_at_;      // ask_gone is due
   io::TimePoint silence_at_;
   Followed followed_;

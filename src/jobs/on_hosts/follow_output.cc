@@ -19,6 +19,7 @@ std::int64_t place_in(const nlohmann::json& answer, const char* name) {
 }  // namespace
 
 Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request) {
+  // An offset behind any output: the host then only reports the job's end.
   constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
   const std::size_t count = request.job.nodes.size();
   std::vector<OutputPlaces> places(count);
@@ -55,6 +56,7 @@ hosts::HostOutput::LineText FollowOutput::line_text() const {
   if (!request_.options.rank && !request_.options.json) return {};
   const std::string prefix =
       request_.options.rank ? hosts::rank_prefix(*request_.options.rank) : "";
+  // An empty text drops the line: it is another rank's.
   return [prefix, json = request_.options.json](std::string_view line) {
     if (!line.starts_with(prefix)) return std::string();
     return json ? hosts::log_line_rest(line) : std::string(line);
@@ -68,7 +70,7 @@ FollowOutput::Prefixes FollowOutput::prefixes_of(const std::string& name) const 
   return {};
 }
 
-// Objects of both outputs go to stdout, whole.
+// JSON objects of both outputs go to stdout, which one program reads whole.
 hosts::HostOutput& FollowOutput::output_of(link::Stream stream) {
   return stream == link::Stream::out || request_.options.json ? out_ : err_;
 }

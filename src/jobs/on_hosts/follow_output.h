@@ -1,4 +1,4 @@
-// What a follower prints of a job: where its output begins, the lines of several hosts, and their
+// What a follower prints of a job: where the output begins, the lines of several hosts, and their
 // form for people or programs.
 #pragma once
 
@@ -19,26 +19,28 @@
 
 namespace lockstep::jobs::on_hosts {
 
-// Bytes in the two outputs that a host keeps.
+// Byte offsets in the two outputs that a host keeps.
 struct OutputPlaces {
   std::int64_t out = 0;
   std::int64_t err = 0;
 };
 
-// Asks the hosts where the output that is wanted begins, as far as only they know.
+// Returns the offsets at which each host's output begins for this request. Asks the hosts if only
+// they know, as for the last lines.
 Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request);
 
+// Merges the output of all hosts onto this process's stdout and stderr.
 class FollowOutput {
  public:
-  // The request must outlive it.
+  // The request must outlive this object.
   FollowOutput(io::Loop& loop, const FollowRequest& request, io::OwnStream out, io::OwnStream err);
 
-  // printed: called with numbers of bytes as they are printed.
+  // Prints bytes of one host. printed: called with the number of bytes each time some are written.
   void put(std::size_t node, link::Stream stream, std::string_view bytes,
            std::function<void(std::size_t)> printed);
-  // Prints what a host has said without an end of line.
+  // Prints a host's last line if it has no line end.
   void end(std::size_t node);
-  // The same for all hosts; calls fn once everything is printed.
+  // Like end() for all hosts. Calls fn once everything is printed.
   void finish(std::function<void()> fn);
 
  private:
@@ -51,10 +53,10 @@ class FollowOutput {
   hosts::HostOutput& output_of(link::Stream stream);
 
   const FollowRequest& request_;
-  std::vector<Prefixes> prefixes_;  // of each node
+  std::vector<Prefixes> prefixes_;  // for each node
   hosts::HostOutput out_;
   hosts::HostOutput err_;
-  // In front of out_ and err_: progress bars are drawn on stderr.
+  // In front of out_ and err_. Both are folded, since progress bars are drawn on stderr.
   std::optional<hosts::FoldedHosts> folded_out_;
   std::optional<hosts::FoldedHosts> folded_err_;
 };

@@ -1,5 +1,5 @@
-// A job that runs on hosts over SSH, or on this machine under a supervisor. A job of Slurm on a
-// login host elsewhere is one, too: its host answers the same requests.
+// A job on hosts over SSH, or on this machine under a supervisor. A Slurm job on another login host
+// is one too: its host answers the same requests.
 #pragma once
 
 #include "jobs/job.h"
@@ -15,8 +15,8 @@ class HostsJob : public Job {
   Result<Resumed> resume(const std::vector<std::string>& env) override;
 };
 
-// Asks all hosts of a job. nullopt: the host did not answer (a warning says why), or knows no such
-// job.
+// Asks all hosts of a job for their records. nullopt: the host did not answer (a warning says why),
+// or knows no such job.
 Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& job);
 
 }  // namespace lockstep::jobs::on_hosts

@@ -23,8 +23,8 @@ namespace {
 
 using link::Stream;
 
-constexpr std::uint32_t kFollow = 1;  // the channels of a link
-constexpr std::uint32_t kRecord = 2;  // asks for the job's record; the channels behind it cancel
+constexpr std::uint32_t kFollow = 1;  // channel numbers of a link
+constexpr std::uint32_t kRecord = 2;  // asks for the job's record; later channels cancel
 constexpr std::size_t kMostRecord = 1UL << 20;
 constexpr std::size_t kFilesOfAHost = 12;
 
@@ -36,19 +36,20 @@ FollowCore::Now now() {
                                                   std::chrono::nanoseconds(boot.tv_nsec))};
 }
 
-// Owns what FollowCore decides about: a link to each host, the output, the signals, one timer.
+// Carries out FollowCore's decisions: owns a link to each host, the output, the signals and one
+// timer.
 class Driver {
  public:
   Driver(const FollowRequest& request, io::OwnStream out, io::OwnStream err);
-  // from: of each host.
+  // from: where each host's output begins.
   Result<Followed> run(const std::vector<OutputPlaces>& from);
 
  private:
   struct Host {
     std::unique_ptr<hosts::HostLink> link;
-    OutputPlaces come;   // bytes of both outputs that have come
-    std::string record;  // of the answer to `ask`, so far
-    bool over = false;   // no output comes from it any more
+    OutputPlaces come;   // bytes of both outputs received so far
+    std::string record;  // the answer to `ask`, so far
+    bool over = false;   // no more output comes from this host
   };
 
   FollowCore::Settings settings();
@@ -69,7 +70,7 @@ class Driver {
   FollowOutput output_;
   std::unique_ptr<proc::SignalWatch> signals_;
   io::Timer timer_;
-  std::jthread asking_;  // before the loop goes, it has ended
+  std::jthread asking_;  // must end before the loop does
 };
 
 Driver::Driver(const FollowRequest& request, io::OwnStream out, io::OwnStream err)
@@ -99,7 +100,7 @@ Result<Followed> Driver::run(const std::vector<OutputPlaces>& from) {
   return core_.outcome();
 }
 
-// Every event ends here: what the core decided is done, and the timer is set for what comes next.
+// Every event ends here: carry out the core's decisions, then set the timer for the next one.
 void Driver::carry_out(const FollowActions& actions) {
   for (const FollowAction& action : actions)
     carry_out(action);
@@ -134,7 +135,7 @@ void Driver::carry_out(const FollowAction& action) {
 
 void Driver::open(std::size_t node) {
   Host& host = hosts_[node];
-  host.link.reset();  // before the new one: both may use the connection's one log-in
+  host.link.reset();  // first: both links may use the connection's one log-in
   host.link = std::make_unique<hosts::HostLink>(
       loop_, hosts::HostLink::Settings{.place = request_.job.nodes[node]},
       hosts::HostLink::Events{
@@ -179,7 +180,8 @@ void Driver::on_output(std::size_t node, const link::Data& data) {
   Host& host = hosts_[node];
   (data.stream == Stream::out ? host.come.out : host.come.err) +=
       static_cast<std::int64_t>(data.bytes.size());
-  // The host sends more once its bytes are printed. The link may be another one by then.
+  // The host sends more once its bytes are printed. By then the host may have a new link, with a
+  // new window: do not credit that one.
   const auto printed = [this, node, link = host.link.get(),
                         stream = data.stream](std::size_t bytes) {
     if (hosts_[node].link.get() == link && bytes > 0)
@@ -189,7 +191,7 @@ void Driver::on_output(std::size_t node, const link::Data& data) {
   carry_out(core_.on_output(node, now()));
 }
 
-// The question goes to providers of machines, over the network, so it must not hold up the output.
+// The question goes to providers over the network, so it must not hold up the output.
 void Driver::ask_gone() {
   asking_ = std::jthread([this] {
     const bool gone = request_.options.gone();

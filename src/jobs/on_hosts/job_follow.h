@@ -1,5 +1,5 @@
-// Follows a job on all of its hosts from the client: prints its output, comes back at the very byte
-// to a host whose connection was cut or whose follower died, and returns how the job ended.
+// Follows a job on all of its hosts from the client. Prints the output, and resumes at the exact
+// byte on a host whose connection was cut or whose follower died. Returns how the job ended.
 #pragma once
 
 #include "base/error.h"
@@ -12,9 +12,9 @@ struct FollowRequest {
   FollowOptions options = {};
 };
 
-// Returns once the hosts' own records say that the job has ended or is lost, or by a signal. Where
-// a follower on a host ends and the record there says otherwise, another follower is started.
-// Expects the handled signals blocked.
+// Returns once the hosts' own records say that the job has ended or is lost, or after a signal. If
+// a follower on a host ends but the record there says that the job runs, another follower is
+// started. The handled signals must be blocked.
 Result<Followed> follow_job(const FollowRequest& request);
 
 }  // namespace lockstep::jobs::on_hosts

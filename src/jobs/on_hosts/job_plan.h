@@ -1,6 +1,6 @@
-// What a client keeps of a job so that a part of it which was lost can begin again: the words of
-// each node, the job's own token, and the user's variables. The plan has the names of secrets and
-// never their values. It lies in state.db, which only its user can read. Pure.
+// What a client keeps of a job so that a lost part can start again: the words of each node, the
+// job's own token, and the user's variables. The plan has the names of secrets, never their values.
+// It lies in state.db, which only its user can read. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -14,10 +14,11 @@ namespace lockstep::jobs::on_hosts {
 
 inline constexpr const char* kTokenVariable = "LOCKSTEP_RDZV_TOKEN";
 
+// Returns the plan as JSON, without the values of secrets.
 std::string plan_text(const JobRequest& request, const StartedJob& started);
 
-// nodes: the numbers of those that were lost. env: variables that count before those that are kept.
-// invalid_input names the secrets that are missing in it.
+// Returns the request that starts the lost parts again. nodes: the numbers of the lost nodes. env:
+// variables that override the kept ones. invalid_input: names the secrets missing in env.
 Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<int>& nodes,
                                    const std::vector<std::string>& env);
 

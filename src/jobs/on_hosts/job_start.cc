@@ -29,7 +29,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::uint32_t kChannel = 1;
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostWords = 2000;
-// What goes to a host before it reads must fit into its window.
+// A request must fit into the host's receive window: the host may not read before it is whole.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
 
 class JobStart {
@@ -37,15 +37,15 @@ class JobStart {
   explicit JobStart(const JobRequest& request)
       : request_(request), notice_(loop_, [this] { return waiting(); }) {}
   Result<StartedJob> run();
-  // Some hosts may have begun although others have not.
+  // Returns true if some hosts may have started the job and others not.
   bool is_half_begun() const { return error_ && told_to_go_; }
 
  private:
-  // Every host goes through them in step with the others.
+  // All hosts go through these phases in step.
   enum class Phase { preparing, trying, closing, going, over };
   struct Host {
     std::unique_ptr<hosts::HostLink> link;
-    std::string said;  // of its output, as far as no whole line
+    std::string said;  // output after the last complete line
     bool answered = false;
     std::vector<std::string> reached;
   };
@@ -67,7 +67,7 @@ class JobStart {
   io::Loop loop_;
   Phase phase_ = Phase::preparing;
   std::vector<Host> hosts_;
-  std::vector<std::string> addresses_;  // of node 0
+  std::vector<std::string> addresses_;  // addresses of node 0
   std::vector<std::string> let_go_;
   int port_ = 0;
   std::string secret_;
@@ -122,7 +122,7 @@ void JobStart::on_frame(std::size_t node, const link::Frame& frame) {
   if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
   if (const auto* refused = std::get_if<link::Refused>(&frame))
     return fail_with({Errc::unavailable, name + ": " + refused->why, {}, 0});
-  // The supervisor hangs up once the job goes; before that it has no reason to.
+  // The supervisor closes its end once the job starts. Before that it has no reason to.
   if (std::holds_alternative<link::Exit>(frame) &&
       !(phase_ == Phase::going && hosts_[node].answered))
     fail_with(
@@ -160,7 +160,7 @@ void JobStart::on_answer(std::size_t node, const Json& answer) {
   } else if (phase_ == Phase::trying && has("reached")) {
     hosts_[node].reached = codec::texts_member(answer, "reached");
   } else if (phase_ == Phase::closing && has("closed")) {
-    // Nothing is told with it.
+    // "closed" carries no facts.
   } else if (phase_ == Phase::going && has("queued")) {
     started_.ahead = codec::texts_member(answer, "queued");
     std::erase_if(started_.ahead, [](const std::string& id) { return !job::is_job_id(id); });
@@ -211,7 +211,7 @@ void JobStart::try_addresses() {
     say(i, {{"try", {{"addresses", addresses_}, {"port", port_}, {"secret", secret_}}}});
 }
 
-// Node 0 gives the port free before anybody looks there for the job.
+// Node 0 must free the port before any node connects there for the job.
 void JobStart::end_trial() {
   std::vector<std::vector<std::string>> reached;
   for (std::size_t i = 1; i < hosts_.size(); ++i) {
@@ -250,7 +250,7 @@ void JobStart::go() {
   }
 }
 
-// Closing the links tells the hosts that have begun nothing yet to leave it.
+// Closing the links tells hosts that have not started anything to drop the job.
 void JobStart::fail_with(Error error) {
   if (phase_ == Phase::over) return;
   phase_ = Phase::over;
@@ -291,7 +291,8 @@ Result<StartedJob> start_job(const JobRequest& request) {
     half_begun = start.is_half_begun();
   }
   if (!half_begun) return started;
-  // All hosts or none. What can't be reached now has to be ended by hand.
+  // Cancel the job everywhere: it must run on all hosts or none. On a host that does not answer
+  // now, the user must cancel it.
   const auto endings = hosts::run_command({.hosts = request.hosts,
                                            .argv = {"host-job", "cancel", request.spec.id},
                                            .own_binary = true,

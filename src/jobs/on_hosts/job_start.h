@@ -1,5 +1,5 @@
-// Starts one job on all of its hosts, or on none: prepares it everywhere, finds an address of node
-// 0 that the others really reach, and lets it go.
+// Starts a job on all of its hosts, or on none: prepares it everywhere, finds an address of node 0
+// that the other hosts can reach, and starts it.
 #pragma once
 
 #include "base/error.h"
@@ -13,12 +13,12 @@ namespace lockstep::jobs::on_hosts {
 
 struct JobRequest {
   std::vector<hosts::HostPlace> hosts;  // node 0 first
-  std::vector<int> nodes = {};          // the number of each; empty: in their order
-  job::JobSpec spec;                    // of all nodes: `node` is set for each
-  // More words for `lockstep run`, of each node; before those of the spec.
+  std::vector<int> nodes = {};          // node number of each host; empty: in their order
+  job::JobSpec spec;                    // for all nodes: `node` is set for each
+  // More words for `lockstep run` on each node, before those of the spec.
   std::vector<std::vector<std::string>> words;
-  bool needs_endpoint = false;            // --rdzv-endpoint is found out and added
-  std::vector<std::string> secrets = {};  // names of variables in spec.env that are never kept
+  bool needs_endpoint = false;            // find a value for --rdzv-endpoint and add it
+  std::vector<std::string> secrets = {};  // names of variables in spec.env that must not be kept
 };
 
 struct StartedJob {
@@ -26,11 +26,12 @@ struct StartedJob {
   std::string endpoint;            // "ADDRESS:PORT"; empty: none was needed
 };
 
-// Errors name the host; nothing is left then. canceled: by a signal. Expects the handled signals
-// blocked.
+// Starts the job. After an error, which names the host, nothing of the job is left. canceled: by a
+// signal. The handled signals must be blocked.
 Result<StartedJob> start_job(const JobRequest& request);
 
-// The first of node 0's addresses that all others have reached. reached: of the other nodes. Pure.
+// Returns the first of node 0's addresses that all other nodes have reached, or "". reached: for
+// each other node. Pure.
 std::string common_address(const std::vector<std::string>& addresses,
                            const std::vector<std::vector<std::string>>& reached);
 

@@ -1,5 +1,5 @@
-// How long nothing can have been heard of hosts, counting the time in which this machine slept or
-// this process stood still. Pure: the clock is handed in.
+// Measures how long ago all hosts were last heard for certain. The time in which this machine
+// slept, or this process was stopped, counts too. Pure: the caller passes the clock.
 #pragma once
 
 #include <chrono>
@@ -13,22 +13,23 @@ class Silence {
 
   explicit Silence(Ms now) : last_(now) {}
 
-  // Every kTick while the process runs. connected: all are met, and no connection is known to be
-  // broken.
+  // Call this every kTick. connected: all hosts were met, and no connection is known to be broken.
   void on_tick(Ms now, bool connected) {
-    // A connection that broke meanwhile is known to be so only some time after waking.
+    // After a gap a broken connection is noticed only some time after waking: do not believe it
+    // until then.
     if (now - last_ > kGap) believed_from_ = now + kDoubt;
     last_ = now;
     if (connected && now >= believed_from_) heard_ = now;
   }
-  // Of hosts that were never met: for ever.
+  // Returns Ms::max() if the hosts were never met.
   Ms lasted(Ms now) const { return heard_ ? now - *heard_ : Ms::max(); }
 
   static constexpr Ms kTick{5'000};
 
  private:
   static constexpr Ms kGap{20'000};
-  static constexpr Ms kDoubt{30'000};  // ssh notices within 15 s, three unanswered questions
+  // ssh notices a dead link within 15 s, after three unanswered questions
+  static constexpr Ms kDoubt{30'000};
 
   Ms last_;
   std::optional<Ms> heard_;

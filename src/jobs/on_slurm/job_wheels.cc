@@ -36,7 +36,7 @@ bool is_hex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// The one that was built under this key; empty: there is none.
+// Returns the wheel that was built under this key; empty: there is none.
 std::string built_wheel(const std::string& key) {
   std::error_code trouble;
   for (fs::directory_iterator at(io::cache_folder() + "/wheel-builds/" + key, trouble), end;
@@ -67,7 +67,7 @@ Result<std::string> find_wheel(std::string text, const std::string& folder) {
   return path;
 }
 
-// A wheel that is replaced later stays the job's as it was.
+// Copy, do not link: the user may replace the wheel while the job waits.
 Status bring(const std::string& from, const std::string& to) {
   std::error_code trouble;
   fs::copy_file(from, to, trouble);

@@ -1,5 +1,5 @@
-// Wheels that go with a Slurm job: copied into its folder when it is submitted; brought to the disk
-// of every node, imported there and put first on PYTHONPATH before the node's agent starts.
+// Wheels that go with a Slurm job. They are copied into the job's folder at submission. Before a
+// node's agent starts they are brought to its disk, imported there, and put first on PYTHONPATH.
 #pragma once
 
 #include "base/error.h"
@@ -14,16 +14,16 @@
 namespace lockstep::jobs::on_slurm {
 
 struct JobWheel {
-  std::string file;  // its name
+  std::string file;  // file name
   std::string sha256;
   std::uint64_t bytes = 0;
 };
 
-// wheels.json in the job's folder; the wheels are beside it in wheels/.
+// The content of wheels.json in the job's folder. The wheels lie beside it in wheels/.
 struct JobWheels {
   std::vector<JobWheel> wheels;
-  std::string place = {};  // folder of the nodes' own disks
-  int spare = 0;           // so many nodes may do without them
+  std::string place = {};  // folder on the nodes' own disks
+  int spare = 0;           // this many nodes may fail to take the wheels
 };
 std::string wheels_text(const JobWheels& wheels);
 Result<JobWheels> wheels_from_text(std::string_view text);
@@ -31,11 +31,11 @@ Result<JobWheels> wheels_from_text(std::string_view text);
 inline constexpr const char* kWheelsFile = "wheels.json";
 inline constexpr const char* kWheelsFolder = "wheels";
 
-// given: paths, or wheel:PATH, or wheel:KEY of the cache of `lockstep wheel`. Errors name the one
-// that is none. Paths come back.
+// Returns the paths of wheels. given: paths, or wheel:PATH, or wheel:KEY from the cache of
+// `lockstep wheel`. Errors name the word that is not a wheel.
 Result<std::vector<std::string>> find_wheels(const std::vector<std::string>& given,
                                              const std::string& folder);
-// Into the folder of a job that is being submitted.
+// Copies the wheels into the folder of a job that is being submitted.
 Status add_wheels(const slurm::JobFolder& folder, const std::vector<std::string>& paths,
                   JobWheels wheels);
 

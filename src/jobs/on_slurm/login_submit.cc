@@ -110,8 +110,10 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
     const hosts::HostEnding& ending = endings.at(0);
     if (ending.error.empty() && ending.code != 0) return SubmittedThere{.code = ending.code};
     if (ending.error.empty()) return answer_of(place, ending.out);
+    // Codes above 128 mean a signal; 255 is ssh's code for a lost or refused connection.
     if (ending.code != kNotReached && ending.code > 128) return left_by(ending);
     if (ending.code != kNotReached) return fail(Errc::unavailable, ending.error);
+    // Retrying is safe: the host submits only one job under the request's id.
     if (std::chrono::steady_clock::now() > end)
       return fail(
           Errc::unavailable,

@@ -1,5 +1,5 @@
-// The client's part of submitting a job on a login host: our own binary there submits it, with what
-// is said here, and this client's job book knows it from then on.
+// The client's part of a submission on a login host. Our own binary there submits the job with the
+// words given here. This client's job book then knows the job.
 #pragma once
 
 #include "base/error.h"
@@ -11,41 +11,41 @@
 
 namespace lockstep::jobs::on_slurm {
 
-// Exit codes of `lockstep host-submit` there.
+// Exit codes of `lockstep host-submit` on the login host.
 inline constexpr int kNotSubmitted = 3;
-inline constexpr int kNotThere = 127;  // sbatch
+inline constexpr int kNotThere = 127;  // sbatch was not found
 
-// What the login host is told over stdin, where nobody else sees it.
+// The request to the login host. It goes over stdin, where no other user can read it.
 struct LoginRequest {
-  std::string id;                       // of the job, ours
-  std::string folder;                   // where it is submitted, relative to the home there
-  std::vector<std::string> words = {};  // for `lockstep submit` there
+  std::string id;      // our id of the job
+  std::string folder;  // where to submit the job, relative to the home folder there
+  std::vector<std::string> words = {};  // arguments of `lockstep submit` there
   std::vector<std::string> env = {};    // "NAME=value"
-  bool preview = false;                 // the folder may still be to be brought
+  bool preview = false;                 // only print; the folder may not exist there yet
 };
 std::string request_text(const LoginRequest& request);
 Result<LoginRequest> parse_request(std::string_view text);
 
-// One line says why jobs can't be submitted there.
+// Checks that jobs can be submitted there. The error is one line that says why not.
 Status check_login(const hosts::HostPlace& place);
 
-// The exit code of what a preview prints there.
+// Prints the preview there. Returns its exit code.
 Result<int> preview_on_login(const hosts::HostPlace& place, const LoginRequest& request);
 
 struct SubmittedThere {
-  int code = 0;  // not 0: it was refused, and the host has said why
+  int code = 0;  // not 0: the job was refused, and the host has said why
   std::string name = {};
   std::string job = {};  // Slurm's id
   std::string output = {};
   std::string folder = {};
 };
-// Asks again where the connection is lost, and the job is submitted once all the same. unavailable:
-// nobody knows whether it was submitted; canceled: by a signal, whose number is in Error::sys, and
-// nobody knows either.
+// Submits the job. Retries if the connection is lost; the job is still submitted only once.
+// unavailable: it is not known whether the job was submitted. canceled: by a signal, whose number
+// is in Error::sys; that is not known either.
 Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const LoginRequest& request);
 
-// Finds out the number of a job whose submission was left in the middle, and notes it down; a job
-// that was not submitted is noted as lost. Does nothing for others, nor where the host is away.
+// Finds the Slurm id of a job whose submission was interrupted, and records it. A job that was not
+// submitted is recorded as lost. Does nothing for other jobs, or if the host does not answer.
 Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job);
 
 }  // namespace lockstep::jobs::on_slurm

@@ -47,8 +47,8 @@ using nlohmann::ordered_json;
 // Nodes of a step start within seconds of each other.
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::size_t kPiece = 1UL << 20;
-// For the first nodes to say whether they can train. Agents that start without that knowledge wait
-// for the first node themselves.
+// How long to wait for the first nodes to record whether they can train. Agents without that
+// knowledge wait for the first node themselves.
 constexpr std::chrono::seconds kLongestWait{60};
 
 std::string variable(const char* name) {
@@ -64,8 +64,8 @@ double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
 }
 
-// Four that differ between the jobs of a node, below those that kernels hand out and apart from
-// the agents' own.
+// Returns four ports that differ between the jobs on a node. They lie below the kernel's ephemeral
+// ports and apart from the agents' own.
 std::vector<int> ports_of(int job, int step) {
   constexpr int kFirst = 11000;
   constexpr int kPorts = 8999;  // a prime
@@ -76,7 +76,7 @@ std::vector<int> ports_of(int job, int step) {
   return ports;
 }
 
-// Of a name or an address in digits; empty: it is not known.
+// Returns the addresses of a host name or a numeric address; empty: not known.
 std::vector<std::string> addresses_of(const std::string& host) {
   std::vector<std::string> addresses;
   io::Loop loop;
@@ -105,13 +105,13 @@ class Node {
 
   Status run();
   NodeWheels result() const;
-  // What was got from where, in how many seconds.
+  // How each wheel was obtained, and in how many seconds.
   const ordered_json& rows() const { return rows_; }
-  // All nodes of the step but those that the pre-flight has left out.
+  // All nodes of the step except those that the pre-flight excluded.
   const std::vector<std::string>& nodes() const { return nodes_; }
 
  private:
-  // A wheel that this node has no overlay of.
+  // A wheel of which this node has no overlay yet.
   struct Want {
     std::size_t wheel;
     setup::OverlayRequest request;
@@ -140,8 +140,8 @@ class Node {
   const JobWheels wheels_;
   const std::vector<std::string>& left_out_;
   ordered_json rows_ = ordered_json::array();
-  std::string place_;  // of overlays
-  std::string draft_;  // where wheels come to
+  std::string place_;  // folder of the overlays
+  std::string draft_;  // folder for incoming wheels
   std::string python_;
   std::vector<std::string> nodes_;
   int node_ = 0;
@@ -153,7 +153,7 @@ class Node {
 };
 
 Node::~Node() {
-  // Others may still come, whatever has become of this node.
+  // Other nodes may still fetch wheels from this node, even if this node failed.
   if (giver_) giver_->finish(kPatience);
   std::error_code trouble;
   if (!draft_.empty()) fs::remove_all(draft_, trouble);
@@ -195,7 +195,8 @@ std::vector<Node::Want> Node::wants() {
   return wants;
 }
 
-// What this node does not need itself it gives from the job's folder to those who do.
+// Offers wheels to the nodes behind this one. A wheel that this node already has is given from the
+// job's folder.
 Status Node::open_relay(const std::vector<Want>& wants) {
   const int hosts = static_cast<int>(nodes_.size());
   const int takers = node_ < hosts ? peer::relay_takers(node_, hosts) : 0;
@@ -276,7 +277,7 @@ Status Node::copy_rest(const Want& want, std::uint64_t from) {
   }
 }
 
-// A node that needs nothing says so, too, so that nobody waits for it.
+// Report even if this node needs nothing: the giving node waits for all its takers.
 void Node::say_done() {
   if (is_first() || static_cast<std::size_t>(node_) >= nodes_.size()) return;
   if (!taker_ && !open_taker()) return;
@@ -323,14 +324,14 @@ NodeWheels Node::result() const {
   return wheels;
 }
 
-// In place of an agent's report, for the batch step and `lockstep why`.
+// Writes a report in the place of the agent's, for the batch step and `lockstep why`.
 void report(const slurm::JobFolder& folder, int run, const ordered_json& report) {
   const std::string path = folder.report(run, report["node"].get<std::string>());
   if (const Status kept = io::replace_file(path, codec::print_json(report)); !kept)
     log::error("{}", kept.error().message);
 }
 
-// The other agents would wait for this one in vain.
+// Ends the job: the other agents would wait for this node in vain.
 void end_job(const slurm::JobFolder& folder, int run, const std::string& node,
              const std::string& why) {
   report(folder, run,
@@ -377,7 +378,7 @@ Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
     records.note(name, node.rows(), done);
   }
   signal(SIGPIPE, SIG_DFL);
-  // Without a spare a node that fails ends the job.
+  // Without spares a failed node ends the job, so the list is not needed.
   if (done && wheels.spare > 0) result.failed_first = records.failed_first(nodes, kLongestWait);
   if (done) return result;
   if (records.failed() > wheels.spare)

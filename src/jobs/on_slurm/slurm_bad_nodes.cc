@@ -28,7 +28,7 @@ std::string name_of_cluster() {
   return text ? slurm::parse_config(*text)["ClusterName"] : "";
 }
 
-// Whether Slurm would take it; the answer of one that does not answer is no refusal.
+// Returns whether Slurm would accept the job. A Slurm that does not answer counts as accepting.
 bool is_taken(slurm::JobWish wish, std::vector<Setting> settings) {
   wish.settings = std::move(settings);
   const auto plan = slurm::plan_job(wish);
@@ -80,7 +80,7 @@ std::vector<Setting> with_excluded(const std::vector<Setting>& settings,
 std::string leave_out_bad_nodes(slurm::JobWish& wish) {
   const std::string folder = io::state_folder();
   if (access((folder + "/bad-nodes").c_str(), R_OK) != 0) return {};
-  // The nodes of other clusters have other names.
+  // Other clusters have nodes with other names.
   if (slurm::find_setting(wish.settings, "clusters") != nullptr) return {};
   const auto bad = slurm::known_bad_nodes(folder, name_of_cluster(), unix_ms() / 1000);
   if (!bad || bad->empty()) return {};

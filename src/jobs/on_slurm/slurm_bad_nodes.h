@@ -1,4 +1,4 @@
-// Jobs that are submitted leave the nodes out that have failed lately.
+// Excludes nodes that failed lately from jobs that are submitted.
 #pragma once
 
 #include "slurm/bad_nodes.h"
@@ -9,13 +9,13 @@
 
 namespace lockstep::jobs::on_slurm {
 
-// Adds those of this machine's Slurm to the wish's --exclude, unless Slurm would refuse the job
-// then that it takes otherwise. A note for people, empty where there are none. Slurm is asked only
-// where a bad node is known.
+// Adds the bad nodes of this machine's Slurm to the wish's --exclude. Leaves the wish as it is if
+// Slurm would refuse the job only because of that. Returns a note for people, or "". Slurm is asked
+// only if a bad node is known.
 std::string leave_out_bad_nodes(slurm::JobWish& wish);
 
-// With --exclude for `names`, on top of what is excluded already; nodes that the user names with
-// --nodelist are not. added: those that were. Pure.
+// Returns the settings with --exclude for `names`, on top of what is excluded already. Nodes that
+// the user names with --nodelist are not excluded. added: receives the newly excluded names. Pure.
 std::vector<slurm::Setting> with_excluded(const std::vector<slurm::Setting>& settings,
                                           const std::vector<std::string>& names,
                                           std::vector<std::string>& added);

@@ -29,15 +29,16 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kLook{100};  // at the file of its output
-// At Slurm, which many users ask: a running job tells its end in its own folder.
+constexpr milliseconds kLook{100};  // between two looks at the output file
+// Pauses between questions to Slurm, whose controller many users share. A running job records its
+// end in its own folder, so asking seldom delays nothing.
 constexpr milliseconds kFirstAsk{1000};
 constexpr milliseconds kLongestAsk{15'000};
 constexpr const char* kStdout = "standard output";
 constexpr std::size_t kChunk = 256UL << 10;
 constexpr std::int64_t kLongestTail = 64L << 20;
 
-// Prints a growing file, by lines where lines are chosen or wrapped.
+// Prints a growing file. Splits it into lines only if lines are filtered or wrapped in JSON.
 class OutputFile {
  public:
   OutputFile(const SlurmFollow& request, std::string path)
@@ -54,15 +55,15 @@ class OutputFile {
   const std::string& path() const { return path_; }
   void set_path(const std::string& path) { path_ = path; }
 
-  // What has come since.
+  // Prints what was written since the last call.
   Status print_new() {
     if (path_.empty()) return {};
-    // Of another user's job it may be anything; to open a pipe would wait.
+    // Another user's output path may be a FIFO. O_NONBLOCK keeps open() from blocking.
     const io::Fd file(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file) return {};  // not yet
+    if (!file) return {};  // the job has not created the file yet
     struct stat info {};
     if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-    if (info.st_size < at_) at_ = 0;  // it began anew
+    if (info.st_size < at_) at_ = 0;  // the file was truncated, as by a requeued job
     if (request_.options.lines && !std::exchange(began_, true))
       at_ = begin_of_tail(file, info.st_size);
     std::vector<char> bytes(kChunk);
@@ -102,7 +103,7 @@ class OutputFile {
         request_.options.json ? head_ + hosts::log_line_rest(line) : std::string(line), kStdout);
   }
 
-  // Where the last lines begin.
+  // Returns the offset at which the last lines begin. Reads backwards, 64 MiB at most.
   std::int64_t begin_of_tail(const io::Fd& file, std::int64_t size) const {
     std::int64_t missing = *request_.options.lines + 1;
     std::vector<char> bytes(kChunk);
@@ -135,15 +136,16 @@ int shell_code(const slurm::JobStatus& status) {
   return code == 0 && !status.state.completed() ? 1 : code & 0xff;
 }
 
-// Whether the batch step has said the last word. Slurm itself may queue a job again that it
-// stopped, or whose nodes are gone.
+// Returns whether the batch step's record is final. After other causes, Slurm may queue a job again
+// that it stopped or whose nodes are gone.
 bool is_over(const std::optional<slurm::BatchState>& own) {
   return own && own->stage == slurm::Stage::ended &&
          (own->cause == slurm::cause_name(slurm::Cause::success) ||
           own->cause == slurm::cause_name(slurm::Cause::worker));
 }
 
-// A stop by a person. Slurm names a preemption and a time limit otherwise.
+// Returns whether a person stopped the job. Slurm has other words for a preemption and a time
+// limit.
 bool was_canceled(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status) {
   if (status != nullptr && status->state.ended())
     return to_lower(status->state.name) == "cancelled";
@@ -162,7 +164,7 @@ JobStatus ended(int code, std::int64_t ended_ms, std::string why, bool canceled)
 }
 
 slurm::JobAsked asked(const jobs::KnownJob& job, const std::string& number) {
-  // Slurm's clock may be another machine's.
+  // Slurm's clock may differ from this machine's.
   constexpr std::int64_t kSkew = 60;
   return {.id = number, .name = {}, .user = {}, .since = job.created_ms / 1000 - kSkew};
 }
@@ -249,7 +251,7 @@ class Follower {
     pause_ = kFirstAsk;
     if (!request_.options.to_end) return;
     if (now.state.phase == slurm::JobPhase::waiting) {
-      if (now.reason.empty()) return;  // Slurm has not looked at it yet
+      if (now.reason.empty()) return;  // the scheduler has not looked at the job yet
       log::warning("job {} waits: {}; lockstep why {} explains it", number_, now.reason, number_);
     } else if (now.state.phase == slurm::JobPhase::running && !now.nodes.empty()) {
       log::info("job {} runs on {}", number_, now.nodes);
@@ -313,8 +315,7 @@ Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     if (own && is_another(*own, places[i].job))
       statuses.emplace_back(JobStatus{.state = JobState::queued});
     else if (status == told.end() && !(own && own->stage == slurm::Stage::ended))
-      statuses
-          .emplace_back();  // the batch step has not recorded its end, and Slurm has no such job
+      statuses.emplace_back();  // neither Slurm nor the batch step knows the end
     else
       statuses.emplace_back(
           batch_status(own, status == told.end() ? nullptr : &*status, unix_ms()));

@@ -1,6 +1,5 @@
-// Follows a job of this machine's Slurm: prints the file of its output as it grows, and learns from
-// the batch step's own words, else from Slurm, how the job ended. The job goes on whatever becomes
-// of the follower.
+// Follows a job of this machine's Slurm: prints its output file as it grows. The end is read from
+// the batch step's own record, or else asked from Slurm. The job does not depend on the follower.
 #pragma once
 
 #include "base/error.h"
@@ -19,23 +18,23 @@ namespace lockstep::jobs::on_slurm {
 struct SlurmFollow {
   jobs::KnownJob job;
   SlurmPlace place;
-  FollowOptions options = {};  // OnStop::leave always; `gone` is not asked
-  std::int64_t from = 0;       // the first byte of the output that is printed
+  FollowOptions options = {};  // always OnStop::leave; `gone` is not used
+  std::int64_t from = 0;       // first byte of the output to print
 };
 
-// Expects the handled signals blocked.
+// Follows the job. The handled signals must be blocked.
 Result<Followed> follow_slurm_job(const SlurmFollow& request);
 
-// The status of each job, in their order; all are jobs of this machine's Slurm. nullopt: neither
-// Slurm nor the job's folder knows.
+// Returns the status of each job, in their order. All must be jobs of this machine's Slurm.
+// nullopt: neither Slurm nor the job's folder knows it.
 Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     const std::vector<jobs::KnownJob>& jobs);
 
-// By its number, a job that Lockstep did not submit. not_found: Slurm does not know it.
+// Returns a job that Lockstep did not submit, by its Slurm id. not_found: Slurm does not know it.
 Result<jobs::KnownJob> find_slurm_job(const std::string& number);
 
-// What the batch step recorded counts before what Slurm made of it. own: nullopt: it has recorded
-// nothing. status: nullptr: Slurm was not asked, or does not know the job. Pure.
+// Combines the batch step's record with Slurm's status. The batch step's record wins. own: nullopt:
+// nothing was recorded. status: nullptr: Slurm was not asked, or does not know the job. Pure.
 JobStatus batch_status(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status,
                        std::int64_t now_ms);
 

@@ -1,4 +1,4 @@
-// A job of this machine's Slurm.
+// A job of this machine's Slurm. Asks squeue and sacct, and reads the job's own folder.
 #pragma once
 
 #include "jobs/job.h"

@@ -20,7 +20,7 @@ namespace lockstep::jobs::on_slurm {
 namespace {
 
 constexpr const char* kNote = "submitted.json";
-// A request of an sbatch that was killed may still be on its way through the controller.
+// The request of a killed sbatch may still be in progress in the controller.
 constexpr std::chrono::seconds kUnderWay{2};
 
 Result<std::string> ask_queue(const slurm::JobFolder& folder) {
@@ -39,7 +39,7 @@ Result<SubmitLock> SubmitLock::take() {
   SubmitLock lock;
   lock.file_ = io::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.file_) return fail_sys("open " + path, errno);
-  // Where the file system has no locks there is no waiting either.
+  // A file system without locks makes flock() fail: continue without the lock then.
   while (flock(lock.file_.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
   return lock;
@@ -49,6 +49,7 @@ Result<std::string> submitted_before(const slurm::JobFolder& folder) {
   std::error_code error;
   if (!std::filesystem::exists(folder.path(), error)) return std::string();
   const std::string id = std::filesystem::path(folder.path()).filename();
+  // Three records may name the job: our note, the batch step's state, and Slurm's queue.
   if (const auto noted = find_submitted(id)) return slurm_place(*noted)->job;
   if (const auto state = folder.state(); state && slurm::is_job_id(state->job)) return state->job;
   LOCKSTEP_TRY_ASSIGN(std::string number, queued_job(folder));

@@ -1,5 +1,5 @@
-// What keeps a job of a client elsewhere from being submitted twice: a client whose connection is
-// lost before it hears Slurm's id asks again, under the same id of ours.
+// Keeps a client's job from being submitted twice. A client that loses its connection before it
+// hears Slurm's id repeats the request under the same id of ours.
 #pragma once
 
 #include "base/error.h"
@@ -12,8 +12,8 @@
 
 namespace lockstep::jobs::on_slurm {
 
-// One submission for clients at a time, of this user: an earlier one that goes on without its
-// client has come to its end before the next one looks.
+// A lock that allows one submission for clients at a time, for this user. A submission that
+// continues without its client is then complete before the next one looks.
 class SubmitLock {
  public:
   static Result<SubmitLock> take();
@@ -22,17 +22,17 @@ class SubmitLock {
   io::Fd file_;
 };
 
-// Slurm's id of the job that was submitted from this folder; empty: there is none, and nothing is
-// left of the folder.
+// Returns Slurm's id of the job submitted from this folder. Empty: there is none, and the folder is
+// removed.
 Result<std::string> submitted_before(const slurm::JobFolder& folder);
 
-// The same, of what Slurm's controller knows, for a folder that was handed in moments ago.
-// canceled: it does not answer.
+// Like submitted_before(), but asks only Slurm's controller, for a folder submitted moments ago.
+// canceled: the controller does not answer.
 Result<std::string> queued_job(const slurm::JobFolder& folder);
 
-// Written once Slurm has the job.
+// Records the job, once Slurm has it.
 Status note_submitted(const slurm::JobFolder& folder, const jobs::KnownJob& job);
-// nullopt: no job was submitted under this id here, as far as was noted.
+// Returns the job recorded under this id; nullopt: none is.
 std::optional<jobs::KnownJob> find_submitted(const std::string& id);
 
 }  // namespace lockstep::jobs::on_slurm

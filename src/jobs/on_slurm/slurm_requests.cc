@@ -17,7 +17,7 @@
 namespace lockstep::jobs::on_slurm {
 namespace {
 
-// A client that wants to wait alone asks for what is behind this.
+// A client that only waits for the end asks for output behind this offset.
 constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
 
 struct Asked {
@@ -43,7 +43,7 @@ Result<int> follow(const Asked& asked, const std::vector<std::string>& words, bo
 Result<int> tell_places(const Asked& asked, const std::vector<std::string>& words) {
   LOCKSTEP_TRY_ASSIGN(const std::int64_t lines, number_in(words, 2));
   std::string output = asked.place.output;
-  if (output.empty()) {  // only the job itself knows its file
+  if (output.empty()) {  // only Slurm knows the job's output file
     LOCKSTEP_TRY_ASSIGN(const jobs::KnownJob told, find_slurm_job(asked.place.job));
     output = slurm_place(told).value_or(SlurmPlace()).output;
   }
@@ -67,6 +67,7 @@ void tell(const Asked& asked, const JobStatus& status) {
   record.spec.id = asked.job.id;
   record.spec.name = asked.job.name;
   record.spec.created_ms = asked.job.created_ms;
+  // A list of one, as `host-job status` prints it.
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   all.push_back(to_json(record));
   std::puts(codec::print_json(all).c_str());

@@ -1,5 +1,5 @@
-// What a client elsewhere asks of a job that it has submitted to Slurm on this login host, by
-// `lockstep host-job`: the same words and answers as for a job that runs here.
+// Answers `lockstep host-job` for jobs that a client on another host has submitted to Slurm on this
+// login host. The words and answers are those of a job that runs on this host.
 #pragma once
 
 #include "base/error.h"
@@ -10,8 +10,8 @@
 
 namespace lockstep::jobs::on_slurm {
 
-// words: follow ID OUT ERR | print ID OUT ERR | places ID LINES | status ID | cancel ID.
-// nullopt: it is not about such a job. Blocks the handled signals.
+// Answers one request. words: follow ID OUT ERR | print ID OUT ERR | places ID LINES | status ID |
+// cancel ID. nullopt: the request is about no such job. Blocks the handled signals.
 std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words);
 
 }  // namespace lockstep::jobs::on_slurm

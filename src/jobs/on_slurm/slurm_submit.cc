@@ -35,7 +35,7 @@ namespace lockstep::jobs::on_slurm {
 namespace {
 
 constexpr const char* kPlace = "slurm";
-constexpr std::size_t kSecret = 12;  // characters of a name in /tmp
+constexpr std::size_t kSecret = 12;  // characters of an unguessable name in /tmp
 
 std::vector<std::string> run_words(const SlurmRequest& request, const slurm::JobPlan& plan,
                                    const slurm::JobFolder& folder) {
@@ -65,7 +65,8 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
   if (request.min_nodes &&
       (!draft.plan.nodes || *request.min_nodes < 1 || *request.min_nodes > *draft.plan.nodes))
     return fail(Errc::invalid_input, "--min-nodes is a number from 1 to --nodes");
-  // Slurm itself would end the job without a word.
+  // Slurm ends a job without any message if it cannot open the output file, so check the folder
+  // here.
   const std::string place = std::filesystem::path(draft.plan.output).parent_path();
   std::error_code error;
   if (request.folder_is_here && place.find('%') == std::string::npos &&
@@ -94,7 +95,7 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
   return draft;
 }
 
-// Of versions that no job has any more.
+// Removes binaries of versions that no job uses any more: only one link to the file is left.
 void remove_unused_binaries() {
   std::error_code error;
   for (const auto& entry :
@@ -106,8 +107,7 @@ void remove_unused_binaries() {
   }
 }
 
-// A job keeps the binary that it was submitted with, also when another version is installed while
-// it waits.
+// Gives the job a copy of this binary: another version may be installed while the job waits.
 Status give_binary(const slurm::JobFolder& folder) {
   LOCKSTEP_TRY_ASSIGN(const ssh::Binary own, ssh::own_binary());
   const std::string place = folder.at("lockstep");
@@ -118,18 +118,18 @@ Status give_binary(const slurm::JobFolder& folder) {
   if (error) return fail_sys("copy " + own.path + " to " + place, error.value());
   if (chmod(place.c_str(), 0755) != 0) return fail_sys("make " + place + " a program", errno);
   remove_unused_binaries();
-  // Jobs that are submitted later share it. Where links are not possible each has its own.
+  // Later jobs share this copy. Without hard links each job has its own.
   (void)::link(place.c_str(), kept.c_str());
   return {};
 }
 
-// Nodes that the job can do without.
+// Returns how many nodes the job can do without.
 int dispensable(const SlurmRequest& request, const slurm::JobPlan& plan) {
   const int fewer = request.min_nodes && plan.nodes ? *plan.nodes - *request.min_nodes : 0;
   return plan.spares + fewer;
 }
 
-// What a script's own launches need.
+// Writes the stand-ins for launchers that the user's own script calls.
 Status give_stand_ins(const SlurmRequest& request, const slurm::JobFolder& folder) {
   for (const char* name : {"bin", "task-bin", "launches"})
     if (mkdir(folder.at(name).c_str(), 0700) != 0)
@@ -156,14 +156,15 @@ Status fill(const slurm::JobFolder& folder, const SlurmRequest& request, const D
   LOCKSTEP_TRY(add_wheels(
       folder, request.wheels,
       {.wheels = {}, .place = request.wheel_place, .spare = dispensable(request, draft.plan)}));
-  // The folder is this user's alone.
+  // Only this user can read the folder.
   LOCKSTEP_TRY(io::write_file(folder.at("token"), random_uuid4() + random_uuid4() + "\n"));
   if (chmod(folder.at("token").c_str(), 0600) != 0)
     return fail_sys("close the token's file", errno);
   return io::write_file(folder.at("script"), draft.script);
 }
 
-// sbatch was killed, or the controller was too slow to tell it.
+// Returns whether Slurm may have the job although sbatch failed: sbatch was killed, or the
+// controller answered too late.
 bool may_have_arrived(const setup::ToolEnding& ending) {
   constexpr int kKilled = 128;
   return ending.code > kKilled ||
@@ -173,7 +174,8 @@ bool may_have_arrived(const setup::ToolEnding& ending) {
           }));
 }
 
-// sbatch prints "ID" or "ID;CLUSTER". canceled: nobody knows whether Slurm has the job.
+// Calls sbatch, which prints "ID" or "ID;CLUSTER". canceled: it is not known whether Slurm has the
+// job.
 Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPlan& plan,
                                 const slurm::JobFolder& folder) {
   const std::string program = setup::find_program("sbatch");
@@ -182,7 +184,8 @@ Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPla
                 "submit there, or give --on user@login");
   setup::ToolCall call{
       .argv = {program, "--parsable"}, .env = request.env, .folder = request.wish.folder};
-  // Those of the script give way to the SBATCH_* variables, as sbatch has it.
+  // Pass no setting that came from the script's own lines: SBATCH_* variables override those, as
+  // sbatch does it.
   for (const slurm::Setting& setting : plan.settings)
     if (setting.line == 0) call.argv.push_back(slurm::word_of(setting));
   call.argv.push_back(folder.at("script"));
@@ -215,7 +218,7 @@ std::string output_of(const slurm::JobPlan& plan, const std::string& job) {
       .value_or("");
 }
 
-// Slurm's id. Nothing is left of a job that is refused.
+// Submits the job and returns Slurm's id. Removes the folder of a refused job.
 Result<std::string> hand_in(const SlurmRequest& request, const Draft& draft,
                             const std::string& id) {
   LOCKSTEP_TRY_ASSIGN(const slurm::JobFolder folder, slurm::JobFolder::create(id));
@@ -262,6 +265,7 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request) {
                              .created_ms = unix_ms(),
                              .status = {.state = jobs::JobState::queued}};
   LOCKSTEP_TRY(note_submitted(folder, known));
+  // A repeated request finds the job recorded already: replace the record.
   LOCKSTEP_TRY(book.remove(id));
   LOCKSTEP_TRY(book.add(known));
   return Submission{.script = std::move(draft.script),
@@ -292,7 +296,7 @@ std::optional<slurm::BatchState> slurm_state(const jobs::KnownJob& job, const Sl
 
 namespace {
 
-// Returns whether Slurm has given this number to the job, or to an earlier job of the same chain.
+// Returns whether Slurm gave this id to the job, or to an earlier job of the same chain.
 bool is_in_chain(const jobs::KnownJob& job, const std::string& word) {
   const auto place = slurm_place_here(job);
   const auto state = place ? slurm_state(job, *place) : std::nullopt;

@@ -27,7 +27,8 @@ bool is_there(const std::string& path) {
 
 }  // namespace
 
-// A user's own script may have several steps, which share the folder of the wheels.
+// The steps of a user's own script share the folder of the wheels: put the step's number into the
+// names.
 WheelRecords::WheelRecords(const slurm::JobFolder& folder, int run, std::string_view step)
     : folder_(folder.at(kWheelsFolder)),
       begin_(step.empty() || step == "0" ? fmt::format("{}-", run)
@@ -37,7 +38,7 @@ std::string WheelRecords::path(const std::string& node, std::string_view end) co
   return fmt::format("{}/{}{}{}", folder_, begin_, node, end);
 }
 
-// A node that has noted its rows and no failure can train.
+// Write the failure first: other nodes take rows without a failure as success.
 void WheelRecords::note(const std::string& node, const nlohmann::ordered_json& rows,
                         const Status& done) const {
   if (!done) (void)io::replace_file(path(node, kFailed), done.error().message + "\n");

@@ -29,6 +29,7 @@ Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, 
   if (newest.id == word || newest.name != word) return newest;
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.going_on(word));
   const bool newest_alone = jobs.size() == 1 && jobs.front().id == newest.id;
+  // The journal's states may be old. Asking takes time, so ask only if the answer matters.
   if (!newest_alone) LOCKSTEP_TRY(refresh_jobs(book, jobs));
   std::erase_if(jobs, [](const KnownJob& job) { return job.is_over(); });
   if (jobs.empty()) return newest;

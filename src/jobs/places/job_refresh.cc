@@ -16,10 +16,10 @@
 namespace lockstep::jobs::places {
 namespace {
 
-// Whoever lists jobs does not want to wait for a host that is off.
+// `lockstep jobs` must not wait long for a host that is off.
 constexpr std::chrono::seconds kPatience{5};
 
-// What one host says of all jobs that it was asked for.
+// One host's answers about all jobs that it was asked for.
 struct Told {
   hosts::HostPlace host;
   bool reached = false;
@@ -44,7 +44,8 @@ void take(Told& told, const hosts::HostEnding& ending) {
     if (auto record = job::record_from_json(answer[i])) told.records.push_back(std::move(*record));
 }
 
-// Hosts that are in `told` already are not asked again where they were not reached.
+// Asks hosts and adds their answers to `told`. A host that did not answer before is not asked
+// again.
 Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::string>& ids,
            std::vector<Told>& told) {
   std::vector<hosts::HostPlace> hosts;
@@ -71,7 +72,7 @@ Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::s
   return {};
 }
 
-// Slurm is asked once for all of its jobs.
+// Asks Slurm once for all of its jobs: each squeue call loads the controller that all users share.
 Status ask_slurm(const JobBook& book, std::vector<KnownJob>& jobs) {
   std::vector<KnownJob*> mine;
   std::vector<KnownJob> asked;
@@ -106,7 +107,7 @@ Status settle(const JobBook& book, KnownJob& job, std::vector<Told>& told) {
     all_told = all_told && nodes.back().has_value();
   }
   JobStatus status = status_of(node_names(job), nodes);
-  // A host that does not answer now may know the job later.
+  // A host that does not answer now may still know the job.
   if (status.state == JobState::lost && !all_told) {
     if (all_reached) return {};
     LOCKSTEP_TRY_ASSIGN(job.away_ms, book.note_away(job.id, unix_ms()));
@@ -133,7 +134,7 @@ Status refresh_jobs(const JobBook& book, std::vector<KnownJob>& jobs) {
     hosts.insert(hosts.end(), job.nodes.begin(), job.nodes.end());
   }
   LOCKSTEP_TRY(ask(hosts, ids, told));
-  // A login host answers for one job of Slurm's at a time.
+  // A login host answers for one Slurm job at a time.
   for (KnownJob* job : asked) {
     if (!on_slurm::slurm_place(*job)) continue;
     const Told* host = find(told, job->nodes.front());

@@ -1,4 +1,5 @@
-// Asks the hosts of jobs how they stand, all at once, and notes it down.
+// Asks the hosts of jobs for the jobs' states, all at the same time, and writes them into the
+// journal.
 #pragma once
 
 #include "base/error.h"
@@ -8,8 +9,8 @@
 
 namespace lockstep::jobs::places {
 
-// Changes those of `jobs` that had not ended. A host that does not answer within a few seconds is
-// named in a warning; a job that none of its hosts tells of keeps its stage and gets away_ms.
+// Updates the jobs that had not ended. A warning names each host that does not answer within 5 s. A
+// job keeps its state and gets away_ms if none of its hosts knows about it.
 Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs);
 
 }  // namespace lockstep::jobs::places

@@ -63,7 +63,7 @@ Step Course::next(const Seen& seen) {
 }
 
 Step Course::after_rent(const Seen& seen) {
-  // The user has terminated the machines meanwhile, and wants no others.
+  // The user has terminated the machines meanwhile, and wants no new ones.
   if (!seen.ok && seen.unwanted) return finish(false);
   if (!seen.ok) return stop_with(seen);
   record_.working = true;
@@ -78,19 +78,21 @@ Step Course::after_run(const Seen& seen) {
   return to(Step::ask_watcher);
 }
 
-// The watching host takes over where it has heard nothing of this process at the job's end, as
-// after a sleep of this machine. Two processes must not bring outputs and terminate machines.
+// The watching host takes over if it has not heard from this process at the job's end, as after a
+// sleep of this machine. Only one process may bring outputs and terminate machines.
 Step Course::after_watcher(const Seen& seen) {
   if (seen.taken_over) {
     code_ = *seen.taken_over;
     return to(Step::quit);
   }
+  // A job that succeeded, or that a person ended, does not start again: no need to ask why.
   if (job_code_ == 0 || ran_.canceled_job || seen.asked_to_end) return finish(ran_.started);
   return to(Step::ask_loss);
 }
 
 Step Course::after_loss(const Seen& seen) {
   if (!seen.taken) return finish(ran_.started);
+  // A job that never started has no outputs to save.
   return ran_.started ? to(Step::save) : after_save(seen);
 }
 
@@ -113,7 +115,7 @@ Step Course::after_bring(const Seen& seen) {
   brought_ = seen.ok;
   if (seen.ok) return end();
   if (seen.gone) return to(Step::fetch_saved);
-  // Another follower tries again, on a machine that is still there.
+  // Leave the outputs to another follower: a machine with them still exists.
   return to_leave(seen) ? to(Step::leave) : to(Step::hold);
 }
 
@@ -138,7 +140,7 @@ Step Course::end() {
 
 Step Course::after_terminate(const Seen& seen) {
   elsewhere_ = seen.elsewhere;
-  // Another follower finds the note of the end, and terminates them.
+  // Another follower finds the note of the end and terminates the machines.
   if (!seen.ok && seen.canceled && rules_.follows) return to(Step::leave);
   return conclude(seen.ok ? job_code_ : failed(job_code_));
 }
@@ -148,8 +150,9 @@ Step Course::conclude(int code) {
   return to(Step::conclude);
 }
 
-// A follower that cannot see what has become of a started job leaves it to another follower. The
-// job's own command, and a job that was never started, end here, and their machines with them.
+// A follower that cannot see what happened to a started job leaves it to another follower. The
+// job's own command ends the job here and terminates its machines. So does a follower of a job that
+// never started.
 Step Course::stop_with(const Seen& seen) {
   // Exit code 2 promises that nothing was rented.
   stopped_ = code_ = seen.error_code == 2 ? 1 : seen.error_code;

@@ -1,8 +1,7 @@
-// The course of a job on rented machines, from wherever its record in the journal stands: rent,
-// run, bring the outputs back, begin again elsewhere when machines are lost, terminate the
-// machines, tell the end. Pure: a driver carries out one step at a time and reports what it saw.
-// The process may die between any two steps; another one then starts a Course from the journal's
-// record.
+// The course of a job on rented machines, from wherever its journal record stands: rent, run, bring
+// the outputs back, start again elsewhere if machines are lost, terminate the machines, tell the
+// end. Pure. A driver carries out one step at a time and reports what it saw. The process may die
+// between any two steps; another process then makes a Course from the journal's record.
 #pragma once
 
 #include <optional>
@@ -10,29 +9,29 @@
 namespace lockstep::jobs::rented {
 
 enum class Step {
-  check_begin,  // whether this process has the environment that the job needs to begin
-  rent,         // machines: the ones that were asked for already, else new ones
-  run,          // begin the job there, or follow the one that runs; until it ends
-  ask_watcher,  // whether the host that watches has taken over
-  ask_loss,     // whether the machines were taken away, or are about to be
+  check_begin,  // check that this process has the environment that the job needs to start
+  rent,         // machines: those asked for already, else new ones
+  run,          // start the job there, or follow the running job; until its end
+  ask_watcher,  // ask whether the watching host has taken over
+  ask_loss,     // ask whether the machines were preempted, or are about to be
   save,         // bring the outputs of a job that lost its machines
-  note_loss,    // write into the journal that the job begins again
-  bring_back,   // the outputs of a job that has ended
-  hold,         // keep the machine for a while: its outputs are nowhere else
-  fetch_saved,  // the outputs that the host that watches has saved
+  note_loss,    // write into the journal that the job starts again
+  bring_back,   // bring the outputs of a job that has ended
+  hold,         // keep the machine for a while: no other copy of the outputs exists
+  fetch_saved,  // fetch the outputs that the watching host has saved
   note_end,     // write into the journal how the job ended
-  terminate,    // the machines
-  leave,        // tell the user that the job goes on
-  conclude,     // tell how it ended, or note it for the next command
+  terminate,    // terminate the machines
+  leave,        // tell the user that the job continues
+  conclude,     // tell how the job ended, or note it for the next command
   quit,
 };
 
-// What the journal says of the job.
+// The journal's facts about the job.
 struct CourseRecord {
-  bool working = false;  // its machines run
-  bool ending = false;   // it has ended with `code`; its machines are to be terminated
-  bool started = false;  // it has an id: it may run on its machines
-  int code = 0;          // with `ending`
+  bool working = false;  // the machines run
+  bool ending = false;   // the job ended with `code`; its machines are to be terminated
+  bool started = false;  // the job has an id, so it may run on its machines
+  int code = 0;          // valid if `ending`
 };
 
 struct CourseRules {
@@ -40,19 +39,19 @@ struct CourseRules {
   bool brings_back = false;  // the user named outputs
 };
 
-// What the driver saw of the last step. Each step reads only its own members.
+// What the driver saw during the last step. Each step reads only its own members.
 struct Seen {
-  bool ok = true;             // the step did what it was asked for
-  bool canceled = false;      // not `ok`, and it was ended by a signal
+  bool ok = true;             // the step succeeded
+  bool canceled = false;      // not `ok`: a signal ended the step
   int error_code = 1;         // not `ok`: the exit code of the error
   bool asked_to_end = false;  // a signal to end came, now or earlier
-  bool unwanted = false;      // rent: the user has given the machines back meanwhile
+  bool unwanted = false;      // rent: the user has terminated the machines meanwhile
   int code = 0;               // run: the exit code
   bool started = false;       // always: the job has an id, so it may run on its machines
   bool left = false;          // run: a signal ended the following; the job goes on
   bool canceled_job = false;  // run: a person canceled the job
-  bool gone = false;          // run: a machine will not come back. bring_back: there is none
-  std::optional<int> taken_over = {};  // ask_watcher: the exit code that the watching host told
+  bool gone = false;          // run: a machine will not come back. bring_back: no machine is left
+  std::optional<int> taken_over = {};  // ask_watcher: the exit code that the watching host reported
   bool taken = false;                  // ask_loss
   bool ended_well = false;             // save: the job had ended with 0 before its machines went
   bool whole = false;                  // fetch_saved: all outputs are here
@@ -65,12 +64,12 @@ class Course {
   Course(const CourseRecord& record, const CourseRules& rules) : record_(record), rules_(rules) {}
 
   Step first();
-  // The step after the last one. seen: of the last one.
+  // Returns the next step. seen: what the driver saw during the last one.
   Step next(const Seen& seen);
 
-  // The exit code, as known so far. Once `conclude` or `quit` is returned it is the last word.
+  // Returns the exit code known so far. Once `conclude` or `quit` is returned, it is final.
   int code() const { return code_; }
-  // Of the job itself, for the journal: note_end writes it.
+  // Returns the exit code of the job itself, which note_end writes into the journal.
   int job_code() const { return job_code_; }
   bool outputs_are_here() const { return brought_; }
   bool ended_elsewhere() const { return elsewhere_; }
