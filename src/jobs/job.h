@@ -47,7 +47,7 @@ struct Followed {
 
 struct Resumed {
   std::vector<std::string> nodes;  // names of the nodes that start again
-  std::vector<std::string> ahead;  // jobs that it waits for; empty: it runs
+  std::vector<std::string> ahead;  // jobs ahead in the queue; empty: the job runs
 };
 
 // One job. Each call blocks until it has its answer or the user stops it (canceled, with the

@@ -76,13 +76,13 @@ TEST_F(JobBookTest, EveryStateComesBackAsItWasNoted) {
   }
 }
 
-// The columns of the table are all that it knows, and all that it changes.
+// An older version knows and changes only the columns of the table.
 TEST_F(JobBookTest, AnOlderVersionReadsAndChangesARecord) {
   ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
   ASSERT_TRUE(book().note("aaaa1111", JobStatus{.state = JobState::canceled, .code = 1}));
   const auto older = hosts::open_state(folder_);
   {
-    // Ended before the record changes: a statement reads what there was when it began.
+    // Finish the statement before the record changes: it reads the state at its start.
     auto row = older->prepare("SELECT stage, code FROM jobs");
     ASSERT_TRUE(row->step().value());
     EXPECT_EQ(row->text(0), "ended");

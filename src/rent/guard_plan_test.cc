@@ -55,7 +55,7 @@ What what(const Rental& rental, std::int64_t now, const MachineWords& words = {}
   return guard_plan(rental, words, now, kPace).what;
 }
 
-// As where `down` was asked for and the client that rents it was stopped with its lock.
+// The case of a client that rents and is stopped with its lock after `down` was asked for.
 TEST(GuardPlan, WhatNobodyWantsEndsWhoeverHoldsItOnceItsLeaseIsOver) {
   Rental rental = two_machines();
   rental.wanted = false;
@@ -71,7 +71,7 @@ TEST(GuardPlan, EndsALeaseAtItsEndAndNotBefore) {
   EXPECT_EQ(what(rental, rental.ends_ms - 1), What::wait);
   EXPECT_EQ(what(rental, rental.ends_ms), What::give_back);
   EXPECT_FALSE(guard_plan(rental, {}, rental.ends_ms, kPace).forced);
-  // Woken up long afterwards, and a client that hangs has the lock.
+  // The guard wakes up long afterwards, and a hanging client holds the lock.
   EXPECT_TRUE(guard_plan(rental, {}, rental.ends_ms + 9 * kHour, kPace).forced);
   rental.ends_ms += kHour;  // lockstep keep
   EXPECT_EQ(what(rental, rental.ends_ms - kHour), What::wait);
@@ -96,7 +96,7 @@ TEST(GuardPlan, MachinesOfAJobThatIsFollowedAreItsFollowersAffair) {
   for (auto& word : words)
     word.second.state.phase = Phase::ending;
   EXPECT_EQ(guard_plan(rental, words, kStart, kPace, true).what, What::wait) << "spot may be taken";
-  // Nobody but the guard ends these.
+  // Only the guard terminates these machines.
   rental.attempts[0].offer.ending = cloud::Ending::with_guard;
   EXPECT_EQ(guard_plan(rental, words, kStart, kPace, true).what, What::give_back);
   EXPECT_EQ(guard_plan(rental, {}, rental.ends_ms, kPace, true).what, What::give_back);
@@ -122,7 +122,7 @@ TEST(GuardPlan, AClientElsewhereThatWasHeardOfLatelyIsWaitedFor) {
 }
 
 TEST(GuardPlan, AGuardElsewhereTakesSilenceForIdleOnlyNearTheEnd) {
-  // The user, who is elsewhere, may have given it work since.
+  // The user is on another host and may have given the machine work since.
   MachineWord early = idle_word(kStart, 4 * kMinute);
   note_word(early, nullptr, kStart + kMinute, kPace);
   EXPECT_TRUE(is_off(early, kStart + kHour, kPace));
@@ -137,7 +137,7 @@ TEST(GuardPlan, EndsMachinesThatNoClientEverMet) {
   rental.attempts[0].machines[0].host_key.clear();
   EXPECT_EQ(what(rental, kStart + 19 * kMinute), What::wait);
   EXPECT_EQ(what(rental, kStart + 20 * kMinute), What::give_back);
-  // A launch whose answer never came.
+  // The answer to this launch never came.
   rental = two_machines();
   rental.attempts[1].state = Attempt::State::unknown;
   rental.attempts[1].machines.clear();
@@ -152,14 +152,14 @@ TEST(GuardPlan, EndsAMachineThatIsPoweringOff) {
   words["b"].state.why = "idle for 600 s";
   const GuardPlan plan = guard_plan(rental, words, kStart, kPace);
   EXPECT_EQ(plan.what, What::end_some);
-  EXPECT_EQ(plan.machines, std::vector<std::size_t>{1});  // by node: a is 0
+  EXPECT_EQ(plan.machines, std::vector<std::size_t>{1});  // index by node: a is 0
   EXPECT_EQ(plan.why, "idle for 600 s");
   words["a"] = words["b"];
   EXPECT_EQ(what(rental, kStart, words), What::give_back);
 }
 
 TEST(GuardPlan, AMachineThatWasIdleAndIsSilentIsOffWhenItsTimeIsOver) {
-  // Idle for four minutes of ten: off in six, and it is let be for one more.
+  // The machine is idle for four minutes of ten: it is off in six, and gets one more.
   MachineWord word = idle_word(kStart, 4 * kMinute);
   note_word(word, nullptr, kStart + kMinute, kPace);
   EXPECT_FALSE(is_off(word, kStart + 7 * kMinute - 1, kPace));
@@ -175,7 +175,7 @@ TEST(GuardPlan, AMachineThatWasAtWorkAndIsSilentIsLeftUntilItsLeaseEnds) {
   const Rental rental = two_machines();
   MachineWords words = {{"a", idle_word(kStart, 0)}, {"b", {}}};
   note_word(words["a"], nullptr, kStart + kMinute, kPace);
-  note_word(words["b"], nullptr, kStart + kMinute, kPace);  // never heard
+  note_word(words["b"], nullptr, kStart + kMinute, kPace);  // never answered
   EXPECT_EQ(what(rental, kStart + 23 * kHour, words), What::wait);
   words["a"].state.phase = Phase::stopping_jobs;
   EXPECT_EQ(what(rental, kStart + kMinute - 1, words), What::wait);

@@ -28,7 +28,7 @@ TEST(LeaseAnswer, SaysTheFreshKey) {
   EXPECT_FALSE(key.seen);
 }
 
-// It would be written into the file that says whom to trust.
+// The text would be written into the file of trusted host keys.
 TEST(LeaseAnswer, AKeyThatIsMoreThanAKeyIsNone) {
   for (const char* key : {"", "ssh-rsa AAAA", "ssh-ed25519 ", "ssh-ed25519 A\\n* ssh-ed25519 B",
                           "@cert-authority * ssh-ed25519 A"})

@@ -41,7 +41,7 @@ class FollowCoreTest : public ::testing::Test {
   void heed(const FollowActions& actions) {
     actions_.insert(actions_.end(), actions.begin(), actions.end());
   }
-  // Lets the time pass, with every tick that the core asks for.
+  // Moves the clock, with every tick that the core asks for.
   void pass(Ms time) {
     const Ms end = time_ + time;
     while (core_->next_tick() <= io::TimePoint() + end) {

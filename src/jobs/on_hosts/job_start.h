@@ -22,7 +22,7 @@ struct JobRequest {
 };
 
 struct StartedJob {
-  std::vector<std::string> ahead;  // jobs that it waits for; empty: it runs
+  std::vector<std::string> ahead;  // jobs ahead in the queue; empty: the job runs
   std::string endpoint;            // "ADDRESS:PORT"; empty: none was needed
 };
 

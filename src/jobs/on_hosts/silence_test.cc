@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Awake from one moment to another.
+// Ticks from one moment to another, as while awake.
 void tick(Silence& silence, seconds from, seconds to, bool connected) {
   for (milliseconds now = from; now <= to; now += Silence::kTick)
     silence.on_tick(now, connected);
@@ -38,7 +38,7 @@ TEST(Silence, BeginsWithTheBreak) {
 TEST(Silence, CountsSleepAndTrustsNoConnectionJustAfterIt) {
   Silence silence(seconds(0));
   tick(silence, seconds(5), seconds(100), true);
-  // It slept for an hour; the connection seems to be there for a while.
+  // The machine slept for an hour. For a while the connection seems to work.
   tick(silence, seconds(3700), seconds(3715), true);
   EXPECT_EQ(silence.lasted(seconds(3715)), seconds(3615));
   tick(silence, seconds(3720), seconds(3740), false);

@@ -103,7 +103,8 @@ class OutputFile {
         request_.options.json ? head_ + hosts::log_line_rest(line) : std::string(line), kStdout);
   }
 
-  // Returns the offset at which the last lines begin. Reads backwards, 64 MiB at most.
+  // Returns the offset at which the last lines begin. Looks back 64 MiB at most; beyond that the
+  // whole file is printed.
   std::int64_t begin_of_tail(const io::Fd& file, std::int64_t size) const {
     std::int64_t missing = *request_.options.lines + 1;
     std::vector<char> bytes(kChunk);
@@ -206,6 +207,7 @@ class Follower {
   JobStatus look() {
     auto own = own_words(request_.place);
     if (is_over(own)) return batch_status(own, nullptr, unix_ms());
+    // Ask Slurm once as soon as the batch step has recorded its end: Slurm may queue the job again.
     const bool seems_over =
         own && own->stage == slurm::Stage::ended && !std::exchange(seen_end_, true);
     if (seems_over || Clock::now() >= next_ask_) {
@@ -217,7 +219,8 @@ class Follower {
     return {.state = nobody_knows_ ? JobState::lost : JobState::running};
   }
 
-  // As another job of Slurm's: what was heard was about the one before.
+  // Returns whether the chain continued as another Slurm job. What Slurm said before was about the
+  // earlier job.
   bool goes_on(const std::optional<slurm::BatchState>& own) {
     if (!own || !is_another(*own, number_)) return false;
     number_ = slurm::job_now(*own);
@@ -229,6 +232,7 @@ class Follower {
   }
 
   void ask() {
+    // Only the long form of the question names the output file.
     const bool whole = output_.path().empty() && request_.options.print;
     auto jobs = slurm::ask_jobs({asked(request_.job, number_)},
                                 whole ? slurm::Detail::all : slurm::Detail::usual);

@@ -27,7 +27,7 @@ class SlurmPlaceTest : public ::testing::Test {
   std::string folder_;
 };
 
-// `lockstep why 2`, where a job that Slurm calls 1 has an id of ours that begins with a 2.
+// `lockstep why 2`, if Slurm's job 1 has an id of ours that begins with a 2.
 TEST_F(SlurmPlaceTest, ANumberOfSlurmsIsNotTheBeginningOfAnId) {
   jobs::KnownJob known = job("2f0c9a31", "train", 1);
   known.plan = plan_text(SlurmPlace{.job = "1", .folder = "/f", .output = "/o"});

@@ -40,7 +40,7 @@ TEST_F(WheelRecordsTest, TheFirstNodesThatFailedAreKnownToAll) {
   records.note("n4", {}, failed_);
   EXPECT_EQ(records.failed_first({"n1", "n2", "n3", "n4"}, milliseconds(0)), (Names{"n1", "n2"}));
   EXPECT_EQ(records.failed_first({"n3", "n4"}, milliseconds(0)), Names());
-  // One that has noted nothing yet may be the first that can.
+  // A node without a record may still be the first that can train.
   EXPECT_EQ(records.failed_first({"n1", "n9", "n2"}, milliseconds(0)), Names{"n1"});
   EXPECT_EQ(records.failed(), 3);
 }

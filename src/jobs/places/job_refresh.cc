@@ -19,7 +19,7 @@ namespace {
 // `lockstep jobs` must not wait long for a host that is off.
 constexpr std::chrono::seconds kPatience{5};
 
-// One host's answers about all jobs that it was asked for.
+// The answers of one host about all jobs that it was asked for.
 struct Told {
   hosts::HostPlace host;
   bool reached = false;

@@ -10,7 +10,7 @@ namespace lockstep::jobs::rented {
 
 enum class Step {
   check_begin,  // check that this process has the environment that the job needs to start
-  rent,         // machines: those asked for already, else new ones
+  rent,         // rent machines: the ones asked for already, else new ones
   run,          // start the job there, or follow the running job; until its end
   ask_watcher,  // ask whether the watching host has taken over
   ask_loss,     // ask whether the machines were preempted, or are about to be

@@ -10,22 +10,22 @@
 namespace lockstep::jobs::rented {
 namespace {
 
-// The world of one job: its journal, its machine, its outputs. Processes come and go.
+// The fake world of one job: the journal, the machine, the outputs. Processes come and go.
 struct World {
   // The journal, which outlives every process.
   CourseRecord record;
   bool known = true;  // the journal has the job
   bool intent = false;
-  // The machine, and the job on it.
+  // The machine and its job.
   bool alive = false;
-  bool taken = false;  // by its provider, while or before the job ran
+  bool taken = false;  // preempted, while or before the job ran
   bool job_runs = false;
   bool job_ended = false;
   int job_code = 0;
   bool held = false;
   // What happened.
   int launches = 0;
-  int attempts = 0;   // jobs that began
+  int attempts = 0;   // jobs that started
   int produced = 0;   // the attempt whose outputs lie on the machine; 0: none
   int brought = 0;    // the attempt whose outputs are here
   int successes = 0;  // attempts that recorded exit code 0
@@ -116,10 +116,11 @@ class Process {
 
   Seen error(bool failed) { return {.ok = !failed, .canceled = failed && happens(0.3)}; }
 
-  // A launch has its intent in the journal before it is asked for, so a lost answer is found again.
+  // A launch writes its intent into the journal first, so a lost answer is found again.
   Seen rent() {
-    if (world_.alive && world_.taken) world_.alive = world_.intent = false;  // ends what is lost
-    if (happens(0.1)) return error(true);                                    // refused
+    // Renting again terminates a preempted machine.
+    if (world_.alive && world_.taken) world_.alive = world_.intent = false;
+    if (happens(0.1)) return error(true);  // the provider refused
     if (!std::exchange(world_.intent, true)) {
       if (world_.alive) wrong("two machines for one intent");
       ++world_.launches;
@@ -135,7 +136,7 @@ class Process {
 
   Seen run_job() {
     if (!world_.alive) return {.code = 255, .gone = true};
-    if (!world_.record.started && happens(0.1)) return {.code = 1};  // it could not begin
+    if (!world_.record.started && happens(0.1)) return {.code = 1};  // the job could not start
     if (!world_.record.started) {
       if (world_.successes > 0) wrong("a job that had succeeded ran again");
       world_.record.started = true;
@@ -143,11 +144,11 @@ class Process {
       world_.job_runs = true;
       world_.produced = ++world_.attempts;
     } else if (!world_.job_runs && !world_.job_ended) {
-      world_.job_runs = true;  // it was killed before it began: it begins now
+      world_.job_runs = true;  // the last process died before the job started: it starts now
       world_.produced = ++world_.attempts;
     }
     maybe_die();
-    if (happens(0.05)) return error(true);  // nobody sees the job
+    if (happens(0.05)) return error(true);  // the host does not answer
     if (happens(0.05) && !follows_) return {.code = 130, .left = true};
     if (!world_.job_ended && happens(0.25)) {
       world_.taken = true;
@@ -188,7 +189,7 @@ World simulate(unsigned seed) {
   World world;
   constexpr int kProcesses = 12;
   for (int number = 0; number < kProcesses && world.known; ++number) {
-    // While no process is there the job may end, and its machine be taken.
+    // Without a process the job may end, and the machine may be preempted.
     if (number > 0 && world.job_runs && std::bernoulli_distribution(0.5)(chance)) {
       world.job_runs = false;
       world.job_ended = true;
@@ -221,7 +222,8 @@ TEST(CourseRandom, TenThousandJobsKeepTheirPromises) {
     EXPECT_LE(world.told, 1) << "seed " << seed << ": the end was told twice";
     if (world.told == 0) continue;
     ++ended;
-    // A termination that failed is told, and the machine is left to its guard and its lease.
+    // The user is told of a failed termination. The guard and the lease are left to terminate the
+    // machine.
     if (world.alive && !world.held) {
       EXPECT_NE(world.told_code, 0) << "seed " << seed;
     }
@@ -236,7 +238,7 @@ TEST(CourseRandom, TenThousandJobsKeepTheirPromises) {
   EXPECT_GT(succeeded, 3'000);
 }
 
-// Walks a course with what each step saw; returns the steps.
+// Walks a course with the given observations. Returns the steps.
 std::vector<Step> walk(Course course, const std::vector<Seen>& seen) {
   std::vector<Step> steps = {course.first()};
   for (const Seen& each : seen)
