@@ -1,4 +1,4 @@
-// lockstep down: gives rented machines back, by name or all of them.
+// lockstep down: terminates rented machines, by name or all of them.
 #include "base/text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
@@ -26,9 +26,9 @@ namespace {
 
 using cloud::Rental;
 
-constexpr int kTriesToEnd = 180;  // once a second: machines take so long to end
+constexpr int kTriesToEnd = 180;  // one try a second: termination can take this long
 
-// Jobs that were running when their hosts were last asked.
+// Returns jobs of the cluster that had not ended when their hosts were last asked.
 std::vector<jobs::KnownJob> unended_jobs(const jobs::JobBook& book, const std::string& cluster) {
   auto jobs = book.list(200).value_or(std::vector<jobs::KnownJob>());
   std::erase_if(jobs,
@@ -36,8 +36,9 @@ std::vector<jobs::KnownJob> unended_jobs(const jobs::JobBook& book, const std::s
   return jobs;
 }
 
-// Asks the hosts, since nobody tells this machine when a detached job ends. True: it has ended, or
-// its machines know nothing of it. What no machine answers may still run.
+// Asks the hosts whether the job has ended: nothing tells this machine of the end of a detached
+// job. Returns true if the job has ended, or if its machines do not know it. If a machine does not
+// answer, the job may still run.
 Result<bool> has_ended(const jobs::JobBook& book, const jobs::KnownJob& job) {
   const auto status = jobs::places::open_job(job)->status();
   if (!status && status.error().code == Errc::canceled) return Failure(status.error());
@@ -49,13 +50,13 @@ Result<bool> has_ended(const jobs::JobBook& book, const jobs::KnownJob& job) {
   return true;
 }
 
-// The ids of jobs that may be at work on machines that are alive.
+// Returns the ids of jobs that may still run on live machines.
 Result<std::vector<std::string>> jobs_there(rent::OnDemand& world, Rental rental) {
   std::vector<std::string> ids;
   const auto book = jobs::JobBook::open(io::state_folder());
   if (!book) return ids;
   const auto jobs = unended_jobs(*book, rental.cluster);
-  // Without an answer the machines may be alive.
+  // If the provider does not answer, the machines may be alive.
   if (jobs.empty() || (world.look_only(rental) && rental.live().empty())) return ids;
   for (const jobs::KnownJob& job : jobs) {
     LOCKSTEP_TRY_ASSIGN(const bool ended, has_ended(*book, job));
@@ -74,8 +75,8 @@ Status agree_to_end(rent::OnDemand& world, const Rental& rental, const DownOptio
   return ask_consent(world, what + "; end it?", "nothing was ended");
 }
 
-// Whoever rents it ends that once nobody wants it, and nobody follows a job that the journal has no
-// more.
+// Takes the cluster's lock. A command that is renting stops once the journal says that the rental
+// is not wanted. A follower stops once the journal no longer has the job.
 Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
   Status locked = world.lock(rental.cluster);
   if (locked) return locked;
@@ -83,7 +84,7 @@ Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
   tell_line(down_table().program,
             fmt::format("another lockstep has '{}' in hands: that ends first", rental.cluster));
   for (int tries = 0; !locked && tries < kTriesToEnd; ++tries) {
-    // Each time: a word of it that was on its way may have come since.
+    // Repeat this: a message of the other command may arrive late and name the job again.
     LOCKSTEP_TRY(drop_unwatched(world, rental.id));
     LOCKSTEP_TRY(world.web().pause(std::chrono::seconds(1)));
     locked = world.lock(rental.cluster);
@@ -93,7 +94,7 @@ Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
   return locked;
 }
 
-// By whoever had it in hands.
+// Reports a rental that the lock's previous holder has terminated.
 void tell_gone(rent::OnDemand& world, Rental& rental) {
   const auto known = world.journal().since(rental.created_ms);
   if (known)
@@ -106,7 +107,7 @@ void tell_gone(rent::OnDemand& world, Rental& rental) {
                 : fmt::format("'{}' is gone already", rental.cluster));
 }
 
-// As the rental is once nobody else can change it.
+// Terminates the machines of the rental as it is under the lock.
 Status give_back_locked(rent::OnDemand& world, Rental& rental, bool force) {
   LOCKSTEP_TRY(lock_to_end(world, rental));
   auto now = world.journal().of_cluster(rental.cluster);
@@ -118,11 +119,11 @@ Status give_back_locked(rent::OnDemand& world, Rental& rental, bool force) {
   rental = std::move(*now);
   LOCKSTEP_TRY(fetch_before_end(world, down_table().program, rental.id, !force));
   LOCKSTEP_TRY(give_machines_back(world, down_table().program, rental));
-  // Who has asked for its end need not be told of it.
+  // The user asked for the end, so the next command need not report it.
   return drop_unwatched(world, rental.id);
 }
 
-// Whether a machine was asked for there since then.
+// Returns whether a machine was requested from the provider since `ms`; 0: ever.
 bool used_since(rent::OnDemand& world, std::string_view provider, std::int64_t ms) {
   if (ms == 0) return world.journal().ever_used(provider).value_or(false);
   const auto rentals = world.journal().since(ms);
@@ -133,9 +134,10 @@ bool used_since(rent::OnDemand& world, std::string_view provider, std::int64_t m
   return false;
 }
 
-// What renting has made besides machines, once none of them is there: for each provider once after
-// the last rental there. It costs nothing, so nothing about it is a failure. Who rents from now on
-// is in the journal, or waits to make it anew.
+// Removes keys and firewall rules that renting made, once no machine is left. This runs once for
+// each provider after the last rental there. What is left costs nothing, so an error here is not a
+// failure of the command. Another process that rents now is in the journal already, or waits for
+// this lock and makes them again.
 void clean_up(rent::OnDemand& world) {
   const auto mine = world.hold_account();
   if (!mine || !*mine) return;
@@ -156,12 +158,13 @@ void clean_up(rent::OnDemand& world) {
   }
 }
 
-// An error: it may still be there, or there never was one of that name.
+// Terminates one rental by name. An error means that machines may still exist, or that there never
+// was such a rental.
 Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {
-    // What is gone already is no error, what never was is one.
+    // A rental that ended before is not an error. A name that never was one is.
     LOCKSTEP_TRY_ASSIGN(const auto all, world.journal().since(0));
     if (std::none_of(all.begin(), all.end(),
                      [&](const Rental& one) { return one.cluster == name; }))
@@ -177,7 +180,7 @@ Status end_named(rent::OnDemand& world, const std::string& name, const DownOptio
   return done;
 }
 
-// What nobody wants is ended, in all places. An error: some of it may be left.
+// Terminates machines without a rental, at all providers. An error means that some may be left.
 Status end_orphans(rent::OnDemand& world, const DownOptions& options, cloud::Reconciled& swept) {
   LOCKSTEP_TRY_ASSIGN(swept, world.sweep(waits_for(down_table().program, kForLeftovers)));
   tell_sweep(down_table().program, swept, world.web().now_ms());

@@ -35,7 +35,7 @@ Status begin_log(const std::string& path, const std::string& first) {
   return {};
 }
 
-// Much may come between two looks.
+// Copies the last 8 MiB of a log. More than that may be written between two looks.
 void keep_end(const std::string& from, const std::string& to) {
   const io::Fd file(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file || lseek(file.get(), -kMostOfLog, SEEK_END) < 0) return;
@@ -56,7 +56,7 @@ off_t size_of(const std::string& path) {
   return stat(path.c_str(), &info) == 0 ? info.st_size : 0;
 }
 
-// When anything was written last; nullopt: nothing is there.
+// Returns when the log was last written; nullopt: there is none.
 std::optional<std::int64_t> written_ms(const std::string& cluster) {
   std::optional<std::int64_t> newest;
   for (const std::string& path : rent::follow_logs(cluster)) {
@@ -94,7 +94,7 @@ Status FollowLog::begin(std::int64_t since_ms) {
   return {};
 }
 
-// Before this process ends: whatever is cut off by that is cut off at any place.
+// Flushes and bounds the log a last time before the process ends.
 FollowLog::~FollowLog() {
   if (!watcher_.joinable()) return;
   {
@@ -113,7 +113,8 @@ void FollowLog::watch() {
     put_aside(false);
 }
 
-// What was put aside grows until a write ends that was under way: it is shortened at a later look.
+// Moves a long log aside. A write in progress still goes to the moved file, so that file is
+// shortened at a later look, once its size is stable.
 void FollowLog::put_aside(bool is_last) {
   const auto name = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
   if (size_of(path_) >= kMostOfLog &&

@@ -1,5 +1,4 @@
-// What a follower of a job on rented machines writes: its own words and the job's output, within
-// bounds however much that is.
+// The log of a follower of a rented job: its messages and the job's output, in bounded files.
 #pragma once
 
 #include "base/error.h"
@@ -17,9 +16,9 @@
 
 namespace lockstep::cli {
 
-// As long as it is there this process writes to the log of that cluster's job. When that is long it
-// is put aside as PATH.1, which stays as the beginning, later as PATH.2, which is what came last
-// before; a thread sees to that. One at a time, and nobody else changes where output goes.
+// Redirects this process's output to the log of the cluster's job. A thread moves a long log aside:
+// first to PATH.1, which stays as the beginning, later to PATH.2, which is the part before the
+// newest. One object at a time; nothing else may redirect the output.
 class FollowLog {
  public:
   explicit FollowLog(const std::string& cluster);
@@ -27,8 +26,8 @@ class FollowLog {
   FollowLog(const FollowLog&) = delete;
   FollowLog& operator=(const FollowLog&) = delete;
 
-  // The handled signals must be blocked. What was said of machines that were rented before `since`
-  // is another job's, and is thrown away.
+  // Starts the log. The handled signals must be blocked. Logs written before `since_ms`, the start
+  // of the rental, are another job's and are removed.
   Status begin(std::int64_t since_ms);
 
  private:
@@ -46,16 +45,16 @@ class FollowLog {
   std::thread watcher_;
 };
 
-// Whether the file, by its name, is such a log or was put aside of it: the cluster's name.
+// Returns the cluster's name if the file name is that of such a log or of a part moved aside.
 std::optional<std::string> cluster_of_log(const std::string& file);
 
-// For `lockstep logs NAME`: what the follower of that cluster's job has written, all of it or its
-// last lines. nullopt: nothing, its machine is there and can be asked, or `newest`, which that word
-// means else, is of another place or came later.
+// Returns what the follower of that cluster's job has written, for `lockstep logs NAME`: all or the
+// last lines. nullopt: there is nothing, or the job's machine can be asked. Also if `newest`, the
+// other meaning of the word, runs elsewhere or is newer.
 struct FollowerWords {
   std::string text;
   std::string path;
-  bool goes_on = false;  // more may come
+  bool goes_on = false;  // more output may come
 };
 std::optional<FollowerWords> told_by_follower(const std::string& word,
                                               const Result<jobs::KnownJob>& newest,

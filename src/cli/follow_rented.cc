@@ -1,5 +1,5 @@
-// lockstep follow-rented: goes on with a job on rented machines whose command is gone; lockstep
-// starts it, people do not call it.
+// lockstep follow-rented: takes over a job on rented machines whose command is gone. Started by
+// lockstep, not by people.
 #include "base/clock_ms.h"
 #include "base/date_text.h"
 #include "cli/follow_log.h"
@@ -26,7 +26,7 @@ namespace {
 
 using cloud::RentedJob;
 
-// nullopt: nothing is left to go on with.
+// Returns the rental's unended job; nullopt: there is none.
 Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::string& rental) {
   LOCKSTEP_TRY_ASSIGN(auto jobs, journal.jobs());
   for (RentedJob& job : jobs)
@@ -35,11 +35,13 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
   return std::optional<RentedJob>();
 }
 
-// In the job's folder before anybody reads the environment: it may name files by their place there.
+// Takes the job over. Changes to the job's folder before the environment is read, which may name
+// files by relative paths.
 Result<ExitCode> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
                             bool own_environment) {
   FollowLog log(job.cluster);
-  // The job of somebody elsewhere: its log has the rental in its name, and what is in it is ours.
+  // For another host's job the log has the rental's id in its name, so all of it belongs to this
+  // job.
   LOCKSTEP_TRY(log.begin(rental.told_ms != 0 ? 0 : rental.created_ms));
   if (rental.told_ms != 0) {
     LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
@@ -76,7 +78,7 @@ Result<ExitCode> follow_rented(const Call& call) {
     return fail(Errc::invalid_input, "it takes the id of a rental");
   const std::string& id = call.words.front();
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, rent::await_job(id));
-  // Not before: a signal must end this process while it waits for the job.
+  // Block signals only now: until here a signal must end this process while it waits for the job.
   take_signals(Signals::blocked);
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto job, job_of(journal, id));
@@ -85,12 +87,13 @@ Result<ExitCode> follow_rented(const Call& call) {
   for (cloud::Rental& rental : rentals)
     if (rental.id == id)
       return go_on_with(call.program, std::move(*job), std::move(rental), !foreign);
-  // Nothing was asked for yet, or it was given back: the next command tells what is known.
+  // Nothing was requested yet, or the machines were terminated: the next command reports it.
   return ExitCode::ok;
 }
 
 Result<ExitCode> follow_command(const Call& call) {
   signal(SIGPIPE, SIG_IGN);
+  // The follower outlives the terminal of the job's command.
   signal(SIGHUP, SIG_IGN);
   const auto code = follow_rented(call);
   return code ? *code : refuse(kRentedRun, code.error(), always(ExitCode::failed));

@@ -26,14 +26,14 @@ bool needs_guard(const cloud::Attempt& attempt) {
   return attempt.open() && attempt.offer.ending == cloud::Ending::with_guard;
 }
 
-// What a guard is for.
+// Returns what happens to the rental if no guard runs.
 std::string without_guard(const cloud::Rental& rental) {
   return rent::ends_itself(rental)
              ? fmt::format("nobody goes on with '{}' when its command is gone", rental.cluster)
              : fmt::format("nobody ends '{}'", rental.cluster);
 }
 
-// How it ended, as far as that was written down.
+// Returns how the job ended, as far as the journal knows.
 std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& job,
                          const cloud::Rental* rental) {
   using Stage = cloud::RentedJob::Stage;
@@ -46,18 +46,18 @@ std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& jo
   return cost + "; how it ended is not known";
 }
 
-// Of a rental that was closed since the job began; not of one whose user was never promised that
-// somebody follows it, where its own command has seen no end.
+// Returns whether the end of the job must be reported: its rental was closed since the job started.
+// Not if the user was never promised a follower and the job's own command did not see the end.
 bool is_told(const cloud::RentedJob& job, const cloud::Rental& rental) {
   return rental.id == job.rental && rental.closed_ms != 0 &&
          (!job.goes_on() || rental.terms.guard == "here");
 }
 
-// A watcher keeps nothing so long that nobody has asked for.
+// Returns whether the job ended so long ago that the watching host has dropped its record.
 bool is_long_over(rent::OnDemand& world, const cloud::RentedJob& job) {
   const std::int64_t then = world.web().now_ms() - std::chrono::milliseconds(kLogsKept).count();
   if (job.began_ms > then) return false;
-  const auto since = world.journal().since(then);  // open, or closed since
+  const auto since = world.journal().since(then);  // open rentals, and those closed since then
   return since && std::none_of(since->begin(), since->end(),
                                [&](const auto& rental) { return rental.id == job.rental; });
 }
@@ -109,7 +109,7 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
   }
 }
 
-// What followers of jobs have said, of clusters that are long gone.
+// Removes logs of followers whose clusters ended more than 30 days ago.
 void drop_old_logs(const std::vector<cloud::Rental>& open) {
   namespace fs = std::filesystem;
   std::error_code failed;
@@ -117,7 +117,7 @@ void drop_old_logs(const std::vector<cloud::Rental>& open) {
   for (fs::directory_iterator at(io::state_folder() + "/rentals", failed), end;
        !failed && at != end; at.increment(failed)) {
     const fs::path& path = at->path();
-    // Of each cluster that ever was there is a lock.
+    // The folder also has the lock of every cluster that ever existed: skip those.
     const auto cluster = cluster_of_log(path.filename());
     if (!cluster) continue;
     std::error_code unreadable;
@@ -158,7 +158,7 @@ void keep_guarded_here(rent::OnDemand& world, std::string_view program,
   tell_line(program, fmt::format("the guard of '{}' did not run; it runs again", name));
 }
 
-// What another command has in hands is told by that.
+// A command that holds the cluster's lock tells the guard by itself.
 void keep_guarded_there(rent::OnDemand& world, std::string_view program,
                         const std::string& cluster) {
   if (!world.lock(cluster)) return;
@@ -246,7 +246,7 @@ Status agree_with_guard(rent::OnDemand& world, const cloud::Wish& wish, cloud::T
     if (terms.watched || provider->traits().ending == cloud::Ending::with_guard)
       names.emplace_back(provider->traits().name);
   if (names.empty()) return {};
-  // Who says whom the machines let in means that.
+  // --allow-from names all addresses to let in: do not add the guard's.
   LOCKSTEP_TRY_ASSIGN(const auto there,
                       world.guards().agree(host, names, terms.allow_from.empty()));
   terms.guard_from = there.cidr;

@@ -1,4 +1,5 @@
-// Who ends rented machines that can't end their own bill, as commands see to it and say it.
+// Checks at each command that rented machines which cannot terminate themselves have a guard, and
+// tells the user who terminates them.
 #pragma once
 
 #include "base/error.h"
@@ -13,36 +14,37 @@ namespace lockstep::cli {
 enum class EndedBy {
   itself,
   guard,
-  unheard,  // a guard on another machine, which was not reached
+  unheard,  // a guard on another host, which was not reached
   nobody,
 };
 
-// As keep_guarded() has found it.
+// Returns who terminates the rental, as keep_guarded() has found.
 EndedBy ended_by(const rent::OnDemand& world, const cloud::Rental& rental);
-// "itself", "guard", "guard-unheard", "nobody": for JSON.
+// Returns "itself", "guard", "guard-unheard" or "nobody", for JSON.
 const char* ended_by_name(EndedBy by);
-// name: the one above; where: the rental's --guard. ", guarded on me@host"; empty: by itself.
+// Returns ", guarded on me@host", or "" for a rental that terminates itself. name: from
+// ended_by_name(). where: the rental's --guard.
 std::string ended_by_words(std::string_view name, std::string_view where);
 
-// When its provider ends the first machine of it, which no call moves (Traits::fixed_end); 0: no
-// provider does, or no machine of it is alive. Unix ms.
+// Returns when the provider ends the first machine of the rental, which no call can postpone
+// (Traits::fixed_end). Unix ms; 0: no provider does, or no machine is alive.
 std::int64_t fixed_end_ms(const rent::OnDemand& world, const cloud::Rental& rental);
-// The earliest end that is certain: that of the lease, or the provider's. Unix ms.
+// Returns the earliest certain end: of the lease, or by the provider. Unix ms.
 std::int64_t certain_end_ms(const rent::OnDemand& world, const cloud::Rental& rental);
 
-// "by itself it ends at DATE", or that nobody ends it but the user.
+// Returns "by itself it ends at DATE", or that only the user can end it.
 std::string end_words(const rent::OnDemand& world, const cloud::Rental& rental);
 
-// Whether there are keys of all providers where something of it may live.
+// Checks that there are credentials for all providers where the rental may have machines.
 Status keys_of(const rent::OnDemand& world, const cloud::Rental& rental);
 
-// Says how jobs have ended that were followed after their command had gone. Where something is
-// rented that a guard is to watch, one lives afterwards: one that was killed is started again, here
-// or on the host that was named, which is told how all of it is. Says so, or why it can't be.
+// Reports how jobs ended whose command was gone. Then makes sure that each guarded rental has a
+// running guard: restarts a killed guard, here or on its host, and sends that host the present
+// state of the rentals. Reports what was done, or why it failed.
 void keep_guarded(rent::OnDemand& world, std::string_view program);
 
-// --guard HOST, before anybody is asked for prices: that the host can end what may be rented. Notes
-// its address in the terms where the machines are to let it in.
+// Checks that the host of --guard can terminate what may be rented. Call it before asking for
+// prices. Adds the host's address to the terms if the machines must let it in.
 Status agree_with_guard(rent::OnDemand& world, const cloud::Wish& wish, cloud::Terms& terms);
 
 }  // namespace lockstep::cli

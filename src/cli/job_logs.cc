@@ -1,4 +1,5 @@
-// lockstep logs, wait, resume and cancel: follow a job to its end, or change what becomes of it.
+// lockstep logs, wait, resume and cancel: follow a job to its end, cancel it, or start its lost
+// parts again.
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/follow_log.h"
@@ -39,7 +40,7 @@ void print(const nlohmann::ordered_json& answer) {
   std::puts(codec::print_json(answer).c_str());
 }
 
-// The one word that names a job.
+// Returns the one word that names a job.
 Result<std::string> one_word(const Parsed& parsed) {
   if (parsed.names.empty())
     return fail(Errc::invalid_input, "no job is named", "lockstep jobs lists those that there are");
@@ -60,7 +61,7 @@ Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed,
   return jobs::places::find_running_job(known, word, several);
 }
 
-// Follows the job, and returns the exit code of this command. tell: the job's end, as JSON.
+// Follows the job and returns this command's exit code. tell: print the job's end as JSON.
 Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::FollowOptions& options,
                         bool tell) {
   const auto job = jobs::places::open_job(std::move(record));
@@ -77,7 +78,8 @@ Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::Follo
   return ExitCode::not_reached;
 }
 
-// Of a job whose machines are gone there is the one text that its follower has written.
+// Prints the text of a job's follower. Once the machines are gone there are no lines by rank or
+// host any more.
 Result<ExitCode> print_words(const FollowerWords& said, const LogsOptions& options) {
   if (options.json || options.rank)
     return fail(Errc::invalid_input,
@@ -121,7 +123,7 @@ Result<ExitCode> wait_for_job(const Call& call) {
   return follow(known, std::move(job), {.print = false}, options.json);
 }
 
-// Users of Slurm know a job by its number.
+// Slurm's users know a job by Slurm's id.
 std::string id_for_people(const KnownJob& job) {
   const auto place = jobs::on_slurm::slurm_place(job);
   return place ? place->job : job.id;
@@ -140,6 +142,7 @@ Result<ExitCode> cancel_job(const Call& call) {
                       job_going_on(known, call.parsed, jobs::places::Several::refuse));
   const auto job = jobs::places::open_job(std::move(record));
   LOCKSTEP_TRY_ASSIGN(const jobs::JobStatus status, job->cancel());
+  // A host that did not answer may still run the job: do not record an end then.
   if (all_told(status) || status.code) LOCKSTEP_TRY(known.note(job->record().id, status));
   if (options.json)
     print(job_json(job->record(), status));

@@ -1,4 +1,4 @@
-// lockstep jobs: what runs, and what has run.
+// lockstep jobs: lists jobs that run or have run.
 #include "base/date_text.h"
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
@@ -19,7 +19,7 @@ namespace {
 
 using jobs::KnownJob;
 
-// What its batch step keeps of the runs before.
+// Adds what the batch step recorded about earlier runs of the job.
 void add_chain(const KnownJob& job, const jobs::on_slurm::SlurmPlace& place,
                nlohmann::ordered_json& json) {
   const auto state = jobs::on_slurm::slurm_state(job, place);

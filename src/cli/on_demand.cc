@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::int64_t kLeastPaidMs = 10LL * 60'000;
 
-// One line, "y" or "yes". Signals are blocked: Ctrl-C comes by stop_fd.
+// Reads one line, "y" or "yes". Signals are blocked, so Ctrl-C arrives at stop_fd.
 bool says_yes(int stop_fd) {
   std::string answer;
   char letter = 0;
@@ -39,7 +39,8 @@ bool says_yes(int stop_fd) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
-// Before anybody is asked for prices.
+// Refuses a command that cannot ask the user and has no limit on the cost. Checked before any
+// provider is asked.
 Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
                      const cloud::Wish& wish) {
   if (options.print || options.yes || terms.budget || wish.max_price || at_terminal()) return {};
@@ -52,7 +53,7 @@ Status consent(rent::OnDemand& world, const RentRequest& request) {
   return ask_consent(world, "rent it?", "nothing was rented");
 }
 
-// A budget that is spent before anything can be done helps nobody.
+// Refuses a budget that does not pay for ten minutes.
 Status check_budget(const cloud::Terms& terms, const cloud::Candidate& first) {
   if (!terms.budget) return {};
   const cloud::Micros least = cloud::cost_of(first.per_hour, kLeastPaidMs);
@@ -64,7 +65,7 @@ Status check_budget(const cloud::Terms& terms, const cloud::Candidate& first) {
               "raise --budget to that at least");
 }
 
-// What is there of the cluster from an earlier command, if anything is.
+// Returns the cluster's existing rental, if there is one.
 Result<std::optional<cloud::Rental>> known_rental(rent::OnDemand& world,
                                                   const std::string& cluster) {
   auto known = world.journal().of_cluster(cluster);
@@ -76,7 +77,8 @@ Result<std::optional<cloud::Rental>> known_rental(rent::OnDemand& world,
   return Failure(known.error());
 }
 
-// What is taken up is opened to --allow-from, else to where this machine is now.
+// Opens the ssh port of an existing rental to --allow-from, or else to this machine's present
+// address.
 Status let_in(rent::OnDemand& world, const RentRequest& request, cloud::Rental& rental) {
   if (request.options.allow_from) {
     LOCKSTEP_TRY_ASSIGN(const cloud::Terms terms, terms_of(request.options));
@@ -93,7 +95,8 @@ Status let_in(rent::OnDemand& world, const RentRequest& request, cloud::Rental& 
   return {};
 }
 
-// What it is was decided when it was rented; only the guard here can come to it later.
+// Options cannot change an existing rental, except that --guard=here adds a guard. Warns about
+// options without effect.
 void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
   const auto& guard = request.options.guard;
   if (guard == "here" && rental.terms.guard.empty()) rental.terms.guard = *guard;
@@ -108,7 +111,7 @@ void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
                           rental.cluster));
 }
 
-// An error: the user does not want to go on.
+// Reports what the sweep did. An error means that the user wants to stop.
 Status tell_swept(rent::OnDemand& world, std::string_view program,
                   const Result<cloud::Reconciled>& swept) {
   LOCKSTEP_TRY(world.check_stopped());
@@ -150,7 +153,7 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world.journal().blocks(now));
   const cloud::Choice choice =
       cloud::choose(chosen.market.catalog.offers, chosen.wish, blocks, now);
-  // Who says nothing at all is named by the error.
+  // The error then names the providers that did not answer.
   if (swept && choice.candidates.empty()) swept->unheard.clear();
   LOCKSTEP_TRY(tell_swept(world, request.program, swept));
   if (choice.candidates.empty())
@@ -177,7 +180,8 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
   return std::optional<Chosen>(std::move(chosen));
 }
 
-// The user has stopped it, or it failed: what is there ends.
+// Terminates whatever was rented, after a failure or a stop by the user. Returns the error with
+// what is left.
 Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental& rental,
                Error why) {
   const int signal = world.take_signal();
@@ -192,21 +196,22 @@ Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental&
       why.hint = fmt::format("lockstep down {} ends what is left; {}", rental.cluster,
                              end_words(world, rental));
   }
-  if (may_be_left && rental.settled()) why.hint.clear();  // it named machines that have ended since
-  // Where the journal can't be told of it the user has to be.
+  // the hint named machines that have ended since
+  if (may_be_left && rental.settled()) why.hint.clear();
+  // The journal could not record the end, so tell the user.
   if (why.code == Errc::exhausted && rental.settled())
     why.message += "; nothing of it is left, whatever lockstep cost still says";
   return Failure(std::move(why));
 }
 
-// Somebody works on it, perhaps: that a look at it was stopped, or failed, ends nothing.
+// The machines may be in use: a look at them that failed or was stopped must not terminate them.
 Failure as_it_was(rent::OnDemand& world, const cloud::Rental& rental, Error why) {
   if (why.code == Errc::canceled && why.sys == 0) why.sys = world.take_signal();
   why.message += fmt::format("; '{}' stays as it is", rental.cluster);
   return Failure(std::move(why));
 }
 
-// All of its machines are there, and an earlier command has met them.
+// Returns whether all machines exist and an earlier command has made first contact.
 bool is_in_use(const cloud::Rental& rental) {
   const auto live = rental.live();
   return cloud::Renting::whole(rental) &&
@@ -264,12 +269,12 @@ void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::i
 Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(request.options));
   LOCKSTEP_TRY(world.check_name(request.cluster));
-  // From here on nobody else rents for it, nor gives it back: the journal's word holds.
+  // With the lock, no other process changes this rental: the journal's record is current.
   if (!request.options.print) LOCKSTEP_TRY(world.lock(request.cluster));
   LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
   rent::OnDemand::Market market;
   if (rental) {
-    // Before it is taken up: a journal that was restored from an old copy does not know of all.
+    // Sweep before taking it up: a journal restored from an old copy does not know all machines.
     rent::Sweep sweep(world, rent::Sweep::When::always, waits_for(request.program, kForLeftovers));
     LOCKSTEP_TRY(tell_swept(world, request.program, sweep.finish()));
     tell_left_out(request, *rental);
@@ -287,7 +292,7 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
     LOCKSTEP_TRY_ASSIGN(rental, world.new_rental(request.cluster, chosen->wish, chosen->terms));
     market = std::move(chosen->market);
   }
-  // Before a byte of it goes out: who can't be guarded is not rented.
+  // Start the guard before any request: machines without a guard must not be rented.
   io::Fd guard;
   if (rent::wants_guard(*rental)) {
     LOCKSTEP_TRY_ASSIGN(guard, rent::need_guard(world));

@@ -1,4 +1,5 @@
-// Renting for a command: the market, the plan, the question, the machines; and giving them back.
+// Renting for a command: asks the market, shows the plan, asks the user, rents. Also terminates
+// machines for commands.
 #pragma once
 
 #include "base/error.h"
@@ -19,17 +20,17 @@ struct RentRequest {
   OnDemandOptions options;
   std::optional<std::string> nodes;
   bool json = false;
-  // A cluster that is rented at its use: its wish and terms, in place of the options.
+  // The standing rental of a cluster that is rented on use: its wish and terms replace the options.
   std::optional<cloud::Rental> standing = {};
-  // Of a job: hears of the rental before anything of it is asked for; an error keeps it from that.
-  // Spot machines for a job are watched by the guard here, unless the user says otherwise.
+  // For a job: called with the rental before anything is requested; an error stops the renting.
+  // With it, the guard here watches spot machines unless the user chose otherwise.
   std::function<Status(const cloud::Rental&)> before = {};
-  // Hear what goes on besides the user.
+  // Called with events and steps, besides telling the user.
   rent::OnDemand::Tell on_event = {};
   rent::OnDemand::TellStep on_step = {};
 };
 
-// What `cluster add --on-demand` has noted under that name; nullopt: nothing.
+// Returns what `cluster add --on-demand` recorded under that name; nullopt: nothing.
 Result<std::optional<cloud::Rental>> standing_rental(rent::OnDemand& world,
                                                      const std::string& cluster);
 
@@ -37,29 +38,29 @@ struct Rented {
   std::optional<cloud::Rental> rental;  // nullopt: only the plan was shown
 };
 
-// Takes up what is rented for the cluster already, else rents. Errors: canceled where the user said
-// no, or by a signal (sys); whatever there was is given back then, or the error says what is left.
+// Takes up the cluster's existing rental, or rents one. After an error all machines are terminated,
+// or the error says what is left. canceled: the user said no, or a signal came (sys).
 Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request);
 
-// Ends them and says what they cost. A failure says how they end all the same.
+// Terminates the machines and tells their cost. The error says how the machines end otherwise.
 Status give_machines_back(rent::OnDemand& world, std::string_view program, cloud::Rental& rental);
 
-// For --wait.
+// Returns the rules for --wait.
 cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s);
 
-// Lines to stderr, as "lockstep up: TEXT".
+// Prints a line to stderr: "lockstep up: TEXT".
 void tell_line(std::string_view program, const std::string& text);
-// Says who has not answered yet, and what.
+// Returns a callback that tells which providers have not answered which question.
 rent::Asking::Waiting waits_for(std::string_view program, std::string_view what);
 inline constexpr std::string_view kForOffers = "what can be rented there";
 inline constexpr std::string_view kForLeftovers = "was something of ours left over there";
 
-// Whether somebody can be asked.
+// Returns whether a user can be asked.
 bool at_terminal();
-// canceled, with the user's signal if there was one: no.
+// Asks the user. canceled: the answer is no, or a signal came (sys).
 Status ask_consent(rent::OnDemand& world, const std::string& question, const char* otherwise);
 
-// What the sweep has found.
+// Prints what the sweep has found.
 void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms);
 
 }  // namespace lockstep::cli

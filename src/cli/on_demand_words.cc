@@ -51,7 +51,7 @@ Row offer_row(const Offer& offer, cloud::Micros per_hour, const std::string& rem
                       remark.empty() ? "" : "; ", remark)};
 }
 
-// What differs only in the zone, as one line of the table.
+// Offers that differ only in their zone, as one line of the table.
 struct ZoneGroup {
   Row cells;
   const Offer* first;
@@ -60,7 +60,8 @@ struct ZoneGroup {
 
 constexpr std::size_t kMostZonesNamed = 4;
 
-// "us-east-1a b c", "us-central1-a b"; "us-east-1, 6 zones" where they are many or of long names.
+// Returns "us-east-1a b c" or "us-central1-a b". Many zones, or zones with long names, become
+// "us-east-1, 6 zones".
 std::string zones_words(const Offer& first, const std::vector<std::string>& zones) {
   if (zones.size() < 2) return place_words(first);
   std::string many = fmt::format("{}, {} zones", first.region, zones.size());
@@ -76,7 +77,8 @@ std::string zones_words(const Offer& first, const std::vector<std::string>& zone
   return text;
 }
 
-// At the place of the first of its kind, so that the order stays.
+// Adds the offer to the group of its kind. A group keeps the place of its first offer, so the order
+// by price stays.
 void add_grouped(std::vector<ZoneGroup>& groups, const Offer& offer, Row cells) {
   const auto same = std::find_if(groups.begin(), groups.end(), [&](const ZoneGroup& one) {
     if (one.first->region != offer.region || one.zones.empty() || offer.zone.empty()) return false;
@@ -103,7 +105,7 @@ std::string machine_words(const cloud::Leftover& one) {
                      one.machine.zone.empty() ? one.machine.region : one.machine.zone);
 }
 
-// One line for all regions of a provider that the account may not use.
+// Returns one line for all regions of a provider that the account may not use.
 std::string denied_line(const std::string& provider, const std::vector<std::string>& regions) {
   constexpr std::size_t kShown = 3;
   const std::size_t shown = std::min(kShown, regions.size());
@@ -117,7 +119,7 @@ std::string denied_line(const std::string& provider, const std::vector<std::stri
       regions.size() > shown ? fmt::format(" and {} more", regions.size() - shown) : "");
 }
 
-// A line for each silence, and one a provider for the regions that are denied.
+// Returns a line for each silent region, and one line a provider for denied regions.
 std::vector<std::string> silence_lines(const std::vector<cloud::Silence>& silent) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<std::string>> denied;
@@ -140,7 +142,7 @@ std::string foreign_line(const cloud::Leftover& one, std::int64_t now_ms) {
           : "");
 }
 
-// Colleagues who share an account may have many: one line a provider.
+// Returns one line a provider: colleagues who share the account may have many machines.
 std::vector<std::string> foreign_lines(const std::vector<cloud::Leftover>& foreign,
                                        std::int64_t now_ms) {
   std::map<std::string, std::vector<const cloud::Leftover*>> found;
@@ -162,7 +164,7 @@ std::vector<std::string> foreign_lines(const std::vector<cloud::Leftover>& forei
   return lines;
 }
 
-// "; it ran for 3 h, about 2.41 USD": what is known of it.
+// Returns "; it ran for 3 h, about 2.41 USD", as far as it is known.
 std::string cost_words(const cloud::Leftover& one, std::int64_t now_ms) {
   if (one.machine.launched_ms <= 0) return {};
   const std::string cost =
@@ -244,7 +246,8 @@ nlohmann::ordered_json offers_json(const cloud::Catalog& catalog, const cloud::C
   return {{"offers", std::move(offers)}, {"silent", std::move(silent)}};
 }
 
-// Lifetime, idle limit and budget power such a machine off, and its bill goes on.
+// Returns whether no party terminates the machine. Lifetime, idle limit and budget only power such
+// a machine off, and the bill goes on.
 static bool is_unguarded(const Candidate& one, const cloud::Terms& terms) {
   return one.offer.ending == cloud::Ending::with_guard && terms.guard.empty();
 }
@@ -259,8 +262,8 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
   if (!is_unguarded(plan.first, terms)) plan.ends_ms = ends_ms;
   plan.autostop_s = terms.autostop_s;
   if (terms.watched) plan.watcher = terms.guard;
-  // A refused offer is followed by dearer ones: those that are shown count, and only a cap bounds
-  // what comes behind them.
+  // If an offer is refused, dearer ones follow. The limit covers those shown. Only --max-price or
+  // --budget bounds later ones.
   cloud::Micros rate = plan.first.per_hour;
   for (const Candidate& next : plan.next)
     rate = std::max(rate, next.per_hour);

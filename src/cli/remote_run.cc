@@ -46,7 +46,7 @@ bool gave_any(const Parsed& parsed, std::initializer_list<std::string_view> name
                      [&](std::string_view name) { return parsed.has(name); });
 }
 
-// "--name" of the first of these that was given; empty: none was.
+// Returns "--name" of the first of these options that was given; empty: none was.
 std::string first_given(const Parsed& parsed, const std::vector<Option>& options) {
   for (const Option& option : options)
     if (parsed.has(option.name)) return "--" + std::string(option.name);
@@ -62,7 +62,7 @@ bool meets_elsewhere(const Parsed& parsed) {
   return gave_any(parsed, {"rdzv-endpoint", "master-addr", "master-port", "standalone"});
 }
 
-// What each node's `lockstep run` is told beside what the user wrote.
+// Returns the words for each node's `lockstep run`, besides those of the user.
 std::vector<std::vector<std::string>> words_of_nodes(const jobs::on_hosts::JobRequest& request,
                                                      const Parsed& parsed,
                                                      const std::vector<std::string>& slots,
@@ -79,7 +79,7 @@ std::vector<std::vector<std::string>> words_of_nodes(const jobs::on_hosts::JobRe
     std::vector<std::string>& own = words[i];
     if (!parsed.has("rdzv-id") && !run_id.empty()) {
       own.push_back("--rdzv-id=" + run_id);
-      // A single node that meets nobody would take an id of its own, as torchrun's does.
+      // A single node without a rendezvous would make its own id, as torchrun does.
       if (count == 1 && !meets_elsewhere(parsed)) own.emplace_back("--rdzv-endpoint=localhost:0");
     }
     if (!plain && !own_logs) {
@@ -95,10 +95,10 @@ std::vector<std::vector<std::string>> words_of_nodes(const jobs::on_hosts::JobRe
     if (!parsed.has("rdzv-id") && run_id.empty()) own.push_back("--rdzv-id=" + request.spec.id);
     if (request.needs_endpoint) {
       own.push_back(fmt::format("--node-rank={}", i));
-      // A node rank alone would mean torchrun's static backend.
+      // A node rank without a backend would select torchrun's static backend.
       if (!parsed.has("rdzv-backend")) own.emplace_back("--rdzv-backend=lockstep");
     }
-    // All nodes know the same failure: it is told once.
+    // All nodes report the same failure: show it once.
     if (i > 0 && !parsed.has("report-tails")) own.emplace_back("--report-tails=none");
   }
   return words;
@@ -131,7 +131,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
     spec.env.push_back(std::string(jobs::on_hosts::kTokenVariable) + "=" + random_uuid4() +
                        random_uuid4());
   request.words = words_of_nodes(request, parsed, places.slots, options.run_id);
-  // Of machines that are rented for the job all are replaced, by the client, or none.
+  // Rented machines are replaced all together, by the client.
   if (options.hosts_gone && request.hosts.size() > 1 && !parsed.has("no-replacement"))
     for (std::vector<std::string>& own : request.words)
       own.emplace_back("--no-replacement");
@@ -151,7 +151,8 @@ jobs::KnownJob known_job(const jobs::on_hosts::JobRequest& request, const Remote
           .status = {.state = jobs::JobState::starting}};
 }
 
-// A second job of a name that goes on gets a name of its own, so that each can be named.
+// Gives a second running job of the same name a name of its own, so that commands can tell them
+// apart.
 Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
   LOCKSTEP_TRY_ASSIGN(auto others, book.going_on(spec.name));
   if (others.empty()) return {};
@@ -167,7 +168,7 @@ Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
   return {};
 }
 
-// Words that don't go together.
+// Refuses options that contradict each other.
 Status check_words(const Call& call, const RemoteOptions& options) {
   if (call.parsed.has("explain"))
     return fail(Errc::invalid_input,
@@ -195,7 +196,7 @@ int refuse(const Error& error) {
   return number(cli::refuse(kProgram, error, kAsSsh));
 }
 
-// Written before the job begins: a client that is killed meanwhile leaves nothing that is unknown.
+// Records the job before it starts: if this client is killed meanwhile, the job is still known.
 Result<jobs::on_hosts::StartedJob> start(const jobs::JobBook& book,
                                          const jobs::on_hosts::JobRequest& request,
                                          const jobs::KnownJob& job, const RemoteOptions& options) {
@@ -226,7 +227,7 @@ void print_started(const jobs::KnownJob& job, const jobs::on_hosts::StartedJob& 
   std::puts(codec::print_json(started_json(job.id, nodes, started.ahead)).c_str());
 }
 
-// The report of the first node that has one, into the file that the user named here.
+// Copies the report of the first node that has one into the user's file.
 Status bring_report(const jobs::KnownJob& job, const std::string& path) {
   LOCKSTEP_TRY_ASSIGN(const auto endings,
                       hosts::run_command({.hosts = job.nodes,
@@ -249,7 +250,7 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
        .gone = options.hosts_gone});
   if (!outcome) {
     ended.code = refuse(outcome.error());
-    ended.left = true;  // it runs on: the next follower may see more
+    ended.left = true;  // the job goes on: another follower may see more
     return;
   }
   ended.gone = outcome->gone;
@@ -274,7 +275,7 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
   ended.code = status.code.value_or(kFailed);
 }
 
-// A host that is silent may run it: that is no answer.
+// Asks all hosts. A host that does not answer may run the job, so that is an error.
 Result<std::vector<hosts::HostEnding>> ask_all(const jobs::KnownJob& job, const char* verb) {
   LOCKSTEP_TRY_ASSIGN(auto endings,
                       hosts::run_command({.hosts = job.nodes,
@@ -287,8 +288,8 @@ Result<std::vector<hosts::HostEnding>> ask_all(const jobs::KnownJob& job, const 
   return endings;
 }
 
-// Whether all of its hosts have let it go: whoever starts it may be killed in the middle of that.
-// false: they have not, and it was ended where it was known.
+// Returns whether all hosts have started the job: the process that starts it may be killed in
+// between. false: they have not, and the job was canceled on the hosts that knew it.
 Result<bool> has_begun(const jobs::KnownJob& job) {
   if (job.status.state != jobs::JobState::starting) return true;
   LOCKSTEP_TRY_ASSIGN(const auto told, ask_all(job, "status"));
@@ -321,7 +322,7 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
   for (const std::string& note : places.notes)
     log::warning("{}", note);
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.hosts.front().here));
-  // Before anything is brought: it may be wrong.
+  // Check the request before anything is copied.
   LOCKSTEP_TRY_ASSIGN(jobs::on_hosts::JobRequest request,
                       request_of(call, options, places, ground));
   LOCKSTEP_TRY_ASSIGN(const int unready,
@@ -329,7 +330,7 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
   if (unready != 0)
     return RemoteOutcome{.code = unready, .job = {}, .why = "its machines were not made ready"};
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
-  // The attempts of a job on rented machines are one after another.
+  // Attempts of a rented job run one after another: names cannot clash.
   if (!options.hosts_gone) LOCKSTEP_TRY(set_apart(book, request.spec));
   const jobs::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const jobs::on_hosts::StartedJob started, start(book, request, job, options));

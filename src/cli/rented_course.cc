@@ -20,9 +20,11 @@
 namespace lockstep::cli {
 namespace {
 
+// One try a second: `keep` and `down` hold the cluster's lock for a while.
 constexpr int kLockTries = 60;
-constexpr int kLossesToOnDemand = 3;  // of spot, until --spot=prefer has had enough
-// Of all, until one on demand that goes ends the job: they stay where the job is not the reason.
+constexpr int kLossesToOnDemand = 3;  // losses of spot machines, then --spot=prefer takes on-demand
+// Losses of any kind, after which the loss of an on-demand machine ends the job. On-demand machines
+// rarely go by themselves, so the job may be the reason.
 constexpr int kMostLosses = 5;
 
 }  // namespace
@@ -42,13 +44,14 @@ void RentedCourse::tell(const std::string& text) const {
   tell_line(kRentedRun, text);
 }
 
-// What somebody needs to go on from here.
+// Writes into the journal what another process needs to continue from here.
 Status RentedCourse::note(Stage stage) {
   job_.stage = stage;
   return world_.journal().note_job(job_);
 }
 
-// A follower that is asked to end leaves all as it is: another one goes on.
+// Returns whether this is a follower that was asked to end. It leaves everything as it is for
+// another follower.
 bool RentedCourse::to_leave() const {
   return remote_.follows && stopped();
 }
@@ -57,13 +60,13 @@ bool RentedCourse::stopped() const {
   return proc::SignalWatch::stops() != stops_;
 }
 
-// `lockstep down` drops the job of what is just being rented.
+// Returns false once `lockstep down` has dropped the job of a rental in progress.
 bool RentedCourse::is_wanted() {
   return world_.journal().has_job(rental_.id).value_or(true);
 }
 
-// While the job runs nobody has the cluster's lock, so that `keep` and `down` work from elsewhere:
-// what they have changed is read again.
+// Takes the cluster's lock and reads the rental again. The lock is free while the job runs, so
+// `keep` and `down` may have changed the rental.
 Status RentedCourse::take_lock() {
   Status locked = world_.lock(rental_.cluster);
   for (int tries = 0; !locked && tries < kLockTries; ++tries) {
@@ -79,7 +82,8 @@ Status RentedCourse::take_lock() {
   return {};
 }
 
-// Its name may be another rental's by now, whose machines are none of ours.
+// Returns the places of this rental's machines. The name may belong to another rental by now, whose
+// machines are not ours.
 Result<std::vector<hosts::HostPlace>> RentedCourse::own_places() const {
   const auto known = world_.journal().of_cluster(rental_.cluster);
   if (known ? known->id != rental_.id : known.error().code == Errc::not_found)
@@ -87,7 +91,7 @@ Result<std::vector<hosts::HostPlace>> RentedCourse::own_places() const {
   return places_as_rented(rental_.cluster, {});
 }
 
-// Whether the machines were taken away, or are about to be.
+// Returns whether the machines were preempted, or are about to be.
 bool RentedCourse::was_taken() {
   const bool spot = rental_.attempts.back().offer.spot;
   if (!spot && job_.losses >= kMostLosses) return false;
@@ -110,11 +114,12 @@ bool RentedCourse::was_taken() {
     if (!answer.state.notice.empty()) return true;
     silent = silent || !answer.error.empty();
   }
-  // Until that was clear its provider may have noticed, too.
+  // A machine did not answer. Ask again: the provider may have noticed the loss by now.
   return silent && machines_gone(rental_);
 }
 
-// What is left of machines that were taken: seen gone before new ones are asked for.
+// Terminates the rest of a lost gang, until the provider reports all machines gone. New ones are
+// requested only then.
 Status RentedCourse::end_lost() {
   const cloud::Offer lost = rental_.attempts.back().offer;
   tell(fmt::format("'{}' {}; its job goes on elsewhere (attempt {})", rental_.cluster,
@@ -122,7 +127,7 @@ Status RentedCourse::end_lost() {
                    job_.losses + 1));
   const auto told = [&](const cloud::RentEvent& event) { tell(event_text(event)); };
   LOCKSTEP_TRY(world_.drop_machines(rental_, "taken by the provider", told));
-  if (!lost.spot) return {};  // says nothing of the room there
+  if (!lost.spot) return {};  // the loss says nothing about capacity there
   return world_.journal().learn({.kind = cloud::Block::Kind::capacity,
                                  .provider = lost.provider,
                                  .region = lost.region,
@@ -133,12 +138,13 @@ Status RentedCourse::end_lost() {
                                  .why = "took a machine away"});
 }
 
-// Takes up what was asked for already, else asks for others.
+// Takes up machines that were requested already, or requests others.
 Status RentedCourse::machines_again() {
   LOCKSTEP_TRY(take_lock());
   if (rental_.closed_ms != 0 || !rental_.wanted)
     return fail(Errc::unavailable, fmt::format("'{}' is being given back", rental_.cluster));
-  // Its watcher may have ended it meanwhile; one that is silent is not known not to have.
+  // The watching host may have ended the job meanwhile. If it does not answer, do not go on: it may
+  // have.
   LOCKSTEP_TRY(name_to_watcher(world_, job_));
   if (job_.stage == Stage::lost) LOCKSTEP_TRY(end_lost());
   LOCKSTEP_TRY(note(Stage::renting));
@@ -148,7 +154,7 @@ Status RentedCourse::machines_again() {
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(options_));
   LOCKSTEP_TRY_ASSIGN(auto market, world_.ask(rental_.wish, true));
   cloud::RentRules rules = rules_of(wait_s);
-  // However many followers wait one after another.
+  // The limit of --wait counts from the job's start, across all followers.
   if (rules.wait && job_.losses == 0 && job_.began_ms > 0)
     *rules.wait -=
         std::chrono::milliseconds(std::max<std::int64_t>(world_.web().now_ms() - job_.began_ms, 0));
@@ -160,7 +166,8 @@ Status RentedCourse::machines_again() {
   return note(Stage::working);
 }
 
-// What was to come from the environment of its command is in no other's, or is another value there.
+// Refuses to start the job if it needs variables from the environment of its command. Another
+// process does not have them, or has other values.
 Status RentedCourse::may_begin() const {
   if (remote_.own_environment) return {};
   std::vector<std::string> lost = remote_.variables.secrets;
@@ -191,7 +198,7 @@ Result<RemoteOutcome> RentedCourse::attempt() {
   return run_job_on_hosts({call_.program, call_.words, std::move(parsed)}, remote_);
 }
 
-// The job goes on without this process. Where a follower waits, it is not left alone.
+// Tells the user that the job goes on without this process, and who ends its machines.
 void RentedCourse::leave() {
   if (remote_.follows) return;
   const bool watched = !job_.watcher.empty();
@@ -217,7 +224,7 @@ void RentedCourse::leave() {
                               : ""));
 }
 
-// An error is printed where it arose: once.
+// Converts a result. Does not print the error: that is done where it arose.
 Seen RentedCourse::seen(const Status& done) const {
   Seen seen{.ok = done.has_value()};
   if (done) return seen;
@@ -238,7 +245,7 @@ Seen RentedCourse::run_job() {
   ended_ = std::move(*ended);
   // Exit code 2 promises that nothing was rented.
   if (!ended_.why.empty() && ended_.code == 2) ended_.code = 1;
-  // On machines that were found good, and are there: others would not do better.
+  // The machines are healthy and exist, so other machines would not help.
   if (!ended_.why.empty()) job_.note = "it did not begin: " + ended_.why;
   return {.code = ended_.code,
           .started = !ended_.job.empty(),
@@ -267,7 +274,7 @@ Seen RentedCourse::hold() {
 Seen RentedCourse::fetch() {
   const auto saved = fetch_saved(world_, kRentedRun, job_);
   const bool whole = saved && saved->whole;
-  // That nobody knows how the job ended was said already.
+  // The reason may have been printed already: do not repeat it.
   const bool told = job_.note.find(missing_) == std::string::npos;
   if (!whole && !told) tell(job_.note);
   if (whole) job_.note = "outputs in " + join(options_.back, ", ");
@@ -346,7 +353,8 @@ Seen RentedCourse::carry_out(Step step) {
   return {};
 }
 
-// The command that began the job has seen its end; else the user is told by the next command.
+// The job's own command has shown the end to the user, so drop the record. A follower keeps it for
+// the next command.
 void RentedCourse::conclude(int code) {
   if (!job_.watcher.empty())
     return end_watched(world_, kRentedRun, job_, course_.outputs_are_here());
@@ -369,7 +377,7 @@ int RentedCourse::run() {
     if (step == Step::leave) leave();
     if (step == Step::conclude || step == Step::leave || step == Step::quit) return course_.code();
     Seen seen = carry_out(step);
-    // An attempt that could not begin has no job, though the journal may name one.
+    // An attempt that could not start has no job, even if the journal names one.
     if (step != Step::run || !seen.ok) seen.started = !job_.job.empty();
     seen.asked_to_end = stopped();
     step = course_.next(seen);

@@ -1,6 +1,6 @@
-// Drives the course of a job on rented machines (jobs/rented/course.h decides): rents, runs the
-// job, brings its outputs back, and terminates the machines. What another process needs to go on is
-// in the journal at each step.
+// Drives the course of a job on rented machines, which jobs/rented/course.h decides: rents, runs
+// the job, brings its outputs back, and terminates the machines. The journal has at each step what
+// another process needs to continue.
 #pragma once
 
 #include "cli/on_demand_options.h"
@@ -21,7 +21,8 @@ inline constexpr std::string_view kRentedRun = "lockstep run --on-demand";
 
 jobs::rented::CourseRecord record_of(const cloud::RentedJob& job);
 
-// One job on rented machines, over all of its attempts, from where its record stands.
+// A job on rented machines, through all of its attempts, from where its record stands. References
+// must outlive the object.
 class RentedCourse {
  public:
   RentedCourse(const Call& call, const RemoteOptions& remote, const OnDemandOptions& options,
@@ -83,9 +84,9 @@ class RentedCourse {
   cloud::Rental rental_;
   cloud::RentedJob job_;
   jobs::rented::Course course_;
-  int stops_;            // signals to end that had come before it
-  RemoteOutcome ended_;  // of the newest attempt
-  std::string missing_;  // why its outputs are not here
+  int stops_;            // signals to end that came before this object was made
+  RemoteOutcome ended_;  // result of the newest attempt
+  std::string missing_;  // why the outputs are not here
 };
 
 }  // namespace lockstep::cli

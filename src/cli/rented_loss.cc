@@ -17,11 +17,13 @@ bool machines_gone(const cloud::Rental& rental) {
 
 bool may_be_done(const cloud::Rental& rental, const RemoteOutcome& ended) {
   const std::chrono::seconds autostop(rental.terms.autostop_s);
+  // Machines that were heard within the idle limit cannot have ended as idle.
   if (!ended.gone || autostop.count() == 0 || ended.silent < autostop) return false;
   const auto other = rent::OnDemand::open();
   cloud::Rental copy = rental;
   if (!other || !(*other)->look_only(copy)) return true;
   const auto& machines = copy.attempts.back().machines;
+  // A preempted machine did not end by itself, so the job can start again.
   return std::none_of(machines.begin(), machines.end(),
                       [](const cloud::Held& held) { return held.machine.taken; });
 }

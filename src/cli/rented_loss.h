@@ -1,5 +1,5 @@
-// What has become of the machines of a rented job, as their provider sees it. Asked with a world of
-// its own each time, so on any thread.
+// Asks providers what happened to the machines of a rented job. Each call opens its own OnDemand,
+// so any thread may call.
 #pragma once
 
 #include "cli/remote_run.h"
@@ -7,11 +7,13 @@
 
 namespace lockstep::cli {
 
-// One of them at least, by the provider's word.
+// Returns whether the provider says that at least one machine is gone. false also if the provider
+// does not answer.
 bool machines_gone(const cloud::Rental& rental);
 
-// Whether they may have ended themselves, being idle after the job's end, while nothing could be
-// heard of it. Begun again it would do all of its work twice, at the user's expense.
+// Returns whether the machines may have terminated themselves, idle after the job's end, while no
+// host could be heard. Starting such a job again would repeat all of its work at the user's
+// expense.
 bool may_be_done(const cloud::Rental& rental, const RemoteOutcome& ended);
 
 }  // namespace lockstep::cli

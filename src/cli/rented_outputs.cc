@@ -1,5 +1,5 @@
-// What --back names of a job on rented machines: brought here from them, or from the host that
-// watches it, kept where it can't be brought, and taken along to the next machines.
+// Outputs (--back) of a job on rented machines: brought from them, or from the watching host. They
+// are kept on the machine if they cannot be brought, and copied to the next machines.
 #include "base/date_text.h"
 #include "base/text.h"
 #include "cli/ground.h"
@@ -36,7 +36,8 @@ Status RentedCourse::bring_back() {
   return {};
 }
 
-// To the next machines: what git ignores is not in the project's files.
+// Copies the outputs brought so far to the next machines: the project's files do not include what
+// git ignores.
 Status RentedCourse::take_along() {
   if (!job_.brought) return {};
   LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
@@ -58,7 +59,7 @@ Status RentedCourse::take_along() {
   return {};
 }
 
-// What is not here yet is worth more than the machine's next half hour.
+// Keeps the machines for --hold: outputs that are nowhere else are worth more than the cost.
 Status RentedCourse::hold_machines(const std::string& why) {
   LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
   LOCKSTEP_TRY_ASSIGN(const auto held, rent::hold_leases(places, rental_.terms.hold_s));
@@ -72,7 +73,8 @@ Status RentedCourse::hold_machines(const std::string& why) {
   return {};
 }
 
-// Whether the machine is there whose files --back brings.
+// Returns whether node 0 runs, whose files --back brings. true also if the provider does not
+// answer.
 bool RentedCourse::first_runs() {
   cloud::Rental now = rental_;
   if (!world_.look_only(now)) return true;
@@ -82,7 +84,7 @@ bool RentedCourse::first_runs() {
   });
 }
 
-// Brings what the job has saved when its machines are taken. The watching host may have seen that
+// Brings what the job has saved before its machines were preempted. The watching host may know that
 // the job had ended well before that.
 jobs::rented::Seen RentedCourse::save() {
   const Status brought =

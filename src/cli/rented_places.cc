@@ -24,7 +24,8 @@ namespace {
 constexpr std::string_view kRenting = "lockstep";
 constexpr std::int64_t kLatelyMs = 30LL * 86'400'000;
 
-// Idle machines end themselves, but not so soon after their last use.
+// Returns whether the cluster was used within its idle limit: its machines cannot have ended as
+// idle then.
 bool used_lately(const cloud::Rental& rental) {
   struct stat info {};
   const std::string path = rent::OnDemand::used_file(rental.cluster);
@@ -33,7 +34,8 @@ bool used_lately(const cloud::Rental& rental) {
   return since_ms >= 0 && since_ms < rental.terms.autostop_s * 1000;
 }
 
-// Who runs it rents others in their place, and gives all of them back.
+// Returns whether the rental has an unended job. The process in charge of that job replaces and
+// terminates the machines.
 Result<bool> has_job(cloud::Journal& journal, const cloud::Rental& rental) {
   LOCKSTEP_TRY_ASSIGN(const auto jobs, journal.jobs());
   return std::any_of(jobs.begin(), jobs.end(), [&](const cloud::RentedJob& job) {
@@ -41,7 +43,7 @@ Result<bool> has_job(cloud::Journal& journal, const cloud::Rental& rental) {
   });
 }
 
-// Nothing is noted: the job's own command or follower sees to what was lost.
+// Does not write into the journal: the job's own command or follower handles losses.
 Status check_machines_of_job(rent::OnDemand& world, cloud::Rental rental,
                              const hosts::Cluster& known) {
   const std::string& name = rental.cluster;
@@ -64,7 +66,7 @@ Status rent_standing(rent::OnDemand& world, const std::string& name) {
     return fail(Errc::unavailable, fmt::format("nothing is rented for '{}' now", name),
                 "lockstep up " + name + " --gpus GPU:COUNT rents it again");
   RentRequest request{.program = kRenting, .cluster = name, .options = {}, .nodes = {}};
-  // It was agreed to when the cluster was added.
+  // The user agreed when the cluster was added.
   request.options.yes = true;
   request.standing = std::move(standing);
   LOCKSTEP_TRY(rent_machines(world, request));
@@ -80,8 +82,8 @@ bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
   return true;
 }
 
-// Else it is given back: as it is once nobody else can change it, for another lockstep may have
-// rented its machines anew meanwhile.
+// Returns whether the machines exist and can be used. If not, terminates the rest, after a second
+// look under the lock: another lockstep may have rented again meanwhile.
 Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
                       const std::string& name, const cloud::Rental& looked) {
   if (is_usable(registry, looked)) return true;
@@ -101,7 +103,7 @@ Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
   return false;
 }
 
-// In JSON, too.
+// These words also appear in JSON.
 const char* who_sees_to(const cloud::RentedJob& job) {
   if (rent::job_is_claimed(job.rental)) return job.follower == 0 ? "command" : "follower";
   return job.watcher.empty() ? "nobody" : "host";
@@ -134,7 +136,8 @@ Status ensure_rented(const hosts::Registry& registry, const std::string& name) {
 
 Result<nlohmann::json> rented_facts(const std::vector<hosts::Cluster>& clusters, Swept& swept) {
   nlohmann::json facts = nlohmann::json::object();
-  // Who has never rented anything has no journal, and keys that are there are for other things.
+  // A user who never rented has no journal. Credentials found here then serve other purposes: do
+  // not ask providers.
   const bool rented = std::any_of(clusters.begin(), clusters.end(),
                                   [](const hosts::Cluster& one) { return one.is_rented(); });
   if (!rented && access(cloud::Journal::path_in(io::state_folder()).c_str(), F_OK) != 0)

@@ -24,7 +24,7 @@ constexpr int kMostCounted = 1'000'000;  // nodes
 
 using cloud::RentedJob;
 
-// Where what --back names lies, for who has none of the job's words.
+// Records where the outputs of --back lie: the watching host does not have the job's options.
 Status note_outputs(const RemoteOptions& remote, const std::vector<std::string>& back,
                     RentedJob& job) {
   if (back.empty()) return {};
@@ -39,7 +39,8 @@ Status note_outputs(const RemoteOptions& remote, const std::vector<std::string>&
   return {};
 }
 
-// From here on another process can go on with it, and where it is to be watched one waits for that.
+// Claims and records the job, so that another process can take it over. Starts a follower if a
+// guard here watches the rental: the follower waits for the claim.
 Status begin_job(rent::OnDemand& world, const Call& call, const RemoteOptions& remote,
                  const std::vector<std::string>& back, const cloud::Rental& rental, RentedJob& job,
                  io::Fd& claim) {
@@ -55,7 +56,7 @@ Status begin_job(rent::OnDemand& world, const Call& call, const RemoteOptions& r
          .words = all_words(run_table(), call.parsed),
          .folder = std::filesystem::current_path(error),
          .began_ms = world.web().now_ms()};
-  job.run_id = random_uuid4();  // the same for all attempts, whatever machines they run on
+  job.run_id = random_uuid4();  // one id for all attempts, on whatever machines
   claim = std::move(*mine);
   if (rental.terms.watched) {
     job.watcher = rental.terms.guard;
@@ -72,8 +73,8 @@ Status begin_job(rent::OnDemand& world, const Call& call, const RemoteOptions& r
   return {};
 }
 
-// How many nodes a job over so many machines waits for, by its own words: the static backend knows
-// no fewer than the most.
+// Returns how many nodes the job waits for, from --nnodes. The static backend always waits for the
+// maximum.
 int least_nodes(const Parsed& parsed, int machines) {
   const auto nnodes = parsed.text("nnodes");
   if (!nnodes) return machines;
@@ -83,7 +84,7 @@ int least_nodes(const Parsed& parsed, int machines) {
   return least ? static_cast<int>(std::clamp<std::int64_t>(*least, 1, kMostCounted)) : machines;
 }
 
-// Others would be waited for, at the price of those that are there.
+// Refuse --nnodes larger than --nodes: the job would wait, billed, for machines that never come.
 Status check_nodes(const Parsed& parsed, const std::optional<std::string>& nodes) {
   const auto machines = static_cast<int>(parse_int(nodes.value_or("1")).value_or(0));
   const int least = least_nodes(parsed, machines);
@@ -124,7 +125,7 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
   if (!rented) return Failure(std::move(rented).error());
   if (!rented->rental) return ExitCode::ok;
   world->unlock(request.cluster);
-  // Not noted, it is taken up from its renting.
+  // If this note is lost, the next process starts over from renting and finds these machines.
   job.stage = RentedJob::Stage::working;
   (void)world->journal().note_job(job);
   return passed_on(

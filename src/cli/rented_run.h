@@ -1,4 +1,4 @@
-// lockstep run --on-demand: machines are rented for one job and given back at its end.
+// lockstep run --on-demand: rents machines for one job and terminates them at its end.
 #pragma once
 
 #include "cli/on_demand_options.h"
@@ -7,12 +7,11 @@
 
 namespace lockstep::cli {
 
-// call: of `lockstep run`, with --on-demand. The exit code is the job's, unless there were no
-// machines.
+// Runs `lockstep run` with --on-demand. Returns the job's exit code, unless renting failed.
 ExitCode run_on_rented(const Call& call, const RemoteOptions& remote,
                        const OnDemandOptions& options);
 
-// "--name" of the first option that is of use only with --on-demand; empty: none was given.
+// Returns "--name" of the first given option that needs --on-demand; empty: none was given.
 std::string needs_on_demand(const Parsed& parsed);
 
 }  // namespace lockstep::cli
