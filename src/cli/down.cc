@@ -164,7 +164,7 @@ Status end_named(rent::OnDemand& world, const std::string& name, const DownOptio
                  nlohmann::ordered_json& rows) {
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {
-    // A rental that ended before is not an error. A name that never was one is.
+    // A rental that ended before is not an error. An unknown name is one.
     LOCKSTEP_TRY_ASSIGN(const auto all, world.journal().since(0));
     if (std::none_of(all.begin(), all.end(),
                      [&](const Rental& one) { return one.cluster == name; }))

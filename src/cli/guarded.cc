@@ -109,7 +109,7 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
   }
 }
 
-// Removes logs of followers whose clusters ended more than 30 days ago.
+// Removes followers' logs last written more than 30 days ago, unless the cluster is still rented.
 void drop_old_logs(const std::vector<cloud::Rental>& open) {
   namespace fs = std::filesystem;
   std::error_code failed;

@@ -196,7 +196,7 @@ Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental&
       why.hint = fmt::format("lockstep down {} ends what is left; {}", rental.cluster,
                              end_words(world, rental));
   }
-  // the hint named machines that have ended since
+  // The hint named machines that have ended since.
   if (may_be_left && rental.settled()) why.hint.clear();
   // The journal could not record the end, so tell the user.
   if (why.code == Errc::exhausted && rental.settled())

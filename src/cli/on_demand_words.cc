@@ -78,7 +78,7 @@ std::string zones_words(const Offer& first, const std::vector<std::string>& zone
 }
 
 // Adds the offer to the group of its kind. A group keeps the place of its first offer, so the order
-// by price stays.
+// of the offers stays.
 void add_grouped(std::vector<ZoneGroup>& groups, const Offer& offer, Row cells) {
   const auto same = std::find_if(groups.begin(), groups.end(), [&](const ZoneGroup& one) {
     if (one.first->region != offer.region || one.zones.empty() || offer.zone.empty()) return false;

@@ -35,6 +35,7 @@ Result<std::unique_ptr<BootWatch>> BootWatch::start(IsLost is_lost) {
 }
 
 BootWatch::~BootWatch() {
+  // A request in progress ends at once, so the join is short.
   raise_flag(stop_);
   if (thread_.joinable()) thread_.join();
 }

@@ -125,6 +125,7 @@ Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::st
       answer = fail(Errc::denied, trouble, "set one of the clocks");
   if (answer) return answer;
   Error error = std::move(answer).error();
+  // A stop by the user says nothing about the host.
   if (error.code != Errc::canceled)
     error.message = fmt::format("the guard on {}: {}", printable(host, 60), error.message);
   if (!said && error.code == Errc::unavailable) silent_[host] = {error, steady_clock::now()};
@@ -163,6 +164,7 @@ Result<hosts::HostPlace> GuardHosts::place_of(const std::string& host) {
 GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<GuardAnswer>& answer) {
   Heard heard{.word = word_for(answer), .trouble = {}};
   if (!answer) heard.trouble = answer.error();
+  // The client learns here that its machines are gone: the rental must not be used.
   if (heard.word == Word::over)
     heard.trouble = fail(Errc::denied, fmt::format("the guard on {} has ended '{}'",
                                                    guard_host_of(rental), rental.cluster))

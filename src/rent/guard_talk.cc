@@ -184,6 +184,7 @@ Result<GuardAnswer> read_guard_answer(std::string_view text) {
   const nlohmann::json object = codec::parse_json(strip(text));
   if (!object.is_object()) return fail(Errc::corrupt, "its answer is not readable");
   if (const std::string error = codec::text_member(object, "error"); !error.empty())
+    // `again` tells trouble that may pass from a refusal.
     return fail(yes(object, "again") ? Errc::unavailable : Errc::denied,
                 printable(error, kMostWords),
                 printable(codec::text_member(object, "hint"), kMostWords));
@@ -203,6 +204,7 @@ Result<GuardAnswer> read_guard_answer(std::string_view text) {
 }
 
 std::string clock_trouble(std::int64_t there_ms, std::int64_t left_ms, std::int64_t came_ms) {
+  // The host's clock was read between the two times, so only a value outside them is wrong.
   const std::int64_t ahead = there_ms > came_ms   ? there_ms - came_ms
                              : there_ms < left_ms ? there_ms - left_ms
                                                   : 0;

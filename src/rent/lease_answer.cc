@@ -14,6 +14,7 @@ constexpr std::size_t kMostKeyText = 200;
 
 }  // namespace
 
+// A control character could start a second line in known_hosts, which would trust another key.
 bool is_host_key(const std::string& line) {
   const auto harmless = [](char c) { return c >= ' ' && c <= '~'; };
   return line.starts_with(kHostKeyType) && line.size() > kHostKeyType.size() &&
@@ -28,6 +29,7 @@ Result<machine::LeaseState> read_lease_state(std::string_view line) {
   const auto state = answer.find("state");
   if (state == answer.end()) return fail(Errc::corrupt, "it says nothing of its lease");
   LOCKSTEP_TRY_ASSIGN(machine::LeaseState read, machine::lease_state_from_json(*state));
+  // These texts are shown in the user's terminal: remove what could control it.
   read.notice = printable(read.notice);
   read.why = printable(read.why);
   return read;

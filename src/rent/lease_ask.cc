@@ -58,9 +58,11 @@ class LeaseAsk {
   }
 
   void end(std::string error) {
+    // The timeout, a broken link and the answer may race: the first one counts.
     if (std::exchange(over_, true)) return;
     answer_.error = std::move(error);
     patience_.cancel();
+    // Destroy the link from the loop: it may be the caller.
     loop_.post(calls_([this] {
       link_.reset();
       done_();

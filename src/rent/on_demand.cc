@@ -47,6 +47,7 @@ cloud::Ground process_ground() {
 Result<io::Fd> stop_signals() {
   sigset_t set;
   sigemptyset(&set);
+  // A signal that this process ignores, as SIGHUP under nohup, must not stop anything.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     if (!proc::is_ignored(number)) sigaddset(&set, number);
   io::Fd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -92,6 +93,7 @@ Result<std::unique_ptr<OnDemand>> OnDemand::open() {
   LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->signals_.get()}));
   made->quit_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->quit_) return fail_sys("eventfd", errno);
+  // Requests that terminate machines also end when stop_other() is called.
   LOCKSTEP_TRY_ASSIGN(made->ending_stops_, either_of(made->signals_, made->quit_));
   LOCKSTEP_TRY_ASSIGN(made->ending_, cloud::open_web({.stop_fd = made->ending_stops_.get()}));
   return made;
@@ -198,6 +200,8 @@ Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh,
     std::move(part.offers.begin(), part.offers.end(), std::back_inserter(market.catalog.offers));
     std::move(part.silent.begin(), part.silent.end(), std::back_inserter(market.catalog.silent));
   }
+  // If the user named no provider, list those without credentials too: the user sees what was not
+  // asked.
   if (!wish.providers.empty()) return market;
   for (const auto& one : providers_)
     if (auto keys = one->keys(); !keys)
@@ -260,6 +264,7 @@ Result<cloud::Rental> OnDemand::new_rental(const std::string& cluster, const clo
 
 Status OnDemand::new_keys(cloud::Rental& rental) {
   const std::string folder = folder_of(rental.cluster);
+  // Make a new host key for each gang: the old one was in earlier user data.
   cloud::remove_key_pair(folder + "/host_key");
   LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair user,
                       cloud::keep_key_pair(folder + "/user_key", "lockstep"));
@@ -324,6 +329,7 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
     return verdict;
   };
   LOCKSTEP_TRY(take_name(rental));
+  // A launch may leave a machine behind: the next sweep must ask the providers.
   cloud::drop_answer(ground_.cache, kCleanSweep);
   Status rented = renting(rules, tell).rent(rental, offers, judge);
   if (rented) return enter_registry(rental);
@@ -390,6 +396,8 @@ Result<io::Fd> OnDemand::hold_account() {
   const std::string path = ground_.state + "/account.lock";
   io::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail_sys("open " + path, errno);
+  // flock() cannot wait with a limit, and a blocking wait would not see the user's signal: try
+  // again.
   const std::int64_t until = web_->now_ms() + kAccountPatienceMs;
   while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (web_->now_ms() >= until) return io::Fd();

@@ -162,7 +162,7 @@ class OnDemand {
   io::Fd quit_;          // eventfd: requests through other_web() must end
   io::Fd ending_stops_;  // epoll of `signals_` and `quit_`
   std::unique_ptr<cloud::Web> web_;
-  // stops at a second signal only: terminates machines
+  // Terminates machines. Stops at a second signal only.
   std::unique_ptr<cloud::Web> ending_;
   std::unique_ptr<GuardHosts> guards_;
   std::vector<std::pair<std::string, io::Fd>> locks_;

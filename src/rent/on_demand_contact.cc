@@ -45,9 +45,9 @@ const Attempt* newest(const Rental& rental) {
 }
 
 constexpr std::int64_t kClockOffMs = 5'000;
-// between two questions to the provider about lost machines
+// Pause between two questions to the provider about lost machines.
 constexpr std::int64_t kLookEveryMs = 5'000;
-// a machine reports its host keys some time after its boot
+// A machine reports its host keys some time after its boot.
 constexpr std::int64_t kToldPatience = 30'000;
 constexpr std::chrono::seconds kToldPause{2};
 

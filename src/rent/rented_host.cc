@@ -163,6 +163,7 @@ void Contact::on_probed(Status greeted) {
 void Contact::try_again(std::string why) {
   why_ = std::move(why);
   if (waited() >= request_.patience) {
+    // `silent` means that sshd never answered at all, as behind a firewall.
     result_.silent = result_.answered_ms == 0;
     return end(FirstContact::Outcome::unreachable,
                fmt::format("not reached within {} s: {}", request_.patience.count(), why_));
@@ -196,6 +197,7 @@ void Contact::log_in() {
 }
 
 void Contact::on_failed(const Error& error) {
+  // A link that breaks after the end changes nothing.
   if (is_over()) return;
   const std::string prefix = host().name + ": ";
   std::string why = error.message;
@@ -223,6 +225,7 @@ void Contact::hold_to(std::chrono::seconds patience, const char* what) {
 }
 
 void Contact::begin_health() {
+  // The host key is swapped meanwhile: both take seconds, and neither needs the other.
   stage_ = Stage::health;
   health_channel_ = kHealthChannel;
   say("is looked over");
@@ -301,6 +304,7 @@ void Contact::on_key(Result<KeyAnswer> key) {
 }
 
 void Contact::end_if_ready() {
+  // The lease and the new host key arrive in any order; a machine is ready with both.
   if (stage_ != Stage::leased || !key_) return;
   result_.host_public_key = key_->host_key;
   result_.fresh_key = key_->fresh;
@@ -340,6 +344,7 @@ milliseconds next_try(milliseconds waited) {
 }
 
 Result<std::vector<FirstContact>> make_first_contact(const FirstContactRequest& request) {
+  // Each contact takes several descriptors: refuse too many now, not in the middle.
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAContact * (request.hosts.size() + 1)));
   io::raise_open_files_limit();
   signal(SIGPIPE, SIG_IGN);
@@ -355,6 +360,7 @@ Result<std::vector<FirstContact>> make_first_contact(const FirstContactRequest& 
     contacts.push_back(std::make_unique<Contact>(loop, request, i, results[i], silent, [&] {
       if (--left == 0) loop.stop();
     }));
+  // A gang is kept together, so the loss of one machine ends all contacts.
   std::optional<io::Watch> lost;
   if (request.lost_fd >= 0) {
     lost.emplace(loop, request.lost_fd);

@@ -36,7 +36,7 @@ struct FirstContactRequest {
   machine::LeaseTerms lease;                     // now_ms is set here
   std::chrono::seconds patience{15 * 60};        // until a machine must be reached
   std::chrono::milliseconds silent_for{60'000};  // after this a note says what may block the port
-  // how far the provider's clock is ahead of this machine's; 0: unknown
+  // How far the provider's clock is ahead of this machine's; 0: unknown.
   std::int64_t provider_ahead_ms = 0;
   // How long a finding that may pass by itself is tolerated.
   std::chrono::milliseconds health_patience{std::chrono::minutes(5)};

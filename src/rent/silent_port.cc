@@ -24,6 +24,7 @@ std::string SilentPort::known_server() {
 
 std::string SilentPort::words(const std::string& address, int port,
                               std::chrono::milliseconds silent_for, std::string_view why) {
+  // Probe only once a machine is silent: most contacts never need the known server.
   if (found_ == Found::not_asked) ask();
   const std::string text =
       fmt::format("no SSH server answers at {} port {} since {} s ({}); ", address, port,
@@ -34,6 +35,7 @@ std::string SilentPort::words(const std::string& address, int port,
     case Found::asking:
       break;
     case Found::answers:
+      // A known server that answers on port 22 rules out a firewall here.
       return text + fmt::format(
                         "{} answers from here, so the machine still boots, or its own "
                         "firewall is closed",

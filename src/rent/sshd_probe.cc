@@ -27,6 +27,7 @@ constexpr std::string_view kGreeting = "SSH-";
 SshdProbe::SshdProbe(io::Loop& loop, const std::string& address, int port,
                      std::function<void(Status)> done)
     : done_(std::move(done)), patience_(loop) {
+  // Report through the timer: the caller does not hold this object yet.
   if (Status begun = connect(address, port); !begun) {
     patience_.start({}, [this, begun = std::move(begun)] { finish(begun); });
     return;

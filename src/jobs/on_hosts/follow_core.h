@@ -19,7 +19,7 @@ namespace lockstep::jobs::on_hosts {
 
 struct FollowAction {
   enum class Kind {
-    // open a new link to `node`; its follower starts at the next byte
+    // Open a new link to `node`. Its follower starts at the next byte.
     open,
     ask,       // ask for the host's record of the job, over the link of `node`
     cancel,    // cancel the job on `node`, for the `count`th time

@@ -24,6 +24,7 @@ Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request) {
   const std::size_t count = request.job.nodes.size();
   std::vector<OutputPlaces> places(count);
   if (!request.options.print) return std::vector<OutputPlaces>(count, {kBehindAll, kBehindAll});
+  // Only the hosts know where their last lines begin.
   if (!request.options.lines) return places;
   LOCKSTEP_TRY_ASSIGN(const auto endings,
                       hosts::run_command({.hosts = request.job.nodes,
@@ -66,6 +67,7 @@ hosts::HostOutput::LineText FollowOutput::line_text() const {
 FollowOutput::Prefixes FollowOutput::prefixes_of(const std::string& name) const {
   if (request_.options.json)
     return {hosts::log_line_head(name, "stdout"), hosts::log_line_head(name, "stderr")};
+  // With one host the lines need no prefix.
   if (request_.job.nodes.size() > 1) return {name + ": ", name + ": "};
   return {};
 }

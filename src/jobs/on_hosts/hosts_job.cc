@@ -25,6 +25,7 @@ Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& j
   LOCKSTEP_TRY_ASSIGN(const auto endings, ask(job, "status"));
   std::vector<std::optional<job::JobRecord>> nodes;
   for (const hosts::HostEnding& ending : endings) {
+    // A silent host must not hide the answers of the others.
     if (!ending.error.empty()) log::warning("{}", ending.error);
     nodes.push_back(parse_status(ending.out).value_or(std::nullopt));
   }
@@ -57,6 +58,7 @@ Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
   std::vector<int> lost;
   Resumed resumed;
   for (std::size_t i = 0; i < records.size(); ++i) {
+    // Without a record the host does not know the job, or did not answer: start its part again.
     if (records[i] && records[i]->state.stage != job::Stage::lost) continue;
     lost.push_back(static_cast<int>(i));
     resumed.nodes.push_back(record_.nodes[i].name);

@@ -116,6 +116,7 @@ void Driver::carry_out(const FollowAction& action) {
     case FollowAction::Kind::open:
       return open(action.node);
     case FollowAction::Kind::ask:
+      // Forget an answer that a broken link has cut.
       hosts_[action.node].record.clear();
       return start(action.node, kRecord, {"host-job", "status", id});
     case FollowAction::Kind::cancel:
@@ -169,6 +170,7 @@ void Driver::on_exit(std::size_t node, const link::Exit& exit) {
 void Driver::on_data(std::size_t node, const link::Data& data) {
   Host& host = hosts_[node];
   if (data.channel == kFollow) return on_output(node, data);
+  // Credit the bytes even if they are dropped, or the host would stop sending.
   if (data.channel == kRecord && data.stream == Stream::out &&
       host.record.size() + data.bytes.size() <= kMostRecord)
     host.record += data.bytes;

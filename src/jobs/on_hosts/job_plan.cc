@@ -12,10 +12,12 @@
 namespace lockstep::jobs::on_hosts {
 namespace {
 
+// Returns the name in "NAME=value".
 std::string name_of(std::string_view entry) {
   return std::string(entry.substr(0, entry.find('=')));
 }
 
+// Returns whether the environment sets the variable.
 bool gives(const std::vector<std::string>& env, const std::string& name) {
   return std::any_of(env.begin(), env.end(),
                      [&](const std::string& entry) { return name_of(entry) == name; });
@@ -36,6 +38,7 @@ Status check_secrets(const jobs::KnownJob& job, const std::vector<std::string>& 
 
 std::string plan_text(const JobRequest& request, const StartedJob& started) {
   job::JobSpec spec = request.spec;
+  // The plan is kept in a file, so the values of secrets must not enter it.
   std::erase_if(spec.env, [&](const std::string& entry) {
     return std::find(request.secrets.begin(), request.secrets.end(), name_of(entry)) !=
            request.secrets.end();
@@ -45,6 +48,7 @@ std::string plan_text(const JobRequest& request, const StartedJob& started) {
   for (std::size_t i = 0; i < request.hosts.size(); ++i) {
     std::vector<std::string> own;
     if (i < request.words.size()) own = request.words[i];
+    // A resumed node must meet at the endpoint that was found at the start.
     if (!started.endpoint.empty()) own.push_back("--rdzv-endpoint=" + started.endpoint);
     words.push_back(std::move(own));
   }

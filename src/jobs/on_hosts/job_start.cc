@@ -98,6 +98,7 @@ Result<StartedJob> JobStart::run() {
 
 void JobStart::open(std::size_t node) {
   Host& host = hosts_[node];
+  // Only one host may ask for a password: several prompts would mix.
   const bool alone = hosts_.size() == 1;
   host.link = std::make_unique<hosts::HostLink>(
       loop_,
@@ -134,6 +135,7 @@ void JobStart::on_data(std::size_t node, const link::Data& data) {
   const std::string& name = request_.hosts[node].name;
   host.link->send(
       link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
+  // Text on stderr is a remark of the supervisor for the user.
   if (data.stream == Stream::err)
     return log::warning("{}: {}", name, printable(strip(data.bytes), kMostWords));
   host.said += data.bytes;
@@ -195,6 +197,8 @@ void JobStart::next_phase() {
   for (Host& host : hosts_)
     host.answered = false;
   const bool tries = request_.needs_endpoint && hosts_.size() > 1;
+  // Node 0 may have several addresses, and a firewall or a private network may hide some from the
+  // others.
   if (phase_ == Phase::preparing && tries) return try_addresses();
   if (phase_ == Phase::trying) return end_trial();
   if (phase_ == Phase::going) {

@@ -28,7 +28,7 @@ class Silence {
 
  private:
   static constexpr Ms kGap{20'000};
-  // ssh notices a dead link within 15 s, after three unanswered questions
+  // ssh notices a dead link within 15 s, after three unanswered questions.
   static constexpr Ms kDoubt{30'000};
 
   Ms last_;

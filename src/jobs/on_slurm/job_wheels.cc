@@ -48,6 +48,7 @@ std::string built_wheel(const std::string& key) {
 Result<std::string> find_wheel(std::string text, const std::string& folder) {
   if (text.starts_with(kScheme)) {
     text.erase(0, kScheme.size());
+    // A key becomes part of a path: accept hex digits only.
     if (is_hex(text) && !text.empty())
       if (std::string path = built_wheel(text); !path.empty()) return path;
   }
@@ -101,6 +102,7 @@ Result<JobWheels> wheels_from_text(std::string_view text) {
     const std::int64_t bytes = codec::integer_member(each, "bytes");
     JobWheel wheel{codec::text_member(each, "file"), codec::text_member(each, "sha256"),
                    static_cast<std::uint64_t>(bytes)};
+    // Names become paths on the nodes: check them as strictly as the user's.
     if (!is_wheel_name(wheel.file) || wheel.sha256.size() != kDigits || !is_hex(wheel.sha256) ||
         bytes <= 0 || wheel.bytes > kLargest)
       return damaged();
@@ -119,6 +121,7 @@ Result<std::vector<std::string>> find_wheels(const std::vector<std::string>& giv
     const auto same = [&](const std::string& other) {
       return setup::base_name(other) == setup::base_name(path);
     };
+    // Two wheels of one name would overwrite each other in the job's folder.
     if (std::any_of(paths.begin(), paths.end(), same))
       return fail(Errc::invalid_input,
                   fmt::format("--wheel: {} is given twice", printable(setup::base_name(path))));

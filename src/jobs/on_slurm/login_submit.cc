@@ -131,6 +131,7 @@ Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job) {
   command.limit = kPatienceToKnow;
   LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
   const hosts::HostEnding& ending = endings.at(0);
+  // The host has no such job. Without this note the job would be asked for again and again.
   if (ending.code == kNotSubmitted) {
     job.status = {.state = JobState::lost};
     return book.note(job.id, job.status);

@@ -250,6 +250,7 @@ Status Node::get(Want& want) {
   if (const Status taken = take_from_node(want, name, come)) {
     want.from = name;
   } else {
+    // The connection may be in the middle of a wheel: do not use it for the next one.
     taker_.reset();
     log::warning("{} does not come from {} ({}): it is read from the job's folder",
                  wheels_.wheels[want.wheel].file, name, printable(taken.error().message));
@@ -377,10 +378,12 @@ Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
     nodes = node.nodes();
     records.note(name, node.rows(), done);
   }
+  // The agent starts next in this process and expects the default.
   signal(SIGPIPE, SIG_DFL);
   // Without spares a failed node ends the job, so the list is not needed.
   if (done && wheels.spare > 0) result.failed_first = records.failed_first(nodes, kLongestWait);
   if (done) return result;
+  // More failures than the job has spare nodes end the job.
   if (records.failed() > wheels.spare)
     end_job(folder, run, name, done.error().message);
   else

@@ -72,6 +72,7 @@ std::vector<Setting> with_excluded(const std::vector<Setting>& settings,
   if (added.empty()) return all;
   const Setting* before = slurm::find_setting(settings, "exclude");
   const std::string own = before == nullptr ? "" : before->value + ",";
+  // Slurm must see all nodes in one --exclude: merge the user's nodes and these.
   std::erase_if(all, [](const Setting& each) { return each.name == "exclude"; });
   all.push_back({.name = "exclude", .value = own + join(added, ","), .has_value = true});
   return all;
@@ -91,6 +92,7 @@ std::string leave_out_bad_nodes(slurm::JobWish& wish) {
   auto settings = with_excluded(wish.settings, names, added);
   if (added.empty()) return {};
   const std::string list = list_text(*bad, added);
+  // Ask Slurm twice: a job that it refuses in any case is not refused because of the bad nodes.
   if (!is_taken(wish, settings) && is_taken(wish, wish.settings))
     return fmt::format(
         "nodes that have failed lately are used all the same, as Slurm has too few others: {}",

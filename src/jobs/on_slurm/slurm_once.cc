@@ -53,6 +53,7 @@ Result<std::string> submitted_before(const slurm::JobFolder& folder) {
   if (const auto noted = find_submitted(id)) return slurm_place(*noted)->job;
   if (const auto state = folder.state(); state && slurm::is_job_id(state->job)) return state->job;
   LOCKSTEP_TRY_ASSIGN(std::string number, queued_job(folder));
+  // The earlier submission failed: clear its folder for a new one.
   if (number.empty()) std::filesystem::remove_all(folder.path(), error);
   return number;
 }

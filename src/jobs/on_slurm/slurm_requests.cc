@@ -92,6 +92,7 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
   auto job = find_submitted(words[1]);
   if (!job) return std::nullopt;
   proc::block(proc::handled_signals());
+  // Slurm's programs are children whose exit codes are needed, so SIGCHLD must not be ignored.
   signal(SIGCHLD, SIG_DFL);
   auto place = *slurm_place(*job);
   const Asked asked{std::move(*job), std::move(place)};
