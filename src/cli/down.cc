@@ -75,8 +75,8 @@ Status agree_to_end(rent::OnDemand& world, const Rental& rental, const DownOptio
   return ask_consent(world, what + "; end it?", "nothing was ended");
 }
 
-// Takes the cluster's lock. A command that is renting stops once the journal says that the rental
-// is not wanted. A follower stops once the journal no longer has the job.
+// Takes the cluster's lock. A renting command stops once the journal says "not wanted". A follower
+// stops once the journal no longer has the job.
 Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
   Status locked = world.lock(rental.cluster);
   if (locked) return locked;
@@ -134,10 +134,10 @@ bool used_since(rent::OnDemand& world, std::string_view provider, std::int64_t m
   return false;
 }
 
-// Removes keys and firewall rules that renting made, once no machine is left. This runs once for
-// each provider after the last rental there. What is left costs nothing, so an error here is not a
-// failure of the command. Another process that rents now is in the journal already, or waits for
-// this lock and makes them again.
+// Removes the keys and firewall rules of renting, once no machine is left. This runs once for each
+// provider after the last rental there. Leftovers cost nothing, so an error here does not fail the
+// command. Another process that rents now is in the journal already, or waits for this lock and
+// makes them again.
 void clean_up(rent::OnDemand& world) {
   const auto mine = world.hold_account();
   if (!mine || !*mine) return;
@@ -158,8 +158,8 @@ void clean_up(rent::OnDemand& world) {
   }
 }
 
-// Terminates one rental by name. An error means that machines may still exist, or that there never
-// was such a rental.
+// Terminates one rental by name. After an error, machines may still exist, or there never was such
+// a rental.
 Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
   auto rental = world.journal().of_cluster(name);

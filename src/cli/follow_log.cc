@@ -113,8 +113,8 @@ void FollowLog::watch() {
     put_aside(false);
 }
 
-// Moves a long log aside. A write in progress still goes to the moved file, so that file is
-// shortened at a later look, once its size is stable.
+// Moves a long log aside. A write in progress still goes to the moved file. A later look shortens
+// that file once the size is stable.
 void FollowLog::put_aside(bool is_last) {
   const auto name = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
   if (size_of(path_) >= kMostOfLog &&

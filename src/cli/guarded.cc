@@ -53,7 +53,7 @@ bool is_told(const cloud::RentedJob& job, const cloud::Rental& rental) {
          (!job.goes_on() || rental.terms.guard == "here");
 }
 
-// Returns whether the job ended so long ago that the watching host has dropped its record.
+// Returns whether the watching host has dropped the job's record because of age.
 bool is_long_over(rent::OnDemand& world, const cloud::RentedJob& job) {
   const std::int64_t then = world.web().now_ms() - std::chrono::milliseconds(kLogsKept).count();
   if (job.began_ms > then) return false;
@@ -117,7 +117,7 @@ void drop_old_logs(const std::vector<cloud::Rental>& open) {
   for (fs::directory_iterator at(io::state_folder() + "/rentals", failed), end;
        !failed && at != end; at.increment(failed)) {
     const fs::path& path = at->path();
-    // The folder also has the lock of every cluster that ever existed: skip those.
+    // The folder also has the locks of all past clusters: skip those.
     const auto cluster = cluster_of_log(path.filename());
     if (!cluster) continue;
     std::error_code unreadable;

@@ -1,5 +1,5 @@
-// Checks at each command that rented machines which cannot terminate themselves have a guard, and
-// tells the user who terminates them.
+// The guards of rented machines which cannot terminate themselves: each command checks that a guard
+// runs, and tells the user how machines end.
 #pragma once
 
 #include "base/error.h"
@@ -43,8 +43,8 @@ Status keys_of(const rent::OnDemand& world, const cloud::Rental& rental);
 // state of the rentals. Reports what was done, or why it failed.
 void keep_guarded(rent::OnDemand& world, std::string_view program);
 
-// Checks that the host of --guard can terminate what may be rented. Call it before asking for
-// prices. Adds the host's address to the terms if the machines must let it in.
+// Checks that the host of --guard can terminate the wished machines. Call this before asking for
+// prices. Adds the host's address to the terms if the machines must let the host in.
 Status agree_with_guard(rent::OnDemand& world, const cloud::Wish& wish, cloud::Terms& terms);
 
 }  // namespace lockstep::cli

@@ -111,7 +111,7 @@ void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
                           rental.cluster));
 }
 
-// Reports what the sweep did. An error means that the user wants to stop.
+// Reports the result of the sweep. Returns an error if the user wants to stop.
 Status tell_swept(rent::OnDemand& world, std::string_view program,
                   const Result<cloud::Reconciled>& swept) {
   LOCKSTEP_TRY(world.check_stopped());
@@ -204,7 +204,7 @@ Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental&
   return Failure(std::move(why));
 }
 
-// The machines may be in use: a look at them that failed or was stopped must not terminate them.
+// The machines may be in use: a failed or interrupted look must not terminate them.
 Failure as_it_was(rent::OnDemand& world, const cloud::Rental& rental, Error why) {
   if (why.code == Errc::canceled && why.sys == 0) why.sys = world.take_signal();
   why.message += fmt::format("; '{}' stays as it is", rental.cluster);

@@ -30,7 +30,7 @@ struct RentRequest {
   rent::OnDemand::TellStep on_step = {};
 };
 
-// Returns what `cluster add --on-demand` recorded under that name; nullopt: nothing.
+// Returns the rental recorded by `cluster add --on-demand` under that name; nullopt: none.
 Result<std::optional<cloud::Rental>> standing_rental(rent::OnDemand& world,
                                                      const std::string& cluster);
 

@@ -105,7 +105,7 @@ std::string machine_words(const cloud::Leftover& one) {
                      one.machine.zone.empty() ? one.machine.region : one.machine.zone);
 }
 
-// Returns one line for all regions of a provider that the account may not use.
+// Returns one line for all regions denied to the account at a provider.
 std::string denied_line(const std::string& provider, const std::vector<std::string>& regions) {
   constexpr std::size_t kShown = 3;
   const std::size_t shown = std::min(kShown, regions.size());
@@ -142,7 +142,7 @@ std::string foreign_line(const cloud::Leftover& one, std::int64_t now_ms) {
           : "");
 }
 
-// Returns one line a provider: colleagues who share the account may have many machines.
+// Returns one line for each provider: colleagues with the same account may have many machines.
 std::vector<std::string> foreign_lines(const std::vector<cloud::Leftover>& foreign,
                                        std::int64_t now_ms) {
   std::map<std::string, std::vector<const cloud::Leftover*>> found;
@@ -164,7 +164,7 @@ std::vector<std::string> foreign_lines(const std::vector<cloud::Leftover>& forei
   return lines;
 }
 
-// Returns "; it ran for 3 h, about 2.41 USD", as far as it is known.
+// Returns "; it ran for 3 h, about 2.41 USD", as far as known.
 std::string cost_words(const cloud::Leftover& one, std::int64_t now_ms) {
   if (one.machine.launched_ms <= 0) return {};
   const std::string cost =

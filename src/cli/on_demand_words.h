@@ -20,8 +20,7 @@ std::string price_words(const cloud::Price& price, std::int64_t now_ms);
 std::string gpus_words(const cloud::Offer& offer);  // "8 x L4 (24 GB)", "no GPUs"
 std::string offer_name(const cloud::Offer& offer);  // "aws g6.xlarge in us-east-1a, spot"
 
-// Returns a table of all offers that match the wish, available ones first, then the providers that
-// did not answer.
+// Returns a table of all matching offers, available ones first, then the silent providers.
 std::string offers_table(const cloud::Catalog& catalog, const cloud::Choice& choice,
                          const cloud::Wish& wish, std::int64_t now_ms);
 nlohmann::ordered_json offers_json(const cloud::Catalog& catalog, const cloud::Choice& choice,

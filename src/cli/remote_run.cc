@@ -151,7 +151,7 @@ jobs::KnownJob known_job(const jobs::on_hosts::JobRequest& request, const Remote
           .status = {.state = jobs::JobState::starting}};
 }
 
-// Gives a second running job of the same name a name of its own, so that commands can tell them
+// Gives a second running job of the same name a different name, so that commands can tell them
 // apart.
 Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
   LOCKSTEP_TRY_ASSIGN(auto others, book.going_on(spec.name));
@@ -227,7 +227,7 @@ void print_started(const jobs::KnownJob& job, const jobs::on_hosts::StartedJob& 
   std::puts(codec::print_json(started_json(job.id, nodes, started.ahead)).c_str());
 }
 
-// Copies the report of the first node that has one into the user's file.
+// Copies the first report found on the nodes into the user's file.
 Status bring_report(const jobs::KnownJob& job, const std::string& path) {
   LOCKSTEP_TRY_ASSIGN(const auto endings,
                       hosts::run_command({.hosts = job.nodes,
@@ -275,7 +275,7 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
   ended.code = status.code.value_or(kFailed);
 }
 
-// Asks all hosts. A host that does not answer may run the job, so that is an error.
+// Asks all hosts. A silent host may run the job, so silence is an error.
 Result<std::vector<hosts::HostEnding>> ask_all(const jobs::KnownJob& job, const char* verb) {
   LOCKSTEP_TRY_ASSIGN(auto endings,
                       hosts::run_command({.hosts = job.nodes,
@@ -288,8 +288,8 @@ Result<std::vector<hosts::HostEnding>> ask_all(const jobs::KnownJob& job, const 
   return endings;
 }
 
-// Returns whether all hosts have started the job: the process that starts it may be killed in
-// between. false: they have not, and the job was canceled on the hosts that knew it.
+// Returns whether all hosts have started the job: the starting process may be killed in between.
+// false: not all have, and the job was canceled on the hosts with a record of the job.
 Result<bool> has_begun(const jobs::KnownJob& job) {
   if (job.status.state != jobs::JobState::starting) return true;
   LOCKSTEP_TRY_ASSIGN(const auto told, ask_all(job, "status"));

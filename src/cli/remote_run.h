@@ -24,13 +24,13 @@ struct RemoteOutcome {
 // Brings the project, starts the job and follows it. Prints errors.
 RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options);
 
-// Checks the job before there are hosts, so that nothing is rented for a job that cannot start.
-// outputs: places in the project that are to be brought back.
+// Checks the job before there are hosts: nothing must be rented for a job that cannot start.
+// outputs: places in the project to bring back.
 Status check_job(const Call& call, const RemoteOptions& options,
                  const std::vector<std::string>& outputs);
 
-// Follows a job that another process of ours has started, from its first line on. nullopt: the job
-// did not start, and nothing of it is left.
+// Follows a job started by another process of ours, from the first line on. nullopt: the job did
+// not start, and nothing is left of the job.
 Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
                                                         const RemoteOptions& options,
                                                         const std::string& job);

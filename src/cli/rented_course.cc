@@ -50,7 +50,7 @@ Status RentedCourse::note(Stage stage) {
   return world_.journal().note_job(job_);
 }
 
-// Returns whether this is a follower that was asked to end. It leaves everything as it is for
+// Returns whether this process is a follower and was asked to end. Everything is then left to
 // another follower.
 bool RentedCourse::to_leave() const {
   return remote_.follows && stopped();
@@ -138,13 +138,13 @@ Status RentedCourse::end_lost() {
                                  .why = "took a machine away"});
 }
 
-// Takes up machines that were requested already, or requests others.
+// Takes up machines of an earlier request, or requests others.
 Status RentedCourse::machines_again() {
   LOCKSTEP_TRY(take_lock());
   if (rental_.closed_ms != 0 || !rental_.wanted)
     return fail(Errc::unavailable, fmt::format("'{}' is being given back", rental_.cluster));
-  // The watching host may have ended the job meanwhile. If it does not answer, do not go on: it may
-  // have.
+  // The watching host may have ended the job meanwhile. Do not go on without an answer from that
+  // host.
   LOCKSTEP_TRY(name_to_watcher(world_, job_));
   if (job_.stage == Stage::lost) LOCKSTEP_TRY(end_lost());
   LOCKSTEP_TRY(note(Stage::renting));
@@ -224,7 +224,7 @@ void RentedCourse::leave() {
                               : ""));
 }
 
-// Converts a result. Does not print the error: that is done where it arose.
+// Converts a result. Errors were printed where they arose.
 Seen RentedCourse::seen(const Status& done) const {
   Seen seen{.ok = done.has_value()};
   if (done) return seen;

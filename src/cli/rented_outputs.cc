@@ -1,5 +1,5 @@
-// Outputs (--back) of a job on rented machines: brought from them, or from the watching host. They
-// are kept on the machine if they cannot be brought, and copied to the next machines.
+// Outputs (--back) of a job on rented machines: brought from the machines or the watching host,
+// kept on a held machine if bringing fails, and copied to the next machines.
 #include "base/date_text.h"
 #include "base/text.h"
 #include "cli/ground.h"
@@ -84,8 +84,8 @@ bool RentedCourse::first_runs() {
   });
 }
 
-// Brings what the job has saved before its machines were preempted. The watching host may know that
-// the job had ended well before that.
+// Brings the saved outputs of a job with preempted machines. The watching host may know that the
+// job had ended well before the loss.
 jobs::rented::Seen RentedCourse::save() {
   const Status brought =
       ended_.gone && !first_runs() ? fail(Errc::unavailable, "its machine is gone") : bring_back();

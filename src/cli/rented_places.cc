@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kRenting = "lockstep";
 constexpr std::int64_t kLatelyMs = 30LL * 86'400'000;
 
-// Returns whether the cluster was used within its idle limit: its machines cannot have ended as
+// Returns whether the cluster was used within the idle limit: the machines cannot have ended as
 // idle then.
 bool used_lately(const cloud::Rental& rental) {
   struct stat info {};

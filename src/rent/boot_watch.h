@@ -1,5 +1,5 @@
-// Watches machines that boot, on a thread of its own. A machine that was terminated by hand or
-// preempted would never answer, and the user may have run `lockstep down` meanwhile.
+// Watches booting machines on a separate thread. A machine terminated by hand or preempted would
+// never answer, and the user may have run `lockstep down` meanwhile.
 #pragma once
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// Starts the guard and tells whether one runs: a guard holds guard.lock for as long as it lives.
+// Starts the guard and tells whether a guard runs: a running guard holds guard.lock.
 #include "rent/guard.h"
 
 #include "base/text.h"
@@ -55,9 +55,9 @@ std::vector<std::string> guard_words() {
   return text ? split(strip(*text), ' ') : std::vector<std::string>();
 }
 
-// Returns whether the running guard may stay. A guard must go if it lacks credentials for a
-// provider whose machines only a guard can terminate. A guard that lacks other credentials of this
-// process stays only if it has some that this process lacks: replacing it would lose those.
+// Returns whether the running guard may stay. A guard must go without credentials for a provider
+// whose machines only a guard can terminate. A guard without other credentials of this process
+// stays only if this process also lacks some of the guard's: replacing the guard would lose those.
 bool knows_keys(const std::vector<std::string>& words, const OnDemand& world) {
   bool lacks = false;
   bool has_more = false;
@@ -136,7 +136,7 @@ std::string guard_log() {
 }
 
 bool guard_lives() {
-  // Query the lock without taking it: a guard that is starting just now must be able to take it.
+  // Query the lock without taking it: a guard starting just now must be able to take the lock.
   const io::Fd file(::open(guard_path(kGuardLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct flock lock = whole_file();
   return file && fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;

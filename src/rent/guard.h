@@ -1,9 +1,8 @@
 // The guard is a background process that terminates rented machines which cannot terminate
-// themselves. It also starts a follower for each job whose command is gone (follow_plan.h). There
-// is one guard for each state folder. The guard outlives the terminal and the command that started
-// it, reads the journal again and again, and exits when nothing is left to guard. Provider
-// credentials come from the environment of the command that started the guard, and from the usual
-// files.
+// themselves. The guard also starts a follower for each job without a command (follow_plan.h). Each
+// state folder has one guard. The guard outlives the terminal and the starting command, reads the
+// journal again and again, and exits when nothing is left to guard. Provider credentials come from
+// the environment of the starting command and from the usual files.
 #pragma once
 
 #include "base/error.h"
@@ -26,7 +25,7 @@ bool wants_guard(const cloud::Rental& rental);
 bool guard_lives();
 std::string guard_log();  // the path of its log
 
-// Starts a guard unless one runs that has the credentials this process has. The guard cannot exit
+// Starts a guard, unless a guard with all credentials of this process runs. The guard cannot exit
 // for lack of work while the returned lock is held. unavailable: the guard does not start.
 Result<io::Fd> need_guard(const OnDemand& world);
 

@@ -87,8 +87,8 @@ Result<GuardAnswer> answer_ask(OnDemand& world, const Words& words) {
   return answer;
 }
 
-// Checks that this host can terminate the rental's machines. Its credentials must belong to the
-// account in which the client registered the machines' ssh key.
+// Checks that this host can terminate the rental's machines. The host's credentials must belong to
+// the account with the machines' registered ssh key.
 Status check_account(OnDemand& world, const Rental& rental) {
   for (const cloud::Attempt& attempt : rental.attempts) {
     cloud::Provider* provider = world.provider(attempt.offer.provider);
@@ -103,7 +103,7 @@ Status check_account(OnDemand& world, const Rental& rental) {
   return {};
 }
 
-// Gives the guard here ssh access to the machines: it asks them whether they are idle.
+// Gives the guard here ssh access to the machines, to ask whether they are idle.
 Status keep_access(const Rental& rental, const std::string& user_key) {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   if (!registry.find(rental.cluster))
@@ -180,7 +180,7 @@ Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
     locked = world.lock(name);
   }
   if (!locked) {
-    // The guard holds the lock. It either looks at the rental, or terminates its machines.
+    // The guard holds the lock, and is either looking at the rental or terminating the machines.
     const auto known = world.journal().of_cluster(name);
     if (!known || known->wanted)
       return fail(Errc::unavailable, "it is busy with these machines", "try again");

@@ -164,7 +164,7 @@ Result<hosts::HostPlace> GuardHosts::place_of(const std::string& host) {
 GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<GuardAnswer>& answer) {
   Heard heard{.word = word_for(answer), .trouble = {}};
   if (!answer) heard.trouble = answer.error();
-  // The client learns here that its machines are gone: the rental must not be used.
+  // The client learns here that the machines are gone: the rental must not be used.
   if (heard.word == Word::over)
     heard.trouble = fail(Errc::denied, fmt::format("the guard on {} has ended '{}'",
                                                    guard_host_of(rental), rental.cluster))

@@ -31,9 +31,9 @@ class GuardHosts {
   // owner: the id of this installation. stop_fd: readable when the user wants to stop.
   GuardHosts(std::string owner, int stop_fd) : owner_(std::move(owner)), stop_fd_(stop_fd) {}
 
-  // Call before renting. Checks that the host can be reached without a password prompt, that its
-  // credentials for these providers work, and that its clock is right. The answer has the host's
-  // public address as CIDR if with_address is set.
+  // Call before renting. Checks that the host can be reached without a password prompt, has working
+  // credentials for these providers, and has the right time. The answer has the host's public
+  // address as CIDR if with_address is set.
   Result<GuardAnswer> agree(const std::string& host, const std::vector<std::string>& providers,
                             bool with_address);
 
@@ -48,7 +48,7 @@ class GuardHosts {
   static Result<hosts::HostPlace> place_of(const std::string& host);
 
   Word word_of(const cloud::Rental& rental) const;
-  // Returns one line that says why the host refuses or was not reached.
+  // Returns why the host refuses or was not reached, as one line.
   std::string trouble_of(const cloud::Rental& rental) const;
 
  private:

@@ -26,8 +26,8 @@ namespace {
 
 using cloud::Rental;
 
-// A question to a silent machine takes this long. Rentals that end sooner are not asked, so that
-// their end is not late.
+// A question to a silent machine takes this long. Rentals with a nearer end are not asked, so the
+// end is not late.
 constexpr std::int64_t kLongestAskMs = 70'000;
 constexpr std::int64_t kNearestLookMs = 200;
 // The guard retries later. A provider that refuses to end machines must not delay other rentals.
@@ -124,7 +124,7 @@ Status Guard::leave_job(cloud::RentedJob job) {
   return {};
 }
 
-// Asks all machines that are due at the same time, so that a silent machine delays no other.
+// Asks all due machines at the same time, so a silent machine delays no other.
 Status Guard::ask_machines(const std::vector<Rental>& rentals) {
   const auto registry = hosts::Registry::open(io::state_folder());
   if (!registry) return {};
@@ -161,8 +161,8 @@ Status Guard::ask_machines(const std::vector<Rental>& rentals) {
   return {};
 }
 
-// Asks the provider about machines that do not answer. They may be gone: terminated in the console,
-// or by a client that could not tell this guard.
+// Asks the provider about silent machines. They may be gone: terminated in the console, or by a
+// client that could not tell this guard.
 Status Guard::look_after(const Rental& known) {
   const auto machines = met_machines(known);
   Trouble& trouble = troubles_[known.id];
@@ -229,8 +229,7 @@ Status Guard::act(const Rental& known) {
     return end_now(known, {});
   }
   Status done;
-  // Plan again with the rental as it is under the lock: `lockstep keep` may have extended it
-  // meanwhile.
+  // Plan again under the lock: `lockstep keep` may have extended the rental meanwhile.
   auto rental = world_->journal().of_cluster(known.cluster);
   if (rental && rental->id == known.id) {
     // A job may have started on the rental too.
@@ -268,8 +267,8 @@ Status Guard::run(io::Fd alive) {
     auto rentals = guarded();
     if (!rentals) say(rentals.error().message);
     if (rentals && rentals->empty()) {
-      // Exclude commands that need the guard between this look at the journal and the exit. Such a
-      // command would believe that it is guarded.
+      // Exclude commands in need of a guard between this look at the journal and the exit. Such a
+      // command would believe in a running guard.
       if (const auto mine = lock_guard_use(LOCK_EX | LOCK_NB)) {
         rentals = guarded();
         if (rentals && rentals->empty()) {
@@ -315,7 +314,7 @@ GuardPace guard_pace() {
 
 Result<int> guard_rentals() {
   signal(SIGPIPE, SIG_IGN);
-  // The guard outlives the terminal that it was started from.
+  // The guard outlives its terminal.
   signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   LOCKSTEP_TRY_ASSIGN(auto world, OnDemand::open());

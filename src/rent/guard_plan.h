@@ -43,7 +43,7 @@ struct GuardPlan {
   bool forced = false;                     // terminate even if a client holds the rental's lock
 };
 
-// Returns the machines that a client has met and that are not gone, by node.
+// Returns the existing machines with a completed first contact, by node.
 std::vector<const cloud::Held*> met_machines(const cloud::Rental& rental);
 
 // Returns whether a machine with this last answer is off by now, or is about to be. A busy machine
@@ -57,8 +57,8 @@ bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace,
 bool ends_itself(const cloud::Rental& rental);
 
 // Returns what to do now. followed: the rental's job has not ended, and a command or follower is in
-// charge of it. Machines that are about to go, or are gone, are then left to that process: they may
-// have been preempted, and the job starts again elsewhere.
+// charge of the job. Machines about to go, or gone, are then left to that process: they may have
+// been preempted, and the job starts again elsewhere.
 GuardPlan guard_plan(const cloud::Rental& rental, const MachineWords& words, std::int64_t now_ms,
                      const GuardPace& pace, bool followed = false);
 

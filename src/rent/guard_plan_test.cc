@@ -55,7 +55,7 @@ What what(const Rental& rental, std::int64_t now, const MachineWords& words = {}
   return guard_plan(rental, words, now, kPace).what;
 }
 
-// The case of a client that rents and is stopped with its lock after `down` was asked for.
+// A client stopped with its lock while renting, after `down` was asked for.
 TEST(GuardPlan, WhatNobodyWantsEndsWhoeverHoldsItOnceItsLeaseIsOver) {
   Rental rental = two_machines();
   rental.wanted = false;

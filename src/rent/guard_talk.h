@@ -22,8 +22,7 @@ enum class GuardNewsKind {
   noting,     // only a new state of the rental
 };
 
-// What the guard must know of a rental, with the ssh key that it needs to ask machines whether they
-// are idle.
+// The guard's knowledge of a rental, with the ssh key for asking machines whether they are idle.
 struct GuardNews {
   GuardNewsKind kind = GuardNewsKind::noting;
   cloud::Rental rental = {};
@@ -34,13 +33,13 @@ struct GuardNews {
 GuardNews guard_news(const cloud::Rental& rental, GuardNewsKind kind, std::string user_key);
 
 std::string guard_news_text(const GuardNews& news);
-// Reads and checks news. owner: the id of the installation that sends it. Every member that becomes
-// a path, an argument or a time is checked. corrupt: the news is not valid.
+// Reads and checks news. owner: the id of the sending installation. Every member used as a path, an
+// argument or a time is checked. corrupt: the news is not valid.
 Result<GuardNews> read_guard_news(std::string_view text, std::string_view owner);
 bool is_owner(std::string_view text);
 bool is_rental_id(std::string_view text);
-// Returns the rental's name on the guard's host. It includes the rental's id: a client may use a
-// name again while the guard has not yet heard that the first rental ended.
+// Returns the rental's name on the guard's host, which includes the rental's id. A client may use a
+// name again before the guard hears of the first rental's end.
 std::string name_there(const std::string& cluster, const std::string& rental);
 
 struct GuardAnswer {
@@ -61,8 +60,8 @@ std::string guard_answer_text(const Result<GuardAnswer>& answer);
 // rental.
 Result<GuardAnswer> read_guard_answer(std::string_view text);
 
-// Returns what is wrong with the host's clock, or "" if it is right. left_ms, came_ms: when the
-// request left here and its answer came. Leases end at a time of day, so both clocks must agree.
+// Returns the error of the host's clock as text, or "". left_ms, came_ms: the times of the request
+// and the answer on this machine. Leases end at a time of day, so both clocks must agree.
 std::string clock_trouble(std::int64_t there_ms, std::int64_t left_ms, std::int64_t came_ms);
 
 // Returns the host that guards the rental; empty: no other host does.

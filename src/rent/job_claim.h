@@ -1,5 +1,5 @@
-// Claims on the jobs of rentals: which process is in charge of a job. This is the command that
-// began the job for as long as it lives, then one follower, which waits for the claim. The kernel's
+// Claims on the jobs of rentals: which process is in charge of a job. First the command that began
+// the job, until that process ends, then one follower, which waits for the claim. The kernel's
 // locks decide, so a claim ends with its process even after SIGKILL.
 #pragma once
 
@@ -25,8 +25,7 @@ Result<io::Fd> await_job(const std::string& rental);
 // Returns whether any process has claimed the job. Does not take the claim.
 bool job_is_claimed(const std::string& rental);
 
-// The word after a rental's id that tells a follower that its environment is not that of the job's
-// command.
+// The word after a rental's id for a follower without the environment of the job's command.
 inline constexpr const char* kForeignEnvironment = "foreign-environment";
 
 // Starts a follower, which outlives this process. The follower waits for the claim and takes the

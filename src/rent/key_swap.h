@@ -1,6 +1,6 @@
 // Replaces a machine's host key, over an open link. Other programs can read user data, so the key
-// in it must not stay. The machine makes a new key, the client pins it, and only then sshd shows
-// it. Passive like SmallCommand: the owner hands in frames.
+// there must not stay. The machine makes a new key, the client pins the key, and only then sshd
+// shows it. Passive like SmallCommand: the owner hands in frames.
 #pragma once
 
 #include "hosts/small_command.h"

@@ -29,7 +29,7 @@ Result<machine::LeaseState> read_lease_state(std::string_view line) {
   const auto state = answer.find("state");
   if (state == answer.end()) return fail(Errc::corrupt, "it says nothing of its lease");
   LOCKSTEP_TRY_ASSIGN(machine::LeaseState read, machine::lease_state_from_json(*state));
-  // These texts are shown in the user's terminal: remove what could control it.
+  // Texts from the machine are shown in the user's terminal: remove control characters.
   read.notice = printable(read.notice);
   read.why = printable(read.why);
   return read;

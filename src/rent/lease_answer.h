@@ -20,7 +20,7 @@ struct KeyAnswer {
 };
 KeyAnswer read_key_answer(std::string_view line);
 
-// Returns whether the text is one line of a host key that a known_hosts file reads as nothing else.
+// Returns whether the text is a single host key line, and nothing else to a reader of known_hosts.
 bool is_host_key(const std::string& line);
 
 // Reads the answer of begin, keep, hold and status. corrupt: not an answer; unavailable: the

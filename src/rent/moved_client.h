@@ -1,7 +1,7 @@
-// Follows this machine when its public address changes. A rented machine's ssh port is open to one
-// address, that of the machine it was rented from. When an ssh login takes long, a thread looks
-// whether this machine has moved, and opens the port to the new address while ssh still retries.
-// Else it tells why the machine does not answer.
+// Follows this machine to a new public address. A rented machine's ssh port is open only to the
+// address of the renting machine. During a slow ssh login a thread looks whether this machine has
+// moved, and opens the port to the new address while ssh still retries. Otherwise the thread tells
+// why the machine does not answer.
 #pragma once
 
 #include "ssh/target.h"

@@ -55,7 +55,7 @@ Result<io::Fd> stop_signals() {
   return fd;
 }
 
-// Returns an epoll descriptor that is readable when one of the two is.
+// Returns an epoll descriptor, readable when either of the two is.
 Result<io::Fd> either_of(const io::Fd& one, const io::Fd& other) {
   io::Fd both(epoll_create1(EPOLL_CLOEXEC));
   for (const io::Fd* each : {&one, &other}) {
@@ -193,7 +193,7 @@ Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh,
   Market market;
   market.asked_ms = web_->now_ms();
   Asking(*web_, std::move(jobs)).wait(waiting);
-  // All requests must be over before a signal is taken: each of them looks for it by itself.
+  // All requests must be over before a signal is taken: each request looks for the signal itself.
   if (beside != nullptr) beside->wait();
   LOCKSTEP_TRY(check_stopped());
   for (cloud::Catalog& part : catalogs) {
@@ -318,12 +318,12 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
     return {.offers = {}, .silent = {{.provider = "", .why = again.error().message}}};
   };
   const auto judge = [&](cloud::Rental& at) -> cloud::Verdict {
-    // Tell the guard that the client is at work. The guard then waits longer for first contact, and
-    // otherwise terminates machines that no client has met.
+    // Tell the guard that the client is at work. Otherwise the guard waits less long and then
+    // terminates machines without first contact.
     (void)guards_->tell(at, GuardNewsKind::working);
     cloud::Verdict verdict = first_contact(at, step);
     if (verdict.kind != cloud::Verdict::Kind::good) return verdict;
-    // Without a guard that knows of them, these machines must not be used.
+    // Machines unknown to the guard must not be used.
     if (Status told = guards_->insist(at); !told)
       return {.kind = cloud::Verdict::Kind::stop, .error = std::move(told).error()};
     return verdict;
@@ -346,7 +346,7 @@ Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell,
   cloud::RentRules rules;
   rules.end_patience = patience;
   LOCKSTEP_TRY(renting(rules, tell).give_back(rental));
-  // The keys go last: as long as machines may exist, they are needed to reach them.
+  // Remove the keys last: they are needed as long as machines may exist.
   LOCKSTEP_TRY(leave_registry(rental.cluster));
   cloud::remove_key_pair(user_key_file(rental.cluster));
   cloud::remove_key_pair(folder_of(rental.cluster) + "/host_key");

@@ -29,7 +29,7 @@ namespace lockstep::rent {
 
 class BootWatch;
 
-// The line for a machine that does not show the host key that was made for it.
+// The line for a machine with another host key than the one made for it.
 inline constexpr std::string_view kOwnHostKey =
     "its image has made a host key of its own: what its provider knows counts";
 
@@ -47,8 +47,8 @@ class OnDemand {
   // The name of the cached answer that a sweep found no machine without a rental.
   static constexpr const char* kCleanSweep = "clean-sweep";
 
-  // Opens the journal and the providers. The handled signals must be blocked: a signal that arrives
-  // during a request ends that request with Errc::canceled.
+  // Opens the journal and the providers. The handled signals must be blocked: a signal during a
+  // request ends the request with Errc::canceled.
   static Result<std::unique_ptr<OnDemand>> open();
   OnDemand(const OnDemand&) = delete;
   OnDemand& operator=(const OnDemand&) = delete;
@@ -107,8 +107,8 @@ class OnDemand {
   // any address if no provider of the wish can close port 22.
   Result<std::string> address_for(const cloud::Wish& wish);
   static bool lets_in(const cloud::Rental& rental, const std::string& address);
-  // Opens the machines' ssh port to `address` if they were rented from another one. denied:
-  // --allow-from fixed the address.
+  // Opens the ssh port of machines rented from another address to `address`. denied: --allow-from
+  // fixed the address.
   Status follow_address(cloud::Rental& rental, const std::string& address, const TellStep& step);
   Status open_to(cloud::Rental& rental, const std::string& address);
   // Returns the provider and region of an attempt that may have machines: "AWS EC2 us-east-1".

@@ -54,8 +54,8 @@ bool OnDemand::lets_in(const cloud::Rental& rental, const std::string& address) 
                                                   address.substr(0, address.find('/')), kSshPort);
 }
 
-// A provider's rule may cover several rentals of a region or an account. Keep it open to what the
-// other rentals need. Rentals that follow this machine's address get the new one too.
+// A provider's rule may cover several rentals of a region or an account. Keep the rule open to the
+// needs of the other rentals. Rentals that follow this machine's address get the new address too.
 Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, hold_account());
   LOCKSTEP_TRY_ASSIGN(std::vector<cloud::Rental> all, journal_->open_rentals());
@@ -118,8 +118,8 @@ Status OnDemand::follow_address(cloud::Rental& rental, const std::string& addres
                             "machine is at {} now",
                             rented_where(rental), rental.cluster, before, address),
                 fmt::format("lockstep up {} --allow-from {} opens it", rental.cluster, address));
-  // Open even an address that the journal has as open: the rule may be shared with other rentals,
-  // whose processes may have changed it.
+  // Open even an address already open in the journal: another process may have changed a shared
+  // rule.
   LOCKSTEP_TRY(open_to(rental, address));
   if (known) return {};
   step(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",

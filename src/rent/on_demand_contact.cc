@@ -51,8 +51,8 @@ constexpr std::int64_t kLookEveryMs = 5'000;
 constexpr std::int64_t kToldPatience = 30'000;
 constexpr std::chrono::seconds kToldPause{2};
 
-// Returns the host key that the machine reported to its provider. The provider's API is
-// authenticated, so this key can be trusted. Empty: none came within 30 s.
+// Returns the host key reported by the machine to its provider. The provider's API is
+// authenticated, so the key can be trusted. Empty: no key came within 30 s.
 Result<std::string> told_host_key(cloud::Web& web, cloud::Provider& provider,
                                   const cloud::Machine& machine) {
   const std::int64_t last = web.now_ms() + kToldPatience;

@@ -16,8 +16,7 @@
 namespace lockstep::rent {
 namespace {
 
-// A machine that does not run yet does not answer at all. After a short timeout the next try may
-// find it.
+// A machine answers nothing before it runs. After a short timeout the next try may find it.
 constexpr std::chrono::milliseconds kConnectPatience{1500};
 constexpr std::chrono::seconds kGreetingPatience{10};
 constexpr std::string_view kGreeting = "SSH-";

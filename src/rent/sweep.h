@@ -39,8 +39,8 @@ class Sweep {
 
   // Waits until all providers have answered, for kMostListing at most.
   void wait();
-  // Terminates machines that no rental wants and closes rentals whose machines are gone. Takes
-  // kMostEnding at most.
+  // Terminates machines without a rental and closes rentals without machines. Takes kMostEnding at
+  // most.
   Result<cloud::Reconciled> finish();
 
   static constexpr std::chrono::seconds kMostListing{10};

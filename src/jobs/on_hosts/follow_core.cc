@@ -213,8 +213,8 @@ void FollowCore::give_up() {
   finish();
 }
 
-// Names the hosts that are waited for, the time so far, and how to stop waiting. The first log-in
-// counts too: ssh takes half a minute to fail on a host that is off.
+// Names the silent hosts, the time so far, and how to stop waiting. The first log-in counts too:
+// ssh takes half a minute to fail on a host that is off.
 void FollowCore::tell_waiting(Now now) {
   std::map<seconds, std::vector<std::pair<std::string, std::string>>> away;
   seconds longest{0};

@@ -1,6 +1,6 @@
-// What a client keeps of a job so that a lost part can start again: the words of each node, the
-// job's own token, and the user's variables. The plan has the names of secrets, never their values.
-// It lies in state.db, which only its user can read. Pure.
+// The client's record for starting a lost part of a job again: the words of each node, the job's
+// own token, and the user's variables. The plan has the names of secrets, never their values. The
+// plan lies in state.db, readable only by its user. Pure.
 #pragma once
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-// Wheels that go with a Slurm job. They are copied into the job's folder at submission. Before a
-// node's agent starts they are brought to its disk, imported there, and put first on PYTHONPATH.
+// The wheels of a Slurm job. They are copied into the job's folder at submission. Before a node's
+// agent starts, they are brought to the node's disk, imported there, and put first on PYTHONPATH.
 #pragma once
 
 #include "base/error.h"

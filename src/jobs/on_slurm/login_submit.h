@@ -15,7 +15,7 @@ namespace lockstep::jobs::on_slurm {
 inline constexpr int kNotSubmitted = 3;
 inline constexpr int kNotThere = 127;  // sbatch was not found
 
-// The request to the login host. It goes over stdin, where no other user can read it.
+// The request to the login host, sent over stdin, where no other user can read it.
 struct LoginRequest {
   std::string id;      // our id of the job
   std::string folder;  // where to submit the job, relative to the home folder there
@@ -39,13 +39,13 @@ struct SubmittedThere {
   std::string output = {};
   std::string folder = {};
 };
-// Submits the job. Retries if the connection is lost; the job is still submitted only once.
-// unavailable: it is not known whether the job was submitted. canceled: by a signal, whose number
-// is in Error::sys; that is not known either.
+// Submits the job. Retries after a lost connection; the job is still submitted only once.
+// unavailable: the host's answer never came, so the job may or may not be submitted. canceled: the
+// same, after a signal, whose number is in Error::sys.
 Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const LoginRequest& request);
 
-// Finds the Slurm id of a job whose submission was interrupted, and records it. A job that was not
-// submitted is recorded as lost. Does nothing for other jobs, or if the host does not answer.
+// Finds and records the Slurm id of a job with an interrupted submission. A job not submitted is
+// recorded as lost. Does nothing for other jobs, or if the host does not answer.
 Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job);
 
 }  // namespace lockstep::jobs::on_slurm

@@ -17,9 +17,9 @@ struct NodeWheels {
   std::vector<std::string> failed_first = {};
 };
 
-// Brings the wheels to this node, which Slurm's variables name. Does nothing if the job has no
-// wheels. An error means that this node cannot train. The job has been told, and ends if it needs
-// this node. left_out: nodes that the pre-flight has excluded; nothing comes from them.
+// Brings the wheels to this node, found in Slurm's variables. Does nothing if the job has no
+// wheels. After an error this node cannot train. The job has been told, and ends if it needs this
+// node. left_out: nodes excluded by the pre-flight; nothing comes from them.
 Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
                                    const std::vector<std::string>& left_out = {});
 

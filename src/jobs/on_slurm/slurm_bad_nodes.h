@@ -1,4 +1,4 @@
-// Excludes nodes that failed lately from jobs that are submitted.
+// Excludes nodes with recent failures from submitted jobs.
 #pragma once
 
 #include "slurm/bad_nodes.h"

@@ -1,5 +1,5 @@
-// Keeps a client's job from being submitted twice. A client that loses its connection before it
-// hears Slurm's id repeats the request under the same id of ours.
+// Keeps a client's job from being submitted twice. A client that loses its connection before
+// hearing Slurm's id repeats the request under the same id of ours.
 #pragma once
 
 #include "base/error.h"

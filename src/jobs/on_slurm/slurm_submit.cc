@@ -184,8 +184,8 @@ Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPla
                 "submit there, or give --on user@login");
   setup::ToolCall call{
       .argv = {program, "--parsable"}, .env = request.env, .folder = request.wish.folder};
-  // Pass no setting that came from the script's own lines: SBATCH_* variables override those, as
-  // sbatch does it.
+  // Pass no setting from the script's own lines: SBATCH_* variables override those, as sbatch does
+  // it.
   for (const slurm::Setting& setting : plan.settings)
     if (setting.line == 0) call.argv.push_back(slurm::word_of(setting));
   call.argv.push_back(folder.at("script"));

@@ -23,8 +23,8 @@ class WheelRecords {
   // Returns how many nodes could not take the wheels.
   int failed() const;
   // Returns the nodes at the beginning of `nodes` that could not take the wheels. The list ends at
-  // the first node that could, so all nodes get the same list. It also ends once `patience`, for
-  // all nodes together, is over. Blocks.
+  // the first node with success, so all nodes get the same list, or once `patience`, for all nodes
+  // together, is over. Blocks.
   std::vector<std::string> failed_first(const std::vector<std::string>& nodes,
                                         std::chrono::milliseconds patience) const;
 

@@ -72,7 +72,8 @@ Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::s
   return {};
 }
 
-// Asks Slurm once for all of its jobs: each squeue call loads the controller that all users share.
+// Asks Slurm once for all of its jobs: each squeue call loads the controller, which all users
+// share.
 Status ask_slurm(const JobBook& book, std::vector<KnownJob>& jobs) {
   std::vector<KnownJob*> mine;
   std::vector<KnownJob> asked;

@@ -85,7 +85,7 @@ Step Course::after_watcher(const Seen& seen) {
     code_ = *seen.taken_over;
     return to(Step::quit);
   }
-  // A job that succeeded, or that a person ended, does not start again: no need to ask why.
+  // A job does not start again after success, or after a person ended it: no need to ask why.
   if (job_code_ == 0 || ran_.canceled_job || seen.asked_to_end) return finish(ran_.started);
   return to(Step::ask_loss);
 }
