@@ -28,8 +28,8 @@ struct FollowOptions {
   bool fold = false;                       // print equal lines of several ranks as one, for people
   std::optional<std::int64_t> lines = {};  // only this many last lines of each output
   std::optional<std::int64_t> rank = {};   // only lines of this rank
-  // Returns whether hosts that do not answer are gone for good, as rented machines may be. Called
-  // every few seconds while a host does not answer, on a thread of its own.
+  // Returns whether silent hosts are gone for good, as rented machines may be. Called every few
+  // seconds while a host is silent, on a thread of its own.
   std::function<bool()> gone = {};
 };
 
@@ -46,7 +46,7 @@ struct Followed {
 };
 
 struct Resumed {
-  std::vector<std::string> nodes;  // names of the nodes that start again
+  std::vector<std::string> nodes;  // names of the resumed nodes
   std::vector<std::string> ahead;  // jobs ahead in the queue; empty: the job runs
 };
 

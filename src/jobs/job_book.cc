@@ -213,7 +213,7 @@ Status JobBook::note(const std::string& id, JobState state) const {
   return note(id, JobStatus{.state = state});
 }
 
-// json_patch keeps members that a newer version has written.
+// json_patch keeps members written by a newer version.
 Status JobBook::note_facts(const std::string& id, const JobStatus& status) const {
   LOCKSTEP_TRY_ASSIGN(
       db::Statement note,

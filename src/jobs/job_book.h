@@ -1,5 +1,5 @@
-// The journal of the jobs that this user's clients started, in state.db: where each job runs, and
-// its status when it was last asked for.
+// The journal of the jobs started by this user's clients, in state.db: where each job runs, and its
+// last known status.
 #pragma once
 
 #include "base/error.h"
@@ -20,8 +20,8 @@ struct KnownJob {
   std::string place;    // as the user wrote it: "gpus"
   std::string command;  // "train.py --lr 0.1", for people
   std::vector<hosts::HostPlace> nodes = {};
-  std::string plan = {};  // JSON for the place that resumes the job; may hold the job's own token
-  std::int64_t created_ms = 0;                      // Unix time
+  std::string plan = {};        // JSON for resuming the job; may hold the job's own token
+  std::int64_t created_ms = 0;  // Unix time
   JobStatus status = {.state = JobState::running};  // when last asked, without its nodes
   // Unix time since when no host of an unended job answers; 0: a host does.
   std::int64_t away_ms = 0;
@@ -44,7 +44,7 @@ class JobBook {
   // not_found: there is none. invalid_input: several ids begin with the word.
   Result<KnownJob> find(const std::string& word) const;
   Result<std::vector<KnownJob>> list(std::size_t most) const;  // the newest first
-  // Returns the jobs of that name that were not over when last asked for, the newest first.
+  // Returns the jobs of that name without a known end, the newest first.
   Result<std::vector<KnownJob>> going_on(const std::string& name) const;
   Status remove(const std::string& id) const;
   Status note_plan(const std::string& id, const std::string& plan) const;

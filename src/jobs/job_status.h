@@ -1,4 +1,4 @@
-// The state of a job, in the words that a person sees. Combines the records of its hosts into one
+// The state of a job, in the words shown to a person. Combines the records of its hosts into one
 // state. Pure.
 #pragma once
 
@@ -36,7 +36,7 @@ struct NodeStatus {
   std::optional<JobState> state = {};  // nullopt: the host did not answer
   std::optional<int> code = {};        // exit code as in a shell; set once the part has ended
   bool canceled = false;
-  std::string problem = {};  // why the part could not start, or what stopped it other than a person
+  std::string problem = {};  // why the part could not start, or was stopped without a person
 };
 
 struct JobStatus {
@@ -45,7 +45,7 @@ struct JobStatus {
   bool canceled = false;         // by a person, a notice, a lease or the like
   bool by_person = false;        // canceled by a person
   std::int64_t ended_ms = 0;     // Unix time; 0: the job has not ended, or no host knows when
-  std::string why = {};          // one line for people from the place where it runs; may be empty
+  std::string why = {};          // one line for people, from the place of the job; may be empty
   std::vector<NodeStatus> nodes = {};  // in the order of the job's nodes; may be empty
 
   bool is_over() const { return jobs::is_over(state); }

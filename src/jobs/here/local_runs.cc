@@ -24,8 +24,8 @@ std::vector<std::string> entries_of(const std::string& path) {
   return entries;
 }
 
-// Returns true for a command that a user started. Processes that serve a link, and runs under a
-// supervisor, are parts of other jobs.
+// Returns true for a command started by a user. Processes of a link, and runs under a supervisor,
+// are parts of other jobs.
 bool is_plain_run(const std::vector<std::string>& argv, const std::string& proc) {
   if (argv.size() < 2 || argv[1] == "link" || argv[1] == "host-job") return false;
   for (const std::string& entry : entries_of(proc + "/environ"))

@@ -1,4 +1,4 @@
-// Finds this user's `lockstep run` processes on this machine that belong to no supervised job.
+// Finds this user's `lockstep run` processes on this machine outside of supervised jobs.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ struct LocalRun {
 
 // Returns all such runs, in no order.
 std::vector<LocalRun> local_runs();
-// Returns the run that this process leads; nullopt: the process leads no run, or is gone.
+// Returns the run led by this process; nullopt: the process leads no run, or is gone.
 std::optional<LocalRun> find_run(pid_t pid);
 
 }  // namespace lockstep::jobs::here

@@ -20,11 +20,11 @@ using Kind = FollowAction::Kind;
 
 constexpr Ms kFirstPause{50};
 constexpr Ms kLongestPause{5000};
-// A follower that lives this long, or that sends output, counts as back, and the next pause is
-// short again. Without this rule a follower that the host kills at once would be started 20 times a
+// A follower counts as back after this time, or with its first output, and the next pause is short
+// again. Without this rule a follower killed at once by the host would be started 20 times a
 // second.
 constexpr seconds kSteady{2};
-// Once other hosts have recorded the end, a host that does not answer gets this long.
+// A silent host gets this long once other hosts have recorded the end.
 constexpr seconds kLastPatience{10};
 constexpr seconds kLookAtLost{1};
 constexpr seconds kAskIfGone{3};
@@ -196,7 +196,7 @@ void FollowCore::lost(std::size_t node, const std::string& why, Now now) {
 }
 
 // One host's record of the end speaks for hosts that stay away. Without any such record, the job
-// may still run on a host that does not answer.
+// may still run on a silent host.
 void FollowCore::finish_if_over(Now now) {
   if (all([](const Host& each) { return each.over || each.lost; })) return finish();
   const bool told = !all([](const Host& each) { return !each.over; });

@@ -24,7 +24,7 @@ struct FollowAction {
     ask,       // ask for the host's record of the job, over the link of `node`
     cancel,    // cancel the job on `node`, for the `count`th time
     end_node,  // no more output comes from `node`
-    ask_gone,  // find out whether hosts that do not answer are gone for good, and call on_gone()
+    ask_gone,  // find out whether silent hosts are gone for good, and call on_gone()
     say,       // warn the user with `text`
     finish,    // print the rest and return
   };
@@ -81,7 +81,7 @@ class FollowCore {
   using Time = std::optional<io::TimePoint>;
   struct Host {
     bool over = false;  // the host's record says that the job has ended there
-    bool clean = true;  // the last follower sent all output before it ended
+    bool clean = true;  // the last follower sent all output before its end
     Time cut_since;     // time of the first look at an ended job with incomplete output
     bool away = false;  // the link is lost
     bool met = false;   // a follower has run there
@@ -117,7 +117,7 @@ class FollowCore {
   int stops_ = 0;
   bool finishing_ = false;
   bool asking_gone_ = false;
-  Time patience_at_;  // give up hosts that do not answer
+  Time patience_at_;  // give up silent hosts
   Time notice_at_;    // name the hosts that are waited for again
   Time gone_at_;      // ask_gone is due
   io::TimePoint silence_at_;

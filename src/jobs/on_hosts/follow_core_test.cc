@@ -26,7 +26,7 @@ std::string record(const std::string& stage, int code = 0) {
   return codec::print_json(all);
 }
 
-// A job on `hosts`, and a clock that only the test moves.
+// A job on `hosts`, and a clock moved only by the test.
 class FollowCoreTest : public ::testing::Test {
  protected:
   void begin(std::vector<std::string> hosts, FollowCore::Settings settings = {}) {
@@ -41,7 +41,7 @@ class FollowCoreTest : public ::testing::Test {
   void heed(const FollowActions& actions) {
     actions_.insert(actions_.end(), actions.begin(), actions.end());
   }
-  // Moves the clock, with every tick that the core asks for.
+  // Moves the clock, with every tick requested by the core.
   void pass(Ms time) {
     const Ms end = time_ + time;
     while (core_->next_tick() <= io::TimePoint() + end) {

@@ -72,7 +72,7 @@ FollowOutput::Prefixes FollowOutput::prefixes_of(const std::string& name) const 
   return {};
 }
 
-// JSON objects of both outputs go to stdout, which one program reads whole.
+// JSON objects of both outputs go to stdout, for one reading program.
 hosts::HostOutput& FollowOutput::output_of(link::Stream stream) {
   return stream == link::Stream::out || request_.options.json ? out_ : err_;
 }

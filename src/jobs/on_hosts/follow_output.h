@@ -19,7 +19,7 @@
 
 namespace lockstep::jobs::on_hosts {
 
-// Byte offsets in the two outputs that a host keeps.
+// Byte offsets in a host's two output files.
 struct OutputPlaces {
   std::int64_t out = 0;
   std::int64_t err = 0;
@@ -35,7 +35,7 @@ class FollowOutput {
   // The request must outlive this object.
   FollowOutput(io::Loop& loop, const FollowRequest& request, io::OwnStream out, io::OwnStream err);
 
-  // Prints bytes of one host. printed: called with the number of bytes each time some are written.
+  // Prints bytes of one host. printed: called after each write with its number of bytes.
   void put(std::size_t node, link::Stream stream, std::string_view bytes,
            std::function<void(std::size_t)> printed);
   // Prints a host's last line if it has no line end.

@@ -116,7 +116,7 @@ void Driver::carry_out(const FollowAction& action) {
     case FollowAction::Kind::open:
       return open(action.node);
     case FollowAction::Kind::ask:
-      // Forget an answer that a broken link has cut.
+      // Forget an answer cut off by a broken link.
       hosts_[action.node].record.clear();
       return start(action.node, kRecord, {"host-job", "status", id});
     case FollowAction::Kind::cancel:
@@ -182,8 +182,8 @@ void Driver::on_output(std::size_t node, const link::Data& data) {
   Host& host = hosts_[node];
   (data.stream == Stream::out ? host.come.out : host.come.err) +=
       static_cast<std::int64_t>(data.bytes.size());
-  // The host sends more once its bytes are printed. By then the host may have a new link, with a
-  // new window: do not credit that one.
+  // The host sends more once its bytes are printed. By then the host may have a new link with a new
+  // window: do not credit the new link.
   const auto printed = [this, node, link = host.link.get(),
                         stream = data.stream](std::size_t bytes) {
     if (hosts_[node].link.get() == link && bytes > 0)

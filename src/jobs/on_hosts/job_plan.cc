@@ -48,7 +48,7 @@ std::string plan_text(const JobRequest& request, const StartedJob& started) {
   for (std::size_t i = 0; i < request.hosts.size(); ++i) {
     std::vector<std::string> own;
     if (i < request.words.size()) own = request.words[i];
-    // A resumed node must meet at the endpoint that was found at the start.
+    // A resumed node must use the endpoint found at the start.
     if (!started.endpoint.empty()) own.push_back("--rdzv-endpoint=" + started.endpoint);
     words.push_back(std::move(own));
   }

@@ -29,7 +29,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::uint32_t kChannel = 1;
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostWords = 2000;
-// A request must fit into the host's receive window: the host may not read before it is whole.
+// A request must fit into the host's receive window: the host may read only the whole request.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
 
 class JobStart {
@@ -254,7 +254,7 @@ void JobStart::go() {
   }
 }
 
-// Closing the links tells hosts that have not started anything to drop the job.
+// Closing the links tells hosts without a started part to drop the job.
 void JobStart::fail_with(Error error) {
   if (phase_ == Phase::over) return;
   phase_ = Phase::over;
@@ -295,8 +295,8 @@ Result<StartedJob> start_job(const JobRequest& request) {
     half_begun = start.is_half_begun();
   }
   if (!half_begun) return started;
-  // Cancel the job everywhere: it must run on all hosts or none. On a host that does not answer
-  // now, the user must cancel it.
+  // Cancel the job everywhere: a job runs on all hosts or none. The user must cancel it on a silent
+  // host.
   const auto endings = hosts::run_command({.hosts = request.hosts,
                                            .argv = {"host-job", "cancel", request.spec.id},
                                            .own_binary = true,

@@ -18,7 +18,7 @@ struct JobRequest {
   // More words for `lockstep run` on each node, before those of the spec.
   std::vector<std::vector<std::string>> words;
   bool needs_endpoint = false;            // find a value for --rdzv-endpoint and add it
-  std::vector<std::string> secrets = {};  // names of variables in spec.env that must not be kept
+  std::vector<std::string> secrets = {};  // names of secret variables in spec.env, never kept
 };
 
 struct StartedJob {

@@ -35,7 +35,7 @@ inline constexpr const char* kWheelsFolder = "wheels";
 // `lockstep wheel`. Errors name the word that is not a wheel.
 Result<std::vector<std::string>> find_wheels(const std::vector<std::string>& given,
                                              const std::string& folder);
-// Copies the wheels into the folder of a job that is being submitted.
+// Copies the wheels into the folder of a job before submission.
 Status add_wheels(const slurm::JobFolder& folder, const std::vector<std::string>& paths,
                   JobWheels wheels);
 

@@ -26,7 +26,7 @@ struct LoginRequest {
 std::string request_text(const LoginRequest& request);
 Result<LoginRequest> parse_request(std::string_view text);
 
-// Checks that jobs can be submitted there. The error is one line that says why not.
+// Checks that jobs can be submitted there. The error gives the reason in one line.
 Status check_login(const hosts::HostPlace& place);
 
 // Prints the preview there. Returns its exit code.

@@ -107,7 +107,7 @@ class Node {
   NodeWheels result() const;
   // How each wheel was obtained, and in how many seconds.
   const ordered_json& rows() const { return rows_; }
-  // All nodes of the step except those that the pre-flight excluded.
+  // All nodes of the step without those excluded by the pre-flight.
   const std::vector<std::string>& nodes() const { return nodes_; }
 
  private:
@@ -195,8 +195,8 @@ std::vector<Node::Want> Node::wants() {
   return wants;
 }
 
-// Offers wheels to the nodes behind this one. A wheel that this node already has is given from the
-// job's folder.
+// Offers wheels to the nodes behind this one. Wheels already imported on this node are given from
+// the job's folder.
 Status Node::open_relay(const std::vector<Want>& wants) {
   const int hosts = static_cast<int>(nodes_.size());
   const int takers = node_ < hosts ? peer::relay_takers(node_, hosts) : 0;

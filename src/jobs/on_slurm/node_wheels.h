@@ -12,7 +12,7 @@ namespace lockstep::jobs::on_slurm {
 
 struct NodeWheels {
   std::vector<std::string> paths = {};    // to put first on PYTHONPATH
-  std::vector<std::string> modules = {};  // modules that were imported from there
+  std::vector<std::string> modules = {};  // modules imported from there
   // The first nodes of the job that could not take the wheels. The other nodes meet without them.
   std::vector<std::string> failed_first = {};
 };

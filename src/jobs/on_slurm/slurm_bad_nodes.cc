@@ -28,7 +28,7 @@ std::string name_of_cluster() {
   return text ? slurm::parse_config(*text)["ClusterName"] : "";
 }
 
-// Returns whether Slurm would accept the job. A Slurm that does not answer counts as accepting.
+// Returns whether Slurm would accept the job. No answer counts as yes.
 bool is_taken(slurm::JobWish wish, std::vector<Setting> settings) {
   wish.settings = std::move(settings);
   const auto plan = slurm::plan_job(wish);
@@ -92,7 +92,7 @@ std::string leave_out_bad_nodes(slurm::JobWish& wish) {
   auto settings = with_excluded(wish.settings, names, added);
   if (added.empty()) return {};
   const std::string list = list_text(*bad, added);
-  // Ask Slurm twice: a job that it refuses in any case is not refused because of the bad nodes.
+  // Ask Slurm twice: if Slurm refuses the job also with the bad nodes, they are not the reason.
   if (!is_taken(wish, settings) && is_taken(wish, wish.settings))
     return fmt::format(
         "nodes that have failed lately are used all the same, as Slurm has too few others: {}",

@@ -55,7 +55,7 @@ class OutputFile {
   const std::string& path() const { return path_; }
   void set_path(const std::string& path) { path_ = path; }
 
-  // Prints what was written since the last call.
+  // Prints the bytes written since the last call.
   Status print_new() {
     if (path_.empty()) return {};
     // Another user's output path may be a FIFO. O_NONBLOCK keeps open() from blocking.
@@ -137,8 +137,8 @@ int shell_code(const slurm::JobStatus& status) {
   return code == 0 && !status.state.completed() ? 1 : code & 0xff;
 }
 
-// Returns whether the batch step's record is final. After other causes, Slurm may queue a job again
-// that it stopped or whose nodes are gone.
+// Returns whether the batch step's record is final. After other causes, Slurm may queue the job
+// again, as after a stop or a lost node.
 bool is_over(const std::optional<slurm::BatchState>& own) {
   return own && own->stage == slurm::Stage::ended &&
          (own->cause == slurm::cause_name(slurm::Cause::success) ||
@@ -219,8 +219,8 @@ class Follower {
     return {.state = nobody_knows_ ? JobState::lost : JobState::running};
   }
 
-  // Returns whether the chain continued as another Slurm job. What Slurm said before was about the
-  // earlier job.
+  // Returns whether the chain continued as another Slurm job. Earlier answers of Slurm were about
+  // the earlier job.
   bool goes_on(const std::optional<slurm::BatchState>& own) {
     if (!own || !is_another(*own, number_)) return false;
     number_ = slurm::job_now(*own);

@@ -30,7 +30,8 @@ Result<Followed> follow_slurm_job(const SlurmFollow& request);
 Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     const std::vector<jobs::KnownJob>& jobs);
 
-// Returns a job that Lockstep did not submit, by its Slurm id. not_found: Slurm does not know it.
+// Returns a job submitted without Lockstep, by its Slurm id. not_found: Slurm does not know the
+// job.
 Result<jobs::KnownJob> find_slurm_job(const std::string& number);
 
 // Combines the batch step's record with Slurm's status. The batch step's record wins. own: nullopt:

@@ -17,7 +17,7 @@
 namespace lockstep::jobs::on_slurm {
 namespace {
 
-// A client that only waits for the end asks for output behind this offset.
+// A client that waits only for the job's end asks for output behind this offset.
 constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
 
 struct Asked {

@@ -129,7 +129,7 @@ int dispensable(const SlurmRequest& request, const slurm::JobPlan& plan) {
   return plan.spares + fewer;
 }
 
-// Writes the stand-ins for launchers that the user's own script calls.
+// Writes the stand-ins for launchers called by the user's own script.
 Status give_stand_ins(const SlurmRequest& request, const slurm::JobFolder& folder) {
   for (const char* name : {"bin", "task-bin", "launches"})
     if (mkdir(folder.at(name).c_str(), 0700) != 0)

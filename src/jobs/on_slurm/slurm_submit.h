@@ -26,8 +26,8 @@ struct SlurmRequest {
   std::string wheel_place = "/tmp";         // folder on the nodes' own disks for the wheels
   std::vector<std::string> node = {};       // options of slurm-node
   enum class Binary { automatic, shared, carried } binary = Binary::automatic;
-  // Our id of the job, from a client on another host. Such a client repeats the request if it does
-  // not hear the answer. Only one job is submitted under an id. Empty: make a new id.
+  // Our id of the job, from a client on another host. Such a client repeats the request until it
+  // hears the answer. Only one job is submitted under an id. Empty: make a new id.
   std::string id = {};
   bool folder_is_here = true;  // false for a preview: the folder does not exist here yet
 };
@@ -42,7 +42,7 @@ struct Submission {
   std::string output = {};  // the output file; empty: only the job itself knows
 };
 
-// Returns what would be submitted. Creates nothing.
+// Returns the script and settings of the job. Creates nothing.
 Result<Submission> preview_slurm_job(const SlurmRequest& request);
 // Submits the job. Errors contain sbatch's own message.
 Result<Submission> submit_slurm_job(const SlurmRequest& request);
@@ -58,7 +58,7 @@ std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job);
 // Like slurm_place(), but nullopt for a job submitted on a login host elsewhere.
 std::optional<SlurmPlace> slurm_place_here(const jobs::KnownJob& job);
 std::string plan_text(const SlurmPlace& place);
-// Returns what the batch step of a job submitted here has recorded; nullopt: nothing yet.
+// Returns the batch step's record of a job submitted here; nullopt: nothing yet.
 std::optional<slurm::BatchState> slurm_state(const jobs::KnownJob& job, const SlurmPlace& place);
 // Returns whether the word matches only the beginning of the job's id: the user may mean a Slurm
 // id.

@@ -14,9 +14,9 @@ namespace lockstep::jobs::places {
 // chain. Errors as in JobBook::find().
 Result<KnownJob> find_job(const JobBook& book, const std::string& word);
 
-// The rule for a name that several running jobs share: take the newest, or refuse the name.
+// The rule for a name of several running jobs: take the newest, or refuse the name.
 enum class Several { newest, refuse };
-// Like find_job(), but prefers a running job of that name over a newer one that has ended.
+// Like find_job(), but prefers a running job of that name over a newer, ended job.
 Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, Several several);
 
 std::unique_ptr<Job> open_job(KnownJob record);

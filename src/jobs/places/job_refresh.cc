@@ -16,10 +16,10 @@
 namespace lockstep::jobs::places {
 namespace {
 
-// `lockstep jobs` must not wait long for a host that is off.
+// `lockstep jobs` must not wait long for a silent host.
 constexpr std::chrono::seconds kPatience{5};
 
-// The answers of one host about all jobs that it was asked for.
+// One host's answers about the jobs in question.
 struct Told {
   hosts::HostPlace host;
   bool reached = false;
@@ -44,8 +44,7 @@ void take(Told& told, const hosts::HostEnding& ending) {
     if (auto record = job::record_from_json(answer[i])) told.records.push_back(std::move(*record));
 }
 
-// Asks hosts and adds their answers to `told`. A host that did not answer before is not asked
-// again.
+// Asks hosts and adds their answers to `told`. Hosts without an answer before are not asked again.
 Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::string>& ids,
            std::vector<Told>& told) {
   std::vector<hosts::HostPlace> hosts;
@@ -108,7 +107,7 @@ Status settle(const JobBook& book, KnownJob& job, std::vector<Told>& told) {
     all_told = all_told && nodes.back().has_value();
   }
   JobStatus status = status_of(node_names(job), nodes);
-  // A host that does not answer now may still know the job.
+  // A silent host may still know the job.
   if (status.state == JobState::lost && !all_told) {
     if (all_reached) return {};
     LOCKSTEP_TRY_ASSIGN(job.away_ms, book.note_away(job.id, unix_ms()));

@@ -9,8 +9,8 @@
 
 namespace lockstep::jobs::places {
 
-// Updates the jobs that had not ended. A warning names each host that does not answer within 5 s. A
-// job keeps its state and gets away_ms if none of its hosts knows about it.
+// Updates the unended jobs. A warning names each host without an answer within 5 s. A job keeps its
+// state and gets away_ms if none of its hosts knows about it.
 Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs);
 
 }  // namespace lockstep::jobs::places

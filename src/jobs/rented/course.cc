@@ -150,11 +150,10 @@ Step Course::conclude(int code) {
   return to(Step::conclude);
 }
 
-// A follower that cannot see what happened to a started job leaves it to another follower. The
-// job's own command ends the job here and terminates its machines. So does a follower of a job that
-// never started.
+// A follower leaves a started job of unknown state to another follower. The job's own command ends
+// the job here and terminates the machines. So does a follower of a job that never started.
 Step Course::stop_with(const Seen& seen) {
-  // Exit code 2 promises that nothing was rented.
+  // Exit code 2 is a promise: nothing was rented.
   stopped_ = code_ = seen.error_code == 2 ? 1 : seen.error_code;
   if (rules_.follows && (seen.canceled || seen.started)) return to(Step::leave);
   job_code_ = 1;

@@ -9,19 +9,19 @@
 namespace lockstep::jobs::rented {
 
 enum class Step {
-  check_begin,  // check that this process has the environment that the job needs to start
+  check_begin,  // check for the job's environment variables in this process
   rent,         // rent machines: the ones asked for already, else new ones
   run,          // start the job there, or follow the running job; until its end
   ask_watcher,  // ask whether the watching host has taken over
   ask_loss,     // ask whether the machines were preempted, or are about to be
-  save,         // bring the outputs of a job that lost its machines
-  note_loss,    // write into the journal that the job starts again
-  bring_back,   // bring the outputs of a job that has ended
+  save,         // bring the outputs of a job without its machines
+  note_loss,    // note in the journal: the job starts again
+  bring_back,   // bring the outputs of an ended job
   hold,         // keep the machine for a while: no other copy of the outputs exists
-  fetch_saved,  // fetch the outputs that the watching host has saved
+  fetch_saved,  // fetch the outputs saved by the watching host
   note_end,     // write into the journal how the job ended
   terminate,    // terminate the machines
-  leave,        // tell the user that the job continues
+  leave,        // tell the user: the job continues
   conclude,     // tell how the job ended, or note it for the next command
   quit,
 };
@@ -51,9 +51,9 @@ struct Seen {
   bool left = false;          // run: a signal ended the following; the job goes on
   bool canceled_job = false;  // run: a person canceled the job
   bool gone = false;          // run: a machine will not come back. bring_back: no machine is left
-  std::optional<int> taken_over = {};  // ask_watcher: the exit code that the watching host reported
+  std::optional<int> taken_over = {};  // ask_watcher: the exit code reported by the watching host
   bool taken = false;                  // ask_loss
-  bool ended_well = false;             // save: the job had ended with 0 before its machines went
+  bool ended_well = false;             // save: the job had ended with 0 before the loss
   bool whole = false;                  // fetch_saved: all outputs are here
   std::optional<int> saved_code = {};  // fetch_saved: the watching host saw the end
   bool elsewhere = false;              // terminate: another lockstep has terminated them

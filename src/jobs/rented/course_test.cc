@@ -36,7 +36,7 @@ struct World {
 
 struct Killed {};
 
-// A driver that takes each step in the fake world, and may be killed before and after it.
+// Takes each step in the fake world. The driver may be killed before and after a step.
 class Process {
  public:
   Process(World& world, std::mt19937& chance, bool follows, double kills)
@@ -182,8 +182,8 @@ class Process {
   Course course_;
 };
 
-// One job from its first command to its end: the command, then followers, one at a time as the
-// claim allows, each of which may be killed anywhere. The last one meets no kill.
+// Runs one job from the first command to the end: the command, then followers, one at a time as the
+// claim allows. Each may be killed anywhere, except the last.
 World simulate(unsigned seed) {
   std::mt19937 chance(seed);
   World world;
