@@ -13,6 +13,7 @@ import socket
 import sqlite3
 import subprocess
 import termios
+import time
 
 import pytest
 
@@ -438,6 +439,11 @@ def test_jobs_shows_plain_runs_of_this_machine(world):
     until(lambda: "rank 0" in plain.out(), 60, "it runs")
     runs = json.loads(client.run("jobs", "--json").out)["runs"]
     assert len(runs) == 1 and client.host.outer(runs[0]["pid"]) == plain.process.pid, runs
+    assert abs(runs[0]["started_ms"] / 1000 - time.time()) < 60, runs
+    time.sleep(1.1)  # so that a time that was taken anew would differ
+    pathlib.Path("/proc/sys/vm/drop_caches").write_text("2")  # the kernel forgets when it made the folders of /proc
+    again = json.loads(client.run("jobs", "--json").out)["runs"]
+    assert abs(again[0]["started_ms"] - runs[0]["started_ms"]) < 100, (runs, again)
     assert str(path) in runs[0]["command"] and f"pid-{runs[0]['pid']}" in client.run("jobs").out
     plain.process.send_signal(signal.SIGTERM)
     plain.wait(30)

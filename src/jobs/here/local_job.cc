@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdlib>
 
 namespace lockstep::jobs::here {
 namespace {
@@ -21,6 +23,8 @@ namespace {
 constexpr std::string_view kHead = "pid-";
 constexpr const char* kPlace = "this machine";
 constexpr int kLookMs = 100;
+// Both times are counted from now, so a clock that is set moves them apart.
+constexpr std::int64_t kClockStepMs = 5'000;
 
 Error gone(const KnownJob& job) {
   return {.code = Errc::not_found,
@@ -86,7 +90,7 @@ pid_t LocalJob::pid() const {
 bool LocalJob::runs() const {
   const auto run = find_run(pid());
   // The start time tells the run from a later process with the same number.
-  return run && run->started_ms == record_.created_ms;
+  return run && std::abs(run->started_ms - record_.created_ms) < kClockStepMs;
 }
 
 Result<JobStatus> LocalJob::status() {

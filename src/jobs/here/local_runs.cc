@@ -1,9 +1,11 @@
 #include "jobs/here/local_runs.h"
 
+#include "base/clock_ms.h"
 #include "base/text.h"
 #include "io/fd.h"
 
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -33,6 +35,21 @@ bool is_plain_run(const std::vector<std::string>& argv, const std::string& proc)
   return true;
 }
 
+// When a process started, by the kernel's count of ticks since boot. The times of /proc/PID itself
+// change whenever the kernel drops the folder from its cache. 0: not known.
+std::int64_t start_ms(const std::string& proc) {
+  constexpr std::size_t kStartTime = 22 - 3;  // behind the name, whose ')' ends field 2
+  const auto stat = io::read_file(proc + "/stat", kMostFile);
+  if (!stat || stat->rfind(')') == std::string::npos) return 0;
+  const auto fields = split(std::string(strip(stat->substr(stat->rfind(')') + 1))), ' ');
+  const auto ticks = fields.size() > kStartTime ? parse_int(fields[kStartTime]) : std::nullopt;
+  if (!ticks) return 0;
+  timespec up{};
+  clock_gettime(CLOCK_BOOTTIME, &up);
+  const std::int64_t booted_ms = unix_ms() - up.tv_sec * 1000 - up.tv_nsec / 1'000'000;
+  return booted_ms + *ticks * 1000 / sysconf(_SC_CLK_TCK);
+}
+
 std::optional<LocalRun> run_of(const std::string& proc, pid_t pid) {
   struct stat facts {};
   if (stat(proc.c_str(), &facts) != 0 || facts.st_uid != geteuid()) return std::nullopt;
@@ -42,7 +59,7 @@ std::optional<LocalRun> run_of(const std::string& proc, pid_t pid) {
   if (!is_plain_run(argv, proc)) return std::nullopt;
   LocalRun run;
   run.pid = pid;
-  run.started_ms = static_cast<std::int64_t>(facts.st_mtim.tv_sec) * 1000;
+  run.started_ms = start_ms(proc);
   run.command = printable(shell_join(std::vector<std::string>(argv.begin() + 1, argv.end())), 500);
   std::error_code error;
   run.folder = std::filesystem::read_symlink(proc + "/cwd", error);
