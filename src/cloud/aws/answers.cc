@@ -12,6 +12,7 @@ namespace lockstep::cloud::aws {
 namespace {
 
 constexpr std::size_t kMicroDigits = 6;
+// AWS's price lists have rows with 700.0 instead of no price.
 constexpr Micros kNoPrice = 700 * kDollar;
 
 struct StateRow {
@@ -28,10 +29,12 @@ constexpr std::array kStates{
 Machine::State state_named(std::string_view name) {
   for (const StateRow& row : kStates)
     if (row.name == name) return row.state;
+  // An unknown state counts as alive: never take such a machine for gone.
   return Machine::State::pending;
 }
 
-// Texts of AWS that messages show or later requests contain, so they must be printable and bounded.
+// Makes a text of AWS printable and bounded. Messages show such texts and later requests contain
+// them.
 std::string word(std::string_view text) {
   return printable(text, 128);
 }
@@ -77,6 +80,7 @@ std::optional<Micros> micros_of(std::string_view dollars) {
   bool more = false;
   if (const std::size_t point = text.find('.');
       point != std::string::npos && text.size() > point + 1 + kMicroDigits) {
+    // Round up, so that a shown price is never below the bill.
     more = text.find_first_not_of('0', point + 1 + kMicroDigits) != std::string::npos;
     text.resize(point + 1 + kMicroDigits);
   }
@@ -95,6 +99,7 @@ bool is_usable_zone(const Xml& zone) {
 Group group_of(const Xml& item) {
   Group group{.id = word(item.text("groupId")), .vpc = word(item.text("vpcId")), .ssh_from = {}};
   for (const Xml& rule : item.list("ipPermissions")) {
+    // AWS writes "-1" for all protocols.
     const bool all = rule.text("ipProtocol") == "-1";
     for (const Xml& peer : rule.list("groups"))
       group.inside = group.inside || (all && peer.text("groupId") == group.id);
@@ -146,6 +151,7 @@ Machine machine_of(const Xml& instance, const std::string& region) {
                   .launched_ms = parse_iso_time(instance.text("launchTime")).value_or(0),
                   .why = word(instance.text("stateReason/code")),
                   .token = word(instance.text("clientToken"))};
+  // "Server.SpotInstanceTermination" and its like: AWS preempted the machine.
   machine.taken = machine.why.starts_with("Server.Spot");
   machine.no_room = machine.why == "Server.InsufficientInstanceCapacity";
   take_tags(instance, machine);

@@ -22,6 +22,7 @@ struct ServiceRow {
   const char* target;    // X-Amz-Target's first half; "": the query protocol
 };
 
+// In the order of Service. The price list's host differs from the service name in its signature.
 constexpr ServiceRow kServices[] = {
     {"ec2", "ec2", "EC2", ""},
     {"sts", "sts", "STS", ""},
@@ -32,6 +33,7 @@ constexpr ServiceRow kServices[] = {
 
 constexpr std::int64_t kRenewBeforeMs = 300'000;
 constexpr int kMostPages = 50;
+// AWS accepts a clock that is some minutes off, so a smaller difference did not cause the refusal.
 constexpr std::int64_t kMostSkewMs = 60'000;
 
 const ServiceRow& row_of(Service service) {
@@ -47,6 +49,7 @@ struct Endpoint {
 Result<Endpoint> endpoint_of(const KeyRing& ring, const ApiCall& call) {
   const ServiceRow& row = row_of(call.service);
   const std::string own = std::string("AWS_ENDPOINT_URL_") + row.variable;
+  // A variable for one service wins over AWS_ENDPOINT_URL, as in AWS's own tools.
   for (const std::string& name : {own, std::string("AWS_ENDPOINT_URL")}) {
     const std::string text = ring.env(name);
     if (text.empty()) continue;
@@ -58,6 +61,7 @@ Result<Endpoint> endpoint_of(const KeyRing& ring, const ApiCall& call) {
   if (!is_region(call.region))
     return fail(Errc::invalid_input,
                 fmt::format("'{}' cannot be a region of AWS", printable(call.region, 60)));
+  // AWS's regions in China have their own domain, amazonaws.com.cn.
   const std::string host = fmt::format("{}.{}.amazonaws.com{}", row.host, call.region,
                                        call.region.starts_with("cn-") ? ".cn" : "");
   return Endpoint{.base = "https://" + host, .host = host, .path = "/"};
@@ -85,9 +89,8 @@ bool same_keys(const Keys& a, const Keys& b) {
   return a.key.id == b.key.id && a.key.session_token == b.key.session_token;
 }
 
-// EC2 reports expired keys as an expired request, and replaced keys as keys that it cannot
-// validate. Reading a file of keys again is cheap. Keys of a program are fetched again only if they
-// expire.
+// EC2 reports expired keys as an expired request, and replaced keys as invalid. Reading a key file
+// again is cheap. A program is run again only if its keys expire.
 bool may_be_old(const Keys& keys, std::string_view code) {
   if (code.starts_with("ExpiredToken") || code == "RequestExpired")
     return keys.read || keys.expires_ms != 0;
@@ -165,10 +168,10 @@ bool denied_by_organization(const ApiFailure& failure) {
          failure.said.find("service control policy") != std::string::npos;
 }
 
-// One call, signed anew for each try.
+// Makes one call, signed anew for each try.
 class Api::Try : public ApiTry {
  public:
-  // keys: nullptr for the account's own, which are renewed where AWS says that they have expired.
+  // keys: nullptr for the account's keys, which are renewed once AWS reports them as expired.
   Try(Api& api, const ApiCall& call, const Keys* keys)
       : api_(api), call_(call), renews_(keys == nullptr), keys_(keys ? *keys : Keys{}) {}
 
@@ -177,6 +180,7 @@ class Api::Try : public ApiTry {
     if (!endpoint) return tl::make_unexpected(without_answer(endpoint.error(), false));
     if (renews_) keys_ = api_.keys();
     Question question = question_of(call_, *endpoint);
+    // AWS refuses signatures whose time is some minutes off, so sign with AWS's clock once known.
     signed_with_ms_ = api_.clock_offset_ms();
     codec::SigV4Request request{
         .region = call_.region,
@@ -195,6 +199,7 @@ class Api::Try : public ApiTry {
 
   ApiFailure refusal(const http::Answer& answer) override {
     const int status = answer.head.status;
+    // A proxy may answer with a page of any size. An error of AWS is short.
     ErrorWords error = parse_error(std::string_view(answer.body).substr(0, 64U << 10));
     ApiFailure failure = refusal_with(status, std::move(error.code), {});
     failure.said = std::move(error.message);
@@ -204,6 +209,7 @@ class Api::Try : public ApiTry {
                     failure.said.empty() ? "" : ": ", failure.said);
     const Meaning meaning = meaning_of(failure);
     const bool soon = call_.soon && meaning == Meaning::soon;
+    // A new object becomes visible soon: retry each second instead of backing off.
     if (soon) failure.retry_after = "1";
     failure.passing = soon || meaning == Meaning::again;
     failure.errc = errc_of(meaning);
@@ -216,6 +222,7 @@ class Api::Try : public ApiTry {
     if (blames_clock(failure.code) &&
         api_.mends_clock(web, signed_with_ms_, answer.head.field("date"), call_))
       return true;
+    // Renew once at most, and retry only if the renewal gave other keys.
     if (!renews_ || !may_be_old(keys_, failure.code) || std::exchange(renewed_, true)) return false;
     return api_.renew(web, &keys_) && !same_keys(keys_, api_.keys());
   }
@@ -247,7 +254,7 @@ Result<Keys> Api::find_keys(Web& web, bool again) {
   return fresh.fetch(web, assumed);
 }
 
-// bad: keys that AWS refused; nullptr: none. A thread that finds other keys in place takes those.
+// bad: the keys that AWS refused, or nullptr. If another thread has replaced the keys, uses those.
 Asked<void> Api::renew(Web& web, const Keys* bad) {
   bool again = false;
   bool usable = false;
@@ -301,6 +308,7 @@ Asked<codec::XmlNode> Api::ask_xml(Web& web, const ApiCall& call) {
   auto body = ask(web, call);
   if (!body) return tl::make_unexpected(std::move(body).error());
   auto root = codec::parse_xml(*body);
+  // The status said success, so AWS did carry out the call. Report a cut answer as unanswered.
   if (!root) return tl::make_unexpected(unreadable(asked_text(call) + ": " + root.error().message));
   return std::move(*root);
 }
@@ -333,6 +341,8 @@ Asked<std::vector<codec::XmlNode>> Api::ask_pages(Web& web, const Query& query,
       unreadable(asked_text(ApiCall::of(query, region)) + ": the answer has no end"));
 }
 
+// Returns whether a try with a corrected clock makes sense. signed_with: the offset of the refused
+// try, in milliseconds.
 bool Api::mends_clock(Web& web, std::int64_t signed_with, std::string_view date,
                       const ApiCall& call) {
   const auto theirs = http::parse_http_date(date);

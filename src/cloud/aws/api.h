@@ -27,18 +27,19 @@ struct ApiCall {
   std::string action = {};
   std::string body = {};
   std::chrono::milliseconds timeout{10'000};   // of one try
-  std::chrono::milliseconds patience{10'000};  // with refusals that pass: tries and pauses together
-  std::chrono::milliseconds silence{0};        // how long the call is made again without an answer
-  bool soon = false;  // retry "not found": what the call names was made just now
+  std::chrono::milliseconds patience{10'000};  // for passing refusals: tries and pauses together
+  std::chrono::milliseconds silence{0};        // how long to repeat an unanswered call
+  bool soon = false;  // retry "not found": the named object was made just now
 
   static ApiCall of(const Query& query, std::string region, Service service = Service::ec2);
   // body: JSON.
   static ApiCall of(Service service, std::string region, std::string action, std::string body);
 };
 
-// What a failure means by AWS's error codes.
+// Returns the meaning of a failure by AWS's error codes.
 Meaning meaning_of(const ApiFailure& failure);
-// A policy of the account's organization refuses it, whatever rights the keys have.
+// Returns whether a policy of the account's organization caused the refusal. No right of the keys
+// can override such a policy.
 bool denied_by_organization(const ApiFailure& failure);
 // A refusal of ours, before AWS is asked: Meaning::ours.
 ApiFailure refused_here(std::string code, std::string message, std::string hint);
@@ -48,11 +49,12 @@ class Api {
   explicit Api(Ground ground) : ring_(std::move(ground)) {}
 
   KeyRing& ring() { return ring_; }
-  // Finds keys that hold for some minutes. Call it before asking on several threads.
+  // Finds keys that stay valid for some minutes. Call ready() before asking on several threads.
   Asked<void> ready(Web& web) { return renew(web, nullptr); }
   // Returns the body of an answer of success. Thread-safe, if each thread has a Web of its own.
   Asked<std::string> ask(Web& web, const ApiCall& call);
-  // Parse the answer. One that is cut or malformed counts as unanswered.
+  // Ask and parse the answer. A cut or malformed answer counts as unanswered, since AWS may have
+  // carried out the call.
   Asked<codec::XmlNode> ask_xml(Web& web, const ApiCall& call);
   Asked<nlohmann::json> ask_json(Web& web, const ApiCall& call);
   // Returns all items of a list, from as many pages as there are.
@@ -63,7 +65,8 @@ class Api {
   std::int64_t clock_offset_ms() const;  // AWS's clock minus ours, once AWS has complained
   Keys keys() const;
   std::string keys_from() const { return keys().from; }
-  // Names the account in kept answers. The same after a login that gave other temporary keys.
+  // Names the account in kept answers. The mark stays the same after a login that gave other
+  // temporary keys.
   std::string account_mark() const;
 
  private:
@@ -81,7 +84,7 @@ class Api {
   std::set<std::string> worked_in_;
 };
 
-// Runs `job` for each number below `count` at once; without a thread if there is only one.
+// Runs `job` for each number below `count`, all at once. A single job runs on the caller's thread.
 void for_all_at_once(Web& web, std::size_t count,
                      const std::function<void(Web&, std::size_t)>& job);
 

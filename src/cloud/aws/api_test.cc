@@ -144,7 +144,7 @@ TEST(AwsApi, AWrongClockIsMendedOnce) {
   EXPECT_EQ(web.asked.size(), 2U);
   EXPECT_EQ(field_of(web.asked[1], "x-amz-date"), "20270115T090005Z");
   EXPECT_EQ(api.clock_offset_ms(), 3'605'000);
-  // From then on all are signed so.
+  // All later calls use the corrected clock.
   EXPECT_TRUE(api.ask(web, harmless()));
   EXPECT_EQ(web.asked.size(), 3U);
 }
@@ -161,7 +161,7 @@ TEST(AwsApi, KeysThatAreWrongAreNoMatterOfTheClock) {
   EXPECT_EQ(web.asked.size(), 1U);
 }
 
-// An SSO login may end some minutes before the keys that it gave.
+// An SSO login may expire some minutes before its keys do.
 TEST(AwsApi, KeysAreReadAgainBeforeTheyExpireAndUsedUntilTheyDo) {
   std::map<std::string, std::string> variables{
       {"AWS_ACCESS_KEY_ID", "FIRST"},

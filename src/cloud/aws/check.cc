@@ -15,6 +15,8 @@
 namespace lockstep::cloud::aws {
 namespace {
 
+// The least rights for all calls of this folder. The second statement lets the first spot launch
+// create AWS's role for spot machines.
 constexpr std::string_view kPolicy = R"({
   "Version": "2012-10-17",
   "Statement": [{
@@ -43,6 +45,7 @@ constexpr std::string_view kPolicy = R"({
   }]
 })";
 
+// An optional right, and what Lockstep does without the right.
 struct OptionalRight {
   const char* right;
   const char* without;
@@ -104,7 +107,8 @@ class Check {
     return all.has_value();
   }
 
-  // AWS checks rights before anything else, so a refusal for another reason proves the right.
+  // Makes a call that changes nothing. AWS checks rights first: a refusal for any other reason
+  // proves the right.
   void probe(const Query& query) {
     const auto answer = api_.ask(web_, ApiCall::of(query, region_));
     if (answer) return;
@@ -155,6 +159,7 @@ class Check {
            fmt::format("add this policy to {}:\n{}", api_.keys_from(), kPolicy));
   }
 
+  // Needs an existing group. 192.0.2.1 is an address for documentation.
   void probe_group(const std::string& group) {
     for (const char* action : {"AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress"})
       probe(Query(action)
@@ -166,6 +171,7 @@ class Check {
                 .add("IpPermissions.1.IpRanges.1.CidrIp", "192.0.2.1/32"));
   }
 
+  // Tries a launch on demand and on spot. Spot needs a role that new accounts lack.
   void probe_launch(const Image& image) {
     LaunchSpec spec;
     spec.intent = spec.cluster = "check";
@@ -195,6 +201,7 @@ class Check {
   }
 
   void check_quotas() {
+    // Examples: one type for each quota of GPU machines.
     const std::pair<const char*, bool> examples[] = {
         {"p4d", false}, {"g5", false}, {"p4d", true}, {"p5", true}, {"g5", true}};
     for (const auto& [type, spot] : examples) {

@@ -15,6 +15,8 @@ struct MeaningRow {
   Meaning meaning;
 };
 
+// The first matching row wins. "Unsupported": the type is not sold in this zone. Quotas are
+// regional, so another zone of the region would not help.
 constexpr std::array kMeanings{
     MeaningRow{"InsufficientInstanceCapacity", Meaning::next_zone},
     MeaningRow{"InsufficientHostCapacity", Meaning::next_zone},
@@ -64,8 +66,8 @@ bool code_matches(std::string_view pattern, std::string_view code) {
   return code == pattern;
 }
 
-// UnauthorizedOperation carries an encoded blob with details of the account. It is of no use in a
-// message.
+// UnauthorizedOperation ends with an encoded blob about the account. Cut the blob: a message gains
+// nothing from it.
 std::string clean_message(std::string_view message) {
   if (const std::size_t blob = message.find("ncoded authorization failure message");
       blob != std::string_view::npos && blob > 0)
@@ -78,6 +80,7 @@ std::string clean_message(std::string_view message) {
 Meaning meaning_of(int status, std::string_view code) {
   for (const MeaningRow& row : kMeanings)
     if (code_matches(row.code, code)) return row.meaning;
+  // Codes without a row: a passing fault by HTTP status, else unknown.
   return status == 429 || status >= 500 ? Meaning::again : Meaning::unknown;
 }
 
@@ -110,6 +113,7 @@ std::string_view spot_role_hint() {
 }
 
 bool blames_clock(std::string_view code) {
+  // EC2 reports a skewed clock as AuthFailure or RequestExpired, too.
   constexpr std::array<std::string_view, 6> kClock{"RequestExpired",
                                                    "AuthFailure",
                                                    "SignatureDoesNotMatch",
@@ -122,6 +126,7 @@ bool blames_clock(std::string_view code) {
 }
 
 ErrorWords parse_error(std::string_view body) {
+  // Services of the JSON protocol: {"__type":"prefix#Code","message":".."}. Some write "Message".
   if (body.starts_with('{')) {
     const nlohmann::json parsed = codec::parse_json(body);
     if (!parsed.is_object()) return {};
@@ -134,6 +139,7 @@ ErrorWords parse_error(std::string_view body) {
   }
   const auto root = codec::parse_xml(body);
   if (!root) return {};
+  // EC2 answers <Response><Errors><Error>, STS <ErrorResponse><Error>.
   const codec::XmlNode* error = root->child("Errors/Error");
   if (error == nullptr) error = root->child("Error");
   if (error == nullptr) return {};
@@ -143,6 +149,7 @@ ErrorWords parse_error(std::string_view body) {
 
 std::vector<std::string> zones_named(std::string_view message, std::string_view region) {
   std::vector<std::string> zones;
+  // Zones before "choosing" are those without capacity.
   const std::size_t begin = message.find("choosing ");
   if (begin == std::string_view::npos || region.empty()) return zones;
   message.remove_prefix(begin);

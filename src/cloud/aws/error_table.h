@@ -14,10 +14,10 @@ enum class Meaning {
   next_zone,
   next_region,
   keys,         // the keys do not work: this provider is out
-  keys_here,    // the same, unless the keys work in other regions
+  keys_here,    // means `keys`, unless the keys work in other regions
   ours,         // a wrong value: refused anywhere
-  again,        // passes: make the same call again, with growing pauses
-  soon,         // names a new object that is not known everywhere yet: again in a second
+  again,        // a passing fault: repeat the call with growing pauses
+  soon,         // a new object is not visible everywhere yet: repeat in a second
   not_allowed,  // the keys work but lack the right
   no_spot,      // the account has no role for spot yet, and the keys may not create it
   unknown,

@@ -38,7 +38,7 @@ TEST(AwsErrors, WhatPassesIsAskedAgain) {
   EXPECT_EQ(meaning_of(503, ""), Meaning::again);
   EXPECT_EQ(meaning_of(429, "Odd"), Meaning::again);
   EXPECT_EQ(meaning_of(400, ""), Meaning::unknown);
-  // A refusal for want of room comes with 500, and asking again would not help.
+  // AWS refuses a launch for lack of capacity with HTTP 500, and a repeat would not help.
   EXPECT_EQ(meaning_of(500, "InsufficientInstanceCapacity"), Meaning::next_zone);
 }
 

@@ -27,9 +27,9 @@ constexpr ImageKind kOpenImages{"with NVIDIA's driver",
                                 kDeepLearning,
                                 {"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) ",
                                  "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) "}};
-// Published scripts name this image with Ubuntu 20.04 only, the last of them in 2024. Neither the
-// name with 22.04 nor the parameter was found in a public document: they are asked for first, and
-// cost one refusal where they do not exist.
+// Public scripts name this image with Ubuntu 20.04 only, the latest of them from 2024. No public
+// document has the name with 22.04 or the parameter. Ask for both first: an unknown name costs one
+// refusal.
 constexpr ImageKind kOldImages{
     "with NVIDIA's driver",
     "deeplearning/ami/",
@@ -53,15 +53,16 @@ ApiFailure unfit(std::string message, const char* hint) {
   return refused_here("Image", std::move(message), hint);
 }
 
-// Returns an image's id by a public parameter. That needs a right which may be missing; then
+// Returns an image's id from a public parameter. The right to read parameters may be missing. Then
 // returns the newest image of a list.
 Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
   const ImageKind& kind = kind_of(wish);
+  // Canonical's parameters say amd64 where AWS says x86_64.
   const bool as_debian = !wish.gpus && wish.arch == "x86_64";
   ApiCall call = ApiCall::of(Service::ssm, wish.region, "GetParameter",
                              fmt::format(R"({{"Name":"/aws/service/{}{}{}"}})", kind.parameter,
                                          as_debian ? "amd64" : wish.arch, kind.parameter_end));
-  // Fall back to the list of images.
+  // Wait only briefly, since the list of images gives the same answer.
   call.timeout = call.patience = std::chrono::seconds(3);
   const auto parameter = api.ask_json(web, call);
   if (parameter) {
@@ -78,8 +79,8 @@ Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
   Query query("DescribeImages");
   query.filter("name", patterns).filter("state", "available").filter("architecture", wish.arch);
   query.add("Owner.1", kind.owner);
-  // AWS lists images of other owners two years after they were made only to a caller who asks for
-  // deprecated ones.
+  // An image becomes deprecated two years after its creation. AWS lists deprecated images of other
+  // owners only on request.
   if (&kind == &kOldImages) query.add("IncludeDeprecated", "true");
   auto items = api.ask_pages(web, query, wish.region, "imagesSet");
   if (!items) return tl::make_unexpected(std::move(items).error());
@@ -106,6 +107,7 @@ Asked<WordRows> ask_image(Web& web, Api& api, const ImageWish& wish) {
     return tl::make_unexpected(
         unfit(fmt::format("the image {} is not available in {}", printable(id, 40), wish.region),
               "give one of this region with --image, or none"));
+  // The name of the root device differs between images (/dev/sda1, /dev/xvda): a launch needs it.
   return WordRows{{image->id, image->root_device, std::to_string(image->min_gb), image->arch}};
 }
 
@@ -129,6 +131,7 @@ Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh) {
   if (!kept) return tl::make_unexpected(std::move(kept).error());
   const auto& rows = kept->rows;
   if (rows.size() != 1 || rows[0].size() != 4) {
+    // The kept file may be damaged or of another version: ask AWS.
     if (!fresh) return find_image(web, api, wish, true);
     return tl::make_unexpected(unfit("AWS's image has an odd name", ""));
   }

@@ -18,8 +18,8 @@ struct ImageWish {
   std::string text() const;  // equal for equal wishes
 };
 
-// Finds the image; a kept answer of up to a day counts, unless `fresh`. A refusal with
-// Meaning::ours: the user's image does not fit.
+// Finds the image. A kept answer of up to a day counts, unless `fresh`. A refusal with
+// Meaning::ours says that the user's image does not fit.
 Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh);
 
 }  // namespace lockstep::cloud::aws

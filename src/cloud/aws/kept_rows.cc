@@ -9,6 +9,7 @@
 namespace lockstep::cloud::aws {
 namespace {
 
+// One row a line, one blank between words. A word that contains a blank would be read as two words.
 std::string text_of_rows(const WordRows& rows) {
   std::string text;
   for (const auto& row : rows)
@@ -23,6 +24,7 @@ WordRows rows_of_text(std::string_view text) {
   return rows;
 }
 
+// Names the file by a hash of the account mark, which may be a key id.
 std::string kept_name(const Api& api, const KeptQuestion& question) {
   return fmt::format("aws-{:016x}-{}", fnv1a(api.account_mark()), question.name);
 }

@@ -28,7 +28,7 @@ struct KeptQuestion {
 // Returns the kept answer, if it is not too old.
 std::optional<KeptRows> rows_at_hand(Web& web, Api& api, const KeptQuestion& question);
 
-// Returns the kept answer, or asks. Kept apart for each account, since the same zone has other
+// Returns the kept answer, or asks. Answers are kept apart for each account, since a zone has other
 // names in other accounts.
 Asked<KeptRows> kept_rows(Web& web, Api& api, const KeptQuestion& question);
 

@@ -24,6 +24,7 @@ KeySourcePtr new_source(KeySource::Kind kind, std::string from) {
   return source;
 }
 
+// Outside EC2 a request to 169.254.169.254 usually times out.
 bool on_ec2() {
   const auto vendor = io::read_file("/sys/class/dmi/id/sys_vendor", 64);
   return vendor && strip(*vendor) == "Amazon EC2";
@@ -77,12 +78,13 @@ Status KeyRing::look() {
     key.id = id;
     key.secret = secret;
     key.session_token = env("AWS_SESSION_TOKEN");
-    // As `aws configure export-credentials --format env` prints it.
+    // `aws configure export-credentials --format env` prints this variable.
     sources_.back()->keys.expires_ms = parse_iso_time(env("AWS_CREDENTIAL_EXPIRATION")).value_or(0);
   }
   LOCKSTEP_TRY(look_in_profiles());
   add_exported();
   add_metadata();
+  // The last one wins: AWS_REGION before AWS_DEFAULT_REGION before the profile's region.
   for (const char* name : {"AWS_DEFAULT_REGION", "AWS_REGION"})
     if (const std::string region = env(name); !region.empty()) region_ = region;
   if (region_.empty()) region_ = "us-east-1";
@@ -155,9 +157,10 @@ Result<KeySourcePtr> KeyRing::role_source(const codec::Ini& credentials, const c
   source->from += ", role_arn";
   source->profile = profile;
   KeySourcePtr base;
+  // A one-time code must be typed, so leave the profile to the aws program.
   if (!profile.mfa.empty()) return base;
   if (profile.role_source == name) {
-    // A profile may name itself as source: its own keys stand beside the role.
+    // A profile may name itself as source: the profile then has keys beside its role.
     base = new_source(KeySource::Kind::given, source->from);
     base->keys.key = profile.key;
   } else if (!profile.role_source.empty()) {
@@ -175,7 +178,7 @@ KeySource& KeyRing::add(KeySource::Kind kind, std::string from) {
   return *sources_.back();
 }
 
-// SSO and other logins that only AWS's own program supports.
+// Adds the aws program, which alone supports SSO and some other logins.
 void KeyRing::add_exported() {
   if (!sources_.empty()) return;
   const bool others = !env("AWS_WEB_IDENTITY_TOKEN_FILE").empty() ||
@@ -190,6 +193,7 @@ void KeyRing::add_exported() {
 
 void KeyRing::add_metadata() {
   const bool refused = to_lower(env("AWS_EC2_METADATA_DISABLED")) == "true";
+  // Given keys are used or refused: never fall back to the machine's own role.
   const bool given = sources_.size() == 1 && sources_[0]->kind == KeySource::Kind::given;
   if (refused || given) return;
   if (env("AWS_EC2_METADATA_SERVICE_ENDPOINT").empty() && !on_ec2()) return;
@@ -240,6 +244,8 @@ Result<Keys> KeyRing::from_metadata(Web& web) const {
                            .target = target,
                            .fields = {std::move(field)},
                            .body = {},
+                           // The service runs beside the machine and answers at once if there is
+                           // one.
                            .timeout = std::chrono::seconds(2),
                            .body_limit = 64U << 10,
                            .repeatable = true,
@@ -250,12 +256,14 @@ Result<Keys> KeyRing::from_metadata(Web& web) const {
                                                reply.answer->head.status, target));
     return std::string(strip(reply.answer->body));
   };
+  // Version 2 of the metadata service: a PUT for a token comes before any question.
   LOCKSTEP_TRY_ASSIGN(const std::string token,
                       ask("PUT", "/latest/api/token",
                           {.name = "x-aws-ec2-metadata-token-ttl-seconds", .value = "300"}));
   const http::Field proof{.name = "x-aws-ec2-metadata-token", .value = printable(token, 2000)};
   const std::string path = "/latest/meta-data/iam/security-credentials/";
   LOCKSTEP_TRY_ASSIGN(const std::string role, ask("GET", path, proof));
+  // The answer lists role names. The first line is this machine's role.
   const std::string name = codec::percent_code(role.substr(0, role.find('\n')).substr(0, 100));
   LOCKSTEP_TRY_ASSIGN(const std::string keys, ask("GET", path + name, proof));
   return parse_printed_keys(keys);

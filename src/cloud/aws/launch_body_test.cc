@@ -40,7 +40,7 @@ std::string tags(const char* number, const char* kind) {
   return text;
 }
 
-// As AWS's own library for JavaScript prints it, but for the tags and user data that it was given.
+// The body equals the print of AWS's own JavaScript library, apart from tags and user data.
 TEST(AwsLaunch, IsWhatTheVendorsLibraryPrints) {
   EXPECT_EQ(
       launch_query(some_spec(), some_place(), "t1").body(),

@@ -11,7 +11,8 @@
 namespace lockstep::cloud::aws {
 namespace {
 
-// Lists may lack new machines for a while. A machine that is not listed by then does not exist.
+// Lists may lack new machines for some seconds. A machine that is not listed after this time does
+// not exist.
 constexpr std::int64_t kListedByMs = 60'000;
 
 LaunchOutcome refusal(Refusal what, std::string code, std::string message) {
@@ -49,8 +50,9 @@ LaunchOutcome Launcher::outcome_of(const ApiFailure& trouble, const std::string&
   if (trouble.kind == ApiFailure::Kind::no_keys)
     return refusal(Refusal::provider_out, "NoKeys", std::move(message));
   const Meaning meaning = meaning_of(trouble);
-  // An earlier try may have come through, and this failure says nothing of it.
+  // An earlier try may have reached AWS, and this failure says nothing about that try.
   if (trouble.maybe_done && !speaks_of_the_launch(meaning)) return {.message = std::move(message)};
+  // A silent region says nothing about other regions.
   if (trouble.silent()) return refusal(Refusal::next_region, "NoAnswer", std::move(message));
   if (!trouble.refused()) return refusal(Refusal::stop, "Canceled", std::move(message));
   if (meaning == Meaning::not_allowed)
@@ -78,8 +80,8 @@ Asked<Network> Launcher::ready_network(Web& web, const LaunchSpec& spec) {
   return network;
 }
 
-// Finds the image and makes a trial launch (DryRun), which is free. The trial shows missing rights,
-// and an image that was withdrawn since it was found.
+// Finds the image and makes a trial launch (DryRun), which is free. The trial reveals missing
+// rights, and an image that AWS has withdrawn meanwhile.
 Asked<Image> Launcher::ready_image(Web& web, const LaunchSpec& spec) {
   const ImageWish wish = wish_of(spec);
   if (const auto known = images_.find(wish.text()); known != images_.end()) return known->second;
@@ -89,6 +91,7 @@ Asked<Image> Launcher::ready_image(Web& web, const LaunchSpec& spec) {
     ApiCall call = ApiCall::of(launch_query(spec, {.image = *image}, ""), spec.offer.region);
     call.patience = std::chrono::minutes(1);
     auto answer = api_.ask(web, call);
+    // AWS reports a trial that would succeed as the refusal DryRunOperation.
     if (answer || answer.error().code == "DryRunOperation") return image;
     if (!answer.error().code.starts_with("InvalidAMIID") || fresh)
       return tl::make_unexpected(std::move(answer).error());
@@ -147,6 +150,7 @@ LaunchOutcome Launcher::launch(Web& web, const LaunchCall& call) {
                     .soon = true};
   const auto root = api_.ask_xml(web, ask);
   if (!root) {
+    // IdempotentParameterMismatch and IdempotentInstanceTerminated both mean a known token.
     const bool before = root.error().code.starts_with("Idempotent");
     return before ? launched_before(web, call, root.error())
                   : outcome_of(root.error(), call.region);
@@ -156,7 +160,8 @@ LaunchOutcome Launcher::launch(Web& web, const LaunchCall& call) {
   return answered(std::move(ids));
 }
 
-// AWS says that the token was used before. Machines that it launched count as the answer.
+// Called when AWS reports that the token was used before. Machines with the token count as the
+// answer.
 LaunchOutcome Launcher::launched_before(Web& web, const LaunchCall& call,
                                         const ApiFailure& trouble) {
   Query query("DescribeInstances");
@@ -174,11 +179,12 @@ LaunchOutcome Launcher::launched_before(Web& web, const LaunchCall& call,
 
 LaunchOutcome Launcher::resolve(Web& web, const LaunchCall& call, std::int64_t asked_ms) {
   if (const auto ready = api_.ready(web); !ready) return {.message = ready.error().message};
-  // Soon after the call, sending it again with the same token decides. Later it might launch what
-  // is no longer wanted, and by then all machines are listed.
+  // Soon after the call, send the same token again: AWS's answer decides. Later a repeat might
+  // launch unwanted machines, and by then lists are complete.
   if (web.now_ms() - asked_ms < kListedByMs) {
     LaunchOutcome outcome = launch(web, call);
     const bool refused = outcome.kind == LaunchOutcome::Kind::refused;
+    // A refusal such as "throttled" or "no right" does not prove that the first call did nothing.
     if (refused && !outcome.code.empty() && !speaks_of_the_launch(meaning_of(400, outcome.code)))
       return {.message = outcome.message};
     return outcome;

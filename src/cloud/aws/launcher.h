@@ -1,5 +1,5 @@
-// Launches an offer: finds what the launch needs in its region, makes the call, and finds out what
-// became of an unanswered one.
+// Launches an offer: finds the image and network in its region, makes the call, and settles an
+// unanswered call.
 #pragma once
 
 #include "cloud/aws/image.h"
@@ -28,9 +28,10 @@ class Launcher {
   LaunchOutcome launched_before(Web& web, const LaunchCall& call, const ApiFailure& trouble);
 
   Api& api_;
-  // Kept, so that the next zone of a region is asked without delay. By region and by wish.
+  // Kept, so that an attempt in the next zone of a region starts without delay. By region and by
+  // wish.
   std::map<std::string, Network> networks_;
-  std::map<std::string, Image> images_;  // those that passed a trial
+  std::map<std::string, Image> images_;  // images that passed a trial launch
 };
 
 }  // namespace lockstep::cloud::aws

@@ -45,7 +45,7 @@ LaunchCall some_call() {
           .body = "Action=RunInstances&ClientToken=t"};
 }
 
-// The answers in their order, the last one for good.
+// Gives the answers in order and repeats the last one.
 struct Course {
   std::vector<Reply> replies;
   std::size_t at = 0;

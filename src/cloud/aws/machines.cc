@@ -14,6 +14,7 @@ Query listing_query(const ListQuery& wanted) {
   Query query("DescribeInstances");
   query.add("MaxResults", 1000);
   if (wanted.owner.empty())
+    // No owner given: machines of every installation in this account.
     query.filter("tag-key", "lockstep:owner");
   else
     query.filter("tag:lockstep:owner", wanted.owner);
@@ -33,7 +34,8 @@ Asked<void> terminate(Web& web, Api& api, const std::string& region,
   return tl::make_unexpected(answer.error());
 }
 
-// AWS refuses the whole call if one machine of it is gone, so each machine is then named alone.
+// If one machine no longer exists, AWS refuses the whole call. Then terminate each machine by a
+// separate call. A missing machine counts as terminated.
 Asked<void> terminate_each(Web& web, Api& api, const std::string& region,
                            const std::vector<std::string>& ids) {
   Asked<void> all = terminate(web, api, region, ids);
@@ -51,7 +53,8 @@ Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
   if (const auto ready = api.ready(web); !ready) return tl::make_unexpected(ready.error().error());
   std::vector<std::string> places = query.regions;
   if (places.empty()) {
-    // Regions of the last hour will do: renting asks afresh. Without an answer, those of yesterday.
+    // A list of regions from the last hour is fresh enough: a launch asks anew. Without an answer
+    // use the list of the last day.
     auto all = open_regions(web, api, kHourMs);
     if (!all) all = open_regions(web, api, kDayMs);
     if (!all) return tl::make_unexpected(all.error().error());
@@ -65,6 +68,7 @@ Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
   Listing listing;
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (!answers[i]) {
+      // A silent region must not look like a region without machines.
       listing.unheard.push_back(region_silence(web, api, places[i], answers[i].error()));
       continue;
     }

@@ -11,6 +11,7 @@
 namespace lockstep::cloud::aws {
 namespace {
 
+// Millionths of a dollar: disk per GB and month, public address per hour.
 constexpr Micros kDiskPerGbMonth = 80'000;  // gp3
 constexpr Micros kAddressPerHour = 5'000;
 constexpr Micros kRounding = 10;  // a tenth of a price of six digits
@@ -27,7 +28,7 @@ Priced price_of_row(const KeptRows& kept, const std::string& micros) {
           .known = true};
 }
 
-// Returns a price that was asked or kept, else the built-in price, which is of one region only.
+// Returns the live or kept price, else the built-in price, which holds in one region only.
 Priced demand_price(const MachineType& type, const std::string& region, const PriceNews& prices) {
   const auto found = prices.find(type.type);
   if (found != prices.end() && found->second) {
@@ -84,7 +85,8 @@ Offer bare_offer(const MachineType& type, const RegionNews& news, bool spot) {
           .ending = Ending::by_itself};
 }
 
-// Judges a spot offer by its price beside the on-demand price.
+// Judges a spot offer by the on-demand price. AWS shows exactly a tenth of that price where there
+// is no market (seen in ap-southeast-3).
 void judge_spot(Offer& offer, const Priced& demand) {
   if (!demand.known) return;
   const Micros tenfold = offer.price.per_hour * 10;

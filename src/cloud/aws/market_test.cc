@@ -64,7 +64,7 @@ TEST(AwsMarket, WhatHasNoPriceOnDemandIsNotForSale) {
   const auto offers = region_offers(news_of("us-east-1"), prices, query_for("H200:8"));
   ASSERT_EQ(offers.size(), 1U);
   EXPECT_EQ(offers[0].not_for_sale, "only in capacity blocks");
-  // AWS has told its prices, and has none for this one.
+  // AWS has answered with prices, but without one for this region.
   const PriceNews none{{"g6.xlarge", heard({{"eu-west-1", "900000"}})}};
   const auto others = region_offers(news_of("us-east-1"), none, query_for("L4:1"));
   ASSERT_EQ(others.size(), 2U);

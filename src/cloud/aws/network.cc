@@ -13,6 +13,7 @@ Asked<void> done_or_already(const Asked<std::string>& answer, std::string_view a
   return tl::make_unexpected(answer.error());
 }
 
+// Changing a rule is harmless to repeat, and a new group may not be visible everywhere.
 ApiCall patient(const Query& query, const std::string& region) {
   ApiCall call = ApiCall::of(query, region);
   call.patience = std::chrono::minutes(1);
@@ -34,6 +35,7 @@ Query rules_query(const char* action, const Group& group, const std::string& cid
     add("IpProtocol", "tcp");
     add("FromPort", "22");
     add("ToPort", "22");
+    // AWS keeps IPv4 and IPv6 networks in different members.
     const bool six = cidr.find(':') != std::string::npos;
     add(six ? "Ipv6Ranges.1.CidrIpv6" : "IpRanges.1.CidrIp", cidr);
   }
@@ -68,12 +70,12 @@ Asked<Group> make_group(Web& web, Api& api, const std::string& region, const std
       .add("TagSpecification.1.ResourceType", "security-group")
       .add("TagSpecification.1.Tag.1.Key", "lockstep:owner")
       .add("TagSpecification.1.Tag.1.Value", owner);
-  // Not retried without an answer: AWS would refuse the second call as a duplicate of the first.
+  // Do not repeat this call without an answer: AWS would refuse the repeat as a duplicate.
   auto root = api.ask_xml(web, ApiCall::of(query, region));
   if (root) return Group{.id = std::string(root->text("groupId")), .vpc = vpc, .ssh_from = {}};
   const bool there = root.error().code == "InvalidGroup.Duplicate" || root.error().maybe_done;
   if (!there) return tl::make_unexpected(std::move(root).error());
-  // Lists may lack a group that was made just now.
+  // A list may lack a group for a moment after its creation.
   for (int tries = 0; tries < 5; ++tries) {
     const auto items = find_groups(web, api, region, owner);
     if (auto group = items ? group_in(*items, vpc) : std::nullopt) return std::move(*group);
@@ -131,7 +133,8 @@ Asked<void> open_group(Web& web, Api& api, const std::string& region, const std:
   constexpr std::string_view kAlready = "InvalidPermission.Duplicate";
   const auto all = authorize(open ? "" : cidr, !group.inside);
   auto done = done_or_already(all, kAlready);
-  // If one of both rules exists, AWS refuses both: add them one by one.
+  // If any rule of a call exists, AWS refuses the whole call. Then add each rule by a separate
+  // call.
   if (!all && done && !open && !group.inside) {
     done = done_or_already(authorize(cidr, false), kAlready);
     if (done) done = done_or_already(authorize("", true), kAlready);
@@ -145,6 +148,7 @@ Asked<void> open_group(Web& web, Api& api, const std::string& region, const std:
 Asked<void> close_others(Web& web, Api& api, const std::string& region, const Group& group,
                          const std::vector<std::string>& wanted) {
   for (const std::string& old : group.ssh_from) {
+    // Revoke each rule by a separate call, since a rule may be gone already.
     if (std::find(wanted.begin(), wanted.end(), old) != wanted.end()) continue;
     auto done = done_or_already(
         api.ask(web, patient(rules_query("RevokeSecurityGroupIngress", group, old, false), region)),

@@ -16,7 +16,7 @@ namespace {
 
 using Jobs = std::vector<std::function<void(Web&)>>;
 
-// All questions together: a region that is silent would be silent to each of them.
+// Limits all questions together: a silent region answers none of its questions.
 constexpr std::chrono::seconds kMostTime{10};
 
 Asked<KeptRows> not_asked() {
@@ -83,7 +83,7 @@ struct Heard {
 void hear_of_regions(Web& web, Api& api, const OfferQuery& query, Heard& heard) {
   heard.regions = query.regions.empty() ? open_regions(web, api, query.fresh ? 0 : kDayMs)
                                         : Asked<std::vector<std::string>>(query.regions);
-  // Without an answer, regions of yesterday will do.
+  // Without an answer use the regions of the last day.
   if (!heard.regions) heard.regions = open_regions(web, api, kDayMs);
   if (!heard.regions) return;
   for (const std::string& region : *heard.regions)

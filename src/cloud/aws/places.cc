@@ -41,6 +41,7 @@ Asked<WordRows> ask_rows(Web& web, Api& api, const Query& query, const std::stri
     row.reserve(members.size());
     for (const std::string_view member : members)
       row.emplace_back(item.text(member));
+    // Skip a row with an odd text, since rows become file lines and parts of requests.
     if (std::all_of(row.begin(), row.end(), is_word)) rows.push_back(std::move(row));
   }
   return rows;
@@ -50,6 +51,7 @@ Asked<WordRows> ask_rows(Web& web, Api& api, const Query& query, const std::stri
 // skipped.
 Asked<WordRows> ask_regions(Web& web, Api& api) {
   std::vector<std::string> asked{api.ring().region()};
+  // Keys for AWS GovCloud or China work in no other partition.
   if (asked[0].find("-gov-") == std::string::npos && !asked[0].starts_with("cn-"))
     for (const char* other : {"us-east-1", "us-west-2", "eu-west-1"})
       if (other != asked[0]) asked.emplace_back(other);
@@ -79,7 +81,7 @@ Asked<WordRows> ask_types(Web& web, Api& api, const std::string& region) {
   return ask_rows(web, api, query, region, "instanceTypeOfferingSet", {"instanceType", "location"});
 }
 
-// Asks for a history that starts now, which gives one row for each zone: the current price.
+// Asks for a history that starts now: AWS answers with the current price of each zone.
 Asked<WordRows> ask_spot(Web& web, Api& api, const std::string& region) {
   Query query("DescribeSpotPriceHistory");
   query.add("StartTime", iso_time(web.now_ms() + api.clock_offset_ms()))
@@ -108,6 +110,7 @@ Asked<WordRows> ask_quota(Web& web, Api& api, const std::string& region, const s
                        fmt::format(R"({{"ServiceCode":"ec2","QuotaCode":"{}"}})", code)));
   if (!answer) return tl::make_unexpected(std::move(answer).error());
   const nlohmann::json& value = json_member(json_member(*answer, "Quota"), "Value");
+  // AWS writes quotas as floating-point numbers: 192.0.
   const double limit = value.is_number() ? value.get<double>() : -1;
   if (limit < 0 || limit > 1e9) return WordRows{};
   return WordRows{{std::to_string(static_cast<std::int64_t>(limit))}};
@@ -143,7 +146,7 @@ Asked<WordRows> ask_prices(Web& web, Api& api, const std::string& type) {
   return rows;
 }
 
-// A mark that a region was refused. Its answer is kept at the refusal and never asked for.
+// Marks a refused region. region_silence() writes the mark, and nothing ever asks AWS for it.
 KeptQuestion denied_question(const std::string& region) {
   return {.name = "denied-" + region, .most_age_ms = kDayMs, .ask = [region](Web& /*web*/) {
             return Asked<WordRows>(WordRows{{region}});

@@ -18,16 +18,19 @@ Asked<std::vector<std::string>> regions(Web& web, Api& api, std::int64_t most_ag
 // Returns enabled regions that no policy of the account's organization refuses. A refusal is kept
 // for a day.
 Asked<std::vector<std::string>> open_regions(Web& web, Api& api, std::int64_t most_age_ms);
-// Makes the Silence of a region that failed so. Keeps a refusal by an organization's policy.
+// Makes the Silence for a failure in a region. Keeps a refusal by an organization's policy.
 Silence region_silence(Web& web, Api& api, const std::string& region, const ApiFailure& trouble);
 
-// Questions whose rows are: zone and its id; type and zone; type, zone and micro-dollars an hour;
-// the limit.
+// Questions whose rows are:
+// - zones: zone, zone id;
+// - types: type, zone;
+// - spot: type, zone, micro-dollars an hour;
+// - quota: the limit.
 KeptQuestion zones_question(Api& api, const std::string& region);
 KeptQuestion types_question(Api& api, const std::string& region);
 KeptQuestion spot_question(Api& api, const std::string& region);
 KeptQuestion quota_question(Api& api, const std::string& region, const std::string& code);
-// Region and micro-dollars an hour of one type on demand.
+// Rows: region, micro-dollars an hour of the type on demand.
 KeptQuestion price_question(Api& api, const std::string& type);
 
 }  // namespace lockstep::cloud::aws

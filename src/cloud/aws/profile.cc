@@ -42,7 +42,7 @@ void take_section(const codec::IniSection* section, Profile& profile) {
                  .session_token = std::string(section->value("aws_session_token"))};
 }
 
-// One character of a command, outside of quotes or in them.
+// Splits a command into words, one character at a time, inside and outside quotes.
 struct WordReader {
   std::vector<std::string> words;
   char quote = 0;
@@ -92,7 +92,7 @@ Result<Keys> keys_with_expiration(Keys keys, std::string_view expiration) {
 }  // namespace
 
 std::string keys_note(const Keys& keys, std::int64_t until_ms) {
-  // Roles, programs and the metadata service give new keys before the old keys expire.
+  // Roles, programs and the metadata service give new keys before the present keys expire.
   if (!keys.read || keys.key.session_token.empty()) return {};
   if (keys.expires_ms > until_ms) return {};
   const std::string when = keys.expires_ms > 0
@@ -109,6 +109,8 @@ std::string keys_note(const Keys& keys, std::int64_t until_ms) {
 
 Profile profile_of(const codec::Ini& credentials, const codec::Ini& config, std::string_view name) {
   Profile profile;
+  // ~/.aws/config writes [profile NAME], but [default] without that word. Credentials come last,
+  // since ~/.aws/credentials wins.
   take_section(config.section(fmt::format("profile {}", name)), profile);
   if (name == "default" && !profile.there) take_section(config.section(name), profile);
   take_section(credentials.section(name), profile);
@@ -131,6 +133,7 @@ Result<Keys> parse_printed_keys(std::string_view json) {
   Keys keys{.key = {.id = codec::text_member(parsed, "AccessKeyId"),
                     .secret = codec::text_member(parsed, "SecretAccessKey"),
                     .session_token = codec::text_member(parsed, "SessionToken")}};
+  // The metadata service calls the session token "Token".
   if (keys.key.session_token.empty()) keys.key.session_token = codec::text_member(parsed, "Token");
   return keys_with_expiration(std::move(keys), codec::text_member(parsed, "Expiration"));
 }

@@ -38,7 +38,7 @@ struct Profile {
 // Keys of ~/.aws/credentials win over those of ~/.aws/config.
 Profile profile_of(const codec::Ini& credentials, const codec::Ini& config, std::string_view name);
 
-// A command as credential_process has it, without a shell: words, quotes and backslashes only.
+// Splits the command of credential_process without a shell: words, quotes and backslashes only.
 Result<std::vector<std::string>> command_words(std::string_view text);
 
 // Parses keys as credential_process, `aws configure export-credentials` and the metadata service

@@ -88,7 +88,7 @@ Status AwsProvider::allow(Web& web, const std::string& region, const std::string
   if (!network->group)
     return fail(Errc::not_found,
                 fmt::format("there is no security group {} in {}", group_name(owner), region));
-  // Read the rules before opening: the rules of now are those to close.
+  // Remember the rules from before opening: only those may be closed.
   const Group before = *network->group;
   const std::vector<std::string> wanted = split(cidrs, ',');
   for (const std::string& cidr : wanted)
@@ -114,6 +114,7 @@ Status AwsProvider::clean(Web& web) {
   for (const Asked<void>& answer : answers) {
     if (answer) continue;
     Error error = answer.error().error();
+    // AWS keeps a group in use for minutes after its machines were terminated.
     if (answer.error().code == "DependencyViolation")
       error.hint = "machines in it have only just ended: try again in a few minutes";
     return tl::make_unexpected(std::move(error));

@@ -13,7 +13,8 @@ struct QuotaRow {
   std::string_view spot;
 };
 
-// The first matching row wins.
+// The first matching row wins. AWS counts GPU quotas in vCPUs, by family, and apart for spot.
+// Sources disagree on the spot quota of P6.
 constexpr std::array kQuotaRows{
     QuotaRow{"p5", "L-417A185B", "L-C4BD4855"}, QuotaRow{"p6", "L-417A185B", ""},
     QuotaRow{"p", "L-417A185B", "L-7212CCBC"},  QuotaRow{"g", "L-DB2E81BA", "L-3819A6DF"},
