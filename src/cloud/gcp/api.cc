@@ -78,6 +78,7 @@ class Api::Try : public ApiTry {
         .repeatable = true,
         .shown = fmt::format("Google Compute: {}", call_.shown)};
     if (!call_.body.empty()) question.fields.push_back({"content-type", "application/json"});
+    // A user's credentials name the project that pays for the calls themselves.
     if (const auto& payer = api_.credentials().quota_project; !payer.empty())
       question.fields.push_back({"x-goog-user-project", payer});
     return question;
@@ -89,7 +90,7 @@ class Api::Try : public ApiTry {
     return failure;
   }
 
-  // Google may withdraw a token before its time: once more with a new one.
+  // Google may withdraw a token early. Retry once with a new token.
   bool mends(Web& /*web*/, const http::Answer& /*answer*/, const ApiFailure& failure) override {
     if (failure.status != 401 || std::exchange(renewed_, true)) return false;
     api_.tokens_.refused(token_);
@@ -145,6 +146,7 @@ Asked<void> Api::wait(Web& web, nlohmann::json operation, milliseconds patience)
   const std::string name = text_at(operation, "name");
   const std::string zone = last_part(text_at(operation, "zone"));
   const std::string scope = zone.empty() ? "/global" : "/zones/" + zone;
+  // Google answers `wait` after two minutes at the latest, so repeat until the status is DONE.
   while (text_at(operation, "status") != "DONE") {
     if (!is_name(name) || (!zone.empty() && !is_name(zone)))
       return no_answer(ApiFailure::Kind::unanswered, "the answer is not an operation");
@@ -164,11 +166,12 @@ Asked<void> Api::wait(Web& web, nlohmann::json operation, milliseconds patience)
       return tl::make_unexpected(std::move(answer).error());
     }
     if (answer) operation = std::move(*answer);
-    // Google documents that `wait` may return early, at worst at once.
+    // `wait` may return early, at worst at once, as Google documents.
     if (text_at(operation, "status") != "DONE" && web.now_ms() - now < 1000)
       if (!web.pause(kShortWait)) return no_answer(ApiFailure::Kind::canceled, "stopped");
   }
   ApiFailure error;
+  // A failed operation has HTTP status 200 and an error inside.
   if (!error_of_operation(operation, error)) return {};
   error.message = tokens_.clean(std::move(error.message));
   return tl::make_unexpected(std::move(error));

@@ -32,16 +32,17 @@ class Api {
  public:
   Api(Credentials credentials, const Ground& ground);
 
-  // Calls that change something are made again after a refusal that passes: launches have a
-  // requestId, and the rest ends in the same state. After a lost answer only GET is made again,
-  // since the caller must look first at what a launch has done.
+  // Retries a call that changes something after a passing refusal: a launch has a requestId, and
+  // every other call leads to the same state. After a lost answer retries only GET, since the
+  // caller must first look for machines that the launch made.
   ApiAnswer ask(Web& web, const ApiCall& call);
 
   // Passes each page of a list to `take`, which returns false to end early.
   Asked<void> ask_pages(Web& web, ApiCall call, int most_pages,
                         const std::function<bool(const nlohmann::json&)>& take);
 
-  // Waits until the operation of an answer is done. Fails with the error that it ended with.
+  // Waits until the operation of an answer is done. Fails with the operation's own error, or as
+  // unanswered if the operation is not done in time.
   Asked<void> wait(Web& web, nlohmann::json operation, std::chrono::milliseconds patience);
 
   // "/compute/v1/projects/P/zones/..."

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMessageLimit = 400;  // has room for the link that enables an API
 
+// A quota counts for a region, capacity for a zone. Google writes some codes in two forms.
 constexpr std::array kMeanings = {
     RefusalRow{"ZONE_RESOURCE_POOL_EXHAUSTED*", Refusal::next_zone},
     RefusalRow{"insufficientCapacity", Refusal::next_zone},
@@ -68,7 +69,8 @@ bool is_known(std::string_view code) {
          std::find(kPassing.begin(), kPassing.end(), code) != kPassing.end();
 }
 
-// Keeps the first code that has a row, else the first code.
+// Keeps the first code that has a row, else the first code. Answers may carry several codes, from
+// vague to exact.
 void offer_code(std::string& code, const std::string& next) {
   if (next.empty() || is_known(code)) return;
   if (code.empty() || is_known(next)) code = printable(next, 80);
@@ -84,6 +86,7 @@ void read_details(const nlohmann::json& details, ApiFailure& error) {
     offer_code(error.code, text_at(*detail, "reason"));
     const nlohmann::json& info = at(*detail, "errorInfo");
     offer_code(error.code, text_at(info, "reason"));
+    // Google may name zones with capacity. Renting tries those first.
     for (const std::string& zone : split(text_at(info, "metadatas/zonesAvailable"), ','))
       if (!zone.empty() && error.zones.size() < 20)
         error.zones.push_back(printable(strip(zone), 40));
@@ -136,17 +139,18 @@ bool is_passing(const ApiFailure& error) {
 
 Refusal meaning_of(const ApiFailure& error) {
   if (error.kind == ApiFailure::Kind::canceled) return Refusal::stop;
-  // All zones share one address and one token, so no zone is better.
+  // All zones share the address and the token: do not try another zone.
   if (!error.refused()) return Refusal::provider_out;
   const std::string_view said = error.message;
   const bool missing = has(said, "not exist") || has(said, "not found");
   const Refusal meaning = refusal_of(kMeanings, error.code);
-  // The quota of all regions together: no region is better.
+  // This quota is of all regions together: do not try another region.
   if (meaning == Refusal::next_region && has(said, "GPUS_ALL_REGIONS"))
     return Refusal::provider_out;
-  // A zone that Google has removed; a kept list still has it.
+  // Google has removed a zone that a kept list still has.
   if (meaning == Refusal::stop && has(said, "field 'zone'")) return Refusal::next_zone;
   if (meaning == Refusal::stop && missing) {
+    // The zone does not have this type. Another zone may have the type.
     if (has(said, "machineType") || has(said, "acceleratorType") || has(said, "Machine type"))
       return Refusal::next_zone;
     if (has(said, "/networks/")) return Refusal::provider_out;
@@ -157,6 +161,7 @@ Refusal meaning_of(const ApiFailure& error) {
 }
 
 LaunchOutcome outcome_of(ApiFailure error) {
+  // A canceled call may have reached Google before.
   const bool canceled_too_late = error.kind == ApiFailure::Kind::canceled && error.maybe_done;
   if (error.kind == ApiFailure::Kind::unanswered || canceled_too_late)
     return {.kind = LaunchOutcome::Kind::unknown, .message = std::move(error.message)};

@@ -1,4 +1,4 @@
-// Reads Google's errors, and what they mean for a launch, by tables. Pure.
+// Reads Google's errors and, by tables, their meaning for a launch. Pure.
 #pragma once
 
 #include "cloud/asker.h"
@@ -16,7 +16,7 @@ ApiFailure error_of_answer(int status, std::string_view body);
 // Reads a finished operation into `error`. Returns false if it succeeded.
 bool error_of_operation(const nlohmann::json& operation, ApiFailure& error);
 
-// Whether the same call may succeed a little later.
+// Returns whether the same call may succeed a little later.
 bool is_passing(const ApiFailure& error);
 Refusal meaning_of(const ApiFailure& error);
 LaunchOutcome outcome_of(ApiFailure error);

@@ -63,7 +63,7 @@ TEST(ApiError, OfAnAnswerIsTheCodeThatSaysMost) {
   EXPECT_EQ(error.message.find('\n'), std::string::npos);
   EXPECT_NE(error.message.find("https://x"), std::string::npos);
 
-  // A word that nobody knows is not hidden behind a word for everything.
+  // An unknown code must not be hidden behind a general code.
   EXPECT_EQ(
       error_of_answer(400, R"({"error":{"status":"INVALID_ARGUMENT","errors":[{"reason":"odd"}]}})")
           .code,

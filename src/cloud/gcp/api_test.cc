@@ -88,7 +88,7 @@ TEST_F(GcpApi, LooksAtWhatALostPostHasDone) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().kind, ApiFailure::Kind::unanswered);
   EXPECT_EQ(google.web.count("/x"), 1U);
-  // A server that fails to the end may have done it as well.
+  // A server that fails until patience ends may have carried out the call.
   for (int i = 0; i < 20; ++i)
     google.says("POST /x", 500, "{}");
   const ApiAnswer failed =
@@ -97,7 +97,7 @@ TEST_F(GcpApi, LooksAtWhatALostPostHasDone) {
 }
 
 TEST_F(GcpApi, ReadsAllPages) {
-  // The first that fits is used, and the shorter target fits both.
+  // The first matching answer is used, and the shorter target matches both.
   google.says("GET /list?a=b&pageToken=next%2F1", 200, R"({"n":2})");
   google.says("GET /list?a=b", 200, R"({"n":1,"nextPageToken":"next/1"})");
   std::int64_t sum = 0;
@@ -146,7 +146,8 @@ TEST(GcpTokens, GoByGooglesClockWhereOursIsOff) {
   EXPECT_EQ(asked, 2);
 }
 
-// gcloud may take long: who has less time is not held up by it, nor by one who waits for it.
+// gcloud may take long. A thread with less time must not wait for gcloud, nor for a thread that
+// does.
 TEST(GcpTokens, AProgramThatIsSlowIsNotWaitedForLongerThanThereIsTime) {
   std::string folder = ::testing::TempDir() + "gcloudXXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
@@ -189,7 +190,8 @@ TEST(GcpTokens, AreUsedUntilTheyEndWhereNoNewOneIsGiven) {
   EXPECT_FALSE(tokens.get(web));
 }
 
-// Machines whose end was refused for lack of keys are told to the user at once; silence is not.
+// The user is told at once about a termination that lack of keys refused. Silence of the endpoint
+// does not count as lack of keys.
 TEST(GcpTokens, AnEndpointThatFailsSaysNothingAboutTheKeys) {
   const auto code_of = [](const Reply& answer) {
     cloud::testing::ScriptedWeb web([&](const Question&) { return answer; });

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Finding::Kind;
 
-// Exactly the rights that our calls need.
+// Exactly the rights for the calls of this folder.
 constexpr auto kRights = std::to_array<std::string_view>({
     "compute.acceleratorTypes.list",
     "compute.disks.create",
@@ -120,6 +120,7 @@ void check_network(Api& api, Web& web, std::vector<Finding>& found) {
   if (!api.ask(web, {.target = api.path("/global/networks/default"), .shown = "the network"}))
     say(found, Kind::bad, "the network 'default' is missing",
         "gcloud compute networks create default --subnet-mode auto");
+  // Google's default network comes with this rule.
   if (rule("default-allow-ssh"))
     say(found, Kind::note, "the rule default-allow-ssh opens port 22 of all machines to everybody",
         "Lockstep's own rule opens it to your address alone: gcloud compute firewall-rules "
@@ -149,6 +150,7 @@ std::vector<Finding> check_account(Api& api, Web& web, const Ground& ground) {
   check_rights(api, web, found);
   check_quotas(*places, keys.project, found);
   check_network(api, web, found);
+  // Check an image for each kernel module of NVIDIA: the open module does not support V100 GPUs.
   for (const char* gpu : {"L4", "V100-16GB"}) {
     const auto image = find_image(api, web, "", gpu, "x86_64");
     if (image)

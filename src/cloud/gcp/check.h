@@ -1,4 +1,5 @@
-// What `lockstep cloud check` says of Google: keys, rights, quotas, images, prices. Costs nothing.
+// Checks a Google account for `lockstep cloud check`: keys, rights, quotas, images, prices. Costs
+// nothing.
 #pragma once
 
 #include "cloud/gcp/api.h"

@@ -52,6 +52,7 @@ std::string project_of_gcloud(const Ground& ground) {
   std::string name = env_of(ground, "CLOUDSDK_ACTIVE_CONFIG_NAME");
   if (name.empty())
     if (const auto active = io::read_file(folder + "/active_config", 256)) name = strip(*active);
+  // The name becomes part of a path, so a slash must not pass.
   if (name.empty() || name.find('/') != std::string::npos) name = "default";
   const auto text =
       io::read_file(fmt::format("{}/configurations/config_{}", folder, name), kFileLimit);
@@ -65,8 +66,7 @@ bool has_gcloud(const Ground& ground) {
   return proc::find_executable("gcloud", env_of(ground, "PATH")).has_value();
 }
 
-// Returns whether a user has logged in with gcloud, judged by its files: starting gcloud takes a
-// while.
+// Returns whether gcloud has a login. Looks at its files, since starting gcloud is slow.
 bool uses_gcloud(const Ground& ground) {
   struct stat about {};
   return has_gcloud(ground) &&
@@ -89,6 +89,7 @@ Result<Credentials> look_for_keys(const Ground& ground) {
     return found;
   }
   auto found = read_key_file(own);
+  // Report a damaged file. Never fall back silently to a login of another account.
   if (found || found.error().code != Errc::not_found) return found;
   if (!uses_gcloud(ground))
     return fail(Errc::not_found,
@@ -111,6 +112,7 @@ Result<Credentials> parse_credentials(std::string_view text, const std::string& 
                     .client_secret = text_at(file, "client_secret"),
                     .refresh_token = text_at(file, "refresh_token"),
                     .quota_project = text_at(file, "quota_project_id")};
+  // Use the file's own token endpoint if there is one: a test server can then stand in.
   if (found.token_uri.empty()) found.token_uri = kTokenUri;
   const std::string type = text_at(file, "type");
   if (type == "service_account") {

@@ -1,5 +1,5 @@
-// Finds the account's credentials: a key file of a service account, a user's file from gcloud, or
-// gcloud itself. And the project.
+// Finds the project, and the account's credentials: the key file of a service account, a user's
+// file from gcloud, or gcloud itself.
 #pragma once
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ struct Credentials {
 
   Kind kind = Kind::gcloud;
   std::string where = {};          // the file, or "gcloud"
-  std::string project = {};        // machines are billed to it
+  std::string project = {};        // machines are billed to this project
   std::string email = {};          // service account
   std::string private_key = {};    // service account; secret
   std::string key_id = {};         // service account: which of its keys
@@ -23,17 +23,17 @@ struct Credentials {
   std::string client_id = {};      // user
   std::string client_secret = {};  // secret
   std::string refresh_token = {};  // secret
-  std::string quota_project = {};  // user: the project that the calls themselves are billed to
+  std::string quota_project = {};  // user: the project that pays for calls
   bool exposed = false;            // other users may read the file
 };
 
 inline constexpr std::string_view kTokenUri = "https://oauth2.googleapis.com/token";
 
-// Parses a file; no error shows any of its text. Kind::gcloud: only gcloud can use such
+// Parses a file. No error shows any text of the file. Kind::gcloud: only gcloud can use these
 // credentials.
 Result<Credentials> parse_credentials(std::string_view text, const std::string& where);
 
-// Looks in all places. not_found: in none. Does not use the network.
+// Looks in all places, without the network. Errc::not_found: no place has credentials.
 Result<Credentials> find_credentials(const Ground& ground);
 
 }  // namespace lockstep::cloud::gcp

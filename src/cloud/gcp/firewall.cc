@@ -28,6 +28,7 @@ Asked<void> set_rule(Api& api, Web& web, const std::string& owner, std::vector<s
     const ApiAnswer there = api.ask(web, {.target = rule, .shown = "the firewall rule"});
     if (there) {
       const std::vector<std::string> before = texts_at(*there, "sourceRanges");
+      // PATCH replaces the whole list of networks.
       if (keep) cidrs.insert(cidrs.end(), before.begin(), before.end());
       std::sort(cidrs.begin(), cidrs.end());
       cidrs.erase(std::unique(cidrs.begin(), cidrs.end()), cidrs.end());
@@ -38,7 +39,7 @@ Asked<void> set_rule(Api& api, Web& web, const std::string& owner, std::vector<s
     if (there.error().status != 404) return tl::make_unexpected(there.error());
     auto made = ask_and_wait(
         api, web, {.method = "POST", .target = rules, .body = firewall_body(owner, cidrs)});
-    // Another command of this installation has made the rule meanwhile.
+    // Another command of this installation may have made the rule meanwhile. Look again, once.
     if (made || made.error().status != 409 || again) return made;
   }
 }

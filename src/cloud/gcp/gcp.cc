@@ -30,7 +30,7 @@ constexpr Traits kTraits = {
     .knows_host_keys = true,
     .ending = Ending::by_itself,
     .port_rule = PortRule::of_account,
-    // instances.setScheduling takes stopped instances only, and stopping would end the job.
+    // instances.setScheduling works on stopped instances only, and a stop would end the job.
     .fixed_end = true,
     .most_lifetime_s = kMostRun,
     .minimum_billing_s = 60,
@@ -73,10 +73,11 @@ class Gce : public Provider {
   const Ground ground_;
   std::mutex mutex_;
   std::unique_ptr<Api> api_;
-  // Kept from earlier launches of this command, so that the next zone is asked without delay.
+  // Kept from earlier launches of this command, so that an attempt in the next zone starts without
+  // delay.
   std::map<std::string, Image> images_;
   std::string open_to_;
-  std::vector<Machine> ended_;  // Google has agreed to delete these: lists may be stale
+  std::vector<Machine> ended_;  // deletes that Google accepted: lists may be stale
 };
 
 Result<Api*> Gce::api() {
@@ -126,7 +127,7 @@ tl::expected<LaunchCall, LaunchOutcome> Gce::prepare(Web& web, const LaunchSpec&
   Api& api = **found;
   const auto refused = [](const ApiFailure& error) {
     LaunchOutcome outcome = outcome_of(error);
-    // The image and the firewall rule are the same for every zone, so no zone is better.
+    // All zones share the image and the firewall rule, so another zone would not help.
     if (outcome.kind == LaunchOutcome::Kind::unknown)
       outcome = {.kind = LaunchOutcome::Kind::refused,
                  .refusal = Refusal::provider_out,
@@ -175,6 +176,7 @@ Result<Listing> Gce::list(Web& web, const ListQuery& query) {
           return machine.id == ended.id && machine.zone == ended.zone;
         });
     if (is_listed || !asked_for(query, ended)) continue;
+    // A list may be stale, so a missing machine proves nothing. The machine's own URL is exact.
     if (ended.state != Machine::State::gone && is_deleted(*api, web, ended))
       ended.state = Machine::State::gone;
     if (ended.state == Machine::State::gone) listing.machines.push_back(ended);

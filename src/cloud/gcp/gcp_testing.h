@@ -55,7 +55,8 @@ inline LaunchSpec sample_spec() {
   return spec;
 }
 
-// Tokens are given; the first answer that fits "METHOD start-of-target" is used up.
+// Gives tokens for any key. Each answer is used once: the first that matches "METHOD
+// start-of-target".
 class Google {
  public:
   Google() : web([this](const Question& question) { return answer(question); }) {}

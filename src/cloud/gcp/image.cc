@@ -41,7 +41,8 @@ Asked<Image> get_image(Api& api, Web& web, const std::string& path) {
   return read_image(*answer);
 }
 
-// Takes the newest image of a page that is not deprecated, if it is newer than `newest`.
+// Replaces `newest` and `latest` (its time) with a newer image of the page. Skips deprecated
+// images.
 void take_newest(const nlohmann::json& page, std::string& latest, Image& newest) {
   for (const nlohmann::json* item : items_at(page, "items")) {
     const std::string state = text_at(*item, "deprecated/state");
@@ -50,8 +51,8 @@ void take_newest(const nlohmann::json& page, std::string& latest, Image& newest)
     if ((!state.empty() && state != "ACTIVE") || (!status.empty() && status != "READY") ||
         (!architecture.empty() && architecture != "X86_64"))
       continue;
-    // Compared as texts: their offsets from UTC differ by an hour at most, less than between
-    // releases.
+    // Compare the times as texts. Their UTC offsets differ by an hour at most, and releases lie
+    // further apart.
     std::string made = text_at(*item, "creationTimestamp");
     Image image = read_image(*item);
     if (made <= latest || image.path.empty()) continue;
@@ -88,6 +89,7 @@ std::string image_path(std::string_view given, std::string_view project) {
     return path.find("/global/images/") != std::string::npos ? path : std::string();
   if (path.starts_with("global/images/")) path.erase(0, 14);
   const std::size_t slash = path.find('/');
+  // Only "family/NAME" may contain a slash. 6 is the length of "family".
   if (slash != std::string::npos && path.rfind('/') != 6) return {};
   if (slash != std::string::npos && !path.starts_with("family/")) return {};
   return fmt::format("projects/{}/global/images/{}", project, path);
@@ -116,7 +118,7 @@ Asked<Image> find_image(Api& api, Web& web, std::string_view given, std::string_
     auto found = get_image(api, web, family);
     if (found || found.error().status != 404 || arch == "arm64") return found;
   }
-  // The version numbers in these names change, so look for the newest.
+  // Names of these families contain moving version numbers, so choose the newest image.
   return newest_of(api, web, kDeepLearning, "common-cu.*");
 }
 

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLaunchPatience{120'000};  // with "busy" answers
 constexpr milliseconds kDone{600'000};            // until the operation is done
-// By then an insert that Google received is done. Later Google may forget its requestId.
+// After this time an insert that Google received is done. Later Google may forget the requestId.
 constexpr std::int64_t kSettled = 15LL * 60'000;
 
 LaunchOutcome answered(const LaunchSpec& spec) {
@@ -34,6 +34,7 @@ Asked<There> look(Api& api, Web& web, const LaunchSpec& spec) {
               .shown = name});
     if (!machine && machine.error().status == 404) continue;
     if (!machine) return tl::make_unexpected(machine.error());
+    // The name alone does not prove ownership. The labels do.
     if (text_at(*machine, "labels/lockstep-intent") != label_of(spec.intent) ||
         text_at(*machine, "labels/lockstep-owner") != label_of(spec.owner))
       return There::foreign;
@@ -42,7 +43,8 @@ Asked<There> look(Api& api, Web& web, const LaunchSpec& spec) {
   return ours == spec.count ? There::all : ours == 0 ? There::none : There::some;
 }
 
-// The name exists: made by an earlier try of this launch, or by another program.
+// Called when the name exists: an earlier try of this launch made the machine, or another program
+// did.
 LaunchOutcome of_conflict(Api& api, Web& web, const LaunchSpec& spec, ApiFailure error) {
   const auto there = look(api, web, spec);
   if (!there) return {.kind = LaunchOutcome::Kind::unknown, .message = there.error().message};
@@ -70,13 +72,14 @@ LaunchOutcome insert(Api& api, Web& web, const LaunchSpec& spec, const LaunchCal
       operation.error().kind = ApiFailure::Kind::unanswered;
     return outcome_of(std::move(operation).error());
   }
-  // An accepted call is no success yet: lack of capacity shows at the end of the operation.
+  // An accepted call does not prove success: lack of capacity shows only at the end of the
+  // operation.
   const auto done = api.wait(web, std::move(*operation), kDone);
   if (done) return answered(spec);
   ApiFailure error = done.error();
   if (error.code == "RESOURCE_ALREADY_EXISTS" || error.code == "alreadyExists")
     return of_conflict(api, web, spec, std::move(error));
-  // Google has accepted the launch, so after a wait that failed its outcome is unknown.
+  // Google has accepted the launch. If waiting failed, the outcome is unknown.
   if (error.kind != ApiFailure::Kind::refused) error.kind = ApiFailure::Kind::unanswered;
   return outcome_of(std::move(error));
 }
@@ -112,7 +115,7 @@ LaunchOutcome resolve(Api& api, Web& web, const LaunchSpec& spec, const LaunchCa
             .refusal = Refusal::next_zone,
             .message = "it was never made"};
   }
-  // The same requestId launches nothing new and returns the result of the first call.
+  // A repeated requestId launches nothing new: Google returns the result of the first call.
   return insert(api, web, spec, call, true);
 }
 

@@ -1,4 +1,4 @@
-// Launches a machine, or a gang in one call, and finds out what became of an unanswered launch.
+// Launches a machine, or a gang in one call. Settles an unanswered launch.
 #pragma once
 
 #include "cloud/gcp/api.h"

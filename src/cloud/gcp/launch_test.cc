@@ -113,7 +113,7 @@ TEST_F(GcpLaunch, IsNotTakenForUnmadeWhereTheSecondRequestGoesAstray) {
   for (int i = 0; i < 60; ++i)
     google.loses(kInsert, false);
   EXPECT_EQ(resolve_it().kind, Kind::unknown);
-  // Of a first one it is certain.
+  // For a first launch the failure is certain.
   const LaunchOutcome first = launch_it();
   EXPECT_EQ(first.kind, Kind::refused);
   EXPECT_EQ(first.code, "unreachable");

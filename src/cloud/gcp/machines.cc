@@ -18,7 +18,7 @@ namespace {
 constexpr int kMostListPages = 200;
 constexpr std::size_t kAtOnce = 16;
 constexpr std::chrono::milliseconds kEndPatience{60'000};
-// A longer end is followed through the list.
+// Wait only this long. After that the list shows when the machine is gone.
 constexpr std::chrono::milliseconds kWaitForEnd{10'000};
 
 struct StateRow {
@@ -71,8 +71,8 @@ Machine& listed(Listing& listing, const std::string& id, const std::string& zone
                                                .node = node_of_name(id)});
 }
 
-// Adds preempted machines. Google deletes a preempted spot machine, and only its operations tell
-// the reason. Called for one rental; if the operations cannot be read, the reason stays unknown.
+// Adds preempted machines. Google deletes a preempted spot machine, and only the list of operations
+// keeps the reason. If that list cannot be read, the reason stays unknown.
 void add_taken(Api& api, Web& web, const ListQuery& query, Listing& listing) {
   constexpr std::string_view kTaken = "compute.instances.preempted";
   const std::string start = fmt::format("ls-{}-", label_of(query.intent));
@@ -107,8 +107,8 @@ std::string path_of(const Api& api, const Machine& machine) {
 Result<EndSeen> end_one(Api& api, Web& web, const Machine& machine) {
   const std::string path = path_of(api, machine);
   const std::string shown = "the end of " + machine.id;
-  // A later machine in the same zone may have the same name, so each delete has a requestId of its
-  // own.
+  // Each delete has a requestId of its own: a later machine in the same zone may have the same
+  // name.
   ApiAnswer operation =
       api.ask(web, {.method = "DELETE",
                     .target = fmt::format("{}?requestId={}", path, random_uuid4()),
@@ -145,7 +145,7 @@ Machine read_machine(const nlohmann::json& instance, const std::string& zone) {
   machine.owner = short_text(instance, "labels/lockstep-owner");
   machine.cluster = short_text(instance, "labels/lockstep-cluster");
   machine.ends_ms = parse_time_label(text_at(instance, "labels/lockstep-ends"));
-  // Google's own limit may come first: a run lasts 120 days at most.
+  // Google terminates a machine after 120 days at most, so its limit may come first.
   const std::int64_t cap =
       parse_iso_time(text_at(instance, "resourceStatus/scheduling/terminationTimestamp"))
           .value_or(0);
@@ -180,6 +180,7 @@ Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query) {
             going = true;
           listing.machines.push_back(std::move(machine));
         }
+        // An unreachable zone does not fail the list. Machines there are unknown, not gone.
         for (const std::string& zone : unheard_zones(page))
           if (in_regions(query, zone))
             listing.unheard.push_back(
@@ -187,6 +188,7 @@ Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query) {
         return true;
       });
   if (!done) return failure_of(done.error(), "the list of machines");
+  // Only a spot machine that ends, or a rental without machines, may have been preempted.
   if (!query.intent.empty() && (going || listing.machines.empty()))
     add_taken(api, web, query, listing);
   return listing;

@@ -138,7 +138,7 @@ TEST_F(GcpList, FindsAnImageWithADriver) {
   ASSERT_TRUE(image);
   EXPECT_EQ(image->path, "projects/ubuntu-os-accelerator-images/global/images/u-1");
   EXPECT_EQ(image->disk_gb, 20);
-  // V100s need the other kernel module, which these images have.
+  // V100 GPUs need NVIDIA's own kernel module, which these images have.
   google.says(
       "GET /compute/v1/projects/deeplearning-platform-release/global/images?filter=family%20eq%20",
       200,

@@ -32,14 +32,14 @@ const MachineType* built_in_type(const MachineTable& table, const MachineParts& 
   return nullptr;
 }
 
-// Sets the price; false: it is not known.
+// Sets the price. Returns false if the price is unknown.
 bool set_price(Offer& offer, const MachineParts& parts, const PriceList& prices) {
   if (const auto price = price_of(prices.units, parts, offer.region, offer.spot)) {
     offer.price = {price->machine, prices.source, prices.as_of_ms};
     offer.extra_per_hour = price->local_ssd;
     return true;
   }
-  // A price list that has this GPU in other regions is right that it is not sold here.
+  // The price list has this GPU in other regions, so Google does not sell it here.
   if (prices.units.has_part(fmt::format("gpu:{}", parts.accelerator))) return false;
   const MachineTable* table = machine_table("gcp");
   const MachineType* row = table == nullptr ? nullptr : built_in_type(*table, parts);
@@ -163,6 +163,7 @@ Asked<Places> ask_places(Api& api, Web& web, const Ground& ground, bool fresh) {
   places.quotas.merge(lists[3].places.quotas);
   for (const List& list : lists)
     if (!list.done) return tl::make_unexpected(list.done.error());
+  // Never keep a partial answer: for ten minutes a zone would seem to have no machines.
   if (places.silent.empty()) keep_answer(ground.cache, name, places.text(), web.now_ms());
   return places;
 }
@@ -197,7 +198,7 @@ PriceList ask_prices(Api& api, Web& web, const Ground& ground, bool fresh) {
   const std::string trouble = !done  ? done.error().message
                               : late ? "the price list takes too long"
                                      : "the price list is empty";
-  // A price list of a month ago is better than none. Users see its age.
+  // An old price list is better than none: up to 30 days. Users see its age.
   if (kept) return as_kept(trouble);
   return {.units = {}, .source = Price::Source::built_in, .as_of_ms = 0, .trouble = trouble};
 }

@@ -1,4 +1,4 @@
-// Makes offers of Google's places and prices. Pure, but for asking for both.
+// Makes offers from Google's places and prices. Only ask_places() and ask_prices() use the network.
 #pragma once
 
 #include "cloud/gcp/api.h"
@@ -15,7 +15,7 @@ struct PriceList {
   std::string trouble;  // why the list is not live although Google was asked
 };
 
-// Returns all offers that the wish admits in the regions asked for. A region that does not exist
+// Returns all offers that the wish admits in the wanted regions. A region that does not exist
 // counts as silent.
 Catalog make_offers(const Places& places, const PriceList& prices, const OfferQuery& query,
                     const std::string& project);

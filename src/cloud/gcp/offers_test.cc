@@ -85,7 +85,7 @@ TEST(GcpOffers, PutAcceleratorsIntoTheSmallestN1ThatFeedsThem) {
 
 TEST(GcpOffers, NeverSellWhatIsNotForSale) {
   const PriceList none{UnitPrices{}, Price::Source::built_in, 0, "no right"};
-  // The table has a spot price for it, and none on demand.
+  // The table has a spot price for H100:1, but no on-demand price.
   EXPECT_TRUE(make_offers(sample_places(), none, wish("H100:1"), "proj").offers.empty());
   const Catalog spot = make_offers(sample_places(), none, wish("H100:1", true), "proj");
   ASSERT_EQ(spot.offers.size(), 1U);
@@ -107,7 +107,7 @@ TEST(GcpOffers, FallBackToTheTableAndSaySo) {
   EXPECT_EQ(catalog.offers[0].price.source, Price::Source::built_in);
   EXPECT_EQ(catalog.offers[0].price.per_hour, 707'000);
   EXPECT_GT(catalog.offers[0].price.as_of_ms, 0);
-  // A list that knows the GPU, but not here on spot, is believed.
+  // The list has the GPU elsewhere, so this region has no spot price.
   EXPECT_TRUE(
       make_offers(sample_places(), live_prices(), wish("L4:1", true), "proj").offers.empty());
 }

@@ -23,6 +23,7 @@ bool is_word(std::string_view text) {
 
 bool is_sold(const nlohmann::json& type) {
   const std::string state = text_at(type, "deprecated/state");
+  // Google still launches a deprecated type, but no longer an obsolete one.
   return state.empty() || state == "ACTIVE" || state == "DEPRECATED";
 }
 
@@ -122,7 +123,8 @@ std::optional<std::int64_t> Places::quota(const std::string& accelerator, const 
       value_in(quotas, fmt::format("{} {}{}", region, spot ? "PREEMPTIBLE_" : "", known->quota));
   const auto all = value_in(quotas, fmt::format("* {}", kAllRegions));  // spot GPUs count, too
   if (there && all) return std::min(*there, *all);
-  // A quota of 0 in all regions together is 0 in each.
+  // The limit for all regions together, if 0, is 0 in each region. Otherwise a region's limit is
+  // unknown.
   return there ? there : all && *all == 0 ? all : std::nullopt;
 }
 

@@ -34,14 +34,14 @@ std::string disks_text(Naming naming, const LaunchSpec& spec, const LaunchWords&
       json_text(words.image));
 }
 
-// Google's Deep Learning images install NVIDIA's driver at the first boot only if this key is set.
-// Google's guide and users of the images whose family names a driver (-nvidia-580) set the key,
-// too; such an image keeps its driver.
+// Returns whether to set install-nvidia-driver. Google's Deep Learning images install the driver at
+// first boot only with this key. Google's guide sets the key for images whose family names a driver
+// (-nvidia-580), too. Such an image keeps its driver.
 bool installs_driver(const LaunchSpec& spec, const LaunchWords& words) {
   return spec.offer.gpus > 0 && words.image.starts_with("projects/deeplearning-platform-release/");
 }
 
-// Requests no service account, so no program on the machine has credentials of ours.
+// Requests no service account: programs on the machine must not have any of the user's rights.
 std::string metadata_text(const LaunchSpec& spec, const LaunchWords& words) {
   const auto item = [](std::string_view key, std::string_view value) {
     return fmt::format(R"({{"key":"{}","value":{}}})", key, json_text(value));
@@ -51,15 +51,17 @@ std::string metadata_text(const LaunchSpec& spec, const LaunchWords& words) {
   text += item("ssh-keys", fmt::format("{}:{}", kUser, strip(spec.public_key))) + ",";
   text += item("enable-guest-attributes", "TRUE") + ",";
   if (installs_driver(spec, words)) text += item("install-nvidia-driver", "True") + ",";
+  // Keys of the whole project must not open this machine.
   return text + item("block-project-ssh-keys", "true") + "]}";
 }
 
 std::string scheduling_text(const LaunchSpec& spec) {
+  // Machines with GPUs cannot migrate, so Google requires TERMINATE for maintenance.
   std::string text = fmt::format(R"({{"automaticRestart":false,"onHostMaintenance":"TERMINATE",)"
                                  R"("provisioningModel":"{}")",
                                  spec.offer.spot ? "SPOT" : "STANDARD");
-  // Delete rather than stop at preemption and at the end of the run: a stopped machine's disk is
-  // billed.
+  // Delete rather than stop, after a preemption and at the end of the run: Google bills the disk of
+  // a stopped machine.
   if (spec.offer.spot || spec.lifetime_s > 0) text += R"(,"instanceTerminationAction":"DELETE")";
   if (spec.lifetime_s > 0)
     text += fmt::format(R"(,"maxRunDuration":{{"seconds":"{}"}})",
@@ -77,7 +79,7 @@ std::string labels_text(const LaunchSpec& spec) {
   return text + "}";
 }
 
-// Members that the bodies for one machine and for a gang share, without braces.
+// Makes the members common to the bodies for one machine and for a gang, without braces.
 std::string properties_text(Naming naming, const LaunchSpec& spec, const LaunchWords& words) {
   const TypeName type = parse_type(spec.offer.type);
   std::string added;
@@ -119,7 +121,7 @@ std::string request_id_of_name(std::string_view name) {
   const std::vector<std::string> parts = split(name, '-');
   const auto attempt = parts.size() == 4 ? parse_int(parts[2]) : std::nullopt;
   if (!attempt || *attempt < 1 || *attempt > 100'000 || node_of_name(name) < 0) return {};
-  // A gang is one call, and its first node's number is 0.
+  // A gang is launched by one call, and the first node has number 0.
   LaunchSpec spec;
   spec.intent = parts[1];
   spec.attempt = static_cast<int>(*attempt);
@@ -167,6 +169,7 @@ std::string firewall_body(std::string_view owner, const std::vector<std::string>
 
 std::string label_of(std::string_view text) {
   std::string label = to_lower(text.substr(0, kLabelLimit));
+  // Google allows nothing but these characters in a label.
   for (char& c : label)
     if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_')) c = '_';
   return label;

@@ -21,7 +21,8 @@ struct LaunchWords {
   int disk_gb = 0;
 };
 
-// "ls-INTENT-ATTEMPT-NODE": the same for the same attempt, so that a second launch finds the first.
+// Returns "ls-INTENT-ATTEMPT-NODE". The name is the same for the same attempt, so a second launch
+// meets the first machine.
 std::string machine_name(const LaunchSpec& spec, int node);
 int node_of_name(std::string_view name);  // -1: not our name
 // Returns the requestId of an attempt, a UUID that is always the same for the same attempt.
@@ -34,7 +35,8 @@ std::string insert_body(const LaunchSpec& spec, const LaunchWords& words);
 // The body of instances.bulkInsert, for a gang, all or none.
 std::string bulk_body(const LaunchSpec& spec, const LaunchWords& words);
 
-// Each installation has a rule and a tag of its own, so a rule opens only its own machines.
+// Return the names of the firewall rule and of the tag. Both contain the owner, so a rule opens
+// only machines of one installation.
 std::string firewall_name(std::string_view owner);
 std::string machine_tag(std::string_view owner);
 std::string firewall_body(std::string_view owner, const std::vector<std::string>& cidrs);

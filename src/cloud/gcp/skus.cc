@@ -16,7 +16,7 @@ constexpr Nanos kNanosPerMicro = 1000;
 constexpr std::int64_t kMbPerGb = 1024;
 constexpr std::size_t kMostLines = 50'000;
 
-// Descriptions with these words price other things than a plain machine.
+// A description with one of these words prices something else than a plain machine.
 constexpr std::array<std::string_view, 10> kForeign = {
     "Custom",    "Premium", "Reserved",   "Sole Tenancy", "suspended",
     "Suspended", "DWS",     "Commitment", "Workstation",  "Calendar"};
@@ -35,7 +35,7 @@ bool is_place(std::string_view text) {
   return text.empty() || text.starts_with(" running in ") || text.starts_with(" in ");
 }
 
-// "A2 Instance Core running in Americas" -> "core:a2".
+// Returns "core:a2" for "A2 Instance Core running in Americas".
 std::string core_or_ram(std::string_view text) {
   const std::string family = to_lower(text.substr(0, text.find(' ')));
   text.remove_prefix(family.size());
@@ -119,10 +119,11 @@ void UnitPrices::add_sku(const nlohmann::json& sku) {
   if (part.empty()) return;
   std::string_view unit;
   const Nanos price = price_in(sku, unit);
+  // The unit must fit the part. A price for another unit would be misread.
   if (price == 0 || unit != unit_of(part)) return;
   for (const std::string& region : texts_at(sku, "serviceRegions")) {
     if (prices_.size() >= kMostLines) break;
-    // Of two prices of a part keep the higher: a price that we show is never below the bill.
+    // If a part has two prices keep the higher: a shown price is never below the bill.
     Nanos& kept = prices_[key_of(part, region.substr(0, 60), spot)];
     kept = std::max(kept, price);
   }
@@ -180,6 +181,7 @@ std::optional<MachinePrice> price_of(const UnitPrices& prices, const MachinePart
     if (!gpu) return std::nullopt;
     sum = *gpu * parts.gpus;
   }
+  // The price of some GPUs includes vCPUs and memory.
   if (!series->part.empty()) {
     const auto core = prices.find(fmt::format("core:{}", series->part), region, spot);
     const auto ram = prices.find(fmt::format("ram:{}", series->part), region, spot);

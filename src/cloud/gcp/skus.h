@@ -18,13 +18,13 @@ using Nanos = std::int64_t;
 
 class UnitPrices {
  public:
-  // Adds one page of the list. Skips everything that is not a part of our machines.
+  // Adds one page of the list. Skips SKUs for anything but parts of rentable machines.
   void add_page(const nlohmann::json& page);
   std::optional<Nanos> find(std::string_view part, std::string_view region, bool spot) const;
   bool has_part(std::string_view part) const;  // in any region
   bool empty() const { return prices_.empty(); }
 
-  // The form that is kept: one line a price.
+  // Returns the prices as a text to keep, one line for each price.
   std::string text() const;
   static UnitPrices parse(std::string_view text);
 
@@ -34,9 +34,9 @@ class UnitPrices {
   std::map<std::string, Nanos> prices_;  // by "core:a2 us-central1 spot"
 };
 
-// Returns the part that a price's description is about: "core:n1", "ram:a3plus", "gpu:nvidia-l4",
-// "ssd", "pd-balanced", "hyperdisk-balanced". "": a part that we do not rent. Sets `spot` if the
-// text says so.
+// Returns the part that a description prices: "core:n1", "ram:a3plus", "gpu:nvidia-l4", "ssd",
+// "pd-balanced", "hyperdisk-balanced". "": a part that we do not rent. Sets `spot` if the
+// description is of spot: some SKUs of spot have the usage type OnDemand.
 std::string part_of_description(std::string_view description, bool& spot);
 
 struct MachineParts {

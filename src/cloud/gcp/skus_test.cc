@@ -89,7 +89,7 @@ TEST(Skus, AreSummedWithLocalDisks) {
 TEST(Skus, OfA4AreTheWhole) {
   const UnitPrices prices = prices_of({
       {"A4 Nvidia B200 (1 gpu slice) running in Americas", "OnDemand", 16'110'000'000},
-      // Its text alone says that it is spot.
+      // Only the text of this SKU says that the price is for spot.
       {"Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Americas", "OnDemand",
        4'954'200'000},
   });
@@ -122,7 +122,7 @@ TEST(Skus, AreKeptAsText) {
   const UnitPrices prices =
       prices_of({{"Nvidia L4 GPU running in Iowa", "OnDemand", 560'040'000},
                  {"Nvidia L4 GPU running in Iowa", "Preemptible", 325'000'000},
-                 // Of two for the same the dearer.
+                 // If a part has two prices, the higher price counts.
                  {"Nvidia L4 GPU running in Americas", "OnDemand", 600'000'000}});
   const UnitPrices again = UnitPrices::parse(prices.text() + "rubbish\nx=-1\n");
   EXPECT_EQ(again.text(), prices.text());

@@ -24,8 +24,7 @@ constexpr std::string_view kJwtGrant = "urn:ietf:params:oauth:grant-type:jwt-bea
 constexpr std::int64_t kEarly = 5LL * 60'000;
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::minutes(5);
 constexpr std::int64_t kFailureStands = 1'000;
-constexpr std::int64_t kOfGcloud =
-    10LL * 60'000;  // gcloud does not say how long its tokens are valid
+constexpr std::int64_t kOfGcloud = 10LL * 60'000;  // gcloud does not tell how long a token is valid
 constexpr std::int64_t kSkewThatMatters = 60'000;
 constexpr std::size_t kTokenLimit = 8UL << 10;
 
@@ -105,8 +104,7 @@ Status Tokens::renew(Web& web) {
     const ApiFailure error = error_of_answer(reply.answer->head.status, reply.answer->body);
     const auto theirs = http::parse_http_date(reply.answer->head.field("date"));
     const std::int64_t skew = theirs ? *theirs * 1000 - web.now_ms() : 0;
-    // Google refuses a token request whose times are minutes off. Ask again with Google's own
-    // clock.
+    // Google refuses a token request whose times are minutes off. Retry with Google's own clock.
     if (again && std::abs(skew) > kSkewThatMatters && std::abs(skew - skew_ms_) > 1000) {
       skew_ms_ = skew;
       log::warning("this machine's clock is off by {} s by Google's: set it", skew / 1000);
@@ -120,13 +118,15 @@ Status Tokens::renew(Web& web) {
 }
 
 Result<std::string> Tokens::get(Web& web) {
-  // Another thread may hold the lock and have more time than this one.
+  // A thread that renews the token holds the lock, and may have more time. Wait no longer than the
+  // caller may.
   const std::unique_lock lock(mutex_, std::min(web.time_left(), kLongestWait));
   if (!lock) return fail(Errc::timeout, "no access token in the time that there was");
   const auto holds_for = [&](std::int64_t ms) {
     return !token_.empty() && web.now_ms() + ms < until_ms_;
   };
   if (holds_for(kEarly)) return token_;
+  // After a failed renewal, waiting threads share the failure for a second.
   if (web.now_ms() >= failed_until_ms_) {
     const Status renewed = renew(web);
     if (renewed) return token_;

@@ -1,4 +1,4 @@
-// Access tokens: asked for with a key, kept until five minutes before their end.
+// Access tokens: fetched with the credentials, and kept until five minutes before they expire.
 #pragma once
 
 #include "base/error.h"
@@ -34,7 +34,7 @@ class Tokens {
   std::string token_;
   std::int64_t until_ms_ = 0;
   std::int64_t skew_ms_ = 0;  // Google's clock minus ours
-  Error failure_;             // of the last renewal, for threads that wait for the same token
+  Error failure_;             // the last renewal's, for threads that wait for the token
   std::int64_t failed_until_ms_ = 0;
 };
 

@@ -5,9 +5,11 @@
 namespace lockstep::cloud::gcp {
 namespace {
 
+// These types have an on-demand price, but Google does not sell them on demand.
 constexpr std::string_view kNotOnDemand = "spot, flex-start or reservation only";
 
-// The first matching row wins.
+// The first matching row wins. Local disks are billed apart: 375 GB for each A100-80GB GPU, 750 GB
+// (6,000 GB for eight) for each H100 GPU.
 constexpr std::array kSeries = {
     Series{.start = "n1-standard-", .part = "n1"},
     Series{.start = "e2-small", .part = "e2", .plain_percent = 25},

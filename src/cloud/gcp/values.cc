@@ -73,6 +73,7 @@ std::vector<std::string> unheard_zones(const nlohmann::json& page) {
   const nlohmann::json& items = at(page, "items");
   if (items.is_object())
     for (auto scope = items.begin(); scope != items.end(); ++scope)
+      // Google reports an unreachable zone in one of two places.
       if (text_at(*scope, "warning/code") == "UNREACHABLE") places.push_back(scope.key());
   std::vector<std::string> zones;
   for (const std::string& place : places)

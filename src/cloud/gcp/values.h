@@ -22,7 +22,7 @@ std::vector<const nlohmann::json*> items_at(const nlohmann::json& value, std::st
 // Returns the items of a list that are texts.
 std::vector<std::string> texts_at(const nlohmann::json& value, std::string_view path);
 
-// An item of an aggregated list and its zone; `member` is for example "machineTypes".
+// An item of an aggregated list, and its zone. `member`: for example "machineTypes".
 struct InZone {
   std::string zone;
   const nlohmann::json* item = nullptr;
@@ -31,9 +31,9 @@ std::vector<InZone> items_in_zones(const nlohmann::json& page, std::string_view 
 // Returns the zones that an aggregated list could not reach: their items are unknown, not none.
 std::vector<std::string> unheard_zones(const nlohmann::json& page);
 
-// "us-central1-a" of ".../zones/us-central1-a".
+// Returns "us-central1-a" for ".../zones/us-central1-a".
 std::string last_part(std::string_view url);
-// "us-central1" of "us-central1-a".
+// Returns "us-central1" for "us-central1-a".
 std::string region_of(std::string_view zone);
 
 }  // namespace lockstep::cloud::gcp
