@@ -18,7 +18,7 @@ using codec::text_member;
 using Json = nlohmann::json;
 
 constexpr Micros kMicrosPerCent = kDollar / 100;
-// Some catalogs say 700 for "no price".
+// A price of 700 USD stands for "no price" in some catalogs.
 constexpr std::int64_t kNoPriceCents = 70'000;
 std::string region_of(const Json& object) {
   return id_member(json_member(object, "region"), "name");
@@ -83,6 +83,7 @@ std::optional<Offer> offer_of_type(const Json& type, const Price& price) {
   const Json& specs = json_member(type, "specs");
   const std::int64_t cents = integer_member(type, "price_cents_per_hour");
   const int gpus = count_member(specs, "gpus");
+  // The description has the exact GPU ("H100 (80 GB SXM5)"). The type's name is ambiguous.
   const Gpu* gpu = gpu_described(text_member(type, "gpu_description"));
   if (gpu == nullptr || gpus < 1 || gpus > 64 || cents <= 0 || cents >= kNoPriceCents)
     return std::nullopt;
@@ -119,6 +120,8 @@ ServiceWords words_of(const Json& answer) {
 }
 
 std::span<const RefusalRow> refusal_rows() {
+  // Branch on codes only: Lambda's messages are free text. Lambda has no zones, so "next zone"
+  // means the next region or offer.
   static constexpr auto kRows = std::to_array<RefusalRow>({
       {"instance-operations/launch/insufficient-capacity", Refusal::next_zone},
       {"instance-operations/launch/file-system-in-wrong-region", Refusal::stop},
@@ -129,7 +132,7 @@ std::span<const RefusalRow> refusal_rows() {
       {"global/invalid-parameters", Refusal::stop},
       {"global/object-does-not-exist", Refusal::stop},
       {"provider/*", Refusal::next_zone},
-      // After all retries.
+      // Rows for failures that outlasted all retries.
       {"unreachable", Refusal::provider_out},
       {"http-4*", Refusal::provider_out},
       {"http-3*", Refusal::provider_out},
@@ -152,6 +155,7 @@ std::vector<Offer> offers_of(const Json& answer, const OfferQuery& query, const 
       offer->region = region;
       offers.push_back(*offer);
     }
+    // Show a type that is sold out everywhere, too.
     if (regions.empty() && query.regions.empty()) offers.push_back(*offer);
   }
   return offers;
@@ -161,6 +165,7 @@ std::vector<Machine> machines_of(const Json& answer) {
   std::vector<Machine> machines;
   for (const Json& instance : data_of(answer)) {
     Machine machine = machine_of_instance(instance);
+    // Machines without an intent are not of Lockstep. Never list or touch them.
     if (!machine.id.empty() && !machine.intent.empty()) machines.push_back(std::move(machine));
   }
   return machines;
@@ -182,6 +187,7 @@ std::string family_of(const Json& answer, std::string_view region, std::string_v
 
 std::string registered_name(const Json& answer, std::string_view public_key) {
   for (const Json& key : data_of(answer))
+    // Compare the key itself: the account may have the key under any name.
     if (key_without_comment(text_member(key, "public_key")) == key_without_comment(public_key))
       return text_member(key, "name");
   return {};

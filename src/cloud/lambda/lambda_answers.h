@@ -23,22 +23,22 @@ std::vector<Offer> offers_of(const nlohmann::json& answer, const OfferQuery& que
                              const Price& price);
 // Returns the machines with our names or tags.
 std::vector<Machine> machines_of(const nlohmann::json& answer);
-// Returns the newest image family of Lambda Stack for that architecture in that region; empty:
-// none. legacy: for GPUs that NVIDIA's open kernel module does not support.
+// Returns the newest image family of Lambda Stack for an architecture in a region. Empty: none.
+// legacy: for GPUs that NVIDIA's open kernel module does not support.
 std::string family_of(const nlohmann::json& answer, std::string_view region, std::string_view arch,
                       bool legacy);
-// Returns the name under which the account has this public key; empty: it does not have the key.
+// Returns the account's name for this public key. Empty: the account does not have the key.
 std::string registered_name(const nlohmann::json& answer, std::string_view public_key);
 
 struct Ruleset {
   std::string id;
-  std::vector<std::string> networks = {};  // that it admits
-  bool only_ssh = true;                    // admits to port 22 only
+  std::vector<std::string> networks = {};  // that the rules admit
+  bool only_ssh = true;                    // the rules admit to port 22 only
 };
 std::optional<Ruleset> ruleset_of(const nlohmann::json& answer, std::string_view name,
                                   std::string_view region);
 
-// Returns the ids of objects whose names begin so, to remove them.
+// Returns the ids of objects whose names start with `start`. The caller removes these objects.
 std::vector<std::string> ids_named(const nlohmann::json& answer, std::string_view start);
 std::vector<std::string> terminated_ids(const nlohmann::json& answer);
 

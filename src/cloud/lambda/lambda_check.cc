@@ -1,4 +1,4 @@
-// `cloud check` for Lambda, and the removal of what prepare() made.
+// Checks a Lambda account for `cloud check`, and removes the objects that prepare() made.
 #include "cloud/lambda/lambda_answers.h"
 #include "cloud/lambda/lambda_provider.h"
 
@@ -65,7 +65,8 @@ Status LambdaProvider::clean(Web& web) {
       const auto gone = ask(web, {.method = "DELETE",
                                   .target = fmt::format("{}/{}", place, id),
                                   .shown = "remove what is ours"});
-      // Still in use for a while, or already removed by another process: not an error.
+      // An object may stay in use for a while, or another process has removed it. Neither is an
+      // error.
       if (!gone && gone.error().errc != Errc::not_found &&
           gone.error().errc != Errc::already_exists && gone.error().errc != Errc::invalid_input)
         return Failure(gone.error().error());

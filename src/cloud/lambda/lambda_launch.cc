@@ -1,4 +1,5 @@
-// Launches at Lambda: key, image and firewall rules before it, the call, and a lost answer.
+// Launches at Lambda: prepares key, image and firewall rules, makes the call, and settles a lost
+// answer.
 #include "base/text.h"
 #include "cloud/lambda/lambda_answers.h"
 #include "cloud/lambda/lambda_provider.h"
@@ -28,7 +29,7 @@ LambdaProvider::Prepared<std::string> LambdaProvider::registered_key(Web& web,
   std::string& known = prepared_["key " + std::string(key_without_comment(spec.public_key))];
   if (!known.empty()) return known;
   const std::string name = key_name(spec.owner, spec.public_key);
-  // Two rounds: another process may register the key between the two calls.
+  // Try twice: another process may register the key between the two calls.
   for (int round = 0; round < 2; ++round) {
     const auto keys = ask(web, {.target = kKeys, .shown = "list SSH keys"});
     if (!keys) return tl::make_unexpected(outcome(keys.error()));
@@ -57,12 +58,12 @@ LambdaProvider::Prepared<std::string> LambdaProvider::image(Web& web, const Laun
   if (!known.empty()) return known;
   const auto images = ask(web, {.target = "/api/v1/images", .shown = "list images"});
   if (!images) return tl::make_unexpected(outcome(images.error()));
-  // An empty family: Lambda chooses its newest image.
+  // If the family is empty, Lambda chooses its newest image.
   known = family_of(*images, spec.offer.region, spec.offer.arch, legacy);
   return known;
 }
 
-// keep: adds networks and removes none, since other clusters may need them.
+// keep: adds networks and removes none, since other clusters of the installation share the rules.
 LambdaProvider::Prepared<std::string> LambdaProvider::ruleset(Web& web, const std::string& region,
                                                               const std::string& cidrs, bool keep) {
   if (cidrs.empty() || region == kWithoutRulesets) return std::string();
@@ -108,7 +109,7 @@ tl::expected<LaunchCall, LaunchOutcome> LambdaProvider::prepare(Web& web, const 
   if (!taken_image) return tl::make_unexpected(taken_image.error());
   const auto rules = ruleset(web, spec.offer.region, spec.allow_from, true);
   if (!rules) return tl::make_unexpected(rules.error());
-  // Check the price last, so that little time is left for it to change.
+  // Check the price last: Lambda's price has then the least time to change.
   Price price;
   if (const auto now = types(web, true, price); now)
     if (auto raised = price_raised(spec.offer, offers_of(*now, {}, price)))
@@ -129,6 +130,8 @@ LaunchOutcome LambdaProvider::launch(Web& web, const LaunchSpec& /*spec*/, const
                                 .target = call.target,
                                 .body = call.body,
                                 .shown = "launch in " + call.region,
+                                // Lambda has no idempotency token: a repeated launch may make a
+                                // second machine.
                                 .repeatable = false,
                                 .timeout = kLaunchDeadline,
                                 .patience = kLaunchPatience});
@@ -147,6 +150,8 @@ LaunchOutcome LambdaProvider::launch(Web& web, const LaunchSpec& /*spec*/, const
 
 LaunchOutcome LambdaProvider::resolve(Web& web, const LaunchSpec& /*spec*/, const LaunchCall& call,
                                       std::int64_t asked_ms) {
+  // Find the machine by its unique name. A launch may wait, be sent and take effect before absence
+  // counts.
   const auto settled = paced(kLaunchWait + kLaunchDeadline + kSettled, pace_);
   return look_by_name(web,
                       {.title = traits().title,
@@ -157,6 +162,7 @@ LaunchOutcome LambdaProvider::resolve(Web& web, const LaunchSpec& /*spec*/, cons
 }
 
 Status LambdaProvider::allow(Web& web, const std::string& region, const std::string& cidrs) {
+  // Forget the rules as known: this call changes them.
   std::erase_if(prepared_, [&](const auto& known) {
     return known.first.starts_with("ruleset " + region + " ");
   });

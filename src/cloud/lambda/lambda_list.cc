@@ -22,6 +22,8 @@ constexpr KeyPlaces kKeyPlaces{
     .file = ".lambda_cloud/lambda_keys",
     .names = kKeyNames,
     .advice = "make one at https://cloud.lambda.ai/api-keys and set LAMBDA_API_KEY"};
+// Stock changes fast. Users saw 3 of 11 H100 launches refused within seconds of a list with
+// capacity.
 constexpr std::int64_t kStockAgeMs = 30'000;
 
 constexpr Traits kTraits{
@@ -60,6 +62,7 @@ Result<const JsonApi*> LambdaProvider::api() {
   limits.question = paced(limits.question, pace_);
   limits.launch = paced(limits.launch, pace_);
   limits.longest_wait = kLaunchPatience;
+  // Limits hold for an account, so name the file by a hash of the account's key.
   pacer_.emplace(fmt::format("{}/lambda-{:016x}.turns", ground_.state, fnv1a(key_->key)), limits);
   api_.emplace(JsonApi::Settings{
       .title = std::string(kTraits.title),
@@ -146,7 +149,8 @@ Status LambdaProvider::end(Web& web, const std::vector<Machine>& machines) {
   ids.reserve(machines.size());
   for (const Machine& machine : machines)
     ids.push_back(machine.id);
-  // The answer must name every machine. Terminate the others again, unless they are gone.
+  // The answer must name every machine. Repeat the call for each machine that is missing in the
+  // answer and still listed.
   for (int round = 0; round < 3 && !ids.empty(); ++round) {
     const auto answer = ask(web, {.method = "POST",
                                   .target = "/api/v1/instance-operations/terminate",

@@ -17,9 +17,10 @@
 namespace lockstep::cloud::lambda {
 namespace {
 
-// A time further ahead than this was written before the clock was set back.
+// A later time was written before the clock was set back.
 constexpr std::int64_t kFarthestTurn = 60'000;
 
+// Returns an empty Fd if the file cannot be locked. The limits then hold in this process only.
 io::Fd lock_turns(const std::string& path) {
   if (const std::size_t slash = path.rfind('/'); slash != std::string::npos)
     if (!io::make_folders(path.substr(0, slash))) return {};
@@ -51,15 +52,15 @@ void LambdaPacer::change(std::int64_t now_ms, Change change) {
   change(turns);
   own_ = turns;
   if (!held) return;
-  // The text has a fixed length, so it always replaces the old text as a whole.
+  // The text has a fixed length, so a write always replaces the whole old text.
   const std::string text = fmt::format("{:020} {:020}\n", turns.question_ms, turns.launch_ms);
   if (pwrite(held.get(), text.data(), text.size(), 0) < 0) return;
 }
 
 Status LambdaPacer::turn(Web& web, bool launch) {
   const std::int64_t began = web.now_ms();
-  // Waiting reserves nothing, so a process that is killed while it waits delays no other. A process
-  // takes the turn at the moment when it may go.
+  // Waiting reserves nothing, so the death of a waiting process delays no other. A process takes a
+  // turn only when the turn has come.
   while (true) {
     const std::int64_t now = web.now_ms();
     std::int64_t at = now;

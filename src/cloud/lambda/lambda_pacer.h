@@ -14,18 +14,18 @@ namespace lockstep::cloud::lambda {
 class LambdaPacer {
  public:
   struct Limits {
-    std::chrono::milliseconds question{1050};  // a little more: ways through the net differ
+    std::chrono::milliseconds question{1050};  // above 1 s, since delays in the network vary
     std::chrono::milliseconds launch{12'100};
     std::chrono::milliseconds longest_wait{45'000};
   };
 
-  // path: the file; made where it is missing.
+  // path: the file, which the pacer makes if it is missing.
   LambdaPacer(std::string path, Limits limits) : path_(std::move(path)), limits_(limits) {}
 
-  // Waits until the next call may go out. canceled: the user asked to stop; unavailable: so many
-  // processes wait that it would take too long.
+  // Waits until the next call may go out. Errc::canceled: the user asked to stop.
+  // Errc::unavailable: the wait would exceed longest_wait.
   Status turn(Web& web, bool launch);
-  // Delays all calls, after the service has refused one as too early.
+  // Delays all calls after Lambda refused one as too early.
   void put_off(const Web& web, std::chrono::milliseconds time);
 
  private:
@@ -40,7 +40,7 @@ class LambdaPacer {
   std::string path_;
   Limits limits_;
   std::mutex mutex_;
-  Turns own_;  // used where the file cannot be written
+  Turns own_;  // used if the file cannot be locked
 };
 
 }  // namespace lockstep::cloud::lambda

@@ -23,7 +23,7 @@ class LambdaPacerTest : public ::testing::Test {
   }
   ~LambdaPacerTest() override { std::filesystem::remove_all(folder); }
 
-  // How long this one has to wait.
+  // Returns how long this pacer has to wait, in milliseconds.
   std::int64_t wait(LambdaPacer& pacer, bool launch) {
     const std::int64_t before = web.now;
     EXPECT_TRUE(pacer.turn(web, launch));

@@ -1,4 +1,4 @@
-// The class behind lambda.h: calls, rate limit, and what is known of the account.
+// The class behind lambda.h: calls, rate limit, and known facts of the account.
 #pragma once
 
 #include "cloud/json_api.h"
@@ -20,8 +20,8 @@ namespace lockstep::cloud::lambda {
 inline constexpr std::string_view kInstances = "/api/v1/instances";
 inline constexpr std::string_view kKeys = "/api/v1/ssh-keys";
 inline constexpr std::string_view kRulesets = "/api/v1/firewall-rulesets";
-// A launch waits at most kLaunchPatience for its turn and is retried as long (kLaunchWait), and its
-// answer is awaited for kLaunchDeadline. The launch may still take effect after that.
+// A launch waits at most kLaunchPatience for a turn, and as long again for retries (kLaunchWait).
+// The answer may take kLaunchDeadline. The launch may still take effect afterwards.
 inline constexpr std::chrono::milliseconds kLaunchPatience{45'000};
 inline constexpr std::chrono::milliseconds kLaunchWait = 2 * kLaunchPatience;
 inline constexpr std::chrono::milliseconds kLaunchDeadline{60'000};
@@ -62,11 +62,11 @@ class LambdaProvider : public Provider {
 
   Ground ground_;
   double pace_;
-  std::mutex making_;  // guards the members below: offers and machines may be asked for at once
+  std::mutex making_;  // guards the members below: several threads may ask
   std::optional<ApiKey> key_;
   std::optional<LambdaPacer> pacer_;
   std::optional<JsonApi> api_;
-  // Ids and names of objects that prepare() has found or made, by their purpose.
+  // Ids and names of objects that prepare() found or made, by purpose.
   std::map<std::string, std::string> prepared_;
 };
 

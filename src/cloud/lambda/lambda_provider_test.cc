@@ -1,4 +1,4 @@
-// The provider against a small Lambda of the test's own.
+// Tests the provider against a small stand-in for Lambda.
 #include "cloud/lambda/lambda.h"
 #include "cloud/machine_name.h"
 #include "cloud/scripted_web_testing.h"
@@ -102,7 +102,7 @@ TEST_F(LambdaProviderTest, PreparesOnceAndSaysTheWholeCall) {
   EXPECT_EQ(body_of(4), codec::parse_json(R"j({"name": "lockstep-0123456789abcdef",
     "region": "us-east-1", "rules": [{"protocol": "tcp", "port_range": [22, 22],
     "source_network": "198.51.100.7/32", "description": "SSH for Lockstep"}]})j"));
-  // One question a second.
+  // The pacer allows one call a second.
   EXPECT_EQ(web.now, 1'800'000'000'000 + 5LL * 1050);
   spec.node = 1;
   ASSERT_TRUE(provider->prepare(web, spec));
@@ -156,8 +156,8 @@ TEST_F(LambdaProviderTest, RulesAreChangedWhereTheAddressHas) {
   EXPECT_FALSE(provider->allow(web, "us-east-1", "2001:db8::/64"));
 }
 
-// As an --allow-from of another cluster: a launch closes nothing, and only a move closes what no
-// rental needs.
+// 192.0.2.0/24 stands for another cluster's --allow-from. A launch closes no network. Only a move
+// of the address closes networks that no rental needs.
 TEST_F(LambdaProviderTest, ALaunchKeepsTheRulesOpenToOthers) {
   answers["GET /api/v1/firewall-rulesets"] = answered(200, R"j({"data": [{"id": "f7",
     "name": "lockstep-0123456789abcdef", "region": {"name": "us-east-1"}, "rules": [
@@ -181,7 +181,7 @@ TEST_F(LambdaProviderTest, ALaunchKeepsTheRulesOpenToOthers) {
     }
   ASSERT_TRUE(provider->allow(web, "us-east-1", "198.51.100.7/32,203.0.113.1/32"));
   EXPECT_EQ(set(), (Networks{"198.51.100.7/32", "203.0.113.1/32"}));
-  // This machine and its guard elsewhere may have one address.
+  // This machine and its guard elsewhere may share an address.
   ASSERT_TRUE(provider->allow(web, "us-east-1", "198.51.100.1/32,198.51.100.1/32"));
   EXPECT_EQ(set(), Networks{"198.51.100.1/32"});
 }
@@ -235,7 +235,7 @@ TEST_F(LambdaProviderTest, AnUnansweredLaunchIsLookedForByItsName) {
   const LaunchCall call{.region = {}, .zone = {}, .token = name, .target = {}, .body = {}};
   const std::int64_t asked = web.now;
   EXPECT_EQ(provider->resolve(web, spec, call, asked).kind, LaunchOutcome::Kind::unknown);
-  // 90 s until it goes out, 60 s of its own, 60 s more.
+  // A launch may wait 90 s, take 60 s, and appear 60 s later.
   web.now = asked + 209'000;
   EXPECT_EQ(provider->resolve(web, spec, call, asked).kind, LaunchOutcome::Kind::unknown);
   web.asked.clear();
@@ -260,7 +260,7 @@ TEST_F(LambdaProviderTest, AnEndMustNameThemAll) {
       answered(200, R"j({"data": {"terminated_instances": [{"id": "i1"}, {"id": "i2"}]}})j");
   EXPECT_TRUE(provider->end(web, two));
   EXPECT_EQ(web.asked.size(), 1U);
-  // i2 is not named: it is asked for alone while it is listed.
+  // The answer does not name i2. The provider terminates i2 by a second call while i2 is listed.
   answers[target] = answered(200, R"j({"data": {"terminated_instances": [{"id": "i1"}]}})j");
   answers["GET /api/v1/instances"] = instances({{"i2", name}});
   web.asked.clear();
@@ -268,7 +268,7 @@ TEST_F(LambdaProviderTest, AnEndMustNameThemAll) {
   ASSERT_FALSE(lacking);
   EXPECT_NE(lacking.error().message.find("i2"), std::string::npos);
   EXPECT_EQ(body_of(2)["instance_ids"], nlohmann::json({"i2"}));
-  // What is gone already is no error.
+  // A machine that is already gone is not an error.
   answers[target] = answered(404, R"j({"error": {"code": "global/object-does-not-exist"}})j");
   answers["GET /api/v1/instances"] = instances({});
   EXPECT_TRUE(provider->end(web, two));

@@ -13,8 +13,10 @@
 namespace lockstep::cloud::lambda {
 namespace {
 
+// Lambda's limit for the value of a tag.
 constexpr std::size_t kMostOfTag = 128;
 
+// An id has at least 32 hex digits. Any other text is a family.
 bool is_image_id(std::string_view image) {
   return image.size() >= 32 && image.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }

@@ -21,17 +21,18 @@ struct LaunchParts {
 
 std::string launch_body(const LaunchSpec& spec, const LaunchParts& parts);
 std::string key_body(std::string_view name, std::string_view public_key);
-// Splits a list at its commas and drops duplicates: this machine and a guard may have one address.
+// Splits a list at its commas and drops duplicates. This machine and a guard may share an address.
 std::vector<std::string> networks_of(std::string_view cidr);
-// region empty: changes an existing set. cidr: one rule for each network of the list.
+// Makes the body for a set of rules, one for each network of the list `cidr`. region empty: for a
+// change of an existing set.
 std::string ruleset_body(std::string_view name, std::string_view region, std::string_view cidr);
 std::string terminate_body(std::span<const std::string> ids);
 
-// Names of the objects that prepare() makes, for an installation and for one of its keys.
+// Return the names of the objects that prepare() makes: for an installation, and for a key.
 std::string ruleset_name(std::string_view owner);
 std::string key_name(std::string_view owner, std::string_view public_key);
 
-// Returns "ssh-ed25519 AAAA..." of a line that may have a comment behind it.
+// Returns "ssh-ed25519 AAAA..." of a public key line, without the comment at its end.
 std::string_view key_without_comment(std::string_view public_key);
 
 }  // namespace lockstep::cloud::lambda
