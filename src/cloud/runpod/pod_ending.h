@@ -1,4 +1,5 @@
-// How a pod ends itself: by the program and the variables that RunPod puts into each pod.
+// The command by which a pod terminates itself. RunPod puts the program and the variables into each
+// pod.
 #pragma once
 
 #include "cloud/guard_timer.h"

@@ -1,4 +1,5 @@
-// The provider RunPod: its machines are containers ("pods"), and a rental has one node.
+// The provider RunPod. Its machines are containers ("pods") without a private network: a rental has
+// one node.
 #pragma once
 
 #include "cloud/provider.h"

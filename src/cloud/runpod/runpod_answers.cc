@@ -16,11 +16,11 @@ namespace {
 using codec::text_member;
 using Json = nlohmann::json;
 
+// Pulling an image may take 20 minutes. After 15 minutes try another data center.
 constexpr std::int64_t kLongestStartMs = 15LL * 60'000;
 constexpr Micros kDiskPerGbMonth = kDollar / 10;
 
-// RunPod's GraphQL has hardly any codes, so refusals are told apart by their words, in small
-// letters.
+// RunPod's GraphQL has hardly any codes. Recognize refusals by their words, in lower case.
 struct TextRow {
   std::string_view part;
   std::string_view code;
@@ -61,6 +61,7 @@ Machine machine_of_pod(const Json& pod, std::int64_t now_ms) {
                   .address = word_member(direct, "host"),
                   .user = word_member(direct, "username"),
                   .per_hour = dollars_member(pod, "cost").value_or(0)};
+  // RunPod maps port 22 to another port, and gives the address only once the mapping exists.
   machine.port = machine.address.empty() ? 22 : count_member(direct, "port", 65535);
   if (machine.user.empty()) machine.user = "root";
   for (const StateRow& row : kStates)
@@ -121,6 +122,7 @@ std::optional<Offer> offer_of_kind(const Json& kind, const Gpu& gpu, int count, 
     const auto bid = bids->find(offer.type);
     if (bid == bids->end()) return std::nullopt;
     per_gpu = bid->second.least;
+    // Never pay more for spot than on demand.
     if (secure && per_gpu > *secure) offer.not_for_sale = "spot costs more than on demand";
   } else if (!secure || !json_member(kind, "secure").is_boolean() || !kind["secure"].get<bool>()) {
     return std::nullopt;
@@ -167,7 +169,7 @@ std::span<const RefusalRow> refusal_rows() {
       {"GRAPHQL_VALIDATION_FAILED", Refusal::stop},
       {"BAD_USER_INPUT", Refusal::stop},
       {"FORBIDDEN", Refusal::provider_out},
-      {"http-400", Refusal::next_zone},  // invalid or no capacity: RunPod does not say which
+      {"http-400", Refusal::next_zone},  // invalid request or no capacity: no code tells which
       {"http-401", Refusal::provider_out},
       {"http-402", Refusal::provider_out},
       {"http-403", Refusal::next_zone},
@@ -184,7 +186,7 @@ std::optional<ServiceWords> graphql_refusal(const Json& answer) {
   if (!errors.is_array() || errors.empty() || !errors[0].is_object()) return std::nullopt;
   ServiceWords words{.code = text_member(json_member(errors[0], "extensions"), "code"),
                      .message = text_member(errors[0], "message")};
-  // The value may be the start script, which contains the first host key.
+  // Cut the value: it may be the start script, which contains the first host key.
   constexpr std::string_view kBeforeValue = " got invalid value";
   if (const std::size_t value = words.message.find(kBeforeValue); value != std::string::npos)
     words.message.resize(value + kBeforeValue.size());
@@ -200,7 +202,7 @@ LaunchOutcome launched(const Json& answer) {
     if (const std::string id = id_member(pod, "id"); !id.empty())
       return {.kind = LaunchOutcome::Kind::answered, .ids = {id}};
   const auto words = graphql_refusal(answer);
-  // An internal error may occur after the pod was made.
+  // RunPod may have made the pod before an internal error.
   if (!words || words->code == "INTERNAL_SERVER_ERROR")
     return {.kind = LaunchOutcome::Kind::unknown,
             .message = "RunPod: launch: " +

@@ -27,11 +27,11 @@ struct Bid {
   Micros least = 0;      // per GPU and hour
   Micros on_demand = 0;  // 0: unknown
 };
-// Returns bids by GPU type, only for types that have spot pods now.
+// Returns bids by GPU type. Types without spot pods now are missing.
 std::map<std::string, Bid> bids_of(const nlohmann::json& answer);
 
-// Returns the offers for the wish, by data center. asked: the number of GPUs that the catalog's
-// stock is for. bids: for spot offers; nullptr: on demand.
+// Returns the offers for the wish, by data center. asked: the number of GPUs for which the catalog
+// gives stock. bids: for spot offers; nullptr: on demand.
 std::vector<Offer> offers_of(const nlohmann::json& answer, const OfferQuery& query,
                              const Price& price, int asked, const std::map<std::string, Bid>* bids);
 

@@ -40,7 +40,7 @@ TEST(RunpodAnswers, AnOfferForEachDataCenter) {
   EXPECT_EQ(offers[0].price.per_hour, 5'980'000);
   EXPECT_EQ(offers[0].most_nodes, 1);
   EXPECT_EQ(offers[0].ending, Ending::by_itself);
-  // 50 GB at least, at 0.10 USD a month.
+  // The disk has at least 50 GB, at 0.10 USD per GB and month.
   EXPECT_EQ(offers[0].per_machine_hour(0), 5'980'000 + 5 * kDollar / 730 + 1);
   EXPECT_EQ(test_offers("H100-SXM:2", nullptr, {"EU-RO-1"}).size(), 1U);
   EXPECT_TRUE(test_offers("H100-SXM:16").empty());
@@ -58,7 +58,7 @@ TEST(RunpodAnswers, OnlySecureWithARealPrice) {
   EXPECT_TRUE(test_offers("L4").empty());
   EXPECT_TRUE(test_offers("L40S").empty());
   const auto all = offers_of(codec::parse_json(kKinds), {}, {}, 1, nullptr);
-  // H100 of 1, 2, 4, 8 in two places each, V100 of 1 and 2.
+  // Offers: H100 with 1, 2, 4 and 8 GPUs in two places each, V100 with 1 and 2.
   EXPECT_EQ(all.size(), 10U);
   EXPECT_EQ(all[2].stock, Stock::unknown) << "the stock that was asked for is of one GPU";
 }
@@ -131,7 +131,7 @@ TEST(RunpodAnswers, WhatALaunchCameTo) {
   EXPECT_EQ(
       of(R"j({"errors": [{"message": "x", "extensions": {"code": "BAD_USER_INPUT"}}]})j").refusal,
       Refusal::stop);
-  // It may have been made.
+  // RunPod may have made the pod.
   EXPECT_EQ(of(R"j({"errors": [{"message": "Something went wrong", "extensions":
     {"code": "INTERNAL_SERVER_ERROR"}}], "data": {"podFindAndDeployOnDemand": null}})j")
                 .kind,

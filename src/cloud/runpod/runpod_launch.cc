@@ -1,4 +1,4 @@
-// Launches at RunPod: the bid and price before it, the call, and a lost answer.
+// Launches at RunPod: checks bid and price, makes the call, and settles a lost answer.
 #include "cloud/launch_checks.h"
 #include "cloud/machine_name.h"
 #include "cloud/pace.h"
@@ -15,8 +15,9 @@ namespace {
 
 constexpr std::int64_t kLeastLifetimeMs = 60'000;
 
-// Returns when RunPod itself ends the pod (terminateAfter), even if this client is gone. By
-// RunPod's clock: a client whose clock is an hour behind would lose its pods an hour early.
+// Returns the time at which RunPod terminates the pod (terminateAfter), even without this client.
+// The time is by RunPod's clock: a client whose clock is an hour behind would lose its pods an hour
+// early.
 std::int64_t hard_end(const LaunchSpec& spec, std::int64_t now_ms) {
   now_ms += known_server_ahead_ms().value_or(0);
   if (spec.lifetime_s > 0) return now_ms + std::max(spec.lifetime_s * 1000, kLeastLifetimeMs);
@@ -25,8 +26,8 @@ std::int64_t hard_end(const LaunchSpec& spec, std::int64_t now_ms) {
 
 }  // namespace
 
-// Returns the bid. RunPod bills the bid itself, so it is the lowest that wins now, and at most the
-// on-demand price, the user's limit and the price of the plan.
+// Returns the bid. RunPod bills the bid itself, so bid the lowest price that wins now. The bid is
+// at most the on-demand price, the user's limit and the price of the plan.
 tl::expected<Micros, LaunchOutcome> RunpodProvider::bid(Web& web, const LaunchSpec& spec) {
   const auto answer = ask_graphql(web, bids_body(spec.offer.gpus, spec.offer.type), "spot price");
   if (!answer)
@@ -90,6 +91,8 @@ LaunchOutcome RunpodProvider::launch(Web& web, const LaunchSpec& /*spec*/, const
                                 .target = call.target,
                                 .body = call.body,
                                 .shown = "launch in " + call.region,
+                                // RunPod has no idempotency token: a repeated launch may make a
+                                // second pod.
                                 .repeatable = false,
                                 .timeout = kLaunchDeadline,
                                 .patience = kLaunchPatience});
@@ -98,6 +101,7 @@ LaunchOutcome RunpodProvider::launch(Web& web, const LaunchSpec& /*spec*/, const
 
 LaunchOutcome RunpodProvider::resolve(Web& web, const LaunchSpec& /*spec*/, const LaunchCall& call,
                                       std::int64_t asked_ms) {
+  // Find the pod by its unique name, once a late launch must be visible.
   const auto settled = paced(kLaunchPatience + kLaunchDeadline + kSettled, pace_);
   return look_by_name(web,
                       {.title = traits().title,

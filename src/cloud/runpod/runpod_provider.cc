@@ -27,7 +27,7 @@ constexpr KeyPlaces kKeyPlaces{
         "make one with the right to read and write at "
         "https://console.runpod.io/user/settings and set RUNPOD_API_KEY"};
 constexpr std::int64_t kStockAgeMs = 30'000;
-// A deleted pod counts as gone once a list this much later lacks it, too.
+// A deleted pod counts as gone once a list that is this much later lacks the pod.
 constexpr std::int64_t kSureAfterMs = 1000;
 constexpr std::chrono::milliseconds kOfferPatience{8000};
 

@@ -1,4 +1,4 @@
-// The provider itself.
+// The class behind runpod.h: calls, offers, and pods.
 #pragma once
 
 #include "cloud/json_api.h"
@@ -14,7 +14,7 @@
 
 namespace lockstep::cloud::runpod {
 
-// A launch that has no answer by then may still come to something.
+// An unanswered launch may still take effect after these times.
 inline constexpr std::chrono::milliseconds kLaunchPatience{45'000};
 inline constexpr std::chrono::milliseconds kLaunchDeadline{60'000};
 inline constexpr std::chrono::milliseconds kSettled{60'000};  // after both, before absence counts
@@ -42,7 +42,7 @@ class RunpodProvider : public Provider {
   Result<nlohmann::json> ask_graphql(Web& web, const std::string& body, const char* shown);
   Result<Account> myself(Web& web);
   Result<std::vector<Machine>> machines(Web& web);
-  // Asks, unless an answer of the last half minute is kept under this name.
+  // Returns the answer kept under this name if it is at most half a minute old. Otherwise asks.
   Result<nlohmann::json> kept(Web& web, const JsonQuestion& question, std::string_view name,
                               bool fresh, Price& price);
   Result<nlohmann::json> kinds_of(Web& web, int gpus, bool fresh, Price& price);
@@ -51,10 +51,10 @@ class RunpodProvider : public Provider {
 
   Ground ground_;
   double pace_;
-  std::mutex making_;  // guards both below: offers and machines may be asked for at once
+  std::mutex making_;  // guards the next two: several threads may ask
   std::optional<ApiKey> key_;
   std::optional<JsonApi> api_;
-  // Pods that RunPod has confirmed as deleted. They are gone once no list has them.
+  // Pods whose delete RunPod has confirmed. A pod is gone once no list has the pod.
   std::vector<Machine> ended_;
 };
 

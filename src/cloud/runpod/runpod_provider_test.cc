@@ -1,4 +1,4 @@
-// The provider against a small RunPod of the test's own.
+// Tests the provider against a small stand-in for RunPod.
 #include "cloud/machine_name.h"
 #include "cloud/runpod/runpod.h"
 #include "cloud/scripted_web_testing.h"

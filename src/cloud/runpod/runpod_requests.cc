@@ -22,7 +22,8 @@ std::string own_image(const LaunchSpec& spec) {
   return std::string(gpu != nullptr && !gpu->open_kernel_module ? kOldImage : kImage);
 }
 
-// Ask for a host with a new enough driver: one that is older than the image's CUDA never starts it.
+// Ask for a host with a new enough driver. With a driver older than the image's CUDA, the container
+// never starts.
 std::string_view cuda_versions(const LaunchSpec& spec) {
   if (!spec.image.empty()) return "";
   return own_image(spec) == kOldImage
@@ -36,7 +37,7 @@ std::string variables_of(const LaunchSpec& spec) {
     list += fmt::format(R"({}{{"key":"{}","value":{}}})", list.empty() ? "" : ",", key,
                         json_text(value));
   };
-  // A public key in the request replaces the account's own keys.
+  // A public key in the request replaces the keys of the account.
   add("PUBLIC_KEY", spec.public_key);
   add(kStartVariable, codec::base64_encode(spec.user_data));
   add(kClusterVariable, spec.cluster.substr(0, 128));
@@ -77,7 +78,7 @@ std::string launch_body(const LaunchSpec& spec, const PodTerms& terms) {
 }
 
 std::string bids_body(int gpus, std::string_view type) {
-  // A text of GraphQL is written as one of JSON.
+  // GraphQL writes a text as JSON does.
   const std::string which = type.empty() ? "" : fmt::format("(input: {{id: {}}})", json_text(type));
   const std::string query = fmt::format(
       "query {{ gpuTypes{} {{ id lowestPrice(input: {{gpuCount: {}, secureCloud: true}}) "

@@ -1,5 +1,5 @@
-// Bodies and targets of calls to RunPod. Pods are made by GraphQL, since only GraphQL has spot and
-// a time at which RunPod itself ends a pod. All other calls are REST, version 2. Pure.
+// Bodies and targets of calls to RunPod. Only GraphQL has spot and a time at which RunPod
+// terminates a pod, so launches use GraphQL. All other calls use REST, version 2. Pure.
 #pragma once
 
 #include "cloud/provider.h"
@@ -31,7 +31,7 @@ struct PodTerms {
 std::string catalog_target(int gpus);  // with the stock of pods with that many GPUs
 std::string pod_target(std::string_view id);
 std::string launch_body(const LaunchSpec& spec, const PodTerms& terms);
-// Asks for the lowest spot bid and the on-demand price per GPU; type empty: of all types.
+// Asks for the lowest spot bid and the on-demand price per GPU. type empty: for all types.
 std::string bids_body(int gpus, std::string_view type);
 std::string account_body();
 
