@@ -12,9 +12,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A Retry-After of days is no answer to a user who waits.
+// Cap a Retry-After of days: a user is waiting.
 constexpr std::int64_t kMostRetryAfter = 3600;  // seconds
-// Once for the clock, once for credentials. A service that refuses corrected ones refuses for good.
+// Mend once for the clock and once for credentials. A service that refuses corrected credentials
+// refuses for good.
 constexpr int kMostMends = 2;
 
 bool is_success(int status) {
@@ -58,7 +59,7 @@ ApiFailure without_answer(const Error& error, bool sent) {
   failure.errc = error.code;
   failure.message = failure.said = error.message;
   failure.hint = error.hint;
-  // A connection that broke off or an answer that was cut may be better next time.
+  // A broken connection or a cut answer may be better at the next try.
   failure.lasting = error.code != Errc::unavailable && error.code != Errc::corrupt;
   failure.maybe_done = sent;
   return failure;
@@ -83,6 +84,7 @@ std::optional<milliseconds> Retry::pause_of(Budget& budget, milliseconds patienc
   if (const auto said = parse_int(retry_after); said && *said >= 0)
     pause = milliseconds(std::min(*said, kMostRetryAfter) * 1000);
   budget.paused += pause;
+  // Count pauses as well as time: a clock may stand still or be set back.
   if (std::max(milliseconds(now_ms - began_ms_) + pause, budget.paused) > patience)
     return std::nullopt;
   return paced(pause, rule_.pace);
@@ -90,6 +92,7 @@ std::optional<milliseconds> Retry::pause_of(Budget& budget, milliseconds patienc
 
 std::optional<milliseconds> Retry::next(ApiFailure& failure, std::int64_t now_ms,
                                         std::uint8_t chance) {
+  // A server may fail (5xx) after carrying out the call.
   const bool failed = failure.refused() && failure.passing && failure.status >= 500;
   maybe_done_ = maybe_done_ || failure.maybe_done || failed;
   failure.maybe_done = maybe_done_;
@@ -97,7 +100,7 @@ std::optional<milliseconds> Retry::next(ApiFailure& failure, std::int64_t now_ms
     if (!failure.passing || (failed && rule_.repeat == Repeat::if_not_done)) return std::nullopt;
     return pause_of(passing_, rule_.patience, failure.retry_after, now_ms, chance);
   }
-  // A deadline is not waited for twice.
+  // Never wait for a deadline twice.
   if (!failure.silent() || failure.lasting) return std::nullopt;
   if (failure.kind == ApiFailure::Kind::unanswered && rule_.repeat != Repeat::always)
     return std::nullopt;
@@ -110,6 +113,7 @@ Asked<std::string> ask_api(Web& web, ApiTry& call, const RetryRule& rule) {
     auto body = ask_once(web, call);
     if (body) return body;
     ApiFailure& failure = body.error();
+    // Random pauses keep many clients from retrying at the same moment.
     const auto chance = static_cast<std::uint8_t>(random_key(1)[0]);
     const auto pause = retry.next(failure, web.now_ms(), chance);
     if (!pause) return body;

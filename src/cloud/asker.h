@@ -1,5 +1,5 @@
-// Asks the HTTP API of a provider: one kind of failure, and one rule for retries. The provider's
-// folder adds credentials to its calls and reads its errors.
+// Asks the HTTP API of a provider, with a common kind of failure and a common rule for retries. The
+// provider's folder adds credentials to its calls and reads its errors.
 #pragma once
 
 #include "base/backoff.h"
@@ -15,12 +15,12 @@
 
 namespace lockstep::cloud {
 
-// Why a call has no usable answer.
+// The reason why a call has no usable answer.
 struct ApiFailure {
   enum class Kind {
-    refused,     // the service said no
-    unsent,      // not a byte has reached the service
-    unanswered,  // the service may have done it: no answer, or one that cannot be read
+    refused,     // the service refused
+    unsent,      // no byte has reached the service
+    unanswered,  // no readable answer: the service may have carried out the call
     no_keys,     // no credentials to ask with
     canceled,    // the user asked to stop
   };
@@ -33,13 +33,13 @@ struct ApiFailure {
   std::string said = {};                // the service's own words, printable, without secrets
   std::string hint = {};                // what to do; may be empty
   std::string retry_after = {};         // the header field of that name
-  std::vector<std::string> zones = {};  // that have room, as the service says
-  bool passing = false;                 // a refusal: the same call may succeed a little later
+  std::vector<std::string> zones = {};  // zones with capacity, named by the service
+  bool passing = false;                 // refused now, but the same call may succeed later
   bool lasting = false;  // no answer, and the next try has none either: a deadline, a bad address
   bool maybe_done =
       false;  // this try, or an earlier try of the same call, may have been carried out
 
-  // Out of line, since failures are passed on in a hundred places.
+  // Out of line to keep the binary small: a hundred places pass failures on.
   ApiFailure();
   ApiFailure(ApiFailure&& other) noexcept;
   ApiFailure(const ApiFailure& other);
@@ -48,7 +48,7 @@ struct ApiFailure {
   ~ApiFailure();
 
   bool refused() const { return kind == Kind::refused; }
-  // Whether the service was silent, so that nothing is known of credentials and rights.
+  // Returns whether the service was silent. Nothing is then known of credentials and rights.
   bool silent() const { return kind == Kind::unsent || kind == Kind::unanswered; }
   Error error() const { return {.code = errc, .message = message, .hint = hint}; }
 };
@@ -56,18 +56,18 @@ struct ApiFailure {
 template <class T>
 using Asked = tl::expected<T, ApiFailure>;
 
-// No answer came, for this reason. sent: the service may have understood the call.
+// Makes the failure of an unanswered call. sent: the service may have understood the call.
 ApiFailure without_answer(const Error& error, bool sent);
-// An answer of success that cannot be read: it says nothing of what was done.
+// Makes the failure for an unreadable answer of success: the service may have carried out the call.
 ApiFailure unreadable(std::string message);
-// A refusal by the service; status 0: a refusal of ours, before the service is asked.
+// Makes a refusal by the service. status 0: refused by us, before the service is asked.
 ApiFailure refusal_with(int status, std::string code, std::string message);
 
-// After which failures a call is made again. Each includes those before it.
+// Tells after which failures a call is repeated. Each value includes the values before it.
 enum class Repeat {
   if_not_done,    // nothing can have happened: the call was not sent, or came too early (429)
   after_failure,  // the service failed (5xx); the call carries an idempotency token
-  always,         // no answer came; twice does no harm
+  always,         // no answer came, and a repeat does no harm
 };
 
 struct RetryRule {
@@ -77,19 +77,19 @@ struct RetryRule {
   double pace = 1;                        // shortens pauses (pace_of())
 };
 
-// The state of one call that is tried several times. Pure.
+// The state of a call and its retries. Pure.
 class Retry {
  public:
   Retry(std::int64_t now_ms, const RetryRule& rule) : rule_(rule), began_ms_(now_ms) {}
 
-  // After a failed try: how long to pause before the next one. nullopt: `failure` is final, and its
-  // maybe_done covers all tries. The service's Retry-After wins over our own pauses. chance: a
-  // random byte (Backoff::next).
+  // Returns the pause after a failed try. nullopt: `failure` is final, and its maybe_done covers
+  // all tries. The service's Retry-After wins over our own pauses. chance: a random byte
+  // (Backoff::next).
   std::optional<std::chrono::milliseconds> next(ApiFailure& failure, std::int64_t now_ms,
                                                 std::uint8_t chance);
 
  private:
-  // Pauses of one cause, while its patience lasts.
+  // The pauses for a cause. Their sum is bounded by the patience for that cause.
   struct Budget {
     Backoff backoff{
         {.first = std::chrono::milliseconds(500), .longest = std::chrono::milliseconds(20'000)}};
@@ -107,17 +107,17 @@ class Retry {
   bool maybe_done_ = false;
 };
 
-// A call as its provider's folder builds and reads it.
+// A call. The provider's folder builds the question and reads the answers.
 class ApiTry {
  public:
   virtual ~ApiTry() = default;
 
-  // The call with address and credentials as they are now; asked for each try.
+  // Returns the call with the present address and credentials. Called for each try.
   virtual Asked<Question> question(Web& web) = 0;
-  // Reads an answer that is no success. The asker fills in status and retry_after.
+  // Reads an answer that reports a failure. The asker fills in status and retry_after.
   virtual ApiFailure refusal(const http::Answer& answer) = 0;
-  // Whether credentials or the clock were at fault and have been corrected, so that the call is
-  // made again at once.
+  // Returns whether wrong credentials or a wrong clock caused the failure and are now corrected.
+  // The call is then repeated at once.
   virtual bool mends(Web& /*web*/, const http::Answer& /*answer*/, const ApiFailure& /*failure*/) {
     return false;
   }

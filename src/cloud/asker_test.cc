@@ -30,13 +30,13 @@ ApiFailure silence(bool sent, Errc code = Errc::unavailable) {
 TEST(Retry, MayItHaveHappened) {
   struct Case {
     ApiFailure failure;
-    bool if_not_done, after_failure, always;  // whether the call is made again
+    bool if_not_done, after_failure, always;  // whether the call is repeated
     bool maybe_done;
   };
   const std::vector<Case> cases = {
       {refusal(429, true), true, true, true, false},
       {refusal(503, true), false, true, true, true},
-      {refusal(503, false), false, false, false, false},  // a code that says that nothing was done
+      {refusal(503, false), false, false, false, false},  // this code proves that nothing was done
       {refusal(400, false), false, false, false, false},
       {silence(false), true, true, true, false},
       {silence(true), false, false, true, true},
@@ -82,7 +82,7 @@ TEST(Retry, EachCauseHasItsOwnPatience) {
   EXPECT_FALSE(impatient.next(busy, 0, 255));
 }
 
-// A clock that stands still must not make a call last for ever.
+// Pauses count even if the clock stands still. Otherwise a call would never end.
 TEST(Retry, PausesCountWhereTheClockDoesNot) {
   Retry retry(0, rule(Repeat::always));
   ApiFailure busy = refusal(429, true);

@@ -37,7 +37,7 @@ TEST(BoundedWeb, AfterItsTimeNothingIsAskedNorWaitedFor) {
   EXPECT_EQ(reply.answer.error().code, Errc::timeout);
   EXPECT_FALSE(reply.sent);
   EXPECT_FALSE(bounded.pause(milliseconds(1)));
-  EXPECT_TRUE(bounded.pause(milliseconds(0)));  // only whether the user has asked to stop
+  EXPECT_TRUE(bounded.pause(milliseconds(0)));  // only checks for a stop by the user
   EXPECT_TRUE(web.asked.empty());
 }
 

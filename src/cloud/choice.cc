@@ -15,7 +15,7 @@ bool among(const std::vector<std::string>& words, const std::string& word) {
   return words.empty() || std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Returns why an offer with the right GPUs cannot be taken; empty: it can.
+// Returns why an offer with the right GPUs cannot be taken. Empty: the offer can be taken.
 std::string objection(const Offer& offer, const Wish& wish, Micros per_hour) {
   if (!offer.not_for_sale.empty()) return offer.not_for_sale;
   if (!offer.has_price()) return "no price is known";
@@ -36,11 +36,12 @@ std::string objection(const Offer& offer, const Wish& wish, Micros per_hour) {
 
 struct Rated {
   Candidate candidate;
-  int standing = 0;  // 0: good; higher ones are tried later
+  int standing = 0;  // 0: good; a higher standing is tried later
   Micros effective = 0;
 };
 
-// A spot machine that costs as much as the same machine on demand is only preempted sooner.
+// Returns whether spot is cheaper than the same machine on demand. At the same price spot has only
+// the risk of preemption.
 bool is_bargain(const Offer& spot, const std::vector<Offer>& offers) {
   return std::none_of(offers.begin(), offers.end(), [&](const Offer& other) {
     return !other.spot && other.provider == spot.provider && other.type == spot.type &&
@@ -68,7 +69,8 @@ int standing_of(const Offer& offer, const Wish& wish, const std::vector<Offer>& 
   return 0;
 }
 
-// Offers of the built-in tables, also of providers without credentials: they say who has such GPUs.
+// Makes offers from the built-in tables, including providers without credentials: a user then sees
+// who has such GPUs.
 std::vector<Offer> built_in_offers() {
   std::vector<Offer> offers;
   for (const MachineTable& table : machine_tables())
@@ -115,6 +117,7 @@ Choice choose(const std::vector<Offer>& offers, const Wish& wish, const std::vec
     }
     Rated one{.candidate = {.offer = offer, .per_hour = per_hour}};
     one.standing = standing_of(offer, wish, offers, learned, now_ms, one.candidate.doubt);
+    // A built-in price may be out of date, so it counts 5 % more.
     const bool built_in = offer.price.source == Price::Source::built_in;
     one.effective = built_in ? per_hour + per_hour / 20 : per_hour;
     rated.push_back(std::move(one));
@@ -124,6 +127,7 @@ Choice choose(const std::vector<Offer>& offers, const Wish& wish, const std::vec
     return std::tie(one.standing, one.effective, offer.stock, one.candidate.per_hour,
                     offer.provider, offer.region, offer.zone, offer.type, offer.spot);
   };
+  // The key names the offer, so that equal catalogs always give the same order.
   std::stable_sort(rated.begin(), rated.end(),
                    [&](const Rated& a, const Rated& b) { return key(a) < key(b); });
   for (Rated& one : rated)

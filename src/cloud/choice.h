@@ -50,7 +50,7 @@ bool blocks(const Block& block, const Offer& offer, std::int64_t now_ms);
 struct Candidate {
   Offer offer;
   Micros per_hour = 0;     // of all nodes, all in
-  std::string doubt = {};  // why it stands behind others that cost more
+  std::string doubt = {};  // why dearer offers come first
 };
 
 struct LeftOut {
@@ -60,8 +60,8 @@ struct LeftOut {
 };
 
 struct Choice {
-  std::vector<Candidate> candidates;  // in the order in which they are tried
-  std::vector<LeftOut> left_out;      // of those with the right GPUs, the cheapest first
+  std::vector<Candidate> candidates;  // in the order of trying
+  std::vector<LeftOut> left_out;      // offers with the right GPUs, the cheapest first
 };
 
 // Sorts offers that the wish admits:
@@ -77,7 +77,7 @@ Choice choose(const std::vector<Offer>& offers, const Wish& wish, const std::vec
 // cheapest of each provider and type.
 std::vector<std::string> near_offers(const std::vector<Offer>& offers, const Wish& wish);
 
-// Returns why nothing was chosen, in one line, and what to do.
+// Returns the reason for an empty choice, in one line, and a hint.
 Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choice);
 
 }  // namespace lockstep::cloud

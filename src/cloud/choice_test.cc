@@ -1,4 +1,4 @@
-// What is chosen: every trap as a case, and generated catalogs against a slow and obvious
+// Tests the choice: each known trap as a case, and generated catalogs against a slow but obvious
 // reference.
 #include "cloud/choice.h"
 
@@ -42,7 +42,7 @@ std::string why_left_out(const Offer& offer, const Wish& wish) {
 
 using Types = std::vector<std::string>;
 
-// What the built-in tables say that a provider has on demand, and on spot.
+// Returns a provider's built-in offers, on demand and on spot.
 std::vector<Offer> built_in(const std::string& provider) {
   std::vector<Offer> offers;
   for (const MachineType& type : machine_table(provider)->types)
@@ -226,11 +226,11 @@ TEST(Choice, NearOffersAreThoseThatCanBeHad) {
 struct Ref {
   Offer offer;
   Micros total = 0;
-  double rank = 0;  // class of standing
+  double rank = 0;  // standing
   Micros compared = 0;
 };
 
-// Whether a goes before b: one question after another.
+// Returns whether a goes before b, criterion by criterion.
 bool goes_before(const Ref& a, const Ref& b) {
   if (a.rank != b.rank) return a.rank < b.rank;
   if (a.compared != b.compared) return a.compared < b.compared;
@@ -323,7 +323,7 @@ class Generator {
     return words[static_cast<std::size_t>(pick(static_cast<int>(words.size())))];
   }
 
-  // Few values of each kind, so that many are equal.
+  // Use few values of each kind, so that many offers are equal.
   Offer offer(int number) {
     Offer made = priced(word({"t1", "t2", "t3"}), 0);
     made.provider = word({"p1", "p2"});

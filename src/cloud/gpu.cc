@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostGpus = 64;  // of one machine
 
-// Names are compared without case, spaces, dashes, underscores and brackets.
+// Returns a name for comparison, without case, spaces, dashes, underscores and brackets.
 std::string bare_name(std::string_view text) {
   std::string bare;
   for (const char c : text)
@@ -64,7 +64,8 @@ const Gpu* gpu_described(std::string_view description, int memory_gb) {
   std::string bare = bare_name(description);
   if (bare.rfind("nvidia", 0) == 0) bare.erase(0, 6);
   if (const Gpu* exact = find_gpu(bare)) return exact;
-  // By family and memory, where both together mean one kind.
+  // Try family and memory, if both together mean only one GPU. Providers state memory differently
+  // (L4: 24 or 22 GB), so allow an eighth of difference.
   const Gpu* found = nullptr;
   for (const Gpu& gpu : gpu_table()) {
     if (bare_name(gpu.family) != bare) continue;

@@ -1,5 +1,4 @@
-// GPUs by the names that people use. One table (machines.json) has canonical names, memory and
-// aliases.
+// GPUs and their names. A table (machines.json) has canonical names, memory and aliases.
 #pragma once
 
 #include "base/error.h"

@@ -1,5 +1,6 @@
-// Shell scripts that end a machine after a time, even if no client ever connects. User data arms
-// one in the first seconds of the first boot, and the lease arms another beside its daemon. Pure.
+// Shell scripts that terminate a machine after a time, even if no client ever connects. User data
+// arms a first timer within seconds of the first boot. The lease arms a second timer beside its
+// daemon. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,12 @@
 
 namespace lockstep::cloud {
 
-// How a machine ends its own bill from inside. Each provider's row has one; all texts are literals.
+// The way in which a machine ends its own bill from inside. Each provider's row has such a value,
+// with literal texts only.
 struct MachineEnding {
   std::string_view word;     // in leases: "poweroff"
   std::string_view command;  // for a shell, without single quotes; tried until the machine is gone
-  // In a container: what the names of the variables of process 1 begin with that `command` needs.
+  // For a container: the beginning of the names of variables that `command` needs from process 1.
   // "": a virtual machine, where systemd may run the timer.
   std::string_view variables = {};
 
@@ -21,14 +23,14 @@ struct MachineEnding {
 inline constexpr MachineEnding kPoweroff{.word = "poweroff",
                                          .command = "poweroff || shutdown -P now || halt -p"};
 
-// How a machine learns that its provider will preempt it.
+// The way in which a provider announces a preemption to a machine.
 enum class NoticeSource {
   none,
   token_and_poll,   // a metadata service with session tokens, polled every two seconds
   wait_for_change,  // a metadata service that answers once a value changes
 };
 
-// Name of the timer that user data arms (user_data.h).
+// The name of the timer that user data arms (user_data.h).
 inline constexpr std::string_view kBootGuard = "lockstep-guard";
 
 // Returns a script for root that arms a timer of this name: systemd's where systemd runs, else a

@@ -29,7 +29,7 @@ std::string block_id(const Block& block) {
                      block.region, block.zone, block.type, block.spot ? "spot" : "on-demand");
 }
 
-// A block is one line of fields that tabs separate.
+// Makes the text of a block: one line of fields between tabs.
 std::string block_text(const Block& block) {
   return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", static_cast<int>(block.kind), block.provider,
                      block.region, block.zone, block.type, block.spot ? 1 : 0, block.until_ms,
@@ -63,6 +63,7 @@ std::string owner_path(const std::string& folder) {
   return folder + "/installation";
 }
 
+// Returns the id in the file. nullopt if the file is missing or damaged.
 std::optional<std::string> kept_owner(const std::string& folder) {
   if (folder.empty()) return std::nullopt;
   const auto bytes = io::read_file(owner_path(folder), kOwnerSize + 2);
@@ -104,7 +105,8 @@ Result<Journal> Journal::open(const std::string& folder) {
 
 Result<std::string> Journal::owner() {
   LOCKSTEP_TRY_ASSIGN(std::string owner, owner_record());
-  // A full disk must not hide the id: the next call writes the file.
+  // Ignore a failure: the id must be available even if the disk is full. The next call writes the
+  // file.
   if (!folder_.empty() && !kept_owner(folder_))
     (void)io::keep_record(owner_path(folder_), owner + "\n");
   return owner;
@@ -114,7 +116,8 @@ Result<std::string> Journal::owner_record() {
   LOCKSTEP_TRY_ASSIGN(const auto known, records_->open_ones(kOwner));
   if (!known.empty()) return known.front().json;
   const auto kept = kept_owner(folder_);
-  // Another process may add an id at the same time. The first record wins, and both read it.
+  // Another process may add an id at the same time. The first record wins, and both processes read
+  // it.
   LOCKSTEP_TRY(records_->add({.kind = kOwner, .id = kOwner, .json = kept ? *kept : new_owner()}));
   LOCKSTEP_TRY_ASSIGN(const auto first, records_->open_ones(kOwner));
   if (first.empty())
@@ -229,7 +232,7 @@ Status Journal::note_job(const RentedJob& job) {
   return records_->change(record_of(job));
 }
 
-// An unreadable job is dropped. Its machines still end with their rental.
+// Drops an unreadable job. The machines of the job still end with their rental.
 Result<std::vector<RentedJob>> Journal::jobs() {
   LOCKSTEP_TRY_ASSIGN(const auto records, records_->open_ones(kJob));
   std::vector<RentedJob> jobs;
@@ -266,7 +269,7 @@ Result<std::vector<Block>> Journal::blocks(std::int64_t now_ms) {
     if (block && block->until_ms > now_ms)
       known.push_back(std::move(*block));
     else
-      (void)records_->drop(kBlock, record.id);  // on failure the next command drops it
+      (void)records_->drop(kBlock, record.id);  // after a failure the next command drops the record
   }
   return known;
 }

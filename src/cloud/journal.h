@@ -1,5 +1,5 @@
-// The journal of rentals. A rental is on disk before a byte of it goes to a provider, and stays
-// open until its last machine was seen gone.
+// The journal of rentals. A rental is on disk before any byte of its launch leaves, and stays open
+// until its last machine was seen gone.
 #pragma once
 
 #include "base/error.h"
@@ -17,7 +17,7 @@
 
 namespace lockstep::cloud {
 
-// Records that survive a crash: they are on disk once put() has returned.
+// Records that survive a crash. A record is on disk once put() has returned.
 class Records {
  public:
   struct Record {
@@ -30,15 +30,14 @@ class Records {
 
   virtual ~Records() = default;
   virtual Status put(const Record& record) = 0;  // inserts or replaces
-  // Inserts; does nothing where a record has this kind and id.
+  // Inserts a record. Does nothing if a record has this kind and id.
   virtual Status add(const Record& record) = 0;
-  // Replaces; does nothing where no record has this kind and id.
+  // Replaces a record. Does nothing if no record has this kind and id.
   virtual Status change(const Record& record) = 0;
   virtual Status drop(const std::string& kind, const std::string& id) = 0;
   virtual Result<std::vector<Record>> open_ones(const std::string& kind) = 0;
   virtual Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) = 0;
-  // Returns the newest record whose JSON contains `part`. Reads one record only, however many
-  // match.
+  // Returns the newest record whose JSON contains `part`. Reads only this record into memory.
   virtual Result<std::optional<Record>> newest(const std::string& kind,
                                                const std::string& part) = 0;
 };
@@ -54,42 +53,41 @@ class Journal {
   static Result<Journal> open(const std::string& folder);
   static std::string path_in(const std::string& folder) { return folder + "/rentals.db"; }
 
-  // Returns this installation's id for tags; the first call makes it. The file `installation`
-  // beside the journal keeps a copy, so that the machines stay this user's when a damaged journal
-  // is moved away.
+  // Returns this installation's id for tags. The first call makes the id. The file `installation`
+  // beside the journal keeps a copy: if a user moves a damaged journal away, the machines still
+  // belong to this installation.
   Result<std::string> owner();
-  // Gives a guard's journal the id of the installation whose machines it guards. corrupt: the
-  // journal has another id already.
+  // Gives a guard's journal the id of the installation whose machines it guards. Errc::corrupt: the
+  // journal has another id.
   Status take_owner(const std::string& name);
 
   // Keeps a rental. After an error nothing may be rented.
   Status keep(const Rental& rental);
   Result<std::vector<Rental>> open_rentals();
-  // Returns the open rental of that cluster; not_found: there is none.
+  // Returns the open rental of that cluster. Errc::not_found: there is none.
   Result<Rental> of_cluster(const std::string& cluster);
   // Returns open rentals and those closed since then (Unix time).
   Result<std::vector<Rental>> since(std::int64_t ms);
-  // Marks a rental for termination. The process that holds its cluster's lock terminates it within
-  // seconds, and from now on every reader sees Rental::wanted as false.
+  // Marks a rental for termination. The process with the lock of its cluster terminates it within
+  // seconds. From now on every reader sees Rental::wanted as false.
   Status ask_to_end(const std::string& rental);
   Result<bool> end_is_asked(const std::string& rental);
-  // Queries that read one record at most, however long the journal is: whether since() would return
-  // any rental, and whether a machine was ever asked for from that provider, there, or for that
-  // cluster.
+  // Cheap queries, however long the journal is. Return whether since() would return a rental, and
+  // whether a machine was ever requested from a provider, in a region, or for a cluster.
   Result<bool> any_since(std::int64_t ms);
   Result<bool> ever_used(std::string_view provider);
   Result<bool> ever_used_in(std::string_view region);
   Result<bool> ever_rented(std::string_view cluster);
 
-  // Clusters that are rented whenever they are used. Only cluster, wish and terms count.
+  // Clusters that are rented anew for each use. Only cluster, wish and terms count.
   Status keep_standing(const Rental& rental);
   Result<std::vector<Rental>> standing();
   Result<bool> has_standing(const std::string& cluster);
   Status drop_standing(const std::string& cluster);
 
-  // The jobs that rentals are for. A job stays until its user has been told how it ended.
+  // The jobs of rentals. A job stays until its user was told the ending.
   Status keep_job(const RentedJob& job);
-  // Updates a job. Does nothing where the job was dropped, since a canceled job must not come back.
+  // Updates a job. Does nothing if the job was dropped: a canceled job must not come back.
   Status note_job(const RentedJob& job);
   Result<std::vector<RentedJob>> jobs();
   Result<bool> has_job(const std::string& rental);

@@ -88,7 +88,7 @@ TEST_F(JournalFile, ItsNameOutlivesIt) {
   for (const char* ending : {"", "-wal", "-shm"})
     unlink((file() + ending).c_str());
   EXPECT_EQ(*open()->owner(), name);
-  // What is no name of ours is not taken for one, and a journal's own name is not changed by it.
+  // A file without a valid id is ignored. A journal with an id keeps that id.
   for (const char* text : {"", "short\n", "0123456789ABCDEF\n", "0123456789abcdef", "a b\n\n"}) {
     for (const char* ending : {"", "-wal", "-shm"})
       unlink((file() + ending).c_str());
@@ -103,7 +103,7 @@ TEST_F(JournalFile, ItsNameOutlivesIt) {
   }
 }
 
-// Another process is at work before each write.
+// Runs another process before each write.
 class Interrupted : public Records {
  public:
   Interrupted(std::unique_ptr<Records> records, std::function<void()> meanwhile)
@@ -200,7 +200,8 @@ TEST_F(JournalFile, WhatWasEverRented) {
   EXPECT_TRUE(*journal->any_since(401)) << "one is open";
 }
 
-// Whoever has the rental in hands writes it as it was, and takes nothing back.
+// The process with the rental writes its own copy. The mark for termination must survive that
+// write.
 TEST_F(JournalFile, AnEndThatIsAskedForIsHeededWhateverItsOwnerWrites) {
   auto journal = open();
   ASSERT_TRUE(journal);
@@ -264,7 +265,7 @@ TEST_F(JournalFile, AFullDiskIsAnErrorAndLosesNothing) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
   rental.user_data = std::string(20'000, 'x');
   const Status kept = journal->keep(rental);
-  const auto blocks = journal->blocks(100);  // an old one can't be dropped: no matter
+  const auto blocks = journal->blocks(100);  // the old block cannot be dropped, which is harmless
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
   signal(SIGXFSZ, before);
   EXPECT_FALSE(kept);

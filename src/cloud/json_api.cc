@@ -19,7 +19,7 @@ Errc errc_of_status(int status) {
   return status == 429 || status >= 500 ? Errc::unavailable : Errc::invalid_input;
 }
 
-// The service's own words behind what was asked.
+// Returns the message followed by the service's own words.
 std::string with_words(std::string message, const std::string& code, const std::string& said) {
   for (const std::string& word : {code, said})
     if (!word.empty()) message += ": " + word;
@@ -52,7 +52,7 @@ class JsonApi::Try : public ApiTry {
 
   ApiFailure refusal(const http::Answer& answer) override {
     const int status = answer.head.status;
-    // To follow a redirect would send the secret to a server that nobody has checked.
+    // Never follow a redirect: the secret would go to an unchecked server.
     if (status >= 300 && status < 400)
       return refusal_with(
           status, "", fmt::format("{}: HTTP {}, and redirects are not followed", doing(), status));
@@ -112,7 +112,7 @@ LaunchOutcome outcome_of(const ApiFailure& failure, std::span<const RefusalRow> 
   const std::string code = !failure.code.empty() ? failure.code
                            : failure.status == 0 ? std::string("unreachable")
                                                  : fmt::format("http-{}", failure.status);
-  // The code stands beside it.
+  // Leave the code out: renting prints it after the message.
   return refused(refusal_of(rows, code), code,
                  !failure.refused() || failure.said.empty()
                      ? failure.message

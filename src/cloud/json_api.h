@@ -1,4 +1,4 @@
-// A service that speaks JSON and knows us by one secret in the Authorization field.
+// A client for services with JSON and a secret in the Authorization header.
 #pragma once
 
 #include "cloud/asker.h"
@@ -20,7 +20,7 @@ struct ServiceWords {
   std::string message;
 };
 
-// One call. The views must stay valid until the answer is there.
+// A call. The views must stay valid until the answer is there.
 struct JsonQuestion {
   std::string_view method = "GET";
   std::string_view target;  // path and query, percent-encoded
@@ -51,7 +51,7 @@ class JsonApi {
 
   // Returns the JSON of an answer of success; null for an empty body.
   JsonResult ask(Web& web, const JsonQuestion& question) const;
-  // The error for words of the service that came in an answer of success, as GraphQL's do.
+  // Makes the error for a refusal in an answer of success, as GraphQL has it.
   Error refused(std::string_view doing, ServiceWords words) const;
 
  private:
@@ -60,13 +60,13 @@ class JsonApi {
   Settings settings_;
 };
 
-// The outcome of a launch that failed. rows: the provider's codes; besides them there are
-// "unreachable" and "http-404".
+// Returns the outcome of a failed launch. rows: the provider's codes, plus "unreachable" and
+// "http-404".
 LaunchOutcome outcome_of(const ApiFailure& failure, std::span<const RefusalRow> rows);
 LaunchOutcome refused(Refusal refusal, std::string code, std::string message);
 
-// Returns the address in a variable like LOCKSTEP_..._ENDPOINT, else `otherwise`; no slash at its
-// end.
+// Returns the address in a variable like LOCKSTEP_..._ENDPOINT, else `otherwise`. The address does
+// not end with a slash.
 std::string base_of(const Ground& ground, std::string_view variable, std::string_view otherwise);
 
 }  // namespace lockstep::cloud

@@ -29,7 +29,8 @@ TEST(JsonApi, AsksAgainOnlyWhereItDoesNoHarm) {
   const JsonQuestion harmless{.target = "/a", .shown = "a"};
   JsonQuestion once = harmless;
   once.repeatable = false;
-  // Each: what comes first, how often the harmless and the other question are asked.
+  // Each case: the first answer, and the number of tries for the harmless and for the other
+  // question.
   struct Case {
     Reply first;
     std::size_t harmless, once;

@@ -10,7 +10,7 @@ namespace lockstep::cloud {
 namespace {
 
 constexpr std::size_t kMostOfWord = 128;
-// Some catalogs say 700 for "no price", and no machine costs that.
+// A price of 700 stands for "no price" in some catalogs. No machine costs as much.
 constexpr double kNoPrice = 700;
 
 }  // namespace

@@ -27,6 +27,8 @@ std::optional<KeptAnswer> kept_answer(const std::string& folder, std::string_vie
   if (!bytes || bytes->size() > kMostKept) return std::nullopt;
   const std::size_t end = bytes->find('\n');
   if (end == std::string::npos) return std::nullopt;
+  // The first line of the file has the time of the answer. A time in the future proves that the
+  // clock was set back.
   const auto as_of = parse_int(std::string_view(*bytes).substr(0, end));
   if (!as_of || *as_of > now_ms || now_ms - *as_of > most_age_ms) return std::nullopt;
   return KeptAnswer{.text = bytes->substr(end + 1), .as_of_ms = *as_of};

@@ -20,7 +20,7 @@ TEST(KeptAnswer, IsThereAsLongAsItHolds) {
   EXPECT_EQ(kept->text, "one\ntwo\n");
   EXPECT_EQ(kept->as_of_ms, 1000);
   EXPECT_FALSE(kept_answer(inside, "prices", 1501, 500));
-  EXPECT_FALSE(kept_answer(inside, "prices", 999, 500));  // the clock went back
+  EXPECT_FALSE(kept_answer(inside, "prices", 999, 500));  // the clock was set back
   drop_answer(inside, "prices");
   EXPECT_FALSE(kept_answer(inside, "prices", 1000, 500));
   EXPECT_FALSE(kept_answer("", "prices", 1000, 500));

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMostOfKey = 512;
 constexpr std::size_t kMostOfFile = 64UL << 10;
 
-// It goes into a field of HTTP, so nothing but what can stand there.
+// Returns whether a key is safe in an HTTP header field.
 bool is_key(std::string_view key) {
   return !key.empty() && key.size() <= kMostOfKey &&
          std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < '\x7f'; });

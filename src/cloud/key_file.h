@@ -1,5 +1,5 @@
-// Finds the API key of a provider that has only one: in a variable, then in a file with a line
-// "name = value".
+// Finds the API key of a provider without other credentials: in a variable, then in a file with a
+// line "name = value".
 #pragma once
 
 #include "cloud/provider.h"
@@ -23,10 +23,10 @@ struct KeyPlaces {
   std::string_view advice;                  // how to get a key
 };
 
-// Returns whether other users may read a file of keys. The caller warns of it.
+// Returns whether other users may read a file of keys, and logs a warning if so.
 bool is_exposed(const std::string& path);
 
-// Returns the key; not_found: it is in neither place. No error shows a key.
+// Returns the key. Errc::not_found: neither place has a key. No error shows a key.
 Result<ApiKey> find_api_key(const Ground& ground, const KeyPlaces& places);
 
 }  // namespace lockstep::cloud

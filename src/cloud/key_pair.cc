@@ -41,7 +41,7 @@ std::string public_blob(std::string_view public_key) {
   return blob;
 }
 
-// Never to be read by others, not even for a moment, and never half there.
+// Writes a file completely or not at all. Other users cannot read the file, not even for a moment.
 Status write_private(const std::string& path, std::string_view text) {
   const std::string draft = path + "." + random_suffix(12) + ".tmp";
   const io::Fd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -56,7 +56,7 @@ Status write_private(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-// PROTOCOL.key of OpenSSH.
+// Follows OpenSSH's PROTOCOL.key.
 KeyPair key_pair_text(std::string_view seed, std::string_view public_key, std::uint32_t check,
                       std::string_view comment) {
   const std::string blob = public_blob(public_key);
@@ -66,6 +66,7 @@ KeyPair key_pair_text(std::string_view seed, std::string_view public_key, std::u
   secret += blob;
   put_text(secret, std::string(seed) + std::string(public_key));
   put_text(secret, comment);
+  // Pad with 1, 2, 3, ... to a whole block, as the format demands.
   for (char next = 1; secret.size() % kKeyBlock != 0; ++next)
     secret += next;
 
@@ -116,7 +117,7 @@ Result<KeyPair> keep_key_pair(const std::string& path, std::string_view comment)
       half->pop_back();
     return KeyPair{std::move(*secret), std::move(*half)};
   }
-  // A private key without its other half is what a full disk leaves.
+  // A full disk may have left only one half. Then make a new pair.
   if (!secret && secret.error().code != Errc::not_found) return Failure(secret.error());
   LOCKSTEP_TRY(io::make_folders(path.substr(0, path.rfind('/'))));
   LOCKSTEP_TRY_ASSIGN(KeyPair pair, new_key_pair(comment));
@@ -125,6 +126,7 @@ Result<KeyPair> keep_key_pair(const std::string& path, std::string_view comment)
 }
 
 Status write_key_pair(const std::string& path, const KeyPair& pair) {
+  // Write the private half last: keep_key_pair() makes a new pair while it is missing.
   LOCKSTEP_TRY(write_private(path + ".pub", pair.public_line + "\n"));
   return write_private(path, pair.private_text);
 }

@@ -24,7 +24,7 @@ class KeyPairFiles : public ::testing::Test {
     std::string name = fs::temp_directory_path() / "lockstep-keys-XXXXXX";
     return mkdtemp(name.data());
   }
-  // What OpenSSH itself says of a command's file.
+  // Returns the output of one of OpenSSH's own programs for a file.
   std::string said_by(const std::string& command) const {
     FILE* pipe = popen((command + " 2>&1").c_str(), "r");
     std::string out;
@@ -75,7 +75,7 @@ TEST(KeyPair, IsPaddedToWholeBlocksWhateverTheComment) {
     const auto bytes = codec::base64_decode(coded);
     ASSERT_TRUE(bytes);
     EXPECT_TRUE(bytes->starts_with(std::string("openssh-key-v1\0", 15)));
-    // magic, "none" twice, "", 1, the public half and the length before what is padded
+    // The parts before the padded part: magic, "none" twice, "", 1, the public half and the length.
     EXPECT_EQ((bytes->size() - (15 + 8 + 8 + 4 + 4 + 4 + 51 + 4)) % 8, 0U) << comment;
     EXPECT_NE(bytes->find(std::string("\x01\x02\x03\x04\x01\x02\x03\x04")), std::string::npos);
   }

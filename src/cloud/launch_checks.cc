@@ -17,6 +17,7 @@ LaunchOutcome still_unknown(std::string message) {
 LaunchOutcome look_by_name(Web& web, const NameLook& look,
                            const std::function<Result<std::vector<Machine>>(Web&)>& machines) {
   for (bool seen_absent = false;; seen_absent = true) {
+    // Take the time before the list, since the list may be as old as the question.
     const bool counts = web.now_ms() >= look.settled_ms;
     const auto there = machines(web);
     if (!there) return still_unknown(there.error().message);

@@ -57,7 +57,7 @@ bool read_name(Machine& machine) {
   machine.intent = name->intent;
   machine.owner = name->owner;
   machine.node = name->node;
-  machine.token = machine.name;  // no other launch was given it
+  machine.token = machine.name;  // unique to this launch
   machine.launched_ms = name->created_ms;
   return true;
 }

@@ -1,5 +1,5 @@
 // Names of machines at providers without tags, creation times or idempotency tokens. The name
-// carries all that is needed to recognize the machine. Pure.
+// contains everything to recognize the machine. Pure.
 #pragma once
 
 #include "cloud/provider.h"
@@ -11,8 +11,8 @@
 
 namespace lockstep::cloud {
 
-// ls-INTENT-OWNER-ATTEMPT-NODE-TIME: at most 64 characters of a-z0-9 and dashes. The time is that
-// of prepare().
+// The parts of ls-INTENT-OWNER-ATTEMPT-NODE-TIME: at most 64 characters of a-z0-9 and dashes. The
+// time is the time of prepare().
 struct MachineName {
   std::string intent;
   std::string owner;
@@ -26,8 +26,8 @@ struct MachineName {
 MachineName name_of(const LaunchSpec& spec, std::int64_t now_ms);
 std::optional<MachineName> parse_machine_name(std::string_view text);  // nullopt: not ours
 
-// Fills in intent, owner and the like from the machine's name. Returns false if the name is not
-// ours.
+// Fills in intent, owner and the like from the machine's name. Returns false for a name without our
+// form.
 bool read_name(Machine& machine);
 // Returns whether the query includes this machine.
 bool asked_for(const ListQuery& query, const Machine& machine);

@@ -14,7 +14,7 @@ namespace lockstep::cloud {
 
 struct MachineType {
   std::string type;
-  std::string accelerator = {};  // GPU to add to a type that has none of its own
+  std::string accelerator = {};  // GPU to add to a type without GPUs
   std::string gpu;               // canonical (gpu.h); "": none
   int gpus = 0;
   int vcpus = 0;
@@ -35,8 +35,7 @@ struct MachineTable {
 // Returns a provider's table; nullptr: none is built in.
 const MachineTable* machine_table(std::string_view provider);
 
-// Returns the type without GPUs that `lockstep cloud selftest` rents; nullptr: the provider has
-// none.
+// Returns the type without GPUs for `lockstep cloud selftest`. nullptr: the provider has none.
 const MachineType* plain_machine(std::string_view provider);
 
 const std::vector<MachineTable>& machine_tables();

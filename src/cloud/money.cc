@@ -16,7 +16,7 @@ constexpr std::int64_t kMostDollars = 1'000'000'000;
 std::string dollars_text(Micros amount, int digits) {
   const bool below = amount < 0;
   if (below) amount = -amount;
-  // Below a cent there would be nothing left.
+  // An amount below a cent needs more digits, or the text would be 0.00.
   if (amount != 0 && amount < kDollar / 100) digits = std::max(digits, 4);
   Micros unit = kDollar;
   for (int i = 0; i < digits; ++i)
@@ -62,7 +62,8 @@ Micros cost_of(Micros per_hour, std::int64_t ms) {
   if (per_hour <= 0 || ms <= 0) return 0;
   const std::int64_t hours = ms / kMsPerHour;
   const std::int64_t rest = ms % kMsPerHour;
-  // Hours apart, so that the product fits: a price of a million dollars and a thousand years do.
+  // Multiply hours and rest separately, so that the product fits into 64 bits: a million dollars an
+  // hour for a thousand years does.
   return per_hour * hours + (per_hour / kMsPerHour * rest +
                              (per_hour % kMsPerHour * rest + kMsPerHour - 1) / kMsPerHour);
 }

@@ -36,7 +36,7 @@ TEST(Money, AMachineCostsItsDiskAndAddressToo) {
   offer.min_disk_gb = 75;
   EXPECT_EQ(offer.per_machine_hour(730), kDollar + 80'000 + 5'000);
   EXPECT_EQ(offer.per_machine_hour(0), kDollar + (80'000 * 75 + 729) / 730 + 5'000);
-  offer.disk_gb = 512;  // in the price
+  offer.disk_gb = 512;  // included in the price
   EXPECT_EQ(offer.per_machine_hour(200), kDollar + 5'000);
 }
 

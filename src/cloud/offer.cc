@@ -10,7 +10,7 @@ bool Offer::has_price() const {
 
 Micros Offer::per_machine_hour(int disk) const {
   const int paid = std::max({disk, min_disk_gb, disk_gb}) - disk_gb;
-  // Rounded up: what is shown is never less than what is billed.
+  // Round up: a shown price is never below the bill.
   const Micros for_disk = (disk_per_gb_month * paid + kHoursPerMonth - 1) / kHoursPerMonth;
   return price.per_hour + for_disk + address_per_hour + extra_per_hour;
 }

@@ -21,7 +21,7 @@ struct Price {
 
 enum class Stock { in_stock, unknown, none };
 
-// What ends a machine's bill if its client never returns.
+// The way in which a machine's bill ends if its client never returns.
 enum class Ending {
   by_itself,   // the machine powers off, or the provider enforces a limit
   with_guard,  // only a client with credentials can terminate it
@@ -38,7 +38,7 @@ struct Offer {
   std::string provider;  // "aws"
   std::string region;
   std::string zone = {};     // "": the provider chooses in the region
-  std::string zone_id = {};  // the zone's name in every account; "" where `zone` is that
+  std::string zone_id = {};  // the zone's name in every account; "": the same as `zone`
   std::string type;          // the provider's name: "g6.xlarge"
   std::string gpu;           // canonical (gpu.h)
   int gpus = 0;
@@ -59,10 +59,10 @@ struct Offer {
   Ending ending = Ending::by_itself;
   std::string not_for_sale = {};  // why the offer cannot be rented although it has a price
   std::string note = {};          // for people: "capacity block only"
-  bool floor_price = false;       // the lowest price of a place without a market: it means nothing
+  bool floor_price = false;       // a place without a market: the price means nothing
 
-  // Catalogs write 0 or 700 dollars where there is no price. Disk and address alone are not the
-  // price of a machine.
+  // Returns whether the offer has a real price. Catalogs write 0 or 700 dollars for "no price". The
+  // price of disk and address alone does not count.
   bool has_price() const;
   // Returns the hourly price of one machine with a disk of `disk` GB (at least min_disk_gb), all
   // in.

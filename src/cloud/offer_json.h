@@ -1,4 +1,4 @@
-// Offers as JSON: for `--json`, for the journal and for answers that are kept.
+// Offers as JSON, for `--json`, for the journal and for kept answers.
 #pragma once
 
 #include "cloud/offer.h"
@@ -13,9 +13,9 @@ namespace lockstep::cloud {
 const char* source_name(Price::Source source);  // "live", "cached", "built in"
 const char* stock_name(Stock stock);            // "in stock", "unknown", "none"
 
-// Members in the order of their names.
+// Returns the members in the order of their names.
 nlohmann::json offer_json(const Offer& offer);
-// The members of an offer inside another struct.
+// Lists the members of an offer inside another struct.
 void fields(codec::JsonFields& io, Offer& offer);
 
 }  // namespace lockstep::cloud

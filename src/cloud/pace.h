@@ -1,4 +1,4 @@
-// A factor by which tests shorten the pauses that a provider's limits impose.
+// A factor by which tests shorten pauses for a provider's limits.
 #pragma once
 
 #include "cloud/provider.h"
@@ -7,7 +7,8 @@
 
 namespace lockstep::cloud {
 
-// Returns LOCKSTEP_CLOUD_PACE, from 0 to 1: tests use fakes whose clocks run faster. Unset: 1.
+// Returns LOCKSTEP_CLOUD_PACE, from 0 to 1. Tests set it, since the clocks of their fakes run
+// faster. Unset: 1.
 double pace_of(const Ground& ground);
 std::chrono::milliseconds paced(std::chrono::milliseconds time, double pace);
 

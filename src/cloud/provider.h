@@ -1,5 +1,5 @@
-// The one interface to a provider of machines; each provider is a folder behind it. No code above
-// names a provider. All calls block, and use the network only through the Web that they are given.
+// The interface to all providers of machines. Each provider is a folder behind this interface, and
+// no code above names a provider. All calls block, and use the network only through the given Web.
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +19,8 @@
 
 namespace lockstep::cloud {
 
-// Where a provider finds credentials and settings, and which installation it works for.
+// The places of a provider's credentials and settings, and the installation that the provider works
+// for.
 struct Ground {
   std::function<std::optional<std::string>(std::string_view name)> env;
   std::string home;
@@ -35,7 +36,8 @@ struct OfferQuery {
   bool fresh = false;                     // bypass the cache
 };
 
-// One launch: a gang, or one machine of it where the provider takes one machine a call.
+// A launch of a whole gang, or of a single machine if the provider launches only one machine per
+// call.
 struct LaunchSpec {
   std::string intent;   // 20 of a-z0-9: the rental's id, a tag on its machines
   std::string owner;    // this installation's id: 16 of a-z0-9
@@ -48,18 +50,18 @@ struct LaunchSpec {
   std::string image = {};  // empty: the provider's folder chooses
   std::string user_data;   // cloud-init text; for a container (Traits::container) a start script
   std::string public_key;  // the user's side, "ssh-ed25519 AAAA... lockstep"
-  // Networks (CIDR) that may reach port 22: "198.51.100.7/32". Several are separated by commas;
-  // only providers whose machines need a guard are given several.
+  // Networks (CIDR) that may reach port 22: "198.51.100.7/32". Commas separate several networks,
+  // which only providers with guarded machines get.
   std::string allow_from;
-  std::int64_t lifetime_s = 0;          // hard limit, for providers that enforce one
+  std::int64_t lifetime_s = 0;          // hard limit, if the provider enforces limits
   std::optional<Micros> max_spot = {};  // per machine and hour; unset: up to the on-demand price
   std::int64_t wanted_ms =
       0;  // Unix time of the wish, for names where a provider keeps no creation time
   std::int64_t ends_ms = 0;  // Unix time of the lease's end, for the tag lockstep:ends
 };
 
-// A launch request, complete enough to send it again word for word. The journal keeps the call
-// before a byte is sent. User data is the only secret in it.
+// A launch request, complete enough to repeat it byte for byte. The journal keeps the call before
+// any byte is sent. User data is the only secret in it.
 struct LaunchCall {
   std::string region;
   std::string zone;
@@ -68,7 +70,7 @@ struct LaunchCall {
   std::string body;
 };
 
-// What renting does after a refusal, by the provider's tables.
+// The reaction of renting to a refusal, by the provider's tables.
 enum class Refusal {
   next_zone,
   next_region,   // quota, or the region as a whole
@@ -145,10 +147,11 @@ struct Finding {
   std::string hint = {};  // what to do; a policy takes several lines
 };
 
-// Which machines share one firewall rule for port 22. none: the provider opens the port to all.
+// The machines that share a firewall rule for port 22. none: the provider opens the port to all
+// addresses.
 enum class PortRule { none, of_rental, of_region, of_account };
 
-// The properties of a provider: its row. Code above branches on these, never on a name.
+// The properties of a provider: its row. Code above branches on these properties, never on a name.
 struct Traits {
   std::string_view name;   // "aws"
   std::string_view title;  // "AWS EC2"
@@ -157,7 +160,7 @@ struct Traits {
   bool resends_token = false;  // a repeated call with the same token launches nothing new
   bool private_network = false;
   bool knows_host_keys = false;  // machines publish their host key: see Provider::host_key
-  bool takes_turns = false;      // limits the rate of an account: calls wait for each other
+  bool takes_turns = false;      // the provider limits an account's rate: calls wait
   bool has_sudo = true;          // the login user is not root; sudo asks for no password
   Ending ending = Ending::by_itself;
   bool container = false;  // set up by a start script (user_data.h) instead of cloud-init
@@ -165,15 +168,15 @@ struct Traits {
   NoticeSource notice = NoticeSource::none;
   PortRule port_rule = PortRule::of_rental;
   // The provider terminates a machine after LaunchSpec::lifetime_s (Machine::ends_ms), and no
-  // documented call moves that end of a running machine.
+  // documented call moves that time for a running machine.
   bool fixed_end = false;
   std::int64_t most_lifetime_s = 0;  // longest that a launch may ask for; 0: no limit
   std::int64_t minimum_billing_s = 60;
   int notice_s = 120;               // from the notice of preemption to the end
-  std::string_view keys_hint = {};  // where credentials are looked for, one line
-  // Where a person terminates a machine by hand; {id}, {region} and {zone} are replaced.
+  std::string_view keys_hint = {};  // places of credentials, one line
+  // The page on which a person terminates a machine. {id}, {region} and {zone} are replaced.
   std::string_view console = {};
-  std::string_view fake_hint = {};  // what was tested against fakes only, one line
+  std::string_view fake_hint = {};  // the parts tested against fakes only, one line
   std::array<std::string_view, 2> file_variables = {};  // variables that name files of credentials
 };
 
@@ -188,44 +191,45 @@ class Provider {
   virtual ~Provider() = default;
   virtual const Traits& traits() const = 0;
 
-  // Succeeds where credentials are found; not_found says where they were looked for. No network.
+  // Succeeds if credentials are found. Errc::not_found names the places searched. No network.
   virtual Status keys() = 0;
-  // Returns a one-line warning about credentials that expire before `until_ms` (Unix time); empty:
-  // none is due. No network.
+  // Returns a one-line warning about credentials that expire before `until_ms` (Unix time). Empty:
+  // no credentials expire. No network.
   virtual std::string keys_note(Web& /*web*/, std::int64_t /*until_ms*/) { return {}; }
   // Proves that the credentials work. Returns the account for messages: "account 1234, user ann".
   virtual Result<std::string> account(Web& web) = 0;
   virtual Catalog offers(Web& web, const OfferQuery& query) = 0;
 
-  // Finds or makes what a launch needs (image, network, keys), all free of charge. Returns the call
+  // Finds or makes the image, network and keys for a launch, all free of charge. Returns the call
   // to make. A refusal here counts as a refusal of the launch.
   virtual tl::expected<LaunchCall, LaunchOutcome> prepare(Web& web, const LaunchSpec& spec) = 0;
   virtual LaunchOutcome launch(Web& web, const LaunchSpec& spec, const LaunchCall& call) = 0;
-  // Finds out what became of a launch without an answer, by the same token or by listing machines.
-  // `unknown`: still open, ask later. `refused` with an empty code: no machine exists or will come.
+  // Settles an unanswered launch, by the same token or by listing machines. `unknown`: still open,
+  // ask later. `refused` with an empty code: no machine exists, and none will appear.
   virtual LaunchOutcome resolve(Web& web, const LaunchSpec& spec, const LaunchCall& call,
                                 std::int64_t asked_ms) = 0;
 
   virtual Result<Listing> list(Web& web, const ListQuery& query) = 0;
-  // Terminates machines; one that is gone already is not an error. A machine counts as gone only
-  // once `list` says so.
+  // Terminates machines. A machine that is already gone is not an error. A machine counts as gone
+  // only once `list` says so.
   virtual Status end(Web& web, const std::vector<Machine>& machines) = 0;
   // Opens port 22 to these networks and closes it to all others, after this client's address has
   // changed. cidrs: separated by commas, for all rentals under the rule (Traits::port_rule).
   virtual Status allow(Web& web, const std::string& region, const std::string& cidrs) = 0;
 
-  // Returns the ed25519 host key that the machine itself has published, "ssh-ed25519 AAAA...". It
-  // replaces the key that we gave, since some images make a new one. "": not known (yet).
+  // Returns the ed25519 host key that the machine itself has published, "ssh-ed25519 AAAA...". This
+  // key replaces the key in our user data, since some images make a new key. "": unknown, perhaps
+  // only for now.
   virtual Result<std::string> host_key(Web& /*web*/, const Machine& /*machine*/) {
     return std::string();
   }
 
-  // Returns whether the account has this public key, as it has after prepare(). A guard on another
-  // machine asks, since its credentials may belong to another account.
+  // Returns whether the account has this public key, as after prepare(). A guard on another machine
+  // asks this, since its credentials may be of another account.
   virtual Result<bool> has_key(Web& /*web*/, const std::string& /*public_key*/) { return true; }
 
   virtual std::vector<Finding> check(Web& web) = 0;
-  // Removes what prepare() made. Call only while no machine of ours runs there.
+  // Removes the objects that prepare() made. Call only while no machine of ours runs there.
   virtual Status clean(Web& /*web*/) { return {}; }
 };
 

@@ -15,8 +15,8 @@ bool is_alive(const Machine& machine) {
   return machine.state != Machine::State::gone && machine.state != Machine::State::ending;
 }
 
-// Returns whether the rental knows this machine, which has its tag, or may still come to know it:
-// an unanswered launch may have made it.
+// Returns whether a machine with the rental's tag belongs to the rental: the rental knows the
+// machine, or an unanswered launch may have made it.
 bool belongs(const Rental& rental, const Machine& machine) {
   for (const Attempt& attempt : rental.attempts) {
     const bool unanswered =
@@ -36,7 +36,7 @@ bool is_wanted(const Machine& machine, const std::vector<Rental>& open) {
   });
 }
 
-// Returns the hourly rate: the provider's own number, else the built-in on-demand price; 0:
+// Returns the hourly rate: the provider's own number, else the built-in on-demand price. 0:
 // unknown.
 Micros about_rate(std::string_view provider, const Machine& machine) {
   Micros per_hour = machine.per_hour;
@@ -64,14 +64,14 @@ Leftover end_leftover(const ReconcileParts& parts, Provider& provider, const Mac
   return one;
 }
 
-// Returns whether the lease is over. Machines end themselves at their lease; this client gives them
-// a minute before it terminates them.
+// Returns whether the lease is over. Machines end by themselves at the end of the lease. This
+// client gives them a minute before terminating them.
 bool is_over(const Rental& rental, std::int64_t now) {
   constexpr std::int64_t kGraceMs = 60'000;
   return rental.ends_ms > 0 && now > rental.ends_ms + kGraceMs;
 }
 
-// Returns whether the rental's job begins again on other machines once these are gone.
+// Returns whether the rental's job will begin again on other machines.
 bool goes_on(Journal& journal, const Rental& rental) {
   const auto jobs = journal.jobs();
   return jobs && std::any_of(jobs->begin(), jobs->end(), [&](const RentedJob& job) {
@@ -79,7 +79,7 @@ bool goes_on(Journal& journal, const Rental& rental) {
          });
 }
 
-// Notes which machines are gone, and closes the rental once all are.
+// Updates the state of all machines. Closes the rental once all machines are gone.
 Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled& done) {
   const auto provider = [&](std::string_view name) -> Provider* {
     for (Provider* one : parts.providers)
@@ -124,8 +124,8 @@ Silence silence_of(const Rental& rental, const Error& error) {
   return silence;
 }
 
-// Returns whether asking for the rental's machines would add nothing to the lists: each machine was
-// listed alive, or its region gave no answer. That saves a round trip for every rental that runs.
+// Returns whether the lists already tell everything about the rental's machines: each machine is
+// listed alive, or its region gave no answer. This saves a round trip for every running rental.
 bool is_as_listed(const Rental& rental, const std::vector<Heard>& heard) {
   const auto seen = [&](const Attempt& attempt, const Held& held) {
     for (const Heard& one : heard) {
@@ -154,7 +154,8 @@ bool is_as_listed(const Rental& rental, const std::vector<Heard>& heard) {
   return true;
 }
 
-// Runs under the cluster's lock, so the rental is read again.
+// Updates a rental under the cluster's lock. Reads the rental again, since another process may have
+// changed it.
 void update(const ReconcileParts& parts, const std::string& id, const std::vector<Heard>& heard,
             Reconciled& done) {
   auto now = parts.journal.open_rentals();
@@ -195,12 +196,15 @@ Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rent
       continue;
     }
     for (const Silence& silence : one.listing->unheard) {
+      // A region that this journal never used has no machines of ours, even if a policy denies the
+      // list.
       const bool empty =
           silence.denied && !parts.journal.ever_used_in(silence.region).value_or(true);
       (empty ? done.denied : done.unheard).push_back(silence);
     }
     for (const Machine& machine : one.listing->machines) {
       if (!is_alive(machine)) continue;
+      // Another installation may use the same account. Report its machines, and never touch them.
       if (machine.owner != parts.owner) {
         done.foreign.push_back({.provider = name, .machine = machine});
       } else if (!is_wanted(machine, before) && !is_wanted(machine, open)) {

@@ -1,5 +1,5 @@
-// Compares the machines that providers list as Lockstep's with the journal. Terminates machines
-// without a rental, closes rentals whose machines are gone, and reports machines of others.
+// Compares the journal with the machines that providers list as Lockstep's. Terminates machines
+// without a rental, closes rentals without machines, and reports machines of other installations.
 #pragma once
 
 #include "base/error.h"
@@ -39,11 +39,11 @@ struct ReconcileParts {
   Web& web;
   std::vector<Provider*> providers;  // those with credentials
   std::string owner;
-  // Takes a cluster's lock while its rental changes; false: another process has the lock, and the
-  // rental is left alone. The rental is read again under the lock, since it may have changed.
+  // Takes a cluster's lock while its rental changes. false: another process has the lock, so the
+  // rental is left alone. The rental may have changed, so it is read again under the lock.
   std::function<bool(const std::string& cluster)> try_lock;
   std::function<void(const std::string& cluster)> unlock;
-  // How long to wait until unwanted machines are seen gone. The next command looks at the rest.
+  // The time to wait until unwanted machines are seen gone. The next command looks at the rest.
   std::chrono::milliseconds patience{0};
 };
 
@@ -53,16 +53,16 @@ struct Heard {
   Result<Listing> listing = {};
 };
 
-// Lists machines of all providers and regions at once. Changes nothing, neither here nor there, so
-// it may run beside other work with a Web of its own.
+// Lists machines of all providers and regions at once. Changes nothing here or at a provider, so
+// the call may run beside other work with its own Web.
 std::vector<Heard> list_ours(Web& web, const std::vector<Provider*>& providers);
 
-// before: rentals that were open before the lists were asked for. A machine whose rental was opened
-// or closed in between is not a leftover.
+// before: the rentals open before the lists were asked for. A machine whose rental was opened or
+// closed meanwhile is not a leftover.
 Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rental>& before,
                              const std::vector<Heard>& heard);
 
-// Lists and reconciles. A region that does not answer does not hold up the others.
+// Lists and reconciles. A silent region does not delay the others.
 Result<Reconciled> reconcile(const ReconcileParts& parts);
 
 }  // namespace lockstep::cloud

@@ -1,5 +1,5 @@
-// The journal's records in a SQLite file. Its write-ahead log is synced at every commit, which is
-// SQLite's default and is asked for once more here.
+// Keeps the journal's records in a SQLite file. The write-ahead log must be synced at every commit.
+// SQLite does so by default, and open_records() asks for it once more.
 #include "cloud/journal.h"
 #include "db/database.h"
 
@@ -9,7 +9,7 @@
 namespace lockstep::cloud {
 namespace {
 
-// A released version's text is never changed: the next one is added.
+// Never change the text of a released version. Add a new version instead.
 constexpr std::array<std::string_view, 1> kRentalMigrations = {R"(
 CREATE TABLE records (
   kind TEXT NOT NULL,
@@ -61,7 +61,7 @@ class SqliteRecords : public Records {
     return drop.run();
   }
 
-  // Left to itself SQLite goes through all that were ever closed.
+  // Names the index: otherwise SQLite's planner walks through all closed records.
   Result<std::vector<Record>> open_ones(const std::string& kind) override {
     LOCKSTEP_TRY_ASSIGN(db::Statement rows,
                         database_.prepare("SELECT kind, id, open, at_ms, json FROM records "

@@ -1,4 +1,4 @@
-// Tables of a provider's error codes and what they mean for renting.
+// Tables of a provider's error codes and their meaning for renting.
 #pragma once
 
 #include "cloud/provider.h"
@@ -13,7 +13,7 @@ struct RefusalRow {
   Refusal refusal;
 };
 
-// Returns the first row's refusal that matches.
+// Returns the refusal of the first matching row.
 constexpr Refusal refusal_of(std::span<const RefusalRow> rows, std::string_view code) {
   for (const RefusalRow& row : rows) {
     const bool open = row.code.ends_with('*');

@@ -1,4 +1,4 @@
-// Tells a person about machines that a provider refuses to end: each hour until the cause is
+// Messages about machines that a provider refuses to terminate: each hour until the cause is
 // removed costs money. Pure.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace lockstep::cloud {
 
-// Returns whether asking again cannot help: the keys are revoked or expired, or lack the right.
+// Returns whether a retry cannot help: the keys are revoked or expired, or lack the right.
 bool is_lasting_refusal(const Error& error);
 
 // Returns where a person can terminate the machine: "https://... , terminate i-1".
 std::string console_words(const Traits& traits, const Machine& machine);
 
-// Returns one line: the machines, their rate, why the provider refuses to terminate them, and
-// where a person can do it. Returns an empty text for an empty list.
+// Returns a line with the machines, their rate, the provider's reason, and the page on which a
+// person can terminate the machines. Empty for an empty list.
 std::string refused_end_words(const std::vector<Machine>& machines, Micros per_hour,
                               const Traits& traits, const Error& why);
 

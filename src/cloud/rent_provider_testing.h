@@ -5,11 +5,11 @@
 
 namespace lockstep::cloud::testing {
 
-// How a provider's launches are made safe against lost answers.
+// The way in which a provider's launches are safe against lost answers.
 enum class SimKind {
-  token,       // a repeated token makes nothing new within its zone; a gang is one call
-  token_each,  // the same, one machine a call
-  by_name,     // no tokens: what was launched is looked for in lists; one machine a call
+  token,       // a repeated token launches nothing new in its zone; a gang is one call
+  token_each,  // like `token`, but one machine per call
+  by_name,     // no tokens: lists are searched for the name; one machine per call
 };
 
 class SimProvider : public Provider {
@@ -37,8 +37,8 @@ class SimProvider : public Provider {
   tl::expected<LaunchCall, LaunchOutcome> prepare(Web& web, const LaunchSpec& spec) override {
     if (!reached(web) || (!world_.calm && world_.chance(world_.rules.silent_prepare)))
       return tl::make_unexpected(LaunchOutcome{.message = "503"});
-    // A name carries the time, so that no launch is given one again: not even by a journal that was
-    // restored from an old copy.
+    // A name contains the time, so every launch has a new name, even after a restore of an old
+    // journal.
     const std::string when = kind_ == SimKind::by_name ? "-" + std::to_string(world_.now) : "";
     return LaunchCall{.region = spec.offer.region,
                       .zone = spec.offer.zone,
@@ -81,7 +81,7 @@ class SimProvider : public Provider {
     if (!reached(web) || world_.chance(world_.rules.lose_list))
       return fail(stopped(web) ? Errc::canceled : Errc::unavailable, "503");
     Listing listing;
-    // A region may be missing: its machines are unknown, not none.
+    // A list may lack a region. Machines there are unknown, not gone.
     if (world_.chance(world_.rules.lose_list)) {
       listing.unheard.push_back({.provider = name_, .region = "r1", .why = "no answer"});
       return listing;
@@ -98,7 +98,7 @@ class SimProvider : public Provider {
 
   Status end(Web& web, const std::vector<Machine>& ended) override {
     const bool heard = reached(web) && !world_.chance(world_.rules.lose_end);
-    // One that is too new to be found is not there, which is no error.
+    // A machine that is too new to be found counts as missing, without an error.
     for (const Machine& machine : ended)
       for (SimMachine& one : world_.machines)
         if (heard && one.id == machine.id && one.ended_ms == 0 && one.listed_ms <= world_.now &&
@@ -159,7 +159,7 @@ class SimProvider : public Provider {
     return machine;
   }
 
-  // Tokens are zonal: in another zone the same one makes another machine.
+  // Tokens are zonal: the same token in another zone launches another machine.
   LaunchOutcome same_token(const LaunchCall& call) const {
     LaunchOutcome before{.kind = LaunchOutcome::Kind::answered};
     for (const SimMachine& machine : world_.machines)

@@ -1,5 +1,5 @@
-// A world for tests of renting: machines with their money and a clock, a disk that may be full or
-// restored from an old copy, and a client that is killed, or stopped by its user, at any step.
+// A simulated world for tests of renting: machines with their bills, a clock, a disk that may be
+// full or restored from an old copy, and a client that is killed or stopped at any step.
 #pragma once
 
 #include "cloud/journal.h"
@@ -30,20 +30,20 @@ struct SimMachine {
   int node = 0;
   Micros per_hour = 0;
   std::int64_t launched_ms = 0;
-  std::int64_t listed_ms = 0;   // not in lists before
-  std::int64_t running_ms = 0;  // pending before
-  std::int64_t lease_ms = 0;    // nothing may live much longer
-  std::int64_t ends_ms = 0;     // ends by itself then: its lease, or when it fails; 0: never
+  std::int64_t listed_ms = 0;   // lists lack the machine until then
+  std::int64_t running_ms = 0;  // pending until then
+  std::int64_t lease_ms = 0;    // the machine must not live much longer
+  std::int64_t ends_ms = 0;     // ends by itself: lease or failure; 0: never
   std::int64_t ended_ms = 0;
-  std::int64_t minimum_s = 0;  // billed at least
+  std::int64_t minimum_s = 0;  // least billed time
   bool taken = false;
   bool unhealthy = false;
 };
 
 struct SimRules {
-  double lose_answer = 0.1;  // of launches: done, and no answer
+  double lose_answer = 0.1;  // of launches: carried out, but unanswered
   double lose_question = 0.05;
-  double lose_end = 0.05;  // of ends: not heard, or heard and not answered
+  double lose_end = 0.05;  // of terminations: lost, or unanswered
   double lose_list = 0.05;
   double silent_prepare = 0.02;
   double empty_zone = 0.3;
@@ -53,13 +53,13 @@ struct SimRules {
   double stop = 0.003;      // of steps: Ctrl-C
   double full = 0.01;       // of records: the disk is full for a while
   double burst = 0.005;     // of calls: a provider gives 503 for a while
-  double others = 0.02;     // of calls: another process of ours reconciles meanwhile
-  double restore = 0;       // of processes: the journal was restored from an old copy before
+  double others = 0.02;     // of calls: another lockstep reconciles meanwhile
+  double restore = 0;       // of processes: an old journal was restored before
   bool sync = true;         // false: the newest record is lost with the process
   bool lock = true;         // false: two processes change one rental
   bool own_zone = true;     // false: the token of an unanswered launch is used in another zone
-  bool tokens_told = true;  // false: lists do not say by which launch a machine was made
-  bool end_heard = true;    // false: what was asked to end counts as gone
+  bool tokens_told = true;  // false: lists lack the launch of a machine
+  bool end_heard = true;    // false: a machine counts as gone once asked to end
 };
 
 class SimWorld {
@@ -77,7 +77,7 @@ class SimWorld {
     if (chance(rules.kill)) throw Killed{};
     if (chance(rules.stop)) stopped = true;
   }
-  // Between any two answers another process may be at work.
+  // Lets another process work between any two answers.
   void meanwhile() {
     if (calm || !others || busy_ || !chance(rules.others)) return;
     busy_ = true;
@@ -93,7 +93,7 @@ class SimWorld {
         machine.ended_ms = machine.ends_ms;
   }
   bool busy() const { return busy_; }  // with another process
-  // Whether a provider answers at all.
+  // Returns whether a provider answers at all.
   bool answers(const std::string& provider) {
     std::int64_t& until = dead_until_[provider];
     if (!calm && chance(rules.burst)) until = now + between(1'000, 200'000);
@@ -121,9 +121,9 @@ class SimWorld {
   }
 
   SimRules rules;
-  bool calm = false;  // nobody is killed, nothing fails any more but answers
+  bool calm = false;  // no kills, and only answers still fail
   bool stopped = false;
-  bool restored = false;  // the journal, and not all have been heard of since
+  bool restored = false;  // the journal was restored, and some list is still missing
   std::function<void()> others;
   std::int64_t now = 1'800'000'000'000;
   std::vector<SimMachine> machines;
@@ -140,7 +140,7 @@ class SimWorld {
   bool busy_ = false;
 };
 
-// On the world's disk. Without sync the last record of a killed process is as it was before.
+// Records on the simulated disk. Without sync a killed process loses its last record.
 class SimRecords : public Records {
  public:
   explicit SimRecords(SimWorld& world) : world_(world) {}
@@ -155,7 +155,7 @@ class SimRecords : public Records {
     world_.step();
     return {};
   }
-  // What a crash takes along that was not synced.
+  // Undoes the last unsynced write, as a crash would.
   void crash() {
     if (world_.rules.sync || key_.empty()) return;
     if (before_.id.empty())
@@ -204,7 +204,7 @@ class SimRecords : public Records {
   std::string key_;
 };
 
-// stoppable: the user's Ctrl-C is heard.
+// stoppable: reacts to the user's Ctrl-C.
 class SimWeb : public Web {
  public:
   SimWeb(SimWorld& world, bool stoppable) : world_(world), stoppable_(stoppable) {}

@@ -31,7 +31,7 @@ bool Rental::settled() const {
                       [](const Attempt& attempt) { return attempt.open(); });
 }
 
-// An unanswered launch may have made all of its machines. They count at the offer's price until the
+// An unanswered launch may have made all of its machines. Count them at the offer's price until the
 // answer is known.
 Micros cost_so_far(const Rental& rental, std::int64_t now_ms) {
   Micros sum = 0;
@@ -81,8 +81,8 @@ std::int64_t fixed_end_ms(const Rental& rental,
 }
 
 std::string Terms::allowed(Ending ending) const {
-  // Both networks even where they are equal now: a provider tells from the second whom the rules
-  // are for.
+  // Name both networks even if they are equal now. The second network tells a provider that the
+  // rules are for a guard, too.
   const bool guarded = (watched || ending == Ending::with_guard) && !guard_from.empty();
   return guarded ? allow_from + "," + guard_from : allow_from;
 }
@@ -96,7 +96,7 @@ std::string allowed_by(const std::vector<Rental>& rentals, std::string_view prov
                       return attempt.open() && attempt.offer.provider == provider &&
                              (region.empty() || attempt.offer.region == region);
                     }) ||
-        (rental.wanted && rental.settled()))  // a launch there may be just about to begin
+        (rental.wanted && rental.settled()))  // a launch may begin there just now
       for (std::string& cidr : split(rental.terms.allowed(ending), ','))
         if (std::find(all.begin(), all.end(), cidr) == all.end()) all.push_back(std::move(cidr));
   return join(all, ",");
@@ -108,7 +108,7 @@ std::optional<std::int64_t> lease_end(const Terms& terms, Micros per_hour, Micro
   if (terms.lifetime_s > 0) end = began_ms + terms.lifetime_s * 1000;
   if (terms.budget && per_hour > 0) {
     const Micros left = std::max<Micros>(*terms.budget - spent, 0);
-    // In two steps, since budget x ms per hour may overflow.
+    // Use two steps, since budget x milliseconds per hour may overflow.
     const std::int64_t ms =
         left / per_hour * kMsPerHour +
         static_cast<std::int64_t>(static_cast<double>(left % per_hour) /

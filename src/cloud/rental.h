@@ -1,5 +1,5 @@
-// A rental as the journal keeps it: the wish, every attempt to fulfil it, and every machine of an
-// attempt until it was seen gone. Values, and their JSON.
+// A rental, as the journal keeps it: the wish, all attempts, and their machines until each was seen
+// gone. Values, and their JSON.
 #pragma once
 
 #include "base/error.h"
@@ -15,7 +15,8 @@
 
 namespace lockstep::cloud {
 
-// Held::node of a machine that no attempt has asked for. It is terminated at once.
+// The value of Held::node for a machine that no attempt has requested. Such a machine is terminated
+// at once.
 inline constexpr int kSurplus = -1;
 
 // A machine of a rental, as last seen.
@@ -24,8 +25,8 @@ struct Held {
   int node = 0;
   std::string host_key = {};  // pinned at the first contact; "": not contacted yet
   std::int64_t since_ms = 0;  // Unix time when billing began
-  std::int64_t end_ms = 0;    // Unix time when the provider agreed to terminate it; 0: not asked
-  std::int64_t gone_ms = 0;   // Unix time of its end, once it was seen gone; 0: not yet
+  std::int64_t end_ms = 0;    // Unix time when the provider agreed to terminate; 0: not asked
+  std::int64_t gone_ms = 0;   // Unix time of its end, once seen gone; 0: not yet
 };
 
 struct Attempt {
@@ -55,7 +56,7 @@ struct Attempt {
   std::vector<Held> machines = {};
 
   bool open() const { return state != State::refused && state != State::gone; }
-  // Whether it is unknown which machines the launch has made.
+  // Returns whether the machines of the launch are unknown.
   bool unanswered() const { return state == State::asked || state == State::unknown; }
 };
 
@@ -63,7 +64,7 @@ const char* attempt_state_name(Attempt::State state);
 
 inline constexpr std::string_view kEverybody = "0.0.0.0/0";  // CIDR
 
-// The terms of a rental: time, money and who may reach its machines.
+// The terms of a rental: time, money and access to its machines.
 struct Terms {
   std::int64_t lifetime_s = 0;  // 0: none
   std::int64_t autostop_s = 600;
@@ -72,8 +73,8 @@ struct Terms {
   std::string allow_from = {};  // CIDR
   std::string image = {};
   std::string guard = {};       // "": none, "here", or a host
-  std::string guard_from = {};  // CIDR of the guard host, which may reach machines that it guards
-  bool own_address = false;     // allow_from is this client's address and follows it
+  std::string guard_from = {};  // CIDR of the guard host, for machines that need a guard
+  bool own_address = false;     // allow_from is this client's address, also after a move
   bool watched = false;         // the guard host also watches the job, and reaches all machines
 
   bool open_to_all() const { return allow_from == kEverybody; }
@@ -82,8 +83,9 @@ struct Terms {
 };
 
 struct Rental;
-// Returns the networks of a firewall rule that these rentals share: those that have machines there,
-// or may get some just now. region: "" for all regions. ending: the provider's.
+// Returns the networks of a firewall rule that several rentals share. A rental counts if it has
+// machines there, or if a launch may begin just now. region: "" for all regions. ending: the
+// provider's.
 std::string allowed_by(const std::vector<Rental>& rentals, std::string_view provider,
                        std::string_view region, Ending ending);
 
@@ -109,16 +111,17 @@ struct Rental {
   bool settled() const;  // no attempt is open
 };
 
-// Returns whether machines may be alive that are not known yet.
+// Returns whether there may be machines alive that no list has shown yet.
 bool has_unanswered(const Rental& rental);
-// Returns the cost of all machines until now, or until they were gone.
+// Returns the cost of all machines until now, or until their end.
 Micros cost_so_far(const Rental& rental, std::int64_t now_ms);
-// Returns when billing of the first machine began; now_ms if there was none.
+// Returns the time at which billing of the first machine began. now_ms: no machine was ever billed.
 std::int64_t began_ms(const Rental& rental, std::int64_t now_ms);
 Micros rate_now(const Rental& rental);  // hourly rate of machines that are alive
 
-// Returns when a provider itself terminates the first machine, whatever its lease says; 0: never.
-// fixed: whether a provider of that name keeps the end that a launch set (Traits::fixed_end).
+// Returns the time at which a provider itself terminates the first machine, whatever the lease
+// says. 0: never. fixed: whether a provider of that name keeps the end set at launch
+// (Traits::fixed_end).
 std::int64_t fixed_end_ms(const Rental& rental,
                           const std::function<bool(std::string_view provider)>& fixed);
 

@@ -1,6 +1,6 @@
-// Rentals as the journal and guards keep them. Another version may have written a record, and its
-// machines must still be found and terminated. So the reader is tolerant, and only a rental without
-// an id is an error.
+// Reads and writes rentals for the journal and for guards. Another version may have written a
+// record, whose machines must still be found and terminated. The reader is therefore tolerant, and
+// only a rental without an id is an error.
 #include "cloud/offer_json.h"
 #include "cloud/rental.h"
 #include "codec/json_fields.h"
@@ -19,7 +19,7 @@ constexpr Micros kMostMoney = 10'000 * kDollar;                           // an 
 constexpr codec::JsonRange kTime{.least = 0, .most = 4'102'444'800'000};  // until the year 2100
 constexpr codec::JsonLimits kLimits{.bytes = 8U << 20};
 
-// A GPU that this version does not know matches no offer, so nothing else is rented in its place.
+// A GPU that is unknown to this version matches no offer: nothing else is rented in its place.
 GpuWish gpu_wish_of(const std::string& text) {
   if (text.empty() || text.starts_with(':')) return {};
   if (text == kNoGpus) return {.name = {}, .kinds = {}, .none = true};
@@ -59,7 +59,7 @@ static void fields(codec::JsonFields& io, Terms& terms) {
   io("watched", terms.watched);
 }
 
-// Machine::intent is the rental's id and is not repeated here.
+// Leaves Machine::intent out, which is the rental's id.
 static void fields(codec::JsonFields& io, Held& held) {
   Machine& machine = held.machine;
   io("id", machine.id);
@@ -144,7 +144,7 @@ std::string rental_json(const Rental& rental) {
 }
 
 Result<Rental> parse_rental(std::string_view text) {
-  // A record that does not say that its machines are wanted must not keep them.
+  // A record without the member `wanted` must not keep machines alive.
   Rental rental{.id = {}, .cluster = {}, .owner = {}, .wanted = false};
   if (!codec::read_fields(codec::parse_json(text, kLimits), rental, codec::kTolerantJson))
     return fail(Errc::corrupt, "a rental in the journal cannot be read",

@@ -109,8 +109,8 @@ Rental a_rental() {
   return rental;
 }
 
-// Every member by name, so that a new one does not compile here before it is compared below, and is
-// not compared before rental_json.cc keeps it.
+// Names every member. A new member does not compile until it is compared below, and then fails
+// until rental_json.cc keeps it.
 void expect_same(const Machine& a, const Machine& b) {
   const auto& [id, name, region, zone, type, state, address, port, user, private_address, launched,
                ended, why, taken, no_room, intent, owner, cluster, ends, token, per_hour, node] = a;
@@ -171,7 +171,8 @@ TEST(Rental, EveryMemberComesBack) {
   EXPECT_EQ(std::tie(id, cluster, owner, created, ends, wanted, closed, told, script, public_key),
             std::tie(b->id, b->cluster, b->owner, b->created_ms, b->ends_ms, b->wanted,
                      b->closed_ms, b->told_ms, b->start_script, b->public_key));
-  EXPECT_EQ(b->user_data, "#cloud-config\n\"\x01\xef\xbf\xbd");  // bytes that are no text: replaced
+  EXPECT_EQ(b->user_data,
+            "#cloud-config\n\"\x01\xef\xbf\xbd");  // bytes that are not UTF-8 are replaced
   const auto& [gpu, nodes, spot, providers, regions, max_price, disk, guarded, archs, types] = wish;
   EXPECT_EQ(
       std::tie(nodes, spot, providers, regions, max_price, disk, guarded, archs, types),
@@ -220,12 +221,12 @@ TEST(Rental, WhatIsNoRentalIsRefusedAndStrangeValuesAreHeld) {
   ASSERT_TRUE(odd);
   EXPECT_EQ(odd->wish.nodes, 1);
   EXPECT_EQ(odd->wish.gpu.name, "X9");
-  EXPECT_FALSE(odd->wish.gpu.admits("L4", 4));  // a later version's GPU: never another in its place
+  EXPECT_FALSE(odd->wish.gpu.admits("L4", 4));  // never another GPU in place of a later version's
   ASSERT_EQ(odd->attempts.size(), 1U);
   EXPECT_EQ(odd->attempts[0].count, 1);
-  EXPECT_EQ(odd->attempts[0].state, Attempt::State::asked);  // it may exist
+  EXPECT_EQ(odd->attempts[0].state, Attempt::State::asked);  // its machine may exist
   EXPECT_EQ(odd->attempts[0].machines[0].machine.state, Machine::State::gone);
-  // A wish for any machine.
+  // This is a wish for any machine.
   Rental any{.id = "a", .cluster = {}, .owner = {}};
   ASSERT_TRUE(parse_rental(rental_json(any)));
   EXPECT_TRUE(parse_rental(rental_json(any))->wish.gpu.kinds.empty());
@@ -255,7 +256,7 @@ TEST(Rental, CostIsOfTheTimeBilledAndAtLeastTheMinimum) {
   held.gone_ms = 0;
   EXPECT_EQ(cost_so_far(rental, 1'000 + kMsPerHour), kDollar);
   EXPECT_EQ(cost_so_far(rental, 2'000), cost_of(kDollar, 60'000));
-  EXPECT_EQ(cost_so_far(rental, 0), cost_of(kDollar, 60'000));  // clocks that disagree
+  EXPECT_EQ(cost_so_far(rental, 0), cost_of(kDollar, 60'000));  // the clocks disagree
   held.gone_ms = 1'000 + kMsPerHour / 2;
   EXPECT_EQ(cost_so_far(rental, 99 * kMsPerHour), kDollar / 2);
   EXPECT_EQ(began_ms(rental, 99 * kMsPerHour), 1'000);

@@ -46,7 +46,7 @@ std::string rented_job_json(const RentedJob& job) {
   return codec::print_json(nlohmann::json(codec::write_fields(job)));
 }
 
-// Tolerant of other versions: a journal outlives an update of lockstep.
+// The reader tolerates records of other versions, since a journal outlives an update of lockstep.
 Result<RentedJob> parse_rented_job(std::string_view json) {
   RentedJob job;
   if (!codec::read_fields(codec::parse_json(json, kJobLimits), job, codec::kTolerantJson))

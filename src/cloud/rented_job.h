@@ -1,6 +1,6 @@
-// The job that a rental is for, as the journal keeps it. This record, the rental and the project's
-// folder are enough for another process to go on with the job once its command is gone. The record
-// holds no secrets: of a variable that the user named without a value, only the name is kept. Pure.
+// The job of a rental, as the journal keeps it. With this record, the rental and the project's
+// folder another process can continue the job after its command is gone. The record contains no
+// secrets: of a variable named without a value, only the name is kept. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -40,13 +40,13 @@ struct RentedJob {
   std::string watcher = {};   // the host of --guard HOST, which watches the job, too
   std::int64_t heard_ms = 0;  // on that host: Unix time of the last sign of life of the command
   bool taken = false;         // on that host: the host terminates the machines
-  // On that host: the attempt (its id on the machines) whose outputs have come completely.
+  // On that host: the attempt (its id on the machines) with complete outputs.
   std::string whole = {};
-  std::int64_t follower = 0;  // pid of the process that goes on with the job; 0: the command itself
+  std::int64_t follower = 0;  // pid of the process that continues the job; 0: the command
 
-  // Whether the job may begin again on other machines.
+  // Returns whether the job may begin again on other machines.
   bool goes_on() const { return stage < Stage::ending; }
-  // On that host: whether all outputs of the last attempt have come.
+  // On that host: returns whether all outputs of the last attempt have come.
   bool all_came() const { return back.empty() || (!job.empty() && whole == job); }
 };
 

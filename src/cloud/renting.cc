@@ -1,4 +1,4 @@
-// Renting: which offers are tried, in which order, for how long.
+// Chooses the offers to try, their order, and the time to wait for capacity.
 #include "cloud/renting.h"
 
 #include "base/backoff.h"
@@ -52,8 +52,8 @@ void Renting::tell(RentEvent::Kind kind, const Offer* offer, std::string text) c
   if (parts_.tell) parts_.tell({.kind = kind, .offer = offer, .text = std::move(text)});
 }
 
-// Pauses until `time` is over, the user stops this command, or `lockstep down` in another process
-// marks the rental for termination.
+// Pauses until `time` is over. Fails if the user stops this command, or if `lockstep down` in
+// another process marks the rental for termination.
 Status Renting::rest(const Rental& rental, milliseconds time) {
   constexpr milliseconds kLook = seconds(2);
   do {
@@ -90,7 +90,7 @@ LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const 
     spec.lifetime_s = std::max<std::int64_t>(left, 60);
   }
   if (rental.wish.max_price) {
-    // --max-price limits the whole bill. The bid is for the machine alone, without disk and
+    // --max-price limits the whole bill. A spot bid covers the machine alone, without disk and
     // address.
     const Offer& offer = attempt.offer;
     const Micros beside = offer.per_machine_hour(rental.wish.disk_gb) - offer.price.per_hour;
@@ -102,8 +102,8 @@ LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const 
 
 // --- one offer
 
-// Decides whether the machines of an offer are kept. If not, or if they never ran, terminates them
-// before another launch is made: a gang is all or none.
+// Decides whether to keep the machines of an offer. Terminates rejected machines, and machines that
+// never ran, before the next launch: a gang is all or none.
 Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
                                const Judge& judge) {
   if (tried.what == Tried::What::got) {
@@ -127,7 +127,8 @@ Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
   return tried;
 }
 
-// A machine that is gone already says why. Otherwise the offer is remembered as bad.
+// Rejects machines after a bad verdict. If a machine is already gone, that explains the verdict.
+// Otherwise remembers the offer as bad.
 Renting::Tried Renting::rejected(Rental& rental, const Offer& offer, const Error& why) {
   if (auto lost = lost_one(rental)) return *lost;
   tell(RentEvent::Kind::rejected, &offer, why.message);
@@ -136,8 +137,8 @@ Renting::Tried Renting::rejected(Rental& rental, const Offer& offer, const Error
   return {.what = Tried::What::next, .error = why};
 }
 
-// Returns when a lease of this offer would end (Unix time, 0: never). An error: too soon to pay
-// for.
+// Returns the end of a lease of this offer (Unix time, 0: never). Fails if the lease would be too
+// short to pay for.
 Result<std::int64_t> Renting::lease_of(const Rental& rental, const Candidate& candidate) const {
   const std::int64_t now = parts_.web.now_ms();
   const Micros spent = cost_so_far(rental, now);
@@ -197,7 +198,7 @@ Status Renting::learn(const Offer& offer, Block::Kind kind, const std::string& w
 
 // --- all offers
 
-// Settles what an earlier client has left: unanswered launches, and machines that run.
+// Settles unanswered launches of an earlier client, and updates machines that run.
 Status Renting::settle_old(Rental& rental) {
   for (std::size_t at = 0; at < rental.attempts.size(); ++at) {
     const Attempt& attempt = rental.attempts[at];
@@ -211,8 +212,8 @@ Status Renting::settle_old(Rental& rental) {
   return look(rental);
 }
 
-// Takes up a gang that an earlier command has launched. Terminates an incomplete gang, and one
-// whose lease is over.
+// Takes up the gang of an earlier command. Terminates an incomplete gang, and a gang whose lease is
+// over.
 Status Renting::take_up(Rental& rental, const Judge& judge) {
   if (rental.ends_ms > 0 && parts_.web.now_ms() >= rental.ends_ms)
     return end_all(rental, "its time is over");
@@ -235,8 +236,8 @@ Status Renting::take_up(Rental& rental, const Judge& judge) {
     if (verdict.error.message.empty()) return {};
     tried = {.what = Tried::What::stop, .error = std::move(verdict.error)};
   }
-  // A job may run on a gang that was in use. Do not terminate it because this command cannot reach
-  // it or was stopped.
+  // A job may be running on a gang that was in use. Never terminate the gang because this command
+  // cannot reach it or was stopped.
   if (met && tried.what == Tried::What::stop &&
       !parts_.journal.end_is_asked(rental.id).value_or(false))
     return Failure(std::move(tried.error));
@@ -245,7 +246,7 @@ Status Renting::take_up(Rental& rental, const Judge& judge) {
   return {};
 }
 
-// Drops offers that the budget cannot pay for. If none is left, waiting is pointless.
+// Drops offers beyond the budget. If no offer is left, waiting is pointless.
 void Renting::drop_unpaid(const Rental& rental, std::vector<Candidate>& candidates) {
   if (candidates.empty()) return;
   std::erase_if(candidates, [&](const Candidate& one) {
@@ -260,14 +261,15 @@ bool Renting::is_out(const Offer& offer) const {
   return out_.contains(offer.provider) || (offer.spot && spot_out_.contains(offer.provider));
 }
 
-// Tries all current offers once. Returns true if a gang runs.
+// Tries all current offers once. Returns whether a gang runs.
 Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge& judge,
                            bool first) {
   const Catalog catalog = offers();
   LOCKSTEP_TRY_ASSIGN(const auto known, parts_.journal.blocks(parts_.web.now_ms()));
   Choice choice = choose(catalog.offers, rental.wish, known, parts_.web.now_ms());
   std::erase_if(choice.candidates, [&](const Candidate& one) { return is_out(one.offer); });
-  // A provider that is silent now may answer later. In the first pass silence of all is an error.
+  // A silent provider may answer later, so keep waiting. In the first pass the silence of all
+  // providers is an error.
   hope_ = !choice.candidates.empty() || (!first && says_nothing(catalog));
   if (!hope_ && last_.message.empty()) last_ = nothing_found(catalog, rental.wish, choice);
   drop_unpaid(rental, choice.candidates);
@@ -279,24 +281,24 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
     left.erase(left.begin());
     const Offer& offer = candidate.offer;
     if (is_out(offer) || !tried.insert(tried_key(offer)).second) continue;
-    // The first pass also tries offers that an earlier command found blocked; they are last in
-    // order.
+    // The first pass also tries offers that an earlier command found blocked. Such offers come
+    // last.
     const std::int64_t now = parts_.web.now_ms();
     const auto stops = [&](const Block& block) { return blocks(block, offer, now); };
     if (std::any_of(learned_.begin(), learned_.end(), stops)) continue;
     if (!first && std::any_of(known.begin(), known.end(), stops)) continue;
-    LOCKSTEP_TRY(rest(rental, milliseconds(0)));  // fails if the user has asked to stop
+    LOCKSTEP_TRY(rest(rental, milliseconds(0)));  // fails if the user stopped this command
     Tried done = try_offer(rental, candidate, judge);
     if (done.what == Tried::What::got) return true;
     if (done.what == Tried::What::stop) return Failure(std::move(done.error));
-    // Zones that the refusal named as having capacity go first.
+    // Try zones first that the refusal named as having capacity.
     std::stable_partition(left.begin(), left.end(), [&](const Candidate& other) {
       return other.offer.provider == offer.provider && other.offer.type == offer.type &&
              std::find(done.zones_to_try.begin(), done.zones_to_try.end(), other.offer.zone) !=
                  done.zones_to_try.end();
     });
   }
-  // A provider that refused this account will refuse it later, too.
+  // Waiting does not help if every offer is of a provider that refused this account.
   if (!all.empty() &&
       std::all_of(all.begin(), all.end(), [&](const Candidate& one) { return is_out(one.offer); }))
     hope_ = says_nothing(catalog);
@@ -304,8 +306,8 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
   return false;
 }
 
-// Returns when the first of these offers may be asked again (Unix time): a refusal blocks an offer
-// for a while.
+// Returns the time at which the first of these offers may be asked again (Unix time). A refusal
+// blocks an offer for a while.
 Result<std::int64_t> Renting::asked_again_ms(const std::vector<Candidate>& all) const {
   const std::int64_t now = parts_.web.now_ms();
   LOCKSTEP_TRY_ASSIGN(auto known, parts_.journal.blocks(now));
@@ -320,7 +322,7 @@ Result<std::int64_t> Renting::asked_again_ms(const std::vector<Candidate>& all) 
   return soonest;
 }
 
-// Says what is asked after the pause and what only later.
+// Returns the message before a pause: which offers are asked after it, and which only later.
 std::string Renting::pause_words(milliseconds pause, std::int64_t until_ms) const {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(pause).count();
   const std::int64_t now = parts_.web.now_ms();
@@ -342,7 +344,8 @@ Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge
   Status done = course(rental, offers, judge);
   if (done) return done;
   Error error = std::move(done).error();
-  // Callers end with exit code 2 for bad input, which promises that nothing was started.
+  // Exit code 2 for bad input promises that nothing was started. Report another error once a launch
+  // was attempted.
   if (error.code == Errc::invalid_input && !rental.attempts.empty()) error.code = Errc::unavailable;
   if (rental.settled()) return Failure(std::move(error));
   error.hint = fmt::format("there may still be {}: `lockstep down {}` ends it",

@@ -1,7 +1,7 @@
-// Rents the machines of a wish, and terminates machines that are not wanted. Renting makes one
-// attempt after another until a whole gang runs. Invariants:
-// - An attempt is on disk before a byte of its launch leaves.
-// - No node has two launches under way at once.
+// Rents the machines of a wish, and terminates unwanted machines. Renting makes one attempt after
+// another until a whole gang runs. Invariants:
+// - An attempt is on disk before any byte of its launch leaves.
+// - No node ever has two launches under way at once.
 // - While a launch is unanswered, no other launch is made.
 #pragma once
 
@@ -26,22 +26,22 @@ namespace lockstep::cloud {
 // Progress, for people.
 struct RentEvent {
   enum class Kind {
-    asking,     // a launch is under way
+    asking,     // a launch request is under way
     refused,    // the launch made no machine
     no_answer,  // the launch may have made machines
     booting,    // the machines exist
     running,
     rejected,  // the machines run, but are not usable
     ending,
-    not_ended,  // the provider refuses to end a machine; `text` says which and what to do
-    pausing,    // no provider has capacity now; `text` says who is asked again, and when
+    not_ended,  // the provider refuses to terminate a machine; `text` says what to do
+    pausing,    // no provider has capacity now; `text` says when each is asked again
   };
   Kind kind = Kind::asking;
   const Offer* offer = nullptr;  // may be null
   std::string text = {};
 };
 
-// Whether machines that run are fit for the job.
+// The judgement on running machines: are they fit for the job?
 struct Verdict {
   enum class Kind {
     good,
@@ -54,11 +54,11 @@ struct Verdict {
 
 struct RentRules {
   using ms = std::chrono::milliseconds;
-  // How long to wait for capacity; nullopt: for ever; negative: launch nothing, only take up what
-  // an earlier command has launched.
+  // The time to wait for capacity. nullopt: for ever. Negative: launch nothing, and only take up
+  // machines of an earlier command.
   std::optional<ms> wait = std::chrono::minutes(15);
   ms boot_patience = std::chrono::minutes(20);
-  ms unknown_patience = std::chrono::minutes(5);  // to find out what an unanswered launch made
+  ms unknown_patience = std::chrono::minutes(5);  // to settle an unanswered launch
   ms end_patience = std::chrono::minutes(10);
   ms unlisted = std::chrono::seconds(60);  // lists may lack a new machine for so long
   std::size_t most_kept = 100;             // attempts without machines that the journal keeps
@@ -67,12 +67,13 @@ struct RentRules {
 struct RentParts {
   Journal& journal;
   Web& web;
-  Web& ending;  // for terminating: works on after the user has asked `web` to stop
+  Web& ending;  // for terminating, even after the user stopped `web`
   std::function<Provider*(std::string_view name)> provider;  // nullptr: no credentials for it
   std::function<void(const RentEvent&)> tell;
-  // Called once a launch is on disk and before a byte of it leaves. An error cancels the launch.
+  // Called when a launch is on disk, before any byte of it leaves. An error cancels the launch.
   std::function<Status(const Rental&)> before_call = {};
-  // Taken during prepare(): another process may change or remove the same firewall rules and keys.
+  // Takes a lock for the time of prepare(), since another process may change or remove the same
+  // firewall rules and keys.
   std::function<Result<io::Fd>()> hold_account = {};
 };
 
@@ -84,17 +85,19 @@ class Renting {
   explicit Renting(RentParts parts, RentRules rules = {})
       : parts_(std::move(parts)), rules_(rules) {}
 
-  // Rents `rental`, which is wanted and has keys and user data, and keeps it in the journal all
-  // along. First settles what an earlier client left. On success a whole gang runs, and `judge` has
-  // accepted it. After an error no machine is alive, or the error's hint names those that may be.
+  // Rents `rental`, which must be wanted and have keys and user data. Keeps every step in the
+  // journal. First settles the launches and machines of an earlier client. On success a whole gang
+  // runs, and `judge` has accepted it. After an error no machine is alive, or the error's hint
+  // names machines that may be alive.
   Status rent(Rental& rental, const AskOffers& offers, const Judge& judge);
 
-  // Terminates all machines, and closes the rental once all were seen gone.
+  // Terminates all machines, and closes the rental once all machines were seen gone.
   Status give_back(Rental& rental);
   // Terminates the open attempts of a rental that stays wanted: its machines were preempted or bad.
   Status end_all(Rental& rental, const std::string& why);
 
-  // Updates the state of all machines from the providers' lists. note: keeps it in the journal.
+  // Updates the state of all machines from the providers' lists. note: also writes the state to the
+  // journal.
   Status look(Rental& rental, bool note = true);
   // Returns whether every node of the newest gang runs.
   static bool whole(const Rental& rental);
@@ -150,14 +153,14 @@ class Renting {
 
   RentParts parts_;
   RentRules rules_;
-  std::set<std::string> out_;  // providers that this command asks no more (Refusal::provider_out)
-  std::set<std::string> spot_out_;  // providers that this command asks for no more spot machines
-  std::set<std::pair<int, std::string>> refused_ends_;  // attempts and reasons that were reported
+  std::set<std::string> out_;       // providers out for this command (Refusal::provider_out)
+  std::set<std::string> spot_out_;  // providers out for spot (Refusal::spot_out)
+  std::set<std::pair<int, std::string>> refused_ends_;  // reported attempts and reasons
   int unknown_codes_ = 0;
-  std::vector<Block> learned_;  // refusals that this command has seen
+  std::vector<Block> learned_;  // refusals in this command
   bool hope_ = true;            // some offer may have capacity later
-  std::int64_t again_ms_ = 0;  // Unix time when the first offer of the last pass may be asked again
-  Error last_;                 // the last refusal
+  std::int64_t again_ms_ = 0;   // Unix time at which the first offer may be asked again
+  Error last_;                  // the last refusal
 };
 
 }  // namespace lockstep::cloud

@@ -1,4 +1,4 @@
-// One launch: the call, its answer or the lack of one, and waiting until machines run.
+// Makes a launch: the call, its answer or lost answer, and the wait until machines run.
 #include "base/backoff.h"
 #include "base/text.h"
 #include "cloud/renting.h"
@@ -21,8 +21,9 @@ bool is_lost(const Machine& machine) {
          machine.state == Machine::State::stopped || machine.state == Machine::State::unhealthy;
 }
 
-// Treats a machine that was lost while booting as a refused launch. Lack of capacity, preemption
-// and a bad host are worth another zone. A spot machine that goes without a reason was preempted.
+// Treats a machine that was lost during boot as a refused launch. Another zone may help after lack
+// of capacity, preemption or a bad host. A spot machine that disappears without a reason was
+// preempted.
 LaunchOutcome lost_early(const Machine& machine, const Offer& offer, const std::string& why) {
   const bool elsewhere = machine.no_room || machine.taken ||
                          machine.state == Machine::State::unhealthy ||
@@ -80,7 +81,8 @@ Status Renting::settle(Rental& rental, std::size_t at, const LaunchOutcome& outc
   return keep(rental);
 }
 
-// Terminates whatever the provider lists for the rental, without waiting for a missing answer.
+// Terminates all machines that the provider lists for the rental, without waiting for a lost
+// answer.
 void Renting::end_listed(const Rental& rental, const Offer& offer, Provider& provider) {
   auto listing = provider.list(
       parts_.ending, {.regions = {offer.region}, .intent = rental.id, .owner = rental.owner});
@@ -92,7 +94,7 @@ void Renting::end_listed(const Rental& rental, const Offer& offer, Provider& pro
   if (!listing->machines.empty()) (void)provider.end(parts_.ending, listing->machines);
 }
 
-// Asks until it is known whether an unanswered launch made machines, and sets `outcome`.
+// Asks until the outcome of an unanswered launch is known, and sets `outcome`.
 Status Renting::resolve(Rental& rental, std::size_t at, Provider& provider, Web& web,
                         LaunchOutcome& outcome) {
   const std::int64_t until = web.now_ms() + rules_.unknown_patience.count();
@@ -100,8 +102,8 @@ Status Renting::resolve(Rental& rental, std::size_t at, Provider& provider, Web&
   Backoff backoff({.first = seconds(2), .longest = seconds(10)});
   while (true) {
     Attempt& attempt = rental.attempts[at];
-    // Only providers that know the launch's token: the others look for machines by name, and would
-    // neither find nor count those that were terminated here.
+    // Only for providers that recognize the launch's token. Others look for machines by name, and
+    // would neither find nor count machines terminated here.
     if (ends && provider.traits().resends_token) end_listed(rental, attempt.offer, provider);
     outcome = provider.resolve(web, spec_of(rental, attempt), attempt.call, attempt.asked_ms);
     if (outcome.kind != LaunchOutcome::Kind::unknown) return settle(rental, at, outcome);
@@ -116,8 +118,8 @@ Status Renting::resolve(Rental& rental, std::size_t at, Provider& provider, Web&
   }
 }
 
-// prepare() got no answer, so nothing was launched. This command alone leaves the region out for a
-// while: silence says nothing of capacity, so the journal does not learn it.
+// Handles a prepare() without an answer: nothing was launched. Only this command leaves the region
+// out for a while. Silence says nothing about capacity, so the journal does not learn it.
 Renting::Tried Renting::silent(const Offer& offer, const std::string& message) {
   const std::string why = fmt::format("{}: {}", offer_words(offer), message);
   if (Status going = parts_.web.pause(milliseconds(0)); !going)
@@ -156,6 +158,7 @@ Renting::Tried Renting::refused(const Offer& offer, const LaunchOutcome& outcome
       spot_out_.insert(offer.provider);
       return {};
     case Refusal::unknown:
+      // Tolerate one unknown code: try the next zone, and stop at the second.
       if (unknown_codes_++ == 0) return learned(Block::Kind::capacity);
       [[fallthrough]];
     case Refusal::stop:
@@ -185,6 +188,8 @@ Renting::Tried Renting::launch_one(Rental& rental, Attempt attempt, Provider& pr
     return silent(attempt.offer, call.error().message);
   if (!call) return refused(attempt.offer, call.error());
   attempt.call = *call;
+  // The journal must have the call before any byte of the launch leaves. After a crash another
+  // process then settles the launch.
   attempt.asked_ms = parts_.web.now_ms();
   const Offer offer = attempt.offer;
   rental.attempts.push_back(std::move(attempt));
@@ -209,6 +214,7 @@ Renting::Tried Renting::launch_one(Rental& rental, Attempt attempt, Provider& pr
   }
   if (!settled) return {.what = Tried::What::stop, .error = settled.error()};
   if (outcome.kind == LaunchOutcome::Kind::answered) return {.what = Tried::What::got};
+  // resolve() reports a launch that made nothing as a refusal without a code.
   if (outcome.code.empty()) {
     outcome.refusal = Refusal::next_zone;
     outcome.message = "the launch was not answered, and made nothing";
@@ -222,6 +228,7 @@ Renting::Tried Renting::launch_gang(Rental& rental, const Candidate& candidate) 
   forget_old(rental);
   const Traits& traits = provider->traits();
   const int nodes = rental.wish.nodes;
+  // Providers without gangs launch node by node. One refused node ends the whole gang.
   const int in_one = traits.gang_in_one_call ? nodes : 1;
   for (int node = 0; node < nodes; node += in_one) {
     Tried tried =
@@ -250,7 +257,7 @@ bool Renting::lost(const Rental& rental) {
   return !has_all_nodes(rental, [](const Machine& machine) { return !is_lost(machine); });
 }
 
-// Terminates machines that no attempt asked for.
+// Terminates machines that no attempt has requested.
 void Renting::end_surplus(Attempt& attempt, Provider& provider) {
   for (Held& held : attempt.machines)
     if (held.node == kSurplus && held.gone_ms == 0 && held.end_ms == 0 &&
@@ -258,7 +265,7 @@ void Renting::end_surplus(Attempt& attempt, Provider& provider) {
       held.end_ms = parts_.ending.now_ms();
 }
 
-// Updates all machines. Returns a refusal if one of them is lost.
+// Updates all machines. Returns a refusal if a machine is lost.
 std::optional<Renting::Tried> Renting::lost_one(Rental& rental) {
   for (Attempt& attempt : rental.attempts) {
     if (!attempt.open() || attempt.state == Attempt::State::ending) continue;
@@ -266,7 +273,7 @@ std::optional<Renting::Tried> Renting::lost_one(Rental& rental) {
     if (provider == nullptr)
       return Tried{.what = Tried::What::stop,
                    .error = without_keys(attempt.offer.provider, "looked after").value()};
-    // A failed list is ignored: the next look comes in seconds, and boot_patience bounds them all.
+    // Ignore a failed list: the next look comes within seconds, and boot_patience bounds all looks.
     (void)see(rental, attempt, *provider, parts_.web);
     end_surplus(attempt, *provider);
     for (const Held& held : attempt.machines) {

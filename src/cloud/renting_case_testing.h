@@ -1,4 +1,4 @@
-// One rental in a world in which nothing fails but what a test lets fail.
+// A fixture with a rental in a simulated world. Only the failures that a test asks for happen.
 #pragma once
 
 #include "cloud/reconcile.h"
@@ -14,7 +14,7 @@
 
 namespace lockstep::cloud::testing {
 
-// A world in which nothing fails but what a test lets fail.
+// Returns rules without random failures.
 inline SimRules kind_rules() {
   SimRules rules;
   for (double* part : {&rules.lose_answer, &rules.lose_question, &rules.lose_end, &rules.lose_list,
@@ -52,9 +52,9 @@ class HookedProvider : public SimProvider {
   }
 
   int prepared = 0;
-  int ends = 0;  // accepted
+  int ends = 0;  // accepted terminations
   bool silent = false;
-  bool deaf = false;  // ends nothing
+  bool deaf = false;  // terminates nothing
   Errc deaf_with = Errc::unavailable;
   std::vector<LaunchSpec> specs;
   std::function<void()> on_prepare;

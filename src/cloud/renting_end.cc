@@ -12,9 +12,9 @@
 namespace lockstep::cloud {
 namespace {
 
-// Returns when a machine ended: as the provider says, else when the provider agreed to terminate
-// it. A machine that ends by itself was gone at the end of its lease, however late a client sees
-// it.
+// Returns the end of a machine: the provider's own time, else the time at which the provider agreed
+// to terminate the machine. A machine that ends by itself was gone at the end of its lease, however
+// late a client looks.
 std::int64_t ended_at(const Held& held, const Offer& offer, std::int64_t ends_ms,
                       std::int64_t now) {
   if (held.machine.ended_ms > 0) return held.machine.ended_ms;
@@ -23,12 +23,12 @@ std::int64_t ended_at(const Held& held, const Offer& offer, std::int64_t ends_ms
   return end;
 }
 
-// Takes up machines with the rental's tag that no attempt knows. They appear when a list was
-// incomplete while an unanswered launch was looked for, or when the journal was restored from an
-// old copy. They belong to the attempt under way and end with it. Machines beyond its count, or of
+// Takes up machines with the rental's tag that no attempt knows. Such machines appear in two cases:
+// a list was incomplete while an unanswered launch was settled, or an old copy of the journal was
+// restored. They belong to the attempt under way and end with it. Machines beyond its count, or of
 // another launch, become surplus and are terminated at once.
 void adopt(const Rental& rental, Attempt& attempt, const Listing& listing) {
-  // An unanswered launch may have made them: resolve() decides then.
+  // Leave the machines to resolve() while an unanswered launch may have made them.
   if (has_unanswered(rental)) return;
   for (const Machine& machine : listing.machines) {
     if (machine.state == Machine::State::gone || machine.intent != rental.id) continue;
@@ -65,7 +65,7 @@ Status Renting::see(Rental& rental, Attempt& attempt, Provider& provider, Web& w
     if (found != listing.machines.end()) {
       held.machine = *found;
       if (found->launched_ms > 0) held.since_ms = found->launched_ms;
-      // An incomplete list had made it look gone.
+      // An earlier list was incomplete, and the machine seemed gone.
       if (found->state != Machine::State::gone) held.gone_ms = 0;
     } else if (!unheard && late) {
       held.machine.state = Machine::State::gone;
@@ -76,8 +76,8 @@ Status Renting::see(Rental& rental, Attempt& attempt, Provider& provider, Web& w
   return {};
 }
 
-// Returns whether all machines are gone. Lists may lack new machines for a while, so an attempt
-// with fewer machines than it asked for must be old enough.
+// Returns whether all machines are gone. Lists may lack new machines for a while. An attempt with
+// fewer machines than requested must therefore be old enough.
 bool Renting::seen_gone(const Attempt& attempt, std::int64_t now) const {
   const bool all_known = static_cast<int>(attempt.machines.size()) >= attempt.count ||
                          now - attempt.answered_ms >= rules_.unlisted.count();
@@ -108,7 +108,7 @@ Status Renting::look(Rental& rental, bool note) {
 
 // --- giving back
 
-// Asks the provider to terminate the attempt's machines that are alive.
+// Asks the provider to terminate the machines of the attempt that are alive.
 Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
   std::vector<Machine> machines;
   for (const Held& held : attempt.machines)
@@ -123,7 +123,7 @@ Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
   return {};
 }
 
-// Reports a refusal that another try does not mend, at once, and once for each reason.
+// Reports a refusal that a retry cannot mend: at once, and once for each reason.
 void Renting::tell_refused_end(const Attempt& attempt, const Provider& provider, const Error& why) {
   if (!is_lasting_refusal(why) || !refused_ends_.emplace(attempt.number, why.message).second)
     return;
@@ -136,7 +136,7 @@ void Renting::tell_refused_end(const Attempt& attempt, const Provider& provider,
        refused_end_words(machines, rate, provider.traits(), why));
 }
 
-// Terminates an attempt and waits until its machines were seen gone.
+// Terminates an attempt and waits until all its machines were seen gone.
 Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& why) {
   Web& web = parts_.ending;
   Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
@@ -144,7 +144,8 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
   if (rental.attempts[at].unanswered()) {
     LaunchOutcome outcome;
     Status resolved = resolve(rental, at, *provider, web, outcome);
-    // Go on if the answer is known but could not be kept: machines that exist must end.
+    // Continue if the answer is known but the journal could not keep it: existing machines must
+    // end.
     if (rental.attempts[at].unanswered() || !rental.attempts[at].open()) return resolved;
   }
   Attempt& attempt = rental.attempts[at];
@@ -154,8 +155,8 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
   constexpr std::int64_t kAskAgainMs = 30'000;
   constexpr std::int64_t kAskSoonMs = 5'000;
   const std::int64_t began = web.now_ms();
-  // end_all() has just asked. A second request for a machine that is ending may be refused,
-  // which says nothing: moto's EC2 does so.
+  // end_all() has just asked. A provider may refuse a second request for a machine that is ending,
+  // as moto's EC2 does. Such a refusal says nothing.
   const bool just_asked =
       std::all_of(attempt.machines.begin(), attempt.machines.end(), [&](const Held& held) {
         return held.gone_ms != 0 || (held.end_ms > 0 && began - held.end_ms < kAskSoonMs);
@@ -171,6 +172,7 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
     }
     const std::size_t had = attempt.machines.size();
     if (const Status seen = see(rental, attempt, *provider, web); !seen) trouble = seen.error();
+    // The list had new machines of this attempt. Terminate those at once, too.
     if (attempt.machines.size() > had) ask_at = 0;
     const std::int64_t now = web.now_ms();
     if (seen_gone(attempt, now)) break;
@@ -196,7 +198,8 @@ Failure Renting::not_gone(const Offer& offer, const Error& trouble) const {
 }
 
 Status Renting::end_all(Rental& rental, const std::string& why) {
-  // Ask for the end of all attempts before waiting for any: waiting takes minutes, all are billed.
+  // Ask for the end of all attempts before waiting for any. Waiting takes minutes, and all machines
+  // are billed meanwhile.
   const auto each_open = [&](bool without_answer, const auto& visit) {
     for (std::size_t at = 0; at < rental.attempts.size(); ++at)
       if (rental.attempts[at].open() && rental.attempts[at].unanswered() == without_answer)
@@ -208,7 +211,8 @@ Status Renting::end_all(Rental& rental, const std::string& why) {
     Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
     if (provider != nullptr) (void)ask_to_end(rental.attempts[at], *provider, parts_.ending);
   });
-  // Unanswered launches first. While one is open, adopt() cannot say whose an unknown machine is.
+  // Settle unanswered launches first. While such a launch is open, adopt() cannot tell the owner of
+  // an unknown machine.
   Status first;
   const auto end_it = [&](std::size_t at) {
     if (Status ended = end_attempt(rental, at, why); !ended && first) first = std::move(ended);
@@ -223,6 +227,7 @@ Status Renting::give_back(Rental& rental) {
   (void)keep(rental);
   LOCKSTEP_TRY(end_all(rental, "given back"));
   rental.closed_ms = parts_.ending.now_ms();
+  // The first-boot text contains a host key, so do not keep it longer than needed.
   rental.user_data.clear();
   rental.start_script.clear();
   return keep(rental);

@@ -1,4 +1,4 @@
-// Giving back where a provider refuses to end machines.
+// Tests termination when a provider refuses to terminate machines.
 #include "cloud/renting_case_testing.h"
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace {
 
 using testing::RentingCase;
 
-// Not after ten minutes of asking: each of them costs money.
+// A refusal must not be reported only after ten minutes of retries: each minute costs money.
 TEST_F(RentingCase, ARefusalToEndIsToldAtOnceAndOnce) {
   std::vector<std::string> told;
   std::vector<std::int64_t> when;
@@ -60,7 +60,7 @@ TEST_F(RentingCase, ASweepTellsOfMachinesThatAreRefusedTheirEnd) {
   EXPECT_TRUE(done.unheard.empty());
   ASSERT_TRUE(journal.keep([&] {
     Rental over = rental;
-    over.closed_ms = world.now;  // the journal knows nothing of it any more
+    over.closed_ms = world.now;  // the journal lost the rental
     return over;
   }()));
   done = swept();

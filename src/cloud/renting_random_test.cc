@@ -1,5 +1,5 @@
-// Renting, thousands of times in a world in which all goes wrong: never two machines for one wanted
-// node, none left in the end, and a bill that is right.
+// Runs renting thousands of times in a world where everything goes wrong. Invariants: never two
+// machines for a wanted node, no machine left at the end, and a correct bill.
 #include "cloud/reconcile.h"
 #include "cloud/rent_provider_testing.h"
 #include "cloud/renting.h"
@@ -29,7 +29,7 @@ struct SimPlace {
   double usd;
 };
 
-// Which providers there are in a run, and what they offer.
+// Returns the offers of a run's providers.
 Catalog sim_catalog(unsigned seed) {
   constexpr std::array<SimPlace, 7> kPlaces = {{{"token", "r1-a", 1.0},
                                                 {"name", "r1-a", 1.05},
@@ -41,7 +41,7 @@ Catalog sim_catalog(unsigned seed) {
   constexpr std::array<const char*, 3> kNames = {"token", "each", "name"};
   Catalog catalog;
   for (const SimPlace& place : kPlaces) {
-    // One provider alone in three of four runs, all together in the fourth.
+    // Three of four runs have one provider. The fourth run has all providers.
     if (seed % 4 < 3 && std::string(kNames[seed % 4]) != place.provider) continue;
     Offer offer{
         .provider = place.provider, .region = "r1", .zone = place.zone, .type = "g1", .gpu = "L4"};
@@ -65,7 +65,7 @@ Rental sim_rental(SimWorld& world, int nodes) {
   return rental;
 }
 
-// What one process of a client has.
+// The parts of a client process.
 struct Client {
   explicit Client(SimWorld& in)
       : world(in),
@@ -115,10 +115,10 @@ struct Client {
   bool has_lock = false;
 };
 
-// What must never be, in one run.
+// The violations seen in a run.
 struct Outcome {
   bool rented = false;
-  bool silent_leak = false;  // an error said nothing of machines that were alive
+  bool silent_leak = false;  // an error did not name machines that were alive
 };
 
 bool all_heard(const Result<Reconciled>& swept) {
@@ -127,8 +127,8 @@ bool all_heard(const Result<Reconciled>& swept) {
                      [](const Leftover& one) { return one.error.message.empty(); });
 }
 
-// After an old copy came back there may be machines that the journal does not know: a command goes
-// on once all have been heard of.
+// After a restore of an old copy, machines may exist that the journal does not know. A command
+// continues only once all places have given a list.
 void reconcile_first(Client& client) {
   while (true) {
     const bool heard = all_heard(client.sweep());
@@ -138,7 +138,7 @@ void reconcile_first(Client& client) {
   }
 }
 
-// One process: `run`, which takes up what an earlier one has left.
+// Simulates a `run` process, which takes up the rental of an earlier process.
 void one_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome) {
   Client client(world);
   if (!world.busy() && world.chance(world.rules.restore)) {
@@ -160,7 +160,7 @@ void one_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome) {
     const auto judge = [&](Rental&) {
       return Verdict{world.chance(0.05) ? Verdict::Kind::bad : Verdict::Kind::good};
     };
-    // Once more where the provider has taken it.
+    // Rent again if the provider preempted the machines.
     for (int loss = 0; loss < 3; ++loss) {
       const Status got = client.renting.rent(rental, offers, judge);
       if (!got) {
@@ -179,7 +179,7 @@ void one_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome) {
   }
 }
 
-// Meanwhile, in another terminal.
+// Simulates a command in another terminal meanwhile.
 void another_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome) {
   if (world.chance(0.3)) return one_process(world, seed, nodes, outcome);
   Client client(world);
@@ -196,7 +196,7 @@ void another_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome
   }
 }
 
-// `down --all`, typed until it says that nothing is left.
+// Simulates `down --all`, repeated until no machine is left.
 void give_all_back(SimWorld& world) {
   world.calm = true;
   world.stopped = false;
@@ -226,10 +226,10 @@ Micros journal_cost(SimWorld& world) {
 struct Tally {
   int rented = 0;
   int twice = 0;  // runs with more machines alive than wanted
-  int left = 0;   // with machines alive at the end
+  int left = 0;   // runs with machines alive at the end
   int silent = 0;
   int wrong_bill = 0;
-  std::string seeds = {};  // of runs in which something was wrong
+  std::string seeds = {};  // seeds of runs with a violation
 
   int wrong() const { return twice + left + silent + wrong_bill; }
 };
@@ -256,14 +256,15 @@ Tally random_runs(int first, int runs, const std::function<void(SimRules&)>& var
     tally.silent += outcome.silent_leak ? 1 : 0;
     if (world.most_alive > static_cast<std::size_t>(nodes)) ++tally.twice;
     if (world.alive() != 0) ++tally.left;
-    // An old copy of the journal does not know all that was paid for.
+    // An old copy of the journal lacks some paid machines, so its bill cannot be checked.
     if (rules.restore == 0 && journal_cost(world) != world.billed()) ++tally.wrong_bill;
     if (tally.wrong() > wrong) tally.seeds += " " + std::to_string(seed);
   }
   return tally;
 }
 
-// Of each of the four parts. A build for debugging or with sanitizers is slow: it has fewer.
+// Returns the number of runs for each of the four parts. Debug and sanitizer builds are slow, so
+// they make fewer runs.
 int runs_wanted() {
   const char* wish = std::getenv("LOCKSTEP_RANDOM_RUNS");
   if (wish != nullptr) return std::atoi(wish);
@@ -289,7 +290,7 @@ TEST_P(RandomRuns, NoMachineTwiceNoneLeftAndTheBillIsRight) {
 
 INSTANTIATE_TEST_SUITE_P(Parts, RandomRuns, ::testing::Values(0, 1, 2, 3));
 
-// The check itself must find each of these.
+// Each of these tests breaks a rule on purpose: the check itself must notice.
 int check_runs() {
   return std::min(runs_wanted() * 2, 200);
 }
@@ -311,7 +312,7 @@ TEST(RandomRunsCheck, TwoProcessesThatChangeOneRentalAreFound) {
   EXPECT_GT(random_runs(0, check_runs(), [](SimRules& rules) { rules.lock = false; }).wrong(), 0);
 }
 
-// With old journals: whose launch a machine is cannot be guessed from its intent alone.
+// With an old journal, a machine's intent alone does not tell which launch made the machine.
 TEST(RandomRunsCheck, ListsThatDoNotSayTheTokenAreFound) {
   const auto old_journals = [](bool told) {
     return [told](SimRules& rules) {

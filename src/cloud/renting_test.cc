@@ -1,4 +1,4 @@
-// Renting and reconciling, case by case.
+// Tests renting and reconciling, case by case.
 #include "cloud/renting.h"
 
 #include "cloud/reconcile.h"
@@ -47,7 +47,7 @@ TEST_F(RentingCase, WhereAnAccountCannotHaveSpotItGoesOnDemand) {
     return spec.offer.spot ? std::optional(refusal(Refusal::spot_out, "no role")) : std::nullopt;
   };
   ASSERT_TRUE(rent());
-  ASSERT_EQ(provider.specs.size(), 2U);  // the other region's spot is the same account's
+  ASSERT_EQ(provider.specs.size(), 2U);  // the account cannot have spot in the other region either
   EXPECT_FALSE(provider.specs[1].offer.spot);
   EXPECT_EQ(passes, 1);
 }
@@ -93,7 +93,8 @@ TEST_F(RentingCase, WithoutTheKeysOfItsProviderNothingIsSaidToRun) {
   EXPECT_NE(done.error().hint.find("there may still be"), std::string::npos);
 }
 
-// So that `down --all` removes nothing of it, and what it has removed is made anew.
+// Holding the account keeps `down --all` from removing the network and keys of a launch under way.
+// After a removal they are made anew.
 TEST_F(RentingCase, WhatALaunchNeedsIsMadeWhileTheAccountIsHeld) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -129,7 +130,7 @@ TEST_F(RentingCase, AFullDiskKeepsAnUnansweredLaunchFromNothing) {
   provider.deaf = false;
   world.rules.lose_answer = 0;
   fill_disk(true);
-  EXPECT_FALSE(renting().give_back(found));  // it could not be written down
+  EXPECT_FALSE(renting().give_back(found));  // the journal could not be written
   EXPECT_EQ(world.alive(), 0U);
   fill_disk(false);
   found = kept();
@@ -172,7 +173,7 @@ TEST_F(RentingCase, ABillEndsWithTheLeaseHoweverLateThatIsSeen) {
 
 TEST_F(RentingCase, ARentalWhoseTimeIsOverIsNotTakenUp) {
   ASSERT_TRUE(rent());
-  world.machines.front().ends_ms = 0;  // it did not end itself
+  world.machines.front().ends_ms = 0;  // the machine did not end by itself
   world.pass_time(7 * kMsPerHour);
   EXPECT_FALSE(rent());
   EXPECT_EQ(world.alive(), 0U);
@@ -251,7 +252,7 @@ TEST_F(RentingCase, ABidLeavesRoomForDiskAndAddress) {
 
 TEST_F(RentingCase, WhatAnotherProcessWroteIsReadOnceTheLockIsHeld) {
   ASSERT_TRUE(journal.keep(rental));
-  // Between reading the journal and the lock, another lockstep rents and goes.
+  // Another lockstep rents and exits between the read of the journal and the lock.
   (void)swept([this](const std::string&) {
     EXPECT_TRUE(rent());
     return true;
@@ -275,7 +276,7 @@ TEST_F(RentingCase, AMachineThatItsRentalDoesNotKnowIsEnded) {
 
 TEST_F(RentingCase, AfterItsLeaseARentalIsGivenBackByAnyCommand) {
   ASSERT_TRUE(rent());
-  world.machines.front().ends_ms = 0;  // as where only somebody with the keys can end it
+  world.machines.front().ends_ms = 0;  // as if only a client with keys could terminate it
   world.pass_time(6 * kMsPerHour - 300'000);
   EXPECT_TRUE(swept().closed.empty());
   EXPECT_EQ(world.alive(), 1U);
@@ -289,7 +290,7 @@ TEST_F(RentingCase, ARentalWhoseJobGoesOnElsewhereIsNotClosed) {
   RentedJob job{.rental = rental.id, .cluster = rental.cluster, .words = {}, .folder = "/"};
   job.stage = RentedJob::Stage::working;
   ASSERT_TRUE(journal.keep_job(job));
-  world.machines.front().ended_ms = world.now;  // taken, and nobody of ours has looked yet
+  world.machines.front().ended_ms = world.now;  // preempted, and no client has looked yet
   world.pass_time(120'000);
   EXPECT_TRUE(swept().closed.empty());
   EXPECT_TRUE(kept().settled());
@@ -322,7 +323,7 @@ class RentingByName : public RentingCase {
 };
 
 TEST_F(RentingByName, AMachineThatShowsUpLateIsEndedAtOnce) {
-  // The first launch is taken for one that made nothing, and was one all the same.
+  // The provider reports the first launch as failed, although it made a machine.
   provider.on_launch = [this](const LaunchSpec& spec) -> std::optional<LaunchOutcome> {
     if (spec.attempt != 1) return std::nullopt;
     auto late = testing::SimMachine{.id = "i-late",

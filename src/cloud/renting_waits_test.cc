@@ -1,4 +1,4 @@
-// What renting does while it waits: for machines that boot, for somebody to have some.
+// Tests renting while it waits for machines to boot, or for capacity.
 #include "cloud/renting_case_testing.h"
 
 #include <string>
@@ -11,7 +11,7 @@ using testing::place;
 using testing::refusal;
 using testing::RentingCase;
 
-// As by hand in the console, while its sshd was waited for.
+// As if a person terminated the machine in the console while a client waited for its sshd.
 TEST_F(RentingCase, AMachineThatIsGoneWhenItIsJudgedIsLostAndNotBad) {
   int judged = 0;
   const Status done = renting().rent(
@@ -78,7 +78,7 @@ TEST_F(RentingCase, SilenceAfterTheFirstPassIsWaitedFor) {
   EXPECT_TRUE(renting(patient).rent(rental, offers, [](Rental&) { return Verdict{}; }));
 }
 
-// As `lockstep down` does where somebody else has the lock.
+// `lockstep down` only marks the rental if another process has the lock.
 TEST_F(RentingCase, WhoWantsItNoMoreEndsItsRentingInSeconds) {
   provider.on_launch = [](const LaunchSpec&) {
     return refusal(Refusal::next_zone, "InsufficientInstanceCapacity");
@@ -113,7 +113,7 @@ TEST_F(RentingCase, AMachineThatNobodyWantsAnyMoreEndsWhileItBoots) {
   EXPECT_EQ(world.alive(), 0U);
 }
 
-// Whatever first contact makes of it: it is neither bad nor taken.
+// An unwanted machine is neither bad nor preempted, whatever first contact reports.
 TEST_F(RentingCase, AMachineThatNobodyWantsAnyMoreEndsWhileItIsJudged) {
   for (const auto kind : {Verdict::Kind::good, Verdict::Kind::bad}) {
     rental.id += "i";
@@ -147,12 +147,12 @@ TEST_F(RentingCase, ALaunchWithoutAnAnswerThatNobodyWantsIsFirstSettledThenEnded
   EXPECT_FALSE(rent());
   EXPECT_EQ(asked, 9);
   ASSERT_EQ(world.machines.size(), 1U);
-  EXPECT_LE(world.machines.front().ended_ms - began, 40'000);  // it is listed late
+  EXPECT_LE(world.machines.front().ended_ms - began, 40'000);  // lists show the machine late
   EXPECT_GT(world.now - began, 60'000);
   EXPECT_TRUE(rental.settled());
 }
 
-// A follower that comes when --wait is over takes up what was asked for, and asks for nothing.
+// A follower that starts after --wait takes up the launched machines and launches none.
 TEST_F(RentingCase, AfterTheWaitNothingIsAskedFor) {
   RentRules rules;
   rules.wait = std::chrono::seconds(-1);

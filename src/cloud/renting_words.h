@@ -1,4 +1,4 @@
-// Messages and pauses that the files of Renting share.
+// Messages and pauses for the files of Renting.
 #pragma once
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ inline std::string offer_words(const Offer& offer) {
                      offer.zone.empty() ? offer.region : offer.zone);
 }
 
-// The error for a provider that cannot be asked, since its credentials are missing.
+// Makes the error for a provider whose credentials are missing.
 inline Failure without_keys(const std::string& provider, const char* done) {
   return fail(Errc::unavailable,
               fmt::format("{}: without credentials its machines cannot be {}", provider, done),
@@ -32,8 +32,8 @@ inline bool holds(const Rental& rental, const std::string& id) {
   return false;
 }
 
-// The pause between two lists of machines that boot or end: a machine that runs is noticed within
-// 1.2 s. Providers that allow fewer calls slow them down themselves.
+// The pause between two lists of machines that boot or end. A running machine is noticed within 1.2
+// s. Providers that allow fewer calls slow them down by themselves.
 inline constexpr std::chrono::milliseconds kLookPause{800};
 
 }  // namespace lockstep::cloud

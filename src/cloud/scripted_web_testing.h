@@ -1,5 +1,5 @@
-// For tests of the providers: a Web whose answers the test makes. Time stands still but for
-// pauses, which take none.
+// For tests of the providers: a Web with answers from the test. The clock stands still, apart from
+// pauses, which take no real time.
 #pragma once
 
 #include "cloud/web.h"
@@ -9,7 +9,7 @@
 
 namespace lockstep::cloud::testing {
 
-// The last byte of the question was sent, and this came back.
+// Makes an answer to a question that was sent completely.
 inline Reply answered(int status, std::string body, std::vector<http::Field> fields = {}) {
   http::Answer answer;
   answer.head.status = status;
@@ -18,7 +18,7 @@ inline Reply answered(int status, std::string body, std::vector<http::Field> fie
   return {.answer = std::move(answer), .sent = true};
 }
 
-// No answer. sent: it may have been understood all the same.
+// Makes a lost answer. sent: the server may have understood the question.
 inline Reply unanswered(bool sent, Errc code = Errc::unavailable,
                         std::string message = "no answer") {
   return {.answer = fail(code, std::move(message)), .sent = sent};
@@ -34,7 +34,7 @@ class ScriptedWeb : public Web {
     asked.push_back(question);
     return script_(question);
   }
-  // One after the other, so that a test sees them in the order of the list.
+  // Runs the jobs in the order of the list, so that a test sees their questions in that order.
   void at_once(const std::vector<std::function<void(Web&)>>& jobs) override {
     for (const auto& job : jobs)
       job(*this);
@@ -47,7 +47,7 @@ class ScriptedWeb : public Web {
     return {};
   }
 
-  // How many questions had this text in target or body.
+  // Returns the number of questions with this text in target or body.
   std::size_t count(std::string_view text) const {
     return static_cast<std::size_t>(
         std::count_if(asked.begin(), asked.end(), [text](const Question& question) {

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kLongestAnswer = 2'000;
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
 
-// This machine has one clock, whichever thread asks.
+// All threads share this machine's clock, so they share the offset.
 std::atomic<std::int64_t> known{kUnknown};
 
 }  // namespace
@@ -21,6 +21,8 @@ std::optional<std::int64_t> server_ahead_ms(std::string_view date, std::int64_t 
   const auto theirs = http::parse_http_date(date);
   if (!theirs || answered_ms < asked_ms || answered_ms - asked_ms > kLongestAnswer)
     return std::nullopt;
+  // Date is cut to whole seconds, so add half a second. The server read its clock between question
+  // and answer: assume the middle.
   return *theirs * 1000 + 500 - (asked_ms + answered_ms) / 2;
 }
 

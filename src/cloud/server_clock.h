@@ -1,4 +1,4 @@
-// Measures how far servers' clocks are ahead of this machine's, by the Date headers of answers.
+// Measures the offset of servers' clocks from this machine's clock, by the Date headers of answers.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace lockstep::cloud {
 
-// Returns the offset by one answer in milliseconds; negative: the server is behind. A Date header
-// has whole seconds, so the offset is off by up to half a second and half of the answer's time.
-// nullopt: no Date, or the answer took too long. Pure.
+// Returns the offset by an answer, in milliseconds. Negative: the server is behind. A Date header
+// has whole seconds, so the error is up to half a second and half of the answer's time. nullopt: no
+// Date, or a slow answer. Pure.
 std::optional<std::int64_t> server_ahead_ms(std::string_view date, std::int64_t asked_ms,
                                             std::int64_t answered_ms);
 

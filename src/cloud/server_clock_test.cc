@@ -18,7 +18,8 @@ TEST(ServerClock, SaysNothingWithoutADateOrAfterALongWait) {
   EXPECT_FALSE(server_ahead_ms("", kThen, kThen));
   EXPECT_FALSE(server_ahead_ms("yesterday", kThen, kThen));
   EXPECT_FALSE(server_ahead_ms(kDate, kThen, kThen + 2'001));
-  EXPECT_FALSE(server_ahead_ms(kDate, kThen, kThen - 1));  // this machine's clock was set meanwhile
+  EXPECT_FALSE(
+      server_ahead_ms(kDate, kThen, kThen - 1));  // this machine's clock was changed meanwhile
 }
 
 TEST(ServerClock, TheNewestAnswerCounts) {

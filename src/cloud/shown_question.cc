@@ -14,11 +14,11 @@ namespace {
 constexpr std::size_t kLongValue = 160;
 constexpr std::size_t kLongLine = 2000;
 
-// Names are compared in small letters without punctuation. A name that contains one of these words
-// has a secret value.
+// Compare names in lower case without punctuation. A name that contains one of these words has a
+// secret value.
 constexpr std::array<std::string_view, 8> kSecretNames = {
     "userdata", "secret", "token", "assertion", "password", "privatekey", "apikey", "credential"};
-// Exceptions, by their whole names. They are idempotency and page tokens, not secrets.
+// Exceptions, by whole names: idempotency and page tokens are not secrets.
 constexpr std::array<std::string_view, 2> kPlainNames = {"clienttoken", "nexttoken"};
 
 bool is_secret_name(std::string_view name) {
@@ -37,7 +37,7 @@ std::string shown_value(std::string_view name, std::string_view value) {
   return std::string(value);
 }
 
-// "a=b&c=d", in a query or a body.
+// Prints a form like "a=b&c=d" of a query or a body.
 std::string shown_form(std::string_view form) {
   std::string text;
   for (const std::string& member : split(form, '&')) {
@@ -52,7 +52,7 @@ std::string shown_form(std::string_view form) {
 void cut_json(nlohmann::ordered_json& value) {
   if (!value.is_structured()) return;
   for (auto& [name, member] : value.items()) {
-    // items() gives the elements of a list numbers for names.
+    // items() gives numbers as names for the elements of a list.
     if (member.is_string()) {
       member = shown_value(name, member.get_ref<const std::string&>());
     } else {

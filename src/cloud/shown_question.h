@@ -1,4 +1,4 @@
-// A question as `--verbose` may show it. Pure.
+// Prints a question for `--verbose`, without secrets. Pure.
 #pragma once
 
 #include "cloud/web.h"
@@ -7,8 +7,8 @@
 
 namespace lockstep::cloud {
 
-// Returns one line of method, address and body, without headers. Only the size is shown of long
-// values, and of values whose names hold secrets (UserData, client_secret, ...).
+// Returns a line with method, address and body, without headers. Shows only the size of a long
+// value, and of a value whose name marks a secret (UserData, client_secret, ...).
 std::string shown_question(const Question& question);
 
 }  // namespace lockstep::cloud

@@ -28,7 +28,7 @@ std::optional<std::int64_t> civil_to_ms(const CivilTime& time) {
   return ((days * 24 + time.hour) * 60 + time.minute) * 60'000 + time.second * 1000LL;
 }
 
-// ".5", ".123456": whole milliseconds; what was read is taken off.
+// Takes a fraction such as ".5" or ".123456" off `rest`. Returns whole milliseconds.
 std::int64_t take_fraction(std::string_view& rest) {
   if (!rest.starts_with('.')) return 0;
   rest.remove_prefix(1);

@@ -1,4 +1,4 @@
-// Times in the texts of providers. Pure.
+// Reads and writes times in the texts of providers. Pure.
 #pragma once
 
 #include <cstdint>

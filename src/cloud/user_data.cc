@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostUserData = 4UL << 10;
 
-// A YAML reader takes JSON's texts as they are.
+// Quotes a text as JSON does, which YAML readers accept.
 std::string yaml_text(std::string_view text) {
   return codec::print_json(nlohmann::json(std::string(text)), codec::JsonText::ascii);
 }
@@ -29,7 +29,7 @@ bool is_public_line(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-// Anything else would be read as more than a key.
+// Refuses anything but keys: cloud-init or the shell would read other text as commands or settings.
 Status check_keys(const FirstBoot& boot) {
   const auto is_text = [](char c) { return (c >= ' ' && c <= '~') || c == '\n'; };
   const std::string& secret = boot.host_key.private_text;
@@ -50,6 +50,7 @@ Result<std::string> bounded(std::string text) {
 
 Result<std::string> cloud_config(const FirstBoot& boot) {
   LOCKSTEP_TRY(check_keys(boot));
+  // bootcmd runs before the network is up, so the timer works even if the machine never connects.
   const std::string guard = arm_script(kBootGuard, boot.guard_s, kPoweroff);
   return bounded(fmt::format(
       "#cloud-config\n"

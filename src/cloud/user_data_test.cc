@@ -33,7 +33,7 @@ TEST(UserData, InjectsTheHostKeyLetsTheUserInAndArmsTheTimer) {
   EXPECT_FALSE(says(*text, "runpod"));
 }
 
-// At first boot systemd waits for cloud-init before it starts timers as they usually are.
+// At first boot systemd starts ordinary timers only after cloud-init has finished.
 TEST(UserData, TheBootTimerWaitsForNothing) {
   const std::string script = arm_script("t", 60, kPoweroff);
   for (const char* word : {"--no-block", "--timer-property=DefaultDependencies=no",
@@ -55,7 +55,7 @@ TEST(UserData, AContainerEndsItselfByItsProvidersProgram) {
   EXPECT_TRUE(says(*text, "podctl remove \"$POD_ID\""));
   EXPECT_FALSE(says(*text, "systemd-run"));
   EXPECT_TRUE(says(*text, "exec /usr/sbin/sshd -D"));
-  // Before anything that could fail or take time.
+  // The timer comes before anything that could fail or take time.
   EXPECT_LT(text->find("setsid"), text->find("authorized_keys"));
 }
 

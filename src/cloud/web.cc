@@ -1,4 +1,4 @@
-// The Web of production. Each has an event loop of its own, which runs during a question.
+// The Web of production. Each Web has its own event loop, which runs during a question.
 #include "cloud/web.h"
 
 #include "base/log.h"
@@ -31,11 +31,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMostThreads = 64;
-// Send non-repeatable questions on a connection that was used this recently, or on a fresh one: an
+// Send non-repeatable questions on a fresh connection, or on a connection used this recently. An
 // idle connection may close before the server reads the request, which looks like a lost answer.
 constexpr auto kFresh = std::chrono::seconds(3);
 
-// Reads variables once, before there are threads.
+// Reads the variables once, before threads start: getenv() is not safe beside setenv().
 std::map<std::string, std::string, std::less<>> read_web_variables() {
   std::map<std::string, std::string, std::less<>> found;
   for (const char* name :
@@ -46,13 +46,13 @@ std::map<std::string, std::string, std::less<>> read_web_variables() {
   return found;
 }
 
-// The state that all Webs of one command share.
+// The state shared by all Webs of a command.
 class WebGround {
  public:
   explicit WebGround(const WebSettings& settings)
       : stop_fd_(settings.stop_fd), variables_(read_web_variables()) {}
 
-  // Loads the certificate authorities at first use, since that takes many milliseconds.
+  // Loads the certificate authorities at first use, since loading takes many milliseconds.
   Result<std::shared_ptr<const http::TlsContext>> tls() {
     const std::lock_guard lock(mutex_);
     if (!tls_) {
@@ -90,8 +90,8 @@ class WebGround {
   std::optional<Result<std::shared_ptr<const http::TlsContext>>> tls_;
 };
 
-// Credentials must never cross a network in plain text. The metadata service of a rented machine,
-// at a link-local address, speaks only http.
+// Returns whether plain http is allowed. Credentials must never cross a network in plain text. The
+// link-local metadata service of a rented machine speaks only http.
 bool may_be_plain(const std::string& host) {
   constexpr std::uint32_t kMetadata = 0xA9FEA9FE;  // 169.254.169.254
   in_addr four{};
@@ -150,7 +150,7 @@ class NetWeb : public Web {
       others_.push_back(std::make_unique<NetWeb>(ground_));
     std::atomic<std::size_t> next = 0;
     std::vector<std::thread> threads;
-    // Block all signals in these threads: the main thread handles signals.
+    // Block all signals in these threads, since the main thread handles signals.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -233,7 +233,7 @@ class NetWeb : public Web {
     call.method = question.method;
     call.target = path + question.target;
     call.fields = question.fields;
-    // Some servers refuse requests without a User-Agent.
+    // Send a User-Agent: some servers refuse requests without it.
     call.fields.push_back({"User-Agent", "lockstep/" LOCKSTEP_VERSION});
     call.body = question.body;
     call.timeout = question.timeout;
@@ -248,7 +248,7 @@ class NetWeb : public Web {
   Result<Line*> line_for(const Question& question) {
     LOCKSTEP_TRY_ASSIGN(const codec::Url url, codec::parse_url(question.base, "the address"));
     LOCKSTEP_TRY(check_question(question, url));
-    loop_.run_once();  // notices connections that the server has closed meanwhile
+    loop_.run_once();  // notices connections closed by the server
     Line& line = lines_[question.base];
     const bool stale = !question.repeatable && io::Clock::now() - line.used > kFresh;
     if (line.client && !stale) return &line;

@@ -1,5 +1,5 @@
-// The network as providers' folders use it: one question, one answer, blocking. Only at_once() uses
-// threads. Tests put a Web of their own in its place.
+// The network for providers' folders. A call sends a question and blocks until the answer. Only
+// at_once() uses threads. Tests use a Web of their own.
 #pragma once
 
 #include "base/error.h"
@@ -18,12 +18,12 @@ struct Question {
   std::string method = "POST";
   std::string base;                 // "https://ec2.us-east-1.amazonaws.com", with a port if needed
   std::string target = "/";         // path and query, percent-encoded
-  std::vector<http::Field> fields;  // may hold secrets, so no message shows them
+  std::vector<http::Field> fields;  // may contain secrets: no message shows fields
   std::string body;
   std::chrono::milliseconds timeout{10'000};
   std::size_t body_limit = 16U << 20;
   bool gzip = false;        // accept a compressed answer
-  bool repeatable = false;  // sending it twice does no harm
+  bool repeatable = false;  // a repeat does no harm
   std::string shown = {};   // for messages: "RunInstances in us-east-1"; empty: method and address
 };
 
@@ -37,17 +37,18 @@ class Web {
   virtual ~Web() = default;
 
   virtual Reply ask(const Question& question) = 0;
-  // Runs all jobs, each on a thread with a Web of its own. Returns when all have ended.
+  // Runs all jobs, each on a thread with its own Web. Returns when all jobs have ended.
   virtual void at_once(const std::vector<std::function<void(Web&)>>& jobs) = 0;
   virtual std::int64_t now_ms() const = 0;  // Unix time
-  // How long the caller may wait for something else, for example a program.
+  // Returns the time that the caller may spend on waiting, for example for a program.
   virtual std::chrono::milliseconds time_left() const { return std::chrono::hours(24); }
-  // canceled: the user asked to stop.
+  // Errc::canceled: the user asked to stop.
   virtual Status pause(std::chrono::milliseconds time) = 0;
 };
 
 struct WebSettings {
-  // Readable once the user asks to stop; questions then end with `canceled`. -1: never.
+  // A descriptor that becomes readable when the user asks to stop. Questions then end with
+  // Errc::canceled. -1: never.
   int stop_fd = -1;
 };
 

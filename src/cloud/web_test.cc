@@ -1,4 +1,4 @@
-// The real Web, against servers on a thread of their own. TLS and proxies: test_web.py.
+// Tests the real Web against servers on their own threads. TLS and proxies: test_web.py.
 #include "cloud/web.h"
 
 #include "http/client_testing.h"
@@ -22,7 +22,7 @@ class NetWebTest : public ::testing::Test {
  protected:
   void serve(Server::Script script) {
     server_ = std::make_unique<Server>(loop_, std::move(script));
-    // A timer keeps the loop going.
+    // This timer keeps the loop running.
     keeper_ = std::make_unique<io::Timer>(loop_);
     keeper_->start(std::chrono::hours(1), [] {});
     thread_ = std::thread([this] { loop_.run(); });
@@ -33,7 +33,7 @@ class NetWebTest : public ::testing::Test {
     thread_.join();
   }
 
-  // Returns when the server has done all that it was about to do.
+  // Waits until the server has handled all pending events.
   void turn() {
     std::promise<void> done;
     loop_.post([&] { done.set_value(); });
@@ -76,7 +76,7 @@ TEST_F(NetWebTest, AsksAndKeepsTheConnection) {
   EXPECT_GT(web->now_ms(), 1'700'000'000'000);
 }
 
-// A server that has closed a kept connection has not heard the next question.
+// A server that closed a kept connection has not received the next question.
 TEST_F(NetWebTest, WhatTheServerClosedIsNotUsedAgain) {
   serve([](const std::string&) { return Server::Say{http_ok("yes"), true}; });
   const auto web = open_web({}).value();
@@ -88,7 +88,7 @@ TEST_F(NetWebTest, WhatTheServerClosedIsNotUsedAgain) {
 }
 
 TEST_F(NetWebTest, AtOnce) {
-  // Nobody is answered before all have asked.
+  // The server answers only once all clients have asked.
   std::vector<std::string> waiting;
   serve([&](const std::string& request) {
     waiting.push_back(request);
@@ -121,7 +121,7 @@ TEST_F(NetWebTest, TheUserMayStopIt) {
   asked.shown = "RunInstances in us-east-1";
   asked.timeout = std::chrono::seconds(60);
   const Reply reply = web->ask(asked);
-  turn();  // from here on `stop` is this thread's
+  turn();  // from here on `stop` belongs to this thread
   ASSERT_FALSE(reply.answer);
   EXPECT_EQ(reply.answer.error().code, Errc::canceled);
   EXPECT_EQ(reply.answer.error().message, "RunInstances in us-east-1: stopped");

@@ -9,7 +9,7 @@
 namespace lockstep::cloud::aws {
 namespace {
 
-// One row a line, one blank between words. A word that contains a blank would be read as two words.
+// Rows are lines, with a blank between words. A word with a blank would be read as two words.
 std::string text_of_rows(const WordRows& rows) {
   std::string text;
   for (const auto& row : rows)

@@ -85,8 +85,8 @@ Offer bare_offer(const MachineType& type, const RegionNews& news, bool spot) {
           .ending = Ending::by_itself};
 }
 
-// Judges a spot offer by the on-demand price. AWS shows exactly a tenth of that price where there
-// is no market (seen in ap-southeast-3).
+// Judges a spot offer by the on-demand price. AWS shows exactly a tenth of that price in a place
+// without a market (seen in ap-southeast-3).
 void judge_spot(Offer& offer, const Priced& demand) {
   if (!demand.known) return;
   const Micros tenfold = offer.price.per_hour * 10;
