@@ -10,7 +10,7 @@
 namespace lockstep::codec {
 namespace {
 
-// Cuts a comment off a value: '#' or ';' after white space, outside of quotes.
+// Cuts a comment off a value: '#' or ';' after white space and outside quotes.
 std::string_view before_comment(std::string_view value) {
   char quote = 0;
   for (std::size_t at = 0; at < value.size(); ++at) {
@@ -55,7 +55,8 @@ class IniReader {
     const bool indented = line.starts_with(' ') || line.starts_with('\t');
     const std::string_view text = strip(line);
     if (text.empty() || text.front() == '#' || text.front() == ';') return {};
-    // An indented line continues the member above: a nested setting of AWS, or a long value.
+    // Skip an indented line, which continues the member above: a nested setting of AWS, or a long
+    // value.
     if (indented && !ini_.sections[section_].members.empty()) return {};
     if (++members_ > limits_.members) return refuse("is one too many");
     return text.front() == '[' ? take_section(text) : take_member(text);
@@ -70,7 +71,7 @@ class IniReader {
     std::string name = section_name(text.substr(1, end - 1));
     const auto found = std::find_if(ini_.sections.begin(), ini_.sections.end(),
                                     [&](const IniSection& each) { return each.name == name; });
-    // A section may appear twice: its parts are one section.
+    // If a section appears twice, both parts form a single section.
     section_ = static_cast<std::size_t>(found - ini_.sections.begin());
     if (found == ini_.sections.end()) ini_.sections.push_back({std::move(name), {}});
     return {};
@@ -102,7 +103,7 @@ class IniReader {
 }  // namespace
 
 std::string_view IniSection::value(std::string_view key) const {
-  // From the end: the last member of a name counts.
+  // Search from the end: the last member with this name counts.
   const auto found = std::find_if(members.rbegin(), members.rend(),
                                   [&](const auto& member) { return member.first == key; });
   return found == members.rend() ? std::string_view{} : std::string_view(found->second);
@@ -119,7 +120,7 @@ Result<Ini> parse_ini(std::string_view text, std::string_view what, const IniLim
     return fail(Errc::invalid_input,
                 fmt::format("{}: larger than {} KiB", what, limits.bytes >> 10));
   }
-  // Editors on Windows put a byte order mark in front.
+  // Skip a byte order mark, which editors on Windows put in front.
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   IniReader reader(what, limits);
   while (!text.empty()) {

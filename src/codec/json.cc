@@ -9,10 +9,10 @@
 namespace lockstep::codec {
 namespace {
 
-// Builds the value from the inside out: a container is made when its end is seen and its size is
-// known. nlohmann's own builder appends to containers inside containers, and its ordered object
-// searches itself for every new member and copies all that it holds when it grows, which makes the
-// work quadratic.
+// Builds the value from the inside out: makes a container at its end, when the size is known.
+// nlohmann's own builder takes quadratic time. It appends to containers inside containers.
+// nlohmann's ordered object searches all members for each new member, and copies all members when
+// it grows.
 template <class Value>
 class Builder {
  public:
@@ -20,7 +20,7 @@ class Builder {
 
   Value take() { return std::move(values_.front()); }
 
-  // nlohmann's parser calls the following; returning false ends the parse.
+  // nlohmann's parser calls the following functions. Returning false ends the parse.
   bool null() { return add(nullptr); }
   bool boolean(bool value) { return add(value); }
   bool number_integer(std::int64_t value) { return add(value); }
@@ -91,12 +91,13 @@ class Builder {
     for (std::size_t i = 0; i < open_.back().members; ++i)
       object.insert_or_assign(std::move(key_at(i)), std::move(value_at(i)));
   }
-  // A repeated name keeps its first place and takes its last value.
+  // Fills an ordered object. A repeated name keeps the first place and gets the last value.
   void fill(nlohmann::ordered_json::object_t& object) {
     const std::size_t members = open_.back().members;
     std::vector<std::size_t> by_name(members);
     for (std::size_t i = 0; i < members; ++i)
       by_name[i] = i;
+    // Sort indices to find repeated names in n log n steps. A stable sort keeps repeats in order.
     std::stable_sort(by_name.begin(), by_name.end(),
                      [this](std::size_t a, std::size_t b) { return key_at(a) < key_at(b); });
     std::vector<bool> again(members);
@@ -108,14 +109,14 @@ class Builder {
       value_at(by_name[first]) = std::move(value_at(by_name[i]));
       again[by_name[i]] = true;
     }
-    object.reserve(members);  // growing would copy its members
+    object.reserve(members);  // growth would copy all members
     for (std::size_t i = 0; i < members; ++i)
       if (!again[i]) object.emplace_back(std::move(key_at(i)), std::move(value_at(i)));
   }
 
   const JsonLimits& limits_;
-  std::vector<Value> values_;      // of open containers, the outermost one's first
-  std::vector<std::string> keys_;  // of open objects
+  std::vector<Value> values_;      // values of open containers, outermost first
+  std::vector<std::string> keys_;  // names in open objects
   std::vector<Open> open_;
   std::size_t count_ = 0;
 };

@@ -72,7 +72,7 @@ std::optional<std::int64_t> JsonFields::integer(const nlohmann::json& from, Json
     refuse("a number");
     return std::nullopt;
   }
-  // nlohmann keeps what does not fit in int64_t apart, as an unsigned number.
+  // nlohmann stores numbers above INT64_MAX as unsigned.
   const bool huge =
       from.is_number_unsigned() && !std::in_range<std::int64_t>(from.get<std::uint64_t>());
   const std::int64_t number =
@@ -109,6 +109,7 @@ std::size_t JsonFields::enter(std::size_t index) {
 
 bool JsonFields::refuse(std::string_view what) {
   refused_ = what;
+  // Keep the first fault only: later faults often follow from it.
   if (rules_.strict && fault_.empty()) fault_ = fmt::format("'{}' is not {}", path_, what);
   return false;
 }

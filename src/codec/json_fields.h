@@ -1,5 +1,5 @@
-// Reads and writes structs as JSON objects. One function lists the members of a struct and both
-// directions walk that list, so the name of each member stands once:
+// Reads and writes structs as JSON objects. A function lists the members of a struct, and both
+// directions walk that list. The name of each member therefore stands in a single place:
 //
 //   static void fields(codec::JsonFields& io, Disk& disk) {
 //     io("path", disk.path);
@@ -15,11 +15,11 @@
 //
 // A member is a text, a flag, an integer, a double, an enum with its words, a struct with fields(),
 // or a std::vector, std::optional or std::map (from names) of these. The compiler looks for
-// fields() in the namespace of its struct, but not in an anonymous one inside it: `static` keeps
-// fields() in one file. While io.reads() is false, fields() must not change the struct, which may
-// be const.
+// fields() in the namespace of the struct, but not in an anonymous namespace inside: use `static`
+// to keep fields() in one file. While io.reads() is false, fields() must not change the struct,
+// which may be const.
 //
-// Members that the list does not name are ignored, so that a newer version may add some.
+// Readers ignore members that the list does not name, so that a newer version may add members.
 #pragma once
 
 #include "base/error.h"
@@ -40,15 +40,15 @@
 
 namespace lockstep::codec {
 
-// What a reader accepts. A strict reader refuses an object that lacks a member or has one of
-// another kind. A tolerant reader leaves such a member as it was before, moves a number that is out
-// of bounds to the nearest bound, and leaves out elements of another kind.
+// The rules of a reader. A strict reader refuses an object if a member is missing or of another
+// kind. A tolerant reader leaves such a member unchanged, moves a number out of bounds to the
+// nearest bound, and leaves out elements of another kind.
 struct JsonRules {
   bool strict = true;
   std::size_t text = std::numeric_limits<std::size_t>::max();  // most bytes of one text
   std::size_t list = std::numeric_limits<std::size_t>::max();  // most elements of a list or map
-  // Not 0: a peer that is not trusted has written the texts. Each becomes one printable line of at
-  // most so many bytes (base/text.h).
+  // Not 0: an untrusted peer has written the texts. Each text becomes a printable line of at most
+  // this many bytes (base/text.h).
   std::size_t printable = 0;
 };
 inline constexpr JsonRules kTolerantJson{.strict = false};
@@ -88,19 +88,20 @@ class JsonFields {
   requires std::is_enum_v<Enum>
   void operator()(const char* name, Enum& value, Words words) { member(name, value, words); }
 
-  // A member that a tolerant reader must find, too, and of its kind.
-  // Members of a struct, and elements of a list, are read as the rules of the walk say.
+  // Lists a member that even a tolerant reader requires. Members of a struct, and elements of a
+  // list, are read by the rules of the walk.
   template <class Value, class... How>
   void needed(const char* name, Value& value, const How&... how) {
     if (!member(name, value, how...)) require(false, name, refused_);
   }
-  // A member that may be missing, which leaves the value as it was. A strict reader still refuses
-  // a member of another kind. An empty std::optional is not written; operator() writes null.
+  // Lists a member that may be missing. A missing member leaves the value unchanged. A strict
+  // reader still refuses a member of another kind. An empty std::optional is not written here,
+  // while operator() writes null.
   template <class Value, class... How>
   void optional(const char* name, Value& value, const How&... how) {
     if (reads() ? find(name) != nullptr : is_set(value)) (*this)(name, value, how...);
   }
-  // Refuses the object unless `fact`, in a tolerant reader too: "'name' is not `what`".
+  // Refuses the object unless `fact` holds, even in a tolerant reader: "'name' is not `what`".
   void require(bool fact, std::string_view name, std::string_view what);
 
   // --- for read_fields() and write_fields()
@@ -122,11 +123,11 @@ class JsonFields {
     fields(*this, value);
     into_ = outer;
   }
-  // The first fault of a reader, as Errc::corrupt: "'steps[2].state' is not a text".
+  // Returns the first fault of a reader as Errc::corrupt: "'steps[2].state' is not a text".
   Status done() const;
 
  private:
-  // Returns false where a reader has not taken the value.
+  // Returns false if a reader has not taken the value.
   template <class Value, class... How>
   bool member(const char* name, Value& value, const How&... how) {
     if (!reads()) {
@@ -135,13 +136,13 @@ class JsonFields {
     }
     const nlohmann::json* from = find(name);
     const std::size_t outer = enter(name);
-    // A missing member is read like null, so that its fault reads like that of another kind.
+    // Read a missing member as null: both faults then have the same words.
     const bool taken = read(value, from == nullptr ? kNothing : *from, how...);
     path_.resize(outer);
     return taken;
   }
 
-  // Each read() returns whether it has taken the value; if not, a strict reader has noted a fault.
+  // Each read() returns whether it has taken the value. If not, a strict reader has noted a fault.
   bool read(std::string& text, const nlohmann::json& from);
   bool read(bool& flag, const nlohmann::json& from);
   bool read(double& number, const nlohmann::json& from);
@@ -235,9 +236,9 @@ class JsonFields {
   const nlohmann::json* find(const char* name) const;
   std::optional<std::int64_t> integer(const nlohmann::json& from, JsonRange range);
   std::optional<std::size_t> index_of_word(const nlohmann::json& from, Words words);
-  // A text as the rules want it; nullopt: it is no text, or too long.
+  // Returns a text by the rules. nullopt: not a text, or too long.
   std::optional<std::string> text_of(const nlohmann::json& from) const;
-  // Lengthens path_ for the time of one member or element; returns its length before.
+  // Lengthens path_ while a member or element is read. Returns the previous length.
   std::size_t enter(std::string_view name);
   std::size_t enter(std::size_t index);
   // Returns false. A strict reader notes the fault, if it is the first.
@@ -245,25 +246,25 @@ class JsonFields {
 
   static const nlohmann::json kNothing;
 
-  nlohmann::ordered_json* into_ = nullptr;  // the object that is written now; nullptr: reads
-  const nlohmann::json* from_ = nullptr;    // the object that is read now
+  nlohmann::ordered_json* into_ = nullptr;  // the object being written; nullptr: reads
+  const nlohmann::json* from_ = nullptr;    // the object being read
   JsonRules rules_ = {};
-  std::string path_ = {};     // of the member that is read now
-  std::string refused_ = {};  // what the last refused value is not: "a text"
+  std::string path_ = {};     // path of the member being read
+  std::string refused_ = {};  // the wanted kind of the last refused value: "a text"
   std::string fault_ = {};    // empty: none
 };
 
-// Members stand in the order of the list. (nlohmann::json made of it sorts them by name.)
+// Writes members in the order of the list. (A conversion to nlohmann::json sorts them by name.)
 template <class Struct>
 nlohmann::ordered_json write_fields(const Struct& value) {
   nlohmann::ordered_json into;
-  // fields() is one function for both directions and only reads its struct here.
+  // fields() serves both directions, and only reads the struct here.
   JsonFields(into).write(const_cast<Struct&>(value), into);
   return into;
 }
 
-// Reads `value` from an object. Members of a tolerant reader that are missing keep the value that
-// they have, as do all that come after a fault. Fails with Errc::corrupt and names the member.
+// Reads `value` from an object. In a tolerant reader, missing members keep their values, and so do
+// all members after a fault. Fails with Errc::corrupt and names the member.
 template <class Struct>
 Status read_fields(const nlohmann::json& from, Struct& value, const JsonRules& rules = {}) {
   JsonFields reader(rules);

@@ -75,7 +75,7 @@ const char* const kFull =
     R"("ranks":[3,4],"budget":5,"spare":{"name":"three","size":3},)"
     R"("named":{"x":{"name":"four","size":4}},"label":"mine"})";
 
-// `text` is a member with its value; it replaces that of kFull. "": the member goes.
+// Returns kFull with the member `name` replaced by `value`, a JSON text. "": without the member.
 nlohmann::json changed(const char* name, const char* value) {
   nlohmann::json json = parse_json(kFull);
   if (*value == '\0')

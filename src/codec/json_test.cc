@@ -16,7 +16,7 @@ std::string many(std::size_t count, const std::string& one) {
   return text;
 }
 
-// {"0":0,"1":0,...}, or all with one name
+// Returns {"0":0,"1":0,...}, or an object with a repeated name.
 std::string members(std::size_t count, bool same = false) {
   std::string text = "{";
   for (std::size_t i = 0; i < count; ++i)
@@ -24,7 +24,7 @@ std::string members(std::size_t count, bool same = false) {
   return text + "}";
 }
 
-// Returns the CPU time of this thread alone, so that a busy machine does not matter.
+// Returns the CPU time of this thread, which a busy machine does not change.
 double cpu_seconds() {
   struct timespec now {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -92,8 +92,8 @@ TEST(Json, PrintsBytesThatAreNoText) {
 // Each text takes milliseconds. A parser that searches or copies everything for each new value
 // would take minutes.
 TEST(Json, WorkIsLinear) {
-  // Objects in objects, each with many more members after the inner one: a growing container would
-  // copy the inner ones again and again.
+  // Nest objects, each with many more members after the inner object. A container that grows would
+  // copy the inner objects again and again.
   std::string nested = members(20'000);
   for (int depth = 1; depth < 64; ++depth) {
     nested.insert(0, "{\"in\":");

@@ -33,8 +33,8 @@ bool separates(char c) {
   return c == ',' || c == ' ' || c == '\t' || c == '\n';
 }
 
-// Makes room for `more` names. reserve() with the exact size would move all names again for each
-// single name.
+// Makes room for `more` names. reserve() with the exact size would move all names for every single
+// name.
 void make_room(Names& names, std::size_t more) {
   if (names.capacity() - names.size() < more)
     names.reserve(std::max(names.size() + more, 2 * names.capacity()));
@@ -52,8 +52,8 @@ std::string padded(std::int64_t value, std::size_t width) {
   return digits;
 }
 
-// Expands the inside of a bracket, "1-3,07", in order. The numbers of a range are padded with zeros
-// to the width of its first number.
+// Expands the inside of a bracket, "1-3,07", in order. Pads the numbers of a range with zeros to
+// the width of its first number.
 Result<Names> expand_ranges(std::string_view inside) {
   Names values;
   for (const std::string& range : split(inside, ',')) {
@@ -120,7 +120,7 @@ Status expand_pattern(const Pattern& pattern, std::string_view item, Names& name
     if (name.size() > kMaxNameBytes) return malformed(item, "a name is too long");
     names.push_back(std::move(name));
     for (const std::size_t i : order) {
-      // Counts like an odometer whose wheels turn in `order`.
+      // Count like an odometer whose wheels turn in `order`.
       if (++at[i] < pattern.values[i].size()) break;
       at[i] = 0;
     }

@@ -16,8 +16,8 @@ std::string expanded(std::string_view text) {
   return names ? join(*names, " ") : "refused: " + names.error().message;
 }
 
-// The names are those printed by `scontrol show hostnames` of Slurm 22.05. That version refuses
-// text after the last bracket, which later versions accept.
+// `scontrol show hostnames` of Slurm 22.05 printed these names. That version refuses text after the
+// last bracket, while later versions accept it.
 TEST(Nodelist, ExpandsAsSlurmDoes) {
   const struct {
     const char* text;

@@ -26,7 +26,7 @@ bool may_be_key(Kind kind) {
 
 }  // namespace
 
-// Builds values inside the tree, where other values may refer to them before they are filled.
+// Builds values inside the tree. Other values may refer to a value before it is filled.
 class PickleReader {
  public:
   PickleReader(std::string_view bytes, std::span<const PickleGlobal> allowed,
@@ -204,7 +204,7 @@ Status PickleReader::text(std::size_t length_bytes) {
   return push({.kind = Kind::text, .text = bytes});
 }
 
-// A frame only tells a reader how far to read ahead. Read its operations like any others.
+// A frame only tells a reader how far to read ahead. Operations inside are read like any others.
 Status PickleReader::frame() {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t size, number(8));
   if (size > bytes_.size() - at_) return corrupt("the frame is longer than what is left");
@@ -221,7 +221,7 @@ Status PickleReader::memoize() {
 Status PickleReader::recall(std::size_t index_bytes) {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t index, number(index_bytes));
   if (index >= memo_.size()) return corrupt(fmt::format("no memo {}", index));
-  // Counted: a shared value makes the walk over the tree longer at each place.
+  // Count the value again: a shared value makes a walk over the tree longer at each of its places.
   LOCKSTEP_TRY(count(1));
   stack_.push_back(memo_[index]);
   return {};
@@ -238,13 +238,14 @@ Status PickleReader::tuple(std::size_t size) {
 Status PickleReader::construct(Kind kind) {
   LOCKSTEP_TRY_ASSIGN(const Ref arguments, pop());
   LOCKSTEP_TRY_ASSIGN(const Ref callee, pop());
-  // A class or callable is a name, never a value from the pickle.
+  // Accept only names as class or callable, never a value from the pickle.
   if (tree_.parts_[callee].kind != Kind::global) return corrupt("the callee is not a global");
   if (tree_.parts_[arguments].kind != Kind::tuple) return corrupt("the arguments are not a tuple");
   return push({.kind = kind}, std::array<Ref, 2>{callee, arguments});
 }
 
-// Copies the attributes into the instance, as Python does: later changes of the dict do not matter.
+// Copies the attributes into the instance, as Python does. Later changes of the dict have no
+// effect.
 Status PickleReader::build() {
   LOCKSTEP_TRY_ASSIGN(const Ref state, pop());
   if (stack_.size() <= floor()) return corrupt("too little on the stack");
@@ -275,7 +276,7 @@ Status PickleReader::global() {
   const auto is_wanted = [&](const PickleGlobal& one) {
     return one.name == called && one.module == in;
   };
-  // Python would import this name. Here it must be on the caller's list.
+  // Python would import this name. Here the name must be on the caller's list.
   if (std::none_of(allowed_.begin(), allowed_.end(), is_wanted))
     return corrupt(fmt::format("the global '{}.{}' is not accepted", printable(in, 100),
                                printable(called, 100)));
@@ -286,7 +287,7 @@ Status PickleReader::collect(Op op) {
   std::size_t first = 0;
   if (op == Op::setitem) {
     if (stack_.size() - floor() < 3) return corrupt("too little on the stack");
-    // SETITEM takes one key and one value without a mark.
+    // SETITEM takes a key and a value without a mark.
     first = stack_.size() - 2;
   } else {
     if (marks_.empty()) return corrupt("no mark");
@@ -307,14 +308,15 @@ Status PickleReader::fill(Ref target, Kind wanted, std::span<const Ref> items) {
   if (draft.kind != wanted) return corrupt(dict ? "not a dict" : "not a set");
   if (dict && items.size() % 2 != 0) return corrupt("a key without a value");
   for (std::size_t i = 0; i < items.size(); i += dict ? 2 : 1) {
-    // As in Python, a dict or set is not hashable.
+    // A dict or set is not hashable, as in Python.
     if (!may_be_key(tree_.parts_[items[i]].kind)) return corrupt("a dict or set as a key");
   }
   append(target, items);
   return {};
 }
 
-// Doubles the room when it is too small, so that filling a value item by item takes linear time.
+// Makes room for more items. Doubles the room when needed, so that adding many items takes linear
+// time.
 void PickleReader::make_room(Part& part, std::size_t items) {
   const std::size_t wanted = part.size + items;
   if (wanted <= part.room) return;
@@ -370,8 +372,8 @@ Status PickleReader::push(Part part, std::span<const Ref> items) {
   return {};
 }
 
-// Bounds work and memory. A value of the tree counts at most twice, when it is made and when it
-// becomes an item of another value. Hence twice the limit.
+// Bounds work and memory by twice the limit: a value counts when it is made, and again when it
+// becomes an item of another value.
 Status PickleReader::count(std::size_t items) {
   counted_ += items;
   if (counted_ > 2 * limits_.max_items)
@@ -387,7 +389,7 @@ class PickleCheck {
 
   Status check(Ref ref, std::size_t depth) {
     Done& done = done_[ref];
-    // Still open: the walk has come back to a value inside itself.
+    // The value is still open, so it contains itself.
     if (done.open) return fail(Errc::corrupt, "pickle: a value contains itself");
     // The height of a shared value is known from its first visit.
     if (depth + done.height > limits_.max_depth)
@@ -422,7 +424,7 @@ class PickleCheck {
 
 namespace {
 
-// A value in several places stays a single value.
+// Copies a value. A value in several places stays a single value.
 Pickled copy_of(const PickleTree::Value& value, std::map<const void*, Pickled>& copies) {
   Pickled& copy = copies[value.place()];
   if (copy) return copy;

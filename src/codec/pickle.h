@@ -18,8 +18,8 @@
 namespace lockstep::codec {
 
 struct PickleValue;
-// An immutable value. As in Python, one value may appear in several places. The reader never
-// returns a null pointer, or a value that contains itself.
+// An immutable value. A value may appear in several places, as in Python. The reader never returns
+// a null pointer, or a value that contains itself.
 using Pickled = std::shared_ptr<const PickleValue>;
 
 struct PickleGlobal {
@@ -48,15 +48,15 @@ struct PickleValue {
 
 struct PickleLimits {
   std::size_t max_bytes = 1U << 20;
-  // Counted as if the value were written out as a tree, with shared parts counted in each place.
-  // The limit thus bounds any walk over the value.
+  // The most values, counted as if the value were written out as a tree: a shared part counts in
+  // each place. The limit thus bounds any walk over the value.
   std::size_t max_items = 1U << 18;
   std::size_t max_depth = 32;
 };
 
-// A pickle as it was read. All values are in one place, and their texts point into the bytes read,
-// which must outlive the tree. For a single look at thousands of values. To keep a value, use
-// Pickled.
+// A pickle in the form in which it was read. All values are in one place, and their texts point
+// into the bytes read, which must outlive the tree. Use the tree for a single look at thousands of
+// values. To keep a value, use Pickled.
 class PickleTree {
   struct Part {
     PickleValue::Kind kind = PickleValue::Kind::none;

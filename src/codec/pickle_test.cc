@@ -13,7 +13,7 @@ using namespace std::string_literals;
 
 const std::vector<PickleGlobal> kAllowed = {{"m", "Class"}, {"datetime", "datetime"}};
 
-// Shows a value as Python would, and an instance as Class(args){attributes}.
+// Prints a value as Python would, and an instance as Class(args){attributes}.
 std::string show(const Pickled& value);
 
 std::string show_all(const Pickled& value, std::size_t from, std::string_view between) {
@@ -112,9 +112,9 @@ TEST(Pickle, ProtocolsTwoToFiveAndSeveralFrames) {
 }
 
 TEST(Pickle, WhatIsMemoizedIsTheThingNotACopy) {
-  // The dict is filled after entering the memo. Both of its places show the item.
+  // The dict is filled after entering the memo. The item shows in both places.
   EXPECT_EQ(read("}\x94K\1K\2sh\0\x86"s), "({1:2},{1:2})");
-  // An instance keeps its attributes, whatever happens to their dict.
+  // An instance keeps its attributes, whatever happens later to the dict.
   EXPECT_EQ(read("\x8c\1m\x8c\5Class\x93)\x81}\x94\x8c\1aK\1sbh\0\x8c\1bK\2s\x86"s),
             "(m.Class(){'a':1},{'a':1,'b':2})");
 }
@@ -182,7 +182,7 @@ TEST(Pickle, BoundsOnBytesDepthAndItems) {
   EXPECT_EQ(read("N\x85\x85\x85", {.max_depth = 4}), "(((None)))");
   EXPECT_EQ(read("N\x85\x85\x85\x85", {.max_depth = 4}), "pickle: deeper than 4");
   EXPECT_EQ(read("N" + std::string(100'000, '\x85')), "pickle: deeper than 32");
-  // A value shared through the memo is deeper in its second place, and that counts.
+  // A value shared through the memo lies deeper in its second place. The greater depth counts.
   EXPECT_EQ(read("N\x85\x85\x94h\0\x85\x85\x86"s, {.max_depth = 6}), "(((None)),((((None)))))");
   EXPECT_EQ(read("N\x85\x85\x94h\0\x85\x85\x86"s, {.max_depth = 5}), "pickle: deeper than 5");
   EXPECT_EQ(read("NNN\x87", {.max_items = 3}), "pickle, offset 5, TUPLE3: more than 3 values");
@@ -194,7 +194,7 @@ TEST(Pickle, BoundsOnBytesDepthAndItems) {
   for (int i = 0; i < 25; ++i)
     doubling += "h"s + char(i) + "\x86\x94";
   EXPECT_EQ(read(doubling), "pickle: more than 262144 values");
-  // The same large dict given to many instances.
+  // This gives the same large dict to many instances.
   std::string many = "}\x94(";
   for (int i = 0; i < 100; ++i)
     many += "\x8c\1aN";
@@ -228,7 +228,7 @@ TEST(Pickle, WrittenAndReadAgain) {
   const Pickled back = read_pickle(bytes, kAllowed).value();
   EXPECT_EQ(show(back), show(value));
   EXPECT_EQ(write_pickle(back).value(), bytes);
-  // The text is written once, and the reader makes a single value of it.
+  // The text is written once, and the reader makes a single value of both.
   EXPECT_EQ(bytes.find("h\xc3\xb6st"), bytes.rfind("h\xc3\xb6st"));
   EXPECT_EQ(back->items[1], back->items[3]->items[0]);
 }

@@ -37,7 +37,7 @@ std::string fill(std::string_view text, const TemplateNames& names,
     }
     const bool braced = text.starts_with("${");
     const std::string_view name = leading_name(text.substr(braced ? 2 : 1));
-    // With braces the closing one counts, too. Whether it is there is checked below.
+    // With braces the name needs a closing brace. `whole` tells whether the brace is there.
     const std::size_t size = name.size() + (braced ? 3 : 1);
     const bool whole = !name.empty() && (!braced || (size <= text.size() && text[size - 1] == '}'));
     const auto found = whole ? names.find(name) : names.end();
@@ -46,7 +46,7 @@ std::string fill(std::string_view text, const TemplateNames& names,
       text.remove_prefix(size);
     } else {
       if (whole && unknown != nullptr) unknown->emplace_back(name);
-      // safe_substitute() leaves an unknown or broken name as it is.
+      // Leave an unknown or broken name unchanged, as safe_substitute() does.
       out += '$';
       text.remove_prefix(1);
     }

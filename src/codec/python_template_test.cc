@@ -1,4 +1,4 @@
-// Expected texts are what Python 3.11 prints for Template(text).safe_substitute(local_rank="7").
+// Python 3.11 printed the expected texts for Template(text).safe_substitute(local_rank="7").
 #include "codec/python_template.h"
 
 #include <gtest/gtest.h>

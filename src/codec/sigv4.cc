@@ -20,7 +20,7 @@ constexpr std::size_t kDateLength = 8;  // the date in "20150830T123600Z"
 
 using SignedHeaders = std::map<std::string, std::string>;  // by lower-case name
 
-// Removes white space at both ends, and replaces each run of it inside by one blank.
+// Removes white space at both ends, and replaces each run of white space inside by one blank.
 std::string trimmed(std::string_view value) {
   std::string out;
   for (const char c : strip(value)) {
@@ -36,7 +36,7 @@ SignedHeaders signed_headers(const SigV4Key& key, const SigV4Request& request) {
   const auto add = [&](std::string_view name, std::string_view value) {
     // AWS wants names in lower case and sorted, which the map does.
     const auto [at, is_new] = headers.try_emplace(to_lower(name), trimmed(value));
-    // Several headers of one name are signed as one, in their order.
+    // Sign several headers with the same name as a single header, in their order.
     if (!is_new) at->second += "," + trimmed(value);
   };
   add("host", request.host);

@@ -17,9 +17,9 @@ const char* const kStsToken =
     "m8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA==";
 
 // The 38 published cases of AWS for this signature (aws-sig-v4-test-suite, in aws-c-auth), all for
-// example.amazonaws.com, us-east-1, "service". The requests are written down again. Python's hmac
+// example.amazonaws.com, us-east-1, "service". This file repeats the requests. Python's hmac
 // computed the signatures, which equal the published ones. "@" stands for every mark that encoding
-// leaves alone. The last two have a body.
+// leaves unchanged. The last two cases have a body.
 struct SuiteCase {
   const char* name;
   const char* method;
@@ -278,7 +278,7 @@ TEST(SigV4, WhatIsAdded) {
       << added[2].second;
 }
 
-// A call to EC2, as botocore 1.29 signs it.
+// This is a call to EC2, as botocore 1.29 signs it.
 TEST(SigV4, ACallToEc2) {
   const SigV4Request request{
       .region = "us-east-1",

@@ -25,8 +25,8 @@ bool is_url_letter(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Returns whether the text is a name or an address. Strict, so that nothing else can get into a
-// request's head.
+// Returns whether the text is a name or an address. The check is strict, so that nothing else can
+// get into the head of a request.
 bool is_url_host(std::string_view host, bool in_brackets) {
   const std::string_view marks = in_brackets ? ":.%" : "-._";
   return !host.empty() && std::all_of(host.begin(), host.end(), [&](char c) {
@@ -36,7 +36,7 @@ bool is_url_host(std::string_view host, bool in_brackets) {
 
 // Removes "user:password@" from the part before the path.
 bool take_user(std::string_view& place, Url& url) {
-  // The last '@': a password may contain one, too.
+  // Split at the last '@', since a password may contain the character, too.
   const std::size_t at = place.rfind('@');
   if (at == std::string_view::npos) return true;
   const std::string_view who = place.substr(0, at);

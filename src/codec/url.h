@@ -14,7 +14,7 @@ namespace lockstep::codec {
 // The marks that RFC 3986 leaves unencoded. AWS requires exactly these.
 inline constexpr std::string_view kUnreserved = "-._~";
 
-// Encodes everything except letters, digits and the marks in `plain` as %XX, in upper case.
+// Encodes as %XX, in upper case, everything except letters, digits and the marks in `plain`.
 std::string percent_code(std::string_view text, std::string_view plain = kUnreserved);
 // Decodes %XX. '+' stays '+'. nullopt: a '%' without two hex digits.
 std::optional<std::string> percent_decode(std::string_view text);
@@ -32,8 +32,8 @@ struct Url {
   std::string target;    // path and query, at least "/"
 };
 
-// Parses an http:// or https:// URL and drops the fragment. Errors never quote the text, since it
-// may contain a password. `what` names its origin in errors: "HTTPS_PROXY".
+// Parses an http:// or https:// URL and drops the fragment. `what` names the origin of the URL in
+// errors: "HTTPS_PROXY". Errors never quote the text, which may contain a password.
 Result<Url> parse_url(std::string_view text, std::string_view what);
 
 // Formats "HOST" or "HOST:PORT" for a Host header: leaves out the scheme's default port.

@@ -127,7 +127,8 @@ class Reader {
   void list(std::vector<T>& values, std::size_t most, Each each) {
     std::uint32_t size = 0;
     number(size);
-    // An item has at least one byte: a false count cannot cause more work than its sender has done.
+    // Every item has at least one byte, so a false count causes no more work than the bytes
+    // received.
     require(size <= most && size <= bytes_.size());
     for (std::uint32_t i = 0; i < size && good_; ++i)
       each(*this, values.emplace_back());

@@ -26,8 +26,8 @@ std::string_view without_prefix(std::string_view name) {
   return colon == std::string_view::npos ? name : name.substr(colon + 1);
 }
 
-// Receives expat's events. Moves children into their parent at their end, so no pointer into a
-// growing list exists.
+// Receives expat's events. Moves each child into its parent only at the child's end, so that no
+// pointer into a growing list exists.
 class XmlBuilder {
  public:
   XmlBuilder(XML_Parser parser, const XmlLimits& limits) : parser_(parser), limits_(limits) {
@@ -75,7 +75,7 @@ class XmlBuilder {
   }
 
   void text(std::string_view piece) {
-    // expat delivers text in pieces.
+    // expat delivers a text in pieces.
     if (!refused() && open_.back().children.empty()) open_.back().value += piece;
   }
 
