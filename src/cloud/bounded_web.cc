@@ -36,6 +36,7 @@ void BoundedWeb::at_once(const std::vector<std::function<void(Web&)>>& jobs) {
 }
 
 Status BoundedWeb::pause(std::chrono::milliseconds time) {
+  // A pause of 0 only checks whether the user asked to stop.
   if (time > time_left() && time.count() > 0) return no_more_time();
   return web_.pause(time);
 }

@@ -187,6 +187,7 @@ Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choi
   }
   error.message = fmt::format("nobody offers {}", what);
   for (const Silence& silence : catalog.silent) {
+    // A provider without credentials was never asked.
     if (silence.no_keys) continue;
     error.message += fmt::format("; {}{}{} said nothing: {}", silence.provider,
                                  silence.region.empty() ? "" : " ", silence.region, silence.why);
@@ -195,6 +196,7 @@ Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choi
   if (!error.hint.empty()) return error;
   if (!wish.types.empty()) return error;  // alternatives would not be of the type that was named
   std::vector<std::string> near = near_offers(catalog.offers, wish);
+  // Live offers first: the built-in tables may be out of date.
   if (near.empty()) near = near_offers(built_in_offers(), wish);
   if (near.size() > 3) near.resize(3);
   for (const std::string& line : near)

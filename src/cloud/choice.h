@@ -64,12 +64,12 @@ struct Choice {
   std::vector<LeftOut> left_out;      // offers with the right GPUs, the cheapest first
 };
 
-// Sorts offers that the wish admits:
-// - by the price of one hour of all nodes, disks and addresses included;
-// - a built-in price counts 5 % more, so that a live price nearby goes first;
-// - of equal prices, offers in stock go first;
-// - last come offers that were refused lately, are sold out, or have a floor price.
-// SpotWish::prefer: spot first, where it costs less than the same machine on demand.
+// Sorts the offers that the wish admits. Rules, in this order:
+// - Offers come last that were refused lately, are sold out, or have a floor price.
+// - SpotWish::prefer: spot comes first if it costs less than the same machine on demand.
+// - Offers are sorted by the price of an hour of all nodes, disks and addresses included.
+// - A built-in price counts 5 % more, so that a live price nearby comes first.
+// - At equal prices, offers in stock come first.
 Choice choose(const std::vector<Offer>& offers, const Wish& wish, const std::vector<Block>& blocks,
               std::int64_t now_ms);
 

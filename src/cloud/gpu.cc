@@ -104,6 +104,7 @@ Result<GpuWish> parse_gpu_wish(std::string_view text) {
   const std::string bare = bare_name(name);
   for (const Gpu& gpu : gpu_table()) {
     if (bare_name(gpu.family) != bare) continue;
+    // A family such as A100 admits all its kinds, whatever their memory.
     wish.name = gpu.family;
     wish.kinds.push_back(&gpu);
   }

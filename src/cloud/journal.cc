@@ -133,6 +133,7 @@ Status Journal::take_owner(const std::string& name) {
 }
 
 Status Journal::keep(const Rental& rental) {
+  // Store a closed rental under the time of its end, for queries of a period.
   const bool closed = rental.closed_ms != 0;
   LOCKSTEP_TRY(records_->put({.kind = kRental,
                               .id = rental.id,
@@ -146,6 +147,7 @@ Status Journal::keep(const Rental& rental) {
 Result<std::vector<Rental>> Journal::open_rentals() {
   LOCKSTEP_TRY_ASSIGN(auto rentals, rentals_of(records_->open_ones(kRental)));
   LOCKSTEP_TRY_ASSIGN(const auto unwanted, records_->open_ones(kUnwanted));
+  // A mark wins over the record: the owner of the rental may write an older copy at any time.
   for (const Records::Record& record : unwanted)
     for (Rental& rental : rentals)
       if (rental.id == record.id) rental.wanted = false;
@@ -180,11 +182,14 @@ Result<std::vector<Rental>> Journal::since(std::int64_t ms) {
 
 Result<bool> Journal::any_since(std::int64_t ms) {
   LOCKSTEP_TRY_ASSIGN(const auto open, records_->open_ones(kRental));
+  // An open rental counts, however old.
   if (!open.empty()) return true;
   LOCKSTEP_TRY_ASSIGN(const auto newest, records_->newest(kRental, ""));
   return newest && newest->at_ms >= ms;
 }
 
+// This query and the next two search the text of records. Only this program writes records, so the
+// form of a member is fixed.
 Result<bool> Journal::ever_used(std::string_view provider) {
   LOCKSTEP_TRY_ASSIGN(const auto found,
                       records_->newest(kRental, "\"provider\":" + json_text(provider)));

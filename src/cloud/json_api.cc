@@ -57,6 +57,7 @@ class JsonApi::Try : public ApiTry {
       return refusal_with(
           status, "", fmt::format("{}: HTTP {}, and redirects are not followed", doing(), status));
     ServiceWords words = settings_.words(codec::parse_json(answer.body, kJsonOfServices));
+    // A service may quote the key in a refusal.
     replace_all(words.message, settings_.secret, "[key]");
     ApiFailure failure = refusal_with(status, printable(words.code, 80), {});
     failure.said = printable(words.message, kMostOfWords);
@@ -86,6 +87,7 @@ JsonResult JsonApi::ask(Web& web, const JsonQuestion& question) const {
                        .absence = question.patience,
                        .pace = settings_.pace});
   if (!body) return tl::make_unexpected(std::move(body).error());
+  // A successful DELETE may have an empty body (204).
   if (strip(*body).empty()) return nlohmann::json();
   nlohmann::json parsed = codec::parse_json(*body, kJsonOfServices);
   if (!parsed.is_discarded()) return parsed;

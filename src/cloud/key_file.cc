@@ -26,6 +26,7 @@ bool is_key(std::string_view key) {
 std::string first_value(const codec::Ini& ini, std::span<const std::string_view> names) {
   for (const codec::IniSection& section : ini.sections)
     for (const std::string_view name : names)
+      // A TOML file has quotes around the key.
       if (const auto value = section.value(name); !value.empty()) return codec::ini_unquoted(value);
   return {};
 }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostOfName = 64;
 
+// Ids contain no dash, so a name splits in only one way.
 bool is_plain_id(std::string_view text) {
   return !text.empty() && text.size() <= 32 && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');

@@ -13,6 +13,7 @@ namespace {
 using codec::integer_member;
 using codec::text_member;
 
+// Parses machines.json, which is compiled into the binary, at first use.
 const nlohmann::json& parsed_machines() {
   static const nlohmann::json parsed = codec::parse_json(machines_json());
   return parsed;
@@ -21,6 +22,7 @@ const nlohmann::json& parsed_machines() {
 std::optional<Micros> usd_member(const nlohmann::json& row, const char* name) {
   const auto found = row.find(name);
   if (found == row.end() || !found->is_number()) return std::nullopt;
+  // Prices in the file are decimal dollars, so round to whole millionths.
   return std::llround(found->get<double>() * static_cast<double>(kDollar));
 }
 

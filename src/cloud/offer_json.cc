@@ -45,6 +45,7 @@ void fields(codec::JsonFields& io, Offer& offer) {
   io("price_source", offer.price.source, kSources);
   io("price_as_of_ms", offer.price.as_of_ms);
   io("stock", offer.stock, kStocks);
+  // A record without this member needs a guard: the safe assumption.
   bool ends_by_itself = io.reads() ? false : offer.ending == Ending::by_itself;
   io("ends_by_itself", ends_by_itself);
   if (io.reads()) offer.ending = ends_by_itself ? Ending::by_itself : Ending::with_guard;

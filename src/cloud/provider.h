@@ -134,9 +134,8 @@ struct ListQuery {
 };
 
 struct Listing {
-  std::vector<Machine>
-      machines;  // with our tags or names; `gone` ones while the provider lists them
-  std::vector<Silence> unheard;  // places that gave no list: their machines are unknown, not none
+  std::vector<Machine> machines;  // with our tags or names, `gone` machines included
+  std::vector<Silence> unheard;   // places that gave no list: their machines are unknown, not none
 };
 
 // One finding of `lockstep cloud check`.

@@ -204,7 +204,7 @@ Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rent
     }
     for (const Machine& machine : one.listing->machines) {
       if (!is_alive(machine)) continue;
-      // Another installation may use the same account. Report its machines, and never touch them.
+      // Another installation may use the same account. Report such machines, and never touch them.
       if (machine.owner != parts.owner) {
         done.foreign.push_back({.provider = name, .machine = machine});
       } else if (!is_wanted(machine, before) && !is_wanted(machine, open)) {
@@ -213,6 +213,7 @@ Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rent
     }
   }
   for (const Rental& rental : open) {
+    // The process with the lock takes care of the rental itself.
     if (!parts.try_lock(rental.cluster)) continue;
     update(parts, rental.id, heard, done);
     parts.unlock(rental.cluster);

@@ -7,7 +7,7 @@ namespace lockstep::cloud::testing {
 
 // The way in which a provider's launches are safe against lost answers.
 enum class SimKind {
-  token,       // a repeated token launches nothing new in its zone; a gang is one call
+  token,       // a repeated token launches nothing new in a zone; a gang is one call
   token_each,  // like `token`, but one machine per call
   by_name,     // no tokens: lists are searched for the name; one machine per call
 };

@@ -40,7 +40,7 @@ struct RentedJob {
   std::string watcher = {};   // the host of --guard HOST, which watches the job, too
   std::int64_t heard_ms = 0;  // on that host: Unix time of the last sign of life of the command
   bool taken = false;         // on that host: the host terminates the machines
-  // On that host: the attempt (its id on the machines) with complete outputs.
+  // On that host: the id of the attempt whose outputs are complete.
   std::string whole = {};
   std::int64_t follower = 0;  // pid of the process that continues the job; 0: the command
 

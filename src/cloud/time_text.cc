@@ -20,6 +20,7 @@ struct CivilTime {
 std::optional<std::int64_t> civil_to_ms(const CivilTime& time) {
   const auto date =
       std::chrono::year(time.year) / std::chrono::month(time.month) / std::chrono::day(time.day);
+  // Second 60 is a leap second.
   const bool good = date.ok() && time.year >= 1970 && time.year <= 9999 && time.hour >= 0 &&
                     time.hour < 24 && time.minute >= 0 && time.minute < 60 && time.second >= 0 &&
                     time.second <= 60;

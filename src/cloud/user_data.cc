@@ -78,6 +78,8 @@ Result<std::string> container_start(const FirstBoot& boot, const MachineEnding& 
   LOCKSTEP_TRY(check_keys(boot));
   const std::string& secret = boot.host_key.private_text;
   return bounded(
+      // Remove the script first, since it contains the host key. Remove the image's own host keys,
+      // so that sshd shows only ours.
       fmt::format("rm -f /tmp/lockstep-start\n"
                   "umask 077\n"
                   "{}"

@@ -157,6 +157,7 @@ class NetWeb : public Web {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (std::size_t i = 0; i < std::min(jobs.size(), kMostThreads); ++i) {
       threads.emplace_back([&jobs, &next, web = others_[i].get()] {
+        // Each thread takes the next job, so a slow job delays no other.
         for (std::size_t job = next++; job < jobs.size(); job = next++)
           jobs[job](*web);
       });
@@ -257,6 +258,7 @@ class NetWeb : public Web {
     if (url.tls) {
       LOCKSTEP_TRY_ASSIGN(origin.tls, ground_->tls());
     }
+    // Plain http reaches only this machine and the metadata service, so no proxy.
     if (url.tls || !may_be_plain(url.host)) {
       LOCKSTEP_TRY_ASSIGN(origin.proxy, ground_->proxy(url));
     }

@@ -64,6 +64,7 @@ class Check {
   std::vector<Finding> run() {
     const bool known = check_account();
     check_keys();
+    // Without an account every further probe would fail for the same reason.
     if (!known) return std::move(findings_);
     check_rights();
     check_launch();
@@ -178,6 +179,7 @@ class Check {
     spec.owner = api_.ring().ground().owner;
     spec.offer.type = "g4dn.xlarge";
     probe(launch_query(spec, {.image = image}, ""));
+    // A missing right would fail the spot probe in the same way.
     if (missing_.find("RunInstances") != std::string::npos) return;
     spec.offer.spot = true;
     probe(launch_query(spec, {.image = image}, ""));

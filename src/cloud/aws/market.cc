@@ -34,9 +34,11 @@ Priced demand_price(const MachineType& type, const std::string& region, const Pr
   if (found != prices.end() && found->second) {
     for (const auto& row : found->second->rows)
       if (row.size() == 2 && row[0] == region) return price_of_row(*found->second, row[1]);
+    // AWS has answered: no row means not for sale in this region.
     return {};
   }
   const MachineTable& table = *machine_table("aws");
+  // Prices differ between regions, so never use the table's price elsewhere.
   if (!type.on_demand || region != table.region) return {};
   return {.price = {.per_hour = *type.on_demand,
                     .source = Price::Source::built_in,
@@ -128,6 +130,7 @@ std::vector<Offer> region_offers(const RegionNews& news, const PriceNews& prices
     const Priced demand = demand_price(type, news.region, prices);
     for (const auto& zone : news.zones->rows) {
       const auto& sold = news.types->rows;
+      // Not every zone of a region has every type.
       if (std::find(sold.begin(), sold.end(), std::vector{type.type, zone[0]}) == sold.end())
         continue;
       Offer offer = bare_offer(type, news, query.spot);

@@ -90,6 +90,7 @@ Status AwsProvider::allow(Web& web, const std::string& region, const std::string
                 fmt::format("there is no security group {} in {}", group_name(owner), region));
   // Remember the rules from before opening: only those may be closed.
   const Group before = *network->group;
+  // Open the new networks before closing old ones: if closing fails, this client still gets in.
   const std::vector<std::string> wanted = split(cidrs, ',');
   for (const std::string& cidr : wanted)
     if (const auto open = open_group(web, api_, region, owner, cidr, *network); !open)
@@ -100,6 +101,7 @@ Status AwsProvider::allow(Web& web, const std::string& region, const std::string
 }
 
 Status AwsProvider::clean(Web& web) {
+  // Any enabled region may have a group of this installation.
   const auto places = regions(web, api_, 0);
   if (!places) return tl::make_unexpected(places.error().error());
   const std::string& owner = api_.ring().ground().owner;

@@ -78,6 +78,7 @@ void check_rights(Api& api, Web& web, std::vector<Finding>& found) {
         "enable cloudresourcemanager.googleapis.com to have them checked");
     return;
   }
+  // The answer lists the rights that the account has.
   std::string missing;
   const std::vector<std::string> held = texts_at(*answer, "permissions");
   for (const std::string_view right : kRights)
@@ -158,6 +159,7 @@ std::vector<Finding> check_account(Api& api, Web& web, const Ground& ground) {
     else
       say(found, Kind::bad, fmt::format("no image for {}: {}", gpu, image.error().message));
   }
+  // A kept price list will do: reading thirty pages takes long.
   const PriceList prices = ask_prices(api, web, ground, false);
   if (prices.trouble.empty())
     say(found, Kind::good, "the price list can be read");

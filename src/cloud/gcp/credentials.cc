@@ -94,6 +94,7 @@ Result<Credentials> look_for_keys(const Ground& ground) {
   if (!uses_gcloud(ground))
     return fail(Errc::not_found,
                 fmt::format("no keys: neither {} nor {} nor a login of gcloud", kKeyFile, own));
+  // gcloud supports logins that have no file for other programs.
   return Credentials{.where = "gcloud"};
 }
 

@@ -115,6 +115,7 @@ Catalog Gce::offers(Web& web, const OfferQuery& query) {
   Api& api = **found;
   Asked<Places> places;
   PriceList prices;
+  // Ask for both at once, since the price list has about thirty pages.
   web.at_once({[&](Web& own) { places = ask_places(api, own, ground_, query.fresh); },
                [&](Web& own) { prices = ask_prices(api, own, ground_, query.fresh); }});
   if (!places) return silent(places.error().message, false);
@@ -144,6 +145,7 @@ tl::expected<LaunchCall, LaunchOutcome> Gce::prepare(Web& web, const LaunchSpec&
     if (!asked) return refused(asked.error());
     image = images_.emplace(key, std::move(*asked)).first;
   }
+  // The rule does not depend on the zone, so set it once per list of networks.
   if (open_to_ != spec.allow_from) {
     if (const auto opened = open_also_to(api, web, spec.owner, spec.allow_from); !opened)
       return refused(opened.error());
@@ -191,6 +193,7 @@ Status Gce::end(Web& web, const std::vector<Machine>& machines) {
   Status all;
   for (std::size_t i = 0; i < machines.size(); ++i) {
     if (!seen[i] && all) all = Failure(seen[i].error());
+    // A machine that was not found may be too new. Leave its end to the lists.
     if (seen[i].value_or(EndSeen::not_found) == EndSeen::not_found) continue;
     std::erase_if(ended_, [&](const Machine& one) {
       return one.id == machines[i].id && one.zone == machines[i].zone;

@@ -202,10 +202,12 @@ Result<std::string> told_host_key(Api& api, Web& web, const Machine& machine) {
       {.target = api.path(fmt::format("/zones/{}/instances/{}/getGuestAttributes?queryPath={}",
                                       machine.zone, machine.id, codec::percent_code("hostkeys/"))),
        .shown = "the host keys of " + machine.id});
+  // 404: the machine has not published a key yet.
   if (!answer && answer.error().status == 404) return std::string();
   if (!answer) return failure_of(answer.error(), "the host keys of " + machine.id);
   for (const nlohmann::json* item : items_at(*answer, "queryValue/items")) {
     const std::string key = text_at(*item, "value");
+    // The key goes into known_hosts, so accept no blank or control character.
     const bool plain =
         std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
     if (text_at(*item, "namespace") == "hostkeys" && text_at(*item, "key") == kType &&

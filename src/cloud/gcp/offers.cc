@@ -47,6 +47,7 @@ bool set_price(Offer& offer, const MachineParts& parts, const PriceList& prices)
   const auto price = offer.spot ? row->spot : row->on_demand;
   if (!price) return false;
   offer.price = {*price, Price::Source::built_in, table->date_ms};
+  // The table has the prices of a single region. Say so for other regions.
   if (offer.region != table->region) offer.note = fmt::format("{}'s price", table->region);
   return true;
 }
@@ -188,6 +189,7 @@ PriceList ask_prices(Api& api, Web& web, const Ground& ground, bool fresh) {
        .host = ApiCall::Host::billing},
       kMostPages, [&](const nlohmann::json& page) {
         list.units.add_page(page);
+        // Give up after 90 s: a user is waiting, and older prices will do.
         late = web.now_ms() - now > kMostOfPrices && !text_at(page, "nextPageToken").empty();
         return !late;
       });

@@ -55,6 +55,7 @@ std::string core_or_ram(std::string_view text) {
 Nanos price_in(const nlohmann::json& sku, std::string_view& unit) {
   const std::vector<const nlohmann::json*> periods = items_at(sku, "pricingInfo");
   if (periods.empty()) return 0;
+  // The last period is the present one.
   const nlohmann::json& now = at(*periods.back(), "pricingExpression");
   static constexpr std::array<std::string_view, 3> kUnits = {"h", "GiBy.h", "GiBy.mo"};
   const std::string said = text_at(now, "usageUnit");
@@ -185,6 +186,7 @@ std::optional<MachinePrice> price_of(const UnitPrices& prices, const MachinePart
   if (!series->part.empty()) {
     const auto core = prices.find(fmt::format("core:{}", series->part), region, spot);
     const auto ram = prices.find(fmt::format("ram:{}", series->part), region, spot);
+    // Without a part the sum would be below the bill: give no price.
     if (!core || !ram) return std::nullopt;
     const int percent = series->plain_percent > 0 ? series->plain_percent : 100;
     sum += *core * parts.vcpus * percent / 100;

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::string_view kScope = "https://www.googleapis.com/auth/cloud-platform";
 constexpr std::string_view kJwtGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+// Renew five minutes early, so that a token does not expire between two calls.
 constexpr std::int64_t kEarly = 5LL * 60'000;
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::minutes(5);
 constexpr std::int64_t kFailureStands = 1'000;

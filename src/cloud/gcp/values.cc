@@ -19,6 +19,7 @@ const nlohmann::json& at(const nlohmann::json& value, std::string_view path) {
       here = &(*here)[static_cast<std::size_t>(*index)];
       continue;
     }
+    // find() on a text or number gives end(), so any shape of answer is safe.
     const auto member = here->find(step);
     if (member == here->end()) return nothing;
     here = &*member;
@@ -36,6 +37,7 @@ std::int64_t number_at(const nlohmann::json& value, std::string_view path) {
   if (found.is_number_integer()) return found.get<std::int64_t>();
   if (found.is_number()) {
     const auto number = found.get<double>();
+    // A cast of a larger double to an integer would be undefined behaviour.
     return number > -1e15 && number < 1e15 ? static_cast<std::int64_t>(number) : 0;
   }
   return parse_int(text_at(value, path)).value_or(0);
@@ -62,6 +64,7 @@ std::vector<InZone> items_in_zones(const nlohmann::json& page, std::string_view 
   const nlohmann::json& items = at(page, "items");
   if (!items.is_object()) return all;
   for (auto scope = items.begin(); scope != items.end(); ++scope)
+    // Aggregated lists also have scopes such as "global" and "regions/...".
     if (scope.key().starts_with("zones/"))
       for (const nlohmann::json* item : items_at(*scope, member))
         all.push_back({scope.key().substr(6), item});

@@ -62,6 +62,7 @@ Machine machine_of_instance(const Json& instance) {
     if (row.status == status) machine.state = row.state;
   if (machine.state != Machine::State::pending && machine.state != Machine::State::running)
     machine.why = status;
+  // Read the name first and the tags after it: a tag wins over the name.
   (void)read_name(machine);
   read_tags(instance, machine);
   return machine;
@@ -200,6 +201,7 @@ std::optional<Ruleset> ruleset_of(const Json& answer, std::string_view name,
     Ruleset found{.id = id_member(set, "id")};
     for (const Json& rule : json_member(set, "rules")) {
       found.networks.push_back(text_member(rule, "source_network"));
+      // A person may have changed the rules in the console.
       if (text_member(rule, "protocol") != "tcp" || json_member(rule, "port_range") != Json{22, 22})
         found.only_ssh = false;
     }

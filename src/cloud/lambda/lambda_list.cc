@@ -74,6 +74,7 @@ Result<const JsonApi*> LambdaProvider::api() {
           [this](Web& web, const JsonQuestion& question) {
             return pacer_->turn(web, question.target == kLaunchTarget);
           },
+      // A refusal as too early delays all processes, since Lambda limits the account.
       .too_early = [this](Web& web,
                           std::chrono::milliseconds time) { pacer_->put_off(web, time); }});
   return &*api_;
@@ -88,6 +89,7 @@ JsonResult LambdaProvider::ask(Web& web, JsonQuestion question) {
 Result<std::vector<Machine>> LambdaProvider::machines(Web& web) {
   const auto answer = ask(web, {.target = kInstances, .shown = "list machines"});
   if (!answer) return Failure(answer.error().error());
+  // An unreadable list must not look like an empty list: machines would seem gone.
   if (!data_of(*answer).is_array())
     return fail(Errc::corrupt, "Lambda Cloud: list machines: the answer has no list");
   return machines_of(*answer);
@@ -157,6 +159,7 @@ Status LambdaProvider::end(Web& web, const std::vector<Machine>& machines) {
                                   .body = terminate_body(ids),
                                   .shown = "end machines",
                                   .patience = std::chrono::milliseconds(60'000)});
+    // If one machine is unknown, Lambda may refuse the whole call. The list then tells the rest.
     if (!answer && answer.error().status != 404 &&
         answer.error().code != "global/object-does-not-exist")
       return Failure(answer.error().error());

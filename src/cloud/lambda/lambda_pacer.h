@@ -1,5 +1,5 @@
-// Keeps Lambda's rate limits: one call a second and one launch in 12 seconds for the whole account.
-// A file holds the time of the next call, so that all processes of this user share the limits.
+// Keeps Lambda's rate limits for an account: a call a second, and a launch in 12 seconds. All
+// processes of this user share a file with the time of the next call.
 #pragma once
 
 #include "cloud/web.h"

@@ -21,6 +21,7 @@ bool is_image_id(std::string_view image) {
   return image.size() >= 32 && image.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }
 
+// Keys of tags must be lower case, with dashes and colons only.
 std::string tags_of(const LaunchSpec& spec) {
   std::string tags;
   const auto add = [&](std::string_view key, std::string_view value) {

@@ -66,6 +66,7 @@ Machine machine_of_pod(const Json& pod, std::int64_t now_ms) {
   if (machine.user.empty()) machine.user = "root";
   for (const StateRow& row : kStates)
     if (row.status == status) machine.state = row.state;
+  // Pods of other programs have other names. Never read more of such pods.
   if (!read_name(machine)) return machine;
   read_variables(pod, machine);
   if (const auto created = parse_iso_time(text_member(pod, "createdAt")))
@@ -143,6 +144,7 @@ void add_places(const Json& kind, const OfferQuery& query, bool stock_known, Off
         std::find(query.regions.begin(), query.regions.end(), offer.region) != query.regions.end())
       offers.push_back(offer);
   }
+  // Show a GPU that no data center has now as sold out.
   if (places != 0 || !query.regions.empty()) return;
   offer.region.clear();
   offer.stock = Stock::none;

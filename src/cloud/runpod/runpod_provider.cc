@@ -90,6 +90,7 @@ Result<nlohmann::json> RunpodProvider::ask_graphql(Web& web, const std::string& 
                           .shown = shown,
                           .patience = kOfferPatience});
   if (!answer) return Failure(answer.error().error());
+  // GraphQL reports errors with a status of success.
   if (const auto refusal = graphql_refusal(*answer))
     return Failure((*api())->refused(shown, *refusal));
   return std::move(*answer);
@@ -108,6 +109,7 @@ Result<std::string> RunpodProvider::account(Web& web) {
 Result<std::vector<Machine>> RunpodProvider::machines(Web& web) {
   const auto answer = ask(web, {.target = kPods, .shown = "list pods"});
   if (!answer) return Failure(answer.error().error());
+  // An unreadable list must not look like an empty list: machines would seem gone.
   if (const auto pods = answer->find("pods"); pods == answer->end() || !pods->is_array())
     return fail(Errc::corrupt, "RunPod: list pods: the answer has no list");
   return machines_of(*answer, web.now_ms());
@@ -126,6 +128,7 @@ Result<nlohmann::json> RunpodProvider::kept(Web& web, const JsonQuestion& questi
   auto answer = ask(web, question);
   if (!answer) return Failure(answer.error().error());
   price = {.source = Price::Source::live, .as_of_ms = web.now_ms()};
+  // Never keep a refusal as an answer.
   if (const auto refusal = graphql_refusal(*answer))
     return Failure((*api())->refused(question.shown, *refusal));
   keep_answer(ground_.cache, file, codec::print_json(*answer), web.now_ms());
@@ -147,6 +150,7 @@ Catalog RunpodProvider::offers(Web& web, const OfferQuery& query) {
     return std::move(catalog);
   };
   if (const auto ready = api(); !ready) return silent(ready.error());
+  // RunPod gives stock and bids for a single number of GPUs.
   const int count = query.gpu.kinds.empty() ? 1 : query.gpu.count;
   Price price;
   Price bid_price;
@@ -179,6 +183,7 @@ Result<Listing> RunpodProvider::list(Web& web, const ListQuery& query) {
   Listing listing;
   for (const Machine& machine : all)
     if (asked_for(query, machine)) listing.machines.push_back(machine);
+  // RunPod no longer lists a deleted pod, so report such a pod as gone from here.
   for (const Machine& gone : ended_)
     if (web.now_ms() - gone.ended_ms >= kSureAfterMs && asked_for(query, gone) &&
         std::none_of(all.begin(), all.end(),
@@ -194,6 +199,7 @@ Status RunpodProvider::end(Web& web, const std::vector<Machine>& machines) {
                                 .target = pod_target(machine.id),
                                 .shown = "end " + machine.id,
                                 .patience = std::chrono::milliseconds(60'000)});
+    // 404: the pod is already gone.
     if (!gone && gone.error().status != 404) {
       if (all) all = Failure(gone.error().error());
       continue;
@@ -230,6 +236,7 @@ std::vector<Finding> RunpodProvider::check(Web& web) {
   if (const auto account = myself(web); !account)
     found.push_back({Kind::bad, account.error().message,
                      "pods are made by GraphQL, for which the key needs its right as well"});
+  // RunPod terminates all pods without warning at a balance of 0.
   else if (account->balance && *account->balance < 1)
     found.push_back({Kind::bad, fmt::format("the balance is {:.2f} USD", *account->balance),
                      "add credit at https://console.runpod.io/user/billing: at 0 all pods end"});
