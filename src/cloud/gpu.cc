@@ -41,6 +41,7 @@ Failure no_such_gpu(std::string_view given) {
   const std::string wanted = bare_name(given);
   for (const std::string& name : names) {
     const std::string bare = bare_name(name);
+    // A single letter is the start of too many names.
     if (wanted.size() > 1 && (bare.find(wanted) == 0 || wanted.find(bare) == 0))
       near.push_back(name);
   }
@@ -62,6 +63,7 @@ const Gpu* find_gpu(std::string_view name) {
 const Gpu* gpu_described(std::string_view description, int memory_gb) {
   if (const Gpu* exact = find_gpu(description)) return exact;
   std::string bare = bare_name(description);
+  // Providers write "NVIDIA" before the name, or not.
   if (bare.rfind("nvidia", 0) == 0) bare.erase(0, 6);
   if (const Gpu* exact = find_gpu(bare)) return exact;
   // Try family and memory, if both together mean only one GPU. Providers state memory differently

@@ -55,6 +55,7 @@ std::optional<Block> block_of(const std::string& text) {
 std::string new_owner() {
   std::string made = random_uuid4();
   std::erase(made, '-');
+  // Providers limit names of machines to 64 characters, so keep the id short.
   made.resize(kOwnerSize);
   return made;
 }

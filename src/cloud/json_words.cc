@@ -31,6 +31,7 @@ std::string word_member(const nlohmann::json& object, const char* name) {
 
 std::string id_member(const nlohmann::json& object, const char* name) {
   std::string id = codec::text_member(object, name);
+  // "." and ".." would leave the folder of a path.
   const bool plain = id.size() <= kMostOfWord && id != "." && id != ".." &&
                      std::all_of(id.begin(), id.end(), [](char c) {
                        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

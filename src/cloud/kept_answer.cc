@@ -36,6 +36,7 @@ std::optional<KeptAnswer> kept_answer(const std::string& folder, std::string_vie
 
 void keep_answer(const std::string& folder, std::string_view name, std::string_view text,
                  std::int64_t now_ms) {
+  // Leave room for the line with the time.
   if (folder.empty() || text.size() > kMostKept - 32) return;
   if (!io::make_folders(folder)) return;
   (void)io::replace_file(kept_path(folder, name), fmt::format("{}\n{}", now_ms, text));

@@ -27,6 +27,7 @@ LaunchOutcome look_by_name(Web& web, const NameLook& look,
     if (!counts)
       return still_unknown(
           fmt::format("{}: {} is not listed, which does not count yet", look.title, look.name));
+    // One list may be stale. Two lists prove the absence.
     if (seen_absent) return refused(Refusal::next_region, "", "it was never launched");
     if (const Status paused = web.pause(paced(std::chrono::milliseconds(5000), look.pace)); !paused)
       return still_unknown(paused.error().message);

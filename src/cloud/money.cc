@@ -46,6 +46,7 @@ Result<Micros> parse_dollars(std::string_view text) {
   for (const char c : whole) {
     if (c < '0' || c > '9') return bad();
     amount = amount * 10 + (c - '0');
+    // Stop before the sum can overflow.
     if (amount > kMostDollars) return bad();
   }
   amount *= kDollar;

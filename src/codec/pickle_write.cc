@@ -197,6 +197,7 @@ Status Writer::instance(const Pickled& value, std::size_t depth) {
   for (std::size_t i = 2; i < parts.size(); i += 2) {
     if (!parts[i] || !parts[i]->is(Kind::text)) return cannot("an attribute without a name");
   }
+  // BUILD takes the attributes of an instance as a dict.
   LOCKSTEP_TRY(items(parts.subspan(2), Op::setitems, depth));
   op(Op::build);
   return {};

@@ -49,6 +49,7 @@ Result<std::optional<bool>> rdzv_conf_bool(const RdzvConf& conf, const std::stri
   const auto found = conf.find(key);
   if (found == conf.end()) return std::nullopt;
   const std::string value = to_lower(found->second);
+  // torchrun accepts these words, in any case of letters.
   for (const std::string_view yes : {"1", "true", "t", "yes", "y"}) {
     if (value == yes) return true;
   }

@@ -99,6 +99,7 @@ Result<codec::Ini> KeyRing::read_settings(const char* variable, const char* path
   const auto text = io::read_file(file, kLimit + 1);
   if (!text && text.error().code == Errc::not_found) return codec::Ini{};
   LOCKSTEP_TRY(text);
+  // A file without a secret may be open to all users.
   if (text->find("aws_secret_access_key") != std::string::npos && is_exposed(file))
     loose_files_.push_back(file);
   return codec::parse_ini(*text, file, {.bytes = kLimit});
@@ -184,6 +185,7 @@ void KeyRing::add_exported() {
   const bool others = !env("AWS_WEB_IDENTITY_TOKEN_FILE").empty() ||
                       !env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI").empty() ||
                       !env("AWS_CONTAINER_CREDENTIALS_FULL_URI").empty();
+  // Without a profile or a token file the program would find no login: do not start it.
   if (!profile_found_ && !others) return;
   const auto program = proc::find_executable("aws", env("PATH"));
   if (!program) return;

@@ -18,7 +18,7 @@ void add_disk(Query& query, const LaunchSpec& spec, const Image& image) {
       .add("BlockDeviceMapping.1.DeviceName", image.root_device);
 }
 
-// Tags the machine and the volume: a volume that stays behind then names its owner.
+// Tags the machine and the volume. A volume that stays behind then names its owner.
 void add_tags(Query& query, const LaunchSpec& spec) {
   const std::pair<const char*, std::string> tags[] = {
       {"lockstep:intent", spec.intent},

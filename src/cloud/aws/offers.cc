@@ -106,6 +106,7 @@ Catalog find_offers(Web& patient, Api& api, const OfferQuery& query) {
   if (const auto ready = api.ready(web); !ready)
     return {.offers = {}, .silent = {whole_silence(ready.error())}};
   const std::vector<std::string> types = wanted_types(query);
+  // AWS sells no such GPU: ask nothing.
   if (types.empty()) return catalog;
   Heard heard;
   Asking asking{.web = web, .api = api, .fresh = query.fresh};

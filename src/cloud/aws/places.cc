@@ -16,6 +16,7 @@ namespace lockstep::cloud::aws {
 namespace {
 
 constexpr int kMostPricePages = 5;
+// The list of regions blocks all other questions, so leave a silent region early.
 constexpr std::chrono::milliseconds kListPatience{2500};
 
 std::vector<std::string> known_types() {

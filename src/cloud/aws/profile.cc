@@ -18,6 +18,7 @@ struct ProfileMember {
   std::string Profile::*to;
 };
 
+// Settings of a profile, by their names in AWS's files.
 constexpr std::array<ProfileMember, 7> kProfileMembers{{
     {"credential_process", &Profile::process},
     {"role_arn", &Profile::role},
@@ -51,6 +52,7 @@ struct WordReader {
 
   void take(char c) {
     const bool space = c == ' ' || c == '\t';
+    // Quotes and backslashes as in a shell: a backslash is literal inside single quotes.
     if (escaped) {
       escaped = false;
     } else if (c == '\\' && quote != '\'') {

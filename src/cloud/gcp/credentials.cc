@@ -137,6 +137,7 @@ Result<Credentials> find_credentials(const Ground& ground) {
         Errc::invalid_input,
         fmt::format("{}: keys of this type need gcloud, which is not installed", found.where),
         "install gcloud, or set GOOGLE_APPLICATION_CREDENTIALS to a service account's file");
+  // The environment wins over files, and files over gcloud's setting.
   for (const char* name : kProjectNames)
     if (const std::string named = env_of(ground, name); !named.empty()) {
       found.project = named;

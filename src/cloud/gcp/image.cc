@@ -45,6 +45,7 @@ Asked<Image> get_image(Api& api, Web& web, const std::string& path) {
 // images.
 void take_newest(const nlohmann::json& page, std::string& latest, Image& newest) {
   for (const nlohmann::json* item : items_at(page, "items")) {
+    // A missing member counts as good: an image that is not deprecated has no such state.
     const std::string state = text_at(*item, "deprecated/state");
     const std::string status = text_at(*item, "status");
     const std::string architecture = text_at(*item, "architecture");

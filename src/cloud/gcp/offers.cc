@@ -77,6 +77,7 @@ Offer bare_offer(const Places::Type& type, const Accelerator* accelerator, const
 
 std::string kept_name(const std::string& project) {
   std::string name = "gcp-places-" + project;
+  // Projects of a domain contain a colon ("example.com:project").
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 }

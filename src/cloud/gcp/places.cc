@@ -12,6 +12,7 @@
 namespace lockstep::cloud::gcp {
 namespace {
 
+// Bounds memory, whatever Google answers.
 constexpr std::size_t kMostRows = 100'000;
 constexpr int kVcpusPerAdded = 8;  // of an n1 machine, per added GPU
 constexpr std::string_view kAllRegions = "GPUS_ALL_REGIONS";

@@ -66,6 +66,7 @@ Nanos price_in(const nlohmann::json& sku, std::string_view& unit) {
     const std::string currency = text_at(*step, "unitPrice/currencyCode");
     const std::int64_t units = number_at(*step, "unitPrice/units");
     const std::int64_t nanos = number_at(*step, "unitPrice/nanos");
+    // Skip other currencies and impossible amounts, since sums must not overflow.
     if (!currency.empty() && currency != "USD") continue;
     if (units < 0 || units > 1'000'000 || nanos < 0 || nanos > 999'999'999) continue;
     price = std::max(price, units * 1'000'000'000 + nanos);
@@ -188,6 +189,7 @@ std::optional<MachinePrice> price_of(const UnitPrices& prices, const MachinePart
     const auto ram = prices.find(fmt::format("ram:{}", series->part), region, spot);
     // Without a part the sum would be below the bill: give no price.
     if (!core || !ram) return std::nullopt;
+    // A shared machine such as e2-small bills only a part of its vCPUs.
     const int percent = series->plain_percent > 0 ? series->plain_percent : 100;
     sum += *core * parts.vcpus * percent / 100;
     sum += (*ram * parts.memory_mb + kMbPerGb / 2) / kMbPerGb;

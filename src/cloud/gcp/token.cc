@@ -132,6 +132,8 @@ Result<std::string> Tokens::get(Web& web) {
     const Status renewed = renew(web);
     if (renewed) return token_;
     failure_ = renewed.error();
+    // The user stopped this Web. Remember no failure: the Web that terminates machines still needs
+    // a token.
     if (failure_.code == Errc::canceled) return Failure(failure_);
     failed_until_ms_ = web.now_ms() + (failure_.code == Errc::timeout ? 0 : kFailureStands);
   }

@@ -193,6 +193,7 @@ std::optional<ServiceWords> graphql_refusal(const Json& answer) {
   if (const std::size_t value = words.message.find(kBeforeValue); value != std::string::npos)
     words.message.resize(value + kBeforeValue.size());
   const std::string said = to_lower(words.message);
+  // The words win over the code, which is general.
   for (const TextRow& row : kTexts)
     if (said.find(row.part) != std::string::npos) words.code = row.code;
   if (words.code.empty()) words.code = "graphql";
