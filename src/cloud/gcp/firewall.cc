@@ -32,7 +32,7 @@ Asked<void> set_rule(Api& api, Web& web, const std::string& owner, std::vector<s
       if (keep) cidrs.insert(cidrs.end(), before.begin(), before.end());
       std::sort(cidrs.begin(), cidrs.end());
       cidrs.erase(std::unique(cidrs.begin(), cidrs.end()), cidrs.end());
-      // Skip a change that changes nothing: Google takes seconds for it.
+      // Skip a needless change: Google takes seconds for each change.
       if (std::is_permutation(before.begin(), before.end(), cidrs.begin(), cidrs.end())) return {};
       return ask_and_wait(api, web,
                           {.method = "PATCH", .target = rule, .body = firewall_patch(cidrs)});
