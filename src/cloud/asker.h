@@ -39,7 +39,7 @@ struct ApiFailure {
   bool maybe_done =
       false;  // this try, or an earlier try of the same call, may have been carried out
 
-  // Out of line to keep the binary small: a hundred places pass failures on.
+  // Out of line, since a hundred places pass failures on.
   ApiFailure();
   ApiFailure(ApiFailure&& other) noexcept;
   ApiFailure(const ApiFailure& other);

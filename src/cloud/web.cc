@@ -35,7 +35,7 @@ constexpr std::size_t kMostThreads = 64;
 // idle connection may close before the server reads the request, which looks like a lost answer.
 constexpr auto kFresh = std::chrono::seconds(3);
 
-// Reads the variables once, before threads start: getenv() is not safe beside setenv().
+// Reads the variables once, before any thread starts.
 std::map<std::string, std::string, std::less<>> read_web_variables() {
   std::map<std::string, std::string, std::less<>> found;
   for (const char* name :

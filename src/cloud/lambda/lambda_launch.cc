@@ -150,8 +150,8 @@ LaunchOutcome LambdaProvider::launch(Web& web, const LaunchSpec& /*spec*/, const
 
 LaunchOutcome LambdaProvider::resolve(Web& web, const LaunchSpec& /*spec*/, const LaunchCall& call,
                                       std::int64_t asked_ms) {
-  // Find the machine by its unique name. A launch may wait, be sent and take effect before absence
-  // counts.
+  // Find the machine by its unique name. A missing machine counts as absent only once a late launch
+  // must be visible.
   const auto settled = paced(kLaunchWait + kLaunchDeadline + kSettled, pace_);
   return look_by_name(web,
                       {.title = traits().title,
