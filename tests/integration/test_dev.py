@@ -275,7 +275,7 @@ def test_lint_reads_all_files_of_the_commits_that_came_together(tmp_path):
         return done.stdout.strip()
 
     def changed():
-        ended = bash(f"cd {tmp_path}\n{functions('changed_sources')}\nchanged_sources '*.cc'")
+        ended = bash(f"cd {tmp_path}\n{functions('base_of_change', 'changed_sources')}\nchanged_sources '*.cc'")
         assert ended.returncode == 0, ended
         return ended.stdout.split()
     git("init", "-q", "-b", "main")

@@ -106,7 +106,7 @@ def test_what_cannot_be_reached(lockstep, backend):
     if backend == "lockstep":
         says(wrong_port,
              f"waiting for 5 s: the rendezvous '{nowhere.id}' at 127.0.0.1:{nowhere.port}: Connection refused; "
-             "this node does")
+             "this node is not the host: is_host says no")
         says(nobody_came, f"waiting for 5 s: the rendezvous '{alone.id}': 1 of 2 nodes have joined (",
              "), 1 missing; this node hosts")
     dropped.close()
