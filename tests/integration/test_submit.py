@@ -72,6 +72,8 @@ def test_gpus_and_tasks_in_every_spelling_of_slurms(cluster):
         plain = cluster.script("plain.sh", "#!/bin/sh\n")
         if cluster.slurm("sbatch", "--test-only", "-N2", "-t5", *words, plain, check=False).rc != 0:
             continue  # a version that does not take it
+        # A job that completes still has its GPUs, and the next one would get others.
+        until(lambda: not cluster.slurm("squeue", "-h").out.strip(), 30, "the job before is gone")
         ended = submit(cluster, "-N2", "-t5", "--follow", "--no-check", "--env=OMP_NUM_THREADS=1", *words,
                        *worker("show=RANK,WORLD_SIZE,CUDA_VISIBLE_DEVICES,SLURM_CPUS_PER_TASK"))
         assert ended.rc == 0, (words, ended)
