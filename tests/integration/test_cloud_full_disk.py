@@ -53,7 +53,7 @@ def fill(folder, free_kb=0):
 def one_clear_line(ended, *words):
     errors = [line for line in ended.error_lines if ": error: " in line]
     assert ended.rc == 1 and len(errors) == 1 and errors[0] == ended.error_lines[-1], ended
-    for word in ("the disk is full", "make room", *words):
+    for word in ("the disk is full", "free space", *words):
         assert word in errors[0], (word, errors)
 
 
@@ -83,7 +83,7 @@ def test_before_anything_is_rented(laptop, disk, free_kb):  # noqa: F811
     filler = fill(disk, free_kb)
     ended = laptop.run("up", "gpus", *AWS, timeout=60)
     assert nothing_rented(laptop.cloud), ended
-    assert "the disk is full" in ended.error_lines[-1] and "make room" in ended.error_lines[-1], ended
+    assert "the disk is full" in ended.error_lines[-1] and "free space" in ended.error_lines[-1], ended
     filler.unlink()
     assert laptop.down().rc == 0
 
@@ -114,7 +114,7 @@ def test_what_is_in_use_stays(cloud, laptop, disk):  # noqa: F811
         ended = run.wait(60)
         assert len(meter(cloud)["live"]) == 1, ended
     last = ended.error_lines[-1]
-    assert ended.rc == 1 and all(words in last for words in ("the disk is full", "stays as it is", "make room")), ended
+    assert ended.rc == 1 and all(words in last for words in ("the disk is full", "stays as it is", "free space")), ended
     filler.unlink()
     accounted(cloud, laptop)
 

@@ -278,6 +278,8 @@ def test_lint_reads_all_files_of_the_commits_that_came_together(tmp_path):
         ended = bash(f"cd {tmp_path}\n{functions('base_of_change', 'changed_sources')}\nchanged_sources '*.cc'")
         assert ended.returncode == 0, ended
         return ended.stdout.split()
+    (tmp_path / "tools").mkdir()
+    shutil.copy(REPOSITORY / "tools/changed_code.py", tmp_path / "tools")
     git("init", "-q", "-b", "main")
     for name, hour in zip(names, hours):
         (tmp_path / f"{name}.cc").touch()
@@ -291,6 +293,10 @@ def test_lint_reads_all_files_of_the_commits_that_came_together(tmp_path):
     assert changed() == ["first.cc", "last.cc", "new.cc", "second.cc"]
     git("update-ref", "refs/remotes/origin/main", "HEAD~1")  # on a branch
     assert changed() == ["last.cc", "new.cc"]
+    (tmp_path / "old.cc").write_text("// says more\n")  # comments are not for clang-tidy
+    assert changed() == ["last.cc", "new.cc"]
+    (tmp_path / "old.cc").write_text("int more;\n")
+    assert changed() == ["last.cc", "new.cc", "old.cc"]
 
 
 @pytest.mark.parametrize("verb", ["test", "lint"])
