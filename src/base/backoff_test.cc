@@ -11,6 +11,7 @@ using std::chrono::milliseconds;
 
 std::vector<std::int64_t> pauses(Backoff backoff, int count) {
   std::vector<std::int64_t> all;
+  all.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i)
     all.push_back(backoff.next().count());
   return all;

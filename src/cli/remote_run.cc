@@ -192,7 +192,7 @@ Status check_words(const Call& call, const RemoteOptions& options) {
   return {};
 }
 
-int refuse(const Error& error) {
+int refused_code(const Error& error) {
   return number(cli::refuse(kProgram, error, kAsSsh));
 }
 
@@ -249,7 +249,7 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
        .fold = folds(parsed.text("fold").value_or("auto")),
        .gone = options.hosts_gone});
   if (!outcome) {
-    ended.code = refuse(outcome.error());
+    ended.code = refused_code(outcome.error());
     ended.left = true;  // the job goes on: another follower may see more
     return;
   }
@@ -376,7 +376,7 @@ Status check_job(const Call& call, const RemoteOptions& options,
 RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options) {
   auto ended = run_there(call, options);
   if (ended) return *ended;
-  return {.code = refuse(ended.error()), .job = {}, .why = ended.error().message};
+  return {.code = refused_code(ended.error()), .job = {}, .why = ended.error().message};
 }
 
 Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,

@@ -136,7 +136,7 @@ void Channel::lose(std::string why) {
   if (state_ != State::over) end({.kind = ChannelEnd::Kind::lost, .why = std::move(why)});
 }
 
-void Channel::end(ChannelEnd end) {
+void Channel::end(const ChannelEnd& end) {
   state_ = State::over;
   const auto events = events_;
   if (events->ended) events->ended(end);

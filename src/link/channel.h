@@ -82,7 +82,7 @@ class Channel {
   void on(const Other& /*frame*/) {}  // Eof: Exit says that all output has come
 
   void send_waiting();
-  void end(ChannelEnd end);
+  void end(const ChannelEnd& end);
 
   const std::uint32_t number_;
   Send send_;

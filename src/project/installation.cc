@@ -28,7 +28,7 @@ std::string installation_id() {
   // Two processes may come here at once. The first one's id holds for both, as link() replaces
   // nothing.
   const std::string draft = path + "." + random_suffix(12);
-  if (io::write_file(draft, random_uuid4() + "\n") && link(draft.c_str(), path.c_str()) != 0 &&
+  if (io::write_file(draft, random_uuid4() + "\n") && ::link(draft.c_str(), path.c_str()) != 0 &&
       read_id(path).empty())
     (void)rename(draft.c_str(), path.c_str());  // no hard links here, or a damaged file
   unlink(draft.c_str());

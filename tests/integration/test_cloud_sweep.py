@@ -306,7 +306,7 @@ def test_a_journal_that_is_damaged_and_moved_away(cloud, laptop):  # noqa: F811
         (state / f"rentals.db{ending}").unlink(missing_ok=True)
     (state / "rentals.db").write_bytes(b"no database\n" * 999)
     ended = laptop.down()
-    assert ended.rc == 1 and "rentals.db is damaged" in ended.err and "move it away" in ended.err, ended
+    assert ended.rc == 1 and "rentals.db is damaged" in ended.err and "move the file away" in ended.err, ended
     assert "ends all that is rented" in ended.err, ended
     (state / "rentals.db").rename(state / "rentals.db.damaged")
     a_minute_later(laptop)

@@ -132,7 +132,7 @@ def test_hosts_are_replaced_at_once_and_nothing_else_is(lockstep):
 def test_a_damaged_database_is_kept_and_the_way_on_is_told(lockstep):
     state(lockstep).parent.mkdir(parents=True)
     state(lockstep).write_bytes(b"no database" * 1000)
-    refused(cluster(lockstep, "list"), 1, "state.db is damaged", "move it away")
+    refused(cluster(lockstep, "list"), 1, "state.db is damaged", "move the file away")
     assert state(lockstep).read_bytes() == b"no database" * 1000
 
 

@@ -67,7 +67,7 @@ def test_watchdogs_and_python(lockstep):
         "TORCHELASTIC_HEALTH_CHECK_PORT": "x", "TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TORCHELASTIC_TIMER_FILE": "/t",
         "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "7"})
     assert rows["health check"] == ("none", "environment variable TORCHELASTIC_HEALTH_CHECK_PORT")
-    assert "TORCHELASTIC_HEALTH_CHECK_PORT=x is no port" in said
+    assert "TORCHELASTIC_HEALTH_CHECK_PORT=x must be a port" in said
     assert rows["file timer"] == ("/t", "environment variable TORCHELASTIC_TIMER_FILE")
     assert rows["stuck workers"] == ("end the job after 7 s",
                                      "environment variable TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT")
