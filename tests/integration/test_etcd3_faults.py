@@ -105,7 +105,8 @@ def test_a_killed_leader(job, server):
     assert took < 5
     assert {rounds(node)[-1] for node in nodes[1:]} == {last + 1}
     for node in nodes[1:]:
-        says(node, "leads the rendezvous now: the last leader, 127.0.0.2:", ": 127.0.0.2, which led the rendezvous, is gone")
+        says(node, "leads the rendezvous now: the last leader, 127.0.0.2:",
+             ": 127.0.0.2, which led the rendezvous, is gone")
     assert sum("this node leads the rendezvous now" in node.err() for node in nodes[1:]) == 1
     stop(nodes[1:])
 
