@@ -16,7 +16,7 @@ constexpr std::size_t kLongestId = 63;
 
 // Reads strictly: a part of a job that another version would start differently must not start.
 template <class Value>
-Result<Value> from_json(const nlohmann::json& json, std::string_view what) {
+Result<Value> read_strictly(const nlohmann::json& json, std::string_view what) {
   Value value;
   if (const Status read = codec::read_fields(json, value); !read)
     return fail(Errc::corrupt, std::string(what) + " is invalid: " + read.error().message);
@@ -69,7 +69,7 @@ nlohmann::ordered_json to_json(const JobSpec& spec) {
 }
 
 Result<JobSpec> spec_from_json(const nlohmann::json& json) {
-  return from_json<JobSpec>(json, "the job");
+  return read_strictly<JobSpec>(json, "the job");
 }
 
 std::string_view stage_name(Stage stage) {
@@ -87,7 +87,7 @@ nlohmann::ordered_json to_json(const JobState& state) {
 }
 
 Result<JobState> state_from_json(const nlohmann::json& json) {
-  return from_json<JobState>(json, "the state of a job");
+  return read_strictly<JobState>(json, "the state of a job");
 }
 
 nlohmann::ordered_json to_json(const JobRecord& record) {
