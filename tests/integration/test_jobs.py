@@ -530,6 +530,8 @@ def test_endings_and_resumed_parts_for_programs(world):
     assert again == told and ended.rc == told["code"] != 0, (again, told)
     assert [(host["name"], host["state"], host["code"]) for host in told["hosts"]] == [
         (f"gpus-{node}", "canceled", told["hosts"][node]["code"]) for node in range(2)], told
+    (row,) = [line for line in client.run("jobs").out.splitlines() if line.startswith(id_)]
+    assert " canceled " in row and "exit" not in row and "failed" not in row, row
     id_ = detached(client, "gpus", "job.py", env={"KEY": "s3cret"}, options=(
         "--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=2", "--env", "WORD=kept", "--secret", "KEY"))
     state = json.loads((two.homes["me"] / f".local/state/lockstep/jobs/{id_}/state.json").read_text())
