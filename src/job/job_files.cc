@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -38,12 +37,10 @@ Result<JobFiles> JobFiles::create(const JobSpec& spec) {
   const Error there{Errc::already_exists, "job " + spec.id + " already exists", {}, 0};
   if (!made && !spec.resumes) return Failure(there);
   const auto fill = [&]() -> Status {
-    const std::string lock = files.path("lock");
-    files.lock_ = io::Fd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!files.lock_) return fail_sys("open " + lock, errno);
-    // LOCK_NB: a live supervisor still holds the lock.
-    if (flock(files.lock_.get(), LOCK_EX | LOCK_NB) != 0)
-      return errno == EWOULDBLOCK ? Failure(there) : fail_sys("lock " + lock, errno);
+    LOCKSTEP_TRY_ASSIGN(files.lock_, io::FileLock::open(files.path("lock")));
+    // A live supervisor still holds the lock.
+    LOCKSTEP_TRY_ASSIGN(const bool taken, files.lock_.try_lock());
+    if (!taken) return Failure(there);
     return files.keep(spec);
   };
   if (const Status filled = fill(); !filled) {
@@ -81,9 +78,9 @@ Status JobFiles::keep(const JobState& state) const {
 }
 
 bool JobFiles::has_supervisor() const {
-  const io::Fd lock(::open(path("lock").c_str(), O_RDWR | O_CLOEXEC));
-  // The lock, unlike a stored pid, tells the truth after a crash or a reboot.
-  return lock && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
+  // The lock, unlike a stored pid, tells the truth after a crash or a reboot. If the file system
+  // cannot tell, assume a supervisor: a job that is taken for lost may be started twice.
+  return io::FileLock::is_held(path("lock")).value_or(true);
 }
 
 Result<JobRecord> JobFiles::record() const {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "io/fd.h"
+#include "io/file_lock.h"
 #include "job/job_spec.h"
 
 #include <string>
@@ -41,7 +41,7 @@ class JobFiles {
   explicit JobFiles(std::string folder) : folder_(std::move(folder)) {}
 
   std::string folder_;
-  io::Fd lock_;  // held only by the supervisor's object
+  io::FileLock lock_;  // held only by the supervisor's object
 };
 
 // Removes the oldest ended jobs until at most `most` remain.

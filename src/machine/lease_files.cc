@@ -2,11 +2,10 @@
 
 #include "codec/json_fields.h"
 #include "codec/json_members.h"
+#include "io/file_lock.h"
 #include "io/replace_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -34,15 +33,15 @@ Status write_lease_json(const char* name, const nlohmann::ordered_json& json) {
   return io::keep_record(lease_path(name), codec::print_json(json) + "\n");
 }
 
-Result<io::Fd> locked(const char* name, int how) {
-  const std::string path = lease_path(name);
-  io::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!fd) return fail_sys("open " + path, errno);
-  while (flock(fd.get(), how) != 0) {
-    if (errno == EWOULDBLOCK) return fail(Errc::already_exists, path + " is held");
-    if (errno != EINTR) return fail_sys("lock " + path, errno);
-  }
-  return fd;
+// Mode 0644: any user of the machine may look whether a lock is held.
+Result<io::FileLock> open_lock(const char* name) {
+  return io::FileLock::open(lease_path(name), 0644);
+}
+
+Result<io::Fd> wait_for(const char* name) {
+  LOCKSTEP_TRY_ASSIGN(io::FileLock lock, open_lock(name));
+  LOCKSTEP_TRY(lock.wait_for_lock());
+  return std::move(lock).release();
 }
 
 }  // namespace
@@ -142,20 +141,22 @@ Status make_lease_folder() {
 }
 
 Result<io::Fd> lease_lock() {
-  return locked("lock", LOCK_EX);
+  return wait_for("lock");
 }
 
 Result<io::Fd> key_lock() {
-  return locked("key.lock", LOCK_EX);
+  return wait_for("key.lock");
 }
 
 Result<io::Fd> daemon_lock() {
-  return locked("daemon.lock", LOCK_EX | LOCK_NB);
+  LOCKSTEP_TRY_ASSIGN(io::FileLock lock, open_lock("daemon.lock"));
+  LOCKSTEP_TRY_ASSIGN(const bool taken, lock.try_lock());
+  if (!taken) return fail(Errc::already_exists, lease_path("daemon.lock") + " is held");
+  return std::move(lock).release();
 }
 
 bool daemon_lives() {
-  const io::Fd fd(open(lease_path("daemon.lock").c_str(), O_RDONLY | O_CLOEXEC));
-  return fd && flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
+  return io::FileLock::is_held(lease_path("daemon.lock")).value_or(true);
 }
 
 }  // namespace lockstep::machine

@@ -7,10 +7,7 @@
 
 #include <fmt/core.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
@@ -43,7 +40,7 @@ std::string path_of_tree(const hosts::HostPlace& host, const std::string& destin
                                destination));
 }
 
-// " (process 123)", as far as the holder has written it.
+// Returns " (process 123)", or "" if the holder has not written its number yet.
 std::string holder_of(int fd) {
   std::array<char, 32> text;
   const ssize_t size = pread(fd, text.data(), text.size(), 0);
@@ -51,7 +48,8 @@ std::string holder_of(int fd) {
   return pid ? fmt::format(" (process {})", *pid) : "";
 }
 
-// The number of a signal that asks this process to end, or 0 after a short while. They are blocked.
+// Waits a short while. Returns the number of a pending signal that ends this process, or 0. The
+// signals must be blocked.
 int wait_a_little() {
   sigset_t ends;
   sigemptyset(&ends);
@@ -65,26 +63,27 @@ int wait_a_little() {
 
 Status TreeLocks::lock(const std::string& path, const std::string& what, const Tell& tell) {
   if (!io::make_folders(folder_of_locks())) return {};
-  io::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd) return {};
+  auto lock = io::FileLock::open(path);
+  if (!lock) return {};
   const auto began = std::chrono::steady_clock::now();
   std::chrono::seconds due{0};
-  while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) return {};
+  while (true) {
+    const auto taken = lock->try_lock();
+    if (!taken) return {};  // the file system has no locks
+    if (*taken) break;
     if (std::chrono::steady_clock::now() - began >= due) {
       due += hosts::next_notice(due);
       if (tell)
         tell(fmt::format("{}: another lockstep{} uses this tree; waiting; Ctrl-C ends this command",
-                         what, holder_of(fd.get())));
+                         what, holder_of(lock->fd())));
     }
     if (const int number = wait_a_little(); number != 0)
       return tl::make_unexpected(
           Error{Errc::canceled, "stopped while it waited for another lockstep", {}, number});
   }
   const std::string pid = fmt::format("{}\n", getpid());
-  if (ftruncate(fd.get(), 0) == 0) (void)!pwrite(fd.get(), pid.data(), pid.size(), 0);
-  held_.push_back(std::move(fd));
+  if (ftruncate(lock->fd(), 0) == 0) (void)!pwrite(lock->fd(), pid.data(), pid.size(), 0);
+  held_.push_back(std::move(*lock));
   return {};
 }
 
@@ -104,8 +103,7 @@ Status TreeLocks::take_back(const std::string& root, const Tell& tell) {
 }
 
 bool TreeLocks::is_brought_back(const std::string& root) {
-  const io::Fd fd(open(path_of_back(root).c_str(), O_RDONLY | O_CLOEXEC));
-  return fd && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return io::FileLock::is_held(path_of_back(root)).value_or(false);
 }
 
 }  // namespace lockstep::project

@@ -1,9 +1,10 @@
-// One sync at a time: what this user's processes on this machine write to a tree, on hosts or here.
+// Allows one sync at a time per tree, on hosts or here, among this user's processes on this
+// machine.
 #pragma once
 
 #include "base/error.h"
 #include "hosts/host_link.h"
-#include "io/fd.h"
+#include "io/file_lock.h"
 
 #include <functional>
 #include <string>
@@ -11,8 +12,8 @@
 
 namespace lockstep::project {
 
-// Locks that are held until this is destroyed or the process ends. Where the state folder keeps no
-// locks (it is read-only, or its file system has none), nothing is locked.
+// Holds locks until destruction or the end of the process. Locks nothing if the state folder cannot
+// hold locks (read-only, or a file system without locks).
 class TreeLocks {
  public:
   // Called with words for a person while another process is waited for: at once, then at the pauses
@@ -28,13 +29,13 @@ class TreeLocks {
   // Locks a folder here into which files are brought back. Waits as above.
   Status take_back(const std::string& root, const Tell& tell);
 
-  // Whether a process brings files back into this folder.
+  // Returns whether a process is bringing files back into this folder.
   static bool is_brought_back(const std::string& root);
 
  private:
   Status lock(const std::string& path, const std::string& what, const Tell& tell);
 
-  std::vector<io::Fd> held_;
+  std::vector<io::FileLock> held_;
 };
 
 }  // namespace lockstep::project

@@ -2,6 +2,7 @@
 #include "rent/guard.h"
 
 #include "base/text.h"
+#include "io/file_lock.h"
 #include "io/own_folders.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
@@ -14,7 +15,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,13 +40,6 @@ Result<io::Fd> open_own(const std::string& path, int flags) {
   io::Fd file(::open(path.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return fail_sys("open " + path, errno);
   return file;
-}
-
-struct flock whole_file() {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  return lock;
 }
 
 // Reads guard.lock: the guard's pid, then the names of the providers whose credentials it has.
@@ -137,47 +130,42 @@ std::string guard_log() {
 
 bool guard_lives() {
   // Query the lock without taking it: a guard starting just now must be able to take the lock.
-  const io::Fd file(::open(guard_path(kGuardLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  struct flock lock = whole_file();
-  return file && fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  return io::FileLock::range_is_held(guard_path(kGuardLock), {});
 }
 
 Result<io::Fd> take_guard_lock(const OnDemand& world) {
-  LOCKSTEP_TRY_ASSIGN(io::Fd file, open_own(guard_path(kGuardLock), O_RDWR));
-  struct flock lock = whole_file();
-  if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
-    if (errno == EAGAIN || errno == EACCES) return fail(Errc::already_exists, "a guard lives");
-    return fail_sys("lock " + guard_path(kGuardLock), errno);
-  }
+  LOCKSTEP_TRY(io::make_folders(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(io::FileLock file, io::FileLock::open(guard_path(kGuardLock)));
+  LOCKSTEP_TRY_ASSIGN(const bool taken, file.try_lock_range({}));
+  if (!taken) return fail(Errc::already_exists, "a guard lives");
   // Later commands read these words to decide whether this guard has the credentials they need.
   std::string words = std::to_string(getpid());
   for (const auto& provider : world.all())
     if (provider->keys()) words += fmt::format(" {}", provider->traits().name);
   words += '\n';
-  if (ftruncate(file.get(), 0) != 0 ||
-      pwrite(file.get(), words.data(), words.size(), 0) != static_cast<ssize_t>(words.size()))
+  if (ftruncate(file.fd(), 0) != 0 ||
+      pwrite(file.fd(), words.data(), words.size(), 0) != static_cast<ssize_t>(words.size()))
     return fail_sys("write " + guard_path(kGuardLock), errno);
-  return file;
+  return std::move(file).release();
 }
 
-Result<io::Fd> lock_guard_use(int how) {
-  LOCKSTEP_TRY_ASSIGN(io::Fd file, open_own(guard_path("guard.use"), O_RDWR));
-  while (flock(file.get(), how) != 0) {
-    if (errno == EWOULDBLOCK) return fail(Errc::already_exists, "the guard is needed");
-    if (errno != EINTR) return fail_sys("lock " + guard_path("guard.use"), errno);
-  }
-  return file;
+Result<io::FileLock> lock_guard_use(GuardUse use) {
+  using Lock = io::FileLock;
+  LOCKSTEP_TRY(io::make_folders(io::state_folder()));
+  const bool waits = use == GuardUse::need;
+  return Lock::take(guard_path("guard.use"), waits ? Lock::IfHeld::wait : Lock::IfHeld::fail,
+                    waits ? Lock::Kind::shared : Lock::Kind::exclusive);
 }
 
 Result<io::Fd> need_guard(const OnDemand& world) {
-  LOCKSTEP_TRY_ASSIGN(io::Fd use, lock_guard_use(LOCK_SH));
+  LOCKSTEP_TRY_ASSIGN(io::FileLock use, lock_guard_use(GuardUse::need));
   if (guard_lives()) {
     const std::vector<std::string> words = guard_words();
-    if (knows_keys(words, world)) return use;
+    if (knows_keys(words, world)) return std::move(use).release();
     end_guard(words);
   }
   LOCKSTEP_TRY(start_guard(world));
-  return use;
+  return std::move(use).release();
 }
 
 }  // namespace lockstep::rent

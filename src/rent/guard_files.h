@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "io/fd.h"
+#include "io/file_lock.h"
 
 namespace lockstep::rent {
 
@@ -13,8 +14,11 @@ inline constexpr const char* kGuardLock = "guard.lock";
 
 // Takes guard.lock for the life of the guard. already_exists: another guard runs.
 Result<io::Fd> take_guard_lock(const OnDemand& world);
-// Takes guard.use. how: LOCK_SH for a command that needs the guard, which may block. LOCK_EX |
-// LOCK_NB for a guard about to exit: already_exists if a command needs the guard.
-Result<io::Fd> lock_guard_use(int how);
+// Which side takes guard.use, the lock that keeps the guard from exiting while a command needs it.
+enum class GuardUse {
+  need,  // by a command, shared with other commands: waits while a guard is about to exit
+  end,   // by a guard that is about to exit: already_exists while a command needs it
+};
+Result<io::FileLock> lock_guard_use(GuardUse use);
 
 }  // namespace lockstep::rent

@@ -13,7 +13,6 @@
 #include <fmt/core.h>
 
 #include <signal.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -269,7 +268,7 @@ Status Guard::run(io::Fd alive) {
     if (rentals && rentals->empty()) {
       // Exclude commands in need of a guard between this look at the journal and the exit. Such a
       // command would believe in a running guard.
-      if (const auto mine = lock_guard_use(LOCK_EX | LOCK_NB)) {
+      if (const auto mine = lock_guard_use(GuardUse::end)) {
         rentals = guarded();
         if (rentals && rentals->empty()) {
           say("nothing is left to guard");

@@ -4,6 +4,7 @@
 #include "cloud/kept_answer.h"
 #include "cloud/key_pair.h"
 #include "cloud/user_data.h"
+#include "io/file_lock.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
 #include "rent/cloud_providers.h"
@@ -15,7 +16,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -381,29 +381,27 @@ cloud::Micros OnDemand::cost(const cloud::Rental& rental) const {
 Status OnDemand::lock(const std::string& cluster) {
   LOCKSTEP_TRY(io::make_folders(ground_.state + "/rentals"));
   const std::string path = ground_.state + "/rentals/" + cluster + ".lock";
-  io::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return fail_sys("open " + path, errno);
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+  LOCKSTEP_TRY_ASSIGN(io::FileLock file, io::FileLock::open(path));
+  if (!file.try_lock().value_or(false))
     return fail(Errc::unavailable,
                 fmt::format("another lockstep rents or gives back '{}' just now", cluster),
                 "wait for it, or end it");
-  locks_.emplace_back(cluster, std::move(file));
+  locks_.emplace_back(cluster, std::move(file).release());
   return {};
 }
 
 Result<io::Fd> OnDemand::hold_account() {
   LOCKSTEP_TRY(io::make_folders(ground_.state));
   const std::string path = ground_.state + "/account.lock";
-  io::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return fail_sys("open " + path, errno);
+  LOCKSTEP_TRY_ASSIGN(io::FileLock file, io::FileLock::open(path));
+  const std::int64_t until = web_->now_ms() + kAccountPatienceMs;
   // flock() cannot wait with a limit, and a blocking wait would not see the user's signal: try
   // again.
-  const std::int64_t until = web_->now_ms() + kAccountPatienceMs;
-  while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+  while (!file.try_lock().value_or(false)) {
     if (web_->now_ms() >= until) return io::Fd();
     LOCKSTEP_TRY(web_->pause(kAccountPause));
   }
-  return file;
+  return std::move(file).release();
 }
 
 void OnDemand::unlock(const std::string& cluster) {

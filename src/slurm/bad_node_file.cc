@@ -2,14 +2,11 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "io/file_lock.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 
 #include <fmt/core.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 
 #include <algorithm>
 
@@ -29,16 +26,11 @@ Result<std::vector<NodeFailure>> read_failures(const std::string& folder) {
   return parse_failures(*text);
 }
 
-// Locks the file until the returned descriptor closes, so that two processes do not overwrite each
-// other's failures. Locks a file beside it, because keep_record() replaces the file itself.
-Result<io::Fd> lock(const std::string& folder) {
+// Takes the lock that keeps two processes from overwriting each other's failures. Locks a file
+// beside the failures, because keep_record() replaces their file.
+Result<io::FileLock> lock(const std::string& folder) {
   LOCKSTEP_TRY(io::make_folders(folder));
-  const std::string path = path_in(folder) + ".lock";
-  io::Fd held(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!held) return fail_sys(path, errno);
-  while (flock(held.get(), LOCK_EX) != 0)
-    if (errno != EINTR) return fail_sys(path, errno);
-  return held;
+  return io::FileLock::take(path_in(folder) + ".lock", io::FileLock::IfHeld::wait);
 }
 
 Status write_failures(const std::string& folder, const std::vector<NodeFailure>& failures) {
@@ -51,7 +43,7 @@ Status write_failures(const std::string& folder, const std::vector<NodeFailure>&
 }  // namespace
 
 Status note_bad_node(const std::string& folder, const NodeFailure& failure) {
-  LOCKSTEP_TRY_ASSIGN(const io::Fd held, lock(folder));
+  LOCKSTEP_TRY_ASSIGN(const io::FileLock held, lock(folder));
   LOCKSTEP_TRY_ASSIGN(const auto known, read_failures(folder));
   auto kept = still_needed(known, failure.cluster, {}, failure.time);
   kept.push_back(failure);
@@ -66,7 +58,7 @@ Result<std::vector<BadNode>> known_bad_nodes(const std::string& folder,
 
 Status forget_bad_node(const std::string& folder, const std::string& slurm_cluster,
                        const std::string& node, std::int64_t now) {
-  LOCKSTEP_TRY_ASSIGN(const io::Fd held, lock(folder));
+  LOCKSTEP_TRY_ASSIGN(const io::FileLock held, lock(folder));
   LOCKSTEP_TRY_ASSIGN(const auto known, read_failures(folder));
   const auto bad = bad_nodes(known, slurm_cluster, now);
   if (std::none_of(bad.begin(), bad.end(), [&](const BadNode& each) { return each.node == node; }))

@@ -7,8 +7,6 @@
 
 #include <fmt/core.h>
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -134,7 +132,7 @@ void Connection::on_frame(link::Frame frame) {
   stage_ = Stage::ready;
   silence_.cancel();
   // The binary is in place: let other clients look for it.
-  push_lock_.reset();
+  push_lock_ = io::FileLock();
   for (const link::Frame& waiting : waiting_frames_)
     link_->send(waiting);
   waiting_frames_.clear();
@@ -218,10 +216,8 @@ void Connection::boot_again() {
 
 // The lock lasts until the connection is ready or has failed.
 bool Connection::may_push() {
-  const std::string path = socket_ + ".push";
-  if (!push_lock_)
-    push_lock_ = io::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  return flock(push_lock_.get(), LOCK_EX | LOCK_NB) == 0;
+  if (!push_lock_) push_lock_ = io::FileLock::open(socket_ + ".push").value_or(io::FileLock());
+  return push_lock_ && push_lock_.try_lock().value_or(false);
 }
 
 void Connection::fail_with(Error error) {
@@ -235,7 +231,7 @@ void Connection::fail_with(Error error) {
     reset_session();
     master_.reset();
     push_.reset();
-    push_lock_.reset();
+    push_lock_ = io::FileLock();
     events_.failed(std::move(named));
   });
 }

@@ -5,6 +5,7 @@
 #include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/fd.h"
+#include "io/file_lock.h"
 #include "io/loop.h"
 #include "link/endpoint.h"
 #include "link/stream_ends.h"
@@ -84,7 +85,7 @@ class Connection {
   std::unique_ptr<Master> master_;
   bool logged_in_ = false;  // true: this object logged in, so a dead master is replaced only once
   std::unique_ptr<Push> push_;
-  io::Fd push_lock_;  // held while pushing: only one client of this user pushes at a time
+  io::FileLock push_lock_;  // held while pushing: only one client of this user pushes at a time
   bool pushed_ = false;
   // True: the second push starts from the beginning, because the earlier part was damaged.
   bool pushes_all_ = false;

@@ -7,9 +7,7 @@
 #include "ssh/ssh_environment.h"
 #include "ssh/ssh_trouble.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -46,13 +44,12 @@ Master::Master(io::Loop& loop, Target target, MasterSettings settings,
 
 void Master::take_turn() {
   if (!lock_) {
-    const std::string path = settings_.socket + ".lock";
-    lock_ = io::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!lock_) return finish(fail_sys("open " + path, errno));
+    auto opened = io::FileLock::open(settings_.socket + ".lock");
+    if (!opened) return finish(Failure(opened.error()));
+    lock_ = std::move(*opened);
   }
   // The loop cannot watch flock(), so poll.
-  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
-    return retry_.start(kTurn, [this] { take_turn(); });
+  if (!lock_.try_lock().value_or(false)) return retry_.start(kTurn, [this] { take_turn(); });
   // Another client may have started the master while it held the lock.
   if (listens(settings_.socket)) return finish({});
   // A socket without a listener would make ssh refuse to become a master.
@@ -119,7 +116,7 @@ void Master::on_failure() {
 }
 
 void Master::finish(Status status) {
-  lock_.reset();
+  lock_ = io::FileLock();
   const auto done = std::move(done_);  // may destroy this
   done(std::move(status));
 }

@@ -4,6 +4,7 @@
 #include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/fd.h"
+#include "io/file_lock.h"
 #include "io/loop.h"
 #include "link/stream_ends.h"
 #include "proc/spawn.h"
@@ -36,7 +37,7 @@ class Master {
   Target target_;
   MasterSettings settings_;
   std::function<void(Status)> done_;
-  io::Fd lock_;  // held while ssh logs in
+  io::FileLock lock_;  // held while ssh logs in
   io::Timer retry_;
   io::Timer slow_;
   io::Fd said_fd_;

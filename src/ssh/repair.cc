@@ -2,13 +2,12 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "io/file_lock.h"
 #include "io/file_system.h"
 #include "ssh/master.h"
 
 #include <fmt/core.h>
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -133,8 +132,8 @@ std::vector<std::string> remove_dead_sockets(const std::string& control_folder) 
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) continue;
     const std::string lock_path = fmt::format("{}/{}.lock", control_folder, stem);
-    const io::Fd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!lock || flock(lock.get(), LOCK_EX | LOCK_NB) != 0 || listens(path)) continue;
+    const auto lock = io::FileLock::take(lock_path, io::FileLock::IfHeld::fail);
+    if (!lock || listens(path)) continue;
     remove_file(path, "the socket of a connection that is gone", removed);
   }
   return removed;

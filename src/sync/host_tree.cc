@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "io/file_lock.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 #include "sync/confined.h"
@@ -14,7 +15,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -366,12 +366,11 @@ Record Comparison::next(const std::string& place) const {
 Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   LOCKSTEP_TRY_ASSIGN(const Place place, make_place_for(offer, folders.home));
   const std::string path = record_path(folders, place.path);
-  io::Fd lock;
   // Two clients may sync to the same place at once.
+  io::FileLock lock;
   if (!offer.dry_run) {
     LOCKSTEP_TRY(io::make_folders(folders.records));
-    lock = io::Fd(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock || flock(lock.get(), LOCK_EX) != 0) return fail_sys("lock " + path, errno);
+    LOCKSTEP_TRY_ASSIGN(lock, io::FileLock::take(path + ".lock", io::FileLock::IfHeld::wait));
   }
   Record record;
   std::vector<std::string> remarks;

@@ -7,9 +7,6 @@
 #include "slurm/squeue_command.h"
 #include "slurm/tools.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -37,11 +34,9 @@ Result<SubmitLock> SubmitLock::take() {
   LOCKSTEP_TRY(io::make_folders(io::state_folder() + "/slurm"));
   const std::string path = io::state_folder() + "/slurm/submit.lock";
   SubmitLock lock;
-  lock.file_ = io::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock.file_) return fail_sys("open " + path, errno);
-  // A file system without locks makes flock() fail: continue without the lock then.
-  while (flock(lock.file_.get(), LOCK_EX) != 0 && errno == EINTR) {
-  }
+  LOCKSTEP_TRY_ASSIGN(lock.file_, io::FileLock::open(path));
+  // A file system without locks makes this fail at once: continue without the lock then.
+  (void)lock.file_.wait_for_lock();
   return lock;
 }
 

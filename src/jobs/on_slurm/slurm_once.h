@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "io/fd.h"
+#include "io/file_lock.h"
 #include "jobs/job_book.h"
 #include "slurm/job_folder.h"
 
@@ -19,7 +19,7 @@ class SubmitLock {
   static Result<SubmitLock> take();
 
  private:
-  io::Fd file_;
+  io::FileLock file_;
 };
 
 // Returns Slurm's id of the job submitted from this folder. Empty: there is none, and the folder is

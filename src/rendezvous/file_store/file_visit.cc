@@ -1,6 +1,8 @@
 // System calls of a visit.
 #include "rendezvous/file_store/file_visit.h"
 
+#include "io/file_lock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -38,10 +40,10 @@ Status FileVisit::look() {
 }
 
 Result<bool> FileVisit::try_lock(bool exclusive) {
-  if (flock(fd_.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK || errno == EINTR) return false;
-    return fail_sys("lock", errno);
-  }
+  using Kind = io::FileLock::Kind;
+  LOCKSTEP_TRY_ASSIGN(const bool taken,
+                      io::try_lock(fd_.get(), exclusive ? Kind::exclusive : Kind::shared));
+  if (!taken) return false;
   locked_ = true;
   LOCKSTEP_TRY(look());
   return true;
