@@ -1,5 +1,6 @@
 #include "cli/follow_log.h"
 
+#include "base/last_line.h"
 #include "cloud/journal.h"
 #include "hosts/registry.h"
 #include "io/fd.h"
@@ -67,13 +68,6 @@ std::optional<std::int64_t> written_ms(const std::string& cluster) {
     newest = std::max(newest.value_or(ms), ms);
   }
   return newest;
-}
-
-std::string last_lines(std::string text, std::int64_t lines) {
-  std::size_t at = text.size();
-  for (std::int64_t left = lines; left > 0 && at != std::string::npos; --left)
-    at = at == 0 ? std::string::npos : text.rfind('\n', at - (left == lines ? 2 : 1));
-  return at == std::string::npos ? std::move(text) : text.substr(at + 1);
 }
 
 }  // namespace
@@ -158,7 +152,7 @@ std::optional<FollowerWords> told_by_follower(const std::string& word,
     }
   for (const std::string& part : rent::follow_logs(word))
     if (const auto bytes = io::read_file(part, kMostShown)) said.text += *bytes;
-  if (lines) said.text = last_lines(std::move(said.text), *lines);
+  if (lines) said.text = std::string(last_lines(said.text, *lines));
   return said;
 }
 

@@ -1,5 +1,7 @@
 #include "job/follower.h"
 
+#include "io/last_lines.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,7 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -49,37 +50,13 @@ class Output {
   io::Fd file_;
 };
 
-// Returns the offset at which the last `lines` lines of a file begin. Reads backwards in blocks,
-// because outputs may be large.
-std::int64_t start_of_last(const std::string& path, std::int64_t lines) {
-  const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat facts {};
-  if (!file || fstat(file.get(), &facts) != 0) return 0;
-  std::array<char, 65536> bytes;
-  std::int64_t end = facts.st_size;
-  bool last_byte = true;  // a newline at the very end begins no further line
-  while (end > 0) {
-    const std::int64_t begin =
-        std::max<std::int64_t>(0, end - static_cast<std::int64_t>(bytes.size()));
-    const ssize_t got =
-        pread(file.get(), bytes.data(), static_cast<std::size_t>(end - begin), begin);
-    if (got <= 0) return 0;
-    for (std::int64_t i = got - 1; i >= 0; --i) {
-      const bool ends_line = bytes[static_cast<std::size_t>(i)] == '\n';
-      if (ends_line && !last_byte && --lines == 0) return begin + i + 1;
-      last_byte = false;
-    }
-    end = begin;
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::int64_t place_of_last(const std::string& path, std::int64_t lines) {
-  if (lines > 0) return start_of_last(path, lines);
+  const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat facts {};
-  return stat(path.c_str(), &facts) == 0 ? facts.st_size : 0;
+  if (!file || fstat(file.get(), &facts) != 0) return 0;
+  return io::begin_of_last_lines(file.get(), facts.st_size, lines);
 }
 
 Places last_lines(const JobFiles& files, std::int64_t lines) {

@@ -6,6 +6,7 @@
 #include "hosts/folded_lines.h"
 #include "hosts/log_lines.h"
 #include "io/fd.h"
+#include "io/last_lines.h"
 #include "proc/signals.h"
 #include "slurm/verdict.h"
 
@@ -36,7 +37,6 @@ constexpr milliseconds kFirstAsk{1000};
 constexpr milliseconds kLongestAsk{15'000};
 constexpr const char* kStdout = "standard output";
 constexpr std::size_t kChunk = 256UL << 10;
-constexpr std::int64_t kLongestTail = 64L << 20;
 
 // Prints a growing file. Splits it into lines only if lines are filtered or wrapped in JSON.
 class OutputFile {
@@ -65,7 +65,7 @@ class OutputFile {
     if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
     if (info.st_size < at_) at_ = 0;  // the file was truncated, as by a requeued job
     if (request_.options.lines && !std::exchange(began_, true))
-      at_ = begin_of_tail(file, info.st_size);
+      at_ = io::begin_of_last_lines(file.get(), info.st_size, *request_.options.lines);
     std::vector<char> bytes(kChunk);
     while (true) {
       const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), at_);
@@ -101,24 +101,6 @@ class OutputFile {
     return io::write_all(
         STDOUT_FILENO,
         request_.options.json ? head_ + hosts::log_line_rest(line) : std::string(line), kStdout);
-  }
-
-  // Returns the offset at which the last lines begin. Looks back 64 MiB at most; beyond that the
-  // whole file is printed.
-  std::int64_t begin_of_tail(const io::Fd& file, std::int64_t size) const {
-    std::int64_t missing = *request_.options.lines + 1;
-    std::vector<char> bytes(kChunk);
-    for (std::int64_t end = size; end > 0 && size - end < kLongestTail;) {
-      const std::int64_t begin = std::max<std::int64_t>(0, end - static_cast<std::int64_t>(kChunk));
-      const ssize_t got =
-          pread(file.get(), bytes.data(), static_cast<std::size_t>(end - begin), begin);
-      if (got <= 0) return size;
-      for (std::int64_t i = got - 1; i >= 0; --i)
-        if (bytes[static_cast<std::size_t>(i)] == '\n' && begin + i + 1 != size && --missing == 1)
-          return begin + i + 1;
-      end = begin;
-    }
-    return *request_.options.lines == 0 ? size : 0;
   }
 
   const SlurmFollow& request_;
