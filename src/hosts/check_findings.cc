@@ -20,7 +20,8 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kHomeFull = 256 * kMiB;
 constexpr std::int64_t kHomeNearlyFull = 2048 * kMiB;
 constexpr std::int64_t kTmpFull = 64 * kMiB;
-// Containers have 64 MiB unless told otherwise, and workers that share tensors die of it.
+// Docker gives a container 64 MiB by default. Workers that share tensors through /dev/shm then die
+// with SIGBUS.
 constexpr std::int64_t kSmallShm = 256 * kMiB;
 constexpr std::int64_t kModestShm = 512 * kMiB;  // below it DeepSpeed warns
 constexpr std::int64_t kFewFiles = 1024;
@@ -55,7 +56,7 @@ void look_at_home(const HostCheck& check, Findings& findings) {
   if (!home.there || !home.writable)
     findings.add(Weight::trouble, "home-not-writable", check.name,
                  fmt::format("the home {} can't be written to", path),
-                 "see to whom it belongs and how it is mounted");
+                 "check its owner and its mount options");
   else if (is_full(home, kHomeFull))
     findings.add(Weight::trouble, "home-full", check.name,
                  fmt::format("the disk of the home {} is full", path), "make room on it");
@@ -64,8 +65,8 @@ void look_at_home(const HostCheck& check, Findings& findings) {
                  fmt::format("the disk of the home {} is nearly full", path), "make room on it");
   if (home.there && home.no_exec)
     findings.add(Weight::trouble, "home-noexec", check.name,
-                 fmt::format("the home {} is mounted noexec, so nothing that is installed in it "
-                             "can be run",
+                 fmt::format("the home {} is mounted noexec, so programs installed there cannot "
+                             "run",
                              path),
                  "mount it without noexec");
 }
@@ -79,8 +80,8 @@ void look_at_tmp(const HostCheck& check, Findings& findings) {
     findings.add(Weight::trouble, "tmp-full", check.name, "/tmp is full", "make room in it");
   if (tmp.there && tmp.no_exec)
     findings.add(Weight::trouble, "tmp-noexec", check.name,
-                 "/tmp is mounted noexec, so code that is compiled there can't be run",
-                 "mount it without noexec, or set TMPDIR to a folder where programs may be run");
+                 "/tmp is mounted noexec, so code compiled there cannot run",
+                 "mount it without noexec, or set TMPDIR to a folder where programs may run");
   const host::Space& shm = check.facts.shm;
   if (!shm.there || !shm.writable)
     findings.add(Weight::trouble, "shm-missing", check.name,
@@ -88,7 +89,7 @@ void look_at_tmp(const HostCheck& check, Findings& findings) {
                  "mount a tmpfs there");
   else if (shm.total < kSmallShm || is_full(shm, kTmpFull / 4))
     findings.add(Weight::trouble, "shm-small", check.name,
-                 fmt::format("/dev/shm has {}, {} of it free: workers that share memory die of it",
+                 fmt::format("/dev/shm has {} ({} free): workers that share memory crash",
                              memory_text(shm.total), memory_text(shm.free)),
                  "give the container --shm-size=8g, or: mount -o remount,size=8G /dev/shm");
   else if (shm.total < kModestShm)
@@ -118,7 +119,7 @@ void look_at_limits(const HostCheck& check, Findings& findings) {
                  "KillExcludeUsers=; then systemctl restart systemd-logind");
   if (check.facts.python.path.empty() && check.facts.project_python.path.empty())
     findings.add(Weight::warning, "no-python", check.name,
-                 "there is no python3 in PATH; steps and scripts that need one fail",
+                 "there is no python3 in PATH; steps and scripts that need Python fail",
                  "install python3");
   const double off = std::abs(check.clock_ahead_ms) - check.clock_error_ms;
   if (off > kClockOffMs)
@@ -175,11 +176,11 @@ void compare(const std::vector<const HostCheck*>& checks, Findings& findings) {
     if (!check->facts.python.path.empty()) with_python.push_back(check);
   look_for_difference(
       with_python, Weight::trouble, "python-differs", "Python versions",
-      "install one version on all of them",
+      "install the same version on all hosts",
       [](const HostCheck& check) { return minor_version(check.facts.python.version); }, findings);
   look_for_difference(
       checks, Weight::warning, "driver-differs", "versions of the GPU driver",
-      "install one version on all of them",
+      "install the same version on all hosts",
       [](const HostCheck& check) {
         return check.facts.driver.empty() ? "none" : check.facts.driver;
       },
@@ -195,7 +196,7 @@ void look_for_twins(const std::vector<const HostCheck*>& checks, Findings& findi
       if (twins.size() > 1)
         findings.add(Weight::trouble, "same-machine", name,
                      fmt::format("{} are the same machine", names_text(twins)),
-                     "keep one of them in the cluster");
+                     "keep only one name in the cluster");
 }
 
 }  // namespace

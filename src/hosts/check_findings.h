@@ -1,4 +1,4 @@
-// What of the facts of hosts stands in the way of a job, and the cure. Pure.
+// Finds facts of hosts that would break or slow a job, and names the cure of each. Pure.
 #pragma once
 
 #include "hosts/host_check.h"
@@ -16,12 +16,12 @@ struct Finding {
   };
   Weight weight = Weight::trouble;
   std::string_view what;           // a word for programs: "tmp-noexec"
-  std::vector<std::string> nodes;  // of which it is true
+  std::vector<std::string> nodes;  // the hosts with this finding
   std::string text;
   std::string cure;
 };
 
-// Hosts that were not reached are passed over. The same of several hosts is one finding.
+// Skips hosts that were not reached. Merges equal findings of several hosts.
 std::vector<Finding> findings_of(const std::vector<HostCheck>& checks);
 
 }  // namespace lockstep::hosts

@@ -80,7 +80,7 @@ std::string files_text(std::int64_t limit) {
   return limit == INT64_MAX ? "unlimited" : std::to_string(limit);
 }
 
-// One host, a fact a line.
+// Prints one host, one fact per line.
 std::string card(const HostCheck& check) {
   const Facts& facts = check.facts;
   std::string text =

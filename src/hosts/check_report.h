@@ -1,4 +1,4 @@
-// What `lockstep cluster check` says, for people and for programs. Pure.
+// Prints the results of `lockstep cluster check` as text or JSON. Pure.
 #pragma once
 
 #include "codec/json.h"

@@ -1,10 +1,12 @@
 #include "hosts/command_run.h"
 
 #include "base/callback_scope.h"
+#include "hosts/command_course.h"
 #include "hosts/host_output.h"
 #include "hosts/wait_notice.h"
 #include "io/open_files.h"
 #include "io/own_stream.h"
+#include "link/channel.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
 
@@ -28,7 +30,8 @@ using link::Stream;
 constexpr std::uint32_t kChannel = 1;
 constexpr int kNotReached = 255;  // as ssh has it
 constexpr std::size_t kFilesOfAHost = 12;
-// What does not end by SIGTERM in this time is killed by its host, as this process has left.
+// Time for commands to exit after SIGTERM. Then this process exits, and the host kills commands of
+// a client that is gone.
 constexpr std::chrono::seconds kPatience{10};
 
 class CommandRun {
@@ -37,7 +40,8 @@ class CommandRun {
              std::optional<io::OwnStream> answer)
       : request_(request),
         loop_(loop),
-        endings_(request.hosts.size()),
+        course_(
+            request, [this](std::size_t host) { return reach(host); }, io::Clock::now()),
         out_(loop_, std::move(out)),
         err_(loop_, std::move(err)),
         notice_(loop_, [this] { return waiting(); }),
@@ -50,40 +54,36 @@ class CommandRun {
 
  private:
   struct Host {
-    std::unique_ptr<HostLink> connection;
+    std::unique_ptr<HostLink> connection;  // reset once the host is over
+    std::unique_ptr<link::Channel> channel;
     std::string prefix;
     std::unique_ptr<link::Source> input;  // of stdin
-    std::unique_ptr<link::Feed> feed;     // of what was given, or is made
-    bool fed = false;                     // what was given is under way
-    bool asked = false;
-    bool over = false;
-    io::TimePoint heard;  // the last frame came
-    bool pinged = false;  // and no frame has come since
-    bool quiet = true;    // no output came and no input was taken since the last notice
+    std::unique_ptr<link::Feed> feed;     // of the given or made input
+    bool fed = false;                     // the given input is being sent
   };
 
   void on_signal(int number);
   void start(std::size_t index);
   void on_frame(std::size_t index, const link::Frame& frame);
-  void on_data(std::size_t index, const link::Data& data);
-  bool has_input() const;
-  bool is_kept(Stream stream) const;
+  void on_output(std::size_t index, Stream stream, std::string_view bytes);
+  void on_end(std::size_t index, const link::ChannelEnd& how);
   void when_all_is_printed(std::function<void()> fn);
+  CommandCourse::Reach reach(std::size_t index) const;
   void end(std::size_t index, int code, std::string error);
+  void close(std::size_t index, bool end_all);
   void end_others();
   void end_silent();
-  void keep(std::size_t index, const link::Data& data);
+  void keep(std::size_t index, Stream stream, std::string_view bytes);
   void open_input(std::size_t index);
   link::Source::Events input_events(std::size_t index);
   std::optional<std::string> next_input(std::size_t index);
   void on_asked(std::size_t index);
   void call_meanwhile();
-  bool asks_lockstep() const;
   WaitNotice::Waiting waiting();
 
   const CommandRequest& request_;
   io::Loop& loop_;
-  std::vector<HostEnding> endings_;
+  CommandCourse course_;
   std::vector<Host> hosts_;
   HostOutput out_;
   HostOutput err_;
@@ -91,11 +91,9 @@ class CommandRun {
   std::optional<io::OwnStream> in_;
   std::unique_ptr<proc::SignalWatch> signals_;
   bool called_meanwhile_ = false;
-  int stops_ = 0;
   WaitNotice notice_;
   io::Timer limit_;
-  io::Timer patience_;  // with hosts that end for another one's failure
-  bool failed_ = false;
+  io::Timer patience_;   // with hosts that end for another one's failure
   CallbackScope calls_;  // the loop may live longer
 };
 
@@ -108,58 +106,61 @@ Result<std::vector<HostEnding>> CommandRun::run() {
   notice_.start();
   if (request_.limit) limit_.start(*request_.limit, [this] { end_silent(); });
   loop_.run();
-  return endings_;
+  return course_.endings();
 }
 
-// Signals go to the commands, which decide. Where nothing runs yet, or it is asked for the third
-// time, this process leaves; the hosts then end what they run.
+CommandCourse::Reach CommandRun::reach(std::size_t index) const {
+  const HostLink& link = *hosts_[index].connection;
+  return {link.ready(), link.doing()};
+}
+
 void CommandRun::on_signal(int number) {
-  if (number == SIGCHLD || number == SIGWINCH) return;
-  const bool asks_to_end =
-      number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
-  const bool all_run = std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) {
-    return host.over || host.connection->ready();
-  });
-  stops_ += asks_to_end ? 1 : 0;
-  if (asks_to_end && (!all_run || stops_ > 2)) {
-    for (std::size_t i = 0; i < hosts_.size(); ++i)
-      if (!hosts_[i].over) {
-        endings_[i].code = 128 + number;
-        endings_[i].error = proc::signal_name(number);
-      }
-    return loop_.stop();
-  }
-  for (Host& host : hosts_)
-    if (!host.over) host.connection->send(link::Signal{kChannel, number});
+  const auto means = course_.on_signal(number);
+  if (means == CommandCourse::OnSignal::leave) return loop_.stop();
+  if (means == CommandCourse::OnSignal::ignore) return;
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!course_.is_over(i)) hosts_[i].channel->signal(number);
 }
 
 void CommandRun::start(std::size_t index) {
   const HostPlace& place = request_.hosts[index];
   Host& host = hosts_[index];
-  host.heard = io::Clock::now();
+  host.prefix = course_.prefix(index);
   const bool alone = hosts_.size() == 1;
-  const auto labels = request_.labels;
-  if (labels == CommandRequest::Labels::several ? !alone : labels == CommandRequest::Labels::always)
-    host.prefix = place.name + ": ";
   host.connection = std::make_unique<HostLink>(
       loop_, HostLink::Settings{.place = place, .may_ask = alone && isatty(STDERR_FILENO) == 1},
       HostLink::Events{[this, index](const link::Frame& frame) { on_frame(index, frame); },
-                       [this, index](std::string why) { end(index, kNotReached, std::move(why)); },
+                       [&host](std::string why) { host.channel->lose(std::move(why)); },
                        [this, index] { on_asked(index); }});
-  host.connection->send(link::Start{.channel = kChannel,
-                                    .argv = request_.argv,
-                                    .env = request_.env,
-                                    .folder = request_.folder,
-                                    .input = has_input(),
-                                    .own = request_.own_binary,
-                                    .result = request_.answer != CommandRequest::Answer::none});
+  host.channel = std::make_unique<link::Channel>(
+      kChannel,
+      [&host](const link::Frame& frame) {
+        if (host.connection) host.connection->send(frame);
+      },
+      link::Channel::Events{
+          .started =
+              [this, index] {
+                if (course_.has_input()) open_input(index);
+              },
+          .output = [this, index](Stream stream,
+                                  std::string_view bytes) { on_output(index, stream, bytes); },
+          .input_read =
+              [&host](std::size_t bytes) {
+                if (host.input) host.input->grant(bytes);
+                if (host.feed) host.feed->grant(bytes);
+              },
+          .ended = [this, index](const link::ChannelEnd& how) { on_end(index, how); }},
+      link::Channel::Credits::when_consumed);
+  host.channel->start({.argv = request_.argv,
+                       .env = request_.env,
+                       .folder = request_.folder,
+                       .input = course_.has_input(),
+                       .own = request_.own_binary,
+                       .result = request_.answer != CommandRequest::Answer::none});
 }
 
 void CommandRun::on_asked(std::size_t index) {
-  hosts_[index].asked = true;
-  if (std::all_of(hosts_.begin(), hosts_.end(),
-                  [](const Host& host) { return host.asked || host.over; }))
-    call_meanwhile();
+  if (course_.on_asked(index)) call_meanwhile();
 }
 
 void CommandRun::call_meanwhile() {
@@ -168,76 +169,33 @@ void CommandRun::call_meanwhile() {
 }
 
 void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
-  hosts_[index].heard = io::Clock::now();
-  hosts_[index].pinged = false;
-  hosts_[index].quiet = hosts_[index].quiet && (std::holds_alternative<link::Pong>(frame) ||
-                                                std::holds_alternative<link::Started>(frame));
-  const std::string& name = request_.hosts[index].name;
-  if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(index, *data);
-  if (std::holds_alternative<link::Started>(frame) && has_input()) return open_input(index);
-  if (const auto* credit = std::get_if<link::Credit>(&frame)) {
-    if (credit->stream != Stream::in) return;
-    if (hosts_[index].input) hosts_[index].input->grant(credit->bytes);
-    if (hosts_[index].feed) hosts_[index].feed->grant(credit->bytes);
-    return;
-  }
-  if (const auto* refused = std::get_if<link::Refused>(&frame))
-    return end(index, refused->code, name + ": " + refused->why);
-  if (const auto* exit = std::get_if<link::Exit>(&frame)) {
-    endings_[index].signal = exit->signal;
-    return end(index, exit->signal != 0 ? 128 + exit->signal : exit->code, {});
-  }
+  course_.on_frame(index, frame, io::Clock::now());
+  hosts_[index].channel->take(frame);
 }
 
-bool CommandRun::is_kept(Stream stream) const {
-  if (stream == Stream::result) return request_.answer == CommandRequest::Answer::keep;
-  if (request_.output == CommandRequest::Output::keep) return true;
-  return request_.output == CommandRequest::Output::keep_out && stream == Stream::out;
+void CommandRun::on_end(std::size_t index, const link::ChannelEnd& how) {
+  if (!course_.is_over(index)) close(index, course_.end(index, how));
 }
 
-void CommandRun::on_data(std::size_t index, const link::Data& data) {
-  if (data.stream == Stream::err && request_.on_errors) {
-    request_.on_errors(index, data.bytes);
-    return hosts_[index].connection->send(
-        link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
+void CommandRun::on_output(std::size_t index, Stream stream, std::string_view bytes) {
+  Host& host = hosts_[index];
+  if (stream == Stream::err && request_.on_errors) {
+    request_.on_errors(index, bytes);
+    return host.channel->consumed(stream, bytes.size());
   }
-  if (is_kept(data.stream)) return keep(index, data);
-  if (data.stream == Stream::result && !answer_) return;  // nobody asked for it
-  HostOutput& output = data.stream == Stream::result ? *answer_
-                       : data.stream == Stream::out  ? out_
-                                                     : err_;
-  HostLink* connection = hosts_[index].connection.get();
-  output.put(hosts_[index].prefix, data.bytes,
-             [this, index, connection, stream = data.stream](std::size_t bytes) {
-               if (hosts_[index].over || bytes == 0) return;
-               connection->send(link::Credit{kChannel, stream, static_cast<std::uint32_t>(bytes)});
-             });
+  if (course_.is_kept(stream)) return keep(index, stream, bytes);
+  if (stream == Stream::result && !answer_) return;  // nobody asked for it
+  HostOutput& output = stream == Stream::result ? *answer_ : stream == Stream::out ? out_ : err_;
+  output.put(host.prefix, bytes,
+             [&host, stream](std::size_t count) { host.channel->consumed(stream, count); });
 }
 
-void CommandRun::keep(std::size_t index, const link::Data& data) {
-  HostEnding& ending = endings_[index];
-  if (ending.out.size() + ending.err.size() + ending.answer.size() + data.bytes.size() > kMostKept)
-    return end(index, kNotReached,
-               fmt::format("{} says more than {} MB", request_.hosts[index].name, kMostKept >> 20));
-  std::string& kept = data.stream == Stream::result ? ending.answer
-                      : data.stream == Stream::out  ? ending.out
-                                                    : ending.err;
-  kept += data.bytes;
-  hosts_[index].connection->send(
-      link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
-}
-
-bool CommandRun::has_input() const {
-  switch (request_.input) {
-    case CommandRequest::Input::none:
-      return false;
-    case CommandRequest::Input::ours:
-      return hosts_.size() == 1;
-    case CommandRequest::Input::given:
-    case CommandRequest::Input::made:
-      return true;
-  }
-  return false;
+void CommandRun::keep(std::size_t index, Stream stream, std::string_view bytes) {
+  if (course_.is_over(index)) return;
+  if (course_.keep(index, stream, bytes))
+    return hosts_[index].channel->consumed(stream, bytes.size());
+  end(index, kNotReached,
+      fmt::format("{} says more than {} MB", request_.hosts[index].name, kMostKept >> 20));
 }
 
 void CommandRun::open_input(std::size_t index) {
@@ -248,7 +206,7 @@ void CommandRun::open_input(std::size_t index) {
     return;
   }
   auto in = io::OwnStream::open(STDIN_FILENO, io::OwnStream::Way::read);
-  if (!in) return host.connection->send(link::Eof{kChannel, Stream::in});
+  if (!in) return host.channel->end_input();
   in_ = std::move(*in);
   host.input =
       std::make_unique<link::Source>(loop_, in_->fd(), in_->pollable(), input_events(index));
@@ -264,42 +222,37 @@ std::optional<std::string> CommandRun::next_input(std::size_t index) {
 }
 
 link::Source::Events CommandRun::input_events(std::size_t index) {
-  return {[this, index](std::string bytes) {
-            hosts_[index].connection->send(link::Data{kChannel, Stream::in, std::move(bytes)});
-          },
-          [this, index] {
-            hosts_[index].connection->send(link::Eof{kChannel, Stream::in});
-          }};
+  return {[this, index](std::string bytes) { hosts_[index].channel->write(std::move(bytes)); },
+          [this, index] { hosts_[index].channel->end_input(); }};
 }
 
 void CommandRun::end(std::size_t index, int code, std::string error) {
+  if (!course_.is_over(index)) close(index, course_.end(index, code, std::move(error)));
+}
+
+// Releases the resources of a host that is over. end_all: the failure of this host stops all other
+// hosts.
+void CommandRun::close(std::size_t index, bool end_all) {
   Host& host = hosts_[index];
-  if (host.over) return;
-  host.over = true;
   host.input.reset();
   host.feed.reset();
   out_.end(host.prefix);
   err_.end(host.prefix);
-  endings_[index].code = code;
-  endings_[index].error = std::move(error);
-  // Not inside a callback of the connection itself.
+  // Later, because this may be a callback of the connection itself.
   loop_.post(calls_([&host] { host.connection.reset(); }));
-  if (code != 0 && request_.fail_fast && !std::exchange(failed_, true)) end_others();
-  if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& each) { return each.over; }))
-    return;
+  if (end_all) end_others();
+  if (!course_.all_over()) return;
   notice_.cancel();
   limit_.cancel();
   patience_.cancel();
   when_all_is_printed([this] { loop_.stop(); });
 }
 
-// One has failed; a command that has not begun yet never does.
+// A command that has not begun yet never starts: drop its connection.
 void CommandRun::end_others() {
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (hosts_[i].over) continue;
-    endings_[i].stopped = true;
+  for (const std::size_t i : course_.stop_others()) {
     if (hosts_[i].connection && hosts_[i].connection->ready())
-      hosts_[i].connection->send(link::Signal{kChannel, SIGTERM});
+      hosts_[i].channel->signal(SIGTERM);
     else
       end(i, kNotReached, {});
   }
@@ -308,10 +261,7 @@ void CommandRun::end_others() {
 
 void CommandRun::end_silent() {
   for (std::size_t i = 0; i < hosts_.size(); ++i)
-    if (!hosts_[i].over)
-      end(i, kNotReached,
-          fmt::format("{}: no answer within {} s", request_.hosts[i].name,
-                      request_.limit->count()));
+    end(i, kNotReached, course_.limit_error(i));
 }
 
 void CommandRun::when_all_is_printed(std::function<void()> fn) {
@@ -320,44 +270,14 @@ void CommandRun::when_all_is_printed(std::function<void()> fn) {
   });
 }
 
-// True for a question to the host's lockstep whose answer is collected, not printed. The user sees
-// no output while the host works on the answer.
-bool CommandRun::asks_lockstep() const {
-  return request_.own_binary && request_.argv.front().starts_with("host-") &&
-         request_.output != CommandRequest::Output::print && !request_.on_errors;
-}
-
-// A user's command may print nothing for hours, but the host must answer pings.
 WaitNotice::Waiting CommandRun::waiting() {
-  WaitNotice::Waiting away;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    Host& host = hosts_[i];
-    if (host.over) continue;
-    const std::string& name = request_.hosts[i].name;
-    if (!host.connection->ready()) {
-      away.emplace_back(name, std::string(host.connection->doing()) + kCtrlCEnds);
-      continue;
-    }
-    const auto silent = std::chrono::round<std::chrono::seconds>(io::Clock::now() - host.heard);
-    if (host.pinged)
-      away.emplace_back(name, fmt::format("it has not answered for {} s; a third Ctrl-C ends this "
-                                          "command",
-                                          silent.count()));
-    else if (host.quiet && asks_lockstep())
-      away.emplace_back(name, std::string("its answer") + kCtrlCEnds);
-    if (!host.pinged) host.connection->send(link::Ping{});
-    host.pinged = host.quiet = true;
-  }
-  return away;
+  auto silence = course_.silence(io::Clock::now());
+  for (const std::size_t i : silence.pings)
+    hosts_[i].connection->send(link::Ping{});
+  return std::move(silence.waiting);
 }
 
 }  // namespace
-
-int code_of(const std::vector<HostEnding>& endings) {
-  for (const HostEnding& ending : endings)
-    if (ending.code != 0) return ending.code;
-  return 0;
-}
 
 Result<std::vector<HostEnding>> run_command(const CommandRequest& request) {
   io::Loop loop;
@@ -379,6 +299,10 @@ Result<std::vector<HostEnding>> run_command(io::Loop& loop, const CommandRequest
   }
   CommandRun run(loop, request, std::move(out), std::move(err), std::move(answer));
   return run.run();
+}
+
+RunCommand over_links() {
+  return [](io::Loop& loop, const CommandRequest& request) { return run_command(loop, request); };
 }
 
 }  // namespace lockstep::hosts

@@ -1,5 +1,5 @@
-// One command on one host or on several at once: its arguments, its output and its input, signals,
-// and one exit code.
+// Runs one command on one or more hosts at once: arguments, input, output, signals, and one exit
+// code.
 #pragma once
 
 #include "base/error.h"
@@ -35,51 +35,59 @@ struct CommandRequest {
   std::vector<std::string> env = {};  // "NAME=value"
   std::string folder = {};            // relative to the home there; empty: the home
   Input input = Input::ours;
-  std::vector<std::string> given = {};  // one for all hosts, or one for each
-  // Called once, before any make_input: as a rule while the hosts start, with nothing else to do.
+  std::vector<std::string> given = {};  // one text for all hosts, or one text per host
+  // Called once, before the first make_input, usually while the hosts start the command: time for
+  // work on this machine.
   std::function<void()> meanwhile = {};
-  // The next bytes for a host, asked for when it has room; nullopt: that was all.
+  // Returns the next bytes of input for a host, called when the host has credit left. nullopt: the
+  // end.
   std::function<std::optional<std::string>(std::size_t host)> make_input = {};
   Output output = Output::print;
-  // Commands find descriptor 3 open, and what they write there comes back beside their output.
+  // Opens descriptor 3 of the command. Bytes written there come back apart from stdout and stderr.
   enum class Answer {
     none,
     keep,  // in HostEnding::answer
     pass,  // to answer_fd of this process, from a single host
   };
   Answer answer = Answer::none;
-  // Whether printed lines stand behind the host's name.
-  enum class Labels { several, always, never };  // several: where there are several hosts
+  // Prefixes printed lines with the name of the host.
+  enum class Labels { several, always, never };  // several: if there are several hosts
   Labels labels = Labels::several;
-  // A host whose command fails, or that is not reached, ends it on all others.
+  // Stops all hosts when the command fails on one host, or one host is not reached.
   bool fail_fast = false;
   int answer_fd = -1;
-  // A host whose command has not ended after so long counts as not reached.
+  // A host whose command runs longer counts as not reached.
   std::optional<std::chrono::seconds> limit = {};
-  // Takes what goes to stderr, in place of its being printed or kept.
+  // Takes the bytes of stderr, which are then neither printed nor kept.
   std::function<void(std::size_t host, std::string_view bytes)> on_errors = {};
 };
 
-// How it ended on one host.
+// How the command ended on one host.
 struct HostEnding {
-  int code = 0;            // as a shell has it: 128 + signal; 255: the host was not reached
-  int signal = 0;          // that ended the command, or 0
-  std::string error = {};  // why it was not reached or not started; empty: it ran
-  bool stopped = false;    // it was ended for another host's failure (fail_fast)
-  // What was kept. A host that says more than kMostKept has failed.
+  int code = 0;            // as a shell reports: 128 + signal. 255: host not reached
+  int signal = 0;          // the signal that killed the command, or 0
+  std::string error = {};  // why the command did not run; empty: it ran
+  bool stopped = false;    // stopped after another host's failure (fail_fast)
+  // Kept output. A host with more than kMostKept bytes of output has failed.
   std::string out = {};
   std::string err = {};
   std::string answer = {};
 };
 
-inline constexpr std::size_t kMostKept = 256UL << 20;  // bytes of all together
+inline constexpr std::size_t kMostKept = 256UL
+                                         << 20;  // bytes of `out`, `err` and `answer` together
 
-// The code of all: the first that is not 0, in the order of the hosts.
+// Returns the exit code for all hosts: the first that is not 0, in the order of the hosts.
 int code_of(const std::vector<HostEnding>& endings);
 
-// Runs until all have ended. Prints what they say; what went wrong with a host goes to the log.
+// Runs until the command has ended on all hosts. Prints output; logs trouble with a host.
 Result<std::vector<HostEnding>> run_command(const CommandRequest& request);
-// On a loop on which more goes on.
+// Same, on a loop that also serves other work.
 Result<std::vector<HostEnding>> run_command(io::Loop& loop, const CommandRequest& request);
+
+// Runs commands on hosts: over_links() in production, a stand-in for the hosts in a test.
+using RunCommand =
+    std::function<Result<std::vector<HostEnding>>(io::Loop& loop, const CommandRequest& request)>;
+RunCommand over_links();
 
 }  // namespace lockstep::hosts

@@ -8,7 +8,7 @@ namespace lockstep::hosts {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{50};
-constexpr int kLooks = 8;  // after what came last: longer than any line waits for its like
+constexpr int kLooks = 8;  // after the last output: longer than FoldedLines holds any line
 constexpr std::size_t kLongestLine = 64UL << 10;  // a longer one is shown in pieces
 
 }  // namespace
@@ -22,7 +22,7 @@ void FoldedHosts::put(std::string_view prefix, std::string_view bytes,
                       HostOutput::Printed printed) {
   waiting_.emplace_back(bytes.size(), std::move(printed));
   looks_left_ = kLooks;
-  // Of one host all is shown, also a line that has no end yet.
+  // Output of a single host is shown in full, also an unfinished line.
   if (prefix.empty()) {
     (void)lines_.put(bytes, io::Clock::now());
     return look_again();

@@ -1,5 +1,6 @@
-// The output of a job on hosts, for people: lines that several ranks say at about the same time,
-// on whichever hosts, become one. What no rank says keeps its host's name.
+// Prints the output of a job on hosts for people. Folds equal lines that several ranks print at
+// about the same time, on any host, into one line. A line without a rank keeps the name of its
+// host.
 #pragma once
 
 #include "hosts/folded_lines.h"
@@ -19,7 +20,7 @@ class FoldedHosts {
  public:
   FoldedHosts(io::Loop& loop, HostOutput& output);
 
-  // As HostOutput has them. A host is told that its bytes are printed with what is printed next.
+  // Same as HostOutput. A host receives credit for its bytes with the next bytes that are printed.
   void put(std::string_view prefix, std::string_view bytes, HostOutput::Printed printed);
   void end(std::string_view prefix);
   // All hosts have said all they will.

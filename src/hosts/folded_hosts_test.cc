@@ -55,7 +55,7 @@ TEST_F(FoldedHostsTest, WhatHasNoEndIsShownAtTheEnd) {
   EXPECT_EQ(all(), "[0] half\n");
 }
 
-// A host that waits to be told that its bytes are printed would wait for ever otherwise.
+// Without credit for folded bytes, the host would wait forever.
 TEST_F(FoldedHostsTest, TheHostGoesOnWhileALineHasNoEnd) {
   put("a: ", "[rank0]: half");
   while (printed_ == 0)

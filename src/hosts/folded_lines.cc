@@ -66,7 +66,8 @@ Status FoldedLines::finish() {
   return write_out();
 }
 
-// What no rank says, as a report or a progress bar, comes behind all that was said before it.
+// A line without a rank (a report, a progress bar) is printed after all earlier lines, to keep the
+// order.
 void FoldedLines::put_line(std::string_view line, Time now) {
   std::string_view rest = line;
   const auto rank = take_rank(rest);

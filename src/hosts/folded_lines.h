@@ -20,9 +20,10 @@ class FoldedLines {
   FoldedLines(const FoldedLines&) = delete;
   FoldedLines& operator=(const FoldedLines&) = delete;
 
-  // What has come; lines of ranks begin as rank_prefix() has it.
+  // Adds output. Lines of ranks begin with rank_prefix().
   Status put(std::string_view bytes, Time now);
-  // From time to time: what has waited long enough, and an unfinished line that nothing follows.
+  // Call from time to time. Prints lines that have waited long enough, and an unfinished line after
+  // a pause.
   Status tick(Time now);
   bool waits() const { return folder_.due().has_value(); }  // for a later tick
   Status finish();
@@ -35,7 +36,7 @@ class FoldedLines {
 
   Write write_;
   logs::LineFolder folder_;
-  std::string rest_;  // of a line that has no end yet
+  std::string rest_;  // bytes of an unfinished line
   bool rest_is_old_ = false;
   bool mid_line_ = false;  // its beginning was shown
   Time last_;              // when bytes came last

@@ -48,7 +48,8 @@ TEST_F(FoldedLinesTest, WhatNoRankSaysComesBehindWhatWaits) {
   EXPECT_EQ(taken(), "[rank99999999999]: a\nend");
 }
 
-// As a host's file has what several ranks draw: each frame ends where another rank's begins.
+// Bytes as in a host's log file when several ranks draw progress bars: each frame ends where the
+// next rank's frame begins.
 TEST_F(FoldedLinesTest, ABarOfSeveralRanksIsALineASecond) {
   const auto frame = [](int rank, int done) {
     const std::string tag = "[rank" + std::to_string(rank) + "]: ";
@@ -65,7 +66,7 @@ TEST_F(FoldedLinesTest, ABarOfSeveralRanksIsALineASecond) {
   shown.erase(0, first.size());
   EXPECT_EQ(shown, "[0-3]  19%|##  | 1/9 [00:01<00:09]\n");
   EXPECT_TRUE(lines_.waits());  // the frame of rank 3 that has no end
-  // The last frame has no end yet, and the next one follows it.
+  // The last frame is unfinished, and the next frame follows.
   ASSERT_TRUE(lines_.put("\r[rank3]:  20%|##  | 1/9 [00:01<00:09]\n[rank3]: saved\n", at(2100)));
   ASSERT_TRUE(lines_.finish());
   EXPECT_EQ(taken(), "[3]  20%|##  | 1/9 [00:01<00:09]\n[3] saved\n");

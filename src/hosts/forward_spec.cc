@@ -47,7 +47,7 @@ Result<ForwardSpec> parse_forward_spec(std::string_view text) {
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
     return refuse("an IPv6 address stands in brackets");
-  if (!is_host(host)) return refuse("there is no host between the ports");
+  if (!is_host(host)) return refuse("a host must stand between the ports");
   spec.host = std::string(host);
   return spec;
 }

@@ -1,4 +1,4 @@
-// What `lockstep forward` is asked to forward. Pure.
+// Parses the ports that `lockstep forward` forwards. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -9,8 +9,8 @@
 namespace lockstep::hosts {
 
 struct ForwardSpec {
-  int local = 0;                   // here, on 127.0.0.1; 0: one that is free
-  std::string host = "localhost";  // as the host there sees it
+  int local = 0;                   // on 127.0.0.1 of this machine; 0: any free port
+  std::string host = "localhost";  // resolved on the remote host
   int port = 0;
 };
 

@@ -3,14 +3,12 @@
 #include "base/last_line.h"
 #include "base/text.h"
 #include "codec/json_members.h"
+#include "hosts/end_words.h"
 #include "hosts/host_check.h"
-
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
-#include <variant>
 
 namespace lockstep::hosts {
 namespace {
@@ -35,47 +33,42 @@ double rate(std::size_t bytes, double ms) {
 
 }  // namespace
 
+HealthTalk::HealthTalk(io::Loop& loop, std::uint32_t channel, Send send, Done done)
+    : loop_(loop),
+      done_(std::move(done)),
+      channel_(channel, std::move(send),
+               {.started = [this] { ask(); },
+                .output = [this](link::Stream stream,
+                                 std::string_view bytes) { on_output(stream, bytes); },
+                .input_read =
+                    [this](std::size_t bytes) {
+                      if (feed_) feed_->grant(bytes);
+                    },
+                .ended = [this](const link::ChannelEnd& end) { on_end(end); }}) {}
+
 void HealthTalk::begin(bool gpus) {
   gpus_ = gpus;
-  send_(link::Start{.channel = channel_, .argv = {"host-health"}, .input = true, .own = true});
-}
-
-void HealthTalk::on_frame(const link::Frame& frame) {
-  if (!done_) return;
-  if (const auto* data = std::get_if<link::Data>(&frame)) return on_output(*data);
-  if (const auto* started = std::get_if<link::Started>(&frame)) {
-    if (started->channel == channel_) ask();
-    return;
-  }
-  if (const auto* credit = std::get_if<link::Credit>(&frame)) {
-    if (feed_ && credit->channel == channel_) feed_->grant(credit->bytes);
-    return;
-  }
-  if (const auto* refused = std::get_if<link::Refused>(&frame))
-    return refused->channel == channel_ ? finish(fail(Errc::unavailable, refused->why)) : void();
-  const auto* exit = std::get_if<link::Exit>(&frame);
-  if (exit != nullptr && exit->channel == channel_) on_exit(*exit);
+  channel_.start({.argv = {"host-health"}, .input = true, .own = true});
 }
 
 void HealthTalk::ask() {
   asked_ = io::Clock::now();
   asked_at_ms_ = wall_ms();
   const nlohmann::json question{{"gpus", gpus_}, {"bytes", kMeasured}};
-  send_(link::Data{channel_, link::Stream::in, codec::print_json(question) + "\n"});
+  channel_.write(codec::print_json(question) + "\n");
 }
 
-void HealthTalk::on_output(const link::Data& data) {
-  if (data.channel != channel_ || data.bytes.empty()) return;
-  send_(link::Credit{channel_, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
-  if (data.stream != link::Stream::out) {
-    if (err_.size() < kMostFacts) err_ += data.bytes;
+void HealthTalk::on_output(link::Stream stream, std::string_view bytes) {
+  if (!done_) return;
+  if (stream != link::Stream::out) {
+    if (err_.size() < kMostFacts) err_ += bytes;
     return;
   }
-  text_ += data.bytes;
+  text_ += bytes;
   if (part_ == Part::clock && !take_clock()) return;
   if (part_ == Part::noise && !take_noise()) return;
   if (text_.size() > kMostFacts)
-    finish(fail(Errc::corrupt, "what it says of its health is too long"));
+    finish(fail(Errc::corrupt, "the answer of host-health is too long"));
 }
 
 bool HealthTalk::take_clock() {
@@ -95,7 +88,8 @@ bool HealthTalk::take_clock() {
   return true;
 }
 
-// What came together with the first byte was on its way before the clock began.
+// Bytes that arrive with the first byte were under way before the measurement began: leave them out
+// of the rate.
 bool HealthTalk::take_noise() {
   const std::size_t taken = std::min(text_.size(), kMeasured - noise_);
   if (noise_ == 0 && taken > 0) {
@@ -119,22 +113,20 @@ void HealthTalk::feed() {
         if (std::exchange(fed_, true)) return std::nullopt;
         return std::string(kMeasured, 'x');
       },
-      link::Source::Events{[this](std::string bytes) {
-                             send_(link::Data{channel_, link::Stream::in, std::move(bytes)});
-                           },
-                           [this] {
-                             send_(link::Eof{channel_, link::Stream::in});
-                           }});
+      link::Source::Events{[this](std::string bytes) { channel_.write(std::move(bytes)); },
+                           [this] { channel_.end_input(); }});
 }
 
-void HealthTalk::on_exit(const link::Exit& exit) {
-  if (exit.code != 0 || exit.signal != 0)
-    return finish(fail(Errc::unavailable,
-                       fmt::format("its binary can't tell its health (code {}, signal {}): {}",
-                                   exit.code, exit.signal, printable(last_line(err_)))));
+void HealthTalk::on_end(const link::ChannelEnd& end) {
+  if (!done_) return;
+  if (!end.succeeded()) {
+    std::string why = end_words("its lockstep", end);
+    if (!err_.empty()) why += ": " + printable(last_line(err_));
+    return finish(fail(Errc::unavailable, std::move(why)));
+  }
   const nlohmann::json answer = codec::parse_json(strip(text_));
   if (!answer.is_object() || !answer.contains("facts"))
-    return finish(fail(Errc::corrupt, "what it says of its health is not readable"));
+    return finish(fail(Errc::corrupt, "host-health printed no readable answer"));
   auto facts = machine::health_from_json(answer["facts"]);
   if (!facts) return finish(Failure(facts.error()));
   report_.facts = std::move(*facts);

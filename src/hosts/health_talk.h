@@ -1,10 +1,10 @@
-// The conversation with a machine's `lockstep host-health` over a link that is there: its facts,
-// and meanwhile its clock and how fast bytes go there and back. Passive, as SmallCommand is.
+// Talks to `lockstep host-health` on a machine over an open link. Collects the machine's facts and
+// measures its clock and the transfer rate in both directions. Passive, like SmallCommand.
 #pragma once
 
 #include "base/error.h"
 #include "io/loop.h"
-#include "link/frames.h"
+#include "link/channel.h"
 #include "link/stream_ends.h"
 #include "machine/health.h"
 
@@ -22,29 +22,26 @@ struct HealthReport {
 
 class HealthTalk {
  public:
-  using Send = std::function<void(const link::Frame&)>;
+  using Send = link::Channel::Send;
   using Done = std::function<void(Result<HealthReport>)>;  // once; may destroy the talk
 
-  HealthTalk(io::Loop& loop, std::uint32_t channel, Send send, Done done)
-      : loop_(loop), channel_(channel), send_(std::move(send)), done_(std::move(done)) {}
+  HealthTalk(io::Loop& loop, std::uint32_t channel, Send send, Done done);
 
   void begin(bool gpus);
-  void on_frame(const link::Frame& frame);
+  void on_frame(const link::Frame& frame) { channel_.take(frame); }
 
  private:
   enum class Part { clock, noise, facts };
 
   void ask();
-  void on_output(const link::Data& data);
+  void on_output(link::Stream stream, std::string_view bytes);
   bool take_clock();
   bool take_noise();
-  void on_exit(const link::Exit& exit);
+  void on_end(const link::ChannelEnd& end);
   void feed();
   void finish(Result<HealthReport> result);
 
   io::Loop& loop_;
-  std::uint32_t channel_;
-  Send send_;
   Done done_;
   Part part_ = Part::clock;
   bool gpus_ = false;
@@ -53,11 +50,12 @@ class HealthTalk {
   io::TimePoint asked_;
   io::TimePoint first_noise_;
   std::size_t noise_ = 0;         // bytes that came
-  std::size_t noise_before_ = 0;  // of it what came with the first of them
+  std::size_t noise_before_ = 0;  // bytes that arrived together with the first
   bool fed_ = false;
   std::string text_;
   std::string err_;
   std::unique_ptr<link::Feed> feed_;
+  link::Channel channel_;
 };
 
 }  // namespace lockstep::hosts

@@ -1,4 +1,4 @@
-// Asks hosts what they are and have, how far away they are, and what their clocks say.
+// Checks hosts: their hardware and software, the latency, and the clock offset.
 #pragma once
 
 #include "base/error.h"
@@ -21,23 +21,24 @@ struct CheckRequest {
 struct HostCheck {
   std::string name;
   std::string where;          // "me@10.0.0.5"
-  std::string error = {};     // why it was not reached, with its name; empty: it was
+  std::string error = {};     // with the host's name; empty: the host was reached
   double latency_ms = 0;      // there and back, the median of several
   double clock_ahead_ms = 0;  // of ours; negative: behind
   double clock_error_ms = 0;  // how far off that may be
   host::Facts facts = {};
-  std::vector<std::string> repaired = {};  // what was removed there, in words
+  std::vector<std::string> repaired = {};  // removed leftovers, in words
 };
 
-// One for each host, in their order.
+// Returns one result per host, in the order of the request.
 Result<std::vector<HostCheck>> check_hosts(const CheckRequest& request);
 
-// How far a clock is ahead of ours that said `there_ns` in answer to a question of `asked_at_ms`
-// (Unix time, ours); its way there is taken for half of the round trip. Pure.
+// Returns how far a remote clock is ahead of ours, in milliseconds. The remote clock read
+// `there_ns`; we asked at `asked_at_ms` (Unix time by our clock). Assumes that the question took
+// half of the round trip. Pure.
 double clock_ahead_ms(std::int64_t there_ns, double asked_at_ms, double round_trip_ms);
 
-// What the host's own `lockstep host-facts` prints at the end of its input, into `check`. False: it
-// makes no sense. Pure.
+// Reads the final answer of `lockstep host-facts` into `check`. Returns false if the answer is not
+// valid. Pure.
 bool take_answer(std::string_view text, HostCheck& check);
 
 }  // namespace lockstep::hosts

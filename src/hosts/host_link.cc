@@ -53,7 +53,7 @@ Status HostLink::open_here(ssh::Commands commands) {
   LOCKSTEP_TRY_ASSIGN(io::Pipe from, io::make_pipe());
   spec.stdin_fd = to.read.get();
   spec.stdout_fd = from.write.get();
-  // It ends with its input, and then has its own way to end what it runs.
+  // The host end exits when its input ends, after it has stopped its own commands.
   spec.die_with_parent = false;
   LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
   link_ = std::make_unique<link::Endpoint>(

@@ -1,4 +1,4 @@
-// The link to one place where commands run: a host over SSH, or this machine.
+// Connects to one place that runs commands: a host over SSH, or this machine.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -21,8 +21,8 @@ struct HostPlace {
   std::string pins = {};          // the file of its cluster's host keys
   bool here = false;              // this machine: no SSH
   std::optional<int> slots = {};  // workers there, as the user's hostfile has it
-  bool login = false;             // of a Slurm cluster, whose jobs run elsewhere
-  std::string like = {};          // the cluster whose name is almost what was asked for
+  bool login = false;             // the login host of a Slurm cluster: jobs run elsewhere
+  std::string like = {};          // a known cluster with a similar name, for a hint
 };
 
 // A failure to log in there, with what the user may have meant.
@@ -47,10 +47,10 @@ class HostLink {
   HostLink(const HostLink&) = delete;
   HostLink& operator=(const HostLink&) = delete;
 
-  // Frames that are sent before it is ready go out as soon as it is.
+  // Sends a frame. Frames wait until the link is ready.
   void send(const link::Frame& frame);
   bool ready() const;
-  // What it does before it is ready: "logging in".
+  // Returns the current step of a link that is not ready: "logging in".
   const char* doing() const;
 
  private:

@@ -1,6 +1,6 @@
-// What a client prints of what commands on hosts say: as it comes from one host, in whole lines
-// behind the host's name from several. Tells how much has been printed, so that the hosts go no
-// further ahead than the reader of this process.
+// Prints the output of commands on hosts. Output of one host is printed as it arrives. Output of
+// several hosts is printed in whole lines, each after the name of its host. Reports printed bytes,
+// so that hosts never run far ahead of the reader of this process.
 #pragma once
 
 #include "io/loop.h"
@@ -19,19 +19,20 @@ namespace lockstep::hosts {
 
 class HostOutput {
  public:
-  using Printed = std::function<void(std::size_t bytes)>;  // of those that were given
+  using Printed = std::function<void(std::size_t bytes)>;  // bytes of a put() that are printed now
 
-  // What is printed of a line behind its prefix; empty: nothing, and no prefix either. A line that
-  // is cut (too long, or the last one of a host) comes without its end. Not given: all as it is.
+  // Returns the text to print for a line, after the prefix. "": print neither line nor prefix. A
+  // cut line (too long, or the last line of a host) comes without its line end. Without this
+  // function, lines are printed as they are.
   using LineText = std::function<std::string(std::string_view line)>;
   HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text = {});
 
   // prefix: empty for one host.
   void put(std::string_view prefix, std::string_view bytes, Printed printed);
-  // The host says no more: what stands without an end of line is printed.
+  // The output of the host has ended: prints an unfinished line.
   void end(std::string_view prefix);
   bool idle() const { return sink_.idle(); }
-  // fn is called once all is printed.
+  // Calls fn once everything is printed.
   void when_idle(std::function<void()> fn);
 
  private:

@@ -1,4 +1,4 @@
-// Files that list hosts: one host a line, as a DeepSpeed or MPI hostfile has them. Pure.
+// Reads hostfiles of DeepSpeed and MPI: one host per line. Pure.
 #pragma once
 
 #include "base/error.h"

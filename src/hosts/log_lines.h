@@ -8,10 +8,10 @@
 
 namespace lockstep::hosts {
 
-// Before the lines of a rank, as --log-line-prefix-template has it, and as it comes out.
+// The prefix of a rank's lines: the value of --log-line-prefix-template, and its result for a rank.
 inline constexpr const char* kRankTemplate = "[rank${rank}]: ";
 std::string rank_prefix(std::int64_t rank);
-// Takes the rank's prefix away from a line that has one.
+// Removes the rank's prefix from a line, if there is one.
 std::optional<std::int64_t> take_rank(std::string_view& line);
 
 // The object's beginning, the same for all lines of one output of a node.

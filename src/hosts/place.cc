@@ -27,7 +27,7 @@ Status override_with(const HostOptions& options, const std::string& where, ssh::
   return {};
 }
 
-// A word that is no address may be a cluster's name with a slip in it.
+// A word that is not an address may be a misspelled cluster name.
 std::string cluster_like(const Registry& registry, const std::string& where) {
   if (where.find_first_of("@:.") != std::string::npos) return "";
   const auto clusters = registry.list();
@@ -75,7 +75,7 @@ Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::
     const auto span = parse_span(part);
     if (!span)
       return fail(Errc::invalid_input,
-                  fmt::format("--nodes {}: '{}' is no number and no range", printable(text),
+                  fmt::format("--nodes {}: '{}' must be a number or a range", printable(text),
                               printable(part)),
                   "write all, 0, 1-3 or 0,2-3");
     if (span->last >= static_cast<std::int64_t>(count))

@@ -1,5 +1,5 @@
-// What a word on the command line that names where something runs means: a cluster that is known,
-// some of its nodes, or a host.
+// Resolves a word of the command line to the places where a command runs: a known cluster, some of
+// its nodes, or a host.
 #pragma once
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 
 namespace lockstep::hosts {
 
-// What overrides what is known of the hosts; not given: as known.
+// Overrides for known hosts. Missing fields keep the known value.
 struct HostOptions {
   std::optional<std::string> user = {};
   std::optional<std::string> key_path = {};

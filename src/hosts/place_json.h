@@ -1,4 +1,4 @@
-// Where a job's nodes are, as JSON that the client keeps. Pure.
+// Converts the places of a job's nodes to and from JSON for the client's records. Pure.
 #pragma once
 
 #include "base/error.h"

@@ -30,7 +30,7 @@ Result<std::unique_ptr<PortForward>> PortForward::open(io::Loop& loop, HostPlace
     if (!listener && listener.error().code == Errc::already_exists)
       return fail(Errc::already_exists,
                   fmt::format("port {} of this machine is in use", made->specs_[i].local),
-                  fmt::format("give another one: 0:{}:{} takes one that is free",
+                  fmt::format("give another port, or let 0:{}:{} pick a free one",
                               made->specs_[i].host, made->specs_[i].port));
     if (!listener) return Failure(std::move(listener).error());
     made->specs_[i].local = listener->port;
@@ -44,7 +44,7 @@ Result<std::unique_ptr<PortForward>> PortForward::open(io::Loop& loop, HostPlace
 
 void PortForward::accept_some(std::size_t spec) {
   io::Fd socket(accept4(listening_[spec].fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket) return;  // it is gone again
+  if (!socket) return;  // the client hung up before accept
   Connection connection{.spec = spec, .socket = std::move(socket)};
   if (master_) {
     waiting_.push_back(std::move(connection));
@@ -74,7 +74,8 @@ void PortForward::connect(Place place) {
   on_gone(place);
 }
 
-// The connection has ended, or there is no master (any more) that could have made it.
+// The connection has ended, or no master was there to make it. Try a connection that never opened
+// once more, through a new master.
 void PortForward::on_gone(Place place) {
   if (place->opened || place->again) {
     if (!place->opened)
@@ -87,37 +88,37 @@ void PortForward::on_gone(Place place) {
   need_master();
 }
 
-// The master does not pass on why: nobody listens there, or the server forwards nothing. The host
-// itself can tell, by trying.
+// The ssh master does not report why sshd refused: no listener on the port, or forwarding
+// forbidden. Let the host try the port itself to tell the two apart.
 void PortForward::tell_refusal(std::size_t spec) {
-  if (dial_) return;  // one line for those that come together
+  if (dial_) return;  // one report for refusals that come together
   constexpr std::uint32_t kDialChannel = 1;
   const std::string port = fmt::format("{}:{}", specs_[spec].host, specs_[spec].port);
-  const auto tell = [this](Error why) {
+  const auto tell = [this](Failure why) {
     loop_.post(calls_([this] { dial_.reset(); }));
-    events_.trouble(std::move(why).within(place_.name));
+    events_.trouble(std::move(why).value().within(place_.name));
+  };
+  const auto on_end = [tell, port](const link::ChannelEnd& end) {
+    if (end.succeeded())
+      return tell(fail(Errc::denied, fmt::format("its sshd forwards no connection to {}", port),
+                       "AllowTcpForwarding and PermitOpen in its sshd_config decide"));
+    using Kind = link::ChannelEnd::Kind;
+    if (end.kind == Kind::lost || end.kind == Kind::refused)
+      return tell(fail(Errc::unavailable, end.why));
+    tell(fail(Errc::unavailable, fmt::format("nobody listens at {} there", port)));
   };
   dial_ = std::make_unique<HostLink>(
       loop_, HostLink::Settings{.place = place_},
-      HostLink::Events{
-          [tell, port](const link::Frame& frame) {
-            const auto* exit = std::get_if<link::Exit>(&frame);
-            if (exit == nullptr) return;
-            if (exit->code == 0)
-              return tell(fail(Errc::denied,
-                               fmt::format("its sshd forwards no connection to {}", port),
-                               "AllowTcpForwarding and PermitOpen in its sshd_config decide")
-                              .value());
-            tell(fail(Errc::unavailable, fmt::format("nobody listens at {} there", port)).value());
-          },
-          [tell](const std::string& why) { tell(fail(Errc::unavailable, why).value()); }});
-  dial_->send(
-      link::Start{.channel = kDialChannel,
-                  .argv = {"host-dial", specs_[spec].host, std::to_string(specs_[spec].port)},
-                  .own = true});
+      HostLink::Events{[this](const link::Frame& frame) { dialing_->take(frame); },
+                       [this](std::string why) { dialing_->lose(std::move(why)); }});
+  dialing_ = std::make_unique<link::Channel>(
+      kDialChannel, [this](const link::Frame& frame) { dial_->send(frame); },
+      link::Channel::Events{.ended = on_end});
+  dialing_->start(
+      {.argv = {"host-dial", specs_[spec].host, std::to_string(specs_[spec].port)}, .own = true});
 }
 
-// Not inside a callback of the session itself.
+// Later: this may be a callback of the session.
 void PortForward::drop(Place place) {
   place->socket.reset();
   loop_.post(calls_([this, place] { connections_.erase(place); }));
@@ -139,7 +140,7 @@ void PortForward::on_master(const Status& there) {
   std::list<Connection> waiting = std::exchange(waiting_, {});
   if (!there && !reached_) return events_.failed(there.error());
   if (!there && !waiting.empty()) events_.trouble(Error(there.error()).within(place_.name));
-  if (!there) return;  // those that waited are closed
+  if (!there) return;  // drops, and so closes, the waiting connections
   if (!std::exchange(reached_, true)) events_.ready();
   while (!waiting.empty()) {
     connections_.splice(connections_.end(), waiting, waiting.begin());

@@ -1,5 +1,5 @@
-// Ports of this machine that lead to ports of a host: each connection is handed to the ssh master,
-// which pumps it. Everything ends with this process, however it ends.
+// Forwards ports of this machine to ports of a host. The ssh master takes each connection and pumps
+// its bytes. All connections end with this process, however it ends.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -8,6 +8,7 @@
 #include "hosts/host_link.h"
 #include "io/fd.h"
 #include "io/loop.h"
+#include "link/channel.h"
 #include "ssh/master.h"
 #include "ssh/mux_session.h"
 
@@ -43,7 +44,7 @@ class PortForward {
     std::size_t spec = 0;
     io::Fd socket = {};  // until the connection there is made
     bool opened = false;
-    bool again = false;  // it was tried before, through a master that was gone
+    bool again = false;  // second try, after the first master was gone
     std::unique_ptr<ssh::MuxSession> session = {};
   };
   using Place = std::list<Connection>::iterator;
@@ -66,7 +67,9 @@ class PortForward {
   std::list<Connection> connections_;
   std::list<Connection> waiting_;  // for a master
   std::unique_ptr<ssh::Master> master_;
-  std::unique_ptr<HostLink> dial_;  // asks the host why a connection was refused
+  // Asks the host why a connection was refused.
+  std::unique_ptr<HostLink> dial_;
+  std::unique_ptr<link::Channel> dialing_;
   bool reached_ = false;
   CallbackScope calls_;
 };

@@ -27,7 +27,7 @@ bool is_dotted_name(std::string_view text) {
   return !text.empty();
 }
 
-// One answer frame: a letter, the size of what follows as a little-endian u32.
+// Header of an answer frame: one letter, then the payload size as a little-endian u32.
 constexpr std::size_t kFrameHeader = 5;
 
 }  // namespace

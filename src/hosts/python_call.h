@@ -1,5 +1,5 @@
-// A function that is called on hosts: what `lockstep call` sends to the Python there, and what that
-// answers. docs/protocols/call.md describes both; pure.
+// The messages between `lockstep call` and the Python that runs a function on a host.
+// docs/protocols/call.md describes them. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -34,13 +34,13 @@ struct CallAnswer {
     none,     // the process ended, or wrote nonsense, before there was an answer
     value,    // `text` is the value, as JSON
     raised,   // `text` is the exception, as JSON: type, module, message, traceback
-    refused,  // `text` says why there was no call, or no value
+    refused,  // `text` says why the call failed or has no value
   };
   Kind kind = Kind::none;
   std::string text = {};
 };
 CallAnswer parse_call_answer(std::string_view bytes);
-// What answers where Python can't be started.
+// The answer if Python cannot start.
 std::string refused_answer(std::string_view why);
 
 }  // namespace lockstep::hosts

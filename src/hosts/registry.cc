@@ -36,7 +36,8 @@ Status check_cluster_name(const std::string& name) {
                       return is_plain(c) || c == '.' || c == '_' || c == '-';
                     });
   if (!good)
-    return fail(Errc::invalid_input, fmt::format("'{}' is no name for a cluster", printable(name)),
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' cannot be the name of a cluster", printable(name)),
                 "use letters, digits, '.', '_' and '-', 63 at most");
   if (name == "local") return fail(Errc::invalid_input, "'local' is this machine, not a cluster");
   return {};

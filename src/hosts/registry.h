@@ -1,4 +1,4 @@
-// What this user knows of clusters: their names and nodes, in $XDG_STATE_HOME/lockstep/state.db.
+// Keeps the user's clusters, with their names and nodes, in $XDG_STATE_HOME/lockstep/state.db.
 #pragma once
 
 #include "base/error.h"
@@ -19,10 +19,10 @@ struct Node {
 
 struct Cluster {
   std::string name;
-  std::string source = "ssh";   // where its nodes come from: "ssh", "slurm", "cloud"
+  std::string source = "ssh";   // the kind of nodes: "ssh", "slurm", "cloud"
   std::int64_t created_ms = 0;  // Unix time
-  // Node 0 first. Of Slurm's: its login host, or none (this machine). Of rented ones: those that
-  // are there now.
+  // Node 0 first. Slurm: the login host, or none (this machine). Rented: the machines that exist
+  // now.
   std::vector<Node> nodes;
 
   bool is_slurm() const { return source == "slurm"; }
@@ -34,19 +34,19 @@ Status check_cluster_name(const std::string& name);
 
 class Registry {
  public:
-  // folder: where state.db is (io::state_folder()); it is made for this user alone.
+  // folder: the folder of state.db (io::state_folder()), created for this user alone.
   static Result<Registry> open(const std::string& folder);
 
-  // already_exists where there is one of that name.
+  // already_exists: a cluster has that name.
   Status add(const Cluster& cluster) const;
-  // In place of the one of that name, if there is one; its host keys stay.
+  // Adds the cluster, or replaces the cluster of that name. Host keys stay.
   Status put(const Cluster& cluster) const;
-  // not_found names those that there are.
+  // The error not_found names the known clusters.
   Result<Cluster> find(const std::string& name) const;
   Result<std::vector<Cluster>> list() const;  // by name
   Status remove(const std::string& name) const;
 
-  // Removes files of host keys of clusters that there are no more; returns them.
+  // Removes host key files of clusters that no longer exist. Returns the removed files.
   Result<std::vector<std::string>> remove_stray_pins() const;
 
   // The file of the host keys that were accepted for a cluster.

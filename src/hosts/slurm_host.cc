@@ -11,7 +11,7 @@
 namespace lockstep::hosts {
 namespace {
 
-constexpr int kNotFound = 127;  // as shells and env have it
+constexpr int kNotFound = 127;  // command not found, as for shells and env
 
 Result<proc::ToolOutput> run_there(const HostPlace& place, const std::vector<std::string>& argv) {
   CommandRequest request;
@@ -46,8 +46,9 @@ Result<HostPlace> slurm_place(const Registry& registry, const std::string& where
                       find_places(registry, where.empty() ? std::string(kHere) : where, {}, {}));
   if (places.size() > 1)
     return fail(Errc::invalid_input,
-                fmt::format("{} has {} nodes and is no Slurm cluster", where, places.size()),
-                "name its login host, or a cluster that was added with --slurm");
+                fmt::format("{} must be a Slurm cluster or a login host (it has {} nodes)", where,
+                            places.size()),
+                "name the login host, or a cluster added with --slurm");
   if (places.empty()) return HostPlace{.name = std::string(kHere), .target = {}, .here = true};
   return places.front();
 }

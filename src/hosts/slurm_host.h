@@ -9,7 +9,7 @@
 
 namespace lockstep::hosts {
 
-// Where a cluster's Slurm commands run: on this machine, or on its login host.
+// Finds the place for a cluster's Slurm commands: this machine, or the login host.
 slurm::RunTool slurm_tools(const HostPlace& place);
 
 // where: a cluster that was added with --slurm, a login host, or empty or "local": this machine.

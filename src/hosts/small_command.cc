@@ -2,11 +2,9 @@
 
 #include "base/last_line.h"
 #include "base/text.h"
-
-#include <fmt/core.h>
+#include "hosts/end_words.h"
 
 #include <utility>
-#include <variant>
 
 namespace lockstep::hosts {
 namespace {
@@ -15,37 +13,37 @@ constexpr std::size_t kMostSmall = 1UL << 20;
 
 }  // namespace
 
+SmallCommand::SmallCommand(std::uint32_t channel, Send send, Done done)
+    : done_(std::move(done)),
+      channel_(channel, std::move(send),
+               {.started =
+                    [this] {
+                      channel_.write(std::move(input_));
+                      channel_.end_input();
+                    },
+                .output = [this](link::Stream stream,
+                                 std::string_view bytes) { on_output(stream, bytes); },
+                .ended = [this](const link::ChannelEnd& end) { on_end(end); }}) {}
+
 void SmallCommand::begin(std::vector<std::string> argv, std::string input) {
   input_ = std::move(input);
-  send_(link::Start{.channel = channel_, .argv = std::move(argv), .input = true, .own = true});
+  channel_.start({.argv = std::move(argv), .input = true, .own = true});
 }
 
-void SmallCommand::on_frame(const link::Frame& frame) {
+void SmallCommand::on_output(link::Stream stream, std::string_view bytes) {
   if (!done_) return;
-  if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(*data);
-  if (const auto* started = std::get_if<link::Started>(&frame)) {
-    if (started->channel != channel_) return;
-    if (!input_.empty()) send_(link::Data{channel_, link::Stream::in, std::move(input_)});
-    send_(link::Eof{channel_, link::Stream::in});
-    return;
-  }
-  if (const auto* refused = std::get_if<link::Refused>(&frame))
-    return refused->channel == channel_ ? finish(fail(Errc::unavailable, refused->why)) : void();
-  const auto* exit = std::get_if<link::Exit>(&frame);
-  if (exit == nullptr || exit->channel != channel_) return;
-  if (exit->code == 0 && exit->signal == 0) return finish(std::move(out_));
-  finish(
-      fail(Errc::unavailable, fmt::format("its binary failed (code {}, signal {}): {}", exit->code,
-                                          exit->signal, printable(last_line(err_)))));
+  std::string& text = stream == link::Stream::out ? out_ : err_;
+  if (text.size() + bytes.size() > kMostSmall)
+    return finish(fail(Errc::corrupt, "its answer is too long"));
+  text += bytes;
 }
 
-void SmallCommand::on_data(const link::Data& data) {
-  if (data.channel != channel_ || data.bytes.empty()) return;
-  send_(link::Credit{channel_, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
-  std::string& text = data.stream == link::Stream::out ? out_ : err_;
-  if (text.size() + data.bytes.size() > kMostSmall)
-    return finish(fail(Errc::corrupt, "its answer is too long"));
-  text += data.bytes;
+void SmallCommand::on_end(const link::ChannelEnd& end) {
+  if (!done_) return;
+  if (end.succeeded()) return finish(std::move(out_));
+  std::string why = end_words("its lockstep", end);
+  if (!err_.empty()) why += ": " + printable(last_line(err_));
+  finish(fail(Errc::unavailable, std::move(why)));
 }
 
 void SmallCommand::finish(Result<std::string> result) {

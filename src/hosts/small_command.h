@@ -1,9 +1,9 @@
-// A request to a host's own lockstep over a link that is there: a little input, a little output.
-// Passive: its owner sends what it says and gives it the frames that come.
+// Sends one small request to a host's own lockstep over an open link, and collects the answer (at
+// most 1 MiB). Passive: `send` carries its frames, and the owner feeds it with frames.
 #pragma once
 
 #include "base/error.h"
-#include "link/frames.h"
+#include "link/channel.h"
 
 #include <cstdint>
 #include <functional>
@@ -14,26 +14,25 @@ namespace lockstep::hosts {
 
 class SmallCommand {
  public:
-  using Send = std::function<void(const link::Frame&)>;
-  // Once: what it printed, or why it could not. May destroy the command.
+  using Send = link::Channel::Send;
+  // Called once, with the command's stdout or the reason of its failure. May destroy the command.
   using Done = std::function<void(Result<std::string>)>;
 
-  SmallCommand(std::uint32_t channel, Send send, Done done)
-      : channel_(channel), send_(std::move(send)), done_(std::move(done)) {}
+  SmallCommand(std::uint32_t channel, Send send, Done done);
 
   void begin(std::vector<std::string> argv, std::string input);
-  void on_frame(const link::Frame& frame);
+  void on_frame(const link::Frame& frame) { channel_.take(frame); }
 
  private:
-  void on_data(const link::Data& data);
+  void on_output(link::Stream stream, std::string_view bytes);
+  void on_end(const link::ChannelEnd& end);
   void finish(Result<std::string> result);
 
-  std::uint32_t channel_;
-  Send send_;
   Done done_;
   std::string input_;
   std::string out_;
   std::string err_;
+  link::Channel channel_;
 };
 
 }  // namespace lockstep::hosts

@@ -1,4 +1,4 @@
-// state.db: what this user's clients know, and how its tables came to be.
+// Opens state.db, the database of this user's clients, and upgrades its tables.
 #pragma once
 
 #include "base/error.h"

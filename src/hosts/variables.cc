@@ -13,9 +13,9 @@ namespace lockstep::hosts {
 namespace {
 
 constexpr std::size_t kMostFile = 1UL << 20;
-constexpr std::size_t kMostValue = 128UL << 10;  // the kernel's limit for one of them
+constexpr std::size_t kMostValue = 128UL << 10;  // the kernel's limit for one variable
 
-// What a shell or a program could not refer to, or would take apart, is refused.
+// Refuses names that a shell or program cannot refer to, or would split.
 Status check_name(std::string_view name) {
   const bool good = !name.empty() && std::none_of(name.begin(), name.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -75,7 +75,8 @@ std::optional<std::string> own_variable(const std::string& name) {
 }
 
 Result<std::vector<std::string>> parse_env_file(std::string_view text, const OwnVariable& own) {
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // of UTF-8, which editors put in front
+  constexpr std::string_view kMark =
+      "\xEF\xBB\xBF";  // UTF-8 byte order mark, which some editors write
   if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   std::vector<std::string> entries;
   int number = 0;

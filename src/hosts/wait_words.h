@@ -1,4 +1,4 @@
-// Whoever waits says for whom: one line for all hosts that are at the same step. Pure.
+// Words for awaited hosts: one line for all hosts at the same step. Pure.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,8 @@
 
 namespace lockstep::hosts {
 
-// hosts: names, and what each one does. "waiting for gpus-0 to gpus-31 for 5 s: logging in".
+// hosts: each host's name and current step. Returns "waiting for gpus-0 to gpus-31 for 5 s: logging
+// in".
 std::vector<std::string> wait_lines(const std::vector<std::pair<std::string, std::string>>& hosts,
                                     std::chrono::seconds waited);
 
