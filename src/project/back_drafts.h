@@ -1,4 +1,4 @@
-// Files that `lockstep sync --back` has begun and not finished, because it was killed.
+// Removes unfinished files of a `lockstep sync --back` that was killed.
 #pragma once
 
 #include "sync/confined.h"
@@ -9,7 +9,7 @@
 
 namespace lockstep::project {
 
-// Removes drafts below a root, but not those of a process that brings files back just now.
+// Removes drafts below a root, unless a running process is bringing files back there.
 void drop_back_drafts(const std::string& root, const std::vector<std::string>& drafts);
 
 // Removes all drafts in these folders of a tree. The caller holds the lock of the tree.

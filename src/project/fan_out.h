@@ -1,12 +1,15 @@
-// One host gives the files that it gets from the client to other hosts, which then need not come to
-// the client for them. This is the client's part: it brings the hosts together and watches.
+// Lets one host pass the client's files on to other hosts, so that the files cross the client's
+// uplink once. This is the client's part: it connects the hosts and watches them.
 #pragma once
 
 #include "base/error.h"
+#include "base/line_cutter.h"
 #include "hosts/host_link.h"
 #include "io/loop.h"
+#include "link/channel.h"
 #include "peer/meeting.h"
 #include "proc/signal_watch.h"
+#include "project/fan_course.h"
 #include "sync/record.h"
 
 #include <cstddef>
@@ -14,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::project {
@@ -21,7 +25,7 @@ namespace lockstep::project {
 struct FanSettings {
   hosts::HostPlace seed;
   std::vector<hosts::HostPlace> takers;
-  std::string destination;  // as in the offer that all have answered
+  std::string destination;  // the destination of the answered offers
   sync::Owner owner;
 };
 
@@ -32,35 +36,30 @@ class FanOut {
   FanOut(const FanOut&) = delete;
   FanOut& operator=(const FanOut&) = delete;
 
-  struct Taker {
-    bool connected = false;
-    bool over = false;  // with or without trouble
-    std::uint64_t bytes = 0;
-    std::string trouble = {};  // why the files do not all come from the seed
-  };
-  // Returns when it is known which takers reach the seed. From then on they take whatever the seed
-  // has, also while nobody runs the loop. canceled: by a signal, whose number is in Error::sys.
+  // Returns once each taker has reached the seed or failed. From then on takers fetch the seed's
+  // files, also while the loop does not run. canceled: a signal came, its number is in Error::sys.
   Status open();
   // Nothing more will come to the seed.
   void seed_is_done();
   // Returns when all takers are over. canceled as above.
   Status finish();
 
-  const std::vector<Taker>& takers() const { return takers_; }
-  std::uint64_t bytes() const;
+  const std::vector<FanCourse::Taker>& takers() const { return course_.takers(); }
+  std::uint64_t bytes() const { return course_.bytes(); }
 
  private:
   struct Host {
     std::unique_ptr<hosts::HostLink> link;
-    std::string said;  // of its output, as far as no whole line
+    std::unique_ptr<link::Channel> channel;
+    LineCutter output;
   };
   void start(std::size_t host, const char* what, const peer::Meeting& meeting, bool more);
-  void on_frame(std::size_t host, const link::Frame& frame);
-  void on_data(std::size_t host, const link::Data& data);
+  const hosts::HostPlace& place_of(std::size_t host) const;
+  void on_output(std::size_t host, link::Stream stream, std::string_view bytes);
   void on_answer(std::size_t host, const peer::Answer& answer);
-  void on_listening(const peer::Listening& listening);
+  void start_takers(const peer::Listening& listening);
   void on_failed(std::size_t host, const std::string& why);
-  bool waits() const;
+  void stop_if_done();
   Status run();
 
   io::Loop& loop_;
@@ -68,10 +67,8 @@ class FanOut {
   std::function<void()> tell_;
   peer::Meeting meeting_;
   std::vector<Host> hosts_;  // the seed, then the takers
-  std::vector<Taker> takers_;
-  bool opening_ = true;
+  FanCourse course_;
   bool running_ = false;
-  bool listening_ = false;
   io::Timer patience_;
 };
 

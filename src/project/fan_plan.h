@@ -1,5 +1,5 @@
-// Which host of several gets a project's files from the client, and which get them from that one.
-// Pure.
+// Plans a fan: which host gets a project's files from the client, and which hosts get them from
+// that host. Pure.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct FanPlan {
   std::vector<std::size_t> takers = {};
 };
 
-// The seed has all files of the tree once it has what it needs itself, so whoever needs much can
-// get all of it there. nullopt: fewer than two hosts need much.
+// Picks the seed and the takers. A seed that has received its missing files has the whole tree, so
+// it can serve any taker. nullopt: fewer than two hosts need much.
 std::optional<FanPlan> plan_fan(const std::vector<FanNeed>& needs);
 
 }  // namespace lockstep::project

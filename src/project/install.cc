@@ -41,8 +41,8 @@ Result<std::string> request_of(const Project& project, const InstallOptions& opt
       return fail(Errc::invalid_input, fmt::format("'{}': there is no {}", each.text, path));
     if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > setup::kLargestWheel)
       return fail(Errc::invalid_input,
-                  fmt::format("'{}' is no file of at most 512 MiB", printable(path)),
-                  "put it where the hosts can read it, and give pip:/that/path");
+                  fmt::format("'{}' must be a file of at most 512 MiB", printable(path)),
+                  "copy the wheel to the hosts, and give pip:/path/on/the/hosts");
     LOCKSTEP_TRY_ASSIGN(const std::string wheel, io::read_file(path, setup::kLargestWheel));
     LOCKSTEP_TRY_ASSIGN(std::string sha256, setup::sha256_of_file(path));
     request.wheels.push_back({setup::base_name(path), wheel.size(), std::move(sha256)});
@@ -63,7 +63,7 @@ HostInstall install_of(const hosts::HostPlace& host, const hosts::HostEnding& en
   if (!answer) {  // it was ended from outside
     install.code = ending.code == 0 ? kNotReached : ending.code;
     install.error = fmt::format("{}: the install was cut off", host.name);
-    install.hint = "the next one goes on where this one was";
+    install.hint = "repeat the install: finished steps are not repeated";
     return install;
   }
   install.answer = std::move(*answer);
@@ -93,7 +93,8 @@ Result<std::vector<HostInstall>> install_packages(const std::vector<hosts::HostP
   request.given.push_back(std::move(given));
   request.output = hosts::CommandRequest::Output::keep_out;
   request.on_errors = options.on_words;
-  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(request));
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(const auto endings, options.run_command(loop, request));
   std::vector<HostInstall> installs;
   for (std::size_t i = 0; i < hosts.size(); ++i)
     installs.push_back(install_of(hosts[i], endings[i]));

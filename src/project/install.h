@@ -17,15 +17,16 @@
 namespace lockstep::project {
 
 struct InstallOptions {
-  std::vector<std::string> specs;  // as setup/spec.h reads them
+  std::vector<std::string> specs;  // syntax: setup/spec.h
   setup::SetupRequest::Choice choice = setup::SetupRequest::Choice::project;
-  std::string place = {};   // of the venv, or name of the conda environment
+  std::string place = {};   // path of the venv, or name of the conda environment
   std::string python = {};  // the interpreter there
   bool force = false;       // no step is skipped
   bool use_uv = true;
   bool overlay = false;  // wheels go into folders of their own, not into the environment
-  // Takes what the hosts say about it, in place of stderr.
+  // Takes the hosts' progress output, which otherwise goes to stderr.
   std::function<void(std::size_t host, std::string_view bytes)> on_words = {};
+  hosts::RunCommand run_command = hosts::over_links();
 };
 
 struct HostInstall {
@@ -33,15 +34,15 @@ struct HostInstall {
   int code = 0;  // 0, the failed step's, or 255: the host was not reached
   std::string error = {};
   std::string hint = {};
-  setup::SetupAnswer answer = {};  // where the host gave one
+  setup::SetupAnswer answer = {};  // empty if the host gave none
   bool show_tail = false;          // the last lines of what failed have not been shown yet
 };
 
-// Whether it needs files of the project on the hosts.
+// Returns whether a spec needs files of the project on the hosts.
 bool needs_files(const std::vector<setup::Spec>& specs);
 
-// All hosts at once; what their tools say goes to stderr. Fails, with nothing started, for specs
-// that make no sense (invalid_input) and wheels that can't be read. The signals of
+// Installs on all hosts at once; output of the tools goes to stderr. Fails before anything starts
+// if a spec is not valid (invalid_input) or a wheel cannot be read. The signals of
 // proc::handled_signals() must be blocked.
 Result<std::vector<HostInstall>> install_packages(const std::vector<hosts::HostPlace>& hosts,
                                                   const Project& project,

@@ -1,4 +1,4 @@
-// What tells this user's Lockstep on this machine from any other, whatever the machine is called.
+// Identifies this user's Lockstep on this machine, independently of the hostname.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ hosts::CommandRequest request_to_tree(const char* what) {
   return request;
 }
 
-// Why a host gave no answer; "" if it did.
+// Returns why a host gave no answer, or "".
 std::string trouble_of(const hosts::HostEnding& ending) {
   if (!ending.error.empty()) return ending.error;
   if (ending.code == 0) return "";
@@ -39,27 +39,29 @@ std::string trouble_of(const hosts::HostEnding& ending) {
   return said.empty() ? "its lockstep ended with " + std::to_string(ending.code) : printable(said);
 }
 
-// How far one host is served.
+// The progress of one host.
 struct Course {
   sync::Cutter cutter;
-  std::set<std::size_t> left_out = {};  // entries that are no more what they were
+  std::set<std::size_t> left_out = {};  // entries that have changed meanwhile
 };
 
 class Deliveries {
  public:
   Deliveries(const Delivered& what, const std::vector<Transfer>& transfers, sync::Confined tree,
-             const TellTransfer& tell, std::set<std::string>& left_out)
+             const TellTransfer& tell, std::set<std::string>& left_out,
+             const hosts::RunCommand& run_command)
       : what_(what),
         transfers_(transfers),
         tree_(std::move(tree)),
         tell_(tell),
-        left_out_(left_out) {}
+        left_out_(left_out),
+        run_command_(run_command) {}
   Result<std::vector<TransferEnd>> run(io::Loop& loop);
 
  private:
   std::optional<std::string> next_delivery(std::size_t index);
   Result<bool> is_still(const sync::Entry& entry);
-  // nullopt: the file is not any more what it was.
+  // nullopt: the file has changed meanwhile.
   Result<std::optional<std::string>> bytes_of(const sync::Entry& entry, const Range& range);
   Status read_pieces(std::size_t index, const std::vector<Range>& group,
                      std::vector<sync::Piece>& pieces);
@@ -70,13 +72,14 @@ class Deliveries {
   sync::Confined tree_;
   const TellTransfer& tell_;
   std::set<std::string>& left_out_;
+  const hosts::RunCommand& run_command_;
   std::vector<Course> courses_;
   std::vector<TransferEnd> ends_;
   std::size_t files_ = 0;
   std::uint64_t bytes_ = 0;
 };
 
-// Asked after a file was read, so that no bytes of a later one pass for those of this one.
+// Check after the read: bytes of a newer file must not pass for bytes of this entry.
 Result<bool> Deliveries::is_still(const sync::Entry& entry) {
   LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
   if (!info) return false;
@@ -119,7 +122,7 @@ Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& grou
   return {};
 }
 
-// A host whose files can't be read any more gets no more, and is told by its end.
+// A read error on this machine ends the delivery to that host. take_ending() reports the error.
 std::optional<std::string> Deliveries::next_delivery(std::size_t index) {
   Course& course = courses_[index];
   if (!ends_[index].error.empty()) return std::nullopt;
@@ -155,14 +158,14 @@ Result<std::vector<TransferEnd>> Deliveries::run(io::Loop& loop) {
     request.hosts.push_back(transfer.place);
     courses_.push_back({sync::Cutter(transfer.needed, sync::kDeliveryBytes)});
   }
-  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(loop, request));
+  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command_(loop, request));
   for (std::size_t i = 0; i < endings.size(); ++i)
     take_ending(i, endings[i]);
   return std::move(ends_);
 }
 
-// git takes a folder with a HEAD, objects and refs for a repository, and runs what its config
-// names, also for the prompt of a shell that comes by.
+// git accepts any folder with HEAD, objects and refs as a repository, and runs commands that its
+// config names, even for a shell prompt. A hostile host must not plant one: refuse HEAD.
 bool may_come(const sync::Entry& entry) {
   if (sync::last_part(entry.path) == "HEAD") return false;
   return entry.kind != sync::Kind::link || sync::link_may_come(entry);
@@ -175,17 +178,18 @@ std::string folder_of(const std::string& path) {
 
 class Fetch {
  public:
-  Fetch(const hosts::HostPlace& host, const std::string& destination, sync::Confined tree)
-      : host_(host), destination_(destination), tree_(std::move(tree)) {}
+  Fetch(const hosts::HostPlace& host, const std::string& destination, sync::Confined tree,
+        const hosts::RunCommand& run_command)
+      : host_(host), destination_(destination), tree_(std::move(tree)), run_command_(run_command) {}
   Status list(const std::string& path, bool force);
   Status bring(const TellTransfer& tell);
-  // What this or an earlier process has begun and not finished.
+  // Removes unfinished files of this process and of earlier ones.
   void drop_drafts();
   void count_all();
   Fetched fetched;
 
  private:
-  // nullopt: it went wrong, and `fetched` says how.
+  // nullopt: failed; `fetched` has the error.
   Result<std::optional<std::string>> ask(const char* what, const sync::Wish& wish);
   Status choose(sync::Entry entry, bool force);
   Status check_room() const;
@@ -195,6 +199,7 @@ class Fetch {
   const hosts::HostPlace& host_;
   const std::string& destination_;
   sync::Confined tree_;
+  const hosts::RunCommand& run_command_;
   sync::Manifest wanted_;
   std::set<std::size_t> changed_;
   std::set<std::string> folders_;  // that have files which were asked for
@@ -210,7 +215,8 @@ Result<std::optional<std::string>> Fetch::ask(const char* what, const sync::Wish
   hosts::CommandRequest request = request_to_tree(what);
   request.hosts = {host_};
   request.given = {sync::encode_wish(wish)};
-  LOCKSTEP_TRY_ASSIGN(auto endings, hosts::run_command(request));
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(auto endings, run_command_(loop, request));
   hosts::HostEnding& ending = endings.front();
   const std::string trouble = trouble_of(ending);
   if (trouble.empty()) return std::move(ending.out);
@@ -228,7 +234,7 @@ Status Fetch::list(const std::string& path, bool force) {
     return {};
   }
   for (sync::Entry& entry : *listing) {
-    // The host is not trusted: only what was asked for.
+    // The host is not trusted: take only requested paths.
     const bool asked = path.empty() || entry.path == path || entry.path.starts_with(path + "/");
     if (!asked) continue;
     folders_.insert(folder_of(entry.path));
@@ -276,8 +282,8 @@ Status Fetch::write(const std::vector<Range>& group, const std::vector<std::stri
     if (!written && (written.error().sys == ENOTDIR || written.error().sys == ELOOP))
       return fail(Errc::already_exists,
                   printable(entry.path) +
-                      " can't be written: something on the way is no folder, and "
-                      "links are not followed");
+                      " cannot be written: a parent must be a folder, and links are not "
+                      "followed");
     LOCKSTEP_TRY(written);
     fetched.bytes += contents[i].size();
     if (group[i].offset + group[i].length == entry.size || entry.kind == sync::Kind::link)
@@ -286,7 +292,7 @@ Status Fetch::write(const std::vector<Range>& group, const std::vector<std::stri
   return {};
 }
 
-// What the host claims decides how much this end prepares for.
+// Check first: the sizes are claims of the host, and a false claim must not fill this disk.
 Status Fetch::check_room() const {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t free, tree_.free_bytes());
   const std::uint64_t bytes = sync::bytes_of(wanted_);
@@ -333,18 +339,19 @@ void Fetch::count_all() {
 
 Result<std::vector<TransferEnd>> deliver(io::Loop& loop, const Delivered& what,
                                          const std::vector<Transfer>& transfers,
-                                         const TellTransfer& tell,
-                                         std::set<std::string>& left_out) {
+                                         const TellTransfer& tell, std::set<std::string>& left_out,
+                                         const hosts::RunCommand& run_command) {
   LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(what.root));
-  Deliveries deliveries(what, transfers, std::move(tree), tell, left_out);
+  Deliveries deliveries(what, transfers, std::move(tree), tell, left_out, run_command);
   return deliveries.run(loop);
 }
 
 Result<Fetched> fetch(const hosts::HostPlace& host, const std::string& root,
                       const std::string& destination, const std::string& path, bool force,
-                      bool dry_run, const TellTransfer& tell) {
+                      bool dry_run, const TellTransfer& tell,
+                      const hosts::RunCommand& run_command) {
   LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(root));
-  Fetch fetching(host, destination, std::move(tree));
+  Fetch fetching(host, destination, std::move(tree), run_command);
   LOCKSTEP_TRY(fetching.list(path, force));
   if (dry_run) {
     fetching.count_all();

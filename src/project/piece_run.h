@@ -1,4 +1,4 @@
-// Files that go to hosts, and come back from one, in pieces of our own, without rsync.
+// Transfers files to hosts, and back from a host, without rsync.
 #pragma once
 
 #include "base/error.h"
@@ -15,7 +15,7 @@
 
 namespace lockstep::project {
 
-// What is delivered, and to which trees.
+// A tree and its place on the hosts.
 struct Delivered {
   const std::string& root;
   const std::string& destination;
@@ -24,11 +24,12 @@ struct Delivered {
   const std::map<std::string, std::string>& held;
 };
 
-// As run_transfers(). Files that have changed or gone since they were looked at are left out: their
-// paths are added to `left_out`.
+// Same contract as run_transfers(). Skips files that have changed or gone since the scan, and adds
+// their paths to `left_out`.
 Result<std::vector<TransferEnd>> deliver(io::Loop& loop, const Delivered& what,
                                          const std::vector<Transfer>& transfers,
-                                         const TellTransfer& tell, std::set<std::string>& left_out);
+                                         const TellTransfer& tell, std::set<std::string>& left_out,
+                                         const hosts::RunCommand& run_command);
 
 struct Fetched {
   std::size_t files = 0;
@@ -41,11 +42,11 @@ struct Fetched {
   std::string hint = {};
 };
 
-// Brings what lies at `path` of a tree on a host to the same place below root; "": all of it.
-// Writes nothing outside of root, whatever the host says. force: also over files that are newer
+// Copies `path` of a tree on a host to the same place below root; "" copies the whole tree. Never
+// writes outside of root, whatever the host claims. force: also overwrites files that are newer
 // here.
 Result<Fetched> fetch(const hosts::HostPlace& host, const std::string& root,
                       const std::string& destination, const std::string& path, bool force,
-                      bool dry_run, const TellTransfer& tell);
+                      bool dry_run, const TellTransfer& tell, const hosts::RunCommand& run_command);
 
 }  // namespace lockstep::project

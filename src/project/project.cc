@@ -67,7 +67,7 @@ Status check_not_everybodys(const std::string& folder) {
   if (stat(folder.c_str(), &info) != 0) return fail_sys(printable(folder), errno);
   if (!is_everybodys(info.st_mode, info.st_uid, geteuid())) return {};
   return fail(Errc::invalid_input,
-              fmt::format("{} is no project: it has no .git, and everybody can write to it",
+              fmt::format("{} cannot be a project: it has no .git, and everybody can write to it",
                           printable(folder)),
               kNameIt);
 }

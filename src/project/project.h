@@ -1,5 +1,5 @@
-// Which files belong to what a user runs: the project around a folder, the name that it has on
-// hosts, and where in it the user stands.
+// Finds the project around a folder: its root, its name on hosts, and the user's folder within the
+// project.
 #pragma once
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ struct Project {
 Result<Project> find_project(const std::string& folder,
                              const std::optional<std::string>& given_root);
 
-// Whether other users can put files into a folder that is not this user's own. Pure.
+// Returns whether other users can put files into a folder that this user does not own. Pure.
 bool is_everybodys(unsigned int mode, unsigned int owner, unsigned int user);
 
 // The place of a path below the root: "" for the root itself. path: relative to the working folder,

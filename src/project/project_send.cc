@@ -30,8 +30,8 @@ std::string fan_words(const std::string& name, const std::string& seed, const st
 void ProjectSync::choose_way(std::size_t index, sync::Answer answer) {
   sync::Manifest needed = sync::pick(manifest_, answer.needed);
   if (needed.empty()) return;
-  // rsync takes longer to start than a little takes to send, and asks more of small files than it
-  // saves by sending only what has changed in them.
+  // Few bytes arrive sooner than rsync starts. For small files, rsync's checksums cost more than
+  // its deltas save.
   const std::uint64_t bytes = sync::bytes_of(needed);
   const bool little = last_round_ || bytes <= std::max(kLittle, needed.size() * kSmall);
   Way& way = little || !answer.rsync || !has_rsync_ ? pieces_ : rsync_;
@@ -104,14 +104,13 @@ Status ProjectSync::send() {
   return {};
 }
 
-// Files that change all the time: what a moment shows of them is kept in memory and sent.
+// Sends files that change all the time: reads each file once into memory and sends that snapshot.
 Status ProjectSync::send_restless() {
   LOCKSTEP_TRY(hold_restless());
   std::vector<std::string> names;
   for (const auto& [path, bytes] : held_)
     names.push_back(printable(path));
-  if (!names.empty())
-    remark("changed while they were read, so hosts get what a moment showed: " + some_of(names));
+  if (!names.empty()) remark("changed during the read, so hosts get a snapshot: " + some_of(names));
   const std::vector<std::size_t> hosts(unsettled_.begin(), unsettled_.end());
   restless_.clear();
   unsettled_.clear();
@@ -132,8 +131,8 @@ Status ProjectSync::send_restless() {
   return {};
 }
 
-// A file that is gone by now belongs to the project no more. One that is too large to be held is
-// sent as it is if it rests.
+// Drops deleted files from the manifest. A file that is too large for memory is sent from disk, and
+// arrives if it stops changing.
 Status ProjectSync::hold_restless() {
   LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(project_.root));
   std::uint64_t held = 0;
@@ -164,7 +163,7 @@ Status ProjectSync::send_directly() {
   if (!pieces_.transfers.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto ends,
                         deliver(loop_, {project_.root, destination_, owner_, held_},
-                                pieces_.transfers, tell, restless_));
+                                pieces_.transfers, tell, restless_, options_.run_command));
     take_ends(pieces_, ends);
   }
   if (!rsync_.transfers.empty() && !stopped_) {
@@ -177,7 +176,7 @@ Status ProjectSync::send_directly() {
   return {};
 }
 
-// Much that goes to several hosts goes to one of them from here, and from there to the others.
+// Many bytes for several hosts: sends them to one host, which passes them on to the other hosts.
 Status ProjectSync::open_fan() {
   std::vector<FanNeed> needs(places_.size());
   for (const Way* way : {&rsync_, &pieces_})
@@ -196,7 +195,7 @@ Status ProjectSync::open_fan() {
     stopped_ = opened.error().sys;
   }
   for (std::size_t i = 0; i < fan_plan_.takers.size() && !stopped_; ++i) {
-    const FanOut::Taker& taker = fan_->takers()[i];
+    const FanCourse::Taker& taker = fan_->takers()[i];
     const std::size_t host = fan_plan_.takers[i];
     if (!taker.connected) {
       remark(fan_words(places_[host].name, places_[fan_plan_.seed].name, taker.trouble));
@@ -208,7 +207,7 @@ Status ProjectSync::open_fan() {
   return {};
 }
 
-// Whoever has not got all of it from the seed gets the rest from here.
+// A taker that did not get all files from the seed gets the rest from this machine.
 Status ProjectSync::close_fan() {
   fan_->seed_is_done();
   if (Status finished = fan_->finish(); !finished) {
@@ -217,7 +216,7 @@ Status ProjectSync::close_fan() {
   }
   std::vector<std::size_t> again;
   for (std::size_t i = 0; i < fan_plan_.takers.size(); ++i) {
-    const FanOut::Taker& taker = fan_->takers()[i];
+    const FanCourse::Taker& taker = fan_->takers()[i];
     if (!taker.connected) continue;
     const std::size_t index = fan_plan_.takers[i];
     const std::string& seed = places_[fan_plan_.seed].name;
@@ -237,7 +236,7 @@ Status ProjectSync::close_fan() {
   return send_directly();
 }
 
-// By a signal: hosts that have not all of it are told so.
+// After a signal: reports the hosts that lack files.
 void ProjectSync::stop(const std::vector<std::size_t>& hosts) {
   fan_.reset();
   for (const std::size_t index : hosts) {

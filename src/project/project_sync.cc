@@ -69,7 +69,8 @@ Status ProjectSync::look() {
     remark(text);
   for (std::string& path : found.special)
     path = printable(path);
-  if (!found.special.empty()) remark("not sent, as they are no files: " + some_of(found.special));
+  if (!found.special.empty())
+    remark("not sent, because only files and links are sent: " + some_of(found.special));
   if (found.manifest.empty())
     remark(printable(project_.root) + " has no file to send: there is none, or all are ignored");
   report_.files = found.manifest.size();
@@ -93,7 +94,7 @@ std::string ProjectSync::encoded_offer() {
   return bytes;
 }
 
-// The project is looked through while the hosts start. A host that gets no offer does nothing.
+// Scans the project while the hosts start. A host that gets no offer changes nothing.
 Result<std::vector<hosts::HostEnding>> ProjectSync::offer_to(std::vector<hosts::HostPlace> places) {
   Status looked;
   std::vector<bool> offered(places.size());
@@ -111,13 +112,12 @@ Result<std::vector<hosts::HostEnding>> ProjectSync::offer_to(std::vector<hosts::
     offered[host] = true;
     return offer_;
   };
-  auto endings = hosts::run_command(loop_, request);
+  auto endings = options_.run_command(loop_, request);
   LOCKSTEP_TRY(looked);
   return endings;
 }
 
-// A removal is told first: a host that has something to remove changes nothing before it is offered
-// the files once more.
+// Announces removals first: a host that must remove files changes nothing until the second offer.
 Status ProjectSync::ask(const std::vector<std::size_t>& indexes, TakeAnswer take) {
   std::vector<std::size_t> asked = indexes;
   for (const bool told : {false, true}) {
@@ -149,7 +149,7 @@ std::vector<hosts::HostPlace> ProjectSync::places_at(
   return places;
 }
 
-// nullopt: there is none, and the report says why.
+// nullopt: no valid answer; the report has the error.
 std::optional<sync::Answer> ProjectSync::read_answer(std::size_t index,
                                                      const hosts::HostEnding& ending) {
   const std::string& name = places_[index].name;
@@ -221,14 +221,14 @@ Result<HostSync> sync_back(const hosts::HostPlace& place, const Project& project
   const TellTransfer tell = [&](std::size_t, std::uint64_t bytes) {
     if (options.progress) options.progress(bytes, 0);
   };
-  // Two of them would write the same drafts here.
+  // Two processes at once would write the same drafts.
   TreeLocks locks;
   if (!options.dry_run)
     LOCKSTEP_TRY(locks.take_back(project.root, [&options](const std::string& text) {
       if (options.remark) options.remark(text);
     }));
   LOCKSTEP_TRY_ASSIGN(Fetched fetched, fetch(place, project.root, destination, path, options.force,
-                                             options.dry_run, tell));
+                                             options.dry_run, tell, options.run_command));
   if (options.remark && !fetched.kept.empty())
     options.remark("newer here, or no file here, so they stay: " + some_of(fetched.kept));
   if (options.remark && !fetched.left_out.empty())

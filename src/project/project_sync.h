@@ -1,5 +1,5 @@
-// One sync of a project's files with hosts, from the offer to the last byte: what sync_project()
-// does. project_sync.cc asks the hosts what they need, project_send.cc brings it to them.
+// Syncs a project's files to hosts, from the offer to the last byte, for sync_project().
+// project_sync.cc asks the hosts for missing files, project_send.cc sends them.
 #pragma once
 
 #include "io/fd.h"
@@ -70,18 +70,18 @@ class ProjectSync {
   const std::string destination_;
   const sync::Owner owner_;
   const bool has_rsync_;
-  std::set<std::string> restless_;           // paths that changed while they were read
+  std::set<std::string> restless_;           // paths of files that changed during the read
   std::set<std::size_t> unsettled_;          // hosts that lack some of these
-  std::map<std::string, std::string> held_;  // what a moment showed of restless files
+  std::map<std::string, std::string> held_;  // snapshots of restless files, by path
   bool last_round_ = false;                  // restless files are sent as held
   Way rsync_;
   Way pieces_;
   io::Loop loop_;
   std::optional<FanOut> fan_;
   FanPlan fan_plan_;
-  std::set<std::size_t> awaited_;  // hosts that have not all that they need
+  std::set<std::size_t> awaited_;  // hosts that still lack files
   std::uint64_t all_ = 0;          // bytes that are to go to all hosts
-  std::uint64_t before_ = 0;       // bytes that have gone, but for what is under way
+  std::uint64_t before_ = 0;       // bytes of finished transfers
   std::uint64_t direct_ = 0;       // bytes under way from here
   std::optional<int> stopped_;     // by a signal
 };

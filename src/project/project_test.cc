@@ -73,7 +73,7 @@ TEST_F(ProjectTest, IsWhatWasGiven) {
   EXPECT_EQ(project.root, path("code/src"));
   EXPECT_EQ(project.folder, "");
   EXPECT_EQ(find_project(path("code/src"), path("code/src/deep"))->folder, "");
-  // A name that only begins alike is no folder above.
+  // A folder whose name only begins alike is not a parent.
   fs::create_directories(path("code/src2"));
   EXPECT_EQ(find_project(path("code/src2"), path("code/src"))->folder, "");
 }

@@ -69,9 +69,9 @@ class Transfers {
     std::unique_ptr<link::Source> from_out;
     std::unique_ptr<link::Source> from_err;
     std::unique_ptr<io::Watch> end_watch;
-    std::string line;  // of its output, not whole yet
+    std::string line;  // an unfinished line of output
     std::string said;
-    int open = 0;  // of its end and its two streams
+    int open = 0;  // its exit and its two streams
     bool by_ssh =
         true;  // ssh itself moves the bytes faster than our link, but login shells may talk
   };
@@ -177,7 +177,7 @@ void Transfers::watch(std::size_t index) {
   });
 }
 
-// A line for each file or folder: the bytes that were sent of it.
+// rsync prints one line per file or folder: the bytes sent.
 void Transfers::on_out(std::size_t index, const std::string& bytes) {
   One& one = all_[index];
   one.from_out->grant(bytes.size());
@@ -191,7 +191,7 @@ void Transfers::on_out(std::size_t index, const std::string& bytes) {
     bytes_ += static_cast<std::uint64_t>(*sent);
     ++files_;
   }
-  // rsync prints what the host's rsync tells it, too, which may be without an end.
+  // Output of the host's rsync passes through here too, and may be endless: bound it.
   if (one.line.size() > kMostSaid) one.line.clear();
   if (tell_) tell_(files_, bytes_);
 }

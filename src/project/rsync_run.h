@@ -1,4 +1,4 @@
-// One rsync for each of several hosts, all at once.
+// Runs one rsync per host, all at once.
 #pragma once
 
 #include "base/error.h"
@@ -23,8 +23,8 @@ struct Transfer {
 };
 
 struct TransferEnd {
-  std::uint64_t bytes = 0;         // of files, as they went over the wire
-  std::size_t left_out = 0;        // files that changed while they were read
+  std::uint64_t bytes = 0;         // of file contents, on the wire
+  std::size_t left_out = 0;        // files that changed during the read
   std::string error = {};          // empty: all else has arrived
   std::optional<int> signal = {};  // this process was asked to end
 };
@@ -32,8 +32,8 @@ struct TransferEnd {
 // tell: with every change, the files and bytes sent to all hosts so far.
 using TellTransfer = std::function<void(std::size_t files, std::uint64_t bytes)>;
 
-// Signals that ask this process to end must be blocked; they end the transfers. What else is on the
-// loop goes on meanwhile.
+// Signals that end this process must be blocked; such a signal ends the transfers. Other work on
+// the loop continues.
 Result<std::vector<TransferEnd>> run_transfers(io::Loop& loop, const std::string& root,
                                                const std::vector<Transfer>& transfers,
                                                const TellTransfer& tell);

@@ -1,5 +1,5 @@
-// What rsync starts in place of ssh where ssh alone does not do: it reaches the host as every other
-// command does, so that no login shell comes between.
+// Stands in for ssh when rsync needs more than ssh: reaches the host like every other command,
+// without a login shell.
 #pragma once
 
 #include "base/error.h"

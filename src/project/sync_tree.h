@@ -18,22 +18,23 @@ struct SyncOptions {
   bool force = false;            // takes over another tree's place, overwrites what is in the way
   bool dry_run = false;
   bool everything = false;  // ignored files too
-  // Called often while files are sent, with what has gone to all hosts together and what is to go.
+  // Called often during transfers, with the bytes sent to all hosts so far and the total.
   std::function<void(std::uint64_t bytes, std::uint64_t of)> progress = {};
   // Called before much is sent, and with whatever else is worth a person's knowing.
   std::function<void(const std::string& remark)> remark = {};
+  hosts::RunCommand run_command = hosts::over_links();
 };
 
 struct HostSync {
   std::string name;
-  std::string place = {};   // where the tree lies there, absolute
+  std::string place = {};   // absolute path of the tree on the host
   std::size_t files = 0;    // sent, or by a dry run: to be sent
-  std::uint64_t bytes = 0;  // of their contents, as they went over the wire
-  std::string from = {};    // the host that they came from; empty: this machine
+  std::uint64_t bytes = 0;  // of file contents, on the wire
+  std::string from = {};    // the host that sent the files; empty: this machine
   std::size_t removed = 0;  // sent earlier, gone here
   std::size_t edited = 0;   // changed there, overwritten
   int code = 0;             // 0; 1: not synced; 255: not reached; 128 + signal
-  std::string error = {};   // one line that names the host; empty: it is synced
+  std::string error = {};   // one line that names the host; empty: success
   std::string hint = {};
 };
 
@@ -44,13 +45,14 @@ struct SyncReport {
   std::vector<HostSync> hosts;
 };
 
-// Fails where the project can't be read; what goes wrong with a host is in the report, and keeps no
-// other host from being synced. The signals of proc::handled_signals() must be blocked.
+// Fails if the project cannot be read. Trouble with one host goes into the report and does not
+// affect other hosts. The signals of proc::handled_signals() must be blocked.
 Result<SyncReport> sync_project(const std::vector<hosts::HostPlace>& hosts, const Project& project,
                                 const SyncOptions& options);
 
-// Brings what lies at `path` of the tree on a host back to the same place here; "": all of it. A
-// file that is newer here stays, unless forced. Of the result `files` and `bytes` are what came.
+// Copies `path` of the tree on a host back to the same place here; "" copies the whole tree. Keeps
+// a file that is newer here, unless forced. `files` and `bytes` of the result count the received
+// files.
 Result<HostSync> sync_back(const hosts::HostPlace& place, const Project& project,
                            const std::string& path, const SyncOptions& options);
 

@@ -1,4 +1,4 @@
-// What a sync's report comes to: its exit code, and words for people.
+// Turns a sync report into an exit code and words for people.
 #include "project/sync_tree.h"
 
 #include <fmt/core.h>

@@ -49,7 +49,7 @@ bool asks_for_archs(const WheelRequest& request) {
   return (request.arch.empty() || request.arch == "auto") && (given == nullptr || *given == 0);
 }
 
-// What the nodes have in common takes the place of what was not given.
+// Missing settings default to what all nodes have in common.
 void suit(WheelRequest& request, const std::vector<NodeAbility>& nodes, std::size_t wanted,
           const std::string& by_name, const SayLine& say) {
   const setup::CommonAbility common = setup::common_ability(nodes, wanted);
@@ -62,7 +62,7 @@ void suit(WheelRequest& request, const std::vector<NodeAbility>& nodes, std::siz
   say(text);
 }
 
-// The answer of `lockstep wheel --json`; what else it says goes on.
+// Reads the answer of `lockstep wheel --json`. Passes other output on.
 class Answer {
  public:
   explicit Answer(const SayLine& say) : say_(say) {}
@@ -89,14 +89,14 @@ class Job {
   Result<BuiltWheel> run() {
     srun_ = setup::find_program("srun");
     if (srun_.empty())
-      return fail(Errc::not_found, "srun is not there: this machine is no login node of Slurm's",
-                  "build there, or give --on a cluster");
+      return fail(Errc::not_found, "srun is missing: this machine must be a Slurm login node",
+                  "build on a login node, or give --on CLUSTER");
     LOCKSTEP_TRY_ASSIGN(const std::string told,
                         slurm::ask_tool(slurm::run_here, slurm::sinfo_command(), "the nodes"));
     nodes_ = slurm::wheel_nodes(settings_, slurm::parse_sinfo(told));
     if (nodes_.nodes == 0)
       return fail(Errc::invalid_input, "no node is in service where the wheel is to be built",
-                  "name a partition with --partition; sinfo shows those that there are");
+                  "name a partition with --partition; sinfo lists them");
     LOCKSTEP_TRY_ASSIGN(binary_.path, proc::own_executable());
     if (io::is_local(binary_.path)) binary_.carry = "/tmp/lockstep-wheel-" + random_suffix(8);
     if (request_.isa.empty() || asks_for_archs(request_)) LOCKSTEP_TRY(ask());
@@ -143,7 +143,7 @@ class Job {
                              [&](std::string_view line) { answer.line(line); }));
     if (ended.code != 0 || !answer.is_there())
       return fail(Errc::unavailable,
-                  fmt::format("the job that builds it ended with {}: {}", ended.code,
+                  fmt::format("the build job exited with code {}: {}", ended.code,
                               printable(setup::telling_line(ended.tail))));
     // Nodes and login host have the same home.
     return setup::seen_wheel(answer.manifest());

@@ -1,6 +1,5 @@
-// Builds a wheel where the right GPUs and compiler are: in a job on a node of Slurm's, or on a host
-// over SSH, for the CPUs and GPUs of all nodes that it is to run on; it comes back to the cache
-// here.
+// Builds a wheel where the right GPUs and compiler are: in a Slurm job, or on a host over SSH. The
+// wheel fits the CPUs and GPUs of all target nodes, and comes back to the cache here.
 #pragma once
 
 #include "base/error.h"
@@ -13,8 +12,8 @@
 
 namespace lockstep::project {
 
-// By the Slurm of this machine. settings: of sbatch, for the job that builds; the nodes that are
-// free now are asked first what their CPUs have in common.
+// Builds with this machine's Slurm. settings: sbatch options of the build job. First asks the idle
+// nodes what their CPUs have in common.
 Result<setup::BuiltWheel> build_wheel_in_job(const setup::WheelRequest& request,
                                              const std::vector<slurm::Setting>& settings,
                                              const setup::SayLine& say);

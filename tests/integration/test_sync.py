@@ -604,7 +604,7 @@ def test_what_is_no_file_is_named(world):
         listening.bind("socket")
         os.chdir(here)
         ended = client.run("sync", where, cwd=project.folder)
-    assert ended.rc == 0 and "not sent, as they are no files: fifo, socket" in ended.err, ended
+    assert ended.rc == 0 and "not sent, because only files and links are sent: fifo, socket" in ended.err, ended
     assert set(tree(project.there(server))) == {b"a"}
 
 
@@ -640,7 +640,7 @@ def test_a_file_that_grows_while_others_are_sent_arrives_too(world):
     until(lambda: (there / "big0").exists(), 30, "files are under way")
     project.write("log", "begun, and more")
     ended = run.wait(60)
-    assert ended.rc == 0 and "hosts get what a moment showed: log" in ended.err, ended
+    assert ended.rc == 0 and "hosts get a snapshot: log" in ended.err, ended
     assert tree(there) == project.sent()
 
 

@@ -73,7 +73,7 @@ def test_a_node_that_is_busy_is_not_taken_for_granted(cluster):
 def test_what_can_not_be_built_there_is_said(cluster):
     project(cluster.work / "bad", {**SMALL, "backend.py": "raise RuntimeError('no such backend')\n"})
     ended = wheel(cluster, "./bad", "--slurm", "--isa=x86-64-v2", "--arch=8.0")
-    assert ended.rc == 1 and ended.out == "" and "the job that builds it ended with 1" in ended.err, ended
+    assert ended.rc == 1 and ended.out == "" and "the build job exited with code 1" in ended.err, ended
     assert "RuntimeError: no such backend" in ended.err and "nodes have answered" not in ended.err, ended
     for words, rc, text in ((("./bad", "--slurm", "-p", "nowhere"), 2, "no node is in service"),
                             (("./bad", "--slurm", "--on", "x"), 2, "--slurm and --on exclude each other"),
