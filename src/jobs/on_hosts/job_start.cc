@@ -1,11 +1,13 @@
 #include "jobs/on_hosts/job_start.h"
 
+#include "base/line_cutter.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/json_members.h"
 #include "hosts/command_run.h"
 #include "hosts/wait_notice.h"
 #include "io/fd.h"
+#include "link/channel.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
 
@@ -45,14 +47,15 @@ class JobStart {
   enum class Phase { preparing, trying, closing, going, over };
   struct Host {
     std::unique_ptr<hosts::HostLink> link;
-    std::string said;  // output after the last complete line
+    std::unique_ptr<link::Channel> channel;
+    LineCutter output{kMostAnswer};
     bool answered = false;
     std::vector<std::string> reached;
   };
 
   void open(std::size_t node);
-  void on_frame(std::size_t node, const link::Frame& frame);
-  void on_data(std::size_t node, const link::Data& data);
+  void on_output(std::size_t node, Stream stream, std::string_view bytes);
+  void on_end(std::size_t node, const link::ChannelEnd& end);
   void on_answer(std::size_t node, const Json& answer);
   void take_prepared(std::size_t node, const Json& facts);
   void say(std::size_t node, const OrderedJson& request);
@@ -105,48 +108,49 @@ void JobStart::open(std::size_t node) {
       hosts::HostLink::Settings{.place = request_.hosts[node],
                                 .may_ask = alone && isatty(STDERR_FILENO) == 1,
                                 .commands = ssh::Commands::may_outlive_us},
-      hosts::HostLink::Events{[this, node](const link::Frame& frame) { on_frame(node, frame); },
-                              [this](const std::string& why) {
-                                fail_with({Errc::unavailable, why, {}, 0});
-                              }});
-  host.link->send(
-      link::Start{.channel = kChannel, .argv = {"host-job", "start"}, .input = true, .own = true});
+      hosts::HostLink::Events{
+          [this, node](const link::Frame& frame) { hosts_[node].channel->take(frame); },
+          [this](const std::string& why) {
+            fail_with({Errc::unavailable, why, {}, 0});
+          }});
+  host.channel = std::make_unique<link::Channel>(
+      kChannel, [link = host.link.get()](const link::Frame& frame) { link->send(frame); },
+      link::Channel::Events{
+          .output = [this, node](Stream stream,
+                                 std::string_view bytes) { on_output(node, stream, bytes); },
+          .ended = [this, node](const link::ChannelEnd& end) { on_end(node, end); }});
+  host.channel->start({.argv = {"host-job", "start"}, .input = true, .own = true});
   job::JobSpec spec = request_.spec;
   spec.node = request_.nodes.empty() ? static_cast<int>(node) : request_.nodes[node];
   if (request_.nodes.empty()) spec.nodes = static_cast<int>(hosts_.size());
   say(node, {{"prepare", to_json(spec)}});
 }
 
-void JobStart::on_frame(std::size_t node, const link::Frame& frame) {
+void JobStart::on_end(std::size_t node, const link::ChannelEnd& end) {
   if (phase_ == Phase::over) return;
   const std::string& name = request_.hosts[node].name;
-  if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
-  if (const auto* refused = std::get_if<link::Refused>(&frame))
-    return fail_with({Errc::unavailable, name + ": " + refused->why, {}, 0});
+  if (end.kind == link::ChannelEnd::Kind::refused)
+    return fail_with({Errc::unavailable, name + ": " + end.why, {}, 0});
   // The supervisor closes its end once the job starts. Before that it has no reason to.
-  if (std::holds_alternative<link::Exit>(frame) &&
-      !(phase_ == Phase::going && hosts_[node].answered))
+  if (phase_ != Phase::going || !hosts_[node].answered)
     fail_with(
         {Errc::unavailable, name + ": the job's supervisor ended before it had begun", {}, 0});
 }
 
-void JobStart::on_data(std::size_t node, const link::Data& data) {
-  Host& host = hosts_[node];
+void JobStart::on_output(std::size_t node, Stream stream, std::string_view bytes) {
+  if (phase_ == Phase::over) return;
   const std::string& name = request_.hosts[node].name;
-  host.link->send(
-      link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
   // Text on stderr is a remark of the supervisor for the user.
-  if (data.stream == Stream::err)
-    return log::warning("{}: {}", name, printable(strip(data.bytes), kMostWords));
-  host.said += data.bytes;
-  std::size_t end = 0;
-  while (phase_ != Phase::over && (end = host.said.find('\n')) != std::string::npos) {
-    const std::string line = host.said.substr(0, end);
-    host.said.erase(0, end + 1);
-    on_answer(node, codec::parse_json(line));
+  if (stream == Stream::err)
+    return log::warning("{}: {}", name, printable(strip(bytes), kMostWords));
+  LineCutter& output = hosts_[node].output;
+  output.put(bytes);
+  while (phase_ != Phase::over) {
+    const auto line = output.next();
+    if (!line) break;
+    on_answer(node, codec::parse_json(*line));
   }
-  if (host.said.size() > kMostAnswer)
-    fail_with({Errc::corrupt, name + ": its answer is too long", {}, 0});
+  if (output.too_long()) fail_with({Errc::corrupt, name + ": its answer is too long", {}, 0});
 }
 
 void JobStart::on_answer(std::size_t node, const Json& answer) {
@@ -186,11 +190,10 @@ void JobStart::take_prepared(std::size_t node, const Json& facts) {
 }
 
 void JobStart::say(std::size_t node, const OrderedJson& request) {
-  const std::string line = codec::print_json(request) + "\n";
+  std::string line = codec::print_json(request) + "\n";
   if (line.size() > kMostRequest)
     return fail_with({Errc::invalid_input, "the command and its environment are too large", {}, 0});
-  for (std::size_t at = 0; at < line.size(); at += link::kMaxData)
-    hosts_[node].link->send(link::Data{kChannel, Stream::in, line.substr(at, link::kMaxData)});
+  hosts_[node].channel->write(std::move(line));
 }
 
 void JobStart::next_phase() {
