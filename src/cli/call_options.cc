@@ -50,12 +50,14 @@ Group call_group() {
 
 Table make_call_table() {
   return {.program = "lockstep call",
-          .summary =
-              "Calls a Python function on a host, or on all nodes of a cluster at once, in a\n"
-              "fresh Python in the folder of the synced project. What it prints comes as it is\n"
-              "printed, its value comes last, as JSON. Nothing needs to be installed there but\n"
-              "Python 3.8 or later and what the function imports.\n\n"
-              "  lockstep call gpus train:evaluate --kwargs '{\"split\": \"test\"}'",
+          .summary = "Calls a Python function on a host, or on all nodes of a cluster at once.",
+          .examples =
+              "lockstep call gpus train:evaluate --kwargs '{\"split\": \"test\"}'\n"
+              "lockstep call gpus --nodes 0 platform:node",
+          .details =
+              "The function runs in a fresh Python, in the folder of the synced project. Its\n"
+              "output is printed as it comes; its value comes last, as JSON. The host needs\n"
+              "Python 3.8 or later and what the function imports, nothing else.",
           .epilog =
               "Exit code: 0 where the function returned, 1 where it raised (the traceback is on\n"
               "stderr), 3 where there is no such function or its value is no JSON, 127 where\n"

@@ -87,7 +87,7 @@ Result<ExitCode> check_command(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kCheck{.name = "check",
-                                         .summary = "what is wrong with a job, before it is queued",
+                                         .summary = "find mistakes in a job before it is queued",
                                          .table = check_table,
                                          .run = check_command,
                                          .signals = Signals::children,

@@ -6,15 +6,15 @@ namespace {
 Table make_check_table() {
   return {
       .program = "lockstep check",
-      .summary =
-          "Looks for mistakes in a batch script, a command line, a hostfile or DeepSpeed's\n"
-          "configuration before a job waits for hours and fails in seconds: a line for each,\n"
-          "with the place, the reason and what to write instead. What a check looks at is\n"
-          "only read; nothing is submitted.\n\n"
-          "  lockstep check train.slurm\n"
-          "  lockstep check sbatch -N 4 --qos=high train.slurm\n"
-          "  lockstep check submit -N 2 --gpus-per-node 8 -- train.py --deepspeed ds.json\n"
-          "  lockstep check --hostfile hosts.txt",
+      .summary = "Finds mistakes in a job before it is queued.",
+      .examples =
+          "lockstep check train.slurm\n"
+          "lockstep check submit -N 2 --gpus-per-node 8 -- train.py --deepspeed ds.json\n"
+          "lockstep check --hostfile hosts.txt",
+      .details =
+          "Reads a batch script, a command line of sbatch or lockstep submit, a hostfile or\n"
+          "DeepSpeed's configuration. Prints a line for each mistake: the place, the reason\n"
+          "and what to write instead. Nothing is submitted.",
       .epilog =
           "docs/slurm.md lists the mistakes. sbatch --test-only is asked, too, where there\n"
           "is an sbatch: it knows partitions and limits, and when the job would start.\n"

@@ -109,13 +109,14 @@ Result<ExitCode> cloud_check_command(const Call& call) {
   return run_swept(call, cloud_check_table(), check_clouds);
 }
 
-constexpr Subcommand kCloudCheck{.name = "check",
-                                 .summary = "keys, rights, quotas and images of each provider",
-                                 .table = cloud_check_table,
-                                 .run = cloud_check_command,
-                                 .signals = Signals::blocked};
+constexpr Subcommand kCloudCheck{
+    .name = "check",
+    .summary = "check keys, rights, quotas and images of each provider",
+    .table = cloud_check_table,
+    .run = cloud_check_command,
+    .signals = Signals::blocked};
 constexpr Subcommand kCloudSelftest{.name = "selftest",
-                                    .summary = "one machine from its offer to its bill, reported",
+                                    .summary = "rent one machine and report on its whole life",
                                     .table = cloud_selftest_table,
                                     .run = cloud_selftest_command,
                                     .signals = Signals::blocked};
@@ -124,6 +125,6 @@ constexpr const Subcommand* kCloudRows[] = {&kCloudCheck, &kCloudSelftest};
 }  // namespace
 
 extern constinit const Subcommand kCloud{
-    .name = "cloud", .summary = "providers of machines on demand", .rows = kCloudRows};
+    .name = "cloud", .summary = "check the providers of machines on demand", .rows = kCloudRows};
 
 }  // namespace lockstep::cli

@@ -326,11 +326,11 @@ constexpr Subcommand kAdd{.name = "add",
                           .run = run_status<add>,
                           .signals = Signals::children};
 constexpr Subcommand kList{.name = "list",
-                           .summary = "the clusters that are known",
+                           .summary = "list the known clusters",
                            .table = cluster_list_table,
                            .run = run_status<list>};
 constexpr Subcommand kShow{.name = "show",
-                           .summary = "the nodes of a cluster",
+                           .summary = "show the nodes of a cluster",
                            .table = cluster_show_table,
                            .run = run_status<show>,
                            .signals = Signals::children};
@@ -357,6 +357,6 @@ constexpr const Subcommand* kRows[] = {&kAdd,  &kAddHost,      &kRemoveHost, &kL
 }  // namespace
 
 extern constinit const Subcommand kCluster{
-    .name = "cluster", .summary = "names for groups of hosts", .rows = kRows};
+    .name = "cluster", .summary = "give names to groups of hosts", .rows = kRows};
 
 }  // namespace lockstep::cli

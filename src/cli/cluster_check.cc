@@ -81,7 +81,7 @@ Result<ExitCode> check(const Call& call) {
 
 extern constinit const Subcommand kClusterCheck{
     .name = "check",
-    .summary = "what hosts have, and what would stop a job",
+    .summary = "find what hosts have, and what would stop a job",
     .table = cluster_check_table,
     .run = check,
     .signals = Signals::children};

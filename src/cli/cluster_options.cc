@@ -27,12 +27,14 @@ Group rented_rows() {
 
 Table make_add_table() {
   return {.program = "lockstep cluster add",
-          .summary =
-              "Keeps hosts under a name; nothing is asked of them yet. Or a cluster of Slurm's,\n"
-              "whose partitions and nodes Slurm itself knows.\n\n"
-              "  lockstep cluster add gpus --host ubuntu@10.0.0.5 ubuntu@10.0.0.6\n"
-              "  lockstep cluster add hpc --slurm --login ann@login.example.org\n"
-              "  lockstep cluster add big --on-demand A100:8 --max-price 20",
+          .summary = "Gives hosts, a Slurm cluster or machines on demand a name.",
+          .examples =
+              "lockstep cluster add gpus --host ubuntu@10.0.0.5 ubuntu@10.0.0.6\n"
+              "lockstep cluster add hpc --slurm --login ann@login.example.org\n"
+              "lockstep cluster add big --on-demand A100:8 --max-price 20",
+          .details =
+              "Hosts are not asked for anything yet. Slurm itself knows the partitions and nodes\n"
+              "of a Slurm cluster.",
           .epilog = "",
           .operands = Operands::names,
           .groups = {{"Options",
@@ -87,16 +89,16 @@ Table make_add_table() {
 }
 
 Table make_add_host_table() {
-  Table table{
-      .program = "lockstep cluster add-host",
-      .summary =
-          "Adds hosts to a cluster, behind those that it has. Their options may be given as\n"
-          "for lockstep cluster add.\n\n"
-          "  lockstep cluster add-host gpus ubuntu@10.0.0.7",
-      .epilog = "",
-      .operands = Operands::names,
-      .groups = {{"Options", {}}},
-      .shown_names = "NAME HOST.."};
+  Table table{.program = "lockstep cluster add-host",
+              .summary = "Adds hosts to a cluster, behind those that the cluster has.",
+              .examples =
+                  "lockstep cluster add-host gpus ubuntu@10.0.0.7\n"
+                  "lockstep cluster add-host gpus --key-path id_gpus ubuntu@10.0.0.8",
+              .details = "The options are those of lockstep cluster add.",
+              .epilog = "",
+              .operands = Operands::names,
+              .groups = {{"Options", {}}},
+              .shown_names = "NAME HOST.."};
   const Table add = make_add_table();
   for (const Option& row : add.groups[0].options)
     if (row.name != "slurm" && row.name != "login" && row.name != "replace")
@@ -104,14 +106,18 @@ Table make_add_host_table() {
   return table;
 }
 
-Table make_show_table(std::string_view program, std::string_view summary,
-                      std::string_view shown_names, std::string_view json_help) {
+// A table of a command whose only option of its own is --json.
+Table make_show_table(std::string_view program, std::string_view summary, std::string_view examples,
+                      std::string_view details, std::string_view shown_names,
+                      std::string_view json_help) {
   Group group{"Options", {}};
   group.options.push_back(json(json_help));
   group.options.push_back(help_option());
   group.options.push_back(version_option());
   return {.program = program,
           .summary = summary,
+          .examples = examples,
+          .details = details,
           .epilog = "",
           .operands = Operands::names,
           .groups = {group},
@@ -120,13 +126,14 @@ Table make_show_table(std::string_view program, std::string_view summary,
 
 Table make_check_table() {
   return {.program = "lockstep cluster check",
-          .summary =
-              "Asks the nodes of a cluster, or one host, what they are and have: how far away\n"
-              "they are, user, system, CPUs, memory, disks, GPUs, Python, programs, clock. Then\n"
-              "it says what would stop a job there, and the cure. Of a cluster of Slurm's: its\n"
-              "controller, commands, partitions, accounts and nodes.\n\n"
-              "  lockstep cluster check gpus\n"
-              "  lockstep cluster check ubuntu@10.0.0.5 --json",
+          .summary = "Says what hosts have, and what would stop a job there.",
+          .examples =
+              "lockstep cluster check gpus\n"
+              "lockstep cluster check ubuntu@10.0.0.5 --json",
+          .details =
+              "Asks each node how far away it is, and for its user, system, CPUs, memory, disks,\n"
+              "GPUs, Python, programs and clock. For a Slurm cluster: its controller, commands,\n"
+              "partitions, accounts and nodes. Names a cure for each problem.",
           .epilog =
               "Exit code: 0, 1 where something would stop a job, 255 where a host is not\n"
               "reached.\n",
@@ -154,19 +161,23 @@ const Table& cluster_add_table() {
 }
 
 const Table& cluster_list_table() {
-  static const Table table = make_show_table(
-      "lockstep cluster list", "Lists the clusters that this user has named.", "", "for programs");
+  static const Table table =
+      make_show_table("lockstep cluster list", "Lists the clusters that this user has named.",
+                      "lockstep cluster list\n"
+                      "lockstep cluster list --json",
+                      "", "", "for programs");
   return table;
 }
 
 const Table& cluster_show_table() {
   static const Table table = [] {
-    Table made =
-        make_show_table("lockstep cluster show",
-                        "Shows the nodes of a cluster; of Slurm's its partitions, what is\n"
-                        "out of service, and the nodes that jobs leave out because they have\n"
-                        "failed lately.",
-                        "NAME", "for programs");
+    Table made = make_show_table(
+        "lockstep cluster show", "Shows the nodes of a cluster.",
+        "lockstep cluster show gpus\n"
+        "lockstep cluster show hpc --forget-node n17",
+        "For a Slurm cluster: its partitions, what is out of service, and the nodes that\n"
+        "jobs leave out because they have failed lately.",
+        "NAME", "for programs");
     auto& options = made.groups[0].options;
     options.insert(options.begin() + 1,
                    {.name = "forget-node",
@@ -190,20 +201,21 @@ const Table& cluster_add_host_table() {
 
 const Table& cluster_remove_host_table() {
   static const Table table = make_show_table(
-      "lockstep cluster remove-host",
-      "Takes hosts out of a cluster, by name or by number; those behind them move up.\n"
-      "On the hosts nothing changes.\n\n"
-      "  lockstep cluster remove-host gpus ubuntu@10.0.0.7",
-      "NAME HOST..", "for programs: the cluster, as show --json prints it");
+      "lockstep cluster remove-host", "Takes hosts out of a cluster, by name or by number.",
+      "lockstep cluster remove-host gpus ubuntu@10.0.0.7\n"
+      "lockstep cluster remove-host gpus 3",
+      "The hosts behind them move up. Nothing changes on the hosts.", "NAME HOST..",
+      "for programs: the cluster, as show --json prints it");
   return table;
 }
 
 const Table& cluster_remove_table() {
   static const Table table = make_show_table(
-      "lockstep cluster remove",
-      "Forgets a cluster and the host keys that were accepted for it. On its hosts\n"
-      "nothing changes.",
-      "NAME", "for programs: the cluster that was, as show --json prints it");
+      "lockstep cluster remove", "Forgets a cluster and the host keys that were accepted for it.",
+      "lockstep cluster remove gpus\n"
+      "lockstep cluster remove gpus --json",
+      "Nothing changes on its hosts.", "NAME",
+      "for programs: the cluster that was, as show --json prints it");
   return table;
 }
 

@@ -75,7 +75,8 @@ Result<ExitCode> help_command(const Call& call) {
 
 constexpr Subcommand kVersion{
     .name = "version", .summary = "print the version", .run = version_command};
-constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run = help_command};
+constexpr Subcommand kHelp{
+    .name = "help", .summary = "list the commands, or show the help of one", .run = help_command};
 
 // In the overview's order; those that are not listed come last. One a line, as many people add to
 // it.

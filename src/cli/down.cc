@@ -244,7 +244,7 @@ Result<ExitCode> down_command(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kDown{.name = "down",
-                                        .summary = "give rented machines back",
+                                        .summary = "terminate rented machines",
                                         .table = down_table,
                                         .run = down_command,
                                         .signals = Signals::blocked};

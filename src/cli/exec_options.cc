@@ -12,14 +12,15 @@ namespace {
 Table make_exec_table() {
   Table table = {
       .program = "lockstep exec",
-      .summary =
-          "Runs a command on a host over SSH, or on all nodes of a cluster at once. Its\n"
-          "arguments arrive byte for byte, whatever login shell the user has there; its\n"
-          "output, exit code and signals come and go as if it ran here. Lines of several\n"
-          "nodes have the node's name before them.\n\n"
-          "  lockstep exec ubuntu@10.0.0.5 -- nvidia-smi -L\n"
-          "  lockstep exec gpus --nodes 0-3 -- df -h /data\n"
-          "  lockstep exec ubuntu@10.0.0.5 --shell 'cd data && ls | wc -l'",
+      .summary = "Runs a command on a host over SSH, or on all nodes of a cluster at once.",
+      .examples =
+          "lockstep exec ubuntu@10.0.0.5 -- nvidia-smi -L\n"
+          "lockstep exec gpus --nodes 0-3 -- df -h /data\n"
+          "lockstep exec ubuntu@10.0.0.5 --shell 'cd data && ls | wc -l'",
+      .details =
+          "Arguments arrive byte for byte, whatever the user's login shell there. Output,\n"
+          "exit code and signals are passed on as if the command ran here. Lines of several\n"
+          "nodes start with the node's name.",
       .epilog =
           "Exit code: the command's, 128 + N where signal N ended it, 127 where it is not\n"
           "there, 255 where the host is not reached; of several nodes the first that is\n"

@@ -24,11 +24,11 @@ Group node_group() {
 const Table& ssh_table() {
   static const Table table = {
       .program = "lockstep ssh",
-      .summary =
-          "Logs in to a host, over the connection that is kept. What stands behind -- is\n"
-          "for ssh itself: its options, or a command.\n\n"
-          "  lockstep ssh ubuntu@10.0.0.5\n"
-          "  lockstep ssh gpus --node 1 -- -t htop",
+      .summary = "Logs in to a host over the connection that is kept.",
+      .examples =
+          "lockstep ssh ubuntu@10.0.0.5\n"
+          "lockstep ssh gpus --node 1 -- -t htop",
+      .details = "Words behind -- are for ssh itself: its options, or a command.",
       .epilog = "Exit code: ssh's own.\n",
       .operands = Operands::names,
       .groups = {node_group()},
@@ -39,11 +39,13 @@ const Table& ssh_table() {
 const Table& forward_table() {
   static const Table table = {
       .program = "lockstep forward",
-      .summary =
-          "Connects ports of this machine (127.0.0.1) to ports of a host, until it ends.\n"
-          "HOST is seen from there, else it is the host itself. LOCAL 0 takes a free port.\n\n"
-          "  lockstep forward gpus 8888\n"
-          "  lockstep forward gpus --node 1 6006:6006 8080:db.lan:80",
+      .summary = "Connects ports of this machine to ports of a host, until it is stopped.",
+      .examples =
+          "lockstep forward gpus 8888\n"
+          "lockstep forward gpus --node 1 6006:6006 8080:db.lan:80",
+      .details =
+          "Listens on 127.0.0.1. The node looks HOST up; without HOST, PORT is the node's own.\n"
+          "LOCAL 0 takes a free port.",
       .epilog = "",
       .operands = Operands::names,
       .groups = {{"Options",

@@ -14,12 +14,14 @@ std::vector<Option> environment_group_rows(const std::vector<Option>& more) {
 Table make_install_table() {
   return {
       .program = "lockstep install",
-      .summary =
-          "Puts packages into the environment of a project on a host, or on all nodes of a\n"
-          "cluster at once: a virtual environment of the project's own, which is made when\n"
-          "it is first needed. What has not changed since is skipped.\n\n"
-          "  lockstep install gpus reqs:./requirements.txt pip:./\n"
-          "  lockstep install gpus 'torch --index-url https://download.pytorch.org/whl/cu121'\n\n"
+      .summary = "Puts packages into a project's environment on hosts.",
+      .examples =
+          "lockstep install gpus reqs:./requirements.txt pip:./\n"
+          "lockstep install gpus 'torch --index-url https://download.pytorch.org/whl/cu121'",
+      .details =
+          "The environment is a virtual environment of the project's own, made when it is\n"
+          "first needed. Packages that have not changed since are skipped.\n"
+          "\n"
           "A SPEC is one of\n"
           "  NAME [ARGS]        a package as pip names it; pip's arguments may follow\n"
           "  pip:./ [ARGS]      a folder of the project, built and installed (-e ./: editable)\n"

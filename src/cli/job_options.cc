@@ -5,10 +5,12 @@ namespace {
 
 Table make_jobs_table() {
   return {.program = "lockstep jobs",
-          .summary =
-              "Lists the jobs that this user started on other machines with lockstep run\n"
-              "--on, and the runs of this machine that are under way. The hosts of jobs that\n"
-              "have not ended are asked how they stand.",
+          .summary = "Lists this user's jobs on other machines, and the runs on this machine.",
+          .examples =
+              "lockstep jobs\n"
+              "lockstep jobs --offline\n"
+              "lockstep jobs --json -n 100",
+          .details = "Hosts of jobs that have not ended are asked for the job's state.",
           .epilog = "",
           .operands = Operands::none,
           .groups = {
@@ -30,11 +32,13 @@ Table make_jobs_table() {
 Table make_logs_table() {
   return {
       .program = "lockstep logs",
-      .summary =
-          "Prints what a job has said, from its beginning; lines of several hosts have the\n"
-          "host's name before them. The job goes on whatever becomes of this command.\n\n"
-          "  lockstep logs -f 3f0a9c1e\n"
-          "  lockstep logs -n 100 --rank 3 train.py",
+      .summary = "Prints the output of a job, from its beginning.",
+      .examples =
+          "lockstep logs -f 3f0a9c1e\n"
+          "lockstep logs -n 100 --rank 3 train.py",
+      .details =
+          "Lines of several hosts start with the host's name. Stopping this command does\n"
+          "not stop the job.",
       .epilog = "JOB is an id, the beginning of one, or a name (the newest job of that name).\n",
       .operands = Operands::names,
       .groups = {{"Options",
@@ -74,7 +78,10 @@ Option ending_json() {
 Table make_wait_table() {
   return {
       .program = "lockstep wait",
-      .summary = "Waits until a job has ended. The exit code is the job's.",
+      .summary = "Waits until a job has ended, and exits with the job's exit code.",
+      .examples =
+          "lockstep wait 3f0a9c1e\n"
+          "lockstep wait --json train.py",
       .epilog =
           "JOB is an id, the beginning of an id, or a name. A name means the newest job of that\n"
           "name that still runs, or the newest of all if every job of that name has ended.\n",
@@ -86,9 +93,13 @@ Table make_wait_table() {
 Table make_cancel_table() {
   return {
       .program = "lockstep cancel",
-      .summary =
-          "Ends a job on all of its hosts, as SIGTERM ends lockstep run, and waits until\n"
-          "nothing of it is left. A second one while it ends waits for workers no longer.",
+      .summary = "Ends a job on all of its hosts.",
+      .examples =
+          "lockstep cancel 3f0a9c1e\n"
+          "lockstep cancel train.py",
+      .details =
+          "The job ends as SIGTERM ends lockstep run. The command returns when nothing of\n"
+          "the job is left. A second cancel meanwhile no longer waits for the workers.",
       .epilog = "JOB is an id, the beginning of one, or the name of one job that has not ended.\n",
       .operands = Operands::names,
       .groups = {{"Options", {ending_json(), help_option(), version_option()}}},
@@ -106,10 +117,14 @@ std::vector<Option> with_variables() {
 Table make_resume_table() {
   return {
       .program = "lockstep resume",
-      .summary =
-          "Starts those parts of a job again that ended without a word: the host was\n"
-          "switched off and is back, or the job's supervisor was killed there. The other\n"
-          "nodes wait for them as lockstep run waits for a lost node.",
+      .summary = "Starts the lost parts of a job again.",
+      .examples =
+          "lockstep resume 3f0a9c1e\n"
+          "lockstep resume train.py --secret WANDB_API_KEY",
+      .details =
+          "A part is lost if its host was switched off and is back, or if the job's\n"
+          "supervisor was killed there. The other nodes wait for the part as lockstep run\n"
+          "waits for a lost node.",
       .epilog =
           "JOB is an id, the beginning of one, or a name. What --env and --env-file gave to the\n"
           "job is kept here with it; secrets are not: give them again.\n",

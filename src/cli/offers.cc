@@ -52,7 +52,7 @@ Result<ExitCode> offers_command(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kOffers{.name = "offers",
-                                          .summary = "what rented machines with GPUs cost now",
+                                          .summary = "show what rented machines with GPUs cost now",
                                           .table = offers_table_options,
                                           .run = offers_command,
                                           .signals = Signals::blocked};

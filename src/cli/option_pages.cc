@@ -118,7 +118,11 @@ std::string man_page(const Program& program, const Subcommand& command, std::str
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [\\fIoptions\\fR]{}{}\n", roff(table.program),
                      kOperands[static_cast<std::size_t>(table.operands)],
                      table.shown_names.empty() ? "" : roff(table.shown_names));
-  out += fmt::format(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(table.summary));
+  out += fmt::format(".SH DESCRIPTION\n{}\n", roff(table.summary));
+  if (!table.details.empty()) out += fmt::format(".PP\n{}\n", roff(table.details));
+  if (!table.examples.empty())
+    out += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(table.examples));
+  out += ".SH OPTIONS\n";
   if (shared != nullptr)
     out += fmt::format("All options of\n.BR {} (1),\nand:\n", roff(page_name(shared->program)));
   for (const Group& group : table.groups) {
@@ -180,6 +184,8 @@ std::string markdown_row(const Option& option) {
 std::string markdown_section(const Program& program, const Table& table) {
   const Table* shared = shared_with(program, table);
   std::string out = fmt::format("\n## {}\n\n{}\n", table.program, table.summary);
+  if (!table.examples.empty()) out += fmt::format("\n```sh\n{}\n```\n", table.examples);
+  if (!table.details.empty()) out += fmt::format("\n{}\n", table.details);
   if (shared != nullptr) out += fmt::format("\nAll options of `{}`, and:\n", shared->program);
   for (const Group& group : table.groups) {
     if (is_in(shared, group)) continue;

@@ -72,9 +72,11 @@ enum class Operands {
 };
 
 struct Table {
-  std::string_view program;  // "lockstep run"
-  std::string_view summary;  // lines under the usage line
-  std::string_view epilog;   // lines at the end of help
+  std::string_view program;        // "lockstep run"
+  std::string_view summary;        // one sentence, on the line under the usage line
+  std::string_view examples = {};  // two or three whole command lines, a line each
+  std::string_view details = {};   // the paragraphs under the examples
+  std::string_view epilog;         // lines at the end of help
   Operands operands = Operands::script;
   std::vector<Group> groups;
   std::vector<Variable> variables = {};

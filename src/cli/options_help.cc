@@ -82,6 +82,12 @@ std::string help_group(const Group& group) {
 
 std::string help_text(const Table& table) {
   std::string out = fmt::format("{}\n\n{}\n", usage_line(table), table.summary);
+  if (!table.examples.empty()) {
+    std::string examples(table.examples);
+    replace_all(examples, "\n", "\n  ");
+    out += fmt::format("\n  {}\n", examples);
+  }
+  if (!table.details.empty()) out += fmt::format("\n{}\n", table.details);
   for (const Group& group : table.groups)
     out += fmt::format("\n{}", help_group(group));
   if (!table.variables.empty()) out += fmt::format("\n{}", help_variables(table.variables));

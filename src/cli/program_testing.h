@@ -14,6 +14,8 @@ inline std::string& last_call() {
 inline const Table& go_table() {
   static const Table table{"tool go",
                            "Goes.",
+                           "tool go x.py\ntool go --how-far 3 x.py",
+                           "Far.",
                            "",
                            Operands::script,
                            {{"Options",
@@ -26,6 +28,8 @@ inline const Table& add_table() {
   static const Table table{
       "tool cluster add",
       "Adds a node.",
+      "",
+      "",
       "",
       Operands::none,
       {{"Options",
@@ -54,9 +58,14 @@ inline constexpr Subcommand kCluster{
     .name = "cluster", .summary = "nodes under a name", .rows = kVerbs};
 inline constexpr Subcommand kSecret{
     .name = "secret", .summary = "for our own use", .run = note<14>, .listed = false};
+inline Result<ExitCode> fail_away(const Call& /*call*/) {
+  return fail(Errc::unavailable, "it is away", "try later");
+}
+inline constexpr Subcommand kFails{
+    .name = "fails", .summary = "", .run = fail_away, .fails_with = kAsSsh, .listed = false};
 inline constexpr Subcommand kAlias{
     .name = "alias", .summary = "as go", .table = go_table, .run = note<15>};
-inline constexpr const Subcommand* kRows[] = {&kGo, &kCluster, &kSecret};
+inline constexpr const Subcommand* kRows[] = {&kGo, &kCluster, &kSecret, &kFails};
 inline constexpr const Subcommand* kLinks[] = {&kAlias};
 inline constexpr Program kProgram{.root = {.name = "tool", .summary = "Does things", .rows = kRows},
                                   .links = kLinks};

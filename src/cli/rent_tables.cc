@@ -36,13 +36,14 @@ Table make_offers_table() {
   rows.push_back(nodes_row());
   rows.push_back(json_row("for programs"));
   return {.program = "lockstep offers",
-          .summary =
-              "Asks all providers whose keys are found, at once, what machines with such\n"
-              "GPUs cost: one table by the whole price an hour, disk and address included.\n"
-              "Then, like every command on demand, it ends machines that are tagged as ours\n"
-              "and that nobody wants.\n\n"
-              "  lockstep offers A100:8\n"
-              "  lockstep offers H100:1 --spot --max-price 3",
+          .summary = "Shows what rented machines with these GPUs cost now.",
+          .examples =
+              "lockstep offers A100:8\n"
+              "lockstep offers H100:1 --spot --max-price 3",
+          .details =
+              "Asks all providers whose keys are found, at once. The table is sorted by the\n"
+              "whole price an hour, disk and address included. Like every command on demand,\n"
+              "then terminates machines that are tagged as ours and no longer wanted.",
           .epilog = kOnlyFakes,
           .operands = Operands::names,
           .groups = {{"Options", with_end(std::move(rows))}},
@@ -55,14 +56,16 @@ Table make_up_table() {
   std::vector<Option> more = consent_rows();
   more.push_back(json_row("for programs: the plan (--print), or the cluster with its nodes"));
   return {.program = "lockstep up",
-          .summary =
-              "Rents machines and keeps them as the cluster NAME: the cheapest that there\n"
-              "really are. Shows the plan and asks. On NAME everything works that works on\n"
-              "a cluster of hosts. The machines end themselves when they are idle, at their\n"
-              "lifetime, or when the budget is spent.\n\n"
-              "  lockstep up lab --gpus A100:8 --max-price 20\n"
-              "  lockstep run --on lab train.py\n"
-              "  lockstep down lab",
+          .summary = "Rents machines and keeps them as the cluster NAME.",
+          .examples =
+              "lockstep up lab --gpus A100:8 --max-price 20\n"
+              "lockstep up lab --gpus H100:1 --nodes 2 --spot --lifetime 8h\n"
+              "lockstep up lab --gpus A100:8 --print",
+          .details =
+              "Takes the cheapest machines that are actually available, shows the plan, and\n"
+              "asks. NAME then works wherever a cluster of hosts works, until lockstep down NAME.\n"
+              "The machines terminate themselves when they are idle, at the end of their\n"
+              "lifetime, or when the budget is spent.",
           .epilog = kOnlyFakes,
           .operands = Operands::names,
           .groups = {{"Machines", std::move(rows)},
@@ -73,11 +76,13 @@ Table make_up_table() {
 
 Table make_down_table() {
   return {.program = "lockstep down",
-          .summary =
-              "Ends rented machines and says what they cost. Machines that are not ours,\n"
-              "or another installation's, are never touched unless they are named.\n\n"
-              "  lockstep down lab\n"
-              "  lockstep down --all",
+          .summary = "Terminates rented machines and says what they cost.",
+          .examples =
+              "lockstep down lab\n"
+              "lockstep down --all",
+          .details =
+              "Machines that are not ours, or that another installation rented, are never\n"
+              "touched unless they are named.",
           .epilog = "Exit code: 0 when all was seen gone, 1 where something may be left.\n",
           .operands = Operands::names,
           .groups = {{"Options",
@@ -104,11 +109,13 @@ Table make_down_table() {
 
 Table make_keep_table() {
   return {.program = "lockstep keep",
-          .summary =
-              "Gives rented machines more time: they end in TIME from now, or when they would\n"
-              "have ended anyway if that is later, but never past\n"
-              "what their budget pays for. Till then being idle does not end them.\n\n"
-              "  lockstep keep lab 2h",
+          .summary = "Gives rented machines more time.",
+          .examples =
+              "lockstep keep lab 2h\n"
+              "lockstep keep lab 45m",
+          .details =
+              "The machines end in TIME from now, or at their present end if that is later, but\n"
+              "never after their budget is spent. Until then, being idle does not end them.",
           .epilog = kSweeps,
           .operands = Operands::names,
           .groups = {{"Options", with_end({})}},
@@ -118,11 +125,12 @@ Table make_keep_table() {
 Table make_cost_table() {
   return {
       .program = "lockstep cost",
-      .summary =
-          "What rented machines have cost, by the prices at which they were rented,\n"
-          "without traffic.\n\n"
-          "  lockstep cost\n"
-          "  lockstep cost --since 30d",
+      .summary = "Shows what rented machines have cost.",
+      .examples =
+          "lockstep cost\n"
+          "lockstep cost --since 30d\n"
+          "lockstep cost lab --json",
+      .details = "Counts the prices at which the machines were rented, without traffic.",
       .epilog = kSweeps,
       .operands = Operands::names,
       .groups = {{"Options",
@@ -139,12 +147,13 @@ Table make_cost_table() {
 
 Table make_check_table() {
   return {.program = "lockstep cloud check",
-          .summary =
-              "Looks for the keys of each provider and asks what they may do: account,\n"
-              "rights that are missing (with the smallest policy that has them), quotas,\n"
-              "images. Costs nothing.\n\n"
-              "  lockstep cloud check\n"
-              "  lockstep cloud check aws",
+          .summary = "Checks the keys, rights, quotas and images of each provider.",
+          .examples =
+              "lockstep cloud check\n"
+              "lockstep cloud check aws",
+          .details =
+              "Names the rights that are missing, with the smallest policy that has them. Costs\n"
+              "nothing.",
           .epilog =
               "Exit code: 0 where at least one provider can be used and none is broken, else 1.\n",
           .operands = Operands::names,
@@ -158,15 +167,16 @@ Table make_check_table() {
 
 Table make_selftest_table() {
   return {.program = "lockstep cloud selftest",
-          .summary =
-              "Rents a small machine, for minutes and after a question, and sees whether all\n"
-              "goes as it should: the launch, the first contact, the machine's own end, the\n"
-              "bill. The report on stdout names no account, key or address, and can be passed\n"
-              "on. The machine is given back whatever happens. At AWS and Google it has no\n"
-              "GPU, and costs a cent or two an hour; of Lambda and RunPod it is the cheapest\n"
-              "with one.\n\n"
-              "  lockstep cloud selftest aws\n"
-              "  lockstep cloud selftest gcp --type any",
+          .summary = "Rents one small machine, and reports whether all goes as it should.",
+          .examples =
+              "lockstep cloud selftest aws\n"
+              "lockstep cloud selftest gcp --type any",
+          .details =
+              "Asks before it rents, and takes minutes. Tests the launch, the first contact, the\n"
+              "machine's own end and the bill. The machine is terminated whatever happens. The\n"
+              "report on stdout names no account, key or address, and can be passed on. At AWS\n"
+              "and Google the machine has no GPU and costs a cent or two an hour; at Lambda and\n"
+              "RunPod it is the cheapest with one.",
           .epilog = "Exit code: 0 where all was as it should be, else 1.\n",
           .operands = Operands::names,
           .groups = {{"Options",

@@ -153,11 +153,12 @@ Result<ExitCode> launch_command(const Call& call) {
 extern constinit const Subcommand kRun{
     .name = "run", .summary = kSummary, .table = run_table, .run = run_command};
 
-extern constinit const Subcommand kLaunch{.name = "launch",
-                                          .summary = "the same, as torch.distributed.launch did",
-                                          .table = launch_table,
-                                          .run = launch_command,
-                                          .signals = Signals::blocked};
+extern constinit const Subcommand kLaunch{
+    .name = "launch",
+    .summary = "run a script written for torch.distributed.launch",
+    .table = launch_table,
+    .run = launch_command,
+    .signals = Signals::blocked};
 
 extern constinit const Subcommand kTorchrun{.name = "torchrun",
                                             .summary = kSummary,

@@ -47,10 +47,10 @@ std::vector<Variable> variables() {
   };
 }
 
-constexpr std::string_view kRunSummary =
-    "Runs a training script in several worker processes, as torchrun does: starts\n"
-    "them, restarts all when one fails, stops all when one cannot be helped, and\n"
-    "gives every worker the environment that torch.distributed reads.";
+constexpr std::string_view kRunDetails =
+    "Every worker gets the environment that torch.distributed reads. When a worker\n"
+    "fails, all workers are started again; when --max-restarts is used up, all workers\n"
+    "are stopped and the job fails.";
 
 constexpr std::string_view kRunEpilog =
     "Long names may be shortened; - and _ are the same in them. Options of\n"
@@ -62,22 +62,27 @@ constexpr std::string_view kRunEpilog =
     "installed in, else $VIRTUAL_ENV/bin/python, else python3 or python from PATH.\n"
     "Script arguments may contain ${local_rank}.";
 
-Table make_run_table(std::string_view program) {
-  return {program,
-          kRunSummary,
-          kRunEpilog,
-          Operands::script,
-          {topology_group(), rendezvous_group(), command_group(), restarts_group(),
-           supervision_group(), logs_group(), placement_group(), other()},
-          variables()};
+Table make_run_table(std::string_view program, std::string_view examples) {
+  return {.program = program,
+          .summary = "Runs a training script in several worker processes, as torchrun does.",
+          .examples = examples,
+          .details = kRunDetails,
+          .epilog = kRunEpilog,
+          .operands = Operands::script,
+          .groups = {topology_group(), rendezvous_group(), command_group(), restarts_group(),
+                     supervision_group(), logs_group(), placement_group(), other()},
+          .variables = variables()};
 }
 
 Table make_launch_table() {
-  Table table = make_run_table("lockstep launch");
-  table.summary =
-      "As `lockstep run`, for scripts written for torch.distributed.launch, which is\n"
-      "deprecated: without --use-env the script gets its local rank as its first\n"
-      "argument, --local-rank=N.";
+  Table table = make_run_table("lockstep launch",
+                               "lockstep launch --nproc-per-node 4 train.py\n"
+                               "lockstep launch --use-env --nproc-per-node 4 train.py");
+  table.summary = "Runs a script that was written for torch.distributed.launch.";
+  table.details =
+      "Does the same as lockstep run, but without --use-env the script gets its local\n"
+      "rank as its first argument, --local-rank=N. PyTorch has deprecated\n"
+      "torch.distributed.launch.";
   Group group{"Local rank",
               {
                   {.name = "use-env",
@@ -99,7 +104,10 @@ Table make_launch_table() {
 
 const Table& run_table() {
   static const Table table = [] {
-    Table made = make_run_table("lockstep run");
+    Table made = make_run_table("lockstep run",
+                                "lockstep run --nproc-per-node 8 train.py --lr 0.1\n"
+                                "lockstep run --nnodes 2 --rdzv-endpoint node0:29400 train.py\n"
+                                "lockstep run --on gpus --nproc-per-node gpu train.py");
     std::vector<Group> remote = remote_groups();
     for (Group& group : on_demand_groups())
       remote.push_back(std::move(group));
@@ -110,7 +118,10 @@ const Table& run_table() {
 }
 
 const Table& torchrun_table() {
-  static const Table table = make_run_table("torchrun");
+  static const Table table =
+      make_run_table("torchrun",
+                     "torchrun --nproc-per-node 8 train.py --lr 0.1\n"
+                     "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint node0 train.py");
   return table;
 }
 

@@ -6,34 +6,37 @@ namespace lockstep::cli {
 namespace {
 
 Table make_store_table() {
-  return {"lockstep store",
-          "Serves the key-value store that PyTorch's TCPStore clients speak to, until\n"
-          "stopped by a signal.",
-          "",
-          Operands::none,
-          {{"Options",
-            {
-                {.name = "host",
-                 .field = into<&StoreOptions::host>,
-                 .metavar = "HOST",
-                 .help = "address to listen on",
-                 .shown_default = "127.0.0.1"},
-                {.name = "port",
-                 .field = into<&StoreOptions::port>,
-                 .metavar = "PORT",
-                 .help = "port to listen on; 0: any, printed",
-                 .shown_default = "29500"},
-                {.name = "print-stats",
-                 .field = into<&StoreOptions::print_stats>,
-                 .help = "counts of requests on stderr at the end"},
-                {.name = "max-value-bytes",
-                 .field = into<&StoreOptions::max_value_bytes>,
-                 .metavar = "BYTES",
-                 .help = "largest value taken from a client",
-                 .shown_default = "268435456"},
-                help_option(),
-                version_option(),
-            }}}};
+  return {.program = "lockstep store",
+          .summary = "Serves the key-value store that PyTorch's TCPStore clients speak to.",
+          .examples =
+              "lockstep store\n"
+              "lockstep store --host 0.0.0.0 --port 0 --print-stats",
+          .details = "Runs until a signal stops it.",
+          .epilog = "",
+          .operands = Operands::none,
+          .groups = {{"Options",
+                      {
+                          {.name = "host",
+                           .field = into<&StoreOptions::host>,
+                           .metavar = "HOST",
+                           .help = "address to listen on",
+                           .shown_default = "127.0.0.1"},
+                          {.name = "port",
+                           .field = into<&StoreOptions::port>,
+                           .metavar = "PORT",
+                           .help = "port to listen on; 0: any, printed",
+                           .shown_default = "29500"},
+                          {.name = "print-stats",
+                           .field = into<&StoreOptions::print_stats>,
+                           .help = "counts of requests on stderr at the end"},
+                          {.name = "max-value-bytes",
+                           .field = into<&StoreOptions::max_value_bytes>,
+                           .metavar = "BYTES",
+                           .help = "largest value taken from a client",
+                           .shown_default = "268435456"},
+                          help_option(),
+                          version_option(),
+                      }}}};
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 // option_pages_test.cc have the rest of what reads them.
 #include "cli/subcommand.h"
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/program_testing.h"
+#include "setup/spec.h"
 
 #include <gtest/gtest.h>
 
@@ -91,6 +93,34 @@ TEST(Subcommand, ListedRowsComeInOrderWithTheirPaths) {
   EXPECT_EQ(paths, (std::vector<std::string>{"", "go", "cluster", "cluster add", "cluster list"}));
 }
 
+TEST(Subcommand, AnErrorGivesTheCodeOfItsRow) {
+  const Error wrong{Errc::invalid_input, "wrong", {}, 0};
+  const Error missing{Errc::not_found, "missing", {}, 0};
+  const Error away{Errc::unavailable, "away", {}, 0};
+  EXPECT_EQ(code_of(wrong), ExitCode::usage);
+  EXPECT_EQ(code_of(missing), ExitCode::failed);
+  EXPECT_EQ(code_of(away), ExitCode::failed);
+  EXPECT_EQ(code_of(wrong, kAsSsh), ExitCode::usage);
+  EXPECT_EQ(code_of(away, kAsSsh), ExitCode::not_reached);
+  EXPECT_EQ(code_of(wrong, always(ExitCode::failed)), ExitCode::failed);
+  const ErrorCodes of_jobs{.other = ExitCode::not_reached, .missing_is_usage = true};
+  EXPECT_EQ(code_of(missing, of_jobs), ExitCode::usage);
+  EXPECT_EQ(code_of(away, of_jobs), ExitCode::not_reached);
+}
+
+TEST(Subcommand, ASignalThatStoppedACommandIsItsCode) {
+  const Error stopped{Errc::canceled, "SIGINT came", {}, 2};
+  EXPECT_EQ(number(code_of(stopped)), 130);
+  EXPECT_EQ(number(code_of(stopped, kAsSsh)), 130);
+  EXPECT_EQ(code_of({Errc::canceled, "closed", {}, 0}, kAsSsh), ExitCode::not_reached);
+}
+
+TEST(Subcommand, AnErrorOfARowIsPrintedUnderTheNameOfItsTableOrItsRow) {
+  const Outcome failed = outcome({"fails"});
+  EXPECT_EQ(failed.code, 255);
+  EXPECT_EQ(failed.err, "tool fails: error: it is away; try later\n");
+}
+
 TEST(Commands, OtherProgramsAreToldTheirCommand) {
   const auto told = [](const std::string& word) {
     testing::internal::CaptureStderr();
@@ -124,6 +154,30 @@ TEST(Commands, RowsAreWellFormed) {
     if (row->table != nullptr) {
       EXPECT_EQ(row->table().program, row->name);
     }
+}
+
+TEST(Commands, HelpBeginsWithASentenceAndExamplesThatParse) {
+  for (const Node& node : listed_rows(lockstep_program())) {
+    if (node.row->table == nullptr) continue;
+    const Table& table = node.row->table();
+    EXPECT_TRUE(table.summary.ends_with('.')) << node.path;
+    EXPECT_EQ(table.summary.find('\n'), table.summary.npos) << node.path;
+    EXPECT_LE(table.summary.size(), 80U) << node.path;
+    const auto examples = split(std::string(table.examples), '\n');
+    EXPECT_TRUE(examples.size() == 2 || examples.size() == 3) << node.path;
+    for (const std::string& example : examples) {
+      ASSERT_TRUE(example == table.program || example.starts_with(std::string(table.program) + " "))
+          << example;
+      EXPECT_LE(example.size(), 84U) << example;
+      const auto words = setup::split_words(example.substr(table.program.size()));
+      ASSERT_TRUE(words) << example;
+      const GetEnv none = [](std::string_view) { return std::nullopt; };
+      const auto parsed = node.row->read != nullptr ? node.row->read(*words, none)
+                                                    : parse_options(table, *words, none);
+      ASSERT_TRUE(parsed) << example << ": " << parsed.error().error.message;
+      EXPECT_EQ(parsed->ended_by, "") << example;
+    }
+  }
 }
 
 TEST(Commands, HelpIsTheSubcommandsOwn) {

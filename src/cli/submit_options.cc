@@ -41,14 +41,15 @@ Group login_rows() {
 Table make_table() {
   Table table = {
       .program = "lockstep submit",
-      .summary =
-          "Submits a training command to Slurm: writes the batch script, checks it, and\n"
-          "calls sbatch. One agent runs on every node and starts the ranks there; a node\n"
-          "that dies is replaced by a spare inside of the allocation.\n\n"
-          "  lockstep submit -N 2 --gpus-per-node 8 --time 20:00:00 -- train.py --lr 0.1\n"
-          "  lockstep submit -N 2 --spare 1 -p gpu -- torchrun --max-restarts 3 train.py\n"
-          "  lockstep submit --print -N 2 -- train.py\n"
-          "  lockstep submit old_launch.slurm ARGS",
+      .summary = "Submits a training command to Slurm.",
+      .examples =
+          "lockstep submit -N 2 --gpus-per-node 8 --time 20:00:00 -- train.py --lr 0.1\n"
+          "lockstep submit -N 2 --spare 1 -p gpu -- torchrun --max-restarts 3 train.py\n"
+          "lockstep submit old_launch.slurm ARGS",
+      .details =
+          "Writes the batch script, checks it, and calls sbatch; --print only shows the\n"
+          "script. One agent runs on every node and starts the ranks there. A spare node\n"
+          "inside of the allocation replaces a node that dies.",
       .epilog =
           "A batch script of your own runs as it is, and what it launches is launched by "
           "Lockstep.\n"

@@ -10,15 +10,16 @@ namespace {
 Table make_sync_table() {
   return {
       .program = "lockstep sync",
-      .summary =
-          "Brings the files of a project to a host, or to all nodes of a cluster at once:\n"
-          "what git would commit and what is new, without .git. What was sent earlier and\n"
-          "is gone here is removed there; nothing else ever is. The project is git's top\n"
-          "folder, else this folder, and lies in the home there, under the same name.\n"
-          "SRC[:DST] names another folder, and another place there.\n\n"
-          "  lockstep sync gpus\n"
-          "  lockstep sync ubuntu@10.0.0.5 ~/code/model:work/model\n"
-          "  lockstep sync gpus --back outputs",
+      .summary = "Brings a project's files to a host, or to all nodes of a cluster at once.",
+      .examples =
+          "lockstep sync gpus\n"
+          "lockstep sync ubuntu@10.0.0.5 ~/code/model:work/model\n"
+          "lockstep sync gpus --back outputs",
+      .details =
+          "Sends what git would commit and new files, without .git. Removes files there\n"
+          "that were sent earlier and are gone here, and nothing else. The project is git's\n"
+          "top folder, else this folder, and lies in the home there, under the same name.\n"
+          "SRC[:DST] names another folder, and another place there.",
       .epilog =
           "Exit code: 0 where all have the files, 255 where a host is not reached, 1 where\n"
           "it is not synced for another reason, 2 for bad input; of several nodes the first\n"

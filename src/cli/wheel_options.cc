@@ -88,25 +88,26 @@ const Option* own_option(std::string_view word) {
 }
 
 Table make_wheel_table() {
-  return {
-      .program = "lockstep wheel",
-      .summary =
-          "Builds a wheel once, for the Python, PyTorch, CUDA, GPUs and CPUs that it is to run\n"
-          "on, and prints its path. What has been built before is taken from the cache.\n\n"
-          "  lockstep wheel deepspeed==0.16.5 --ops cpu_adam,async_io --arch '8.0;9.0'\n"
-          "  lockstep wheel deepspeed@./DeepSpeed --ops cpu_adam\n"
-          "  lockstep wheel ./my_extension -o dist\n"
-          "  lockstep wheel deepspeed@./DeepSpeed --ops cpu_adam --slurm -p gpu\n\n"
-          "SOURCE is a folder, a URL as git+https://HOST/PROJECT@REF, deepspeed,\n"
-          "deepspeed==VERSION, deepspeed@DIR or deepspeed@URL.",
-      .epilog =
-          "lockstep install CLUSTER wheel:FILE --overlay puts it on the nodes.\n"
-          "Exit code: 0, 1 where it can't be built, 2 for bad input.\n",
-      .operands = Operands::names,
-      .groups = {{"What is built", what_rows()},
-                 {"Where", where_rows()},
-                 {"The wheel", result_rows()}},
-      .shown_names = "SOURCE"};
+  return {.program = "lockstep wheel",
+          .summary = "Builds a wheel once, and prints its path.",
+          .examples =
+              "lockstep wheel deepspeed==0.16.5 --ops cpu_adam,async_io --arch '8.0;9.0'\n"
+              "lockstep wheel ./my_extension -o dist\n"
+              "lockstep wheel deepspeed@./DeepSpeed --ops cpu_adam --slurm -p gpu",
+          .details =
+              "The wheel fits the Python, PyTorch, CUDA, GPUs and CPUs that it is to run on. A\n"
+              "wheel that was built before is taken from the cache.\n"
+              "\n"
+              "SOURCE is a folder, a URL as git+https://HOST/PROJECT@REF, deepspeed,\n"
+              "deepspeed==VERSION, deepspeed@DIR or deepspeed@URL.",
+          .epilog =
+              "lockstep install CLUSTER wheel:FILE --overlay puts it on the nodes.\n"
+              "Exit code: 0, 1 where it can't be built, 2 for bad input.\n",
+          .operands = Operands::names,
+          .groups = {{"What is built", what_rows()},
+                     {"Where", where_rows()},
+                     {"The wheel", result_rows()}},
+          .shown_names = "SOURCE"};
 }
 
 }  // namespace

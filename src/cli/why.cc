@@ -128,7 +128,7 @@ Result<ExitCode> explain(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kWhy{.name = "why",
-                                       .summary = "why a job of Slurm's waits or ended",
+                                       .summary = "explain why a Slurm job waits or how it ended",
                                        .table = why_table,
                                        .run = explain,
                                        .signals = Signals::blocked};

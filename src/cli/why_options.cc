@@ -6,13 +6,15 @@ namespace {
 Table make_why_table() {
   return {
       .program = "lockstep why",
-      .summary =
-          "Says in words why a job of Slurm's waits, how it runs or how it ended, when it is\n"
-          "expected to start, and what to change. Of a job that lockstep submit has submitted it\n"
-          "names the worker that failed first, with its log and its last words.\n\n"
-          "  lockstep why 1234\n"
-          "  lockstep why train.py\n"
-          "  lockstep why 1234_7 --on hpc",
+      .summary = "Explains why a Slurm job waits, how it runs or how it ended.",
+      .examples =
+          "lockstep why 1234\n"
+          "lockstep why train.py\n"
+          "lockstep why 1234_7 --on hpc",
+      .details =
+          "Also says when the job is expected to start, and what to change. For a job of\n"
+          "lockstep submit, names the worker that failed first, with its log and its last\n"
+          "words.",
       .epilog =
           "JOB is Slurm's id (1234, 1234_7 of an array, 1234+1 of a heterogeneous job), or the\n"
           "name or id of a job that lockstep jobs lists.\n"
