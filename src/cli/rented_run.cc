@@ -8,6 +8,7 @@
 #include "cli/rented_course.h"
 #include "cli/run_options.h"
 #include "cli/watched_job.h"
+#include "launch/backend_row.h"
 #include "rent/guard.h"
 #include "rent/job_claim.h"
 
@@ -79,7 +80,9 @@ int least_nodes(const Parsed& parsed, int machines) {
   const auto nnodes = parsed.text("nnodes");
   if (!nnodes) return machines;
   const auto ends = split(*nnodes, ':');
-  const bool elastic = parsed.text("rdzv-backend").value_or("static") != "static";
+  const launch::BackendRow* backend = launch::find_backend(
+      parsed.text("rdzv-backend").value_or(std::string(launch::static_backend().name)));
+  const bool elastic = backend == nullptr || !backend->fixed();
   const auto least = parse_int(elastic ? ends.front() : ends.back());
   return least ? static_cast<int>(std::clamp<std::int64_t>(*least, 1, kMostCounted)) : machines;
 }
