@@ -1,4 +1,4 @@
-// Options of ours that stand behind the script, where they are the script's arguments.
+// Finds options of Lockstep that stand behind the script and are therefore the script's arguments.
 #pragma once
 
 #include "cli/options.h"

@@ -35,7 +35,8 @@ void say(const std::string& text) {
   print_error(call_table().program, {Errc::unavailable, text, {}, 0});
 }
 
-// Where the function runs, from the home there, and the way from there up to the project's top.
+// The folder where the function runs, relative to the home there, and the way up to the project's
+// top.
 struct Place {
   std::string folder;
   std::string root = ".";
@@ -76,7 +77,7 @@ Result<CommandRequest> request_of(const CallOptions& options) {
   hosts::PythonCall call;
   LOCKSTEP_TRY_ASSIGN(call.function, hosts::parse_function_name(options.function));
   const bool any = options.args != "[]" || options.kwargs != "{}";
-  // Where there are none the runner need not load what reads JSON.
+  // Without arguments the runner does not load Python's JSON module.
   if (any)
     call.arguments = fmt::format(R"({{"args":{},"kwargs":{}}})", options.args, options.kwargs);
   call.path = {"."};
@@ -89,7 +90,7 @@ Result<CommandRequest> request_of(const CallOptions& options) {
   return request;
 }
 
-// What became of the call on one host.
+// The outcome of the call on one host.
 struct Outcome {
   int code = 0;
   bool returned = false;
@@ -119,7 +120,8 @@ Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOp
     outcome.value = codec::parse_json(answer.text, kValueLimits);
     outcome.returned = !outcome.value.is_discarded();
     if (!outcome.returned)
-      outcome.error = fmt::format("{}: the value is no JSON, or more than this prints", host.name);
+      outcome.error =
+          fmt::format("{}: the value cannot be printed as JSON, or is too large", host.name);
   } else if (answer.kind == CallAnswer::Kind::raised) {
     outcome.exception = codec::parse_json(answer.text);
     if (!outcome.exception.is_object())
@@ -133,7 +135,7 @@ Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOp
   return outcome;
 }
 
-// Lines of a terminal: what came from a host must not command it.
+// Returns text as lines for a terminal, escaped: a host's text must not command the terminal.
 std::string shown(const std::string& prefix, const nlohmann::json& text) {
   std::string lines;
   if (!text.is_string()) return lines;
@@ -194,7 +196,7 @@ Result<ExitCode> refuse_call(const CallOptions& options, const Error& error, Exi
 
 Result<ExitCode> call_command(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const CallOptions options, call_options(call.parsed));
-  // Whoever waits for the answer is gone: so is the call, also there.
+  // When the calling program dies, end the call, also on the host.
   if (options.answer_fd) prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto request = request_of(options);
   if (!request) return refuse_call(options, request.error(), code_of(request.error(), kAsSsh));

@@ -25,7 +25,7 @@ Group call_group() {
           {.name = "project",
            .field = into<&CallOptions::project>,
            .metavar = "DIR[:DST]",
-           .help = "the project here that was synced, and its place there",
+           .help = "the synced project here, and its place there",
            .shown_default = "git's top folder, else the current one"},
           {.name = "cwd",
            .field = into<&CallOptions::folder>,

@@ -57,7 +57,7 @@ Result<std::vector<hosts::ListedHost>> hosts_of(const ClusterAddOptions& options
   return hosts;
 }
 
-// Puts the hosts that the options name behind those that the cluster has.
+// Adds the hosts of the options behind the cluster's hosts.
 Result<Cluster> with_hosts(Cluster made, const ClusterAddOptions& options,
                            const std::vector<std::string>& more) {
   LOCKSTEP_TRY_ASSIGN(auto hosts, hosts_of(options, more));
@@ -278,7 +278,7 @@ Status show(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const Cluster found, known.find(name));
   if (found.is_slurm()) return show_slurm(found, known, options, json_of(found));
   if (options.forget_node)
-    return fail(Errc::invalid_input, fmt::format("{} is no cluster of Slurm's", name));
+    return fail(Errc::invalid_input, fmt::format("{} is not a Slurm cluster", name));
   Swept swept(cluster_show_table().program);
   nlohmann::json rented = nlohmann::json::object();
   if (found.is_rented()) {

@@ -1,4 +1,4 @@
-// lockstep cluster check: what hosts are and have, and what would stop a job there.
+// lockstep cluster check: asks hosts for facts, and finds what would stop a job there.
 #include "base/text.h"
 #include "cli/cluster_options.h"
 #include "cli/cluster_slurm.h"
@@ -22,7 +22,7 @@
 namespace lockstep::cli {
 namespace {
 
-// What the folder that the user stands in is called on hosts; empty where it is no project.
+// Returns the current project's place on hosts, or an empty text outside of a project.
 std::string project_name() {
   std::error_code error;
   const auto project =
@@ -30,7 +30,7 @@ std::string project_name() {
   return project ? project->name : "";
 }
 
-// What killed clients have left on this machine.
+// Removes what killed clients left on this machine. Returns what was removed.
 Result<std::vector<std::string>> repair_here() {
   LOCKSTEP_TRY_ASSIGN(const ssh::Binary own, ssh::own_binary());
   const std::string path = ssh::remote_path(own.name);

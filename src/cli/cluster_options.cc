@@ -63,7 +63,7 @@ Table make_add_table() {
                           {.name = "user",
                            .field = into<&ClusterAddOptions::user>,
                            .metavar = "USER",
-                           .help = "of hosts that are given without one",
+                           .help = "log in as this user, on hosts that are given without one",
                            .shown_default = "ssh's own choice"},
                           {.name = "key-path",
                            .field = into<&ClusterAddOptions::key_path>,
@@ -125,32 +125,33 @@ Table make_show_table(std::string_view program, std::string_view summary, std::s
 }
 
 Table make_check_table() {
-  return {.program = "lockstep cluster check",
-          .summary = "Says what hosts have, and what would stop a job there.",
-          .examples =
-              "lockstep cluster check gpus\n"
-              "lockstep cluster check ubuntu@10.0.0.5 --json",
-          .details =
-              "Asks each node how far away it is, and for its user, system, CPUs, memory, disks,\n"
-              "GPUs, Python, programs and clock. For a Slurm cluster: its controller, commands,\n"
-              "partitions, accounts and nodes. Names a cure for each problem.",
-          .epilog =
-              "Exit code: 0, 1 where something would stop a job, 255 where a host is not\n"
-              "reached.\n",
-          .operands = Operands::names,
-          .groups = {{"Options",
-                      {
-                          {.name = "json",
-                           .field = into<&ClusterCheckOptions::json>,
-                           .help = "for programs, with all that is known"},
-                          {.name = "repair",
-                           .field = into<&ClusterCheckOptions::repair>,
-                           .help = "remove what clients that were killed have left, there and "
-                                   "here: parts of the binary, binaries of other versions that "
-                                   "nothing runs, sockets of connections that are gone"},
-                      }},
-                     place_group()},
-          .shown_names = "NAME|HOST"};
+  return {
+      .program = "lockstep cluster check",
+      .summary = "Says what hosts have, and what would stop a job there.",
+      .examples =
+          "lockstep cluster check gpus\n"
+          "lockstep cluster check ubuntu@10.0.0.5 --json",
+      .details =
+          "Measures the distance to each node and asks for user, system, CPUs, memory, disks,\n"
+          "GPUs, Python, programs and clock. For a Slurm cluster: controller, commands,\n"
+          "partitions, accounts and nodes. Names a cure for each problem.",
+      .epilog =
+          "Exit code: 0, 1 where something would stop a job, 255 where a host is not\n"
+          "reached.\n",
+      .operands = Operands::names,
+      .groups = {{"Options",
+                  {
+                      {.name = "json",
+                       .field = into<&ClusterCheckOptions::json>,
+                       .help = "for programs, with all that is known"},
+                      {.name = "repair",
+                       .field = into<&ClusterCheckOptions::repair>,
+                       .help = "remove what killed clients have left, there and here: parts of the "
+                               "binary, unused binaries of other versions, sockets of closed "
+                               "connections"},
+                  }},
+                 place_group()},
+      .shown_names = "NAME|HOST"};
 }
 
 }  // namespace

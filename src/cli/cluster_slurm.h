@@ -10,7 +10,7 @@
 
 namespace lockstep::cli {
 
-// Asks Slurm first: what does not answer is not added.
+// Asks Slurm first: a cluster that does not answer is not added.
 Result<hosts::Cluster> slurm_cluster_of(const std::string& name, const ClusterAddOptions& options,
                                         const hosts::Registry& registry, std::string& line);
 

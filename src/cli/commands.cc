@@ -1,4 +1,5 @@
-// A new subcommand is a file that defines its row, and its name in the two lists here.
+// The list of subcommands. A new subcommand is a file that defines a row, and its name in the two
+// lists here.
 #include "cli/commands.h"
 
 namespace lockstep::cli {
@@ -78,8 +79,8 @@ constexpr Subcommand kVersion{
 constexpr Subcommand kHelp{
     .name = "help", .summary = "list the commands, or show the help of one", .run = help_command};
 
-// In the overview's order; those that are not listed come last. One a line, as many people add to
-// it.
+// In the overview's order, unlisted rows last. One row a line, so that branches that add rows
+// merge.
 // clang-format off
 constexpr const Subcommand* kRows[] = {
     &kRun,

@@ -88,7 +88,7 @@ std::string link_case(const Program& program, std::string_view word) {
   return fmt::format("    {0}) command={1} ;;\n", join(names, "|"), word);
 }
 
-// What is completed: the program and its links.
+// The commands that get a completion: the program and its links.
 std::string commands(const Program& program) {
   std::vector<std::string> names{std::string(program.root.name)};
   for (const Subcommand* row : completed_links(program))

@@ -1,4 +1,4 @@
-// lockstep doctor: what is wrong with this node for training and for building extensions.
+// lockstep doctor: finds what is wrong with this node for training and for building extensions.
 #include "setup/doctor.h"
 
 #include "cli/doctor_options.h"

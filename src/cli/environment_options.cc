@@ -9,9 +9,9 @@ std::vector<Option> environment_rows() {
       {.name = "venv",
        .field = into<&EnvironmentOptions::venv>,
        .metavar = "DIR",
-       .help = "this virtual environment, made if it is not there; relative to "
-               "the project; auto: the project's own",
-       .shown_default = "what the project has, else its own"},
+       .help = "this virtual environment, relative to the project; made if missing; auto: the "
+               "project's own",
+       .shown_default = "the project's environment, else a new one"},
       {.name = "conda",
        .field = into<&EnvironmentOptions::conda>,
        .metavar = "NAME",

@@ -1,5 +1,5 @@
-// The options that say into which environment on hosts packages go: of `lockstep install`, and of
-// `lockstep run --on --install`.
+// The options of `lockstep install` and `lockstep run --on --install` that choose the environment
+// for packages on hosts.
 #pragma once
 
 #include "base/error.h"
@@ -18,15 +18,15 @@ struct EnvironmentOptions {
   bool system = false;
 };
 
-// Rows for a group.
+// Rows for an option group.
 std::vector<Option> environment_rows();
 
 struct ChosenEnvironment {
   setup::SetupRequest::Choice choice = setup::SetupRequest::Choice::project;
-  std::string place = {};  // of the venv, or name of the conda environment
+  std::string place = {};  // folder of the venv, or name of the conda environment
 };
 
-// Refuses more than one of them, and specs that can't go into it.
+// Refuses more than one environment, and specs that the chosen environment cannot take.
 Result<ChosenEnvironment> chosen_environment(const EnvironmentOptions& options,
                                              const std::vector<std::string>& specs);
 

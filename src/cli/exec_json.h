@@ -1,4 +1,4 @@
-// What `lockstep exec --json` prints.
+// The output of `lockstep exec --json`.
 #pragma once
 
 #include "codec/json.h"

@@ -55,7 +55,7 @@ Table make_exec_table() {
   return table;
 }
 
-// Where the script of a parse stands in its words, and whether a "--" right behind it was dropped.
+// The index of the script in the words, and whether the parser dropped a "--" right behind it.
 struct ScriptPlace {
   std::size_t at;
   bool dropped;

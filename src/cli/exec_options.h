@@ -17,7 +17,7 @@ struct ExecOptions {
   PlaceOptions places;
   VariableOptions variables;
   std::vector<std::string> command;
-  std::optional<std::string> shell;  // --shell: one text for /bin/sh there
+  std::optional<std::string> shell;  // --shell: a text for /bin/sh there
   std::optional<std::string> folder;
   bool no_input = false;
   bool json = false;
@@ -26,8 +26,8 @@ struct ExecOptions {
 
 const Table& exec_table();
 
-// What the user may have meant by a command that was not found: one word with white space or a
-// shell's signs in it. Empty: nothing better is known.
+// Returns advice for a command that was not found: one word with white space or a shell's signs in
+// it is probably meant for --shell. Empty: no advice.
 std::string shell_hint(const ExecOptions& options);
 
 // words: all behind `lockstep exec`; parsed: the same, as far as the table reads them. Options may

@@ -42,11 +42,11 @@ struct ErrorCodes {
   bool missing_is_usage = false;      // Errc::not_found counts as a wrong command line
 };
 
-// One code for all errors.
+// Returns the rule that gives all errors the same code.
 constexpr ErrorCodes always(ExitCode code) {
   return {.usage = code, .other = code};
 }
-// For commands that work over SSH: a host was not reached, or nobody knows how the job ended.
+// The rule of commands over SSH: a host was not reached, or no host knows how the job ended.
 inline constexpr ErrorCodes kAsSsh{.other = ExitCode::not_reached};
 
 // Errc::canceled with a signal's number in Error::sys gives stopped_by() of that signal, whatever

@@ -5,7 +5,7 @@
 namespace lockstep::cli {
 namespace {
 
-// As place_group(), but of one node.
+// place_group() with --node in place of --nodes.
 Group node_group() {
   Group group = place_group();
   std::replace_if(

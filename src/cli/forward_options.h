@@ -13,8 +13,8 @@ namespace lockstep::cli {
 
 struct OneNodeOptions {
   std::int64_t node = 0;
-  bool json = false;    // of forward alone
-  PlaceOptions places;  // its `nodes` is that node
+  bool json = false;    // lockstep forward only
+  PlaceOptions places;  // places.nodes holds the node of --node
 };
 
 const Table& ssh_table();

@@ -13,7 +13,7 @@
 namespace lockstep::cli {
 namespace {
 
-// Says what went wrong on each host; the first exit code that is not 0.
+// Prints what went wrong on each host. Returns the first exit code that is not 0.
 template <class Hosts>
 int tell_troubles(std::string_view program, const Hosts& hosts) {
   int code = 0;

@@ -1,4 +1,4 @@
-// lockstep host-ability: what compiled code may use on this node; people do not call it.
+// lockstep host-ability: tells what compiled code may use on this node. People do not call this.
 #include "cli/subcommand.h"
 #include "host/identity.h"
 #include "setup/node_ability.h"

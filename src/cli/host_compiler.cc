@@ -1,6 +1,6 @@
-// What a build calls through links named lockstep-gcc and lockstep-g++, for CC and CXX: the real
-// compiler, with its arguments changed for the CPUs that the wheel is for. `lockstep wheel` sets
-// the variables that it reads.
+// lockstep-gcc and lockstep-g++: links that a wheel's build gets as CC and CXX. Each calls the real
+// compiler, with arguments changed for the CPUs that the wheel is for. `lockstep wheel` sets the
+// variables that are read here.
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/subcommand.h"

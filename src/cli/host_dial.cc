@@ -1,5 +1,5 @@
-// lockstep host-dial HOST PORT: whether a port can be connected to from this machine. `lockstep
-// forward` starts it on a host, to tell why a server refused; people do not call it.
+// lockstep host-dial HOST PORT: tries to connect from this machine. `lockstep forward` starts this
+// on a host to learn why a server refused. People do not call this.
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "io/dialer.h"

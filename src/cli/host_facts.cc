@@ -1,6 +1,6 @@
-// lockstep host-facts: what `lockstep cluster check` starts on a host; people do not call it. It
-// says the time for every line that it reads, and at the end of its input the facts of this
-// machine.
+// lockstep host-facts: the host's end of `lockstep cluster check`. Prints the time for every line
+// of its input, from which the client measures delay and clock, and the facts of this machine at
+// the end of its input. People do not call this.
 #include "base/log.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
@@ -68,7 +68,7 @@ host::ProgramFacts project_python(const std::string& project) {
   return host::program_facts((*environment)->python, proc::helper_output);
 }
 
-// Where clients push to, whatever the environment says.
+// Uses the folder that clients push to, which does not depend on the environment here.
 Result<std::vector<std::string>> repair() {
   LOCKSTEP_TRY_ASSIGN(const ssh::Binary own, ssh::own_binary());
   const std::string path = io::home_folder() + "/" + ssh::remote_path(own.name);

@@ -1,5 +1,5 @@
-// lockstep host-guard: what clients say to the guard of rented machines on this host; people do not
-// call it.
+// lockstep host-guard: passes requests of clients to the guard of rented machines on this host.
+// People do not call this.
 #include "cli/subcommand.h"
 #include "rent/guard_desk.h"
 #include "rent/guard_talk.h"

@@ -1,4 +1,5 @@
-// lockstep host-health: whether a rented machine is what was bought; people do not call it.
+// lockstep host-health: checks a rented machine against what was bought. Clients start this there,
+// people do not.
 #include "cli/subcommand.h"
 #include "machine/health_probe.h"
 

@@ -1,4 +1,4 @@
-// lockstep host-job: what clients ask of the jobs on a host; people do not call it.
+// lockstep host-job: answers clients about the jobs on a host. People do not call this.
 #include "cli/subcommand.h"
 #include "job/job_requests.h"
 #include "jobs/on_slurm/slurm_requests.h"

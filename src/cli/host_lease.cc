@@ -1,4 +1,5 @@
-// lockstep host-lease: what clients ask of a rented machine about its end; people do not call it.
+// lockstep host-lease: the lease of a rented machine. Clients call this on the machine, people do
+// not.
 #include "cli/subcommand.h"
 #include "machine/lease_requests.h"
 

@@ -13,7 +13,7 @@ class HostLines {
  public:
   explicit HostLines(std::vector<std::string> names);
 
-  // What a host says, as it comes. Lines that begin with two spaces are details of the last one
+  // Adds output of a host. Lines that begin with two spaces are details of the last one
   // that does not.
   void put(std::size_t host, std::string_view bytes);
   // Replaces what was drawn before. Lines are cut to `columns`.

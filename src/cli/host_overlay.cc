@@ -73,7 +73,7 @@ Result<setup::Overlay> make(setup::OverlayRequest request, const HostOverlayOpti
   };
   if (options.wheel != "-") return setup::make_overlay(request, say);
   if (!options.name.ends_with(".whl") || options.name.find('/') != std::string::npos)
-    return fail(Errc::invalid_input, "--name is no wheel's name");
+    return fail(Errc::invalid_input, "--name must be the file name of a wheel");
   LOCKSTEP_TRY(io::make_folders(io::cache_folder()));
   std::string folder = io::cache_folder() + "/.wheel-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return fail_sys("make " + folder, errno);

@@ -1,4 +1,4 @@
-// lockstep host-setup: what `lockstep install` starts on a host; people do not call it.
+// lockstep host-setup: the host's end of `lockstep install`. People do not call this.
 #include "setup/host_setup.h"
 
 #include "cli/subcommand.h"

@@ -1,4 +1,4 @@
-// lockstep host-submit: what `lockstep submit --on` starts on a login host; people do not call it.
+// lockstep host-submit: the login host's end of `lockstep submit --on`. People do not call this.
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/submit.h"
@@ -54,7 +54,7 @@ Result<ExitCode> submit(const Call& call) {
   const std::string folder = std::filesystem::path(io::home_folder()) / request.folder;
   const bool is_here = chdir(folder.c_str()) == 0;
   if (!is_here && !request.preview) return fail_sys("enter " + printable(folder), errno);
-  // What the job runs in: sbatch takes along the environment that it is called in.
+  // The job's environment: sbatch passes its own environment on to the job.
   LOCKSTEP_TRY_ASSIGN(const auto variables,
                       setup::project_environment(folder, proc::own_environment()));
   set(variables);
@@ -63,7 +63,7 @@ Result<ExitCode> submit(const Call& call) {
   // Not before: while the request is read, a signal must end this process.
   take_signals(Signals::blocked);
   const auto code = submit_for(own, {request.id, request.preview ? folder : std::string()});
-  // Its errors are the user's, who called lockstep submit.
+  // The user called lockstep submit, so errors come in that name.
   return code ? *code : refuse(submit_table().program, code.error());
 }
 

@@ -1,5 +1,5 @@
-// What `lockstep sync` starts: on a host to compare trees, here in place of ssh for rsync. People
-// do not call them.
+// The helpers of `lockstep sync`: host-tree compares trees on a host, rsync-shell stands in for ssh
+// when rsync runs here. People do not call these.
 #include "sync/host_tree.h"
 
 #include "cli/subcommand.h"
@@ -60,7 +60,7 @@ Status take_deliveries() {
   }
 }
 
-// What a request is answered with. An error is an answer, too.
+// Returns the answer to a request. An error of the request is an answer, too.
 Result<std::string> answer_to(const std::string& what, const std::string& bytes) {
   if (what == "offer") {
     const auto offer = sync::decode_offer(bytes);

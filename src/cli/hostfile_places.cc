@@ -84,8 +84,7 @@ Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
                 "give one of them");
   if (options.hostfile) return hostfile_places(options);
   if (options.include || options.exclude)
-    return fail(Errc::invalid_input,
-                "--include and --exclude are of use only together with --hostfile",
+    return fail(Errc::invalid_input, "--include and --exclude need --hostfile",
                 "with --on use --nodes");
   ChosenPlaces places;
   // Whose job the machines were rented for sees to it himself that they are there.

@@ -1,5 +1,5 @@
-// lockstep in-project: a command in the environment of the project that the current folder belongs
-// to. Clients start it on hosts; it becomes the command.
+// lockstep in-project: runs a command in the environment of the current folder's project. Clients
+// start this on hosts. The process becomes the command.
 #include "cli/subcommand.h"
 #include "hosts/python_call.h"
 #include "io/fd.h"

@@ -61,7 +61,7 @@ void print(const std::vector<project::HostInstall>& installs, bool json) {
   }
 }
 
-// What goes on, on a terminal: a line per host where all of them fit, else as it comes.
+// Progress on a terminal: a line per host if all hosts fit, else the output as it comes.
 class Terminal {
  public:
   Terminal(const std::vector<hosts::HostPlace>& hosts, bool wanted)
@@ -96,7 +96,8 @@ class Terminal {
   WipesForLog wipes_{[this] { print(lines_.erase()); }};
 };
 
-// The files that the specs name; the hosts that have them, and what went wrong with the others.
+// Sends the files that the specs name. Returns the hosts that have the files, and adds the other
+// hosts, with their errors, to `failed`.
 Result<std::vector<hosts::HostPlace>> sync_first(const std::vector<hosts::HostPlace>& places,
                                                  const project::Project& project,
                                                  std::vector<project::HostInstall>& failed,
@@ -134,7 +135,7 @@ std::vector<project::HostInstall> in_order(const std::vector<hosts::HostPlace>& 
   return all;
 }
 
-// An overlay lies on the disk of a node, and only jobs come to the nodes of a Slurm cluster.
+// An overlay lies on a node's own disk, and only jobs reach the nodes of a Slurm cluster.
 Status refuse_overlay_on_slurm(const InstallOptions& options) {
   if (!options.overlay) return {};
   LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
@@ -169,7 +170,7 @@ Result<std::vector<project::HostInstall>> install_all(const InstallOptions& opti
       terminal.put(host, bytes);
     };
   LOCKSTEP_TRY_ASSIGN(auto installs, project::install_packages(ready, project, settings));
-  // It was not shown as it came.
+  // The lines per host did not show the tools' output.
   if (terminal.drawn())
     for (project::HostInstall& each : installs)
       each.show_tail = true;

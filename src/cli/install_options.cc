@@ -32,7 +32,7 @@ Table make_install_table() {
           "  local:DIR          a folder that is only put on the path\n"
           "  wheel:FILE         a wheel, which is copied to the hosts\n"
           "Files are relative to the project's top folder. Words are split as a shell does;\n"
-          "put what has spaces into quotes of its own.",
+          "quote words with spaces once more.",
       .epilog =
           "Exit code: 0, the code of the step that failed, 255 where a host is not reached,\n"
           "2 for bad input; of several nodes the first that is not 0. The steps behind a\n"

@@ -12,7 +12,7 @@ namespace lockstep::cli {
 
 struct JobsOptions {
   bool json = false;
-  bool offline = false;  // as they were when they were last asked
+  bool offline = false;  // show states as last seen, ask no host
   std::int64_t most = 20;
 };
 
@@ -24,7 +24,7 @@ struct LogsOptions {
   bool json = false;
 };
 
-// Of wait and cancel.
+// Options of wait and cancel.
 struct EndingOptions {
   bool json = false;
 };

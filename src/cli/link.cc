@@ -1,4 +1,4 @@
-// lockstep link: what `ssh` starts on a host; people do not call it.
+// lockstep link: the host's end of a connection, started by ssh. People do not call this.
 #include "cli/subcommand.h"
 #include "remote/host_end.h"
 #include "ssh/repair.h"

@@ -25,12 +25,12 @@ void fill_standard_streams() {
   if (fd > 2) close(fd);
 }
 
-// Text that never reached its reader is no success: a full disk, or a pipe that was closed.
+// Turns success into failure if output was lost, because of a full disk or a closed pipe.
 int with_output_written(lockstep::cli::ExitCode code) {
   errno = 0;
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written || code != lockstep::cli::ExitCode::ok) return number(code);
-  // What failed in the middle of a long text has left no errno.
+  // A write that failed earlier, in the middle of a long text, has left no errno.
   const std::string why = errno != 0 ? lockstep::errno_text(errno) : "not all of it was written";
   return number(lockstep::cli::refuse(
       "lockstep", {lockstep::Errc::unavailable, "write to standard output: " + why, {}, 0}));
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   lockstep::cli::Args words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const int code = with_output_written(lockstep::cli::dispatch(
       lockstep::cli::lockstep_program(), path.substr(path.rfind('/') + 1), std::move(words)));
-  // As long as all that its threads use is there.
+  // Before main() returns: static objects that the threads use are destroyed then.
   lockstep::rent::finish_slow_logins();
   return code;
 }

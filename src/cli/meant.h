@@ -15,8 +15,8 @@ namespace lockstep::cli {
 // and `name` has dashes in place of underscores.
 std::optional<std::string> meant_option(const Table& table, std::string_view name);
 
-// One warning for each PET_ variable that no option reads although its name is near one that is
-// read. Others stay unmentioned, as with torchrun.
+// Returns a warning for each PET_ variable that no option reads but whose name is close to that of
+// a variable that an option reads. Other unread PET_ variables get no warning, as with torchrun.
 std::vector<std::string> mistyped_variables(const Table& table,
                                             std::span<const std::string> variables);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kMostSeconds = 365LL * 24 * 3600;
 constexpr std::int64_t kLeastAutostop = 60;
 constexpr std::int64_t kDefaultWait = 15LL * 60;
-constexpr std::int64_t kDefaultLifetime = 24LL * 3600;  // somebody forgets every machine
+constexpr std::int64_t kDefaultLifetime = 24LL * 3600;  // every machine is forgotten some day
 constexpr std::int64_t kMostNodes = 64;
 constexpr std::int64_t kMostDisk = 64'000;
 
@@ -75,9 +75,10 @@ Result<std::string> networks_of(const std::optional<std::string>& text) {
   if (text && words.empty()) words.push_back(*text);
   for (const std::string& word : words)
     if (!is_network(word))
-      return fail(Errc::invalid_input,
-                  fmt::format("--allow-from '{}' is no network", printable(word, 60)),
-                  "write 198.51.100.7/32, several with commas");
+      return fail(
+          Errc::invalid_input,
+          fmt::format("--allow-from must be a list of networks (got '{}')", printable(word, 60)),
+          "write 198.51.100.7/32, several with commas");
   return join(words, ",");
 }
 
@@ -106,7 +107,9 @@ std::vector<Option> machine_rows(std::string_view gpus) {
       {.name = "spot",
        .field = into<&OnDemandOptions::spot>,
        .metavar = "[=prefer]",
-       .help = "machines that may be taken away, at spot's price; =prefer: else on demand",
+       .help =
+           "machines at the spot price, which the provider may take away; =prefer: on demand if "
+           "there are none",
        .choices = {"only", "prefer"},
        .implied = "only"},
       {.name = "provider",
@@ -124,7 +127,7 @@ std::vector<Option> machine_rows(std::string_view gpus) {
        .help = "most to pay an hour, for all nodes together, disks included"},
       {.name = "at-least",
        .field = into<&OnDemandOptions::at_least>,
-       .help = "more GPUs of that kind in a machine are welcome"},
+       .help = "also take machines with more of these GPUs"},
       {.name = "disk",
        .field = into<&OnDemandOptions::disk>,
        .metavar = "GB",
@@ -154,32 +157,33 @@ std::vector<Option> terms_rows() {
       {.name = "hold",
        .field = into<&OnDemandOptions::hold>,
        .metavar = "TIME",
-       .help = "how long machines wait when a job has failed and its outputs are not here",
+       .help = "how long machines stay if a job has failed and its outputs are not brought back",
        .shown_default = "30m"},
       {.name = "wait",
        .field = into<&OnDemandOptions::wait>,
        .metavar = "TIME|forever",
-       .help = "how long to go on asking where nobody has machines now",
+       .help = "how long to keep asking while no provider has machines",
        .shown_default = "15m"},
       {.name = "image",
        .field = into<&OnDemandOptions::image>,
        .metavar = "IMAGE",
-       .help = "what the machines boot, as their provider names it",
+       .help = "the image that the machines boot, by the provider's name",
        .shown_default = "the provider's newest for GPUs"},
       {.name = "guard",
        .field = into<&OnDemandOptions::guard>,
        .metavar = "here|HOST",
-       .help = "a process on this machine, or on a host that ssh reaches, ends machines that "
-               "cannot end their own bill; here, and with --spot: also goes on with a job whose "
-               "command is gone; HOST: watches that to its end, and keeps its outputs"},
+       .help = "run a process here, or on a host that ssh reaches, that ends machines that cannot "
+               "end their own bill; here, and with --spot: the process also continues a job whose "
+               "command is gone; HOST: the process watches such a job to its end and keeps the "
+               "outputs"},
       {.name = "i-will-watch",
        .field = into<&OnDemandOptions::will_watch>,
        .help = "rent without a guard: you end the machines, whatever happens"},
       {.name = "allow-from",
        .field = into<&OnDemandOptions::allow_from>,
        .metavar = "CIDR,...",
-       .help =
-           "who may reach the machines' ssh port; to `up` also of those that are rented already",
+       .help = "networks that may reach the machines' ssh port; `up` applies the list to machines "
+               "that are rented already, too",
        .shown_default = "this machine's public address"},
   };
 }
@@ -197,25 +201,26 @@ std::vector<Option> consent_rows() {
 }
 
 std::vector<Group> on_demand_groups() {
-  Group machines{"Machines that are rented for it", machine_rows("on-demand")};
+  Group machines{"Rented machines", machine_rows("on-demand")};
   for (Option& option : machines.options)
     option.shapes_job = option.name == "on-demand";
   const std::vector<Option> consent = consent_rows();
   machines.options.insert(machines.options.end(), consent.begin(), consent.end());
-  Group terms{"Their money and time", terms_rows()};
-  Group outputs{"What comes back from them",
-                {
-                    {.name = "back",
-                     .field = into<&OnDemandOptions::back>,
-                     .metavar = "PATH",
-                     .help = "bring this file or folder of the project back from node 0 before the "
-                             "machines go; may be given again"},
-                    {.name = "resume-arg",
-                     .field = into<&OnDemandOptions::resume_arg>,
-                     .metavar = "ARG",
-                     .help = "added to the script's arguments when it goes on after machines were "
-                             "taken"},
-                }};
+  Group terms{"Money and time of rented machines", terms_rows()};
+  Group outputs{
+      "Files from rented machines",
+      {
+          {.name = "back",
+           .field = into<&OnDemandOptions::back>,
+           .metavar = "PATH",
+           .help = "bring this file or folder of the project back from node 0 before the "
+                   "machines go; may be given again"},
+          {.name = "resume-arg",
+           .field = into<&OnDemandOptions::resume_arg>,
+           .metavar = "ARG",
+           .help = "added to the script's arguments when the job continues after machines "
+                   "were taken away"},
+      }};
   std::vector<Group> groups = {std::move(machines), std::move(terms), std::move(outputs)};
   for (Group& group : groups)
     for (Option& option : group.options)
@@ -233,7 +238,7 @@ std::vector<Option> on_demand_rows() {
 Result<std::int64_t> parse_time(std::string_view what, std::string_view text) {
   const auto bad = [&] {
     return fail(Errc::invalid_input,
-                fmt::format("--{} '{}' is no length of time", what, printable(text, 40)),
+                fmt::format("--{} must be a length of time (got '{}')", what, printable(text, 40)),
                 "write 90s, 10m, 6h, 2d or 1h30m");
   };
   std::int64_t sum = 0;
@@ -265,7 +270,8 @@ std::string time_words(std::int64_t seconds) {
   return words.empty() ? "0 s" : words;
 }
 
-// They are had all or none, and stay so: a gang that loses one is replaced as a whole.
+// Rented machines come all or none, so MIN:MAX makes no sense: a cluster that loses one machine is
+// replaced as a whole.
 static std::string fewer_hint(const std::string& nodes) {
   const auto ends = split(nodes, ':');
   if (ends.size() != 2) return {};
@@ -284,8 +290,8 @@ Result<cloud::Wish> wish_of(const OnDemandOptions& options,
     const auto count = parse_int(*nodes);
     if (!count || *count < 1 || *count > kMostNodes)
       return fail(Errc::invalid_input,
-                  fmt::format("--nodes {}: of rented machines it is how many, 1 to {}",
-                              printable(*nodes, 40), kMostNodes),
+                  fmt::format("--nodes must be a number from 1 to {} for rented machines (got {})",
+                              kMostNodes, printable(*nodes, 40)),
                   fewer_hint(printable(*nodes, 40)));
     wish.nodes = static_cast<int>(*count);
   }
@@ -298,7 +304,8 @@ Result<cloud::Wish> wish_of(const OnDemandOptions& options,
   if (options.disk) {
     if (*options.disk < 1 || *options.disk > kMostDisk)
       return fail(Errc::invalid_input,
-                  fmt::format("--disk {} is no size of a disk in GB", *options.disk));
+                  fmt::format("--disk must be a size in GB from 1 to {} (got {})", kMostDisk,
+                              *options.disk));
     wish.disk_gb = static_cast<int>(*options.disk);
   }
   wish.guarded = options.guard.has_value() || options.will_watch;
@@ -312,7 +319,7 @@ Result<cloud::Terms> terms_of(const OnDemandOptions& options) {
   LOCKSTEP_TRY_ASSIGN(terms.autostop_s, autostop_of(options, terms.autostop_s));
   LOCKSTEP_TRY_ASSIGN(terms.hold_s, time_or("hold", options.hold, terms.hold_s));
   if (options.guard && options.guard->empty())
-    return fail(Errc::invalid_input, "--guard names no machine",
+    return fail(Errc::invalid_input, "--guard must name a machine",
                 "write --guard here, or --guard HOST as for ssh");
   terms.guard = options.guard.value_or("");
   LOCKSTEP_TRY_ASSIGN(terms.allow_from, networks_of(options.allow_from));

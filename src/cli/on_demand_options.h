@@ -1,5 +1,5 @@
-// What `lockstep run --on-demand`, `up`, `offers` and `cluster add --on-demand` take: which
-// machines, at what price, for how long, and who ends them.
+// The options of `lockstep run --on-demand`, `up`, `offers` and `cluster add --on-demand`: which
+// machines to rent, at what price, for how long, and who ends the machines.
 #pragma once
 
 #include "base/error.h"
@@ -28,7 +28,7 @@ struct OnDemandOptions {
   std::optional<std::string> image;
   std::optional<std::string> guard;
   std::optional<std::string> allow_from;
-  std::vector<std::string> back;  // of `run`: brought back at the end
+  std::vector<std::string> back;  // of `run`: paths to bring back at the end
   std::optional<std::string> resume_arg;
   bool will_watch = false;
   bool at_least = false;
@@ -36,25 +36,24 @@ struct OnDemandOptions {
   bool print = false;
 };
 
-// Those that say which machines: gpus is what the option with the GPUs is called; empty: it is an
-// operand.
+// Rows that choose machines. gpus: the name of the option for GPUs; empty if GPUs are an operand.
 std::vector<Option> machine_rows(std::string_view gpus);
-// Those about money and time.
+// Rows about money and time.
 std::vector<Option> terms_rows();
-// Plan and question.
+// Rows about the plan and the question.
 std::vector<Option> consent_rows();
 
-// All of them and what goes with a job, for `lockstep run`.
+// All rows above, and those about a job's files, for `lockstep run`.
 std::vector<Group> on_demand_groups();
 std::vector<Option> on_demand_rows();
 
-// nodes: how many; nullopt: one.
+// nodes: the number of machines; nullopt: one.
 Result<cloud::Wish> wish_of(const OnDemandOptions& options,
                             const std::optional<std::string>& nodes);
 Result<cloud::Terms> terms_of(const OnDemandOptions& options);
-// Of --allow-from: "" where it is not given.
+// Returns the networks of --allow-from with commas between them; "" if it was not given.
 Result<std::string> networks_of(const std::optional<std::string>& text);
-// How long somebody is waited for who has it; nullopt: for ever.
+// Returns how long to keep asking providers for machines; nullopt: for ever.
 Result<std::optional<std::int64_t>> wait_seconds(const OnDemandOptions& options);
 
 // "90s", "10m", "6h", "2d", "1h30m": seconds. what: the option's name, for the error.

@@ -42,9 +42,9 @@ bool looks_negative(std::string_view text) {
          digits_with_underscores(text.substr(dot + 1));
 }
 
-// One way to read a word as an option.
+// A word, read as an option in one of the possible ways.
 struct Match {
-  const Option* option = nullptr;  // nullptr: looks like an option, is none
+  const Option* option = nullptr;  // nullptr: an unknown option
   std::optional<std::string> attached;
   bool equals = false;  // attached by '='
   bool is_short = false;
@@ -259,8 +259,8 @@ Parser::Step Parser::read_words() {
   return {};
 }
 
-// torchrun reads these while it builds its parser, before it looks at argv. A bad one is an
-// uncaught exception there, which ends with 1 and not with the parser's 2.
+// torchrun reads these variables while it builds its parser, before it reads argv. A bad value is
+// an uncaught exception there, which exits with 1 instead of the parser's 2.
 Parser::Step Parser::read_env_flags() {
   for (const Option* option : options_) {
     if (option->env.empty() || option->kind != Kind::flag) continue;

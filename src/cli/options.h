@@ -22,19 +22,19 @@ namespace lockstep::cli {
 
 enum class Kind { flag, text, integer, number };
 
-// Where an option's value goes: a field of the struct that the table is parsed for. The field's
-// type says the kind. Made by `into`.
+// The place of an option's value: a field of the struct that the table is parsed for. The field's
+// type decides the option's kind. `into` makes Fields.
 struct Field {
   Kind kind = Kind::flag;
-  const std::type_info* owner = nullptr;  // the struct's type; nullptr: there is no field
+  const std::type_info* owner = nullptr;  // the struct's type; nullptr: the option has no field
   void (*set)(void* target, const std::string& value) = nullptr;  // target: an object of that type
-  bool repeats = false;  // a list: every time that the option is given counts
+  bool repeats = false;  // a list: the option may be given several times
 };
 
 struct Option {
   std::string_view name;  // long name with dashes, without the leading two
   Field field = {};
-  Kind kind = field.kind;  // to be given where there is no field
+  Kind kind = field.kind;  // must be given if there is no field
   std::string_view metavar = {};
   std::string_view help = {};
   std::string_view shown_default = {};  // for help only
@@ -43,9 +43,9 @@ struct Option {
   std::vector<std::string_view> choices = {};
   bool own = false;           // not torchrun's: gives way to torchrun's rows in abbreviations
   bool shapes_job = false;    // decides where a job runs, or how wide it is
-  bool ends_parsing = false;  // what follows is not looked at (--help)
-  // What the option means without a value, which it takes only behind a "=" then: "--spot" and
-  // "--spot=prefer". The metavar is the whole tail: "[=prefer]".
+  bool ends_parsing = false;  // the words behind it are not read (--help)
+  // The value of the option when it is given without one. Such an option takes a value only behind
+  // "=": "--spot" and "--spot=prefer". The metavar is the whole tail: "[=prefer]".
   std::string_view implied = {};
 
   bool takes_word() const { return kind != Kind::flag && implied.empty(); }
@@ -56,19 +56,19 @@ struct Group {
   std::vector<Option> options;
 };
 
-// An environment variable that is read beside those of the options.
+// An environment variable of the command that is not an option's (Option::env).
 struct Variable {
   std::string_view name;
   std::string_view metavar;
   std::string_view help;
 };
 
-// What there is beside the options. A script or a place and all after it are taken as they are.
+// The operands. From a script or a place on, the parser takes all words unread.
 enum class Operands {
   none,
-  script,   // a script and its arguments; the parser asks for it
-  command,  // a place and a command for it; the subcommand says what is missing
-  names,    // words among the options, in any order; the subcommand says what they are
+  script,   // a script and its arguments; the parser refuses a line without a script
+  command,  // a place and a command for it; the subcommand checks both
+  names,    // words among the options, in any order; the subcommand checks them
 };
 
 struct Table {
@@ -99,17 +99,17 @@ struct Parsed {
   std::optional<std::string> text(std::string_view name) const;
 };
 
-// The rows that every table has.
+// Rows that every table has.
 Option help_option();
 Option version_option();
 
-// All of its options, whatever their group.
+// Returns the options of all groups.
 std::vector<const Option*> options_of(const Table& table);
 
 void fill_fields(const Table& table, const Parsed& parsed, const std::type_info& owner,
                  void* target);
-// Sets the fields of target that were given; the others keep what they have, their defaults. Rows
-// of fields of other structs are passed over.
+// Sets the fields of target whose options were given. Other fields keep their defaults. Skips rows
+// whose fields belong to other structs.
 template <class T>
 void fill(const Table& table, const Parsed& parsed, T& target) {
   fill_fields(table, parsed, typeid(T), &target);
@@ -120,7 +120,7 @@ struct ParseFailure {
   Error error;
 };
 
-// As Python's float(): "nan" and "inf", too.
+// Reads a number as Python's float() does, "nan" and "inf" included.
 std::optional<double> python_float(std::string_view text);
 
 using ParseResult = tl::expected<Parsed, ParseFailure>;
@@ -131,7 +131,7 @@ ParseResult parse_options(const Table& table, std::span<const std::string> args,
 
 std::string usage_line(const Table& table);  // "usage: lockstep run [options] script [...]"
 std::string help_text(const Table& table);   // at most 80 columns
-// One group's part of help_text, heading included.
+// Returns a group's part of help_text, with its heading.
 std::string help_group(const Group& group);
 
 namespace detail {

@@ -17,7 +17,8 @@ struct OwnWord {
   std::variant<bool*, std::string*> to;  // a flag, or where its value goes
 };
 
-// Returns what stands behind "--", at least one word. folder: of the job, a must, absolute.
+// Returns the words behind "--", at least one. folder: set to the job's folder, which must be given
+// and absolute.
 Result<std::vector<std::string>> read_own_words(const Args& words, std::string& folder,
                                                 std::initializer_list<OwnWord> known);
 

@@ -32,8 +32,8 @@ std::string own_user() {
   return user == nullptr ? "" : user;
 }
 
-// The command comes as input, so that each host has its own, and runs in the shell that ssh would
-// have taken.
+// Sends the command as input, because each host has its own. The command runs in the login shell,
+// as with ssh.
 constexpr const char* kReadCommand =
     "command=$(cat); exec \"${SHELL:-/bin/sh}\" -c \"$command\" </dev/null";
 
@@ -62,8 +62,8 @@ Result<hosts::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
   return request;
 }
 
-// One line for each host that has failed, as pdsh has it, and one for all that were ended.
-// The largest code; but where the first failure ends all others (-k), that of the first.
+// Prints a line for each failed host, as pdsh does, and one line for all hosts that were stopped.
+// Returns 0, the largest code (-S), or 1 if a failure stopped the other hosts (-k).
 ExitCode say_endings(const launchers::PdshWords& pdsh,
                      const std::vector<hosts::HostEnding>& endings) {
   int largest = 0;

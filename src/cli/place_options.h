@@ -1,5 +1,5 @@
-// The options that say on which hosts something runs, and how they are reached: the same for every
-// subcommand that takes a place.
+// The options that choose hosts and how to reach the hosts, shared by all subcommands that take a
+// place.
 #pragma once
 
 #include "cli/options.h"

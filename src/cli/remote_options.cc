@@ -48,18 +48,18 @@ Group own_rows() {
               {.name = "name",
                .field = into<&RemoteOptions::name>,
                .metavar = "NAME",
-               .help = "of the job, for lockstep jobs and logs",
+               .help = "the job's name, for lockstep jobs and logs",
                .shown_default = "the script's"},
           }};
 }
 
 Group brought_rows() {
-  return {"What is brought to other machines",
+  return {"Files and packages for other machines",
           {
               {.name = "sync",
                .field = into<&RemoteOptions::sync>,
                .metavar = "SRC[:DST]|none",
-               .help = "the folder that is brought there first, and its place there",
+               .help = "the folder to bring there first, and its place there",
                .shown_default = "the project around this folder, to ~/NAME"},
               {.name = "force",
                .field = into<&RemoteOptions::force>,

@@ -1,4 +1,5 @@
-// What `lockstep run --on` adds to a run: where, what is brought there, and how it is followed.
+// The options that `lockstep run --on` adds: the hosts, the files and packages to bring there, and
+// how the job is followed.
 #pragma once
 
 #include "base/error.h"
@@ -31,27 +32,27 @@ struct RemoteOptions {
   bool queue = false;
   std::optional<std::string> name;
 
-  // Of a job that begins again on other rented machines; no options.
-  std::string run_id = {};  // of all attempts
+  // Not options: the course of a job on rented machines sets these.
+  std::string run_id = {};  // the same for all attempts
   int attempt = 0;
-  std::function<bool()> hosts_gone = {};  // cluster::FollowRequest::gone
-  // Hears the job's id before a host does; an error keeps it from being started.
+  std::function<bool()> hosts_gone = {};  // jobs::on_hosts::FollowRequest::gone
+  // Called with the job's id before a host is told. An error keeps the job from starting.
   std::function<Status(const std::string& job)> on_job = {};
-  bool follows = false;         // for somebody who is gone: asked to end, it leaves the job alone
-  bool own_environment = true;  // it is that of the command that was typed
+  bool follows = false;         // the job's command is gone: a signal leaves the job running
+  bool own_environment = true;  // the environment is that of the command that was typed
 
   bool elsewhere() const { return on || hostfile; }
 };
 
 std::vector<Group> remote_groups();
-std::vector<Option> remote_rows();  // of all of these groups
+std::vector<Option> remote_rows();  // the options of all these groups
 RemoteOptions remote_options(const Table& table, const Parsed& parsed);
 
-// The words for `lockstep run` on a host that say what was asked here: every option that was given,
-// but those of remote_rows() and the ones in `without`, and the script with its arguments.
+// Returns the words of `lockstep run` for a host: every given option, except those of remote_rows()
+// and of `without`, and the script with its arguments.
 std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
                                    const std::vector<std::string_view>& without);
-// All of them: what parse_options() makes `parsed` of once more, wherever that is.
+// Returns all words: parse_options() makes `parsed` of them again, also on another machine.
 std::vector<std::string> all_words(const Table& table, const Parsed& parsed);
 
 }  // namespace lockstep::cli

@@ -6,12 +6,12 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view kOnlyFakes =
-    "No provider was reached by those who wrote this: what only stand-ins of the\n"
-    "providers have confirmed stands in docs/cloud.md.\n";
+    "Never run against a real provider: tested against simulators only. docs/cloud.md\n"
+    "lists what that leaves open.\n";
 
 constexpr std::string_view kSweeps =
-    "Like every command on demand it also ends machines that are tagged as ours and that\n"
-    "nobody wants: docs/cloud-lifecycle.md, \"The sweep\".\n";
+    "Like every command on demand, this also terminates machines that are tagged as\n"
+    "ours and no longer wanted: docs/cloud-lifecycle.md, \"The sweep\".\n";
 
 Option json_row(std::string_view help) {
   return {.name = "json", .field = into<&UpOptions::json>, .help = help};
@@ -75,36 +75,38 @@ Table make_up_table() {
 }
 
 Table make_down_table() {
-  return {.program = "lockstep down",
-          .summary = "Terminates rented machines and says what they cost.",
-          .examples =
-              "lockstep down lab\n"
-              "lockstep down --all",
-          .details =
-              "Machines that are not ours, or that another installation rented, are never\n"
-              "touched unless they are named.",
-          .epilog = "Exit code: 0 when all was seen gone, 1 where something may be left.\n",
-          .operands = Operands::names,
-          .groups = {{"Options",
-                      with_end({
-                          {.name = "all",
-                           .field = into<&DownOptions::all>,
-                           .help = "everything that this installation has rented"},
-                          {.name = "orphans",
-                           .field = into<&DownOptions::orphans>,
-                           .help = "what is tagged as ours and nobody wants, in all regions"},
-                          {.name = "force",
-                           .field = into<&DownOptions::force>,
-                           .help = "also while a job runs there, without a question"},
-                          {.name = "yes",
-                           .field = into<&DownOptions::yes>,
-                           .help = "no question",
-                           .letter = 'y'},
-                          {.name = "json",
-                           .field = into<&DownOptions::json>,
-                           .help = "for programs: what was ended, and its cost"},
-                      })}},
-          .shown_names = "NAME..."};
+  return {
+      .program = "lockstep down",
+      .summary = "Terminates rented machines and says what they cost.",
+      .examples =
+          "lockstep down lab\n"
+          "lockstep down --all",
+      .details =
+          "Machines that are not ours, or that another installation rented, are never\n"
+          "touched unless they are named.",
+      .epilog = "Exit code: 0 when all was seen gone, 1 where something may be left.\n",
+      .operands = Operands::names,
+      .groups = {{"Options",
+                  with_end({
+                      {.name = "all",
+                       .field = into<&DownOptions::all>,
+                       .help = "all machines that this installation has rented"},
+                      {.name = "orphans",
+                       .field = into<&DownOptions::orphans>,
+                       .help =
+                           "machines that are tagged as ours and no longer wanted, in all regions"},
+                      {.name = "force",
+                       .field = into<&DownOptions::force>,
+                       .help = "also end machines that run a job, without a question"},
+                      {.name = "yes",
+                       .field = into<&DownOptions::yes>,
+                       .help = "no question",
+                       .letter = 'y'},
+                      {.name = "json",
+                       .field = into<&DownOptions::json>,
+                       .help = "for programs: the terminated machines and their cost"},
+                  })}},
+      .shown_names = "NAME..."};
 }
 
 Table make_keep_table() {
@@ -195,7 +197,7 @@ Table make_selftest_table() {
                           {.name = "allow-from",
                            .field = into<&CloudSelftestOptions::allow_from>,
                            .metavar = "CIDR,...",
-                           .help = "who may reach the machine's ssh port",
+                           .help = "networks that may reach the machine's ssh port",
                            .shown_default = "this machine's public address"},
                           {.name = "yes",
                            .field = into<&CloudSelftestOptions::yes>,

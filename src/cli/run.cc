@@ -64,9 +64,8 @@ std::optional<std::string> take_token() {
 Result<ExitCode> run_elsewhere(const Call& call, const RemoteOptions& options) {
   if (options.elsewhere()) return run_on_hosts(call, options);
   if (options.include || options.exclude)
-    return fail(Errc::invalid_input,
-                "--include and --exclude are of use only together with --hostfile");
-  return fail(Errc::invalid_input, needs_on(call.parsed) + " is of use only together with --on");
+    return fail(Errc::invalid_input, "--include and --exclude need --hostfile");
+  return fail(Errc::invalid_input, needs_on(call.parsed) + " needs --on");
 }
 
 // Also writes the reason into the --report file, for a batch system or a supervisor that reads it.
@@ -107,8 +106,8 @@ ExitCode launch(const Table& table, const Parsed& parsed, const RunRequest& requ
   return code ? passed_on(*code) : refuse_launch(table, raw, code.error());
 }
 
-// The handled signals must be blocked: one that comes early stays pending until the guardian or the
-// agent reads it.
+// The handled signals must be blocked: an early signal stays pending until the guardian or the
+// agent reads signals.
 Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
   RunRequest request;
   fill(table, call.parsed, request);
@@ -122,7 +121,7 @@ Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
   if (!hint.empty()) log::warning("{}", hint);
   if (rented.gpus) return run_on_rented(call, remote, rented);
   if (const std::string lone = needs_on_demand(call.parsed); !lone.empty())
-    return fail(Errc::invalid_input, lone + " is of use only together with --on-demand");
+    return fail(Errc::invalid_input, lone + " needs --on-demand");
   if (remote.elsewhere() || !needs_on(call.parsed).empty()) return run_elsewhere(call, remote);
   return launch(table, call.parsed, request, as);
 }
@@ -130,7 +129,7 @@ Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
 Result<ExitCode> run_command(const Call& call) {
   const auto restated = restate_launcher(call, run_table());
   if (!restated) return refuse(run_table().program, restated.error(), always(ExitCode::usage));
-  // Not before: accelerate may have been asked what it would start, which Ctrl-C must end.
+  // Not before: restate_launcher() may run accelerate, and Ctrl-C must end that.
   take_signals(Signals::blocked);
   if (!*restated) return run_as(call, run_table(), RunAs::run);
   if (!(*restated)->parsed.ended_by.empty()) {  // torchrun --help

@@ -1,5 +1,5 @@
-// The option tables of `lockstep run` and its kin, and what was parsed with them as launch
-// understands it.
+// The option tables of `lockstep run`, torchrun and `lockstep launch`, and the conversion of parsed
+// options to the values of `launch`.
 #pragma once
 
 #include "cli/options.h"
@@ -14,10 +14,10 @@ const Table& run_table();       // lockstep run, torchrun
 const Table& torchrun_table();  // the same rows under the name torchrun
 const Table& launch_table();    // lockstep launch: run_table and what torch.distributed.launch adds
 
-// parsed: by this table, with a script. Whether it is `lockstep launch` or torchrun is not in it.
+// parsed: by this table, with a script. The caller sets legacy_launch and called_torchrun.
 launch::RawOptions raw_options(const Table& table, const Parsed& parsed);
 
-// What is asked of `lockstep run` in place of a job.
+// Requests to `lockstep run` that start no job.
 struct RunRequest {
   bool explain = false;
   std::optional<std::string> print_completion;  // the shell's name

@@ -1,5 +1,5 @@
-// lockstep slurm-batch: what a submitted job's script becomes on the first node. Scripts call it,
-// people do not.
+// lockstep slurm-batch: a submitted job's batch script becomes this on the first node. People do
+// not call this.
 #include "base/text.h"
 #include "cli/own_words.h"
 #include "cli/subcommand.h"
@@ -14,7 +14,7 @@ namespace lockstep::cli {
 namespace {
 
 Result<ExitCode> batch_command(const Call& call) {
-  // A job that cron has submitted may have none, and srun and sbcast are looked for in it.
+  // A job that cron submitted may have no PATH, and srun and sbcast are looked up in PATH.
   setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0);
   slurm::BatchCall batch;
   std::string lead;

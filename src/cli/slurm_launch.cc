@@ -1,5 +1,5 @@
-// lockstep slurm-launch: what srun, torchrun, accelerate and deepspeed are in a user's own script
-// that lockstep submit has handed in. Files of the job's folder call it, people do not.
+// lockstep slurm-launch: stands in for srun, torchrun, accelerate and deepspeed in a user's own
+// script that lockstep submit submitted. Files in the job's folder call this, people do not.
 #include "base/id.h"
 #include "base/text.h"
 #include "cli/accelerate_launch.h"
@@ -112,7 +112,7 @@ void set_all(const Words& variables) {
   }
 }
 
-// Its words know of one node, whatever there is.
+// Returns whether a launcher's words mean one node, however many the job has.
 bool is_alone(const launchers::Launch& launch) {
   if (launch.launcher == launchers::Launcher::deepspeed) return false;
   const std::string count = launch.nodes.count.value_or("1");
@@ -178,8 +178,8 @@ Result<launchers::Launch> StandIn::read_words(const Words& words) const {
   return launch;
 }
 
-// Of a job that may go on with fewer nodes than it has; invalid_input: it wants other nodes than
-// there are.
+// Returns the fewest nodes that the job may go on with; nullopt: all. invalid_input: the words ask
+// for another number of nodes than the job has.
 Result<std::optional<int>> StandIn::least_nodes(const launchers::Launch& launch) const {
   std::optional<int> least;
   if (settings_.min_nodes > 0) least = settings_.min_nodes;
@@ -220,7 +220,8 @@ Result<slurm::JobFolder> StandIn::make_folder() const {
   return fail(Errc::exhausted, "the job has launched too often");
 }
 
-// Where the nodes of a launch have it. Others may write to /tmp: they can't know the token.
+// Returns the binary's path on the nodes of a launch. Any user may write to /tmp, so the name has a
+// digest of the job's token, which other users cannot know.
 std::string StandIn::binary(const slurm::JobFolder& folder) const {
   constexpr std::size_t kSecret = 12;
   if (!carried_) return folder_ + "/lockstep";
@@ -250,12 +251,12 @@ Result<ExitCode> StandIn::start(const slurm::JobFolder& folder, Words step) cons
                               .requeue = false,
                               .step = std::move(step)};
   auto code = slurm::Batch(call).run();
-  // Every agent has removed it as it began.
+  // After success nothing is left: every agent removed the binary when the agent began.
   if (carried && (!code || *code != 0)) remove_binary(folder);
   return code.map(passed_on);
 }
 
-// Of nodes that are gone nothing has to be removed.
+// Best effort: nothing has to be removed from nodes that are gone.
 void StandIn::remove_binary(const slurm::JobFolder& folder) const {
   Words words = {"srun", "--overlap", "--quiet"};
   append(words, slurm::agent_step_options(facts_));
@@ -375,7 +376,7 @@ Result<ExitCode> StandIn::launcher() {
     drop_counts();
     return start(folder, std::move(call));
   }
-  // The environment of the batch script is that of its ranks.
+  // The ranks get the environment of the batch script.
   alone(agent);
   const int run = slurm::run_number(folder);
   const std::string node = variable("SLURMD_NODENAME").value_or("");
@@ -408,7 +409,7 @@ Result<ExitCode> StandIn::in_task() {
 }
 
 Result<ExitCode> StandIn::run() {
-  // Of another job, which this environment has come from; or nobody's.
+  // The environment comes from another job, or from no job of ours: run the real program.
   if (!variable("LOCKSTEP_SLURM_FOLDER") ||
       variable("LOCKSTEP_SLURM_JOB") != variable("SLURM_JOB_ID")) {
     slurm::Variables variables = slurm::variables_of(proc::own_environment());

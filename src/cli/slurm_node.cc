@@ -1,5 +1,5 @@
-// lockstep slurm-node: what srun starts on every node of a submitted job. After the pre-flight it
-// becomes the agent, or ends where the node is left out. Scripts call it, people do not.
+// lockstep slurm-node: srun starts this on every node of a submitted job. After the pre-flight the
+// process becomes the agent, or ends if the node is left out. People do not call this.
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/own_words.h"
@@ -193,7 +193,8 @@ ExitCode start_agent(const Node& node) {
 Result<ExitCode> node_command(const Call& call) {
   auto options = read_options(call.words);
   if (!options) return refuse(kProgram, options.error(), always(ExitCode::usage));
-  // A copy that was brought for this job alone: the kernel keeps it until it ends.
+  // This copy of the binary was brought for this job alone. The kernel keeps the file until the
+  // process ends.
   if (const auto own = proc::own_executable(); own && options->drop_binary) unlink(own->c_str());
   const std::string folder = options->folder;
   Node node{.options = std::move(*options),

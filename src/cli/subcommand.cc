@@ -39,8 +39,8 @@ std::string program_words(const Program& program, std::string_view path) {
                       : fmt::format("{} {}", program.root.name, path);
 }
 
-// Packages have the documents that help names, as docs/remote.md, in share/doc beside bin.
-// Elsewhere (on hosts, in a build folder) there are none to name.
+// Help names documents such as docs/remote.md. Packages have these in share/doc beside bin; on
+// hosts and in a build folder there are none, and nothing is printed.
 std::string where_documents_are() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -49,8 +49,7 @@ std::string where_documents_are() {
   return fmt::format("\ndocs/ and examples/ are in {}\n", printable(folder.string()));
 }
 
-// The exit code where parsing already settles it: bad options (said), --help or --version
-// (printed).
+// Returns the exit code if parsing alone decides it. Prints the error, the help or the version.
 std::optional<ExitCode> settled(const Table& table, const ParseResult& parsed) {
   if (!parsed) {
     print_error(table.program, parsed.error().error);
@@ -80,7 +79,7 @@ ExitCode run_row(const Program& program, const Subcommand& row, const Args& word
   return refuse(name, code.error(), row.fails_with);
 }
 
-// A script or an option: what comes first where the subcommand that takes a script was left out.
+// A script or an option comes first if the user left the subcommand out: `lockstep train.py`.
 bool is_for_script(const std::string& given) {
   struct stat info {};
   return given.ends_with(".py") || given.starts_with('-') ||
@@ -95,7 +94,7 @@ const Subcommand* taker_of_scripts(const Subcommand& parent) {
   return nullptr;
 }
 
-// Other programs, and the command of Lockstep that does their work.
+// Programs that users may expect as subcommands, and the command of Lockstep for the same work.
 struct Elsewhere {
   std::string_view program;
   std::string_view command;  // its first word is a subcommand
@@ -124,7 +123,7 @@ constexpr Elsewhere kElsewhere[] = {
     {"status", "jobs"},
 };
 
-// Empty: no subcommand of this program stands for it.
+// Returns the command, or an empty text if this program has none.
 std::string command_of(const Subcommand& parent, std::string_view given) {
   for (const Elsewhere& each : kElsewhere)
     if (each.program == given &&
@@ -235,7 +234,7 @@ void print_error(std::string_view program, const Error& error) {
   if (!error.hint.empty() && text.ends_with('.')) text.pop_back();
   if (!error.hint.empty()) text += "; " + error.hint;
   end_line();
-  // Much of it may be another node's.
+  // Parts of the text may come from another node, so escape what would command a terminal.
   std::fprintf(stderr, "%s\n", printable(text, std::string::npos).c_str());
 }
 

@@ -126,7 +126,7 @@ Result<std::vector<std::string>> node_words(const SubmitOptions& options) {
   for (const std::string& name : split(*options.preflight_import, ','))
     if (name.empty() || name.starts_with('-') || name != printable(name))
       return fail(Errc::invalid_input,
-                  fmt::format("--preflight-import: '{}' is no name of a module", printable(name)),
+                  fmt::format("--preflight-import must name a module (got '{}')", printable(name)),
                   "give names with commas between them: torch,deepspeed");
   if (options.preflight.value_or("full") != "full")
     return fail(Errc::invalid_input,
@@ -195,7 +195,9 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   }
   request.wheel_place = asked.options.wheel_place;
   if (!request.wheel_place.starts_with('/'))
-    return fail(Errc::invalid_input, "--wheel-place is no absolute path");
+    return fail(Errc::invalid_input,
+                fmt::format("--wheel-place must be an absolute path (got '{}')",
+                            printable(request.wheel_place, 100)));
   using Binary = jobs::on_slurm::SlurmRequest::Binary;
   if (asked.options.binary == "shared") request.binary = Binary::shared;
   if (asked.options.binary == "sbcast") request.binary = Binary::carried;
@@ -226,7 +228,7 @@ void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::Submissi
   std::printf("Submitted batch job %s\n", job.job.c_str());
 }
 
-// Until the job ends; it goes on whatever becomes of this.
+// Follows the job until it ends. The job goes on if this command is stopped.
 Result<ExitCode> follow(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
   std::fflush(stdout);
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
@@ -245,7 +247,7 @@ Result<ExitCode> follow(const SubmitOptions& options, const jobs::on_slurm::Subm
   return fail(Errc::unavailable, "Slurm does not know (any more) how job " + job.job + " ended");
 }
 
-// Each finding is a line. Whether nothing keeps the job from being submitted.
+// Prints a line for each finding. Returns whether the job may be submitted.
 Result<bool> passes_check(const Asked& asked, const jobs::on_slurm::Submission& job) {
   if (asked.options.no_check) return true;
   slurm::CheckRequest request{.settings = job.settings,
@@ -299,7 +301,7 @@ Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
   if (!words->own.has("on")) {
     const std::string lone = needs_login(words->own);
     if (lone.empty()) return std::optional<ExitCode>();
-    return fail(Errc::invalid_input, lone + " is of use only together with --on");
+    return fail(Errc::invalid_input, lone + " needs --on");
   }
   // Words that are wrong are refused before any host is asked.
   LOCKSTEP_TRY_ASSIGN(const Asked asked, asked_of(call, false));

@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kProgram = "lockstep submit --on";
 
-// The command as it is written there: a script that lies in the project is named as it lies there.
+// Returns the command for the login host. A script in the project gets its path there.
 std::vector<std::string> command_there(const std::vector<std::string>& command,
                                        const Ground& ground) {
   std::vector<std::string> words = command;
@@ -52,7 +52,7 @@ jobs::on_slurm::LoginRequest request_of(const LoginJob& job, const Ground& groun
   return request;
 }
 
-// What would be brought, for people, and what would be submitted.
+// Prints what would be brought to the host, and the script that would be submitted.
 Result<ExitCode> preview(const RemoteOptions& remote, const hosts::HostPlace& place,
                          const Ground& ground, const jobs::on_slurm::LoginRequest& request) {
   if (ground.project) {
@@ -85,8 +85,8 @@ void tell_submitted(const SubmitOptions& options, const std::string& id,
   std::fflush(stdout);
 }
 
-// Written before the job is submitted: a client that is killed meanwhile leaves nothing that is
-// unknown.
+// Records the job before it is submitted, so that a client that is killed meanwhile leaves no
+// unknown job.
 Result<jobs::on_slurm::SubmittedThere> submit(const jobs::JobBook& book, jobs::KnownJob& known,
                                               const jobs::on_slurm::LoginRequest& request) {
   LOCKSTEP_TRY(book.add(known));
@@ -103,7 +103,7 @@ Result<jobs::on_slurm::SubmittedThere> submit(const jobs::JobBook& book, jobs::K
   return there;
 }
 
-// The job goes on whatever becomes of this.
+// Follows the job. The job goes on if this command is stopped.
 Result<ExitCode> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
                         const std::string& number, const SubmitOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const auto followed,
@@ -122,9 +122,10 @@ Result<ExitCode> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
 Result<hosts::HostPlace> login_place(const RemoteOptions& remote) {
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(*remote.on, remote.place));
   if (places.size() > 1)
-    return fail(Errc::invalid_input,
-                fmt::format("{} has {} nodes and is no login host", *remote.on, places.size()),
-                "name the host where you call sbatch, or a cluster that was added with --slurm");
+    return fail(
+        Errc::invalid_input,
+        fmt::format("{} has {} nodes, but a login host is one node", *remote.on, places.size()),
+        "name the host where you call sbatch, or a cluster that was added with --slurm");
   return std::move(places.at(0));
 }
 

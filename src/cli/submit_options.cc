@@ -19,7 +19,7 @@ constexpr std::string_view kNoLimit = "no-limit";
 constexpr std::array<std::string_view, 5> kNotOfJobs = {"hostfile", "include", "cwd", "detach",
                                                         "queue"};
 
-// Some of those of `lockstep run`, with the same meaning.
+// Options of `lockstep run` that mean the same here.
 Group login_rows() {
   constexpr std::array<std::string_view, 9> kNames = {
       "user", "key-path", "jump", "sync", "force", "install", "venv", "conda", "system"};
@@ -51,8 +51,8 @@ Table make_table() {
           "script. One agent runs on every node and starts the ranks there. A spare node\n"
           "inside of the allocation replaces a node that dies.",
       .epilog =
-          "A batch script of your own runs as it is, and what it launches is launched by "
-          "Lockstep.\n"
+          "A batch script of your own runs unchanged; Lockstep starts what its launchers would\n"
+          "start.\n"
           "All options of sbatch are understood, and the long ones of lockstep run that\n"
           "sbatch does not have. Tasks and GPUs are counted as with srun: 8 GPUs or 8 tasks\n"
           "per node are 8 ranks. Exit code: with --wait or --follow the job's, which is that\n"
@@ -65,7 +65,7 @@ Table make_table() {
                       {.name = "spare",
                        .field = into<&SubmitOptions::spare>,
                        .metavar = "N",
-                       .help = "nodes on top of --nodes, which wait to replace one that fails",
+                       .help = "nodes on top of --nodes, which wait to replace a failed node",
                        .shown_default = "0"},
                       {.name = "min-nodes",
                        .field = into<&SubmitOptions::min_nodes>,
@@ -87,7 +87,7 @@ Table make_table() {
                        .help = "show the script and submit nothing"},
                       {.name = "follow",
                        .field = into<&SubmitOptions::follow>,
-                       .help = "print what the job says until it ends"},
+                       .help = "print the job's output until the job ends"},
                       {.name = "fold",
                        .field = into<&SubmitOptions::fold>,
                        .metavar = "WHEN",
@@ -235,12 +235,13 @@ class Reader {
     return {};
   }
 
-  // sbatch is given one option, with the word behind it, which may be its value.
+  // Gives sbatch's reader one option and the next word, which may be the option's value.
   Status take_sbatch() {
     const std::size_t most = std::min<std::size_t>(words_.size() - at_, 2);
     std::vector<std::string> some(words_.begin() + static_cast<std::ptrdiff_t>(at_),
                                   words_.begin() + static_cast<std::ptrdiff_t>(at_ + most));
-    // What is no option ends sbatch's reading; one that is, is read by itself in the next turn.
+    // sbatch stops reading at the first word that is not an option. A second word that is an
+    // option is read on its own in the next turn.
     if (some.size() == 2 && some[1].starts_with('-') && some[1].size() > 1) {
       const auto alone = slurm::read_settings(std::span(some).first(1));
       if (alone) some.pop_back();
@@ -293,10 +294,10 @@ Result<std::optional<int>> chain_of(const SubmitOptions& options) {
   if (*options.chain == kNoLimit) return std::optional(0);
   const auto most = parse_int(*options.chain);
   if (!most || *most < 1 || *most > kMost)
-    return fail(
-        Errc::invalid_input,
-        fmt::format("--chain={} is no number from 1 to {}", printable(*options.chain, 40), kMost),
-        "--chain alone has no limit");
+    return fail(Errc::invalid_input,
+                fmt::format("--chain must be a number from 1 to {} (got {})",
+                            printable(*options.chain, 40), kMost),
+                "--chain alone has no limit");
   return std::optional(static_cast<int>(*most));
 }
 

@@ -1,5 +1,5 @@
-// The words of `lockstep submit`: options of its own, of sbatch and of `lockstep run`, and what is
-// to be run.
+// The words of `lockstep submit`: its own options, those of sbatch and of `lockstep run`, and the
+// command to run.
 #pragma once
 
 #include "base/error.h"
@@ -36,19 +36,19 @@ struct SubmitOptions {
 
 const Table& submit_table();
 
-// As in slurm::JobWish.
+// The number of --chain, in the form of slurm::JobWish.
 Result<std::optional<int>> chain_of(const SubmitOptions& options);
 
-// The first option that was given and is of use only with --on; empty: none was.
+// Returns the first given option that needs --on; empty: there is none.
 std::string needs_login(const Parsed& parsed);
 
 struct SubmitWords {
   Parsed own;  // by submit_table()
   std::vector<slurm::Setting> sbatch;
   std::vector<std::string> run;      // options of `lockstep run`, as typed
-  std::vector<std::string> command;  // what is run
-  // The options that a login host is told by --on: all but those of submit_table() that are about
-  // where it is, and what becomes of the job here.
+  std::vector<std::string> command;  // the command to run
+  // The options for the login host of --on: all but those about reaching the host and about
+  // following the job from here.
   std::vector<std::string> there;
   bool dashes = false;  // "--" stood before the command
 };

@@ -56,7 +56,7 @@ void print_report(const project::SyncReport& report, const SyncCommandOptions& o
 
 Result<std::vector<hosts::HostPlace>> places_of(const SyncCommandOptions& options) {
   PlaceOptions where = options.places;
-  // What comes back comes from one node.
+  // --back takes files from one node.
   if (options.back && !where.nodes) where.nodes = "0";
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(options.where, where));
   if (options.back && places.size() != 1)

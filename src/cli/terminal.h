@@ -15,7 +15,7 @@ struct TerminalSize {
 // A terminal that does not tell its size is taken for one of 24 rows of 80 columns.
 TerminalSize terminal_size(int fd);
 
-// Whether --fold WHEN folds equal lines on this process's standard output.
+// Returns whether --fold WHEN folds equal lines on this process's standard output.
 bool folds(std::string_view when);
 
 // During the lifetime of this object, each log message first wipes the drawn progress bar.

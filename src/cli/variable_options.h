@@ -1,5 +1,5 @@
-// The options that give variables to what runs on hosts: the same for every subcommand that has
-// them.
+// The options that set environment variables for programs on hosts, shared by all subcommands that
+// take variables.
 #pragma once
 
 #include "cli/options.h"

@@ -80,7 +80,7 @@ Result<setup::BuiltWheel> build_on(const WheelOptions& options,
     return project::build_wheel_in_job(request, options.settings, say);
   if (!where.is_login && !options.settings.empty())
     return fail(Errc::invalid_input,
-                fmt::format("--{} is sbatch's, and {} is no cluster of Slurm's",
+                fmt::format("--{} is an option of sbatch, and {} is not a Slurm cluster",
                             options.settings.front().name, printable(*options.on)));
   LOCKSTEP_TRY_ASSIGN(where.hosts, hosts::find_places(registry, *options.on, {}, {}));
   // Not for a build on this machine, which outlive_interrupts() serves.

@@ -49,7 +49,7 @@ std::vector<Option> result_rows() {
       {.name = "out",
        .field = into<&WheelOptions::out>,
        .metavar = "DIR",
-       .help = "copy it there, with its manifest",
+       .help = "copy the wheel there, with its manifest",
        .letter = 'o'},
       {.name = "print",
        .field = into<&WheelOptions::print>,
@@ -76,7 +76,7 @@ std::vector<Option> where_rows() {
            .help = "on the first host of a cluster, or in a job of a cluster of Slurm's"}};
 }
 
-// Also of a short one; nullptr: it is not ours.
+// Returns our row of a long or short option, or nullptr for an option of sbatch.
 const Option* own_option(std::string_view word) {
   std::string name(word.substr(0, word.find('=')));
   for (const Option* option : options_of(wheel_table())) {
@@ -134,7 +134,7 @@ tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::s
     if (in_job && begins && option == nullptr && word != "--") {
       const std::size_t most = std::min<std::size_t>(words.size() - at, 2);
       auto settings = slurm::read_settings(std::span(words).subspan(at, most));
-      // A word that is no option behind one that takes none.
+      // The second word is neither an option nor the first one's value: read the first alone.
       if (!settings) settings = slurm::read_settings(std::span(words).subspan(at, 1));
       if (!settings) return tl::make_unexpected(ParseFailure{ExitCode::usage, settings.error()});
       const std::size_t taken = std::max<std::size_t>(settings->words, 1);

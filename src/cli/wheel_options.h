@@ -21,7 +21,7 @@ struct WheelOptions {
   std::optional<std::string> drop;
   std::optional<std::string> on;
   bool slurm = false;
-  std::vector<slurm::Setting> settings;  // of the job that builds
+  std::vector<slurm::Setting> settings;  // of the job that builds the wheel
   bool print = false;
   bool force = false;
   bool json = false;
@@ -33,7 +33,7 @@ struct WheelWords {
   Parsed own;  // by wheel_table()
   std::vector<slurm::Setting> sbatch;
 };
-// With --slurm, or --on for a cluster of Slurm's, options that are not ours are sbatch's. Pure.
+// With --slurm, or with --on and a Slurm cluster, unknown options are sbatch's. Pure.
 tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::string>& words,
                                                         const GetEnv& env);
 Result<WheelOptions> wheel_options(const WheelWords& words);

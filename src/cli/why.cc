@@ -1,4 +1,4 @@
-// lockstep why: what Slurm's word for a job's state means, and what to do about it.
+// lockstep why: explains Slurm's words for a job's state, and says what to do.
 #include "base/clock_ms.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
@@ -36,8 +36,8 @@ Result<std::string> one_job(const Parsed& parsed) {
   return parsed.names[0];
 }
 
-// The same question to our own binary on the login host, which has the job's folder. Its words are
-// printed as they are.
+// Asks our own binary on the login host, which has the job's folder, and prints the answer as it
+// is.
 Result<ExitCode> ask_login(const HostPlace& place, const std::string& word, bool json) {
   std::vector<std::string> argv = {"why", "--on", std::string(hosts::kHere)};
   if (json) argv.emplace_back("--json");
@@ -51,7 +51,7 @@ Result<ExitCode> ask_login(const HostPlace& place, const std::string& word, bool
   return passed_on(endings[0].code);
 }
 
-// What Slurm says of a job, with what the job has said itself where it is one of ours.
+// Explains a job by Slurm's words, and a job of ours also by the records in its folder.
 Result<std::vector<slurm::Explained>> explained(const std::string& number,
                                                 const std::optional<KnownJob>& known,
                                                 std::int64_t now) {
@@ -83,7 +83,7 @@ Result<ExitCode> explain_here(const std::string& word, const std::optional<Known
   const std::string number = known ? jobs::on_slurm::slurm_place(*known)->job : word;
   if (!slurm::is_job_id(number))
     return fail(Errc::invalid_input,
-                fmt::format("'{}' is no job id of Slurm's and no job that lockstep jobs lists",
+                fmt::format("'{}' is neither a Slurm job id nor a job that lockstep jobs lists",
                             printable(word)),
                 "write a number, as sbatch and squeue print it, or a name");
   const std::int64_t now = unix_ms() / 1000;

@@ -232,13 +232,14 @@ def test_key_files_that_others_may_read(laptop, variable, provider, gpus, folder
     (("--gpus", "L4:1", "--budget", "0.01"), 2, ("ten minutes", "runpod", "0.07", "raise --budget")),
     (("--gpus", "GH200:1", *GUARDED), 1, ("lambda gpu_1x_gh200", "us-east-1", "arm64", "binary")),
     (("--gpus", "A10:1", "--provider", "lambda"), 1, ("cannot end its own bill", "--guard", "--i-will-watch")),
-    (("--gpus", "L4:1", "--nodes", "0"), 2, ("--nodes 0", "1 to 64")),
-    (("--gpus", "L4:1", "--nodes", "3:4"), 2, ("--nodes 3:4", "write --nodes 4")),
+    (("--gpus", "L4:1", "--nodes", "0"), 2, ("--nodes must be a number from 1 to 64", "(got 0)")),
+    (("--gpus", "L4:1", "--nodes", "3:4"), 2, ("(got 3:4)", "write --nodes 4")),
     (("--gpus", "L4:1", "--lifetime", "soon"), 2, ("--lifetime 'soon'", "6h")),
-    (("--gpus", "L4:1", "--allow-from", "198.51.100.0/24,here"), 2, ("'here' is no network", "198.51.100.7/32")),
+    (("--gpus", "L4:1", "--allow-from", "198.51.100.0/24,here"), 2,
+     ("a list of networks (got 'here')", "198.51.100.7/32")),
     (("--gpus", "L4:1", "--allow-from", "198.51.100.7/33"), 2, ("'198.51.100.7/33'",)),
     (("--gpus", "L4:1", "--allow-from", "198.51.100.7"), 2, ("'198.51.100.7'", "/32")),
-    (("--gpus", "L4:1", "--allow-from", ","), 2, ("',' is no network",)),
+    (("--gpus", "L4:1", "--allow-from", ","), 2, ("a list of networks (got ',')",)),
 ], ids=lambda value: None if not isinstance(value, tuple) else "-".join(value)[:40])
 def test_wishes_that_nobody_fulfils(laptop, args, rc, words):  # noqa: F811
     refused(laptop, rc, *words, args=(*args, "-y"))

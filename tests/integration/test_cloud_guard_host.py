@@ -223,7 +223,7 @@ def test_a_host_that_cannot_guard_is_refused_in_one_line(world):
 
     refused("that is this machine", guard="local", rc=2)
     refused("'-oProxyCommand=x' is not a host", guard="-oProxyCommand=x", rc=2)
-    refused("--guard names no machine", guard="", rc=2)
+    refused("--guard must name a machine", guard="", rc=2)
     assert world.lockstep("cluster", "add", "two", "--host", world.where, "--host", world.client.addr).rc == 0
     refused("it has 2 nodes", guard="two", rc=2)
     world.key_file.rename(world.key_file.with_suffix(".away"))

@@ -226,7 +226,7 @@ with lockstep.ondemand_cluster(name="lab", instance_type="L4:1", provider="aws")
     ("instance_type='A100:1', provider='lambda', max_price=0.1", ["over --max-price 0.10"]),  # with a guard
     ("provider='azure'", ["no provider is called 'azure'", "aws, gcp, lambda, runpod"]),
     ("autostop_mins=0.5", ["--autostop 30s is too short: at least 60 s"]),
-    ("options=['--lifetime', 'long']", ["--lifetime 'long' is no length of time"]),
+    ("options=['--lifetime', 'long']", ["--lifetime must be a length of time (got 'long')"]),
     ("image='x' * 9, provider='nobody,here'", ["no provider is called 'nobody'"]),
 ])
 def test_what_can_not_be_rented_is_one_error_and_nothing_is(cloud, tmp_path, given, words):  # noqa: F811

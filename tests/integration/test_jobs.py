@@ -578,7 +578,7 @@ def test_a_started_job_for_programs(world):
 def test_options_that_need_on_say_so(world):
     client, _ = world()
     ended = client.run("run", "--detach", "job.py")
-    assert ended.rc == 2 and "--detach is of use only together with --on" in ended.err, ended
+    assert ended.rc == 2 and "--detach needs --on" in ended.err, ended
 
 
 def test_the_project_comes_along_and_edits_count(world):
@@ -624,7 +624,7 @@ def test_a_job_runs_in_the_environment_that_its_install_names(world):
         ended = run(*options)
         assert ended.rc == 2 and words in ended.err, ended
     ended = client.run("run", "--venv", "own", "train.py", cwd=project)
-    assert ended.rc == 2 and "--venv is of use only together with --on" in ended.err, ended
+    assert ended.rc == 2 and "--venv needs --on" in ended.err, ended
 
 
 def test_a_failed_install_starts_nothing(world):

@@ -209,7 +209,7 @@ def test_bad_wheels_are_refused_before_anything_is_submitted(cluster, tmp_path):
                         ((f"--wheel={notes}",), "is no wheel"),
                         (("--wheel=wheel:abc",), "there is no abc"),
                         ((f"--wheel={path}", f"--wheel={path}"), "is given twice"),
-                        ((f"--wheel={path}", "--wheel-place=tmp"), "--wheel-place is no absolute path")):
+                        ((f"--wheel={path}", "--wheel-place=tmp"), "--wheel-place must be an absolute path")):
         ended = submit(cluster, "-N2", "-t5", *words, *worker("exit=0"))
         assert ended.rc == 2 and text in ended.error_lines[-1], ended
     assert cluster.slurm("squeue", "-h").out == ""

@@ -211,11 +211,11 @@ def test_words_that_are_wrong_reach_no_host(world):
             (("--on", "nowhere.invalid", "-N2"), "no command is given"),
             (("--on", "nowhere.invalid", "-N", "x", "--", "train.py"), "--nodes=x must be a number of nodes"),
             (("--on", "nowhere.invalid", "--venv", "v", "--conda", "c", "--", "train.py"), "--venv"),
-            (("--sync", "none", "--", "train.py"), "--sync is of use only together with --on"),
+            (("--sync", "none", "--", "train.py"), "--sync needs --on"),
             (("--on", "local", "--sync", ".", "--", "train.py"), "on this machine nothing is brought")):
         refused(world.run("submit", *words), 2, text)
     assert world.run("cluster", "add", "two", "--host", "a", "--host", "b").rc == 0
-    refused(world.run("submit", "--on", "two", "--", "train.py"), 2, "two has 2 nodes and is no login host")
+    refused(world.run("submit", "--on", "two", "--", "train.py"), 2, "two has 2 nodes, but a login host is one node")
 
 
 def test_bad_login_hosts(world):
