@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,22 @@ namespace {
 
 constexpr std::string_view kRenting = "lockstep";
 constexpr std::int64_t kLatelyMs = 30LL * 86'400'000;
+
+// Blocks the handled signals for as long as machines are asked for, then restores the mask. A
+// command whose row leaves signals alone, such as forward, must end by Ctrl-C afterwards.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    const sigset_t set = proc::handled_signals();
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 // Returns whether the cluster was used within the idle limit: the machines cannot have ended as
 // idle then.
@@ -122,7 +139,7 @@ Status ensure_rented(const hosts::Registry& registry, const std::string& name) {
     rent::OnDemand::note_use(name);
     return {};
   }
-  take_signals(Signals::blocked);
+  const SignalsBlocked blocked;
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   keep_guarded(*world, kRenting);
   if (rental) {
