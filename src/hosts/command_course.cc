@@ -16,6 +16,7 @@ namespace {
 using link::Stream;
 using Output = CommandRequest::Output;
 
+// Ctrl-C goes to the commands twice. The third gives up on commands or hosts that do not react.
 constexpr int kStopsToLeave = 3;
 
 }  // namespace
@@ -35,6 +36,7 @@ bool CommandCourse::has_input() const {
     case CommandRequest::Input::none:
       return false;
     case CommandRequest::Input::ours:
+      // A single stdin cannot feed several hosts: each byte could go to only one command.
       return hosts_.size() == 1;
     case CommandRequest::Input::given:
     case CommandRequest::Input::made:
@@ -66,11 +68,14 @@ void CommandCourse::on_frame(std::size_t host, const link::Frame& frame, io::Tim
   Host& each = hosts_[host];
   each.heard = now;
   each.pinged = false;
-  // Neither frame shows that the program works: the link answers, or the program has just begun.
+  // Neither frame shows that the program works: the link answers pings, and Started only says that
+  // the program has begun.
   if (!std::holds_alternative<link::Pong>(frame) && !std::holds_alternative<link::Started>(frame))
     each.quiet = false;
 }
 
+// Bound the kept output: a command that prints without end must not fill the memory of this
+// process.
 bool CommandCourse::keep(std::size_t host, Stream stream, std::string_view bytes) {
   HostEnding& ending = endings_[host];
   if (ending.out.size() + ending.err.size() + ending.answer.size() + bytes.size() > kMostKept)
@@ -86,13 +91,15 @@ bool CommandCourse::end(std::size_t host, int code, std::string error) {
   hosts_[host].over = true;
   endings_[host].code = code;
   endings_[host].error = std::move(error);
+  // The hosts that are stopped end with an error too. Only the first failure may stop hosts.
   return code != 0 && request_.fail_fast && !std::exchange(failed_, true);
 }
 
 bool CommandCourse::end(std::size_t host, const link::ChannelEnd& how) {
   using Kind = link::ChannelEnd::Kind;
   if (how.kind == Kind::signaled) endings_[host].signal = how.code;
-  // The error of a lost link names the host already.
+  // A refusal comes from the host and does not name the host. The error of a lost link names the
+  // host already.
   return end(host, how.shell_code(),
              how.kind == Kind::refused ? request_.hosts[host].name + ": " + how.why : how.why);
 }
@@ -117,30 +124,37 @@ std::string CommandCourse::limit_error(std::size_t host) const {
 }
 
 CommandCourse::OnSignal CommandCourse::on_signal(int number) {
+  // SIGCHLD (ssh, rsync) and SIGWINCH concern this process alone.
   if (number == SIGCHLD || number == SIGWINCH) return OnSignal::ignore;
   const bool asks_to_end =
       number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
   if (!asks_to_end) return OnSignal::pass_on;
+  // A host that is still logging in has no command that could receive the signal. Waiting for the
+  // log-in would make Ctrl-C look dead, so leave.
   bool all_run = true;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     all_run = all_run && (hosts_[i].over || reach_(i).ready);
   if (++stops_ < kStopsToLeave && all_run) return OnSignal::pass_on;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].over) continue;
+    // Report the hosts that were left behind as a shell reports a killed command.
     endings_[i].code = 128 + number;
     endings_[i].error = proc::signal_name(number);
   }
   return OnSignal::leave;
 }
 
-// Returns true for a request to the host's lockstep whose answer is collected and not printed. The
-// user sees no output while the host works on such a request.
+// Returns true for a request to the lockstep of the host whose answer is collected and not printed.
+// The user sees no output while the host works on such a request, so a notice must explain the
+// pause.
 bool CommandCourse::asks_lockstep() const {
   return request_.own_binary && request_.argv.front().starts_with("host-") &&
          request_.output != Output::print && !request_.on_errors;
 }
 
-// A user's command may print nothing for hours, but the host must answer pings.
+// A command of the user may print nothing for hours, which must not look like a fault. The link on
+// the host must answer pings at any time, so an unanswered ping shows a host that hangs or is cut
+// off.
 CommandCourse::Silence CommandCourse::silence(io::TimePoint now) {
   Silence silence;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
@@ -152,6 +166,7 @@ CommandCourse::Silence CommandCourse::silence(io::TimePoint now) {
       continue;
     }
     const auto silent = std::chrono::round<std::chrono::seconds>(now - host.heard);
+    // The ping of the last notice has had at least five seconds for the answer.
     if (host.pinged)
       silence.waiting.emplace_back(
           name, fmt::format("it has not answered for {} s; a third Ctrl-C ends this command",
@@ -165,6 +180,7 @@ CommandCourse::Silence CommandCourse::silence(io::TimePoint now) {
 }
 
 int code_of(const std::vector<HostEnding>& endings) {
+  // The order of the hosts, not of the ends in time, keeps the exit code of equal runs equal.
   for (const HostEnding& ending : endings)
     if (ending.code != 0) return ending.code;
   return 0;

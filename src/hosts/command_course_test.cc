@@ -1,4 +1,4 @@
-// Runs a command on hosts without any host: the test makes frames, signals and time.
+// Runs a command on hosts without any host: the test makes the frames, signals and time.
 #include "hosts/command_course.h"
 
 #include <gtest/gtest.h>

@@ -28,10 +28,13 @@ namespace {
 using link::Stream;
 
 constexpr std::uint32_t kChannel = 1;
-constexpr int kNotReached = 255;  // as ssh has it
+// The code of ssh for a connection that failed.
+constexpr int kNotReached = 255;
+// An upper bound: the session's socket and pipes, and during a log-in also ssh's pipe, pidfd and
+// lock.
 constexpr std::size_t kFilesOfAHost = 12;
-// Time for commands to exit after SIGTERM. Then this process exits, and the host kills commands of
-// a client that is gone.
+// Time for commands to exit after SIGTERM. Then this process exits, and each host kills the
+// commands of the client that is gone.
 constexpr std::chrono::seconds kPatience{10};
 
 class CommandRun {
@@ -54,12 +57,12 @@ class CommandRun {
 
  private:
   struct Host {
-    std::unique_ptr<HostLink> connection;  // reset once the host is over
+    std::unique_ptr<HostLink> connection;  // reset soon after the host is over
     std::unique_ptr<link::Channel> channel;
     std::string prefix;
-    std::unique_ptr<link::Source> input;  // of stdin
-    std::unique_ptr<link::Feed> feed;     // of the given or made input
-    bool fed = false;                     // the given input is being sent
+    std::unique_ptr<link::Source> input;  // from stdin
+    std::unique_ptr<link::Feed> feed;     // from given or made bytes
+    bool fed = false;                     // the given bytes are being sent
   };
 
   void on_signal(int number);
@@ -87,14 +90,14 @@ class CommandRun {
   std::vector<Host> hosts_;
   HostOutput out_;
   HostOutput err_;
-  std::optional<HostOutput> answer_;  // Answer::pass
+  std::optional<HostOutput> answer_;  // for Answer::pass
   std::optional<io::OwnStream> in_;
   std::unique_ptr<proc::SignalWatch> signals_;
   bool called_meanwhile_ = false;
   WaitNotice notice_;
   io::Timer limit_;
-  io::Timer patience_;   // with hosts that end for another one's failure
-  CallbackScope calls_;  // the loop may live longer
+  io::Timer patience_;   // runs while hosts stop after a failure (fail_fast)
+  CallbackScope calls_;  // the loop may outlive this object
 };
 
 Result<std::vector<HostEnding>> CommandRun::run() {
@@ -116,6 +119,7 @@ CommandCourse::Reach CommandRun::reach(std::size_t index) const {
 
 void CommandRun::on_signal(int number) {
   const auto means = course_.on_signal(number);
+  // Stopping the loop destroys all links. Each host notices the lost client and ends the command.
   if (means == CommandCourse::OnSignal::leave) return loop_.stop();
   if (means == CommandCourse::OnSignal::ignore) return;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
@@ -128,6 +132,8 @@ void CommandRun::start(std::size_t index) {
   host.prefix = course_.prefix(index);
   const bool alone = hosts_.size() == 1;
   host.connection = std::make_unique<HostLink>(
+      // The prompts of several ssh processes would mix on the terminal. Without a terminal, no user
+      // can answer.
       loop_, HostLink::Settings{.place = place, .may_ask = alone && isatty(STDERR_FILENO) == 1},
       HostLink::Events{[this, index](const link::Frame& frame) { on_frame(index, frame); },
                        [&host](std::string why) { host.channel->lose(std::move(why)); },
@@ -135,6 +141,8 @@ void CommandRun::start(std::size_t index) {
   host.channel = std::make_unique<link::Channel>(
       kChannel,
       [&host](const link::Frame& frame) {
+        // The channel lives longer than the connection, and credit for output that is printed late
+        // finds no link.
         if (host.connection) host.connection->send(frame);
       },
       link::Channel::Events{
@@ -150,6 +158,8 @@ void CommandRun::start(std::size_t index) {
                 if (host.feed) host.feed->grant(bytes);
               },
           .ended = [this, index](const link::ChannelEnd& how) { on_end(index, how); }},
+      // Credit only after printing: a slow reader of this process slows the commands down, and
+      // memory stays bounded.
       link::Channel::Credits::when_consumed);
   host.channel->start({.argv = request_.argv,
                        .env = request_.env,
@@ -179,12 +189,14 @@ void CommandRun::on_end(std::size_t index, const link::ChannelEnd& how) {
 
 void CommandRun::on_output(std::size_t index, Stream stream, std::string_view bytes) {
   Host& host = hosts_[index];
+  // The function takes the bytes at once, so the host gets the credit back now.
   if (stream == Stream::err && request_.on_errors) {
     request_.on_errors(index, bytes);
     return host.channel->consumed(stream, bytes.size());
   }
   if (course_.is_kept(stream)) return keep(index, stream, bytes);
-  if (stream == Stream::result && !answer_) return;  // nobody asked for it
+  // Unrequested bytes get no credit, so the host can send one window of them at most.
+  if (stream == Stream::result && !answer_) return;
   HostOutput& output = stream == Stream::result ? *answer_ : stream == Stream::out ? out_ : err_;
   output.put(host.prefix, bytes,
              [&host, stream](std::size_t count) { host.channel->consumed(stream, count); });
@@ -194,6 +206,7 @@ void CommandRun::keep(std::size_t index, Stream stream, std::string_view bytes) 
   if (course_.is_over(index)) return;
   if (course_.keep(index, stream, bytes))
     return hosts_[index].channel->consumed(stream, bytes.size());
+  // An answer cut at the limit must not pass for a whole one, so the host fails.
   end(index, kNotReached,
       fmt::format("{} says more than {} MB", request_.hosts[index].name, kMostKept >> 20));
 }
@@ -206,6 +219,7 @@ void CommandRun::open_input(std::size_t index) {
     return;
   }
   auto in = io::OwnStream::open(STDIN_FILENO, io::OwnStream::Way::read);
+  // A closed stdin counts as an empty input.
   if (!in) return host.channel->end_input();
   in_ = std::move(*in);
   host.input =
@@ -238,17 +252,19 @@ void CommandRun::close(std::size_t index, bool end_all) {
   host.feed.reset();
   out_.end(host.prefix);
   err_.end(host.prefix);
-  // Later, because this may be a callback of the connection itself.
+  // On the next turn, because this function may run inside a callback of the connection.
   loop_.post(calls_([&host] { host.connection.reset(); }));
   if (end_all) end_others();
   if (!course_.all_over()) return;
   notice_.cancel();
   limit_.cancel();
   patience_.cancel();
+  // Output of fast hosts may still wait for a slow terminal or pipe.
   when_all_is_printed([this] { loop_.stop(); });
 }
 
-// A command that has not begun yet never starts: drop its connection.
+// A host without a ready link has no command to signal. Dropping the connection keeps the command
+// from ever starting.
 void CommandRun::end_others() {
   for (const std::size_t i : course_.stop_others()) {
     if (hosts_[i].connection && hosts_[i].connection->ready())
@@ -256,6 +272,7 @@ void CommandRun::end_others() {
     else
       end(i, kNotReached, {});
   }
+  // A command may ignore SIGTERM. Leaving makes the host kill the command.
   patience_.start(kPatience, [this] { loop_.stop(); });
 }
 
@@ -265,6 +282,7 @@ void CommandRun::end_silent() {
 }
 
 void CommandRun::when_all_is_printed(std::function<void()> fn) {
+  // Wait for the streams in turn: each HostOutput takes a single waiting function.
   out_.when_idle([this, fn = std::move(fn)] {
     err_.when_idle([this, fn] { answer_ ? answer_->when_idle(fn) : fn(); });
   });
@@ -272,6 +290,7 @@ void CommandRun::when_all_is_printed(std::function<void()> fn) {
 
 WaitNotice::Waiting CommandRun::waiting() {
   auto silence = course_.silence(io::Clock::now());
+  // The pongs arrive before the next notice, which names the hosts without one.
   for (const std::size_t i : silence.pings)
     hosts_[i].connection->send(link::Ping{});
   return std::move(silence.waiting);
@@ -285,6 +304,8 @@ Result<std::vector<HostEnding>> run_command(const CommandRequest& request) {
 }
 
 Result<std::vector<HostEnding>> run_command(io::Loop& loop, const CommandRequest& request) {
+  // Fail before the first log-in. Running out of descriptors in the middle would fail some hosts at
+  // random.
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.hosts.size() + 1)));
   io::raise_open_files_limit();
   LOCKSTEP_TRY_ASSIGN(io::OwnStream out,

@@ -1,5 +1,5 @@
-// Runs one command on one or more hosts at once: arguments, input, output, signals, and one exit
-// code.
+// Runs a command on any number of hosts at once: arguments, input, output, signals, and a single
+// exit code.
 #pragma once
 
 #include "base/error.h"
@@ -17,43 +17,43 @@ namespace lockstep::hosts {
 
 struct CommandRequest {
   enum class Input {
-    none,
-    ours,   // stdin is passed on, to a single host
-    given,  // CommandRequest::given
-    made,   // by CommandRequest::make_input
+    none,   // /dev/null
+    ours,   // stdin of this process, for a single host
+    given,  // the bytes of CommandRequest::given
+    made,   // the bytes that CommandRequest::make_input returns
   };
   enum class Output {
-    print,     // both streams are printed as they come
-    keep_out,  // the output is kept in HostEnding::out, what goes to stderr is printed
-    keep,      // both are kept
+    print,     // prints both streams as they come
+    keep_out,  // keeps stdout in HostEnding::out and prints stderr
+    keep,      // keeps both
   };
 
   std::vector<HostPlace> hosts;
   std::vector<std::string> argv;
-  // A request to the host's own lockstep: argv are its arguments, "host-facts" and so on.
+  // Calls the lockstep of the host: argv are the arguments, "host-facts" and so on.
   bool own_binary = false;
   std::vector<std::string> env = {};  // "NAME=value"
-  std::string folder = {};            // relative to the home there; empty: the home
+  std::string folder = {};            // absolute, or relative to the home there; empty: the home
   Input input = Input::ours;
-  std::vector<std::string> given = {};  // one text for all hosts, or one text per host
-  // Called once, before the first make_input, usually while the hosts start the command: time for
-  // work on this machine.
+  std::vector<std::string> given = {};  // a single text for all hosts, or a text per host
+  // Called once, before the first make_input, usually while the hosts start the command. Work on
+  // this machine then costs no extra time.
   std::function<void()> meanwhile = {};
-  // Returns the next bytes of input for a host, called when the host has credit left. nullopt: the
-  // end.
+  // Returns the next bytes of input for a host, or nullopt at the end. Called only while the host
+  // has credit left, so little input waits in memory.
   std::function<std::optional<std::string>(std::size_t host)> make_input = {};
   Output output = Output::print;
   // Opens descriptor 3 of the command. Bytes written there come back apart from stdout and stderr.
   enum class Answer {
     none,
     keep,  // in HostEnding::answer
-    pass,  // to answer_fd of this process, from a single host
+    pass,  // to answer_fd of this process; only for a single host
   };
   Answer answer = Answer::none;
-  // Prefixes printed lines with the name of the host.
-  enum class Labels { several, always, never };  // several: if there are several hosts
+  // Says when printed lines begin with the name of their host. several: if there are several hosts.
+  enum class Labels { several, always, never };
   Labels labels = Labels::several;
-  // Stops all hosts when the command fails on one host, or one host is not reached.
+  // Stops all hosts once a host is not reached or the command fails there.
   bool fail_fast = false;
   int answer_fd = -1;
   // A host whose command runs longer counts as not reached.
@@ -66,26 +66,28 @@ struct CommandRequest {
 struct HostEnding {
   int code = 0;            // as a shell reports: 128 + signal. 255: host not reached
   int signal = 0;          // the signal that killed the command, or 0
-  std::string error = {};  // why the command did not run; empty: it ran
+  std::string error = {};  // the reason why the command did not run; empty: the command ran
   bool stopped = false;    // stopped after another host's failure (fail_fast)
-  // Kept output. A host with more than kMostKept bytes of output has failed.
+  // Kept output. A host with more than kMostKept bytes counts as failed.
   std::string out = {};
   std::string err = {};
   std::string answer = {};
 };
 
-inline constexpr std::size_t kMostKept = 256UL
-                                         << 20;  // bytes of `out`, `err` and `answer` together
+// Limit for the bytes of `out`, `err` and `answer` of one host together.
+inline constexpr std::size_t kMostKept = 256UL << 20;
 
 // Returns the exit code for all hosts: the first that is not 0, in the order of the hosts.
 int code_of(const std::vector<HostEnding>& endings);
 
-// Runs until the command has ended on all hosts. Prints output; logs trouble with a host.
+// Runs until the command has ended on all hosts. Prints output, and logs trouble with a host. Fails
+// only if this process cannot begin (descriptors, signals). The trouble of a host is in HostEnding.
+// The signals of proc::handled_signals() must be blocked.
 Result<std::vector<HostEnding>> run_command(const CommandRequest& request);
-// Same, on a loop that also serves other work.
+// The same, on a loop that also serves other work.
 Result<std::vector<HostEnding>> run_command(io::Loop& loop, const CommandRequest& request);
 
-// Runs commands on hosts: over_links() in production, a stand-in for the hosts in a test.
+// The way to run commands on hosts: over_links() in production, a stand-in for the hosts in a test.
 using RunCommand =
     std::function<Result<std::vector<HostEnding>>(io::Loop& loop, const CommandRequest& request)>;
 RunCommand over_links();

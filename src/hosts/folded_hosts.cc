@@ -8,8 +8,10 @@ namespace lockstep::hosts {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{50};
-constexpr int kLooks = 8;  // after the last output: longer than FoldedLines holds any line
-constexpr std::size_t kLongestLine = 64UL << 10;  // a longer one is shown in pieces
+// Ticks after the last output: together longer than FoldedLines holds any line.
+constexpr int kLooks = 8;
+// Longer lines are shown in pieces, so that a program without line ends cannot fill the memory.
+constexpr std::size_t kLongestLine = 64UL << 10;
 
 }  // namespace
 
@@ -22,7 +24,9 @@ void FoldedHosts::put(std::string_view prefix, std::string_view bytes,
                       HostOutput::Printed printed) {
   waiting_.emplace_back(bytes.size(), std::move(printed));
   looks_left_ = kLooks;
-  // Output of a single host is shown in full, also an unfinished line.
+  // With a single host, FoldedLines gets the raw bytes and can show a prompt or a progress bar that
+  // has no line end. With several hosts, unfinished lines of different hosts would run into each
+  // other.
   if (prefix.empty()) {
     (void)lines_.put(bytes, io::Clock::now());
     return look_again();
@@ -33,12 +37,16 @@ void FoldedHosts::put(std::string_view prefix, std::string_view bytes,
     line += bytes.substr(0, end == bytes.npos ? end : end + 1);
     bytes.remove_prefix(end == bytes.npos ? bytes.size() : end + 1);
     if (end == bytes.npos && line.size() < kLongestLine) break;
+    // A piece of a long line gets a line end of its own, so that the next line of another host
+    // starts at the left.
     if (!line.ends_with('\n')) line += '\n';
     put_line(prefix, std::exchange(line, {}));
   }
   look_again();
 }
 
+// A line with a rank has no host name, since equal lines of different hosts must fold. Other lines
+// need the host name to be understood.
 void FoldedHosts::put_line(std::string_view prefix, std::string_view line) {
   std::string_view rest = line;
   const bool of_rank = take_rank(rest).has_value();
@@ -52,6 +60,7 @@ void FoldedHosts::end(std::string_view prefix) {
   put_line(prefix, std::exchange(at->second, {}).append("\n"));
 }
 
+// No equal line can follow any more, so nothing is held back.
 void FoldedHosts::finish() {
   next_look_.cancel();
   (void)lines_.finish();
@@ -63,13 +72,16 @@ void FoldedHosts::tell_printed(const Waiting& waiting) {
     printed(bytes);
 }
 
+// Credit follows the reader of this process: the hosts may send more once these bytes are printed.
 Status FoldedHosts::write(std::string_view text) {
   output_.put("", text,
               [waiting = std::exchange(waiting_, {})](std::size_t) { tell_printed(waiting); });
   return {};
 }
 
-// Lines wait for their like, and hosts for the reader of this process, but not for each other.
+// Lines wait for equal lines, and hosts wait for the reader of this process. A host must not wait
+// for the lines of other hosts: give credit whenever nothing is left to print, even if lines are
+// held back.
 void FoldedHosts::look_again() {
   if (next_look_.active()) return;
   next_look_.start(kLook, [this] {

@@ -1,6 +1,5 @@
-// Prints the output of a job on hosts for people. Folds equal lines that several ranks print at
-// about the same time, on any host, into one line. A line without a rank keeps the name of its
-// host.
+// Prints the output of a job on hosts for people. Equal lines that several ranks print at about the
+// same time, on any host, become one line. A line without a rank keeps the name of its host.
 #pragma once
 
 #include "hosts/folded_lines.h"
@@ -20,10 +19,12 @@ class FoldedHosts {
  public:
   FoldedHosts(io::Loop& loop, HostOutput& output);
 
-  // Same as HostOutput. A host receives credit for its bytes with the next bytes that are printed.
+  // Adds output of a host, with the arguments of HostOutput::put(). The host gets credit for the
+  // bytes with the next bytes that are printed, or when nothing is left to print.
   void put(std::string_view prefix, std::string_view bytes, HostOutput::Printed printed);
+  // Adds the unfinished last line of a host.
   void end(std::string_view prefix);
-  // All hosts have said all they will.
+  // Prints all lines that still wait. Call after the last put().
   void finish();
 
  private:
@@ -36,8 +37,10 @@ class FoldedHosts {
 
   HostOutput& output_;
   FoldedLines lines_;
-  std::map<std::string, std::string, std::less<>> unfinished_;  // by prefix
+  std::map<std::string, std::string, std::less<>> unfinished_;  // unfinished lines, by prefix
+  // Hosts that get credit with the next printed bytes.
   Waiting waiting_;
+  // Ticks of next_look_ that are due after the last output.
   int looks_left_ = 0;
   io::Timer next_look_;
 };

@@ -12,9 +12,12 @@
 namespace lockstep::hosts {
 namespace {
 
+// A longer unfinished line is shown in pieces, to bound the memory.
 constexpr std::size_t kLongestRest = 64 << 10;
+// A program may print "[rank5000000000]: " itself. Such a line counts as a line without a rank.
 constexpr std::int64_t kMostRanks = 1 << 20;
-// Longer than the pause between two looks at a file, in which ranks that speak together may fall.
+// Longer than the pause between two looks at a file: ranks that print together may fall into
+// different looks.
 constexpr logs::LineFolder::Limits kLimits{.window = std::chrono::milliseconds(150)};
 
 }  // namespace
@@ -31,6 +34,7 @@ Status FoldedLines::put(std::string_view bytes, Time now) {
     const std::size_t end = bytes.find('\n');
     const std::string_view piece = bytes.substr(0, end == bytes.npos ? end : end + 1);
     bytes.remove_prefix(piece.size());
+    // The line is on the screen in part, so only the remaining bytes may follow, unchanged.
     if (mid_line_) {
       text_.append(piece);
       mid_line_ = end == bytes.npos;
@@ -48,9 +52,11 @@ Status FoldedLines::put(std::string_view bytes, Time now) {
 
 Status FoldedLines::tick(Time now) {
   folder_.flush_due(now);
+  // A line without an end after a whole tick is probably a prompt or a progress bar: show the line.
   if (!rest_.empty() && std::exchange(rest_is_old_, true)) {
     std::string_view rest = rest_;
-    // The next frame begins as this one did.
+    // Keep the beginning of the line: the rank and a '\r' show that the next bytes are a frame of
+    // the same bar.
     if (draw_line(rest, now) && take_rank(rest))
       rest_.replace(rest_.size() - rest.size(), rest.size(), "\r");
     else
@@ -66,7 +72,7 @@ Status FoldedLines::finish() {
   return write_out();
 }
 
-// A line without a rank (a report, a progress bar) is printed after all earlier lines, to keep the
+// Prints a line without a rank (a report, a progress bar) after all earlier lines, to keep the
 // order.
 void FoldedLines::put_line(std::string_view line, Time now) {
   std::string_view rest = line;
@@ -78,8 +84,8 @@ void FoldedLines::put_line(std::string_view line, Time now) {
   text_.append(line);
 }
 
-// A frame of a progress bar that several ranks draw. On the host a line's other '\r' have the rank
-// behind them again: "[rank1]: \r[rank1]:  10%|#".
+// Takes a frame of a progress bar that several ranks draw. In the log file of a host, the prefix of
+// the rank follows each further '\r' of a line: "[rank1]: \r[rank1]:  10%|#".
 bool FoldedLines::draw_line(std::string_view line, Time now) {
   std::string_view rest = line;
   const auto rank = take_rank(rest);
@@ -90,6 +96,7 @@ bool FoldedLines::draw_line(std::string_view line, Time now) {
   return folder_.draw(static_cast<int>(*rank), piece, now);
 }
 
+// Earlier lines must appear first.
 void FoldedLines::show_rest() {
   folder_.flush();
   text_.append(std::exchange(rest_, {}));

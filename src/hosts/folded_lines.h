@@ -1,5 +1,5 @@
-// The output of a job for people: lines that several ranks say at about the same time become one,
-// "[0-15] loss 2.31". Pure, but for the writing.
+// The output of a job for people. A line that several ranks print at about the same time appears
+// once: "[0-15] loss 2.31". Pure, but for the writing.
 #pragma once
 
 #include "base/error.h"
@@ -16,6 +16,8 @@ class FoldedLines {
   using Time = logs::LineFolder::Time;
   using Write = std::function<Status(std::string_view text)>;
 
+  // Passes finished text to `write` inside put(), tick() and finish(), which return the error of
+  // `write`.
   explicit FoldedLines(Write write);
   FoldedLines(const FoldedLines&) = delete;
   FoldedLines& operator=(const FoldedLines&) = delete;
@@ -25,7 +27,9 @@ class FoldedLines {
   // Call from time to time. Prints lines that have waited long enough, and an unfinished line after
   // a pause.
   Status tick(Time now);
-  bool waits() const { return folder_.due().has_value(); }  // for a later tick
+  // Returns whether a line waits for a later tick().
+  bool waits() const { return folder_.due().has_value(); }
+  // Prints all that waits.
   Status finish();
 
  private:
@@ -36,11 +40,11 @@ class FoldedLines {
 
   Write write_;
   logs::LineFolder folder_;
-  std::string rest_;  // bytes of an unfinished line
-  bool rest_is_old_ = false;
-  bool mid_line_ = false;  // its beginning was shown
-  Time last_;              // when bytes came last
-  std::string text_;
+  std::string rest_;          // bytes of an unfinished line
+  bool rest_is_old_ = false;  // a tick() has passed since the last bytes of rest_
+  bool mid_line_ = false;     // the beginning of the current line was shown already
+  Time last_;                 // the time of the last bytes
+  std::string text_;          // ready for `write`
 };
 
 }  // namespace lockstep::hosts

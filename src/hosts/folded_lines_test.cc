@@ -33,7 +33,7 @@ TEST_F(FoldedLinesTest, LinesComeInPieces) {
     ASSERT_TRUE(lines_.put(piece, at(0)));
   ASSERT_TRUE(lines_.tick(at(200)));
   EXPECT_EQ(taken(), "[0-1] a\n");
-  ASSERT_TRUE(lines_.tick(at(300)));  // nothing has followed: it is a prompt
+  ASSERT_TRUE(lines_.tick(at(300)));  // a prompt: no line end has followed
   EXPECT_EQ(taken(), "[rank2]: a");
   ASSERT_TRUE(lines_.put("b\n[rank2]: c\n", at(300)));
   ASSERT_TRUE(lines_.finish());
@@ -65,7 +65,7 @@ TEST_F(FoldedLinesTest, ABarOfSeveralRanksIsALineASecond) {
   ASSERT_TRUE(shown.starts_with(first)) << shown;
   shown.erase(0, first.size());
   EXPECT_EQ(shown, "[0-3]  19%|##  | 1/9 [00:01<00:09]\n");
-  EXPECT_TRUE(lines_.waits());  // the frame of rank 3 that has no end
+  EXPECT_TRUE(lines_.waits());  // the unfinished frame of rank 3
   // The last frame is unfinished, and the next frame follows.
   ASSERT_TRUE(lines_.put("\r[rank3]:  20%|##  | 1/9 [00:01<00:09]\n[rank3]: saved\n", at(2100)));
   ASSERT_TRUE(lines_.finish());

@@ -9,6 +9,8 @@
 namespace lockstep::hosts {
 
 Error with_guess(Error error, const HostPlace& place) {
+  // A name that does not resolve may be a misspelled cluster. A refused log-in proves that the host
+  // exists.
   if (error.code == Errc::not_found && error.hint.empty() && !place.like.empty())
     error.hint = "did you mean the cluster " + place.like + "?";
   return error;
@@ -17,6 +19,7 @@ Error with_guess(Error error, const HostPlace& place) {
 HostLink::HostLink(io::Loop& loop, const Settings& settings, Events events)
     : loop_(loop), name_(settings.place.name), events_(std::move(events)), turn_(loop) {
   if (settings.place.here) {
+    // The caller has no complete object yet, so report the failure on the next turn of the loop.
     if (const Status opened = open_here(settings.commands); !opened)
       fail_soon(opened.error().message);
     return;
@@ -41,7 +44,8 @@ HostLink::HostLink(io::Loop& loop, const Settings& settings, Events events)
                               }});
 }
 
-// The same binary at the other end of two pipes.
+// Starts `lockstep link` of this binary at the other end of two pipes. Commands on this machine
+// thus get the same signals and cleanup as on a host.
 Status HostLink::open_here(ssh::Commands commands) {
   proc::SpawnSpec spec;
   LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
@@ -53,7 +57,8 @@ Status HostLink::open_here(ssh::Commands commands) {
   LOCKSTEP_TRY_ASSIGN(io::Pipe from, io::make_pipe());
   spec.stdin_fd = to.read.get();
   spec.stdout_fd = from.write.get();
-  // The host end exits when its input ends, after it has stopped its own commands.
+  // The host end exits when its input ends, after stopping the commands. SIGKILL would leave the
+  // commands behind.
   spec.die_with_parent = false;
   LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
   link_ = std::make_unique<link::Endpoint>(
@@ -62,6 +67,7 @@ Status HostLink::open_here(ssh::Commands commands) {
           [this](link::Frame frame) { events_.frame(std::move(frame)); },
           [this](const Error& error) { events_.failed(name_ + ": " + error.message); }});
   link_->send(link::Hello{.software = LOCKSTEP_VERSION});
+  // No log-in happens here, so the wait begins at once.
   if (events_.asked) turn_.start({}, [this] { events_.asked(); });
   return {};
 }

@@ -1,4 +1,5 @@
-// Connects to one place that runs commands: a host over SSH, or this machine.
+// Connects to one place that runs commands: a host over SSH, or this machine. Both kinds look alike
+// to the users of the link.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -18,31 +19,34 @@ namespace lockstep::hosts {
 struct HostPlace {
   std::string name;  // for people: "gpus-0", or "ubuntu@10.0.0.5"
   ssh::Target target;
-  std::string pins = {};          // the file of its cluster's host keys
+  std::string pins = {};          // the file with the host keys of the cluster; empty: none
   bool here = false;              // this machine: no SSH
-  std::optional<int> slots = {};  // workers there, as the user's hostfile has it
+  std::optional<int> slots = {};  // workers on this host, from the user's hostfile
   bool login = false;             // the login host of a Slurm cluster: jobs run elsewhere
   std::string like = {};          // a known cluster with a similar name, for a hint
 };
 
-// A failure to log in there, with what the user may have meant.
+// Returns the error of a failed log-in, with the similar cluster name (HostPlace::like) as a hint.
 Error with_guess(Error error, const HostPlace& place);
 
 class HostLink {
  public:
   struct Settings {
     HostPlace place;
-    bool may_ask = false;  // for a password, on the terminal
+    bool may_ask = false;  // ssh may ask for a password on the terminal
     ssh::Commands commands = ssh::Commands::end_with_us;
   };
   struct Events {
     std::function<void(link::Frame)> frame;
-    std::function<void(std::string why)> failed;  // once, at any time; nothing comes after it
-    // It was asked for, and this end has nothing to do but wait. Perhaps more than once.
+    std::function<void(std::string why)> failed;  // called once, at any time; no event follows
+    // The place was asked for, and this end has nothing to do but wait. May be called several
+    // times.
     std::function<void()> asked = {};
   };
 
-  // No event comes from inside the constructor, nor from inside send().
+  // Calls no event from inside the constructor or send(). The loop must outlive the link.
+  // Destruction ends the session, and with it all commands of the link unless
+  // Commands::may_outlive_us.
   HostLink(io::Loop& loop, const Settings& settings, Events events);
   HostLink(const HostLink&) = delete;
   HostLink& operator=(const HostLink&) = delete;
@@ -63,6 +67,7 @@ class HostLink {
   std::unique_ptr<ssh::Connection> connection_;  // nullptr: this machine
   std::optional<proc::Child> child_;
   std::unique_ptr<link::Endpoint> link_;
+  // Delivers events on the next turn of the loop.
   io::Timer turn_;
 };
 

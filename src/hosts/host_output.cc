@@ -9,7 +9,8 @@
 
 namespace lockstep::hosts {
 namespace {
-// A line that does not end is printed in pieces of this size.
+// A line without an end is printed in pieces of this size, so that a host cannot fill the memory of
+// this process.
 constexpr std::size_t kMostLine = 64UL << 10;
 }  // namespace
 
@@ -21,17 +22,21 @@ HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text)
             {[this](std::size_t bytes) { on_consumed(bytes); }, [] {}}) {}
 
 void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed printed) {
+  // Raw bytes of a single host pass unchanged: prompts and progress bars have no line ends.
   if (prefix.empty() && !line_text_) {
     pieces_.push_back({bytes.size(), bytes.size(), std::move(printed)});
     return write(bytes);
   }
   const std::string text = whole_lines(prefix, bytes);
+  // Nothing of these bytes is printed now, and no later report would count them: give the credit at
+  // once.
   if (text.empty()) return printed(bytes.size());
   pieces_.push_back({text.size(), bytes.size(), std::move(printed)});
   write(text);
 }
 
 void HostOutput::write(std::string_view text) {
+  // A message on stderr must start a new line if the output stopped in the middle of a line.
   if (on_terminal_ && !text.empty()) set_mid_line(!text.ends_with('\n'));
   sink_.put(text);
 }
@@ -39,6 +44,7 @@ void HostOutput::write(std::string_view text) {
 void HostOutput::add_line(std::string_view prefix, std::string_view line, std::string& text) const {
   std::string shown = line_text_ ? line_text_(line) : std::string(line);
   if (shown.empty()) return;
+  // Another host may print next, so every piece needs a line end.
   if (!shown.ends_with('\n')) shown += '\n';
   text += prefix;
   text += shown;
@@ -65,6 +71,7 @@ void HostOutput::end(std::string_view prefix) {
   std::string text;
   add_line(prefix, std::exchange(at->second, {}), text);
   if (text.empty()) return;
+  // put() has given credit for these bytes already.
   pieces_.push_back({text.size(), 0, [](std::size_t) {}});
   write(text);
 }
@@ -75,12 +82,14 @@ void HostOutput::when_idle(std::function<void()> fn) {
 }
 
 void HostOutput::on_consumed(std::size_t bytes) {
+  // The sink reports bytes, not pieces: one report may end several pieces, or none.
   while (bytes > 0 && !pieces_.empty()) {
     Piece& piece = pieces_.front();
     const std::size_t part = std::min(bytes, piece.printed_bytes);
     piece.printed_bytes -= part;
     bytes -= part;
     if (piece.printed_bytes > 0) break;
+    // The callback may add pieces, so take this piece out of the queue first.
     const Piece done = std::move(piece);
     pieces_.pop_front();
     done.printed(done.given_bytes);

@@ -19,26 +19,29 @@ namespace lockstep::hosts {
 
 class HostOutput {
  public:
-  using Printed = std::function<void(std::size_t bytes)>;  // bytes of a put() that are printed now
+  // Called with the number of bytes of a put(), once they are printed.
+  using Printed = std::function<void(std::size_t bytes)>;
 
-  // Returns the text to print for a line, after the prefix. "": print neither line nor prefix. A
-  // cut line (too long, or the last line of a host) comes without its line end. Without this
-  // function, lines are printed as they are.
+  // Returns the text to print for a line, after the prefix. "" drops the line and the prefix. A cut
+  // line (too long, or the last line of a host) comes without its line end. Without this function,
+  // lines are printed unchanged.
   using LineText = std::function<std::string(std::string_view line)>;
   HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text = {});
 
-  // prefix: empty for one host.
+  // Prints bytes of a host. prefix: empty for one host. Calls `printed` once, possibly before put()
+  // returns.
   void put(std::string_view prefix, std::string_view bytes, Printed printed);
-  // The output of the host has ended: prints an unfinished line.
+  // Prints the unfinished last line of a host.
   void end(std::string_view prefix);
+  // Returns whether all bytes are written.
   bool idle() const { return sink_.idle(); }
-  // Calls fn once everything is printed.
+  // Calls fn once everything is printed. Only one function can wait at a time.
   void when_idle(std::function<void()> fn);
 
  private:
   struct Piece {
-    std::size_t printed_bytes;  // with the prefixes
-    std::size_t given_bytes;
+    std::size_t printed_bytes;  // with the prefixes, as written
+    std::size_t given_bytes;    // as put() got them, for the credit
     Printed printed;
   };
   void write(std::string_view text);
@@ -47,11 +50,11 @@ class HostOutput {
   std::string whole_lines(std::string_view prefix, std::string_view bytes);
 
   io::OwnStream stream_;
-  bool on_terminal_;  // of stderr, too: there errors follow what is printed here
+  bool on_terminal_;  // this stream and stderr are terminals, usually the same
   LineText line_text_;
   link::Sink sink_;
-  std::deque<Piece> pieces_;
-  std::map<std::string, std::string, std::less<>> unfinished_;  // by prefix
+  std::deque<Piece> pieces_;                                    // not printed yet, oldest first
+  std::map<std::string, std::string, std::less<>> unfinished_;  // unfinished lines, by prefix
   std::function<void()> when_idle_;
 };
 

@@ -22,6 +22,7 @@ std::optional<std::int64_t> take_rank(std::string_view& line) {
   const char* end = line.data() + line.size();
   const auto [at, error] = std::from_chars(line.data() + kBefore.size(), end, rank);
   const std::string_view rest(at, static_cast<std::size_t>(end - at));
+  // A worker may print similar text itself, so check every part of the prefix.
   if (error != std::errc() || rank < 0 || !rest.starts_with(kBehind)) return {};
   line = rest.substr(kBehind.size());
   return rank;
@@ -29,6 +30,8 @@ std::optional<std::int64_t> take_rank(std::string_view& line) {
 
 std::string log_line_head(std::string_view node, std::string_view stream) {
   std::string head = codec::print_json(nlohmann::ordered_json{{"node", node}, {"stream", stream}});
+  // Replace the closing brace, so that the rest of each line can follow. The head is printed once
+  // for all lines of an output.
   head.back() = ',';
   return head;
 }
@@ -39,8 +42,10 @@ std::string log_line_rest(std::string_view line) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (const auto rank = take_rank(line)) json["rank"] = *rank;
   json["text"] = line;
+  // JSON is UTF-8. The printer replaces wrong bytes, which base64 keeps.
   if (!is_utf8(line)) json["text_base64"] = codec::base64_encode(line);
   if (cut) json["cut"] = true;
+  // Without the opening brace, which log_line_head() has.
   return codec::print_json(json).substr(1) + "\n";
 }
 

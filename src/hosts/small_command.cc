@@ -9,6 +9,7 @@
 namespace lockstep::hosts {
 namespace {
 
+// The limit for each of stdout and stderr. A broken or hostile host must not fill the memory.
 constexpr std::size_t kMostSmall = 1UL << 20;
 
 }  // namespace
@@ -31,6 +32,7 @@ void SmallCommand::begin(std::vector<std::string> argv, std::string input) {
 }
 
 void SmallCommand::on_output(link::Stream stream, std::string_view bytes) {
+  // The answer was too long, so `done_` has been called. The command may go on printing.
   if (!done_) return;
   std::string& text = stream == link::Stream::out ? out_ : err_;
   if (text.size() + bytes.size() > kMostSmall)
@@ -42,12 +44,14 @@ void SmallCommand::on_end(const link::ChannelEnd& end) {
   if (!done_) return;
   if (end.succeeded()) return finish(std::move(out_));
   std::string why = end_words("its lockstep", end);
+  // The last line tells the cause. Earlier lines may be warnings.
   if (!err_.empty()) why += ": " + printable(last_line(err_));
   finish(fail(Errc::unavailable, std::move(why)));
 }
 
 void SmallCommand::finish(Result<std::string> result) {
-  const Done done = std::exchange(done_, {});  // may destroy this
+  // `done` may destroy this object, so the function must not be a member during the call.
+  const Done done = std::exchange(done_, {});
   done(std::move(result));
 }
 

@@ -1,4 +1,4 @@
-// A small request over a link, fed with frames.
+// Sends a small request without a link: the test makes the frames.
 #include "hosts/small_command.h"
 
 #include "hosts/end_words.h"
@@ -20,7 +20,7 @@ class SmallCommandTest : public ::testing::Test {
         3, [this](const link::Frame& frame) { sent_.push_back(frame); },
         [this](Result<std::string> said) {
           said_ = std::move(said);
-          command_.reset();  // as an owner may
+          command_.reset();  // as an owner may do inside `done`
         });
     command_->begin({"host-lease", "status"}, "input");
     command_->on_frame(link::Started{3, 1});
