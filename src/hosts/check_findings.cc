@@ -17,19 +17,25 @@ namespace {
 using Weight = Finding::Weight;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+// Below kHomeFull the disk counts as full: an install or a checkpoint soon fails with ENOSPC.
 constexpr std::int64_t kHomeFull = 256 * kMiB;
 constexpr std::int64_t kHomeNearlyFull = 2048 * kMiB;
 constexpr std::int64_t kTmpFull = 64 * kMiB;
 // Docker gives a container 64 MiB by default. Workers that share tensors through /dev/shm then die
 // with SIGBUS.
 constexpr std::int64_t kSmallShm = 256 * kMiB;
-constexpr std::int64_t kModestShm = 512 * kMiB;  // below it DeepSpeed warns
+// DeepSpeed warns below this size.
+constexpr std::int64_t kModestShm = 512 * kMiB;
 constexpr std::int64_t kFewFiles = 1024;
+// A few seconds hardly matter. From an hour on, TLS certificates look invalid, and file times make
+// no sense there.
 constexpr double kClockOffMs = 5'000;
 constexpr double kClockFarOffMs = 3'600'000;
 
 class Findings {
  public:
+  // Hosts of a cluster often share a fault. Merge equal findings: the report then has a single line
+  // for the fault.
   void add(Weight weight, std::string_view what, const std::string& node, std::string text,
            std::string cure) {
     for (Finding& known : findings_)
@@ -46,6 +52,7 @@ class Findings {
   std::vector<Finding> findings_;
 };
 
+// A file system without free inodes is as full as one without free bytes.
 bool is_full(const host::Space& space, std::int64_t limit) {
   return space.free < limit || space.files_free == 0;
 }
@@ -63,6 +70,8 @@ void look_at_home(const HostCheck& check, Findings& findings) {
   else if (home.free < kHomeNearlyFull)
     findings.add(Weight::warning, "home-nearly-full", check.name,
                  fmt::format("the disk of the home {} is nearly full", path), "make room on it");
+  // A noexec home breaks virtual environments: their python and compiled extensions lie below the
+  // home.
   if (home.there && home.no_exec)
     findings.add(Weight::trouble, "home-noexec", check.name,
                  fmt::format("the home {} is mounted noexec, so programs installed there cannot "
@@ -78,6 +87,8 @@ void look_at_tmp(const HostCheck& check, Findings& findings) {
                  "chmod 1777 /tmp, or mount one");
   else if (is_full(tmp, kTmpFull))
     findings.add(Weight::trouble, "tmp-full", check.name, "/tmp is full", "make room in it");
+  // Programs that compile at run time often write code to the temporary folder and load the code
+  // from there.
   if (tmp.there && tmp.no_exec)
     findings.add(Weight::trouble, "tmp-noexec", check.name,
                  "/tmp is mounted noexec, so code compiled there cannot run",
@@ -107,10 +118,13 @@ std::string clock_text(double ahead_ms) {
 }
 
 void look_at_limits(const HostCheck& check, Findings& findings) {
+  // Every connection between ranks and every loader worker holds descriptors.
   if (check.facts.open_files < kFewFiles)
     findings.add(Weight::trouble, "few-open-files", check.name,
                  fmt::format("a process may have {} files open", check.facts.open_files),
                  "raise nofile in /etc/security/limits.conf");
+  // The supervisor of a job runs in the session of the client's SSH connection, so logind counts
+  // the supervisor among the processes of that session.
   if (check.facts.logout_kills)
     findings.add(Weight::trouble, "logout-kills", check.name,
                  "systemd ends all that a user has left running at logout (KillUserProcesses=yes): "
@@ -121,6 +135,8 @@ void look_at_limits(const HostCheck& check, Findings& findings) {
     findings.add(Weight::warning, "no-python", check.name,
                  "there is no python3 in PATH; steps and scripts that need Python fail",
                  "install python3");
+  // Subtract the error of the measurement: a slow connection alone must not look like a wrong
+  // clock.
   const double off = std::abs(check.clock_ahead_ms) - check.clock_error_ms;
   if (off > kClockOffMs)
     findings.add(
@@ -133,7 +149,8 @@ void look_at_limits(const HostCheck& check, Findings& findings) {
 
 using Value = std::function<std::string(const HostCheck&)>;
 
-// "x86_64 (gpus-0 to gpus-3), aarch64 (gpus-4)"
+// Adds a finding if the value differs between hosts. The text lists each value with its hosts:
+// "x86_64 (gpus-0 to gpus-3), aarch64 (gpus-4)".
 void look_for_difference(const std::vector<const HostCheck*>& checks, Weight weight,
                          std::string_view what, std::string_view words, std::string_view cure,
                          const Value& value, Findings& findings) {
@@ -157,6 +174,7 @@ void look_for_difference(const std::vector<const HostCheck*>& checks, Weight wei
     findings.add(weight, what, check->name, text, std::string(cure));
 }
 
+// Patch releases of Python are compatible, so only "3.11" of "3.11.4" is compared.
 std::string minor_version(const std::string& version) {
   const auto parts = split(version, '.');
   return parts.size() < 2 ? version : parts[0] + "." + parts[1];
@@ -171,6 +189,7 @@ void compare(const std::vector<const HostCheck*>& checks, Findings& findings) {
       checks, Weight::trouble, "gpus-differ", "numbers of GPUs",
       "choose hosts with --nodes, or give --nproc-per-node a number that all have",
       [](const HostCheck& check) { return std::to_string(check.facts.gpus.size()); }, findings);
+  // A host without Python has a warning of its own already.
   std::vector<const HostCheck*> with_python;
   for (const HostCheck* check : checks)
     if (!check->facts.python.path.empty()) with_python.push_back(check);
@@ -187,6 +206,7 @@ void compare(const std::vector<const HostCheck*>& checks, Findings& findings) {
       findings);
 }
 
+// Two names of one machine would start two sets of workers on the same GPUs and ports.
 void look_for_twins(const std::vector<const HostCheck*>& checks, Findings& findings) {
   std::map<std::string, std::vector<std::string>> names;
   for (const HostCheck* check : checks)

@@ -11,17 +11,18 @@ namespace lockstep::hosts {
 
 struct Finding {
   enum class Weight {
-    trouble,  // it stops a job, sooner or later
-    warning,  // it may
+    trouble,  // stops a job, sooner or later
+    warning,  // may stop or slow a job
   };
   Weight weight = Weight::trouble;
-  std::string_view what;           // a word for programs: "tmp-noexec"
+  std::string_view what;           // a stable word for programs: "tmp-noexec"
   std::vector<std::string> nodes;  // the hosts with this finding
-  std::string text;
-  std::string cure;
+  std::string text;                // for people, without the names of the hosts
+  std::string cure;                // what the user can do, as an imperative
 };
 
-// Skips hosts that were not reached. Merges equal findings of several hosts.
+// Returns the findings of all hosts that were reached, trouble before warnings. Equal findings of
+// several hosts become one with several nodes.
 std::vector<Finding> findings_of(const std::vector<HostCheck>& checks);
 
 }  // namespace lockstep::hosts

@@ -17,6 +17,7 @@ namespace {
 
 using host::Facts;
 
+// 255 is the code of ssh for a connection that failed.
 constexpr int kNotReached = 255;
 constexpr int kTrouble = 1;
 
@@ -27,22 +28,26 @@ std::string milliseconds_text(double value) {
 }
 
 std::string clock_text(const HostCheck& check) {
+  // An offset within the error of the measurement says nothing. Printing such a number would
+  // suggest a difference.
   if (std::abs(check.clock_ahead_ms) <= check.clock_error_ms) return "as ours";
   return fmt::format("{}{}", check.clock_ahead_ms > 0 ? "+" : "",
                      milliseconds_text(check.clock_ahead_ms));
 }
 
+// A cgroup quota below the number of CPUs is the true limit of a container.
 std::string cpus_text(const Facts& facts) {
   if (facts.cpu_quota > 0 && facts.cpu_quota < static_cast<double>(facts.cpus))
     return fmt::format("{:.3g} of {}", facts.cpu_quota, facts.cpus);
   return std::to_string(facts.cpus);
 }
 
+// The cgroup limit may exceed the memory of the machine, so take the smaller number.
 std::int64_t usable_memory(const Facts& facts) {
   return facts.memory_limit > 0 ? std::min(facts.memory_limit, facts.memory) : facts.memory;
 }
 
-// "8 x NVIDIA H100 80GB HBM3", each kind once.
+// Returns "8 x NVIDIA H100 80GB HBM3", with equal neighbors counted together.
 std::string gpus_text(const Facts& facts, bool with_memory) {
   std::vector<std::pair<std::string, int>> kinds;
   for (const host::GpuFacts& gpu : facts.gpus) {
@@ -60,6 +65,8 @@ std::string gpus_text(const Facts& facts, bool with_memory) {
   return parts.empty() ? "none" : join(parts, ", ");
 }
 
+// Paths and versions come from the host. printable() keeps control characters of a hostile host
+// away from the terminal.
 std::string space_text(const host::Space& space) {
   if (!space.there) return printable(space.path) + " is not there";
   return fmt::format("{} {} free of {}", printable(space.path), memory_text(space.free),
@@ -80,7 +87,7 @@ std::string files_text(std::int64_t limit) {
   return limit == INT64_MAX ? "unlimited" : std::to_string(limit);
 }
 
-// Prints one host, one fact per line.
+// Returns the facts of one host, one fact per line.
 std::string card(const HostCheck& check) {
   const Facts& facts = check.facts;
   std::string text =
@@ -133,7 +140,7 @@ Row row_of(const HostCheck& check) {
           facts.gpus.empty() ? "-" : gpus_text(facts, false)};
 }
 
-// Several hosts, a host a line.
+// Returns the facts of several hosts, one host per line.
 std::string table(const std::vector<HostCheck>& hosts) {
   std::vector<Row> rows = {{"NODE", "REACHED", "USER", "HOST", "ARCH", "CPUS", "MEMORY", "FREE",
                             "PYTHON", "CLOCK", "GPUS"}};
@@ -190,6 +197,7 @@ nlohmann::ordered_json report_json(const CheckReport& report) {
       node["clock"] = {{"ahead_ms", check.clock_ahead_ms}, {"error_ms", check.clock_error_ms}};
       node["facts"] = host::facts_json(check.facts);
     }
+    // Without --repair the key is absent: an empty list would claim that a repair had run.
     if (report.repairs) node["repaired"] = check.repaired;
     nodes.push_back(std::move(node));
   }
@@ -206,6 +214,7 @@ nlohmann::ordered_json report_json(const CheckReport& report) {
 }
 
 int report_code(const CheckReport& report) {
+  // An unreachable host outweighs findings: nothing is known about that host.
   for (const HostCheck& check : report.hosts)
     if (!check.error.empty()) return kNotReached;
   for (const Finding& finding : report.findings)

@@ -13,14 +13,17 @@ namespace lockstep::hosts {
 struct CheckReport {
   std::vector<HostCheck> hosts = {};
   std::vector<Finding> findings = {};
-  std::vector<std::string> repaired_here = {};
-  bool repairs = false;  // --repair was given
+  std::vector<std::string> repaired_here = {};  // files removed on this machine
+  bool repairs = false;                         // --repair was given
 };
 
-// A host in full, several as a table; then what was found.
+// Returns the report for people: one host in full, several as a table, then repairs, unreachable
+// hosts and findings.
 std::string report_text(const CheckReport& report);
+// Returns the report for programs (--json).
 nlohmann::ordered_json report_json(const CheckReport& report);
-// 255: a host was not reached; 1: something stops a job.
+// Returns the exit code. 255: a host was not reached. 1: a finding stops a job. 0: at most
+// warnings.
 int report_code(const CheckReport& report);
 
 }  // namespace lockstep::hosts

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// A host that nothing is wrong with.
+// A host without findings.
 HostCheck good(int number) {
   HostCheck check{.name = fmt::format("gpus-{}", number), .where = "me@h"};
   check.latency_ms = 0.25;
@@ -42,7 +42,8 @@ HostCheck good(int number) {
   return check;
 }
 
-// "weight what" of each finding of a host that was spoilt.
+// Returns "WEIGHT what" of each finding of a good host that `spoil` has changed. WEIGHT: T for
+// trouble, w for a warning.
 std::vector<std::string> found(const std::function<void(HostCheck&)>& spoil) {
   HostCheck check = good(0);
   spoil(check);
@@ -199,7 +200,7 @@ TEST(HostAnswer, IsTakenOnlyAsAWhole) {
 }
 
 TEST(HostClock, IsComparedWithTheMiddleOfTheQuestion) {
-  // Asked at 1 s, answered after 40 ms: by our clock it was 1.020 s when it said 3.000 s.
+  // Asked at 1 s and answered after 40 ms: the host said 3.000 s at 1.020 s of our clock.
   EXPECT_DOUBLE_EQ(clock_ahead_ms(3'000'000'000, 1000, 40), 1980);
   EXPECT_DOUBLE_EQ(clock_ahead_ms(500'000'000, 1000, 0), -500);
 }

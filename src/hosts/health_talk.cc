@@ -13,7 +13,9 @@
 namespace lockstep::hosts {
 namespace {
 
-constexpr std::size_t kMeasured = 2UL << 20;  // bytes each way
+// Bytes to measure in each direction: the window of one stream, so that no rate depends on the
+// arrival of credit.
+constexpr std::size_t kMeasured = 2UL << 20;
 constexpr std::size_t kMostFacts = 1UL << 20;
 constexpr double kMega = 1e6;
 
@@ -21,12 +23,16 @@ double ms_between(io::TimePoint from, io::TimePoint to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
+// The clock of the machine is compared with this one, so this must be Unix time. Durations use the
+// steady clock.
 double wall_ms() {
   return std::chrono::duration<double, std::milli>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
+// Returns MB/s. Half a millisecond at least: a transfer on this machine may take no measurable
+// time.
 double rate(std::size_t bytes, double ms) {
   return static_cast<double>(bytes) / kMega / (std::max(ms, 0.5) / 1000);
 }
@@ -54,6 +60,7 @@ void HealthTalk::begin(bool gpus) {
 void HealthTalk::ask() {
   asked_ = io::Clock::now();
   asked_at_ms_ = wall_ms();
+  // Asked only once the program has started, so that the start does not count as distance.
   const nlohmann::json question{{"gpus", gpus_}, {"bytes", kMeasured}};
   channel_.write(codec::print_json(question) + "\n");
 }
@@ -61,6 +68,7 @@ void HealthTalk::ask() {
 void HealthTalk::on_output(link::Stream stream, std::string_view bytes) {
   if (!done_) return;
   if (stream != link::Stream::out) {
+    // Keep the beginning only: the host is not trusted to end its words.
     if (err_.size() < kMostFacts) err_ += bytes;
     return;
   }
@@ -73,9 +81,11 @@ void HealthTalk::on_output(link::Stream stream, std::string_view bytes) {
 
 bool HealthTalk::take_clock() {
   const std::size_t end = text_.find('\n');
+  // A host that never ends the line is caught by the size check in on_output().
   if (end == std::string::npos) return text_.size() > kMostFacts;
   const nlohmann::json answer = codec::parse_json(std::string_view(text_).substr(0, end));
   if (!answer.is_object()) {
+    // finish() may destroy this object, so touch no member afterwards.
     finish(fail(Errc::corrupt, "it says no time"));
     return false;
   }
@@ -84,12 +94,14 @@ bool HealthTalk::take_clock() {
                      ms_between(asked_, io::Clock::now()));
   text_.erase(0, end + 1);
   part_ = Part::noise;
+  // host-health reads these bytes now, before its own, so the two directions do not share the
+  // connection.
   feed();
   return true;
 }
 
-// Bytes that arrive with the first byte were under way before the measurement began: leave them out
-// of the rate.
+// Bytes that arrive with the first byte were under way before the measurement began, so leave these
+// bytes out of the rate.
 bool HealthTalk::take_noise() {
   const std::size_t taken = std::min(text_.size(), kMeasured - noise_);
   if (noise_ == 0 && taken > 0) {
@@ -131,12 +143,14 @@ void HealthTalk::on_end(const link::ChannelEnd& end) {
   if (!facts) return finish(Failure(facts.error()));
   report_.facts = std::move(*facts);
   const std::int64_t down_ms = codec::integer_member(answer, "down_ms");
+  // 0: the bytes did not all arrive there.
   if (down_ms > 0) report_.measures.down_mb_s = rate(kMeasured, static_cast<double>(down_ms));
   finish(std::move(report_));
 }
 
 void HealthTalk::finish(Result<HealthReport> result) {
-  const Done done = std::exchange(done_, {});  // may destroy this
+  // `done` may destroy this object, so the function must not be a member during the call.
+  const Done done = std::exchange(done_, {});
   done(std::move(result));
 }
 

@@ -1,5 +1,6 @@
-// Talks to `lockstep host-health` on a machine over an open link. Collects the machine's facts and
-// measures its clock and the transfer rate in both directions. Passive, like SmallCommand.
+// Talks to `lockstep host-health` on a machine over an open link. Collects the facts of the
+// machine, and measures the clock and the transfer rate in both directions. Passive, like
+// SmallCommand: the owner feeds the talk with frames.
 #pragma once
 
 #include "base/error.h"
@@ -23,14 +24,18 @@ struct HealthReport {
 class HealthTalk {
  public:
   using Send = link::Channel::Send;
-  using Done = std::function<void(Result<HealthReport>)>;  // once; may destroy the talk
+  using Done = std::function<void(Result<HealthReport>)>;  // called once; may destroy the talk
 
+  // channel: a number that no other channel of the link uses.
   HealthTalk(io::Loop& loop, std::uint32_t channel, Send send, Done done);
 
+  // Starts host-health. gpus: also asks for the GPUs.
   void begin(bool gpus);
   void on_frame(const link::Frame& frame) { channel_.take(frame); }
 
  private:
+  // The parts of the answer, in the order of the stream: a line with the clock, bytes for the
+  // measurement, a line with the facts.
   enum class Part { clock, noise, facts };
 
   void ask();
@@ -46,13 +51,13 @@ class HealthTalk {
   Part part_ = Part::clock;
   bool gpus_ = false;
   HealthReport report_;
-  double asked_at_ms_ = 0;
+  double asked_at_ms_ = 0;  // Unix time, by the clock of this machine
   io::TimePoint asked_;
   io::TimePoint first_noise_;
-  std::size_t noise_ = 0;         // bytes that came
-  std::size_t noise_before_ = 0;  // bytes that arrived together with the first
-  bool fed_ = false;
-  std::string text_;
+  std::size_t noise_ = 0;         // received bytes of the measurement
+  std::size_t noise_before_ = 0;  // bytes of the measurement that arrived together with the first
+  bool fed_ = false;              // the bytes for the other direction went to feed_
+  std::string text_;              // received bytes of the current part
   std::string err_;
   std::unique_ptr<link::Feed> feed_;
   link::Channel channel_;

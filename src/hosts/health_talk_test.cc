@@ -1,4 +1,4 @@
-// The health of a machine, told by frames.
+// Asks for the health of a machine without any machine: the test makes the frames.
 #include "hosts/health_talk.h"
 
 #include "codec/json_members.h"

@@ -19,9 +19,13 @@
 namespace lockstep::hosts {
 namespace {
 
+// No host has so many leftovers. A longer list comes from a broken or hostile host.
 constexpr std::size_t kMostRepaired = 10'000;
+// The same as in command_run.cc: the session's socket and pipes, and ssh's own during a log-in.
 constexpr std::size_t kFilesOfAHost = 12;
-constexpr std::chrono::seconds kPatience{60};  // for a host that was reached
+// The limit for the answer of a host that was reached. A dead network file system blocks statvfs()
+// there without end.
+constexpr std::chrono::seconds kPatience{60};
 
 ProbeCourse::Now now() {
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
@@ -64,6 +68,8 @@ Probe::Probe(io::Loop& loop, const CheckRequest& request, const HostPlace& place
                          .may_ask = request.hosts.size() == 1 && isatty(STDERR_FILENO) == 1},
       HostLink::Events{[this](const link::Frame& frame) { take(frame); },
                        [this](std::string why) { fail(std::move(why)); }});
+  // The course sends through link_, so the link must exist first. Frames that are sent early wait
+  // in the link.
   course_.emplace(
       request, check, [this](const link::Frame& frame) { link_->send(frame); }, now);
   course_->begin();
@@ -72,7 +78,8 @@ Probe::Probe(io::Loop& loop, const CheckRequest& request, const HostPlace& place
 void Probe::take(const link::Frame& frame) {
   const bool first = !course_->is_reached();
   course_->take(frame);
-  // A log-in may take long. A host that was reached and says nothing more hangs.
+  // A log-in may take long, so the limit starts with the first answer. A host that was reached and
+  // then stays silent hangs.
   if (first && course_->is_reached())
     patience_.start(kPatience, [this] {
       fail(fmt::format("{}: no answer within {} s; does a file system hang there?", check_.name,
@@ -87,6 +94,7 @@ void Probe::fail(std::string why) {
 }
 
 void Probe::tell_if_over() {
+  // A frame or a failure may follow the end of the course. Only the first end counts.
   if (!course_->is_over() || std::exchange(told_, true)) return;
   patience_.cancel();
   done_();
@@ -115,6 +123,7 @@ bool take_answer(std::string_view text, HostCheck& check) {
 Result<std::vector<HostCheck>> check_hosts(const CheckRequest& request) {
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.hosts.size() + 1)));
   io::raise_open_files_limit();
+  // A link that breaks during a write must end as a failed host, not kill the whole check.
   signal(SIGPIPE, SIG_IGN);
   io::Loop loop;
   std::vector<HostCheck> checks(request.hosts.size());

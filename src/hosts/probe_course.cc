@@ -15,8 +15,10 @@ namespace lockstep::hosts {
 namespace {
 
 constexpr std::uint32_t kChannel = 1;
+// An odd number: the median is then one of the measured values.
 constexpr std::size_t kPings = 9;
 constexpr std::size_t kClockReadings = 5;
+// The host is not trusted: an endless answer must not fill the memory.
 constexpr std::size_t kMostAnswer = 1UL << 20;
 
 double milliseconds(io::Duration duration) {
@@ -53,7 +55,8 @@ void ProbeCourse::take(const link::Frame& frame) {
   channel_.take(frame);
 }
 
-// The first answer is not counted: it took as long as the log-in did.
+// Pings one at a time, so that pings do not delay each other. The first answer includes the log-in
+// and does not count.
 void ProbeCourse::on_pong() {
   if (!std::exchange(reached_, true)) return ping();
   round_trips_.push_back(milliseconds(now_().steady - asked_.steady));
@@ -78,25 +81,31 @@ void ProbeCourse::ask_clock() {
 
 void ProbeCourse::on_output(link::Stream stream, std::string_view bytes) {
   if (over_) return;
+  // host-facts warns on stderr, for example about a broken environment of the project. The check
+  // goes on.
   if (stream == link::Stream::err)
     return log::warning("{}: {}", check_.name, printable(strip(bytes)));
   output_.put(bytes);
   if (output_.too_long()) return fail(check_.name + ": its answer is too long");
+  // All further output is the facts, which on_end() takes whole.
   if (readings_ == kClockReadings) return;
   if (const auto line = output_.next()) on_clock(*line);
 }
 
-// The reading with the shortest round trip bounds the error best.
 void ProbeCourse::on_clock(std::string_view line) {
   const double round_trip = milliseconds(now_().steady - asked_.steady);
   const auto there_ns = parse_int(line);
   if (!there_ns) return fail(fmt::format("{}: it says no time: {}", check_.name, printable(line)));
+  // The reading could have been taken at any moment of the round trip. So the shortest round trip
+  // has the smallest error: half of its time.
   if (readings_ == 0 || round_trip < best_round_trip_) {
     best_round_trip_ = round_trip;
     check_.clock_error_ms = round_trip / 2;
     check_.clock_ahead_ms = clock_ahead_ms(*there_ns, asked_.wall_ms, round_trip);
   }
   if (++readings_ < kClockReadings) return ask_clock();
+  // The end of the input asks for the facts. Facts come last, because gathering facts can take
+  // long.
   channel_.end_input();
 }
 

@@ -1,5 +1,5 @@
 // Asks one host the questions of `lockstep cluster check`: pings, clock readings, facts. Pure: the
-// owner feeds it with frames and supplies both clocks.
+// owner feeds the course with frames and supplies both clocks.
 #pragma once
 
 #include "base/line_cutter.h"
@@ -18,7 +18,7 @@ class ProbeCourse {
  public:
   struct Now {
     io::TimePoint steady;
-    double wall_ms = 0;  // Unix time, ours
+    double wall_ms = 0;  // Unix time, by this machine's clock
   };
   // Writes the answers to `check`, whose name must be set. request and check must outlive the
   // course. Sends nothing before begin().
@@ -27,10 +27,11 @@ class ProbeCourse {
 
   void begin();
   void take(const link::Frame& frame);
-  // Ends the course, unless it is over.
+  // Ends the course with an error. Does nothing once the course is over.
   void fail(std::string error);
 
-  // The first ping was answered: from then on the owner holds the host to a time limit.
+  // Returns whether the first ping was answered. From then on the owner holds the host to a time
+  // limit.
   bool is_reached() const { return reached_; }
   bool is_over() const { return over_; }
 
@@ -50,9 +51,9 @@ class ProbeCourse {
   bool reached_ = false;
   bool over_ = false;
   std::vector<double> round_trips_;  // milliseconds
-  Now asked_;                        // the last ping, or reading of the clock
-  std::size_t readings_ = 0;
-  double best_round_trip_ = 0;
+  Now asked_;                   // time of the last ping, or of the last question about the clock
+  std::size_t readings_ = 0;    // readings of the clock so far
+  double best_round_trip_ = 0;  // milliseconds
   LineCutter output_;
   link::Channel channel_;
 };

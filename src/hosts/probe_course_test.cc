@@ -1,4 +1,4 @@
-// Checks one host without any host: the test makes its frames and both clocks.
+// Checks a host without any host: the test makes the frames and both clocks.
 #include "hosts/probe_course.h"
 
 #include "codec/json.h"
@@ -24,14 +24,14 @@ class ProbeCourseTest : public ::testing::Test {
   }
   void pings() {
     course_.begin();
-    answer(link::Pong{}, 700);  // with the log-in
+    answer(link::Pong{}, 700);  // includes the log-in
     for (int i = 1; i <= 9; ++i)
       answer(link::Pong{}, i);
   }
   void clocks() {
     answer(link::Started{1, 42});
     for (const int round_trip : {9, 4, 8, 6, 7}) {
-      // The host's clock is 1,000 ms ahead, and is read half way.
+      // The clock of the host is 1,000 ms ahead, and is read in the middle of the round trip.
       const double there_ms = now_.wall_ms + round_trip / 2.0 + 1000;
       answer(link::Data{1, link::Stream::out,
                         std::to_string(static_cast<std::int64_t>(there_ms * 1e6)) + "\n"},

@@ -12,7 +12,8 @@
 namespace lockstep::hosts {
 namespace {
 
-// ssh switches the terminal's echo off while it asks for a passphrase or password.
+// ssh switches the terminal's echo off while ssh asks for a passphrase or password. Without a
+// terminal (cron, CI), nothing asks.
 bool terminal_asks() {
   const io::Fd terminal(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY));
   termios settings{};
@@ -29,6 +30,7 @@ void WaitNotice::start() {
 }
 
 void WaitNotice::tell() {
+  // A line now would tear the prompt apart. The time of typing does not count as waiting.
   if (!terminal_asks()) {
     waited_ += next_notice(waited_);
     for (const std::string& line : wait_lines(who_(), waited_))

@@ -30,6 +30,8 @@ std::vector<std::string> wait_lines(const std::vector<std::pair<std::string, std
 }
 
 std::chrono::seconds next_notice(std::chrono::seconds waited) {
+  // Each pause is as long as the time waited so far: the number of lines grows slowly, and the user
+  // still sees one each minute.
   return std::clamp(waited, kFirst, kLongest);
 }
 
