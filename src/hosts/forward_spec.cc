@@ -10,9 +10,11 @@
 namespace lockstep::hosts {
 namespace {
 
+// The longest name in DNS.
 constexpr std::size_t kMostHost = 253;
 
 std::optional<int> parse_port(std::string_view text, int least) {
+  // parse_int() also takes signs, spaces and underscores, which no port has.
   const bool digits = !text.empty() && text.size() <= 5 &&
                       text.find_first_not_of("0123456789") == std::string_view::npos;
   const auto number = digits ? parse_int(text) : std::nullopt;
@@ -20,6 +22,7 @@ std::optional<int> parse_port(std::string_view text, int least) {
   return static_cast<int>(*number);
 }
 
+// Names are resolved on the host, so only refuse bytes that no name or address has.
 bool is_host(std::string_view text) {
   return !text.empty() && text.size() <= kMostHost &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F; });
@@ -33,6 +36,8 @@ Result<ForwardSpec> parse_forward_spec(std::string_view text) {
                 "write 8888, 8080:80 or 8080:HOST:80");
   };
   ForwardSpec spec;
+  // HOST may contain colons (IPv6), so LOCAL ends at the first colon and PORT begins after the
+  // last.
   const std::size_t first = text.find(':');
   const std::size_t last = text.rfind(':');
   const auto port = parse_port(last == std::string_view::npos ? text : text.substr(last + 1), 1);

@@ -17,6 +17,7 @@ std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
   std::string text(line.substr(0, line.find('#')));
   for (char& c : text)
+    // Files edited on Windows end their lines with "\r\n".
     if (c == '\t' || c == '\r') c = ' ';
   for (std::string& word : split(text, ' '))
     if (!word.empty()) words.push_back(std::move(word));
@@ -30,6 +31,7 @@ Result<ListedHost> parse_line(const std::vector<std::string>& words) {
     const std::string& word = words[i];
     const std::int64_t slots =
         word.starts_with("slots=") ? parse_int(word.substr(6)).value_or(0) : 0;
+    // Refuse unknown words: a misspelled "slots=" would silently change the number of workers.
     if (slots < 1 || slots > kMostSlots)
       return fail(Errc::invalid_input,
                   fmt::format("'{}' behind the host is not slots=N", printable(word)));
@@ -53,6 +55,7 @@ Result<std::vector<ListedHost>> parse_hosts_file(std::string_view text) {
     if (hosts.size() > kMostHosts)
       return fail(Errc::invalid_input, fmt::format("there are more than {} hosts", kMostHosts));
   }
+  // An empty list would look like a cluster that runs nothing and succeeds.
   if (hosts.empty()) return fail(Errc::invalid_input, "it names no host");
   return hosts;
 }

@@ -12,11 +12,11 @@ namespace lockstep::hosts {
 
 struct ListedHost {
   ssh::Target target;
-  std::optional<int> slots = {};  // workers there; not given: the host's own GPUs or CPUs
+  std::optional<int> slots = {};  // workers there; nullopt: decided by the host's own GPUs or CPUs
 };
 
-// "[user@]host[:port] [slots=N]" a line; '#' begins a comment. At most 4,096 hosts. Errors name the
-// line.
+// Reads one host per line: "[user@]host[:port] [slots=N]". '#' begins a comment. At most 4,096
+// hosts. Errors name the line.
 Result<std::vector<ListedHost>> parse_hosts_file(std::string_view text);
 
 }  // namespace lockstep::hosts

@@ -27,7 +27,8 @@ Status override_with(const HostOptions& options, const std::string& where, ssh::
   return {};
 }
 
-// A word that is not an address may be a misspelled cluster name.
+// Returns the cluster with a similar name, or "". A word with '@', ':' or '.' is an address and not
+// a misspelled cluster. An unreadable registry only costs the hint.
 std::string cluster_like(const Registry& registry, const std::string& where) {
   if (where.find_first_of("@:.") != std::string::npos) return "";
   const auto clusters = registry.list();
@@ -43,6 +44,7 @@ struct Span {
   std::int64_t last;
 };
 
+// Returns the span of "3" or "1-3". nullopt: any other text, or a span that runs backwards.
 std::optional<Span> parse_span(std::string_view text) {
   const std::size_t dash = text.find('-');
   const auto first = parse_int(text.substr(0, dash));
@@ -66,6 +68,7 @@ Result<std::string> check_key_path(const std::string& path) {
 
 Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::size_t count) {
   std::vector<std::size_t> numbers;
+  // split() of an empty text returns one empty part, so the loops below treat an empty text apart.
   if (text == "all") text = {};
   if (text.empty())
     for (std::size_t i = 0; i < count; ++i)
@@ -78,12 +81,15 @@ Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::
                   fmt::format("--nodes {}: '{}' must be a number or a range", printable(text),
                               printable(part)),
                   "write all, 0, 1-3 or 0,2-3");
+    // Check before the loop: "0-999999999999" must not fill the memory.
     if (span->last >= static_cast<std::int64_t>(count))
       return fail(Errc::invalid_input, fmt::format("--nodes {}: there are {} nodes, 0 to {}",
                                                    printable(text), count, count - 1));
     for (std::int64_t i = span->first; i <= span->last; ++i)
       numbers.push_back(static_cast<std::size_t>(i));
   }
+  // "2,0" and "0,0-2" name the same nodes as "0,2" and "0-2". Ranks must follow the order of the
+  // cluster.
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
@@ -103,6 +109,8 @@ Result<Cluster> without_hosts(const Cluster& cluster, const std::vector<std::str
       ++found;
       goes[i] = true;
     }
+    // Two nodes may have the same host, with different ports or users. Such nodes need their
+    // number.
     if (found == 1) continue;
     return fail(Errc::invalid_input,
                 fmt::format("{} has {} {}", cluster.name, found == 0 ? "no host" : "several hosts",
@@ -129,6 +137,7 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
                                            const std::optional<std::string>& nodes,
                                            const HostOptions& options) {
   std::vector<HostPlace> places;
+  // "local" comes before the registry: check_cluster_name() refuses the name for clusters.
   if (where == kHere) {
     places.push_back({.name = where, .target = {}, .here = true});
     return places;
@@ -137,6 +146,7 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
   if (cluster) {
     LOCKSTEP_TRY_ASSIGN(const auto numbers,
                         parse_node_numbers(nodes.value_or("all"), cluster->nodes.size()));
+    // Without a login host in the registry, this machine is the login host.
     if (cluster->is_slurm() && cluster->nodes.empty())
       places.push_back({.name = where, .target = {}, .here = true, .login = true});
     for (const std::size_t number : numbers) {
@@ -146,15 +156,19 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
                       .pins = registry.pins_file(where),
                       .slots = node.slots,
                       .login = cluster->is_slurm()};
+      // Lockstep made the host keys of rented machines. Any other key belongs to a stranger, such
+      // as the next machine at the same address.
       if (cluster->is_rented()) place.target.host_keys = ssh::HostKeys::pinned;
       LOCKSTEP_TRY(override_with(options, ssh::target_text(place.target), place.target));
       places.push_back(std::move(place));
     }
     return places;
   }
+  // A damaged registry must not turn a cluster's name into a host name.
   if (cluster.error().code != Errc::not_found) return Failure(cluster.error());
   LOCKSTEP_TRY_ASSIGN(HostPlace host, place_of_host(where, options));
   host.like = cluster_like(registry, where);
+  // A single host has node 0 only.
   if (nodes && *nodes != "all" && *nodes != "0")
     return fail(Errc::invalid_input, fmt::format("--nodes {}: {} is one host, and no cluster has "
                                                  "that name",

@@ -13,32 +13,35 @@
 
 namespace lockstep::hosts {
 
-// Overrides for known hosts. Missing fields keep the known value.
+// Settings that override those of known hosts. A missing field keeps the known value.
 struct HostOptions {
   std::optional<std::string> user = {};
   std::optional<std::string> key_path = {};
   std::optional<std::string> jump = {};
 };
 
-// A private key that the user names: "~/" in front is his home. invalid_input: no file can be read
-// there. ssh itself would go on without the key and fail with another reason.
+// Returns the path of a private key that the user names; "~/" in front is the user's home.
+// invalid_input: no readable file is there. ssh itself would go on without the key and fail for
+// another reason.
 Result<std::string> check_key_path(const std::string& path);
 
-// Numbers of nodes out of `count`: "all", "0", "1-3", "0,2-3". Errors name what is wrong.
+// Parses "all", "0", "1-3" or "0,2-3" into ascending numbers below `count`, each once. "" means
+// all. Errors name the wrong part.
 Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::size_t count);
 
-// Stands for this machine where a host is asked for.
+// The name of this machine where a host is expected.
 inline constexpr std::string_view kHere = "local";
 
-// The cluster without these hosts. Each is given as it was added ("user@host", "host"), or by its
-// number ("1", "gpus-1"). Errors: one is not in it, is meant twice, or none would be left.
+// Returns the cluster without these hosts. A host is named as it was added ("user@host", "host"),
+// or by number ("1", "gpus-1"). Fails if the cluster lacks a host, a name fits several hosts, or no
+// host would be left.
 Result<Cluster> without_hosts(const Cluster& cluster, const std::vector<std::string>& hosts);
 
-// A host as ssh takes it, never a cluster's name.
+// Returns the place of a host as ssh takes it. Never a cluster.
 Result<HostPlace> place_of_host(const std::string& where, const HostOptions& options);
 
-// where: the name of a cluster, "local", else a host as ssh takes it. nodes: for a cluster;
-// nullopt: all.
+// Returns the places that a word stands for. where: the name of a cluster, "local", or a host as
+// ssh takes it. nodes: numbers of a cluster's nodes; nullopt: all.
 Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::string& where,
                                            const std::optional<std::string>& nodes,
                                            const HostOptions& options);

@@ -16,6 +16,7 @@ HostPlace place_of(const nlohmann::json& object) {
   place.target.key_path = codec::text_member(object, "key_path");
   place.target.jump = codec::text_member(object, "jump");
   if (object.contains("pinned")) place.target.host_keys = ssh::HostKeys::pinned;
+  // A missing user differs from an empty one: ssh then chooses the user.
   if (object.contains("user")) place.target.user = codec::text_member(object, "user");
   const auto port = object.find("port");
   if (port != object.end() && port->is_number_unsigned()) place.target.port = port->get<int>();

@@ -26,6 +26,8 @@ Result<std::unique_ptr<PortForward>> PortForward::open(io::Loop& loop, HostPlace
       new PortForward(loop, std::move(place), std::move(specs), std::move(events)));
   LOCKSTEP_TRY_ASSIGN(made->control_, ssh::control_socket(made->place_.target, made->place_.pins));
   for (std::size_t i = 0; i < made->specs_.size(); ++i) {
+    // Loopback only: on another address everybody on the network could reach the host through this
+    // user's log-in.
     auto listener = io::open_listener("127.0.0.1", made->specs_[i].local, kBacklog);
     if (!listener && listener.error().code == Errc::already_exists)
       return fail(Errc::already_exists,
@@ -33,19 +35,24 @@ Result<std::unique_ptr<PortForward>> PortForward::open(io::Loop& loop, HostPlace
                   fmt::format("give another port, or let 0:{}:{} pick a free one",
                               made->specs_[i].host, made->specs_[i].port));
     if (!listener) return Failure(std::move(listener).error());
+    // Port 0 was a wish for any free port. The caller prints the port that the kernel picked.
     made->specs_[i].local = listener->port;
     auto watch = std::make_unique<io::Watch>(loop, listener->fd.get());
     watch->start(io::kReadable, [each = made.get(), i](int) { each->accept_some(i); });
     made->listening_.push_back({std::move(listener->fd), std::move(watch)});
   }
+  // Log in now and not at the first connection, so that wrong hosts fail at the start.
   made->need_master();
   return made;
 }
 
 void PortForward::accept_some(std::size_t spec) {
   io::Fd socket(accept4(listening_[spec].fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket) return;  // the client hung up before accept
+  // The client may have hung up before accept4().
+  if (!socket) return;
   Connection connection{.spec = spec, .socket = std::move(socket)};
+  // A log-in is under way. Keep the connection open meanwhile: the client sees a slow answer and no
+  // refusal.
   if (master_) {
     waiting_.push_back(std::move(connection));
     return;
@@ -60,9 +67,11 @@ void PortForward::connect(Place place) {
       ssh::MuxSession::forward(loop_, control_, spec.host, spec.port, place->socket.get(),
                                {[place] {
                                   place->opened = true;
-                                  place->socket.reset();  // the master has its own
+                                  place->socket.reset();  // the master has its own copy
                                 },
                                 [this, place](std::optional<int>) { on_gone(place); },
+                                // Only this connection failed. The other connections of the master
+                                // go on.
                                 [this, place](const Error&) {
                                   tell_refusal(place->spec);
                                   drop(place);
@@ -74,8 +83,9 @@ void PortForward::connect(Place place) {
   on_gone(place);
 }
 
-// The connection has ended, or no master was there to make it. Try a connection that never opened
-// once more, through a new master.
+// Called when a connection has ended or no master could make the connection. A master ends ten
+// minutes after its last use, or with its TCP connection. A connection that never opened gets a
+// second try through a new master.
 void PortForward::on_gone(Place place) {
   if (place->opened || place->again) {
     if (!place->opened)
@@ -88,17 +98,20 @@ void PortForward::on_gone(Place place) {
   need_master();
 }
 
-// The ssh master does not report why sshd refused: no listener on the port, or forwarding
-// forbidden. Let the host try the port itself to tell the two apart.
+// Reports the reason of a refusal. The ssh master does not pass on the reason of sshd: no listener
+// on the port, or forwarding forbidden. Only a trial from the host itself can tell the two apart.
 void PortForward::tell_refusal(std::size_t spec) {
-  if (dial_) return;  // one report for refusals that come together
+  // Report refusals that come together once: a browser opens several connections at a time.
+  if (dial_) return;
   constexpr std::uint32_t kDialChannel = 1;
   const std::string port = fmt::format("{}:{}", specs_[spec].host, specs_[spec].port);
   const auto tell = [this](Failure why) {
+    // On the next turn, because this may be a callback of dial_ or its channel.
     loop_.post(calls_([this] { dial_.reset(); }));
     events_.trouble(std::move(why).value().within(place_.name));
   };
   const auto on_end = [tell, port](const link::ChannelEnd& end) {
+    // The host reaches the port, so only the rules of sshd can have refused.
     if (end.succeeded())
       return tell(fail(Errc::denied, fmt::format("its sshd forwards no connection to {}", port),
                        "AllowTcpForwarding and PermitOpen in its sshd_config decide"));
@@ -118,7 +131,7 @@ void PortForward::tell_refusal(std::size_t spec) {
       {.argv = {"host-dial", specs_[spec].host, std::to_string(specs_[spec].port)}, .own = true});
 }
 
-// Later: this may be a callback of the session.
+// Erases the connection on the next turn, because this may be a callback of its session.
 void PortForward::drop(Place place) {
   place->socket.reset();
   loop_.post(calls_([this, place] { connections_.erase(place); }));
@@ -129,6 +142,8 @@ void PortForward::need_master() {
   ssh::MasterSettings settings;
   settings.socket = control_;
   settings.pins = place_.pins;
+  // Only the first log-in may ask for a passphrase. Later log-ins begin with a connection to the
+  // port, at a moment that the user did not choose.
   settings.may_ask = !reached_ && isatty(STDERR_FILENO) == 1;
   master_ =
       std::make_unique<ssh::Master>(loop_, place_.target, std::move(settings),
@@ -138,9 +153,12 @@ void PortForward::need_master() {
 void PortForward::on_master(const Status& there) {
   master_.reset();
   std::list<Connection> waiting = std::exchange(waiting_, {});
+  // A host that was never reached ends the command. A host that is lost later may come back for the
+  // next connection.
   if (!there && !reached_) return events_.failed(there.error());
   if (!there && !waiting.empty()) events_.trouble(Error(there.error()).within(place_.name));
-  if (!there) return;  // drops, and so closes, the waiting connections
+  // Destroying `waiting` closes the sockets of these connections.
+  if (!there) return;
   if (!std::exchange(reached_, true)) events_.ready();
   while (!waiting.empty()) {
     connections_.splice(connections_.end(), waiting, waiting.begin());

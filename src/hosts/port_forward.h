@@ -1,5 +1,6 @@
-// Forwards ports of this machine to ports of a host. The ssh master takes each connection and pumps
-// its bytes. All connections end with this process, however it ends.
+// Forwards ports of this machine to ports of a host. The ssh master takes each connection and
+// copies its bytes, so no byte passes through this process. All connections end with this process,
+// however it ends.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -24,15 +25,16 @@ namespace lockstep::hosts {
 class PortForward {
  public:
   struct Events {
-    std::function<void()> ready;                    // once: the host was reached
+    std::function<void()> ready;                    // called once: the host was reached
     std::function<void(const Error& why)> trouble;  // a connection could not be made
-    std::function<void(Error)> failed;              // once, in place of ready
+    std::function<void(Error)> failed;              // called once, in place of ready
   };
 
-  // Listens on 127.0.0.1. already_exists where a port is taken. No event comes before it returns.
+  // Listens on 127.0.0.1 and logs in. already_exists: a port is taken. No event comes before open()
+  // returns. Destruction closes the ports and all connections.
   static Result<std::unique_ptr<PortForward>> open(io::Loop& loop, HostPlace place,
                                                    std::vector<ForwardSpec> specs, Events events);
-  // With the ports that were chosen here.
+  // Returns the specs, with the local ports that the kernel picked.
   const std::vector<ForwardSpec>& specs() const { return specs_; }
 
  private:
@@ -42,9 +44,9 @@ class PortForward {
   };
   struct Connection {
     std::size_t spec = 0;
-    io::Fd socket = {};  // until the connection there is made
+    io::Fd socket = {};  // open until the master has the connection
     bool opened = false;
-    bool again = false;  // second try, after the first master was gone
+    bool again = false;  // the second try, through a new master
     std::unique_ptr<ssh::MuxSession> session = {};
   };
   using Place = std::list<Connection>::iterator;
@@ -65,9 +67,9 @@ class PortForward {
   std::string control_;
   std::vector<Listening> listening_;
   std::list<Connection> connections_;
-  std::list<Connection> waiting_;  // for a master
+  std::list<Connection> waiting_;  // connections that wait for a master
   std::unique_ptr<ssh::Master> master_;
-  // Asks the host why a connection was refused.
+  // Ask the host for the reason of a refused connection.
   std::unique_ptr<HostLink> dial_;
   std::unique_ptr<link::Channel> dialing_;
   bool reached_ = false;

@@ -15,7 +15,8 @@ bool is_identifier(std::string_view text) {
   if (text.empty() || (text.front() >= '0' && text.front() <= '9')) return false;
   for (const char c : text) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    const bool beyond_ascii = static_cast<unsigned char>(c) >= 0x80;  // Python decides
+    // Python identifiers may have letters of any script. Let Python decide about these.
+    const bool beyond_ascii = static_cast<unsigned char>(c) >= 0x80;
     if (!letter && !beyond_ascii && c != '_' && (c < '0' || c > '9')) return false;
   }
   return true;
@@ -27,7 +28,7 @@ bool is_dotted_name(std::string_view text) {
   return !text.empty();
 }
 
-// Header of an answer frame: one letter, then the payload size as a little-endian u32.
+// The header of an answer frame: one letter, then the payload size as a little-endian u32.
 constexpr std::size_t kFrameHeader = 5;
 
 }  // namespace
@@ -35,6 +36,8 @@ constexpr std::size_t kFrameHeader = 5;
 Result<FunctionName> parse_function_name(std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string_view module = text.substr(0, colon);
+  // Check here, before any host is asked, and because the names become header lines: a newline in a
+  // name would add a line.
   const std::string_view name = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   if (is_dotted_name(module) && is_dotted_name(name))
     return FunctionName{std::string(module), std::string(name)};
@@ -53,11 +56,14 @@ std::string call_request(const PythonCall& call) {
 
 CallAnswer parse_call_answer(std::string_view bytes) {
   std::string value;
+  // Parts of a value may be followed by an error frame, which then replaces the value. Frames of an
+  // unknown letter are skipped.
   while (bytes.size() >= kFrameHeader) {
     std::uint32_t size = 0;
     codec::wire::Reader(bytes.substr(1, kFrameHeader - 1)).number(size);
     const char kind = bytes.front();
     bytes.remove_prefix(kFrameHeader);
+    // The process was killed in the middle of a frame.
     if (size > bytes.size()) break;
     const std::string_view content = bytes.substr(0, size);
     bytes.remove_prefix(size);

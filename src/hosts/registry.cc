@@ -31,6 +31,8 @@ Status check_cluster_name(const std::string& name) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   };
+  // The name becomes part of a file name (pins_file()) and a word of command lines, so refuse '/',
+  // spaces and a leading '-' or '.'.
   const bool good = !name.empty() && name.size() <= kMostName && is_plain(name.front()) &&
                     std::all_of(name.begin(), name.end(), [&](char c) {
                       return is_plain(c) || c == '.' || c == '_' || c == '-';
@@ -53,6 +55,7 @@ std::string Registry::pins_file(const std::string& name) const {
 }
 
 Status Registry::add(const Cluster& cluster) const {
+  // The transaction takes the write lock now. Two processes cannot both find the name free.
   LOCKSTEP_TRY_ASSIGN(db::Transaction transaction, db::Transaction::begin(database_));
   LOCKSTEP_TRY_ASSIGN(db::Statement known,
                       database_.prepare("SELECT 1 FROM clusters WHERE name = ?"));
@@ -69,6 +72,8 @@ Status Registry::add(const Cluster& cluster) const {
 
 Status Registry::put(const Cluster& cluster) const {
   LOCKSTEP_TRY_ASSIGN(db::Transaction transaction, db::Transaction::begin(database_));
+  // The nodes go with the cluster (ON DELETE CASCADE). A single transaction for both steps: readers
+  // see the old cluster or the new one.
   LOCKSTEP_TRY_ASSIGN(db::Statement old, database_.prepare("DELETE FROM clusters WHERE name = ?"));
   old.bind(1, cluster.name);
   LOCKSTEP_TRY(old.run());
@@ -88,8 +93,10 @@ Status Registry::insert(const Cluster& cluster) const {
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
     const Node& each = cluster.nodes[i];
     node.bind(1, cluster.name);
+    // The number keeps the order: ranks follow the order of the nodes.
     node.bind(2, static_cast<std::int64_t>(i));
     node.bind(3, each.target.host);
+    // NULL and "" differ: without a user, ssh chooses one by the user's own configuration.
     each.target.user ? node.bind(4, *each.target.user) : node.bind_null(4);
     bind_optional(node, 5, each.target.port);
     node.bind(6, each.target.key_path);
@@ -154,11 +161,14 @@ Status Registry::remove(const std::string& name) const {
                       database_.prepare("DELETE FROM clusters WHERE name = ?"));
   remove.bind(1, name);
   LOCKSTEP_TRY(remove.run());
+  // A later cluster of the same name must not inherit these host keys. The file is missing if no
+  // host was ever reached.
   unlink(pins_file(name).c_str());
   return {};
 }
 
-// No cluster can be added meanwhile, so no file in use goes.
+// Holds the write lock of the database during the search: no cluster can be added meanwhile, so no
+// file in use is removed.
 Result<std::vector<std::string>> Registry::remove_stray_pins() const {
   LOCKSTEP_TRY_ASSIGN(const db::Transaction transaction, db::Transaction::begin(database_));
   LOCKSTEP_TRY_ASSIGN(const std::vector<Cluster> clusters, list());

@@ -85,7 +85,8 @@ TEST_F(RegistryTest, ANewerFileIsNotTouched) {
   ASSERT_TRUE(Registry::open(folder_)->add(gpus()));
   {
     const auto database = db::Database::open(folder_ + "/state.db", {});
-    EXPECT_FALSE(database);  // whoever knows no version finds it newer
+    // Without migrations, the file counts as newer than this program.
+    EXPECT_FALSE(database);
   }
   const std::string_view three[] = {"", "", "SELECT 1"};
   ASSERT_TRUE(db::Database::open(folder_ + "/state.db", three));

@@ -11,12 +11,15 @@
 namespace lockstep::hosts {
 namespace {
 
-constexpr int kNotFound = 127;  // command not found, as for shells and env
+// The code of shells and env for a missing command.
+constexpr int kNotFound = 127;
 
 Result<proc::ToolOutput> run_there(const HostPlace& place, const std::vector<std::string>& argv) {
   CommandRequest request;
   request.hosts = {place};
-  // Variables of that user's shell would change the format of the output.
+  // The user's shell there may set these variables, which change the format of the output.
+  // SLURM_TIME_FORMAT makes times Unix seconds. On this machine, slurm::environment_for_tools()
+  // cleans the environment.
   request.argv = {
       "env", "-u",           "SQUEUE_FORMAT",       "-u", "SQUEUE_FORMAT2", "-u", "SINFO_FORMAT",
       "-u",  "SACCT_FORMAT", "SLURM_TIME_FORMAT=%s"};
@@ -26,9 +29,11 @@ Result<proc::ToolOutput> run_there(const HostPlace& place, const std::vector<std
   LOCKSTEP_TRY_ASSIGN(auto endings, run_command(request));
   HostEnding& ending = endings.at(0);
   if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
+  // Tell a host without Slurm from a failing program: the user named the wrong host then.
   if (ending.code == kNotFound)
     return fail(Errc::not_found, fmt::format("there is no {} on {}", argv[0], place.name));
   proc::ToolOutput said{.out = std::move(ending.out), .err = std::move(ending.err), .exit = {}};
+  // The code of the ending is a shell's (128 + signal). proc::Exit keeps code and signal apart.
   said.exit.code = ending.signal != 0 ? 0 : ending.code;
   said.exit.signal = ending.signal;
   return said;

@@ -1,4 +1,4 @@
-// Slurm's programs on a login host, over the same link as any other command.
+// Runs Slurm's programs on a login host, over the same link as any other command.
 #pragma once
 
 #include "hosts/host_link.h"
@@ -9,10 +9,13 @@
 
 namespace lockstep::hosts {
 
-// Finds the place for a cluster's Slurm commands: this machine, or the login host.
+// Returns the function that runs Slurm's programs for a place: on this machine, or on the login
+// host. A failing program is an output with its exit code; an unreachable host is an error
+// (unavailable).
 slurm::RunTool slurm_tools(const HostPlace& place);
 
-// where: a cluster that was added with --slurm, a login host, or empty or "local": this machine.
+// Returns the place of a cluster's Slurm commands. where: a cluster that was added with --slurm, a
+// login host, or empty or "local" for this machine. invalid_input: a cluster with several hosts.
 Result<HostPlace> slurm_place(const Registry& registry, const std::string& where);
 
 }  // namespace lockstep::hosts

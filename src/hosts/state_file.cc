@@ -8,7 +8,8 @@
 namespace lockstep::hosts {
 namespace {
 
-// A released version's text is never changed: the next one is added.
+// Never change the text of a released version: databases of that version exist. Append a migration
+// instead. The number of migrations is the version of the schema.
 constexpr std::array<std::string_view, 2> kMigrations = {R"(
 CREATE TABLE clusters (
   name TEXT PRIMARY KEY,

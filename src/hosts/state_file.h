@@ -1,4 +1,4 @@
-// Opens state.db, the database of this user's clients, and upgrades its tables.
+// Opens state.db, the database of this user's clients (clusters and jobs), and upgrades its tables.
 #pragma once
 
 #include "base/error.h"
@@ -8,7 +8,8 @@
 
 namespace lockstep::hosts {
 
-// folder: where state.db is; it is made for this user alone.
+// Returns the open database. folder: the folder of state.db, made for this user alone if missing.
+// corrupt: a damaged file. unavailable: a file of a newer version.
 Result<db::Database> open_state(const std::string& folder);
 
 }  // namespace lockstep::hosts

@@ -13,9 +13,12 @@ namespace lockstep::hosts {
 namespace {
 
 constexpr std::size_t kMostFile = 1UL << 20;
-constexpr std::size_t kMostValue = 128UL << 10;  // the kernel's limit for one variable
+// The kernel's limit for one string of the environment (MAX_ARG_STRLEN). execve() there would fail
+// with E2BIG and name no variable.
+constexpr std::size_t kMostValue = 128UL << 10;
 
-// Refuses names that a shell or program cannot refer to, or would split.
+// Refuses names that a shell or program cannot refer to, or would split. Programs other than shells
+// accept any further byte, so nothing else is refused.
 Status check_name(std::string_view name) {
   const bool good = !name.empty() && std::none_of(name.begin(), name.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -26,6 +29,7 @@ Status check_name(std::string_view name) {
 }
 
 Status check_value(std::string_view name, std::string_view value) {
+  // The environment holds C strings: the value would end at the 0 byte.
   if (value.find('\0') != std::string_view::npos)
     return fail(Errc::invalid_input,
                 fmt::format("the value of {} has a byte 0 in it", printable(name)));
@@ -35,7 +39,8 @@ Status check_value(std::string_view name, std::string_view value) {
   return {};
 }
 
-// nullopt: the caller has no such variable.
+// Returns "NAME=value" for a text of that form, or for "NAME" with the value of the caller.
+// nullopt: the caller has no such variable, which is allowed, as for docker.
 Result<std::optional<std::string>> entry_of(std::string_view text, const OwnVariable& own) {
   const std::size_t equals = text.find('=');
   const std::string name(text.substr(0, equals));
@@ -48,6 +53,8 @@ Result<std::optional<std::string>> entry_of(std::string_view text, const OwnVari
   return std::optional<std::string>(name + "=" + *value);
 }
 
+// Adds an entry, or replaces the entry of the same name. An environment with a name twice is read
+// differently by different programs.
 void put(std::vector<std::string>& entries, std::string entry) {
   const std::string_view name = std::string_view(entry).substr(0, entry.find('=') + 1);
   const auto same = std::find_if(entries.begin(), entries.end(),
@@ -57,6 +64,7 @@ void put(std::vector<std::string>& entries, std::string entry) {
 }
 
 Result<std::vector<std::string>> read_env_file(const std::string& path, const OwnVariable& own) {
+  // Read a byte more than allowed: the surplus shows that the file is too long.
   auto read = io::read_file(path, kMostFile + 1);
   if (!read) return fail(Errc::invalid_input, "--env-file: " + read.error().message);
   const std::string& text = *read;
@@ -75,14 +83,15 @@ std::optional<std::string> own_variable(const std::string& name) {
 }
 
 Result<std::vector<std::string>> parse_env_file(std::string_view text, const OwnVariable& own) {
-  constexpr std::string_view kMark =
-      "\xEF\xBB\xBF";  // UTF-8 byte order mark, which some editors write
+  // The UTF-8 byte order mark, which some editors write.
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
   if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   std::vector<std::string> entries;
   int number = 0;
   for (const std::string& whole : split(text, '\n')) {
     ++number;
     std::string_view line = whole;
+    // Editors on Windows write "\r\n". The '\r' would become part of the value.
     if (line.ends_with('\r')) line.remove_suffix(1);
     line.remove_prefix(std::min(line.find_first_not_of(" \t\v\f\r"), line.size()));
     if (line.empty() || line.front() == '#') continue;
@@ -95,6 +104,7 @@ Result<std::vector<std::string>> parse_env_file(std::string_view text, const Own
 
 Result<std::vector<std::string>> variables_of(const GivenVariables& given, const OwnVariable& own) {
   std::vector<std::string> entries;
+  // Files first, secrets last: a later entry replaces an earlier one.
   for (const std::string& file : given.files) {
     LOCKSTEP_TRY_ASSIGN(auto lines, read_env_file(file, own));
     for (std::string& line : lines)
@@ -106,6 +116,8 @@ Result<std::vector<std::string>> variables_of(const GivenVariables& given, const
     if (*entry) put(entries, std::move(**entry));
   }
   for (const std::string& name : given.secrets) {
+    // The command line is in the shell's history and in `ps`. The message must not repeat the
+    // value.
     if (name.find('=') != std::string::npos)
       return fail(Errc::invalid_input,
                   fmt::format("--secret {}=...: a secret's value is not given on the command line, "
@@ -114,6 +126,8 @@ Result<std::vector<std::string>> variables_of(const GivenVariables& given, const
                   "set the variable and give its name alone");
     if (Status good = check_name(name); !good)
       return Failure(std::move(good).error().within("--secret"));
+    // A missing secret is an error, unlike a missing --env NAME: a job without the token would fail
+    // much later.
     const auto value = own(name);
     if (!value)
       return fail(Errc::invalid_input, fmt::format("--secret {}: it is not set here", name),

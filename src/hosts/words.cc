@@ -11,13 +11,16 @@
 namespace lockstep::hosts {
 namespace {
 
+// A cluster of thousands with every second host failed must still give one readable line.
 constexpr std::size_t kMostRanges = 8;
 
-// A name that ends in a number, taken apart.
+// The parts of a name like "gpus-12".
 struct Numbered {
   std::string stem;
   std::int64_t number = 0;
 };
+// nullopt: the name does not end in '-' and a number, as an address does not. Nine digits always
+// fit.
 std::optional<Numbered> numbered(const std::string& name) {
   const std::size_t at = name.find_last_not_of("0123456789") + 1;
   if (at == 0 || at == name.size() || name.size() - at > 9 || name[at - 1] != '-')
@@ -33,6 +36,7 @@ std::string memory_text(std::int64_t bytes) {
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit)
     value /= 1024;
+  // 9.96 would be printed as "10.0".
   return value < 9.95 ? fmt::format("{:.1f} {}", value, kUnits[unit])
                       : fmt::format("{:.0f} {}", value, kUnits[unit]);
 }
@@ -49,6 +53,7 @@ std::string names_text(std::span<const std::string> names) {
         break;
       ++last;
     }
+    // Two names in a row stay two names: "a-0 to a-1" is longer and says less.
     if (last > i + 1)
       ranges.push_back(fmt::format("{} to {}", names[i], names[last]));
     else

@@ -7,8 +7,10 @@
 
 namespace lockstep::hosts {
 
-std::string memory_text(std::int64_t bytes);  // memory, disks: "64 MiB", "1.5 GiB"
-// "gpus-0, gpus-2 to gpus-9"; more than a few are counted.
+// Returns a size of memory or disks with binary units: "64 MiB", "1.5 GiB".
+std::string memory_text(std::int64_t bytes);
+// Returns the names as ranges: "gpus-0, gpus-2 to gpus-9". After eight ranges, only the number of
+// all names follows.
 std::string names_text(std::span<const std::string> names);
 
 }  // namespace lockstep::hosts
