@@ -14,10 +14,13 @@ FanCourse::Next FanCourse::on_answer(std::size_t host, const peer::Answer& answe
     return Next::wait;
   }
   if (host == kSeed) {
+    // A second Listening would start the takers twice: only the first one counts.
     const bool listens = std::holds_alternative<peer::Listening>(answer);
     return listens && !std::exchange(listening_, true) ? Next::start_takers : Next::wait;
   }
   Taker& taker = takers_[host - 1];
+  // A late answer of a taker that was given up must not bring the taker back. The client sends the
+  // files already.
   if (taker.over) return Next::wait;
   if (std::holds_alternative<peer::Connected>(answer)) {
     taker.connected = true;
@@ -26,6 +29,7 @@ FanCourse::Next FanCourse::on_answer(std::size_t host, const peer::Answer& answe
   } else if (const auto* done = std::get_if<peer::Done>(&answer)) {
     taker.bytes = done->bytes;
     taker.over = true;
+    // A file may change at the client or on the seed, and then never becomes what was offered.
     if (done->missing != 0)
       taker.trouble = fmt::format("{} of the files never came there", done->missing);
   }

@@ -1,4 +1,4 @@
-// A fan of hosts without any host.
+// A fan without hosts: the test makes the answers of the seed and the takers.
 #include "project/fan_course.h"
 
 #include <gtest/gtest.h>

@@ -20,8 +20,10 @@ namespace {
 using link::Stream;
 
 constexpr std::uint32_t kChannel = 1;
+// Limits for words of a host, which is not trusted to end a line.
 constexpr std::size_t kMostLine = 64UL << 10;
 constexpr std::size_t kMostWords = 2000;
+// Covers the links, the seed's start and the three seconds in which a taker tries all addresses.
 // Hosts that have not found each other by then get their files from the client.
 constexpr std::chrono::seconds kOpeningTime{15};
 constexpr std::size_t kSeed = FanCourse::kSeed;
@@ -41,7 +43,11 @@ FanOut::FanOut(io::Loop& loop, FanSettings settings, std::function<void()> tell)
 }
 
 Status FanOut::open() {
+  // A new key for each sync. The key goes over the links' stdin only, never through arguments, the
+  // environment or files.
   meeting_.key = random_key(peer::kKeyBytes);
+  // The seed's input stays open: seed_is_done() writes there, and the end of the input ends the
+  // seed's part.
   start(kSeed, "serve", meeting_, true);
   patience_.start(kOpeningTime, [this] {
     course_.on_late();
@@ -50,6 +56,8 @@ Status FanOut::open() {
   LOCKSTEP_TRY(run());
   patience_.cancel();
   course_.opened();
+  // Close the links of hosts without a part in the transfer. A seed without takers would listen for
+  // nothing.
   for (std::size_t host = 1; host < hosts_.size(); ++host)
     if (takers()[host - 1].over) hosts_[host].link.reset();
   if (!course_.any_connected()) hosts_[kSeed].link.reset();
@@ -57,16 +65,20 @@ Status FanOut::open() {
 }
 
 void FanOut::seed_is_done() {
+  // The byte itself means nothing. Its arrival is the message.
   if (hosts_[kSeed].link) hosts_[kSeed].channel->write("!");
 }
 
 Status FanOut::finish() {
   LOCKSTEP_TRY(run());
+  // The end of the link ends `serve` on the seed, and with it the open port.
   for (Host& host : hosts_)
     host.link.reset();
   return {};
 }
 
+// Answers also arrive while other work runs on the loop (the transfer to the seed). Only stop the
+// loop that run() has started.
 void FanOut::stop_if_done() {
   if (running_ && !course_.waits()) loop_.stop();
 }
@@ -75,6 +87,7 @@ Status FanOut::run() {
   std::optional<int> signal;
   LOCKSTEP_TRY_ASSIGN(
       const auto signals, proc::SignalWatch::open(loop_, [&](int number) {
+        // The caller decides about the end. Here a signal only ends the wait.
         if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) return;
         signal = number;
         loop_.stop();
@@ -108,6 +121,7 @@ void FanOut::start(std::size_t host, const char* what, const peer::Meeting& meet
               }});
   each.channel->start({.argv = {"host-tree", what}, .input = true, .own = true});
   each.channel->write(peer::encode_meeting(meeting));
+  // A taker reads all of its input before the work begins.
   if (!more) each.channel->end_input();
 }
 
@@ -118,6 +132,7 @@ void FanOut::on_output(std::size_t host, Stream stream, std::string_view bytes) 
   output.put(bytes);
   while (const auto line = output.next()) {
     const auto answer = peer::parse_answer(*line);
+    // A broken host must not stop the sync: its takers get their files from the client.
     if (!answer) return on_failed(host, "its answer makes no sense");
     on_answer(host, *answer);
   }

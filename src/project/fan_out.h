@@ -1,5 +1,6 @@
-// Lets one host pass the client's files on to other hosts, so that the files cross the client's
-// uplink once. This is the client's part: it connects the hosts and watches them.
+// Lets a host pass the client's files on to other hosts, so that the files cross the client's
+// uplink once. This is the client's part: connecting the hosts and watching the transfer.
+// docs/protocols/peer.md describes the protocol.
 #pragma once
 
 #include "base/error.h"
@@ -25,23 +26,26 @@ namespace lockstep::project {
 struct FanSettings {
   hosts::HostPlace seed;
   std::vector<hosts::HostPlace> takers;
-  std::string destination;  // the destination of the answered offers
+  std::string destination;  // as in the offers that the hosts have answered
   sync::Owner owner;
 };
 
 class FanOut {
  public:
-  // tell: bytes have gone to a taker.
+  // tell: called when a taker has made progress. The loop must outlive the fan. Destruction ends
+  // the transfer on all hosts.
   FanOut(io::Loop& loop, FanSettings settings, std::function<void()> tell);
   FanOut(const FanOut&) = delete;
   FanOut& operator=(const FanOut&) = delete;
 
   // Returns once each taker has reached the seed or failed. From then on takers fetch the seed's
-  // files, also while the loop does not run. canceled: a signal came, its number is in Error::sys.
+  // files, also while the loop does not run. canceled: a signal came, whose number is in
+  // Error::sys. The signals of proc::handled_signals() must be blocked.
   Status open();
-  // Nothing more will come to the seed.
+  // Tells the seed that no more files will come. The seed then knows which files takers must not
+  // wait for.
   void seed_is_done();
-  // Returns when all takers are over. canceled as above.
+  // Returns when all takers are over. canceled: as for open().
   Status finish();
 
   const std::vector<FanCourse::Taker>& takers() const { return course_.takers(); }
@@ -68,7 +72,7 @@ class FanOut {
   peer::Meeting meeting_;
   std::vector<Host> hosts_;  // the seed, then the takers
   FanCourse course_;
-  bool running_ = false;
+  bool running_ = false;  // run() waits on the loop
   io::Timer patience_;
 };
 

@@ -1,5 +1,5 @@
-// Plans a fan: which host gets a project's files from the client, and which hosts get them from
-// that host. Pure.
+// Plans a fan: which host gets a project's files from the client, and which hosts get the files
+// from that host. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,23 @@
 
 namespace lockstep::project {
 
-// Fewer bytes have arrived before two hosts have found each other.
+// Bytes from which on a fan pays off. Fewer bytes arrive from the client before two hosts have
+// found each other.
 inline constexpr std::uint64_t kWorthAFan = 8'000'000;
 
 struct FanNeed {
   std::uint64_t bytes = 0;
-  bool here = false;  // this machine: no uplink is between
+  bool here = false;  // this machine, with no uplink between
 };
 
 struct FanPlan {
-  std::size_t seed = 0;  // its place among the needs
-  std::vector<std::size_t> takers = {};
+  std::size_t seed = 0;                  // index in the needs
+  std::vector<std::size_t> takers = {};  // indexes in the needs
 };
 
-// Picks the seed and the takers. A seed that has received its missing files has the whole tree, so
-// it can serve any taker. nullopt: fewer than two hosts need much.
+// Picks the seed and the takers. The seed is the first host that needs much. Once the missing files
+// have come, the seed has the whole tree and can serve any taker. nullopt: fewer than two hosts
+// need much.
 std::optional<FanPlan> plan_fan(const std::vector<FanNeed>& needs);
 
 }  // namespace lockstep::project

@@ -17,9 +17,11 @@ namespace lockstep::project {
 namespace {
 
 constexpr int kNotReached = 255;
-constexpr std::uint64_t kMostWheels = 1ULL << 30;  // bytes of all together
+// The limit for all wheels together, in bytes: the request is held in memory and sent as a whole.
+constexpr std::uint64_t kMostWheels = 1ULL << 30;
 
-// The request and, behind it, the wheels: the same for all hosts.
+// Returns the request line and the bytes of the wheels after the line. All hosts get the same
+// bytes.
 Result<std::string> request_of(const Project& project, const InstallOptions& options,
                                const std::vector<setup::Spec>& specs) {
   setup::SetupRequest request{.folder = project.name,
@@ -39,11 +41,14 @@ Result<std::string> request_of(const Project& project, const InstallOptions& opt
     struct stat info {};
     if (stat(path.c_str(), &info) != 0)
       return fail(Errc::invalid_input, fmt::format("'{}': there is no {}", each.text, path));
+    // Check before the read: a FIFO or device would block, or never end.
     if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > setup::kLargestWheel)
       return fail(Errc::invalid_input,
                   fmt::format("'{}' must be a file of at most 512 MiB", printable(path)),
                   "copy the wheel to the hosts, and give pip:/path/on/the/hosts");
     LOCKSTEP_TRY_ASSIGN(const std::string wheel, io::read_file(path, setup::kLargestWheel));
+    // The host checks the digest. A file that changes between the two reads fails there and is not
+    // installed.
     LOCKSTEP_TRY_ASSIGN(std::string sha256, setup::sha256_of_file(path));
     request.wheels.push_back({setup::base_name(path), wheel.size(), std::move(sha256)});
     bytes += wheel;
@@ -51,6 +56,7 @@ Result<std::string> request_of(const Project& project, const InstallOptions& opt
       return fail(Errc::invalid_input, "the wheels have more than 1 GiB together");
   }
   const std::string line = setup::print_request(request) + "\n";
+  // The host refuses longer request lines.
   if (line.size() > setup::kLongestRequest)
     return fail(Errc::invalid_input, "the specs have more than 4 MiB together");
   return line + bytes;
@@ -60,13 +66,16 @@ HostInstall install_of(const hosts::HostPlace& host, const hosts::HostEnding& en
   HostInstall install{.name = host.name, .code = ending.code, .error = ending.error};
   if (!ending.error.empty()) return install;
   auto answer = setup::read_answer(ending.out);
-  if (!answer) {  // it was ended from outside
+  // host-setup was killed, or the host went down. Exit code 0 without an answer must not pass for
+  // success.
+  if (!answer) {
     install.code = ending.code == 0 ? kNotReached : ending.code;
     install.error = fmt::format("{}: the install was cut off", host.name);
     install.hint = "repeat the install: finished steps are not repeated";
     return install;
   }
   install.answer = std::move(*answer);
+  // The answer has the code of the failed tool. The code of host-setup itself says less.
   install.code = install.answer.code;
   if (!install.answer.error.empty())
     install.error = fmt::format("{}: {}", host.name, printable(install.answer.error, 1000));
@@ -83,6 +92,7 @@ bool needs_files(const std::vector<setup::Spec>& specs) {
 Result<std::vector<HostInstall>> install_packages(const std::vector<hosts::HostPlace>& hosts,
                                                   const Project& project,
                                                   const InstallOptions& options) {
+  // Parse here first: a misspelled spec then fails before any host is asked.
   LOCKSTEP_TRY_ASSIGN(const auto specs, setup::parse_specs(options.specs));
   LOCKSTEP_TRY_ASSIGN(std::string given, request_of(project, options, specs));
   hosts::CommandRequest request;
@@ -91,6 +101,7 @@ Result<std::vector<HostInstall>> install_packages(const std::vector<hosts::HostP
   request.argv = {"host-setup"};
   request.input = hosts::CommandRequest::Input::given;
   request.given.push_back(std::move(given));
+  // stdout is the answer, for this program. stderr is the output of pip and conda, for people.
   request.output = hosts::CommandRequest::Output::keep_out;
   request.on_errors = options.on_words;
   io::Loop loop;

@@ -1,4 +1,4 @@
-// Packages on hosts, without hosts.
+// Installs packages on hosts without any host: the test makes the answers.
 #include "project/install.h"
 
 #include <gtest/gtest.h>

@@ -5,9 +5,9 @@
 
 namespace lockstep::project {
 
-// A random id that is made once and kept in the user's state folder (`sync-id`). Empty where
-// nothing can be kept there: hosts then go by this machine's name. The file `installation` beside
-// it is the journal's, which names rented machines.
+// Returns a random id that is made once and kept in the user's state folder (`sync-id`). Empty if
+// nothing can be kept there: hosts then go by the name of this machine. The file `installation`
+// beside `sync-id` belongs to the journal, which names rented machines.
 std::string installation_id();
 
 }  // namespace lockstep::project

@@ -31,7 +31,7 @@ hosts::CommandRequest request_to_tree(const char* what) {
   return request;
 }
 
-// Returns why a host gave no answer, or "".
+// Returns the reason why a host gave no answer, or "".
 std::string trouble_of(const hosts::HostEnding& ending) {
   if (!ending.error.empty()) return ending.error;
   if (ending.code == 0) return "";
@@ -42,7 +42,7 @@ std::string trouble_of(const hosts::HostEnding& ending) {
 // The progress of one host.
 struct Course {
   sync::Cutter cutter;
-  std::set<std::size_t> left_out = {};  // entries that have changed meanwhile
+  std::set<std::size_t> left_out = {};  // entries that have changed since the scan
 };
 
 class Deliveries {
@@ -61,7 +61,7 @@ class Deliveries {
  private:
   std::optional<std::string> next_delivery(std::size_t index);
   Result<bool> is_still(const sync::Entry& entry);
-  // nullopt: the file has changed meanwhile.
+  // nullopt: the file has changed since the scan.
   Result<std::optional<std::string>> bytes_of(const sync::Entry& entry, const Range& range);
   Status read_pieces(std::size_t index, const std::vector<Range>& group,
                      std::vector<sync::Piece>& pieces);
@@ -79,7 +79,8 @@ class Deliveries {
   std::uint64_t bytes_ = 0;
 };
 
-// Check after the read: bytes of a newer file must not pass for bytes of this entry.
+// Returns whether the file is still the entry of the scan. Ask after the read: bytes of a newer
+// file must not pass for bytes of this entry.
 Result<bool> Deliveries::is_still(const sync::Entry& entry) {
   LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
   if (!info) return false;
@@ -89,11 +90,14 @@ Result<bool> Deliveries::is_still(const sync::Entry& entry) {
 
 Result<std::optional<std::string>> Deliveries::bytes_of(const sync::Entry& entry,
                                                         const Range& range) {
+  // A snapshot cannot change any more, so the file on disk does not matter.
   if (const auto held = what_.held.find(entry.path); held != what_.held.end())
     return held->second.substr(range.offset, range.length);
   LOCKSTEP_TRY_ASSIGN(std::string bytes,
                       sync::read_piece(tree_, entry.path, range.offset, range.length));
   LOCKSTEP_TRY_ASSIGN(const bool still, is_still(entry));
+  // A file that shrank for a moment gives fewer bytes, even if size and time are right again by
+  // now.
   if (!still || bytes.size() != range.length) return std::nullopt;
   return bytes;
 }
@@ -103,6 +107,8 @@ Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& grou
   Course& course = courses_[index];
   for (const Range& range : group) {
     const sync::Entry& entry = transfers_[index].needed[range.entry];
+    // Pieces of the old file may have been sent. Without the last piece, the host's draft never
+    // replaces the file.
     if (course.left_out.contains(range.entry)) continue;
     sync::Piece piece{entry, range.offset};
     if (entry.kind == sync::Kind::file) {
@@ -122,7 +128,8 @@ Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& grou
   return {};
 }
 
-// A read error on this machine ends the delivery to that host. take_ending() reports the error.
+// Called when the host has credit left, so only about one delivery per host is in memory. A read
+// error on this machine ends the delivery to that host. take_ending() reports the error.
 std::optional<std::string> Deliveries::next_delivery(std::size_t index) {
   Course& course = courses_[index];
   if (!ends_[index].error.empty()) return std::nullopt;
@@ -142,7 +149,9 @@ void Deliveries::take_ending(std::size_t index, const hosts::HostEnding& ending)
   if (!end.error.empty()) return;
   if (const std::string trouble = trouble_of(ending); !trouble.empty()) {
     end.error = trouble;
+    // Errors of the link name the host, words of the program there do not.
     if (!trouble.starts_with(name)) end.error.insert(0, name + ": ");
+    // 255 is a lost connection, not a signal.
     if (ending.code > 128 && ending.code < 255) end.signal = ending.code - 128;
   } else if (const auto taken = sync::decode_listing(ending.out); !taken) {
     end.error = name + ": " + taken.error().message;
@@ -164,8 +173,10 @@ Result<std::vector<TransferEnd>> Deliveries::run(io::Loop& loop) {
   return std::move(ends_);
 }
 
-// git accepts any folder with HEAD, objects and refs as a repository, and runs commands that its
-// config names, even for a shell prompt. A hostile host must not plant one: refuse HEAD.
+// Refuses files that are dangerous in themselves. git accepts any folder with HEAD, objects and
+// refs as a repository, and runs commands that the config of the repository names, even for a shell
+// prompt. A hostile host must not plant such a folder, so refuse HEAD. (.git itself is refused by
+// check_path().)
 bool may_come(const sync::Entry& entry) {
   if (sync::last_part(entry.path) == "HEAD") return false;
   return entry.kind != sync::Kind::link || sync::link_may_come(entry);
@@ -183,13 +194,14 @@ class Fetch {
       : host_(host), destination_(destination), tree_(std::move(tree)), run_command_(run_command) {}
   Status list(const std::string& path, bool force);
   Status bring(const TellTransfer& tell);
-  // Removes unfinished files of this process and of earlier ones.
+  // Removes unfinished files of this process and of earlier processes.
   void drop_drafts();
+  // For a dry run: counts the wanted files as if they had come.
   void count_all();
   Fetched fetched;
 
  private:
-  // nullopt: failed; `fetched` has the error.
+  // nullopt: failed, and `fetched` has the error.
   Result<std::optional<std::string>> ask(const char* what, const sync::Wish& wish);
   Status choose(sync::Entry entry, bool force);
   Status check_room() const;
@@ -201,8 +213,8 @@ class Fetch {
   sync::Confined tree_;
   const hosts::RunCommand& run_command_;
   sync::Manifest wanted_;
-  std::set<std::size_t> changed_;
-  std::set<std::string> folders_;  // that have files which were asked for
+  std::set<std::size_t> changed_;  // entries of wanted_ that changed during the transfer
+  std::set<std::string> folders_;  // folders of all listed files, where drafts may lie
 };
 
 void Fetch::fail_with(const Error& error) {
@@ -252,7 +264,10 @@ Status Fetch::choose(sync::Entry entry, bool force) {
   if (info) {
     LOCKSTEP_TRY_ASSIGN(const auto here, tree_.entry(entry.path, *info));
     if (here && same(*here, entry)) return {};
+    // The user may have edited the file here after the job had started. Keep the newer file unless
+    // forced.
     const bool newer = here && here->kind == sync::Kind::file && here->mtime_ns > entry.mtime_ns;
+    // No entry: a folder, socket or device here. Even --force does not replace these.
     if (!here || (newer && !force)) {
       fetched.kept.push_back(printable(entry.path));
       return {};
@@ -266,12 +281,16 @@ Status Fetch::write(const std::vector<Range>& group, const std::vector<std::stri
   for (std::size_t i = 0; i < group.size(); ++i) {
     const sync::Entry& entry = wanted_[group[i].entry];
     if (changed_.contains(group[i].entry)) continue;
+    // A shorter text is the host's way of saying that the file has changed. All further pieces of
+    // the file are useless then.
     if (contents[i].size() != group[i].length) {
       changed_.insert(group[i].entry);
       fetched.left_out.push_back(printable(entry.path));
       continue;
     }
     if (entry.kind == sync::Kind::link) {
+      // may_come() has judged the link alone. Links that exist here may still combine with the new
+      // link into a way out.
       LOCKSTEP_TRY_ASSIGN(const bool out, tree_.leads_out(entry.path, entry.target));
       if (out) {
         fetched.left_out.push_back(printable(entry.path));
@@ -279,6 +298,8 @@ Status Fetch::write(const std::vector<Range>& group, const std::vector<std::stri
       }
     }
     const Status written = sync::write_piece(tree_, {entry, group[i].offset, contents[i]});
+    // Confined never follows links. Tell the user the cause, because the system's words would be
+    // misleading.
     if (!written && (written.error().sys == ENOTDIR || written.error().sys == ELOOP))
       return fail(Errc::already_exists,
                   printable(entry.path) +
@@ -292,7 +313,8 @@ Status Fetch::write(const std::vector<Range>& group, const std::vector<std::stri
   return {};
 }
 
-// Check first: the sizes are claims of the host, and a false claim must not fill this disk.
+// Check before anything is written: the sizes are claims of the host, and a false claim must not
+// fill this disk.
 Status Fetch::check_room() const {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t free, tree_.free_bytes());
   const std::uint64_t bytes = sync::bytes_of(wanted_);
@@ -305,6 +327,7 @@ Status Fetch::check_room() const {
 
 Status Fetch::bring(const TellTransfer& tell) {
   LOCKSTEP_TRY(check_room());
+  // Each group is a request of its own, because contents are held in memory.
   sync::Cutter cutter(wanted_, sync::kMostPieceBytes);
   for (auto group = cutter.next(); !group.empty(); group = cutter.next()) {
     sync::Wish wish{.destination = destination_};
@@ -315,6 +338,7 @@ Status Fetch::bring(const TellTransfer& tell) {
     LOCKSTEP_TRY_ASSIGN(const auto bytes, ask("give", wish));
     if (!bytes) return {};
     const auto contents = sync::decode_contents(*bytes);
+    // A wrong number of contents would put bytes into the wrong files.
     if (!contents || contents->size() != group.size()) {
       fail_with(contents ? Error{Errc::corrupt, "its answer makes no sense", {}, 0}
                          : contents.error());
@@ -356,8 +380,10 @@ Result<Fetched> fetch(const hosts::HostPlace& host, const std::string& root,
   if (dry_run) {
     fetching.count_all();
   } else if (fetching.fetched.error.empty()) {
+    // Begin without old drafts: a killed process may have left drafts of the same names.
     fetching.drop_drafts();
     const Status brought = fetching.bring(tell);
+    // Pieces are not continued later, so a failed transfer leaves no draft.
     if (!brought || !fetching.fetched.error.empty()) fetching.drop_drafts();
     LOCKSTEP_TRY(brought);
   }

@@ -18,6 +18,7 @@
 namespace lockstep::project {
 namespace {
 
+// flock() cannot wait for a lock and a signal at once, so the lock is tried every 50 ms.
 constexpr timespec kLookEvery{0, 50'000'000};
 
 std::string folder_of_locks() {
@@ -32,7 +33,8 @@ std::string path_of_back(const std::string& root) {
   return lock_path("back\n" + root);
 }
 
-// Two names of one host are two trees here.
+// Returns the lock file of a tree on a host. Two names of a host count as two trees: without a
+// connection, nothing tells that both mean the same host.
 std::string path_of_tree(const hosts::HostPlace& host, const std::string& destination) {
   const ssh::Target& target = host.target;
   return lock_path(fmt::format("sync\n{}\n{}\n{}\n{}\n{}", host.here ? "" : target.host,
@@ -48,8 +50,8 @@ std::string holder_of(int fd) {
   return pid ? fmt::format(" (process {})", *pid) : "";
 }
 
-// Waits a short while. Returns the number of a pending signal that ends this process, or 0. The
-// signals must be blocked.
+// Waits a short while. Returns the number of a pending signal that ends this process, or 0. No
+// event loop runs yet, so the blocked signals are taken here.
 int wait_a_little() {
   sigset_t ends;
   sigemptyset(&ends);
@@ -62,6 +64,7 @@ int wait_a_little() {
 }  // namespace
 
 Status TreeLocks::lock(const std::string& path, const std::string& what, const Tell& tell) {
+  // A sync without a lock is better than no sync, so go on if the state folder cannot be used.
   if (!io::make_folders(folder_of_locks())) return {};
   auto lock = io::FileLock::open(path);
   if (!lock) return {};
@@ -69,7 +72,8 @@ Status TreeLocks::lock(const std::string& path, const std::string& what, const T
   std::chrono::seconds due{0};
   while (true) {
     const auto taken = lock->try_lock();
-    if (!taken) return {};  // the file system has no locks
+    // The file system has no locks.
+    if (!taken) return {};
     if (*taken) break;
     if (std::chrono::steady_clock::now() - began >= due) {
       due += hosts::next_notice(due);
@@ -81,13 +85,16 @@ Status TreeLocks::lock(const std::string& path, const std::string& what, const T
       return tl::make_unexpected(
           Error{Errc::canceled, "stopped while it waited for another lockstep", {}, number});
   }
+  // For the messages of waiting processes only. The kernel drops the lock with the process, so a
+  // stale number does no harm.
   const std::string pid = fmt::format("{}\n", getpid());
   if (ftruncate(lock->fd(), 0) == 0) (void)!pwrite(lock->fd(), pid.data(), pid.size(), 0);
   held_.push_back(std::move(*lock));
   return {};
 }
 
-// In the order of their paths, so that two processes never wait for each other.
+// Locks in the order of the paths, so that two processes never wait for each other. The map also
+// drops a host that was given twice, which would wait for itself.
 Status TreeLocks::take(const std::vector<hosts::HostPlace>& hosts, const std::string& destination,
                        const Tell& tell) {
   std::map<std::string, std::string> paths;
