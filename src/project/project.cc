@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kNameIt =
     "go to the project's folder, or name the one to send (run: --sync DIR)";
 
+// Resolves links: a tree has the same root whatever way the user came.
 Result<std::string> real_path(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
                                                          &std::free);
@@ -36,6 +37,7 @@ Result<std::string> real_folder(const std::string& path) {
   return real;
 }
 
+// The separator matters: "/home/me2" does not lie in "/home/me".
 bool lies_in(const std::string& path, const std::string& root) {
   return path == root || root == "/" ||
          (path.size() > root.size() && path.starts_with(root) && path[root.size()] == '/');
@@ -43,13 +45,17 @@ bool lies_in(const std::string& path, const std::string& root) {
 
 std::string name_of(const std::string& root) {
   std::string name = root.substr(root.rfind('/') + 1);
-  // In a home they would be the settings of other programs.
+  // A name with a dot in front would be the settings of another program in the home there
+  // (~/.config).
   name.erase(0, name.find_first_not_of('.'));
   return name.empty() ? "root" : name;
 }
 
+// Refuses the home and all folders above: a sync from the wrong folder would otherwise send
+// everything that the user has, keys included.
 Status check_not_everything(const std::string& root) {
   const char* home = std::getenv("HOME");
+  // Without a usable HOME, only "/" is refused.
   const auto real_home = real_path(home == nullptr ? "/" : home);
   const std::string& kept = real_home ? *real_home : "/";
   if (root != "/" && !lies_in(kept, root)) return {};
@@ -60,8 +66,9 @@ Status check_not_everything(const std::string& root) {
               kNameIt);
 }
 
-// A folder that others can write to, such as /tmp: their files would be sent along. Mounts of
-// Windows and macOS show every folder like that, but as the user's own and without a sticky bit.
+// Refuses a folder that others can write to, such as /tmp: their files would be sent along. Mounts
+// of Windows and macOS show every folder like that, but owned by the user and without a sticky bit,
+// so is_everybodys() accepts such mounts.
 Status check_not_everybodys(const std::string& folder) {
   struct stat info {};
   if (stat(folder.c_str(), &info) != 0) return fail_sys(printable(folder), errno);
@@ -72,9 +79,10 @@ Status check_not_everybodys(const std::string& folder) {
               kNameIt);
 }
 
-// The folder to send where the user names none.
+// Returns the folder to send if the user names none.
 Result<std::string> root_around(const std::string& here) {
   const std::string top = sync::git_top_of(here);
+  // git itself refuses a repository of another user, whose config could name programs to run.
   if (Status owned = top.empty() ? Status{} : sync::check_git_owner(top); !owned) {
     Error error = owned.error();
     error.code = Errc::invalid_input;
@@ -99,6 +107,7 @@ Result<Project> find_project(const std::string& folder,
   Project project;
   if (given_root) {
     if (given_root->empty()) return fail(Errc::invalid_input, "the folder to send has no name");
+    // A folder that is named counts as wanted, also "/" or a home.
     const bool absolute = given_root->front() == '/';
     LOCKSTEP_TRY_ASSIGN(project.root,
                         real_folder(absolute ? *given_root : here + "/" + *given_root));
@@ -106,7 +115,8 @@ Result<Project> find_project(const std::string& folder,
     LOCKSTEP_TRY_ASSIGN(project.root, root_around(here));
   }
   project.name = name_of(project.root);
-  // Outside of a root that was given there is no place that would match: the root it is.
+  // With a given root outside of the working folder, no folder of the project matches. Commands
+  // then run in the root.
   if (here != project.root && lies_in(here, project.root))
     project.folder = here.substr(project.root == "/" ? 1 : project.root.size() + 1);
   return project;
@@ -115,6 +125,8 @@ Result<Project> find_project(const std::string& folder,
 Result<std::string> path_in_project(const Project& project, const std::string& path) {
   const std::string start =
       project.root + (project.folder.empty() ? "" : "/" + project.folder) + "/";
+  // Remove ".." by the text alone. The path need not exist here: --back may bring a folder that
+  // only a host has.
   std::vector<std::string> parts;
   for (std::string& part : split(path.starts_with('/') ? path : start + path, '/')) {
     if (part.empty() || part == ".") continue;

@@ -1,3 +1,4 @@
+// Sends the files of a ProjectSync: chooses the way to each host, and reports the end of each host.
 #include "base/text.h"
 #include "project/piece_run.h"
 #include "project/project_sync.h"
@@ -15,11 +16,15 @@
 namespace lockstep::project {
 namespace {
 
+// Above this, the user hears of the largest files before the transfer: a data set may be in the
+// project by mistake.
 constexpr std::uint64_t kMuch = 500'000'000;
-constexpr std::size_t kMostNamed = 3;  // of the heaviest
+constexpr std::size_t kMostNamed = 3;  // heaviest files and folders to name
+// Limits for the way without rsync, in bytes: all files together, or per file on average.
 constexpr std::uint64_t kLittle = 8'000'000;
-constexpr std::uint64_t kSmall = 100'000;        // of a file
-constexpr std::uint64_t kMostHeld = 256U << 20;  // bytes of restless files in memory
+constexpr std::uint64_t kSmall = 100'000;
+// The memory for snapshots of files that change all the time.
+constexpr std::uint64_t kMostHeld = 256U << 20;
 
 std::string fan_words(const std::string& name, const std::string& seed, const std::string& why) {
   return fmt::format("{} gets its files from here and not from {}: {}", name, seed, why);
@@ -31,7 +36,7 @@ void ProjectSync::choose_way(std::size_t index, sync::Answer answer) {
   sync::Manifest needed = sync::pick(manifest_, answer.needed);
   if (needed.empty()) return;
   // Few bytes arrive sooner than rsync starts. For small files, rsync's checksums cost more than
-  // its deltas save.
+  // its deltas save. The last round sends snapshots, which rsync cannot read from disk.
   const std::uint64_t bytes = sync::bytes_of(needed);
   const bool little = last_round_ || bytes <= std::max(kLittle, needed.size() * kSmall);
   Way& way = little || !answer.rsync || !has_rsync_ ? pieces_ : rsync_;
@@ -42,6 +47,7 @@ void ProjectSync::choose_way(std::size_t index, sync::Answer answer) {
 void ProjectSync::warn_of_much() const {
   const Transfer* most = nullptr;
   std::uint64_t bytes = 0;
+  // Hosts may lack different files. The remark is about the host that needs most.
   for (const Way* way : {&rsync_, &pieces_})
     for (const Transfer& transfer : way->transfers)
       if (const std::uint64_t each = sync::bytes_of(transfer.needed); each > bytes) {
@@ -74,8 +80,10 @@ void ProjectSync::take_ends(const Way& way, const std::vector<TransferEnd>& ends
     host.error = ends[i].error;
     if (!host.error.empty()) host.code = ends[i].signal ? 128 + *ends[i].signal : 1;
     if (host.error.empty()) awaited_.erase(way.whose[i]);
+    // The host lacks files that changed during the read. send_restless() comes back to this host.
     if (ends[i].left_out != 0) unsettled_.insert(way.whose[i]);
-    // Any other one is of the host's own process.
+    // Only these signals ask this process to end. Any other signal killed the program on that host
+    // alone.
     const int signal = ends[i].signal.value_or(0);
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
       stopped_ = signal;
@@ -86,6 +94,7 @@ void ProjectSync::take_ends(const Way& way, const std::vector<TransferEnd>& ends
 void ProjectSync::show(std::uint64_t bytes) {
   direct_ = bytes;
   const std::uint64_t done = before_ + direct_ + (fan_ ? fan_->bytes() : 0);
+  // Files that are sent again, after trouble with a seed, count twice.
   if (options_.progress) options_.progress(std::min(done, all_), all_);
 }
 
@@ -96,15 +105,18 @@ Status ProjectSync::send() {
       all_ += sync::bytes_of(transfer.needed);
     awaited_.insert(way->whose.begin(), way->whose.end());
   }
+  // The fan comes first: takers that reach the seed are dropped from the direct ways.
   LOCKSTEP_TRY(open_fan());
   if (!stopped_) LOCKSTEP_TRY(send_directly());
   if (fan_ && !stopped_) LOCKSTEP_TRY(close_fan());
   if (!restless_.empty() && !stopped_) LOCKSTEP_TRY(send_restless());
+  // Hosts that already have everything keep their good result.
   if (stopped_) stop({awaited_.begin(), awaited_.end()});
   return {};
 }
 
-// Sends files that change all the time: reads each file once into memory and sends that snapshot.
+// Sends files that change all the time, such as logs of a running program: reads each file once
+// into memory and sends the snapshot.
 Status ProjectSync::send_restless() {
   LOCKSTEP_TRY(hold_restless());
   std::vector<std::string> names;
@@ -114,7 +126,10 @@ Status ProjectSync::send_restless() {
   const std::vector<std::size_t> hosts(unsettled_.begin(), unsettled_.end());
   restless_.clear();
   unsettled_.clear();
+  // A file too large for a snapshot may change again. Give up after this round, since further
+  // rounds could go on without end.
   last_round_ = true;
+  // The entries have new sizes and times, so the hosts must hear of the new entries first.
   LOCKSTEP_TRY(ask(hosts, &ProjectSync::choose_way));
   LOCKSTEP_TRY(send_directly());
   names.clear();
@@ -131,8 +146,8 @@ Status ProjectSync::send_restless() {
   return {};
 }
 
-// Drops deleted files from the manifest. A file that is too large for memory is sent from disk, and
-// arrives if it stops changing.
+// Updates the manifest to the snapshots. Drops deleted files from the manifest. A file that is too
+// large for memory is sent from disk, and arrives if the file stops changing.
 Status ProjectSync::hold_restless() {
   LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(project_.root));
   std::uint64_t held = 0;
@@ -148,6 +163,7 @@ Status ProjectSync::hold_restless() {
     if (!found) continue;
     if (found->kind == sync::Kind::file && held + found->size <= kMostHeld) {
       LOCKSTEP_TRY_ASSIGN(std::string bytes, sync::read_piece(tree, found->path, 0, found->size));
+      // The file may have grown or shrunk since the look. The entry must fit the snapshot.
       found->size = bytes.size();
       held += bytes.size();
       held_[found->path] = std::move(bytes);
@@ -176,7 +192,8 @@ Status ProjectSync::send_directly() {
   return {};
 }
 
-// Many bytes for several hosts: sends them to one host, which passes them on to the other hosts.
+// For many bytes to several hosts: sends the files to a single host, which passes the files on to
+// the others.
 Status ProjectSync::open_fan() {
   std::vector<FanNeed> needs(places_.size());
   for (const Way* way : {&rsync_, &pieces_})
@@ -191,6 +208,7 @@ Status ProjectSync::open_fan() {
     settings.takers.push_back(places_[taker]);
   fan_.emplace(loop_, std::move(settings), [this] { show(direct_); });
   if (Status opened = fan_->open(); !opened) {
+    // canceled is the user's signal, which stop() reports per host.
     if (opened.error().code != Errc::canceled) return opened;
     stopped_ = opened.error().sys;
   }
@@ -207,8 +225,10 @@ Status ProjectSync::open_fan() {
   return {};
 }
 
-// A taker that did not get all files from the seed gets the rest from this machine.
+// Waits for the takers. A taker that did not get all files from the seed gets the rest from this
+// machine.
 Status ProjectSync::close_fan() {
+  // Tell the seed first: otherwise takers would wait for files that were left out.
   fan_->seed_is_done();
   if (Status finished = fan_->finish(); !finished) {
     if (finished.error().code != Errc::canceled) return finished;
@@ -222,6 +242,7 @@ Status ProjectSync::close_fan() {
     const std::string& seed = places_[fan_plan_.seed].name;
     report_.hosts[index].bytes += taker.bytes;
     if (taker.over && taker.trouble.empty()) {
+      // Only if the seed gave all files: --json promises that.
       report_.hosts[index].from = seed;
       awaited_.erase(index);
     } else if (!stopped_) {
@@ -232,6 +253,7 @@ Status ProjectSync::close_fan() {
   before_ += fan_->bytes();
   fan_.reset();
   if (again.empty() || stopped_) return {};
+  // Ask again, because only the taker knows which files have arrived.
   LOCKSTEP_TRY(ask(again, &ProjectSync::choose_way));
   return send_directly();
 }

@@ -67,6 +67,7 @@ Status ProjectSync::look() {
       sync::scan(project_.root, options_.everything ? sync::By::nothing : sync::By::git));
   for (const std::string& text : found.remarks)
     remark(text);
+  // File names may hold control characters, which must not reach the terminal.
   for (std::string& path : found.special)
     path = printable(path);
   if (!found.special.empty())
@@ -75,6 +76,7 @@ Status ProjectSync::look() {
     remark(printable(project_.root) + " has no file to send: there is none, or all are ignored");
   report_.files = found.manifest.size();
   report_.bytes = sync::bytes_of(found.manifest);
+  // A killed `sync --back` leaves drafts. The scan has found them anyway, so remove the drafts now.
   if (!options_.dry_run) drop_back_drafts(project_.root, found.drafts);
   manifest_ = std::move(found.manifest);
   looked_ = true;
@@ -82,6 +84,8 @@ Status ProjectSync::look() {
   return {};
 }
 
+// Moves the manifest in and out of the offer: a copy of millions of entries would take time and
+// memory.
 std::string ProjectSync::encoded_offer() {
   sync::Offer offer{.destination = destination_,
                     .owner = owner_,
@@ -94,7 +98,8 @@ std::string ProjectSync::encoded_offer() {
   return bytes;
 }
 
-// Scans the project while the hosts start. A host that gets no offer changes nothing.
+// Scans the project while the hosts start, so that the scan costs no extra time. A host that gets
+// no offer, because the scan has failed, changes nothing.
 Result<std::vector<hosts::HostEnding>> ProjectSync::offer_to(std::vector<hosts::HostPlace> places) {
   Status looked;
   std::vector<bool> offered(places.size());
@@ -105,6 +110,7 @@ Result<std::vector<hosts::HostEnding>> ProjectSync::offer_to(std::vector<hosts::
   request.output = hosts::CommandRequest::Output::keep;
   request.input = hosts::CommandRequest::Input::made;
   request.meanwhile = [&] {
+    // Only before the first offer. Later offers use the same scan.
     if (offer_.empty()) looked = look();
   };
   request.make_input = [&](std::size_t host) -> std::optional<std::string> {
@@ -113,16 +119,19 @@ Result<std::vector<hosts::HostEnding>> ProjectSync::offer_to(std::vector<hosts::
     return offer_;
   };
   auto endings = options_.run_command(loop_, request);
+  // Report the failed scan first. The errors of the hosts only follow from the missing offer.
   LOCKSTEP_TRY(looked);
   return endings;
 }
 
-// Announces removals first: a host that must remove files changes nothing until the second offer.
+// Announces removals before anything is removed: a host that must remove files changes nothing
+// until the second offer, so that the user can still press Ctrl-C.
 Status ProjectSync::ask(const std::vector<std::size_t>& indexes, TakeAnswer take) {
   std::vector<std::size_t> asked = indexes;
   for (const bool told : {false, true}) {
     if (asked.empty()) return {};
     told_ = told;
+    // The offer contains told_, and the manifest may have changed since the last offer.
     if (looked_) offer_ = encoded_offer();
     LOCKSTEP_TRY_ASSIGN(const auto endings, offer_to(places_at(asked)));
     std::vector<std::size_t> waiting;
@@ -149,7 +158,7 @@ std::vector<hosts::HostPlace> ProjectSync::places_at(
   return places;
 }
 
-// nullopt: no valid answer; the report has the error.
+// nullopt: no valid answer, and the report has the error.
 std::optional<sync::Answer> ProjectSync::read_answer(std::size_t index,
                                                      const hosts::HostEnding& ending) {
   const std::string& name = places_[index].name;
@@ -165,6 +174,7 @@ std::optional<sync::Answer> ProjectSync::read_answer(std::size_t index,
   host.error = fmt::format("{}: {}", name, answer.error().message);
   host.hint = answer.error().hint;
   const std::string_view said = strip(ending.err);
+  // The program has failed before any answer. Its last words tell more than "not an answer".
   if (ending.out.empty() && !said.empty())
     host.error = fmt::format("{}: {}", name, printable(said));
   return std::nullopt;

@@ -1,5 +1,5 @@
 // Syncs a project's files to hosts, from the offer to the last byte, for sync_project().
-// project_sync.cc asks the hosts for missing files, project_send.cc sends them.
+// project_sync.cc asks the hosts for missing files, project_send.cc sends the files.
 #pragma once
 
 #include "io/fd.h"
@@ -19,13 +19,15 @@
 
 namespace lockstep::project {
 
-// The first names of many, for people.
+// Returns the first names of a list, and the number of the others, for people.
 std::string some_of(const std::vector<std::string>& names);
 
+// A single sync. The constructor's arguments must outlive the object.
 class ProjectSync {
  public:
   ProjectSync(const std::vector<hosts::HostPlace>& hosts, const Project& project,
               const SyncOptions& options);
+  // Runs the whole sync. Call once.
   Result<SyncReport> run();
 
  private:
@@ -51,7 +53,7 @@ class ProjectSync {
   void warn_of_much() const;
   struct Way {
     std::vector<Transfer> transfers;
-    std::vector<std::size_t> whose;  // a transfer's place in report_.hosts
+    std::vector<std::size_t> whose;  // per transfer: index of the host in report_.hosts
     void drop(std::size_t host);
   };
   void take_ends(const Way& way, const std::vector<TransferEnd>& ends);
@@ -64,26 +66,26 @@ class ProjectSync {
   const SyncOptions& options_;
   sync::Manifest manifest_;
   std::string offer_;
-  bool looked_ = false;  // manifest_ is there
-  bool told_ = false;    // what hosts will remove
+  bool looked_ = false;  // manifest_ is filled
+  bool told_ = false;    // the user knows which files hosts will remove
   SyncReport report_;
   const std::string destination_;
   const sync::Owner owner_;
   const bool has_rsync_;
   std::set<std::string> restless_;           // paths of files that changed during the read
-  std::set<std::size_t> unsettled_;          // hosts that lack some of these
+  std::set<std::size_t> unsettled_;          // hosts that lack some restless files
   std::map<std::string, std::string> held_;  // snapshots of restless files, by path
-  bool last_round_ = false;                  // restless files are sent as held
+  bool last_round_ = false;                  // restless files are sent from held_
   Way rsync_;
   Way pieces_;
   io::Loop loop_;
   std::optional<FanOut> fan_;
   FanPlan fan_plan_;
   std::set<std::size_t> awaited_;  // hosts that still lack files
-  std::uint64_t all_ = 0;          // bytes that are to go to all hosts
+  std::uint64_t all_ = 0;          // bytes to send to all hosts
   std::uint64_t before_ = 0;       // bytes of finished transfers
-  std::uint64_t direct_ = 0;       // bytes under way from here
-  std::optional<int> stopped_;     // by a signal
+  std::uint64_t direct_ = 0;       // bytes of the running transfers from here
+  std::optional<int> stopped_;     // the signal that stopped the sync
 };
 
 }  // namespace lockstep::project

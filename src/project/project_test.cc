@@ -53,7 +53,7 @@ TEST_F(ProjectTest, IsTheNearestRepositoryAlsoOfAWorktree) {
 }
 
 TEST_F(ProjectTest, IsTheFolderItselfWithoutARepository) {
-  fs::create_directories(path("code/.git"));  // git would not take it either
+  fs::create_directories(path("code/.git"));  // git does not accept an empty .git either
   const auto project = find_project(path("code/src"), std::nullopt).value();
   EXPECT_EQ(project.root, path("code/src"));
   EXPECT_EQ(project.folder, "");
@@ -73,7 +73,7 @@ TEST_F(ProjectTest, IsWhatWasGiven) {
   EXPECT_EQ(project.root, path("code/src"));
   EXPECT_EQ(project.folder, "");
   EXPECT_EQ(find_project(path("code/src"), path("code/src/deep"))->folder, "");
-  // A folder whose name only begins alike is not a parent.
+  // "/x/code2" does not lie in "/x/code".
   fs::create_directories(path("code/src2"));
   EXPECT_EQ(find_project(path("code/src2"), path("code/src"))->folder, "");
 }
@@ -102,9 +102,9 @@ TEST_F(ProjectTest, IsNoFolderThatEverybodyCanWriteToUnlessNamed) {
   EXPECT_EQ(find_project(path("code/src"), std::nullopt)->root, path("code/src"));
   make_repository("code");
   EXPECT_EQ(find_project(path("code"), std::nullopt)->root, path("code"));
-  EXPECT_TRUE(is_everybodys(040777, 0, 1000));      // somebody else's
+  EXPECT_TRUE(is_everybodys(040777, 0, 1000));      // another user's folder
   EXPECT_TRUE(is_everybodys(041777, 0, 0));         // root's /tmp, for root
-  EXPECT_FALSE(is_everybodys(040777, 1000, 1000));  // a mount of Windows
+  EXPECT_FALSE(is_everybodys(040777, 1000, 1000));  // a mount of Windows, owned by the user
   EXPECT_FALSE(is_everybodys(040775, 0, 1000));
 }
 

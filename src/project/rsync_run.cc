@@ -28,9 +28,11 @@
 namespace lockstep::project {
 namespace {
 
+// The limit for words of a host. The first lines have the cause.
 constexpr std::size_t kMostSaid = 64UL << 10;
 
-// An unnamed file with these bytes, at its beginning.
+// Returns an unnamed file with these bytes, open at the beginning. Unlike a pipe, a file needs no
+// feeding while rsync reads the list.
 Result<io::Fd> file_of(const std::string& bytes) {
   io::Fd fd(memfd_create("lockstep-files", MFD_CLOEXEC));
   if (!fd) return fail_sys("keep the list of files", errno);
@@ -39,7 +41,8 @@ Result<io::Fd> file_of(const std::string& bytes) {
   return fd;
 }
 
-// This program itself, quoted as rsync takes a command apart.
+// Returns the command of this program as rsync's --rsh. rsync splits the text at spaces, except
+// within quotes.
 Result<std::string> own_shell() {
   std::array<char, 4096> path;
   const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
@@ -71,9 +74,10 @@ class Transfers {
     std::unique_ptr<io::Watch> end_watch;
     std::string line;  // an unfinished line of output
     std::string said;
-    int open = 0;  // its exit and its two streams
-    bool by_ssh =
-        true;  // ssh itself moves the bytes faster than our link, but login shells may talk
+    int open = 0;  // parts that have not ended yet: the process, stdout and stderr
+    // ssh itself moves the bytes faster than our link. But ssh starts the user's login shell, which
+    // may print text into rsync's protocol.
+    bool by_ssh = true;
   };
   Status start(std::size_t index);
   Result<std::string> shell_for(std::size_t index);
@@ -100,6 +104,8 @@ Result<std::vector<TransferEnd>> Transfers::run() {
       signals_, proc::SignalWatch::open(loop_, [this](int number) {
         if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) return;
         signal_ = number;
+        // Each rsync has a session of its own, so the terminal's Ctrl-C does not reach rsync. The
+        // group includes the ssh of rsync.
         for (const One& one : all_)
           if (one.child) one.child->signal_group(SIGTERM);
       }));
@@ -118,6 +124,8 @@ Result<std::string> Transfers::shell_for(std::size_t index) {
   const hosts::HostPlace& place = transfers_[index].place;
   if (all_[index].by_ssh && !place.here) {
     LOCKSTEP_TRY_ASSIGN(const std::string socket, ssh::control_socket(place.target, place.pins));
+    // The master has the user's settings and log-in. Without a master, ssh would log in anew,
+    // perhaps with a question to the user.
     if (auto shell = sync::ssh_for_rsync(socket); shell && ssh::listens(socket))
       return std::move(*shell);
   }
@@ -139,9 +147,12 @@ Status Transfers::start(std::size_t index) {
   spec.executable = *rsync;
   spec.argv = sync::rsync_command(
       {.shell = shell, .place = transfer.answer.place, .drafts = transfer.answer.drafts});
+  // RSYNC_RSH and similar variables of the user would change the transfer.
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!sync::changes_rsync(*entry)) spec.env.emplace_back(*entry);
+  // rsync_trouble() reads rsync's messages, which must be in English.
   spec.env.push_back("LC_ALL=C");
+  // For own_shell() only. A plain ssh ignores the variable.
   spec.env.push_back(std::string(kRsyncPlace) + "=" + hosts::places_text({transfer.place}));
   spec.folder = root_;
   spec.stdin_fd = input.get();
@@ -156,6 +167,8 @@ Status Transfers::start(std::size_t index) {
 
 void Transfers::watch(std::size_t index) {
   One& one = all_[index];
+  // All three parts must end before the exit code is judged: stderr with the cause may arrive after
+  // the end of the process.
   one.open = 3;
   one.from_out = std::make_unique<link::Source>(
       loop_, one.out.get(), true,
@@ -177,7 +190,7 @@ void Transfers::watch(std::size_t index) {
   });
 }
 
-// rsync prints one line per file or folder: the bytes sent.
+// rsync prints one line per file or folder (--out-format=%b): the bytes sent.
 void Transfers::on_out(std::size_t index, const std::string& bytes) {
   One& one = all_[index];
   one.from_out->grant(bytes.size());
@@ -191,7 +204,7 @@ void Transfers::on_out(std::size_t index, const std::string& bytes) {
     bytes_ += static_cast<std::uint64_t>(*sent);
     ++files_;
   }
-  // Output of the host's rsync passes through here too, and may be endless: bound it.
+  // Output of the host's rsync passes through here too, and may be endless. Bound the line.
   if (one.line.size() > kMostSaid) one.line.clear();
   if (tell_) tell_(files_, bytes_);
 }
@@ -205,7 +218,9 @@ void Transfers::on_part_over(std::size_t index) {
     end.signal = signal_;
     end.error = transfers_[index].place.name + ": the transfer was stopped; the next sync goes on";
   } else if (!exit->ok()) {
+    // The login shell printed text, or the master is gone: our link avoids both.
     if (one.by_ssh && sync::may_try_another_shell(exit->shell_code(), one.said)) {
+      // On the next turn, because this is a callback of objects that start_again() destroys.
       loop_.post([this, index] { start_again(index); });
       return;
     }
@@ -216,7 +231,8 @@ void Transfers::on_part_over(std::size_t index) {
   if (--running_ == 0) loop_.stop();
 }
 
-// Through our own link this time.
+// Starts the transfer once more, through our own link. Finished files are not sent again: rsync
+// skips files with equal size and time.
 void Transfers::start_again(std::size_t index) {
   all_[index] = One{};
   all_[index].by_ssh = false;

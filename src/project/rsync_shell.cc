@@ -13,10 +13,12 @@ Result<int> rsync_shell(const std::vector<std::string>& words) {
   auto places = hosts::parse_places(text == nullptr ? "" : text);
   if (!places || places->size() != 1 || words.size() < 2)
     return fail(Errc::invalid_input, "rsync starts this, people do not");
-  // rsync_trouble() takes the first line on stderr for the cause of a failure, not a notice.
+  // rsync_trouble() takes the first line on stderr for the cause of a failure, so no notice may
+  // come first.
   log::set_level(log::Level::error);
   hosts::CommandRequest request;
   request.hosts = std::move(*places);
+  // rsync puts the host name of "host:PLACE" first, which means nothing here.
   request.argv.assign(words.begin() + 1, words.end());
   LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(request));
   if (!endings.front().error.empty()) return fail(Errc::unavailable, endings.front().error);

@@ -10,10 +10,12 @@
 
 namespace lockstep::project {
 
-// rsync hands on only words, so the place travels in this variable, as places_text() has it.
+// The variable with the place, in the form of places_text(): rsync passes on nothing but words.
 inline constexpr const char* kRsyncPlace = "LOCKSTEP_RSYNC_PLACE";
 
-// words: the host's name, which does not matter, and the command. Returns the exit code.
+// Runs the command on the host of kRsyncPlace, with this process's stdin and stdout. words: a host
+// name, which is ignored, and the command. Returns the exit code of the command. unavailable: the
+// host was not reached. The signals of proc::handled_signals() must be blocked.
 Result<int> rsync_shell(const std::vector<std::string>& words);
 
 }  // namespace lockstep::project

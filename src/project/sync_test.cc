@@ -131,8 +131,8 @@ class SyncTest : public ::testing::Test {
   Project project_;
   SyncOptions options_;
   std::string remarks_;
-  std::map<std::string, hosts::HostEnding> failures_;    // by "offer a"
-  std::function<void(const std::string& what)> before_;  // a host reads its input
+  std::map<std::string, hosts::HostEnding> failures_;    // by request and host: "offer a"
+  std::function<void(const std::string& what)> before_;  // called before a host reads its input
 };
 
 TEST_F(SyncTest, AProjectArrivesOnEachHost) {

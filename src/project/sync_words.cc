@@ -18,6 +18,7 @@ std::string size_text(std::uint64_t bytes) {
   if (bytes < 1000) return fmt::format("{} B", bytes);
   auto value = static_cast<double>(bytes) / 1000;
   std::size_t unit = 0;
+  // 999.95 would be printed as "1000.0".
   for (; value >= 999.95 && unit < 3; ++unit)
     value /= 1000;
   return fmt::format("{:.1f} {}", value, kUnits[unit]);

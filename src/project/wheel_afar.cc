@@ -30,8 +30,12 @@ using setup::NodeAbility;
 using setup::SayLine;
 using setup::WheelRequest;
 
+// Relative to the home there. Copies of sources are a cache: a later build sends only what has
+// changed.
 constexpr const char* kSources = ".cache/lockstep/wheel-sources/";
 
+// Returns the arguments of `lockstep wheel` for the build. --json, because the answer is read by
+// this program.
 std::vector<std::string> wheel_words(const WheelRequest& request) {
   std::vector<std::string> words = {"wheel", "--json"};
   for (const auto& [name, value] :
@@ -44,12 +48,15 @@ std::vector<std::string> wheel_words(const WheelRequest& request) {
   return words;
 }
 
+// Returns whether the GPU architectures are open: neither --arch nor the variable of PyTorch's
+// builds names any.
 bool asks_for_archs(const WheelRequest& request) {
   const char* given = std::getenv("TORCH_CUDA_ARCH_LIST");
   return (request.arch.empty() || request.arch == "auto") && (given == nullptr || *given == 0);
 }
 
-// Missing settings default to what all nodes have in common.
+// Fills in settings that the user left open, so that the wheel fits all nodes. by_name: the
+// architectures by Slurm's GPU types, if no node has answered.
 void suit(WheelRequest& request, const std::vector<NodeAbility>& nodes, std::size_t wanted,
           const std::string& by_name, const SayLine& say) {
   const setup::CommonAbility common = setup::common_ability(nodes, wanted);
@@ -62,12 +69,15 @@ void suit(WheelRequest& request, const std::vector<NodeAbility>& nodes, std::siz
   say(text);
 }
 
-// Reads the answer of `lockstep wheel --json`. Passes other output on.
+// Reads the answer of `lockstep wheel --json`. Passes other output on, because a build takes
+// minutes and the user wants to see progress.
 class Answer {
  public:
   explicit Answer(const SayLine& say) : say_(say) {}
   void line(std::string_view text) {
     constexpr std::string_view kOurs = "lockstep wheel: ";
+    // The manifest is a single line of JSON. Progress lines begin with the program's name, which
+    // the caller prints itself.
     if (text.starts_with('{'))
       manifest_ = codec::parse_ordered_json(text);
     else
@@ -98,7 +108,10 @@ class Job {
       return fail(Errc::invalid_input, "no node is in service where the wheel is to be built",
                   "name a partition with --partition; sinfo lists them");
     LOCKSTEP_TRY_ASSIGN(binary_.path, proc::own_executable());
+    // Nodes cannot see a file on a local disk of this machine, so srun copies the binary. The
+    // random name keeps other users from preparing a file or folder there.
     if (io::is_local(binary_.path)) binary_.carry = "/tmp/lockstep-wheel-" + random_suffix(8);
+    // Asking takes a job of its own, so ask only if the answer matters.
     if (request_.isa.empty() || asks_for_archs(request_)) LOCKSTEP_TRY(ask());
     return build();
   }
@@ -112,14 +125,18 @@ class Job {
                          .env = {},
                          .folder = std::filesystem::current_path(trouble).string()};
     if (!binary_.carry.empty())
+      // By variables and not by options: every user can read options while the job waits. The
+      // program on the node deletes the copy named in LOCKSTEP_CARRIED.
       call.env = {"SLURM_BCAST=" + binary_.carry, "LOCKSTEP_CARRIED=" + binary_.carry};
     return setup::run_tool(call, line);
   }
 
-  // Without an answer the build goes on with what is usual.
+  // Asks idle nodes for their abilities. Without an answer the build goes on with the usual
+  // settings.
   Status ask() {
     std::vector<NodeAbility> abilities;
     std::string why = "none is idle";
+    // srun waits a few seconds only. If so many nodes are not free, ask fewer nodes.
     for (const int count : slurm::ask_counts(nodes_)) {
       LOCKSTEP_TRY_ASSIGN(const auto ended, call(slurm::ask_step(settings_, count, binary_),
                                                  [&](std::string_view line) {
@@ -130,6 +147,7 @@ class Job {
       why = printable(setup::telling_line(ended.tail));
     }
     if (abilities.empty()) say_("warning: no node could be asked now: " + why);
+    // Without answers, the architectures come from the types of the GPUs, so unknown types matter.
     if (nodes_.arch.empty() && !nodes_.unknown.empty())
       say_("warning: GPUs of these types are not known: " + join(nodes_.unknown, ", "));
     suit(request_, abilities, static_cast<std::size_t>(nodes_.nodes), nodes_.arch, say_);
@@ -145,7 +163,7 @@ class Job {
       return fail(Errc::unavailable,
                   fmt::format("the build job exited with code {}: {}", ended.code,
                               printable(setup::telling_line(ended.tail))));
-    // Nodes and login host have the same home.
+    // The nodes and the login host share the home, so the wheel is in this cache already.
     return setup::seen_wheel(answer.manifest());
   }
 
@@ -168,12 +186,14 @@ hosts::CommandRequest request_to(const std::vector<hosts::HostPlace>& hosts,
   return request;
 }
 
-// A folder goes there; the source then is the copy.
+// Sends the source if it is a folder of this machine, and makes the copy the source of the request.
+// Indexes and URLs are fetched by the builder itself.
 Status send_source(const hosts::HostPlace& host, WheelRequest& request, const SayLine& say) {
   LOCKSTEP_TRY_ASSIGN(const auto source, setup::read_wheel_source(request.source));
   if (source.kind != setup::WheelSource::Kind::folder) return {};
   LOCKSTEP_TRY_ASSIGN(const Project project, find_project(".", source.place));
-  // Each folder of each machine has a place of its own: no option of `wheel` could name another.
+  // Each folder of each machine has its own place, because no option of `wheel` could name another
+  // place after a conflict.
   SyncOptions options{.destination = kSources + setup::key_of(installation_id() + project.root) +
                                      "/" + project.name};
   options.remark = [&](const std::string& text) { say("warning: " + text); };
@@ -184,6 +204,7 @@ Status send_source(const hosts::HostPlace& host, WheelRequest& request, const Sa
   return {};
 }
 
+// A host that is not reached gives no ability. common_ability() counts the missing answers.
 Status ask_hosts(const std::vector<hosts::HostPlace>& hosts, WheelRequest& request,
                  const SayLine& say) {
   LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(request_to(hosts, {"host-ability"})));
@@ -207,6 +228,8 @@ Result<BuiltWheel> build_wheel_on(const WheelHosts& where, const WheelRequest& g
                                   const SayLine& say) {
   WheelRequest request = given;
   const hosts::HostPlace& host = where.hosts.at(0);
+  // On a login host, `wheel --slurm` asks the nodes: the CPU of the login host says nothing about
+  // the nodes.
   if (!where.is_login && (request.isa.empty() || asks_for_archs(request)))
     LOCKSTEP_TRY(ask_hosts(where.hosts, request, say));
   LOCKSTEP_TRY(send_source(host, request, say));
@@ -221,12 +244,14 @@ Result<BuiltWheel> build_wheel_on(const WheelHosts& where, const WheelRequest& g
   if (built.at(0).code != 0 || !answer.is_there())
     return fail(Errc::unavailable, fmt::format("{} could not build it", host.name),
                 "what it said is above");
+  // `cat` sends the wheel over stdout, which is kept in memory (kMostKept at most).
   hosts::CommandRequest fetch =
       request_to({host}, {"cat", codec::text_member(nlohmann::json(answer.manifest()), "path")});
   fetch.own_binary = false;
   LOCKSTEP_TRY_ASSIGN(const auto wheel, hosts::run_command(fetch));
   if (wheel.at(0).code != 0)
     return fail(Errc::unavailable, fmt::format("the wheel can't be fetched from {}", host.name));
+  // The host is not trusted: keep_foreign_wheel() checks the names and the digest.
   return setup::keep_foreign_wheel(answer.manifest(), wheel.at(0).out, host.name);
 }
 

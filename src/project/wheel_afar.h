@@ -1,5 +1,5 @@
-// Builds a wheel where the right GPUs and compiler are: in a Slurm job, or on a host over SSH. The
-// wheel fits the CPUs and GPUs of all target nodes, and comes back to the cache here.
+// Builds a wheel on a machine with the right GPUs and compiler: in a Slurm job, or on a host over
+// SSH. The wheel fits the CPUs and GPUs of all target nodes, and comes back to the cache here.
 #pragma once
 
 #include "base/error.h"
@@ -12,18 +12,18 @@
 
 namespace lockstep::project {
 
-// Builds with this machine's Slurm. settings: sbatch options of the build job. First asks the idle
-// nodes what their CPUs have in common.
+// Builds with this machine's Slurm. settings: sbatch options of the build job. First asks idle
+// nodes for the common part of their CPUs. not_found: no srun here.
 Result<setup::BuiltWheel> build_wheel_in_job(const setup::WheelRequest& request,
                                              const std::vector<slurm::Setting>& settings,
                                              const setup::SayLine& say);
 
 struct WheelHosts {
-  std::vector<hosts::HostPlace> hosts;  // the first one builds
-  bool is_login = false;                // in a job of its Slurm
-  std::vector<slurm::Setting> settings = {};
+  std::vector<hosts::HostPlace> hosts;        // the first host builds; the wheel must run on all
+  bool is_login = false;                      // a Slurm login host: builds in a job there
+  std::vector<slurm::Setting> settings = {};  // for that job
 };
-// The signals of proc::handled_signals() must be blocked.
+// Builds on a host and fetches the wheel. The signals of proc::handled_signals() must be blocked.
 Result<setup::BuiltWheel> build_wheel_on(const WheelHosts& where,
                                          const setup::WheelRequest& request,
                                          const setup::SayLine& say);
