@@ -1,5 +1,5 @@
-// `lockstep run accelerate launch ...`: the accelerate that is installed is asked once what it
-// would start.
+// Asks the installed accelerate what `accelerate launch ...` would start, for `lockstep run` and
+// `lockstep submit`.
 #pragma once
 
 #include "base/error.h"
@@ -7,7 +7,10 @@
 
 namespace lockstep::cli {
 
-// given: as read_launch() has left it, with accelerate's words unread.
+// Returns the launch that accelerate's words mean. given: the result of read_launch(); its `run`
+// holds the unread words behind `accelerate launch`. Starts Python, which takes seconds, unless the
+// state folder has a kept answer. If Python cannot be run, returns the original command as a single
+// process, with a note. Errors: invalid_input (accelerate refuses the words).
 Result<launchers::Launch> ask_accelerate(const launchers::Launch& given,
                                          const launchers::ReadOptions& options);
 

@@ -25,6 +25,7 @@ std::string behind_script_hint(const Table& table, const Parsed& parsed) {
   if (!parsed.script || parsed.dashes) return {};
   std::vector<std::string> found;
   for (const std::string& word : parsed.script_args) {
+    // Words behind the script's own "--" are operands of the script, not misplaced options.
     if (word == "--") break;
     const std::string name = long_name(word);
     for (const Option* option : options_of(table))

@@ -7,10 +7,10 @@
 
 namespace lockstep::cli {
 
-// Returns one line for a person, or an empty text. It names the options of `table` that decide
-// where or how wide a job runs (Option::shapes_job), that were not given in front of the script,
-// and that stand behind it in either spelling. A script may have an option of that name itself:
-// "--" in front of the script says so and ends the hint.
+// Returns one line for the user, or an empty text. The line names the options of `table` that shape
+// the job (Option::shapes_job) and stand only behind the script. Both spellings count, with '-' and
+// with '_'. The script may have an option of the same name. "--" in front of the script says so,
+// and then there is no hint.
 std::string behind_script_hint(const Table& table, const Parsed& parsed);
 
 }  // namespace lockstep::cli

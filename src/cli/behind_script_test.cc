@@ -1,3 +1,4 @@
+// Options of Lockstep behind the script cause a hint, options of the script do not.
 #include "cli/behind_script.h"
 
 #include "cli/run_options.h"
@@ -31,11 +32,11 @@ TEST(BehindScript, NamesOptionsThatWouldShapeTheJob) {
 TEST(BehindScript, IsSilentWhereTheScriptIsMeant) {
   for (const Words& words :
        {Words{"train.py", "--lr", "1", "on", "--online", "-on", "--n"},
-        Words{"--on", "gpus", "train.py", "--on", "x"},  // ours was given
+        Words{"--on", "gpus", "train.py", "--on", "x"},  // Lockstep's own --on is given, too
         Words{"--", "train.py", "--on", "gpus"}, Words{"train.py", "sub", "--", "--on", "gpus"},
         Words{"train.py", "--name", "x", "--master_port", "1", "--json"}})
     EXPECT_EQ(hint(run_table(), words), "");
-  EXPECT_EQ(hint(torchrun_table(), {"train.py", "--on", "gpus"}), "");  // no option of torchrun
+  EXPECT_EQ(hint(torchrun_table(), {"train.py", "--on", "gpus"}), "");  // torchrun has no --on
   EXPECT_NE(hint(torchrun_table(), {"train.py", "--nnodes", "2"}), "");
 }
 

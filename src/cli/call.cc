@@ -1,4 +1,5 @@
-// lockstep call: a Python function on hosts over SSH.
+// lockstep call: calls a Python function on hosts over SSH. docs/protocols/call.md describes the
+// messages.
 #include "base/text.h"
 #include "cli/call_options.h"
 #include "cli/places.h"
@@ -28,6 +29,7 @@ using hosts::CommandRequest;
 using hosts::HostEnding;
 using hosts::HostPlace;
 
+// Wider than the usual limits of JSON: the value is the user's own data.
 constexpr codec::JsonLimits kValueLimits{
     .bytes = 64UL << 20, .depth = 64, .members = 4UL << 20, .values = 4UL << 20};
 
@@ -35,11 +37,9 @@ void say(const std::string& text) {
   print_error(call_table().program, {Errc::unavailable, text, {}, 0});
 }
 
-// The folder where the function runs, relative to the home there, and the way up to the project's
-// top.
 struct Place {
-  std::string folder;
-  std::string root = ".";
+  std::string folder;      // working folder of the function, relative to the home on the host
+  std::string root = ".";  // the project's top, relative to `folder`
 };
 Result<Place> place_of(const CallOptions& options) {
   if (options.folder) return Place{*options.folder};
@@ -50,12 +50,14 @@ Result<Place> place_of(const CallOptions& options) {
     return tl::make_unexpected(std::move(error));
   }
   if (project->folder.empty()) return Place{project->name};
+  // One ".." for each level of the current folder below the project's top.
   std::string root = "..";
   for (const char c : project->folder)
     if (c == '/') root += "/..";
   return Place{project->name + "/" + project->folder, root};
 }
 
+// Returns the command for the hosts: Python with the runner, in the project's environment.
 Result<CommandRequest> request_of(const CallOptions& options) {
   CommandRequest request;
   LOCKSTEP_TRY_ASSIGN(request.hosts, places_of(options.where, options.places));
@@ -67,6 +69,8 @@ Result<CommandRequest> request_of(const CallOptions& options) {
                                                         .secrets = options.variables.secrets},
                                                        hosts::own_variable));
   request.folder = place.folder;
+  // A calling program writes the whole request to our stdin and reads the answer itself, so both
+  // pass through unread. Answers of several hosts would mix in one descriptor.
   if (options.answer_fd) {
     if (request.hosts.size() != 1)
       return fail(Errc::invalid_input, "--answer-fd takes one host", "give --nodes N");
@@ -80,6 +84,7 @@ Result<CommandRequest> request_of(const CallOptions& options) {
   // Without arguments the runner does not load Python's JSON module.
   if (any)
     call.arguments = fmt::format(R"({{"args":{},"kwargs":{}}})", options.args, options.kwargs);
+  // The module is looked for in the current folder first, then in the project's top folder.
   call.path = {"."};
   if (place.root != ".") call.path.push_back(place.root);
   call.root = place.root;
@@ -90,16 +95,17 @@ Result<CommandRequest> request_of(const CallOptions& options) {
   return request;
 }
 
-// The outcome of the call on one host.
+// The outcome of the call on one host: a value, an exception or an error.
 struct Outcome {
   int code = 0;
   bool returned = false;
-  nlohmann::json value = {};      // where it returned
-  nlohmann::json exception = {};  // where it raised: type, module, message, traceback
-  std::string error = {};         // else
+  nlohmann::json value = {};      // set if the function returned
+  nlohmann::json exception = {};  // set if the function raised: type, module, message, traceback
+  std::string error = {};         // why there is neither; empty if there is one
 };
 
 std::string why_no_answer(const HostEnding& ending) {
+  // As in a shell, 128 + N means signal N. Linux has the signals 1 to 64.
   if (ending.code > 128 && ending.code < 128 + 65)
     return fmt::format("the function's process was ended by {}",
                        proc::signal_name(ending.code - 128));
@@ -115,6 +121,7 @@ Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOp
       outcome.error += fmt::format("; lockstep sync {} sends the project there", options.where);
     return outcome;
   }
+  // The answer, not the exit code, says what happened: the function may also end the process.
   const CallAnswer answer = hosts::parse_call_answer(ending.answer);
   if (answer.kind == CallAnswer::Kind::value) {
     outcome.value = codec::parse_json(answer.text, kValueLimits);
@@ -131,11 +138,13 @@ Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOp
     outcome.error = fmt::format("{}: {}", host.name,
                                 refused ? printable(answer.text, 1000) : why_no_answer(ending));
   }
+  // Without a value the call has failed, even if the process ended with 0 (os._exit(0)).
   if (outcome.code == 0 && !outcome.returned) outcome.code = number(ExitCode::failed);
   return outcome;
 }
 
-// Returns text as lines for a terminal, escaped: a host's text must not command the terminal.
+// Returns the text as lines for a terminal. Control characters are escaped, because a host's text
+// must not command the user's terminal.
 std::string shown(const std::string& prefix, const nlohmann::json& text) {
   std::string lines;
   if (!text.is_string()) return lines;
@@ -168,6 +177,7 @@ nlohmann::json json_of(const Outcome& outcome, const std::string& host) {
   return node;
 }
 
+// Prints the outcomes of all hosts, in their order. Returns the first code that is not 0.
 ExitCode tell(const CallOptions& options, const CommandRequest& request,
               const std::vector<HostEnding>& endings) {
   int code = 0;
@@ -184,7 +194,7 @@ ExitCode tell(const CallOptions& options, const CommandRequest& request,
   return passed_on(code);
 }
 
-// A program that calls is told in the answer, a person by a line.
+// Reports an error inside the answer if a program calls, else as a line on stderr. Returns `code`.
 Result<ExitCode> refuse_call(const CallOptions& options, const Error& error, ExitCode code) {
   std::string text = error.message;
   if (!error.hint.empty()) text += "; " + error.hint;
@@ -196,7 +206,8 @@ Result<ExitCode> refuse_call(const CallOptions& options, const Error& error, Exi
 
 Result<ExitCode> call_command(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const CallOptions options, call_options(call.parsed));
-  // When the calling program dies, end the call, also on the host.
+  // When the calling program dies, end the call, also on the host: without this client, nothing of
+  // the command stays there.
   if (options.answer_fd) prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto request = request_of(options);
   if (!request) return refuse_call(options, request.error(), code_of(request.error(), kAsSsh));

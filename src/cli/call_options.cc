@@ -68,6 +68,7 @@ Table make_call_table() {
           .shown_names = "HOST|CLUSTER MODULE:FUNCTION"};
 }
 
+// Checks the arguments here: on the host, an error would come only after the log-in.
 Status check_json(std::string_view option, const std::string& text, bool list) {
   const nlohmann::json value = codec::parse_json(text);
   if (list ? value.is_array() : value.is_object()) return {};
@@ -92,6 +93,7 @@ Result<CallOptions> call_options(const Parsed& parsed) {
   const auto refuse = [](std::string text) -> Failure {
     return fail(Errc::invalid_input, std::move(text), "write lockstep call HOST module:function");
   };
+  // With --answer-fd the request on stdin names the function.
   const std::size_t wanted = options.answer_fd ? 1 : 2;
   if (parsed.names.empty()) return refuse("no host is named");
   options.where = parsed.names[0];

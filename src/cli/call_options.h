@@ -14,8 +14,8 @@
 namespace lockstep::cli {
 
 struct CallOptions {
-  std::string where;
-  std::string function;  // "module:function"; without answer_fd
+  std::string where;     // a cluster or a host
+  std::string function;  // "module:function"; empty with answer_fd
   std::string args = "[]";
   std::string kwargs = "{}";
   PlaceOptions places;
@@ -24,11 +24,13 @@ struct CallOptions {
   VariableOptions variables;
   std::string python = "python3";
   bool json = false;
-  std::optional<std::int64_t> answer_fd;  // a program calls: it writes the request to our stdin
+  // Set if a program calls: the request comes on stdin, and the answer goes to this descriptor.
+  std::optional<std::int64_t> answer_fd;
 };
 
 const Table& call_table();
 
+// Checks the words and the JSON of the arguments, without asking a host. Errors: invalid_input.
 Result<CallOptions> call_options(const Parsed& parsed);
 
 }  // namespace lockstep::cli

@@ -14,6 +14,7 @@
 namespace lockstep::cli {
 namespace {
 
+// Returns the output of --json. Programs read the member names: never rename one.
 nlohmann::ordered_json json_of(const slurm::CheckReport& report) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   for (const slurm::Finding& each : report.findings)
@@ -53,16 +54,20 @@ void print(const slurm::CheckReport& report, bool asks_slurm) {
     std::puts(fmt::format("Slurm takes it: expected start {}{}{}", test.start,
                           test.nodes.empty() ? "" : " on ", test.nodes)
                   .c_str());
+  // Say that sbatch was not asked, so that silence does not look like Slurm's consent.
   if (asks_slurm && !test.asked && !test.why_not.empty())
     std::puts(fmt::format("Slurm was not asked: {}", test.why_not).c_str());
 }
 
+// Runs the checks and fills `options`. Errors: invalid_input, or a named file cannot be read.
 Result<slurm::CheckReport> check(const Call& call, CheckOptions& options) {
   fill(check_table(), call.parsed, options);
   slurm::CheckRequest request;
   request.hostfiles = options.hostfiles;
   request.ds_configs = options.ds_configs;
   request.ask_slurm = !options.no_slurm;
+  // The parser takes the first word for a script. It may also be `sbatch`, `submit` or a launcher,
+  // so hand on all words together.
   std::vector<std::string> words;
   if (call.parsed.script) words.push_back(*call.parsed.script);
   words.insert(words.end(), call.parsed.script_args.begin(), call.parsed.script_args.end());

@@ -1,4 +1,5 @@
-// The option table of lockstep check.
+// The command line of `lockstep check`. The words that name a job are read by
+// slurm::read_check_words().
 #pragma once
 
 #include "cli/options.h"
@@ -9,8 +10,8 @@
 namespace lockstep::cli {
 
 struct CheckOptions {
-  std::vector<std::string> hostfiles;
-  std::vector<std::string> ds_configs;
+  std::vector<std::string> hostfiles;   // paths
+  std::vector<std::string> ds_configs;  // paths
   bool no_slurm = false;
   bool json = false;
 };

@@ -1,4 +1,5 @@
-// lockstep cloud: check, which is keys, rights, quotas and images of each provider.
+// lockstep cloud check: tests keys, rights, quotas and images of each provider. `cloud selftest` is
+// in cloud_selftest.cc.
 #include "cli/cloud_selftest.h"
 #include "cli/on_demand.h"
 #include "cli/rent_tables.h"
@@ -33,6 +34,8 @@ const char* kind_word(Finding::Kind kind) {
   return "bad";
 }
 
+// Checks the named providers, or all if there are no names. Fails only if the user stops the
+// command: a provider that fails is a finding.
 Result<std::vector<Checked>> check_all(rent::OnDemand& world,
                                        const std::vector<std::string>& names) {
   std::vector<Checked> checked;
@@ -41,8 +44,10 @@ Result<std::vector<Checked>> check_all(rent::OnDemand& world,
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
     checked.push_back({.provider = provider.get()});
   }
+  // Build the jobs only now: they keep references into `checked`, which must not grow any more.
   std::vector<rent::Asking::Job> jobs;
   for (Checked& one : checked) {
+    // Missing credentials are only a note: few users have accounts at all providers.
     if (const Status keys = one.provider->keys(); !keys) {
       one.findings.push_back(
           {.kind = keys.error().code == Errc::not_found ? Finding::Kind::note : Finding::Kind::bad,
@@ -83,10 +88,12 @@ nlohmann::ordered_json checked_json(const std::vector<Checked>& checked) {
   return rows;
 }
 
+// Returns ok if at least one provider has credentials and no finding is bad.
 Result<ExitCode> check_clouds(const Call& call, Swept& swept) {
   CloudCheckOptions options;
   fill(cloud_check_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
+  // Refuse unknown names before anything is asked. with_keys() words that error.
   for (const std::string& name : call.parsed.names)
     if (world->provider(name) == nullptr) return Failure(world->with_keys({name}).error());
   swept.begin();

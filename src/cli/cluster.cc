@@ -1,4 +1,5 @@
-// lockstep cluster: the names under which hosts are known.
+// lockstep cluster: names for hosts, Slurm clusters and rented machines. `cluster check` is in
+// cluster_check.cc.
 #include "base/clock_ms.h"
 #include "base/date_text.h"
 #include "base/text.h"
@@ -33,7 +34,8 @@ Result<Registry> registry() {
   return Registry::open(io::state_folder());
 }
 
-// more: words behind the cluster's name.
+// Returns the hosts of all options and of `more`, the words behind the cluster's name. Errors:
+// invalid_input (a bad host, or no host), or the file cannot be read.
 Result<std::vector<hosts::ListedHost>> hosts_of(const ClusterAddOptions& options,
                                                 const std::vector<std::string>& more) {
   std::vector<std::string> texts = options.hosts;
@@ -57,20 +59,24 @@ Result<std::vector<hosts::ListedHost>> hosts_of(const ClusterAddOptions& options
   return hosts;
 }
 
-// Adds the hosts of the options behind the cluster's hosts.
+// Returns the cluster with the hosts of the options added behind its own. Hosts keep their numbers,
+// so `--nodes` still means the same machines. Errors: invalid_input (a host is given twice).
 Result<Cluster> with_hosts(Cluster made, const ClusterAddOptions& options,
                            const std::vector<std::string>& more) {
   LOCKSTEP_TRY_ASSIGN(auto hosts, hosts_of(options, more));
   std::string key;
   if (options.key_path) {
     LOCKSTEP_TRY_ASSIGN(key, hosts::check_key_path(*options.key_path));
-    key = std::filesystem::absolute(key).string();  // it is used from any folder
+    // Later commands run in other folders, and the registry must still mean this file.
+    key = std::filesystem::absolute(key).string();
   }
   for (hosts::ListedHost& host : hosts) {
     hosts::Node node{std::move(host.target), host.slots};
+    // A user in front of the host ("ann@n1") is more specific than --user.
     if (options.user && !node.target.user) node.target.user = options.user;
     if (options.key_path) node.target.key_path = key;
     if (options.jump) node.target.jump = *options.jump;
+    // A host listed twice would run every command twice, and be two nodes of a job.
     const auto same = [&](const hosts::Node& other) { return other.target == node.target; };
     if (std::any_of(made.nodes.begin(), made.nodes.end(), same))
       return fail(Errc::invalid_input,
@@ -80,6 +86,7 @@ Result<Cluster> with_hosts(Cluster made, const ClusterAddOptions& options,
   return made;
 }
 
+// Returns the name of a cluster, which must be the only word.
 Result<std::string> one_name(const Parsed& parsed) {
   if (parsed.names.size() == 1) return parsed.names.front();
   if (parsed.names.empty()) return fail(Errc::invalid_input, "no cluster is named");
@@ -87,12 +94,13 @@ Result<std::string> one_name(const Parsed& parsed) {
               fmt::format("'{}' is one word too many", printable(parsed.names[1])));
 }
 
-// More names may follow.
+// Returns the name of a cluster, the first word. The other words are hosts.
 Result<std::string> first_name(const Parsed& parsed) {
   if (parsed.names.empty()) return fail(Errc::invalid_input, "no cluster is named");
   return parsed.names.front();
 }
 
+// Returns what `show --json` prints. Absent members mean ssh's own choice.
 nlohmann::ordered_json json_of(const Cluster& cluster) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const hosts::Node& node : cluster.nodes) {
@@ -127,19 +135,22 @@ Status add_slurm(const std::string& name, const ClusterAddOptions& options, cons
   return {};
 }
 
-// Nothing is rented yet, but from now on it is without a question.
+// Adds a cluster whose machines are rented at each use. Rents nothing yet. Adding the cluster
+// counts as consent: later uses do not ask again.
 Status add_rented(const std::string& name, const ClusterAddOptions& options,
                   const OnDemandOptions& machines, const Registry& known) {
   LOCKSTEP_TRY(hosts::check_cluster_name(name));
   cloud::Rental standing{.id = name, .cluster = name, .owner = {}, .created_ms = unix_ms()};
   LOCKSTEP_TRY_ASSIGN(standing.wish, wish_of(machines, options.nodes));
   LOCKSTEP_TRY_ASSIGN(standing.terms, terms_of(machines));
+  // Consent without a limit could cost any amount, so it must be explicit.
   if (!machines.yes && !standing.wish.max_price && !standing.terms.budget)
     return fail(Errc::invalid_input,
                 "each use may rent machines without a question, and nothing caps the cost",
                 "give --max-price or --budget, or -y");
   const Cluster made{
       .name = name, .source = "cloud", .created_ms = standing.created_ms, .nodes = {}};
+  // Open the journal first: a cluster without its standing wish in the journal could never rent.
   LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY(known.add(made));
   LOCKSTEP_TRY(journal.keep_standing(standing));
@@ -150,6 +161,7 @@ Status add_rented(const std::string& name, const ClusterAddOptions& options,
   return {};
 }
 
+// Refuses Slurm clusters, whose nodes Slurm knows, and rented clusters, whose machines come and go.
 Status check_own_hosts(const Cluster& cluster) {
   if (!cluster.is_slurm() && !cluster.is_rented()) return {};
   return fail(Errc::invalid_input,
@@ -158,7 +170,9 @@ Status check_own_hosts(const Cluster& cluster) {
               fmt::format("lockstep cluster remove {} forgets it", cluster.name));
 }
 
-// --replace never forgets a cluster of Slurm's or machines on demand.
+// Saves the cluster. --replace keeps the host keys that were accepted under this name: removing and
+// adding the cluster would lose them, and the next connection would accept any key. --replace
+// never replaces a Slurm cluster or a rented cluster, whose machines may still cost money.
 Status keep_hosts(const Registry& known, const Cluster& made, bool replace) {
   if (!replace) return known.add(made);
   LOCKSTEP_TRY_ASSIGN(const auto clusters, known.list());
@@ -199,7 +213,7 @@ Status add(const Call& call) {
   return {};
 }
 
-// A cluster of hosts that the user has named.
+// Returns the named cluster, which must consist of the user's own hosts.
 Result<Cluster> own_hosts(const Registry& known, const Parsed& parsed) {
   LOCKSTEP_TRY_ASSIGN(const std::string name, first_name(parsed));
   LOCKSTEP_TRY_ASSIGN(Cluster found, known.find(name));
@@ -241,6 +255,8 @@ Status list(const Call& call) {
                 fmt::format("'{}' is one word too many", printable(call.parsed.names[0])));
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
   LOCKSTEP_TRY_ASSIGN(const auto clusters, known.list());
+  // A sweep may run beside the answer. The destructor of `swept` prints the findings, after the
+  // list.
   Swept swept(cluster_list_table().program);
   LOCKSTEP_TRY_ASSIGN(const nlohmann::json rented, rented_facts(clusters, swept));
   if (options.json) {
@@ -260,6 +276,7 @@ Status list(const Call& call) {
       fmt::format("{:<{}}  {:>5}  {:<19}  {}\n", "NAME", width, "NODES", "ADDED", "SOURCE").c_str(),
       stdout);
   for (const Cluster& each : clusters)
+    // The only node of a Slurm cluster's record is its login host: a count would mislead.
     std::fputs(
         fmt::format(
             "{:<{}}  {:>5}  {:<19}  {}\n", each.name, width,
@@ -314,6 +331,7 @@ Status remove(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
   LOCKSTEP_TRY_ASSIGN(const Cluster found, known.find(name));
+  // First, because this refuses while machines exist: without the name, no command reaches them.
   if (found.is_rented()) LOCKSTEP_TRY(forget_rented(name));
   LOCKSTEP_TRY(known.remove(name));
   if (options.json) std::puts(codec::print_json(json_of(found)).c_str());
@@ -348,7 +366,7 @@ constexpr Subcommand kRemoveHost{.name = "remove-host",
                                  .run = run_status<remove_host>};
 }  // namespace
 
-// From cluster_check.cc.
+// Defined in cluster_check.cc.
 extern const Subcommand kClusterCheck;
 
 namespace {

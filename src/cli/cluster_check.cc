@@ -1,4 +1,4 @@
-// lockstep cluster check: asks hosts for facts, and finds what would stop a job there.
+// lockstep cluster check: asks hosts for facts, and names the problems that would stop a job.
 #include "base/text.h"
 #include "cli/cluster_options.h"
 #include "cli/cluster_slurm.h"
@@ -30,7 +30,8 @@ std::string project_name() {
   return project ? project->name : "";
 }
 
-// Removes what killed clients left on this machine. Returns what was removed.
+// Removes leftovers of killed clients on this machine: control sockets without a master, old
+// compressed binaries, host keys of removed clusters. Returns the removed files, in words.
 Result<std::vector<std::string>> repair_here() {
   LOCKSTEP_TRY_ASSIGN(const ssh::Binary own, ssh::own_binary());
   const std::string path = ssh::remote_path(own.name);
@@ -58,6 +59,7 @@ Result<ExitCode> check(const Call& call) {
   if (call.parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(call.parsed.names[1])));
+  // Only jobs reach the nodes of a Slurm cluster, so Slurm's own programs are asked instead.
   LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
   const auto known = registry.find(call.parsed.names[0]);
   if (known && known->is_slurm()) return check_slurm(*known, registry, options);

@@ -9,7 +9,7 @@ Option json(std::string_view help) {
   return {.name = "json", .field = into<&ClusterShowOptions::json>, .help = help};
 }
 
-// The machines of a cluster that is rented at its use.
+// Returns the options for machines that are rented when the cluster is used.
 Group rented_rows() {
   Group group{"A cluster that is rented at its use, given back when idle, and rented again",
               machine_rows("on-demand")};
@@ -20,6 +20,7 @@ Group rented_rows() {
                            .shown_default = "1"});
   for (const Option& row : terms_rows())
     group.options.push_back(row);
+  // Only --yes: adding a cluster rents nothing, so the other rows of consent have no meaning.
   for (const Option& row : consent_rows())
     if (row.name == "yes") group.options.push_back(row);
   return group;
@@ -99,6 +100,7 @@ Table make_add_host_table() {
               .operands = Operands::names,
               .groups = {{"Options", {}}},
               .shown_names = "NAME HOST.."};
+  // Copied from `add`, so that both commands read hosts alike.
   const Table add = make_add_table();
   for (const Option& row : add.groups[0].options)
     if (row.name != "slurm" && row.name != "login" && row.name != "replace")
@@ -106,7 +108,7 @@ Table make_add_host_table() {
   return table;
 }
 
-// A table of a command whose only option of its own is --json.
+// Makes the table of a command with --json as its only option, besides --help and --version.
 Table make_show_table(std::string_view program, std::string_view summary, std::string_view examples,
                       std::string_view details, std::string_view shown_names,
                       std::string_view json_help) {

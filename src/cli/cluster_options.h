@@ -10,6 +10,7 @@
 
 namespace lockstep::cli {
 
+// Options of cluster add and add-host.
 struct ClusterAddOptions {
   std::vector<std::string> hosts;
   std::vector<std::string> host_lists;  // "a,b"
@@ -24,6 +25,7 @@ struct ClusterAddOptions {
   bool json = false;
 };
 
+// Options of cluster list, show, remove-host and remove.
 struct ClusterShowOptions {
   bool json = false;
   std::optional<std::string> forget_node;
@@ -31,7 +33,7 @@ struct ClusterShowOptions {
 
 struct ClusterCheckOptions {
   bool json = false;
-  bool repair = false;
+  bool repair = false;  // remove leftovers of killed clients, here and on the hosts
 };
 
 const Table& cluster_add_table();

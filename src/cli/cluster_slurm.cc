@@ -19,6 +19,7 @@ namespace {
 using hosts::Cluster;
 using hosts::HostPlace;
 
+// Returns the way to run Slurm's programs. A cluster without a login host means this machine.
 Result<slurm::RunTool> tools_of(const Cluster& found, const hosts::Registry& registry) {
   if (found.nodes.empty())
     return hosts::slurm_tools({.name = std::string("local"), .target = {}, .here = true});
@@ -56,6 +57,7 @@ Result<Cluster> slurm_cluster_of(const std::string& name, const ClusterAddOption
   if (!options.hosts.empty() || options.hosts_file)
     return fail(Errc::invalid_input, "--slurm and --host exclude each other",
                 "Slurm knows its nodes; --login names the host where its commands are");
+  // The record has only the login host. Slurm itself knows the nodes, and they change.
   Cluster made{.name = name, .source = "slurm", .created_ms = unix_ms(), .nodes = {}};
   if (options.login) {
     LOCKSTEP_TRY_ASSIGN(ssh::Target target, ssh::parse_target(*options.login));
@@ -78,6 +80,7 @@ Status show_slurm(const Cluster& found, const hosts::Registry& registry,
                   const ClusterShowOptions& options, nlohmann::ordered_json json) {
   LOCKSTEP_TRY_ASSIGN(const slurm::RunTool run, tools_of(found, registry));
   LOCKSTEP_TRY_ASSIGN(const slurm::ClusterFacts facts, slurm::ask_cluster(run));
+  // Failures are recorded under Slurm's ClusterName, not under the user's name for the cluster.
   const std::string own_name = facts.setting("ClusterName");
   const std::int64_t now = unix_ms() / 1000;
   const std::string folder = io::state_folder();
@@ -102,6 +105,7 @@ Status show_slurm(const Cluster& found, const hosts::Registry& registry,
 Result<ExitCode> check_slurm(const Cluster& found, const hosts::Registry& registry,
                              const ClusterCheckOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const slurm::RunTool run, tools_of(found, registry));
+  // Unlike ask_cluster(), the probe does not fail: an unreachable controller is a finding.
   const slurm::ClusterProbe probe = slurm::probe_cluster(run);
   const auto findings = slurm::findings_of(probe);
   ExitCode code = ExitCode::ok;

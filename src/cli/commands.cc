@@ -1,10 +1,11 @@
-// The list of subcommands. A new subcommand is a file that defines a row, and its name in the two
-// lists here.
+// The list of subcommands. To add a subcommand, define a row in a file of its own, and add the
+// row's name to both lists here.
 #include "cli/commands.h"
 
 namespace lockstep::cli {
 
-// From the files of these names.
+// Each row is defined in the file of its subcommand. Rows cannot add themselves to a list: they are
+// constants, and nothing runs before main().
 extern const Subcommand kRun;
 extern const Subcommand kLaunch;
 extern const Subcommand kTorchrun;
@@ -63,10 +64,11 @@ Result<ExitCode> version_command(const Call& /*call*/) {
   return print_version();
 }
 
-// `lockstep help run` is `lockstep run --help`. Words behind the subcommand's name are dropped: a
-// script's name among them would be run.
+// Does for `lockstep help run` what `lockstep run --help` does. Drops the words behind the
+// subcommand's name, because dispatch would start a script that is among them.
 Result<ExitCode> help_command(const Call& call) {
   const Found found = find_row(call.program, call.words);
+  // Keep one unknown word behind a group (`help cluster bogus`): dispatch then names the mistake.
   const bool one_more = !found.row->rows.empty() && found.words < call.words.size();
   Args words(call.words.begin(),
              call.words.begin() + static_cast<std::ptrdiff_t>(found.words + (one_more ? 1 : 0)));
@@ -79,8 +81,8 @@ constexpr Subcommand kVersion{
 constexpr Subcommand kHelp{
     .name = "help", .summary = "list the commands, or show the help of one", .run = help_command};
 
-// In the overview's order, unlisted rows last. One row a line, so that branches that add rows
-// merge.
+// Rows in the order of the overview. Unlisted rows come last. Each row has its own line, so that
+// branches that add rows merge without conflicts.
 // clang-format off
 constexpr const Subcommand* kRows[] = {
     &kRun,

@@ -1,6 +1,6 @@
-// Each script follows the words to the subcommand (behind a link such as torchrun there is none),
-// and offers subcommands on the way, the subcommand's options until the script's name, and files
-// after it.
+// Each script follows the words of the command line to the subcommand. A link such as torchrun is
+// itself the subcommand. On the way the script offers subcommands, then the subcommand's options.
+// Behind the name of the user's script it offers files.
 #include "cli/completion.h"
 
 #include "base/text.h"
@@ -18,8 +18,8 @@ std::vector<std::string> texts(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }
 
-// The values that are offered behind the option; empty: the shell offers files. A word that ends
-// with "=" is only the beginning of a value.
+// Returns the values offered behind the option. Empty: the shell offers files. A value that ends
+// with "=" is incomplete, so no space must follow.
 std::vector<std::string> values_of(const Option& option) {
   if (option.name == "rdzv-backend") return texts(launch::backend_names());
   if (option.name != "rdzv-conf") return texts(option.choices);
@@ -31,8 +31,8 @@ std::vector<std::string> values_of(const Option& option) {
   return {keys.begin(), keys.end()};
 }
 
-// The kind of names that `lockstep complete-names` prints for a word that is called this in help;
-// empty: the word has no known names.
+// Returns the argument of `lockstep complete-names` for a word that help calls `called`
+// ("HOST|CLUSTER"). Empty: Lockstep knows no names for the word.
 std::string_view kind_of_names(std::string_view called) {
   if (called.find("CLUSTER") != called.npos || called.starts_with("NAME") ||
       called.starts_with("[NAME]"))
@@ -42,22 +42,24 @@ std::string_view kind_of_names(std::string_view called) {
 }
 
 std::string_view kind_of_names(const Option& option) {
-  // NAME as an option's value is a new name: of a job, of a role.
+  // NAME as an option's value is a new name, for example of a job or a role.
   const bool is_known = option.takes_word() && !option.metavar.starts_with("NAME");
   return is_known ? kind_of_names(option.metavar) : "";
 }
 
-// The same for the first word of the command line that must not be an option.
+// Returns the same for the first operand of a subcommand.
 std::string_view kind_of_names(const Table& table) {
   if (table.operands == Operands::command && table.shown_names.empty()) return "clusters";
   return table.operands == Operands::names ? kind_of_names(table.shown_names) : "";
 }
 
+// The names are asked for at each TAB, because clusters and jobs come and go. 2>/dev/null: a
+// message would land in the user's prompt.
 std::string names_call(std::string_view kind) {
   return fmt::format("lockstep complete-names {} 2>/dev/null", kind);
 }
 
-// A quoted path, "cluster add", is one word of a shell's case.
+// Returns the path as one word of a shell's `case`: "cluster add" needs quotes, and so does "".
 std::string case_word(std::string_view path) {
   return path.empty() || path.find(' ') != path.npos ? fmt::format("'{}'", path)
                                                      : std::string(path);
@@ -71,7 +73,8 @@ std::string names_below(const Subcommand& parent) {
   return join(names, " ");
 }
 
-// The links that have options; another program's name (pdsh) has that program's completion.
+// Returns the links with options of ours. A link such as pdsh has none: the shell's completion for
+// the real pdsh stays.
 std::vector<const Subcommand*> completed_links(const Program& program) {
   std::vector<const Subcommand*> links;
   for (const Subcommand* row : program.links)
@@ -79,7 +82,8 @@ std::vector<const Subcommand*> completed_links(const Program& program) {
   return links;
 }
 
-// The shell's case of a link; word: the program's own first word.
+// Returns a branch of the shell's `case` that makes a link's name the subcommand. word: the shell's
+// expression for the name of the called program.
 std::string link_case(const Program& program, std::string_view word) {
   std::vector<std::string> names;
   for (const Subcommand* row : completed_links(program))
@@ -88,7 +92,7 @@ std::string link_case(const Program& program, std::string_view word) {
   return fmt::format("    {0}) command={1} ;;\n", join(names, "|"), word);
 }
 
-// The commands that get a completion: the program and its links.
+// Returns the names of commands with a completion: the program and its links.
 std::string commands(const Program& program) {
   std::vector<std::string> names{std::string(program.root.name)};
   for (const Subcommand* row : completed_links(program))
@@ -96,7 +100,7 @@ std::string commands(const Program& program) {
   return join(names, " ");
 }
 
-// The listed rows that take options, and the links, each under its own name.
+// Returns the listed rows with options, and the links.
 std::vector<Node> with_options(const Program& program) {
   std::vector<Node> out;
   for (Node& node : listed_rows(program)) {
@@ -107,13 +111,16 @@ std::vector<Node> with_options(const Program& program) {
   return out;
 }
 
-// --name, and -x where there is one, joined for a shell pattern or word list.
+// Returns "--name", or "--name" and "-x" with the separator of a shell's pattern or word list.
 std::string spellings(const Option& option, std::string_view separator) {
   std::string out = fmt::format("--{}", option.name);
   if (option.letter != 0) out += fmt::format("{}-{}", separator, option.letter);
   return out;
 }
 
+// Returns the branch for one subcommand. The loop in it skips options and their values. At any
+// other word, the user's script, it returns without an answer, and `complete -o default` offers
+// files.
 std::string bash_case(std::string_view path, const Table& table) {
   std::string names;
   std::string takes_value;
@@ -130,7 +137,8 @@ std::string bash_case(std::string_view path, const Table& table) {
           fmt::format("        {}) words=$({}) ;;\n", spellings(*option, "|"), names_call(kind));
   }
   const std::string_view kind = kind_of_names(table);
-  if (takes_value.empty()) takes_value = "''";  // a pattern for no word at all
+  // An empty pattern would make the whole script invalid. '' matches no word.
+  if (takes_value.empty()) takes_value = "''";
   return fmt::format(
       "    {0})\n"
       "      options='{1}'\n"
@@ -150,6 +158,8 @@ std::string bash_case(std::string_view path, const Table& table) {
       kind.empty() ? "" : fmt::format("words=$({}); ", names_call(kind)));
 }
 
+// In the script, `i` is the index of the first word that has not been followed yet, and `command`
+// the path of the subcommand so far.
 std::string bash(const Program& program) {
   std::string out = fmt::format(
       "# bash completion for {1}\n"
@@ -180,6 +190,7 @@ std::string bash(const Program& program) {
       "  case $command in\n";
   for (const Node& node : with_options(program))
     out += bash_case(node.path, node.row->table());
+  // compopt keeps bash from adding a space behind "key=". bash 3 has no compopt.
   return out + fmt::format(
                    "  esac\n"
                    "  [[ -n $words ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
@@ -189,7 +200,8 @@ std::string bash(const Program& program) {
                    commands(program));
 }
 
-// For single quotes inside zsh's _arguments: no quote, no bracket, no colon.
+// Returns the text for a single-quoted spec of zsh's _arguments, where quotes, brackets and colons
+// have a meaning.
 std::string zsh_text(std::string_view text) {
   std::string out(text);
   replace_all(out, "'", "");
@@ -203,12 +215,14 @@ std::string zsh_names(std::string_view kind) {
   return fmt::format("compadd - ${{(f)\"$({})\"}}", names_call(kind));
 }
 
+// Returns the specs for _arguments. "*" in front of an option: it may be given several times.
 std::string zsh_rows(const Table& table) {
   std::string out;
   const auto row = [&out](const std::string& name, const Option& option) {
     std::string value;
     if (option.takes_word()) {
       const std::string values = join(values_of(option), " ");
+      // Beginnings such as "key=" need compadd, because a plain list would add a space.
       const bool beginnings = values.ends_with('=');
       value = fmt::format(":{}:{}", zsh_text(option.metavar),
                           !kind_of_names(option).empty() ? zsh_names(kind_of_names(option))
@@ -219,11 +233,13 @@ std::string zsh_rows(const Table& table) {
     out += fmt::format("        '*{}[{}]{}' \\\n", name, zsh_text(option.help), value);
   };
   for (const Option* option : options_of(table)) {
-    // "+": the value may stand in the same word or the next.
+    // "=" and "+": the value may stand in the same word or in the next.
     const bool flag = !option->takes_word();
     row(fmt::format("--{}{}", option->name, flag ? "" : "="), *option);
     if (option->letter != 0) row(fmt::format("-{}{}", option->letter, flag ? "" : "+"), *option);
   }
+  // Only for tables with a script: for others, a spec of further words keeps zsh from completing
+  // options.
   if (table.operands == Operands::script)
     out += "        '(-)1:script:_files' '*::script argument:_files'\n";
   if (const auto kind = kind_of_names(table); !kind.empty())
@@ -231,6 +247,9 @@ std::string zsh_rows(const Table& table) {
   return out;
 }
 
+// The script drops the followed words from $words, so that _arguments sees the subcommand as the
+// command. `-A '-*'` ends options at the first operand. At its end: autoloaded from $fpath, the
+// file is the body of _lockstep and runs it. Sourced, the file registers the function.
 std::string zsh(const Program& program) {
   std::string out = fmt::format(
       "#compdef {1}\n"
@@ -281,6 +300,8 @@ std::string fish_quoted(std::string_view text) {
   return "'" + out + "'";
 }
 
+// Returns a `complete` line per option. In fish, -x means a value and no files, -r a value that may
+// be a file, -f no files.
 std::string fish_rows(std::string_view start, const Table& table) {
   std::string out;
   for (const Option* option : options_of(table)) {
@@ -298,8 +319,8 @@ std::string fish_rows(std::string_view start, const Table& table) {
   return out;
 }
 
-// fish 3.1 knows no [2..], only [2..-1]. __lockstep_at PATH...: the words begin with these;
-// __lockstep_next PATH...: the next one follows them.
+// __lockstep_at PATH... succeeds if the words begin with PATH, __lockstep_next PATH... if they are
+// exactly PATH. fish 3.1 does not accept [2..], so the ranges are [2..-1].
 constexpr std::string_view kFishFunctions =
     "function __lockstep_at\n"
     "  set -l words (commandline -opc)\n"

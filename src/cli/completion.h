@@ -1,5 +1,5 @@
-// Shell completion scripts, generated from the rows of the subcommands and their option tables, for
-// the program and for the links through which it may be called.
+// Shell completion scripts, generated from the rows of subcommands and from option tables, for the
+// program and for its links such as torchrun.
 #pragma once
 
 #include "base/error.h"
@@ -10,7 +10,8 @@
 
 namespace lockstep::cli {
 
-// shell: bash, zsh or fish. tcsh, which torchrun has, is refused.
+// Returns the script for bash, zsh or fish. Errors: invalid_input for any other shell, also for
+// tcsh, which torchrun supports.
 Result<std::string> completion_script(const Program& program, std::string_view shell);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,5 @@
-// Test tool: prints the completion script of a program with sub-verbs, for the shell that is named.
+// Test tool: prints the completion script of the sample program for one shell.
+// tests/integration/test_completion.py runs the script in that shell.
 #include "cli/completion.h"
 #include "cli/program_testing.h"
 

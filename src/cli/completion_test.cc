@@ -1,4 +1,5 @@
-// The scripts say the right words; tests/integration/test_completion.py runs them in real shells.
+// Checks the words in the scripts. tests/integration/test_completion.py runs the scripts in real
+// shells.
 #include "cli/completion.h"
 
 #include "cli/commands.h"
