@@ -43,8 +43,8 @@ std::optional<std::string> python_of_accelerate(const launch::Facts& facts) {
   return is_path ? std::optional(line) : std::nullopt;
 }
 
-// Returns the Python to ask: the one that the words name (read_launch() passes it on as
-// PYTHON_EXEC), else the user's PYTHON_EXEC, else accelerate's own.
+// Returns the Python to ask. A Python in the words comes first (read_launch() passes that on as
+// PYTHON_EXEC), then the user's PYTHON_EXEC, then accelerate's own Python.
 std::string python_for(const launchers::Launch& given, const launch::Facts& facts) {
   constexpr std::string_view kChosen = "PYTHON_EXEC=";
   for (const std::string& variable : given.env)

@@ -50,7 +50,7 @@ Result<Place> place_of(const CallOptions& options) {
     return tl::make_unexpected(std::move(error));
   }
   if (project->folder.empty()) return Place{project->name};
-  // One ".." for each level of the current folder below the project's top.
+  // Go up once for each level of the current folder below the project's top.
   std::string root = "..";
   for (const char c : project->folder)
     if (c == '/') root += "/..";
@@ -101,11 +101,11 @@ struct Outcome {
   bool returned = false;
   nlohmann::json value = {};      // set if the function returned
   nlohmann::json exception = {};  // set if the function raised: type, module, message, traceback
-  std::string error = {};         // why there is neither; empty if there is one
+  std::string error = {};         // set if there is neither: the reason
 };
 
 std::string why_no_answer(const HostEnding& ending) {
-  // As in a shell, 128 + N means signal N. Linux has the signals 1 to 64.
+  // 128 + N means signal N, as in a shell. Linux has the signals 1 to 64.
   if (ending.code > 128 && ending.code < 128 + 65)
     return fmt::format("the function's process was ended by {}",
                        proc::signal_name(ending.code - 128));
@@ -206,8 +206,8 @@ Result<ExitCode> refuse_call(const CallOptions& options, const Error& error, Exi
 
 Result<ExitCode> call_command(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const CallOptions options, call_options(call.parsed));
-  // When the calling program dies, end the call, also on the host: without this client, nothing of
-  // the command stays there.
+  // When the calling program dies, end the call, also on the host: no command there outlives its
+  // client.
   if (options.answer_fd) prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto request = request_of(options);
   if (!request) return refuse_call(options, request.error(), code_of(request.error(), kAsSsh));

@@ -54,7 +54,7 @@ void print(const slurm::CheckReport& report, bool asks_slurm) {
     std::puts(fmt::format("Slurm takes it: expected start {}{}{}", test.start,
                           test.nodes.empty() ? "" : " on ", test.nodes)
                   .c_str());
-  // Say that sbatch was not asked, so that silence does not look like Slurm's consent.
+  // Mention a missing answer of sbatch: silence would look like Slurm's consent.
   if (asks_slurm && !test.asked && !test.why_not.empty())
     std::puts(fmt::format("Slurm was not asked: {}", test.why_not).c_str());
 }

@@ -59,8 +59,9 @@ Result<std::vector<hosts::ListedHost>> hosts_of(const ClusterAddOptions& options
   return hosts;
 }
 
-// Returns the cluster with the hosts of the options added behind its own. Hosts keep their numbers,
-// so `--nodes` still means the same machines. Errors: invalid_input (a host is given twice).
+// Returns the cluster with the hosts of the options added at the end. Earlier hosts keep their
+// numbers, so `--nodes` still means the same machines. Errors: invalid_input (a host is given
+// twice).
 Result<Cluster> with_hosts(Cluster made, const ClusterAddOptions& options,
                            const std::vector<std::string>& more) {
   LOCKSTEP_TRY_ASSIGN(auto hosts, hosts_of(options, more));
@@ -161,7 +162,8 @@ Status add_rented(const std::string& name, const ClusterAddOptions& options,
   return {};
 }
 
-// Refuses Slurm clusters, whose nodes Slurm knows, and rented clusters, whose machines come and go.
+// Refuses Slurm clusters and rented clusters: Slurm knows its nodes, and rented machines come and
+// go.
 Status check_own_hosts(const Cluster& cluster) {
   if (!cluster.is_slurm() && !cluster.is_rented()) return {};
   return fail(Errc::invalid_input,

@@ -64,8 +64,8 @@ Result<ExitCode> version_command(const Call& /*call*/) {
   return print_version();
 }
 
-// Does for `lockstep help run` what `lockstep run --help` does. Drops the words behind the
-// subcommand's name, because dispatch would start a script that is among them.
+// Treats `lockstep help run` as `lockstep run --help`. Drops the words behind the subcommand's
+// name, because dispatch would start a script among these words.
 Result<ExitCode> help_command(const Call& call) {
   const Found found = find_row(call.program, call.words);
   // Keep one unknown word behind a group (`help cluster bogus`): dispatch then names the mistake.
@@ -81,8 +81,8 @@ constexpr Subcommand kVersion{
 constexpr Subcommand kHelp{
     .name = "help", .summary = "list the commands, or show the help of one", .run = help_command};
 
-// Rows in the order of the overview. Unlisted rows come last. Each row has its own line, so that
-// branches that add rows merge without conflicts.
+// Rows in the order of the overview. Unlisted rows come last. Each row has its own line: branches
+// with new rows then merge without conflicts.
 // clang-format off
 constexpr const Subcommand* kRows[] = {
     &kRun,

@@ -118,9 +118,9 @@ std::string spellings(const Option& option, std::string_view separator) {
   return out;
 }
 
-// Returns the branch for one subcommand. The loop in it skips options and their values. At any
-// other word, the user's script, it returns without an answer, and `complete -o default` offers
-// files.
+// Returns the branch for one subcommand. The loop of the branch skips options and their values. At
+// any other word, such as the user's script, the function returns without an answer, and
+// `complete -o default` offers files.
 std::string bash_case(std::string_view path, const Table& table) {
   std::string names;
   std::string takes_value;

@@ -1,5 +1,5 @@
-// Test tool: prints the completion script of the sample program for one shell.
-// tests/integration/test_completion.py runs the script in that shell.
+// Test tool: prints the sample program's completion script for a shell.
+// tests/integration/test_completion.py runs the script.
 #include "cli/completion.h"
 #include "cli/program_testing.h"
 

@@ -1,4 +1,5 @@
-// lockstep doctor: finds what is wrong with this node for training and for building extensions.
+// lockstep doctor: names problems of this node, for training and for building extensions. Tells
+// all of them at once, with a cure for each.
 #include "setup/doctor.h"
 
 #include "cli/doctor_options.h"
@@ -16,11 +17,12 @@
 namespace lockstep::cli {
 namespace {
 
-// What a check of this node as one of a cluster finds comes first; it has no word of Pythons that
-// the doctor does not say better.
+// Returns the findings of `cluster check` for this node and the doctor's own. Findings that stop a
+// job or a build come first, so the first one decides the exit code.
 std::vector<setup::Finding> all_findings(const setup::DoctorFacts& facts) {
   std::vector<setup::Finding> findings;
   hosts::HostCheck here{.name = facts.host.host, .where = "local", .facts = facts.host};
+  // A stand-in that keeps the check silent about Python: the doctor's own findings say more.
   here.facts.python = {.path = "python3"};
   for (hosts::Finding& each : hosts::findings_of({here}))
     findings.push_back({each.weight == hosts::Finding::Weight::trouble, each.what,

@@ -8,7 +8,7 @@
 namespace lockstep::cli {
 
 struct DoctorOptions {
-  std::string python;
+  std::string python;  // a path or name; empty: the project's environment, else python3
   bool json = false;
 };
 

@@ -33,6 +33,7 @@ Result<ChosenEnvironment> chosen_environment(const EnvironmentOptions& options,
                 "give one of them");
   if ((options.venv && options.venv->empty()) || (options.conda && options.conda->empty()))
     return fail(Errc::invalid_input, "the environment's name is empty");
+  // A conda file creates or changes a conda environment, so it fits no other kind.
   for (const setup::Spec& each : read)
     if (each.kind == setup::Spec::Kind::conda && (options.venv || options.system))
       return fail(Errc::invalid_input,

@@ -12,13 +12,14 @@
 
 namespace lockstep::cli {
 
+// At most one of the three may be given. "auto" means the project's own environment.
 struct EnvironmentOptions {
   std::optional<std::string> venv;
   std::optional<std::string> conda;
   bool system = false;
 };
 
-// Rows for an option group.
+// Returns the rows for an option group.
 std::vector<Option> environment_rows();
 
 struct ChosenEnvironment {
@@ -26,7 +27,8 @@ struct ChosenEnvironment {
   std::string place = {};  // folder of the venv, or name of the conda environment
 };
 
-// Refuses more than one environment, and specs that the chosen environment cannot take.
+// Returns the environment that the options choose. Errors: invalid_input (several environments, a
+// bad spec, or a spec that the environment cannot take). Asks no host.
 Result<ChosenEnvironment> chosen_environment(const EnvironmentOptions& options,
                                              const std::vector<std::string>& specs);
 

@@ -1,4 +1,4 @@
-// lockstep exec: a command on hosts over SSH.
+// lockstep exec: runs a command on hosts over SSH.
 #include "base/log.h"
 #include "cli/exec_json.h"
 #include "cli/exec_options.h"
@@ -23,6 +23,7 @@ Result<ExitCode> exec_command(const Call& call) {
                                                         .secrets = options.variables.secrets},
                                                        hosts::own_variable));
   request.argv = options.command;
+  // `lockstep in-project COMMAND` on the host sets the environment and becomes the command.
   if (options.in_project) {
     request.argv.insert(request.argv.begin(), "in-project");
     request.own_binary = true;
@@ -35,6 +36,7 @@ Result<ExitCode> exec_command(const Call& call) {
     std::puts(codec::print_json(exec_json(request.hosts, endings)).c_str());
     return passed_on(hosts::code_of(endings));
   }
+  // The command's output has been printed as it came. Only errors of hosts are left to print.
   for (const hosts::HostEnding& ending : endings)
     if (!ending.error.empty())
       print_error(

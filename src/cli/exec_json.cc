@@ -10,7 +10,7 @@ namespace lockstep::cli {
 namespace {
 
 void add_text(nlohmann::ordered_json& json, const std::string& name, const std::string& bytes) {
-  json[name] = bytes;  // printing replaces what is no UTF-8
+  json[name] = bytes;  // print_json() replaces bytes that are not UTF-8
   if (!is_utf8(bytes)) json[name + "_base64"] = codec::base64_encode(bytes);
 }
 

@@ -8,7 +8,8 @@
 
 namespace lockstep::cli {
 
-// Output that is no UTF-8 is there twice: with the wrong bytes replaced, and exactly, in base64.
+// Returns the exit code and each host's code, error and output. Output that is not UTF-8 appears
+// twice: with wrong bytes replaced, and exact in base64.
 nlohmann::ordered_json exec_json(const std::vector<hosts::HostPlace>& hosts,
                                  const std::vector<hosts::HostEnding>& endings);
 

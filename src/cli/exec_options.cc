@@ -55,10 +55,11 @@ Table make_exec_table() {
   return table;
 }
 
-// The index of the script in the words, and whether the parser dropped a "--" right behind it.
+// The position of the parser's script in the words. Like argparse, the parser drops a "--" behind
+// the script, so the position does not follow from the number of parsed words.
 struct ScriptPlace {
   std::size_t at;
-  bool dropped;
+  bool dropped;  // a "--" right behind the script was dropped
 };
 ScriptPlace script_place(const std::vector<std::string>& words, const Parsed& parsed) {
   const std::size_t before_rest = words.size() - parsed.script_args.size() - 1;
@@ -92,6 +93,8 @@ Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Pa
   options.where = *parsed.script;
   const ScriptPlace place = script_place(words, parsed);
   const auto behind = words.begin() + static_cast<std::ptrdiff_t>(place.at) + 1;
+  // Behind "--" all words are the command's. Without "--" options of ours may still follow the
+  // place, so parse again up to the command.
   if (place.dropped) {
     options.command.assign(behind + 1, words.end());
   } else if (behind != words.end()) {
@@ -102,6 +105,8 @@ Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Pa
     fill(exec_table(), *more, options);
     fill(exec_table(), *more, options.places);
     fill(exec_table(), *more, options.variables);
+    // Take the command from the words and not from the parser, which drops a "--" behind its first
+    // word: `git -- file` must arrive as it is.
     if (more->script) {
       const auto command = static_cast<std::ptrdiff_t>(script_place(rest, *more).at);
       options.command.assign(rest.begin() + command, rest.end());

@@ -13,25 +13,26 @@
 namespace lockstep::cli {
 
 struct ExecOptions {
-  std::string where;
+  std::string where;  // a cluster or a host
   PlaceOptions places;
   VariableOptions variables;
-  std::vector<std::string> command;
-  std::optional<std::string> shell;  // --shell: a text for /bin/sh there
-  std::optional<std::string> folder;
+  std::vector<std::string> command;   // with --shell: the shell and its text
+  std::optional<std::string> shell;   // --shell: a text for /bin/sh on the host
+  std::optional<std::string> folder;  // --cwd
   bool no_input = false;
   bool json = false;
-  bool in_project = false;  // in the environment of the project that the folder belongs to
+  bool in_project = false;  // run in the environment of the project around --cwd
 };
 
 const Table& exec_table();
 
-// Returns advice for a command that was not found: one word with white space or a shell's signs in
-// it is probably meant for --shell. Empty: no advice.
+// Returns advice for a command that was not found. A single word with white space or shell
+// characters is probably meant for --shell. Empty: no advice.
 std::string shell_hint(const ExecOptions& options);
 
-// words: all behind `lockstep exec`; parsed: the same, as far as the table reads them. Options may
-// stand before and behind the place; from the command on everything is taken as it is.
+// Reads the command line. words: all words behind `lockstep exec`. parsed: the same words, as far
+// as the table reads them. Options may stand before and behind the place. The command's own words
+// are never changed. Errors: invalid_input.
 Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Parsed& parsed);
 
 }  // namespace lockstep::cli

@@ -1,3 +1,4 @@
+// Words of the command arrive unchanged, and options stand on both sides of the host.
 #include "cli/exec_options.h"
 
 #include <gtest/gtest.h>

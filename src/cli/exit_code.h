@@ -7,14 +7,14 @@
 
 namespace lockstep::cli {
 
-// Any other number from 0 to 255 is passed on from a job or another program: passed_on().
+// Other values, 0 to 255, are codes of a job or another program: see passed_on().
 enum class ExitCode : int {
   ok = 0,
-  failed = 1,         // as torchrun
-  usage = 2,          // the command line is wrong; as argparse
-  cannot_run = 126,   // as a shell
-  not_found = 127,    // no such program; as a shell
-  not_reached = 255,  // as ssh
+  failed = 1,         // torchrun's code
+  usage = 2,          // argparse's code: the command line is wrong
+  cannot_run = 126,   // a shell's code
+  not_found = 127,    // a shell's code: no such program
+  not_reached = 255,  // ssh's code: the host was not reached
 };
 
 constexpr int number(ExitCode code) {
@@ -26,16 +26,18 @@ constexpr ExitCode passed_on(int code) {
   return static_cast<ExitCode>(code);
 }
 
-// Returns 128 + signal: the code of a command that a signal stopped, as a shell reports it.
+// Returns 128 + signal, which a shell reports for a command that a signal ended.
 constexpr ExitCode stopped_by(int signal) {
   return static_cast<ExitCode>(128 + signal);
 }
 
+// Returns whether the code is stopped_by() of a signal. Also true for not_reached, so never ask
+// about the code of a command over SSH.
 constexpr bool is_stopped(ExitCode code) {
   return number(code) > 128;
 }
 
-// Which code an Error gives.
+// The rule by which an Error becomes an exit code.
 struct ErrorCodes {
   ExitCode usage = ExitCode::usage;   // Errc::invalid_input
   ExitCode other = ExitCode::failed;  // every other error
@@ -46,11 +48,11 @@ struct ErrorCodes {
 constexpr ErrorCodes always(ExitCode code) {
   return {.usage = code, .other = code};
 }
-// The rule of commands over SSH: a host was not reached, or no host knows how the job ended.
+// The rule of commands over SSH: 255 if a host was not reached, or no host knows how the job ended.
 inline constexpr ErrorCodes kAsSsh{.other = ExitCode::not_reached};
 
-// Errc::canceled with a signal's number in Error::sys gives stopped_by() of that signal, whatever
-// the codes.
+// Returns the error's exit code. Under every rule, Errc::canceled with a signal's number in
+// Error::sys gives stopped_by() of that signal.
 ExitCode code_of(const Error& error, const ErrorCodes& codes = {});
 
 }  // namespace lockstep::cli

@@ -14,6 +14,7 @@ using launch::LaunchConfig;
 using launch::Origin;
 using launch::Rule;
 
+// A line of the table. The first row holds the headings.
 struct Row {
   std::string what;
   std::string value;
@@ -46,6 +47,8 @@ std::string rule_words(Rule rule) {
   return "rule";
 }
 
+// Returns the source of a value in words. option: the long name under which the rules recorded the
+// source. Without a record the value is the default.
 std::string origin_words(const LaunchConfig& config, std::string_view option) {
   const auto found = config.origins.find(option);
   if (found == config.origins.end()) return "default";
@@ -73,13 +76,14 @@ std::string log_dir(const LaunchConfig& config) {
   return config.logs.base_dir.value_or("a fresh /tmp/torchelastic_*");
 }
 
-// The endpoint read, or that there is none.
+// Returns the endpoint after parsing, so that a default port shows. A private store has none.
 std::string endpoint(const LaunchConfig& config) {
   if (config.private_store) return "none: the store takes a free port of this node";
   if (config.rdzv_endpoints.empty()) return config.rdzv_endpoint;  // a file
   std::vector<std::string> texts;
   texts.reserve(config.rdzv_endpoints.size());
   for (const codec::RdzvEndpoint& place : config.rdzv_endpoints) {
+    // Without brackets, the port of an IPv6 address would look like a part of the address.
     const bool brackets = place.host.find(':') != std::string::npos;
     texts.push_back(
         fmt::format("{}{}{}:{}", brackets ? "[" : "", place.host, brackets ? "]" : "", place.port));
@@ -89,6 +93,8 @@ std::string endpoint(const LaunchConfig& config) {
 
 void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
   const auto from = [&config](std::string_view option) { return origin_words(config, option); };
+  // Only the static backend fixes ranks and the workers' store beforehand. Other backends decide
+  // both when the nodes meet, so there is no value to show yet.
   const bool is_static = config.backend->fixed();
   rows.push_back({"nodes", nodes(config), from("nnodes")});
   if (config.spares > 0) rows.push_back({"spares", std::to_string(config.spares), from("spares")});
@@ -105,6 +111,8 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
   rows.push_back({"endpoint", endpoint(config), from("rdzv-endpoint")});
   rows.push_back({"run id", config.run_id, from("rdzv-id")});
   if (is_static) {
+    // Address and port come from the endpoint, unless a rule has made the endpoint from
+    // --master-addr and --master-port.
     const auto place = [&](const char* option) {
       const auto origin = config.origins.find("rdzv-endpoint");
       const bool by_options =
@@ -122,8 +130,10 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
     rows.push_back({"master address", "of the node with rank 0", "the backend"});
     rows.push_back({"master port", "a free one there", "the backend"});
   }
+  // The token is a secret: never print the value.
   rows.push_back({"token", config.rdzv_token ? "given" : "none",
                   config.rdzv_token ? from("rdzv-token-file") : "default"});
+  // A single node has no other nodes to order or to wait for.
   if (config.alone()) return;
   const bool chosen = config.origins.find("rank-order") != config.origins.end();
   rows.push_back({"rank order", std::string(launch::order_name(config.rank_order)),
@@ -132,6 +142,8 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
                   from("exit-barrier-timeout")});
 }
 
+// Adds the watchdogs. Variables of PyTorch switch watchdogs on, so a row without a value names the
+// missing variable.
 void add_watch(const LaunchConfig& config, std::vector<Row>& rows) {
   const auto from = [&config](std::string_view variable) {
     return config.origins.contains(variable) ? origin_words(config, variable)
@@ -180,6 +192,7 @@ std::string explain_text(const LaunchConfig& config) {
   add_watch(config, rows);
   if (config.origins.contains("python"))
     rows.push_back({"python", config.command.front(), from("python")});
+  // Escape values before measuring, because escapes make a value longer.
   std::size_t first = 0;
   std::size_t second = 0;
   for (Row& row : rows) {
@@ -190,6 +203,7 @@ std::string explain_text(const LaunchConfig& config) {
   std::string text;
   for (const Row& row : rows)
     text += fmt::format("{:<{}}  {:<{}}  {}\n", row.what, first, row.value, second, row.from);
+  // The command has no source, and its length would push the sources of all rows far away.
   return text +
          fmt::format("{:<{}}  {}\n", "command", first, printable(shell_join(config.command), 1000));
 }

@@ -1,4 +1,4 @@
-// --explain names every value and where it comes from.
+// --explain names every value and its source.
 #include "cli/explain.h"
 
 #include "launch/backend_row.h"
@@ -62,7 +62,7 @@ TEST(Explain, SaysWhereEachValueComesFrom) {
   EXPECT_EQ(text.find("do not show"), std::string::npos);
 }
 
-// Whether the row is there with this value and origin.
+// Checks that a row has this value and this source.
 testing::AssertionResult says(const LaunchConfig& config, const std::string& what,
                               const std::string& value, const std::string& from) {
   const std::string line = row(explain_text(config), what + "  ");

@@ -1,4 +1,4 @@
-// lockstep forward: ports of this machine that lead to ports of a host.
+// lockstep forward: connects ports of this machine to ports of a host.
 #include "base/text.h"
 #include "cli/forward_options.h"
 #include "cli/places.h"
@@ -17,6 +17,7 @@
 namespace lockstep::cli {
 namespace {
 
+// Returns the forwards that the words behind the host name. Errors: invalid_input.
 Result<std::vector<hosts::ForwardSpec>> specs_of(const std::vector<std::string>& names) {
   if (names.empty())
     return fail(Errc::invalid_input, "no host is named", "write lockstep forward user@host 8888");
@@ -38,12 +39,13 @@ std::string text_of(const hosts::ForwardSpec& spec, const std::string& name, boo
       {"local", spec.local}, {"host", spec.host}, {"port", spec.port}, {"node", name}});
 }
 
-// It ends by a signal, or where the host is not reached.
+// Runs until a signal ends the process. Returns only if the host is not reached, or on an error.
 Result<ExitCode> forward_command(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(auto specs, specs_of(call.parsed.names));
   LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place,
                       one_place(forward_table(), call.parsed, call.parsed.names[0]));
   const bool json = one_node_options(forward_table(), call.parsed).json;
+  // A write to a lost ssh master must fail. SIGPIPE would end this process and all connections.
   signal(SIGPIPE, SIG_IGN);
   io::Loop loop;
   ExitCode code = ExitCode::ok;
@@ -56,9 +58,11 @@ Result<ExitCode> forward_command(const Call& call) {
                       hosts::PortForward::open(
                           loop, place, std::move(specs),
                           {[&] {
+                             // Print the forward's own specs: port 0 has become the chosen port.
                              notice.cancel();
                              for (const hosts::ForwardSpec& spec : forward->specs())
                                std::puts(text_of(spec, place.name, json).c_str());
+                             // A program waits for these lines, and a pipe is buffered.
                              std::fflush(stdout);
                            },
                            [&](const Error& why) { print_error(forward_table().program, why); },

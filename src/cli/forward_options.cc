@@ -5,7 +5,7 @@
 namespace lockstep::cli {
 namespace {
 
-// place_group() with --node in place of --nodes.
+// Returns place_group() with --node instead of --nodes, because both commands take one node.
 Group node_group() {
   Group group = place_group();
   std::replace_if(

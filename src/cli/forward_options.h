@@ -11,15 +11,17 @@
 
 namespace lockstep::cli {
 
+// The options of both commands.
 struct OneNodeOptions {
   std::int64_t node = 0;
   bool json = false;    // lockstep forward only
-  PlaceOptions places;  // places.nodes holds the node of --node
+  PlaceOptions places;  // `nodes` holds the number of --node, if given
 };
 
 const Table& ssh_table();
 const Table& forward_table();
 
+// Returns the options of the called command, whose table is `table`.
 OneNodeOptions one_node_options(const Table& table, const Parsed& parsed);
 
 }  // namespace lockstep::cli

@@ -13,7 +13,7 @@
 namespace lockstep::cli {
 namespace {
 
-// Prints what went wrong on each host. Returns the first exit code that is not 0.
+// Prints the error of each host. Returns the first exit code that is not 0.
 template <class Hosts>
 int tell_troubles(std::string_view program, const Hosts& hosts) {
   int code = 0;
@@ -31,6 +31,7 @@ Result<Ground> ground_of(const RemoteOptions& options, bool here) {
   const std::string own = std::filesystem::current_path(error);
   if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
   Ground ground;
+  // A job on this machine runs in the user's own folder and environment: there is nothing to sync.
   if (here) {
     if ((options.sync && *options.sync != "none") || !options.install.empty())
       return fail(Errc::invalid_input, "on this machine nothing is brought or installed",
@@ -40,6 +41,7 @@ Result<Ground> ground_of(const RemoteOptions& options, bool here) {
   }
   const bool brings = options.sync != "none";
   auto project = project_of(own, brings ? options.sync : std::nullopt);
+  // Without --cwd even `--sync none` needs the project: its place on the hosts is the job's folder.
   if (!project && (brings || !options.folder)) return Failure(project.error());
   if (project)
     ground.folder = project->name + (project->folder.empty() ? "" : "/" + project->folder);
@@ -54,6 +56,7 @@ std::string script_there(const std::string& script, const Ground& ground) {
   const auto relative = std::filesystem::relative(
       script, std::filesystem::path(ground.project->root) / ground.project->folder, error);
   const auto in_root = std::filesystem::relative(script, ground.project->root, error);
+  // A path outside the project may exist on the hosts as well, so leave it unchanged.
   return error || in_root.native().starts_with("..") ? script : relative.string();
 }
 
@@ -72,6 +75,7 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
     LOCKSTEP_TRY_ASSIGN(const auto report,
                         project::sync_project(places, *ground.project, settings));
     bar.clear();
+    // Stop the job if any host is not ready: the ranks of the other hosts would wait.
     if (const int code = tell_troubles(program, report.hosts); code != 0) return code;
   }
   if (options.install.empty()) return 0;

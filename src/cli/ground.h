@@ -1,5 +1,5 @@
-// What a job on other machines stands on: the folder that it runs in there, and what is brought
-// before it begins.
+// The working folder of a job on its hosts, and the preparation of the hosts: the project's files,
+// then packages.
 #pragma once
 
 #include "cli/environment_options.h"
@@ -14,20 +14,23 @@
 
 namespace lockstep::cli {
 
-// Where the job runs there, and what is brought.
 struct Ground {
-  std::optional<project::Project> project;  // nullopt: nothing is brought
-  std::string folder;                       // there
+  std::optional<project::Project> project;  // the project to sync first; nullopt: sync nothing
+  std::string folder;  // the job's folder on the hosts, relative to the home there or absolute
 };
 
-// here: the job runs on this machine, to which nothing is brought.
+// Returns the job's folder and project. here: the job runs on this machine, so nothing is synced.
+// Looks at local folders only. Errors: invalid_input, or not_found if the current directory no
+// longer exists.
 Result<Ground> ground_of(const RemoteOptions& options, bool here);
 
-// A script that lies in the project is named as it lies there.
+// Returns the path of the script on the hosts. An absolute path inside the project becomes relative
+// to the current folder, since the project lies at another path there. Other paths stay.
 std::string script_there(const std::string& script, const Ground& ground);
 
-// Brings the project's files, then installs packages. The exit code: not 0 where a host is not
-// ready, which has been said.
+// Syncs the project's files to all hosts, then installs packages. Returns 0 if all hosts are ready,
+// else the code of the first host that is not, after printing the hosts' errors. Errors:
+// invalid_input (--install without a project).
 Result<int> make_ready(std::string_view program, const RemoteOptions& options,
                        const std::vector<hosts::HostPlace>& places, const Ground& ground,
                        const ChosenEnvironment& environment);
