@@ -1,4 +1,5 @@
-// lockstep host-ability: tells what compiled code may use on this node. People do not call this.
+// lockstep host-ability: prints what compiled code may use on this node. `lockstep wheel` starts
+// this on the nodes of a Slurm job. People do not call this.
 #include "cli/subcommand.h"
 #include "host/identity.h"
 #include "setup/node_ability.h"
@@ -13,8 +14,10 @@ namespace lockstep::cli {
 namespace {
 
 Result<ExitCode> host_ability_command(const Call& /*call*/) {
-  // A copy of this program that came for this question alone.
+  // srun has copied this binary to the node for this question alone (project/wheel_afar.cc). Remove
+  // the copy, or every question would leave one on the node's disk.
   if (const char* carried = std::getenv("LOCKSTEP_CARRIED")) unlink(carried);
+  // Slurm's name of the node, which the administrator may choose freely.
   const char* node = std::getenv("SLURMD_NODENAME");
   const std::string name = node != nullptr && *node != 0 ? node : host::hostname();
   std::puts(setup::ability_text(setup::ability_here(name)).c_str());

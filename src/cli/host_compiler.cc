@@ -1,6 +1,6 @@
-// lockstep-gcc and lockstep-g++: links that a wheel's build gets as CC and CXX. Each calls the real
-// compiler, with arguments changed for the CPUs that the wheel is for. `lockstep wheel` sets the
-// variables that are read here.
+// lockstep-gcc and lockstep-g++: links that a wheel's build gets as CC and CXX. Each becomes the
+// real compiler, with arguments changed for the wheel's CPUs. setup/wheel_scratch.cc makes the
+// links and sets the LOCKSTEP_WHEEL_ variables.
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
@@ -23,6 +23,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// Tells the build that an argument was changed. Compilers run in parallel, hence O_APPEND. Ignores
+// errors: a failed note must not fail a compilation.
 void note_change() {
   const std::string path = variable("LOCKSTEP_WHEEL_CHANGED");
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -32,6 +34,7 @@ void note_change() {
 }
 
 ExitCode run_compiler(const char* name, const Args& words) {
+  // The user's CC may have several words: "ccache gcc".
   std::vector<std::string> argv;
   for (std::string& word : split(variable(name), ' '))
     if (!word.empty()) argv.push_back(std::move(word));
@@ -46,6 +49,7 @@ ExitCode run_compiler(const char* name, const Args& words) {
   argv = setup::for_level(std::move(argv), static_cast<int>(level),
                           variable("LOCKSTEP_WHEEL_MARCH"), changed);
   if (changed) note_change();
+  // Become the compiler: the build then sees its exit code, output and signals unchanged.
   std::vector<char*> pointers;
   pointers.reserve(argv.size() + 1);
   for (std::string& word : argv)

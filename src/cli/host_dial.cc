@@ -1,5 +1,6 @@
 // lockstep host-dial HOST PORT: tries to connect from this machine. `lockstep forward` starts this
-// on a host to learn why a server refused. People do not call this.
+// on a host after a refused connection: either no server listens there, or, if this can connect,
+// the host's sshd forbids forwarding. People do not call this.
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "io/dialer.h"
@@ -23,6 +24,7 @@ Result<ExitCode> host_dial_command(const Call& call) {
   };
   io::DialRules rules;
   rules.patience = kPatience;
+  // One round: the user wants to know the reason, not to wait for the server.
   rules.once = true;
   const io::Dialer dialer(loop, {"connect", call.words[0], static_cast<int>(*port)}, rules,
                           {[&](const io::Fd&) {

@@ -1,6 +1,6 @@
-// lockstep host-facts: the host's end of `lockstep cluster check`. Prints the time for every line
-// of its input, from which the client measures delay and clock, and the facts of this machine at
-// the end of its input. People do not call this.
+// lockstep host-facts: the host's end of `lockstep cluster check`. Prints the time for each line of
+// input, so that the client can measure delay and clock. Prints the facts of this machine at the
+// end of the input. People do not call this.
 #include "base/log.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
@@ -42,6 +42,7 @@ const Table& host_facts_table() {
   return table;
 }
 
+// Returns the time in nanoseconds since 1970, by this machine's own clock.
 std::string clock_line() {
   return std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(
                             std::chrono::system_clock::now().time_since_epoch())
@@ -49,7 +50,7 @@ std::string clock_line() {
          "\n";
 }
 
-// Returns at the end of stdin.
+// Answers each line of stdin at once. Returns at the end of stdin.
 Status serve_clock() {
   std::array<char, 64> bytes;
   for (;;) {
@@ -63,12 +64,14 @@ Status serve_clock() {
 
 host::ProgramFacts project_python(const std::string& project) {
   const auto environment = setup::find_environment(io::home_folder() + "/" + project);
+  // A damaged record must not cost the other facts: warn and go on.
   if (!environment) log::warning("{}", environment.error().message);
   if (!environment || !*environment || (*environment)->python.empty()) return {};
   return host::program_facts((*environment)->python, proc::helper_output);
 }
 
-// Uses the folder that clients push to, which does not depend on the environment here.
+// Removes old binaries and returns lines about them. Uses the folder that clients push to, which
+// does not depend on XDG variables of this environment.
 Result<std::vector<std::string>> repair() {
   LOCKSTEP_TRY_ASSIGN(const ssh::Binary own, ssh::own_binary());
   const std::string path = io::home_folder() + "/" + ssh::remote_path(own.name);
@@ -81,6 +84,7 @@ Status tell_facts(const Call& call) {
   HostFactsOptions options;
   fill(host_facts_table(), call.parsed, options);
   LOCKSTEP_TRY(serve_clock());
+  // Only after the clock: helpers such as nvidia-smi take seconds, which would look like delay.
   host::Facts facts = host::gather_facts("", proc::helper_output);
   if (options.project) facts.project_python = project_python(*options.project);
   std::vector<std::string> repaired;

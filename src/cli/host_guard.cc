@@ -1,5 +1,5 @@
-// lockstep host-guard: passes requests of clients to the guard of rented machines on this host.
-// People do not call this.
+// lockstep host-guard: answers a client's requests about the rentals that this host guards for the
+// client (`--guard HOST`). People do not call this.
 #include "cli/subcommand.h"
 #include "rent/guard_desk.h"
 #include "rent/guard_talk.h"
@@ -10,6 +10,7 @@ namespace lockstep::cli {
 namespace {
 
 Result<ExitCode> host_guard_command(const Call& call) {
+  // The line carries errors, too, so the exit code is always 0.
   std::puts(rent::answer_guard_request(call.words).c_str());
   return ExitCode::ok;
 }

@@ -1,5 +1,5 @@
-// lockstep host-health: checks a rented machine against what was bought. Clients start this there,
-// people do not.
+// lockstep host-health: sends facts of a rented machine to the client, which compares them with the
+// offer. Clients start this on the machine. People do not call this.
 #include "cli/subcommand.h"
 #include "machine/health_probe.h"
 

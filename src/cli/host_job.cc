@@ -10,10 +10,13 @@ namespace lockstep::cli {
 namespace {
 
 Result<ExitCode> host_job_command(const Call& call) {
+  // Jobs on this host and jobs in its Slurm share the words of requests. Slurm's part knows by the
+  // id whether the job is Slurm's.
   auto of_slurm = jobs::on_slurm::serve_slurm_request(call.words);
   const auto code = of_slurm ? std::move(*of_slurm) : job::serve_request(call.words);
   if (code) return passed_on(*code);
-  // A follower's stderr is the job's: a word of its own there would count among the job's bytes.
+  // A follower's stderr carries the job's stderr, and clients count its bytes to resume after a cut
+  // connection. A message of our own would spoil that count.
   const std::string verb = call.words.empty() ? "" : call.words.front();
   if (verb == "follow" || verb == "print") return ExitCode::failed;
   return Failure(code.error());

@@ -1,5 +1,5 @@
-// lockstep host-lease: the lease of a rented machine. Clients call this on the machine, people do
-// not.
+// lockstep host-lease: serves requests about the lease of a rented machine, and runs the lease's
+// daemon. Clients and systemd start this on the machine. People do not call this.
 #include "cli/subcommand.h"
 #include "machine/lease_requests.h"
 

@@ -9,7 +9,8 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kLongest = 1000;  // of a line that is not finished
+// Bytes kept of an unfinished line: a host's endless line must not fill this machine's memory.
+constexpr std::size_t kLongest = 1000;
 
 }  // namespace
 
@@ -32,6 +33,7 @@ void HostLines::put(std::size_t host, std::string_view bytes) {
 void HostLines::end_line(Host& host) {
   const std::string line = std::exchange(host.unfinished, {});
   const bool detail = line.starts_with("  ");
+  // Escape control characters, because a host's output must not command the user's terminal.
   const std::string text = printable(strip(line));
   if (text.empty()) return;
   if (!detail) host.step = text;
@@ -43,8 +45,8 @@ std::string HostLines::draw(std::size_t columns) {
   for (const Host& host : hosts_) {
     std::string line = fmt::format("{}: {}", host.name, host.step.empty() ? "waiting" : host.step);
     if (!host.detail.empty()) line += " | " + host.detail;
-    // What is cut has three dots behind it, and the last column stays empty: some terminals go on
-    // to the next line behind it.
+    // A cut text gets three dots. The last column stays empty, because some terminals wrap there,
+    // and erase() would then count too few rows.
     text += printable(line, columns > 8 ? columns - 4 : 4) + "\n";
   }
   drawn_ = true;
@@ -53,6 +55,7 @@ std::string HostLines::draw(std::size_t columns) {
 
 std::string HostLines::erase() {
   if (!std::exchange(drawn_, false)) return {};
+  // Up by one row per host, then clear to the end of the screen.
   return fmt::format("\x1b[{}A\x1b[J", hosts_.size());
 }
 

@@ -1,5 +1,5 @@
-// Progress on a terminal: one line per host, drawn over and over, gone in the end. The text is made
-// purely; whoever owns the terminal prints it.
+// Progress on a terminal: a line per host, drawn again and again, and erased in the end. Pure: the
+// caller prints the returned texts.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,17 @@
 
 namespace lockstep::cli {
 
+// Keeps the latest step of each host, and the latest detail of that step.
 class HostLines {
  public:
-  explicit HostLines(std::vector<std::string> names);
+  explicit HostLines(std::vector<std::string> names);  // the hosts' names, in order
 
-  // Adds output of a host. Lines that begin with two spaces are details of the last one
-  // that does not.
+  // Adds output of a host, in pieces of any size. A line that begins with two spaces is a detail of
+  // the host's last step. Any other line is the next step.
   void put(std::size_t host, std::string_view bytes);
-  // Replaces what was drawn before. Lines are cut to `columns`.
+  // Returns the text that replaces the drawn lines. Each line fits into `columns`.
   std::string draw(std::size_t columns);
+  // Returns the text that removes the drawn lines. Empty: nothing is drawn.
   std::string erase();
 
  private:

@@ -1,5 +1,5 @@
-// lockstep host-overlay: puts a wheel into an overlay on this host and imports it; people do not
-// call it.
+// lockstep host-overlay: puts a wheel into an overlay on this host, and imports the wheel's
+// modules. Prints the overlay as JSON. People do not call this.
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
@@ -26,7 +26,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::uint64_t kLargest = 4ULL << 30;
+constexpr std::uint64_t kLargest = 4ULL << 30;  // bytes of a wheel
 
 struct HostOverlayOptions {
   std::string wheel;
@@ -49,7 +49,8 @@ const Table& host_overlay_table() {
   return table;
 }
 
-// stdin, into a file of that name in a folder of its own.
+// Writes stdin to a new file. Errors: invalid_input (the wheel is too large), or a read or write
+// has failed. The caller removes a partial file.
 Status take_wheel(const std::string& path) {
   const io::Fd to(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!to) return fail_sys("write " + path, errno);
@@ -72,9 +73,12 @@ Result<setup::Overlay> make(setup::OverlayRequest request, const HostOverlayOpti
                  line.data());
   };
   if (options.wheel != "-") return setup::make_overlay(request, say);
+  // pip reads package, version and tags from the name of a wheel file, so the name must be kept. A
+  // slash would let the name lead out of the folder.
   if (!options.name.ends_with(".whl") || options.name.find('/') != std::string::npos)
     return fail(Errc::invalid_input, "--name must be the file name of a wheel");
   LOCKSTEP_TRY(io::make_folders(io::cache_folder()));
+  // A folder for this call alone, because two calls may bring wheels of the same name.
   std::string folder = io::cache_folder() + "/.wheel-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return fail_sys("make " + folder, errno);
   request.wheel = folder + "/" + options.name;

@@ -1,4 +1,5 @@
-// lockstep host-setup: the host's end of `lockstep install`. People do not call this.
+// lockstep host-setup: the host's end of `lockstep install`. Reads a request from stdin and writes
+// the answer to stdout. People do not call this.
 #include "setup/host_setup.h"
 
 #include "cli/subcommand.h"

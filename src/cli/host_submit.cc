@@ -1,4 +1,6 @@
-// lockstep host-submit: the login host's end of `lockstep submit --on`. People do not call this.
+// lockstep host-submit: the login host's end of `lockstep submit --on`. Without words it submits
+// the job of the request on stdin. `check` says whether there is an sbatch. `known ID` prints a job
+// that was submitted before. People do not call this.
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/submit.h"
@@ -24,6 +26,7 @@
 namespace lockstep::cli {
 namespace {
 
+// Bytes. jobs::on_slurm::parse_request() has the same limit.
 constexpr std::size_t kMostInput = 8UL << 20;
 
 Result<std::string> read_input() {
@@ -39,6 +42,7 @@ Result<std::string> read_input() {
   }
 }
 
+// Sets "NAME=value" variables of this process. Skips entries without a name.
 void set(const std::vector<std::string>& variables) {
   for (const std::string& entry : variables) {
     const std::size_t equals = entry.find('=');
@@ -47,29 +51,36 @@ void set(const std::vector<std::string>& variables) {
   }
 }
 
+// Submits the job of the request on stdin, or prints its preview.
 Result<ExitCode> submit(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const std::string input, read_input());
   LOCKSTEP_TRY_ASSIGN(const jobs::on_slurm::LoginRequest request,
                       jobs::on_slurm::parse_request(input));
   const std::string folder = std::filesystem::path(io::home_folder()) / request.folder;
+  // A preview syncs nothing, so the folder may not exist yet.
   const bool is_here = chdir(folder.c_str()) == 0;
   if (!is_here && !request.preview) return fail_sys("enter " + printable(folder), errno);
-  // The job's environment: sbatch passes its own environment on to the job.
+  // sbatch passes its own environment on to the job, so set the job's variables here. The client's
+  // variables come last and win over the project's environment.
   LOCKSTEP_TRY_ASSIGN(const auto variables,
                       setup::project_environment(folder, proc::own_environment()));
   set(variables);
   set(request.env);
   const Call own{call.program, request.words, {}};
-  // Not before: while the request is read, a signal must end this process.
+  // Block signals only now: while this process reads the request, a signal must end it.
   take_signals(Signals::blocked);
   const auto code = submit_for(own, {request.id, request.preview ? folder : std::string()});
-  // The user called lockstep submit, so errors come in that name.
+  // The user has called `lockstep submit`, so errors carry that name.
   return code ? *code : refuse(submit_table().program, code.error());
 }
 
+// Prints Slurm's id, output and folder of a job submitted earlier. A client asks after it lost the
+// connection before the answer. Returns kNotSubmitted if Slurm never got the job.
 Result<ExitCode> tell_known(const std::string& id) {
   if (!job::is_job_id(id)) return fail(Errc::invalid_input, "it is no job's id");
   const slurm::JobFolder folder(slurm::JobFolder::place(id));
+  // A submission may still be under way after the loss of the client. Wait until it releases the
+  // lock.
   LOCKSTEP_TRY_ASSIGN(const auto lock, jobs::on_slurm::SubmitLock::take());
   LOCKSTEP_TRY_ASSIGN(const std::string number, jobs::on_slurm::submitted_before(folder));
   if (number.empty()) return passed_on(jobs::on_slurm::kNotSubmitted);
@@ -81,7 +92,8 @@ Result<ExitCode> tell_known(const std::string& id) {
                             {"job", place.job}, {"output", place.output}, {"folder", place.folder}})
           .c_str());
   if (noted) return ExitCode::ok;
-  // From now on it is known as any other.
+  // The submission died between sbatch and the note. Write the note now: logs, wait and cancel
+  // need the note to find the job.
   jobs::KnownJob job{.id = id, .name = {}, .place = "slurm", .command = {}};
   job.plan = jobs::on_slurm::plan_text(place);
   LOCKSTEP_TRY(jobs::on_slurm::note_submitted(folder, job));

@@ -1,5 +1,5 @@
-// The helpers of `lockstep sync`: host-tree compares trees on a host, rsync-shell stands in for ssh
-// when rsync runs here. People do not call these.
+// Two helpers of `lockstep sync`. host-tree compares, takes and gives files of a tree on a host.
+// rsync-shell replaces ssh when rsync runs on this machine. People do not call these.
 #include "sync/host_tree.h"
 
 #include "cli/subcommand.h"
@@ -21,6 +21,7 @@
 namespace lockstep::cli {
 namespace {
 
+// Bytes. An offer lists every file of a tree, so a large tree has a large offer.
 constexpr std::size_t kMostOffer = 1UL << 30;
 
 Result<std::string> all_of_stdin() {
@@ -39,7 +40,8 @@ sync::HostFolders folders() {
   return {io::home_folder(), io::state_folder() + "/synced"};
 }
 
-// Deliveries are written as they come.
+// Writes deliveries as they arrive, so memory holds only the bytes under way, whatever the tree's
+// size. Errors: corrupt (the stream ends inside a delivery), or a file cannot be written.
 Status take_deliveries() {
   sync::DeliveryTaker taker(folders());
   sync::DeliveryReader reader;
@@ -60,7 +62,8 @@ Status take_deliveries() {
   }
 }
 
-// Returns the answer to a request. An error of the request is an answer, too.
+// Returns the answer to a request. The client reads errors of a request from the answer as well.
+// Errors: invalid_input (no client calls like this).
 Result<std::string> answer_to(const std::string& what, const std::string& bytes) {
   if (what == "offer") {
     const auto offer = sync::decode_offer(bytes);
@@ -76,7 +79,8 @@ Result<std::string> answer_to(const std::string& what, const std::string& bytes)
   return fail(Errc::invalid_input, "clients start this on hosts, people do not");
 }
 
-// Both ends of a transfer between hosts answer while they work, and an error is an answer, too.
+// Runs one end of a transfer between hosts. Both ends write answers while they work, and the error
+// of a failed transfer is the last answer. Returns ok if that answer was written.
 ExitCode between_hosts(const std::string& what) {
   const Status done = [&]() -> Status {
     if (what == "serve") return peer::serve(STDIN_FILENO, STDOUT_FILENO, folders());
@@ -89,12 +93,14 @@ ExitCode between_hosts(const std::string& what) {
 }
 
 Result<ExitCode> host_tree_command(const Call& call) {
+  // A terminal means that a person typed this command: reading stdin would then hang.
   const bool between = call.words.size() == 1 && isatty(STDIN_FILENO) != 1 &&
                        (call.words.front() == "serve" || call.words.front() == "take");
   if (between) return between_hosts(call.words.front());
   const auto answered = [&]() -> Result<std::string> {
     if (isatty(STDIN_FILENO) == 1 || call.words.size() != 1)
       return fail(Errc::invalid_input, "clients start this on hosts, people do not");
+    // An empty listing is the answer to deliveries without an error.
     if (call.words.front() == "delivery") {
       const Status taken = take_deliveries();
       if (!taken) return sync::encode_listing(Failure(taken.error()));
@@ -112,6 +118,7 @@ Result<ExitCode> rsync_shell_command(const Call& call) {
   const auto code = project::rsync_shell(call.words);
   if (code) return passed_on(*code);
   std::fputs((code.error().message + "\n").c_str(), stderr);
+  // ssh's own code for a failed connection, since rsync takes this process for ssh.
   return ExitCode::not_reached;
 }
 

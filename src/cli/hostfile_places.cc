@@ -19,13 +19,15 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMostBytes = 1 << 20;  // the limit of a hostfile and of .deepspeed_env
 
 void append(std::vector<std::string>& to, std::vector<std::string> more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-// Those of this process by their names, then the files' lines: the home's, and this folder's.
+// Returns the variables that DeepSpeed's launcher takes to hosts. First come variables of this
+// process with certain names, then the lines of .deepspeed_env in the home and in the current
+// folder.
 Result<std::vector<std::string>> deepspeed_variables() {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -34,7 +36,8 @@ Result<std::vector<std::string>> deepspeed_variables() {
   }
   const char* chosen = std::getenv("DS_ENV_FILE");
   const std::string name = chosen == nullptr ? ".deepspeed_env" : chosen;
-  std::set<std::string> read;  // it is one file where this folder is the home
+  // Both paths are the same file if the home is the current folder: read the file once.
+  std::set<std::string> read;
   for (const std::string& folder : {io::home_folder(), std::string(".")}) {
     const auto path = std::filesystem::path(folder) / name;
     std::error_code error;
@@ -48,7 +51,8 @@ Result<std::vector<std::string>> deepspeed_variables() {
   return variables;
 }
 
-// A hostfile of this machine alone is no reason to log in.
+// Returns the place of a host. A hostfile with localhost alone means this machine, without ssh: the
+// machine need not run an sshd.
 Result<hosts::HostPlace> place_of(const std::string& name, bool alone,
                                   const PlaceOptions& options) {
   if (alone && name == "localhost")
@@ -56,6 +60,7 @@ Result<hosts::HostPlace> place_of(const std::string& name, bool alone,
   return hosts::place_of_host(name, {options.user, options.key_path, options.jump});
 }
 
+// Returns the chosen hosts of the hostfile. --nodes counts within them.
 Result<ChosenPlaces> hostfile_places(const RemoteOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(*options.hostfile, kMostBytes));
   auto hosts = launchers::parse_hostfile(text);
@@ -87,9 +92,11 @@ Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
     return fail(Errc::invalid_input, "--include and --exclude need --hostfile",
                 "with --on use --nodes");
   ChosenPlaces places;
-  // Whose job the machines were rented for sees to it himself that they are there.
+  // The course of a rented job rents and terminates machines itself. Take its machines as they are:
+  // places_of() would first make sure that they exist.
   LOCKSTEP_TRY_ASSIGN(places.hosts, options.hosts_gone ? places_as_rented(*options.on, {})
                                                        : places_of(*options.on, options.place));
+  // Without this note the job would train on the login host without a word.
   if (places.hosts.front().login)
     places.notes.push_back(fmt::format(
         "{0} is a Slurm cluster, and this runs on its login host; lockstep submit --on {0} is for "

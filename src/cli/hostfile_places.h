@@ -1,4 +1,4 @@
-// The hosts of `lockstep run`: of --on, or of --hostfile with --include and --exclude.
+// Chooses the hosts of `lockstep run` from --on, or from --hostfile with --include and --exclude.
 #pragma once
 
 #include "base/error.h"
@@ -12,12 +12,15 @@ namespace lockstep::cli {
 
 struct ChosenPlaces {
   std::vector<hosts::HostPlace> hosts = {};
-  // Of --hostfile alone.
-  std::vector<std::string> slots = {};      // of each host, for --slots
-  std::vector<std::string> variables = {};  // "NAME=value": what DeepSpeed takes to hosts
-  std::vector<std::string> notes = {};      // for people
+  // With --hostfile: the value of --slots for each host, in the order of `hosts`.
+  std::vector<std::string> slots = {};
+  // With --hostfile: the variables that DeepSpeed would take to the hosts, "NAME=value".
+  std::vector<std::string> variables = {};
+  std::vector<std::string> notes = {};  // lines for the user
 };
 
+// Returns the hosts and their settings. May rent the machines of a rented cluster. Errors:
+// invalid_input, or a file cannot be read.
 Result<ChosenPlaces> chosen_places(const RemoteOptions& options);
 
 }  // namespace lockstep::cli

@@ -1,5 +1,5 @@
-// lockstep in-project: runs a command in the environment of the current folder's project. Clients
-// start this on hosts. The process becomes the command.
+// lockstep in-project: becomes a command, in the environment of the project around the current
+// folder. Clients start this on hosts.
 #include "cli/subcommand.h"
 #include "hosts/python_call.h"
 #include "io/fd.h"
@@ -18,9 +18,11 @@
 namespace lockstep::cli {
 namespace {
 
+// For a host where PATH is not set, as in remote/command.cc.
 constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 
-// A caller who waits for an answer is told in the answer.
+// Reports an error inside the answer if the client waits for one (`lockstep call`), else as a line
+// on stderr. Returns `code`.
 ExitCode refuse_call(const Error& error, ExitCode code) {
   const char* answer = std::getenv("LOCKSTEP_RESULT_FD");
   if (answer == nullptr ||
@@ -45,6 +47,7 @@ Result<ExitCode> in_project_command(const Call& call) {
     const std::size_t equals = entry.find('=');
     setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
   }
+  // Search PATH only now: `python3` must be the python3 of the project's environment.
   const char* given = std::getenv("PATH");
   const std::string path = given == nullptr ? kUsualPath : given;
   const auto found = proc::find_executable(call.words.front(), path);
@@ -59,7 +62,7 @@ Result<ExitCode> in_project_command(const Call& call) {
   for (const std::string& word : call.words)
     argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  execv(found->c_str(), argv.data());
+  execv(found->c_str(), argv.data());  // returns only after an error
   return refuse_call(fail_sys("run " + *found, errno).value(), ExitCode::cannot_run);
 }
 

@@ -1,4 +1,4 @@
-// lockstep install: packages for a project on hosts.
+// lockstep install: installs packages for a project on hosts.
 #include "project/install.h"
 
 #include "cli/host_lines.h"
@@ -24,6 +24,7 @@
 namespace lockstep::cli {
 namespace {
 
+// Returns one host's part of --json. docs/remote.md lists the members.
 nlohmann::ordered_json json_of(const project::HostInstall& install) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   for (const setup::StepAnswer& each : install.answer.steps)
@@ -43,6 +44,7 @@ nlohmann::ordered_json json_of(const project::HostInstall& install) {
             {"local", environment.local}}}};
 }
 
+// Prints results to stdout, and errors to stderr, with --json too.
 void print(const std::vector<project::HostInstall>& installs, bool json) {
   if (json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
@@ -61,13 +63,16 @@ void print(const std::vector<project::HostInstall>& installs, bool json) {
   }
 }
 
-// Progress on a terminal: a line per host if all hosts fit, else the output as it comes.
+// Progress on a terminal: one line per host. Draws nothing if the lines and the cursor's row do not
+// fit on the screen, because lines that have scrolled away cannot be erased. The tools' output is
+// then printed at once.
 class Terminal {
  public:
   Terminal(const std::vector<hosts::HostPlace>& hosts, bool wanted)
       : lines_(names_of(hosts)),
         drawn_(wanted && terminal_size(STDERR_FILENO).columns > 0 &&
                hosts.size() < terminal_size(STDERR_FILENO).rows) {}
+  // Leaves no progress on the screen, also after an error.
   ~Terminal() { print(lines_.erase()); }
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
@@ -96,8 +101,8 @@ class Terminal {
   WipesForLog wipes_{[this] { print(lines_.erase()); }};
 };
 
-// Sends the files that the specs name. Returns the hosts that have the files, and adds the other
-// hosts, with their errors, to `failed`.
+// Syncs the project. Returns the hosts that have the files. Adds the other hosts to `failed`, with
+// their errors: an unreachable host must not stop the install on reachable hosts.
 Result<std::vector<hosts::HostPlace>> sync_first(const std::vector<hosts::HostPlace>& places,
                                                  const project::Project& project,
                                                  std::vector<project::HostInstall>& failed,
@@ -123,7 +128,8 @@ Result<std::vector<hosts::HostPlace>> sync_first(const std::vector<hosts::HostPl
   return synced;
 }
 
-// In the order of the hosts.
+// Merges both lists in the order of the hosts. Each host is in exactly one list. Both lists are
+// already sorted by the order of the hosts.
 std::vector<project::HostInstall> in_order(const std::vector<hosts::HostPlace>& places,
                                            const std::vector<project::HostInstall>& failed,
                                            const std::vector<project::HostInstall>& installs) {
@@ -135,7 +141,8 @@ std::vector<project::HostInstall> in_order(const std::vector<hosts::HostPlace>& 
   return all;
 }
 
-// An overlay lies on a node's own disk, and only jobs reach the nodes of a Slurm cluster.
+// Refuses --overlay for a Slurm cluster. An overlay lies on a node's own disk, and only jobs reach
+// the nodes.
 Status refuse_overlay_on_slurm(const InstallOptions& options) {
   if (!options.overlay) return {};
   LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
@@ -146,6 +153,8 @@ Status refuse_overlay_on_slurm(const InstallOptions& options) {
               "write lockstep submit --wheel FILE ... for each job");
 }
 
+// Syncs if a spec needs files, then installs on all hosts at once. Returns one result per host. A
+// host's failure is a result, not an error.
 Result<std::vector<project::HostInstall>> install_all(const InstallOptions& options,
                                                       const project::Project& project) {
   LOCKSTEP_TRY(refuse_overlay_on_slurm(options));
@@ -170,7 +179,7 @@ Result<std::vector<project::HostInstall>> install_all(const InstallOptions& opti
       terminal.put(host, bytes);
     };
   LOCKSTEP_TRY_ASSIGN(auto installs, project::install_packages(ready, project, settings));
-  // The lines per host did not show the tools' output.
+  // The lines have replaced the tools' output: show the last output of hosts that failed.
   if (terminal.drawn())
     for (project::HostInstall& each : installs)
       each.show_tail = true;

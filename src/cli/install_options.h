@@ -13,10 +13,10 @@
 namespace lockstep::cli {
 
 struct InstallOptions {
-  std::string where;
+  std::string where;  // a cluster or a host
   std::vector<std::string> specs;
   EnvironmentOptions environment;
-  ChosenEnvironment chosen;  // of environment
+  ChosenEnvironment chosen;  // the result of `environment`
   std::optional<std::string> python;
   bool overlay = false;
   bool force = false;
@@ -29,7 +29,7 @@ struct InstallOptions {
 
 const Table& install_table();
 
-// All that can be refused without a host.
+// Reads the command line, and refuses (invalid_input) all that can be refused without a host.
 Result<InstallOptions> install_options(const Parsed& parsed);
 
 }  // namespace lockstep::cli

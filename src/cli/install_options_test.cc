@@ -1,3 +1,4 @@
+// Words of `lockstep install`, and the refusals that need no host.
 #include "cli/install_options.h"
 
 #include <gtest/gtest.h>

@@ -9,6 +9,7 @@ namespace {
 
 nlohmann::ordered_json host_json(const jobs::NodeStatus& node) {
   nlohmann::ordered_json json{{"name", node.name}, {"state", "unknown"}};
+  // The host did not answer. An absent code says so: 0 would look like success.
   if (!node.state) return json;
   json["state"] = jobs::state_name(*node.state);
   if (node.code) json["code"] = *node.code;
@@ -22,6 +23,7 @@ nlohmann::ordered_json host_json(const jobs::NodeStatus& node) {
 nlohmann::ordered_json job_json(const jobs::KnownJob& job, const jobs::JobStatus& status) {
   nlohmann::ordered_json json{
       {"id", job.id}, {"name", job.name}, {"on", job.place}, {"state", state_name(status.state)}};
+  // Users of Slurm need Slurm's number for squeue and sacct.
   if (const auto place = jobs::on_slurm::slurm_place(job)) json["job"] = place->job;
   if (status.code) json["code"] = *status.code;
   json["canceled"] = status.canceled;

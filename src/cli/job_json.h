@@ -1,4 +1,4 @@
-// The status of a job, for programs.
+// JSON about jobs for programs. docs/remote.md lists the members.
 #pragma once
 
 #include "codec/json.h"
@@ -10,13 +10,13 @@
 
 namespace lockstep::cli {
 
-// What `lockstep wait --json` and `lockstep cancel --json` print: id, name, on, state, code (once
-// the job has ended, and a host recorded it), canceled, ended_ms and why where they are known, and
-// the hosts with their own state.
+// Returns the object that `wait --json` and `cancel --json` print. `code` is absent until the job
+// has ended and a host has recorded the code. `ended_ms` and `why` are absent if unknown. `hosts`
+// has the state of each host.
 nlohmann::ordered_json job_json(const jobs::KnownJob& job, const jobs::JobStatus& status);
 
-// What `lockstep run --detach --json` and `lockstep resume --json` print. ahead: the jobs that it
-// waits for.
+// Returns the object that `run --detach --json` and `resume --json` print. ahead: the jobs that the
+// started job waits for.
 nlohmann::ordered_json started_json(const std::string& id, const std::vector<std::string>& nodes,
                                     const std::vector<std::string>& ahead);
 

@@ -1,3 +1,4 @@
+// The JSON of a job: absent members, and the state of each host.
 #include "cli/job_json.h"
 
 #include <gtest/gtest.h>

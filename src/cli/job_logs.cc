@@ -1,5 +1,5 @@
-// lockstep logs, wait, resume and cancel: follow a job to its end, cancel it, or start its lost
-// parts again.
+// lockstep logs, wait, resume and cancel: print a job's output, wait for the job's end, start lost
+// parts again, or end the job.
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/follow_log.h"
@@ -29,6 +29,8 @@ namespace {
 using jobs::JobBook;
 using jobs::KnownJob;
 
+// A word that names no job is a mistake in the command line (2). Other errors leave the job's end
+// unknown (255).
 constexpr ErrorCodes kFailsWith{
     .usage = ExitCode::usage, .other = ExitCode::not_reached, .missing_is_usage = true};
 
@@ -40,7 +42,7 @@ void print(const nlohmann::ordered_json& answer) {
   std::puts(codec::print_json(answer).c_str());
 }
 
-// Returns the one word that names a job.
+// Returns the word that names the job, which must be the only word.
 Result<std::string> one_word(const Parsed& parsed) {
   if (parsed.names.empty())
     return fail(Errc::invalid_input, "no job is named", "lockstep jobs lists those that there are");
@@ -50,18 +52,21 @@ Result<std::string> one_word(const Parsed& parsed) {
   return parsed.names.front();
 }
 
+// Finds the job, ended or not.
 Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
   LOCKSTEP_TRY_ASSIGN(const std::string word, one_word(parsed));
   return jobs::places::find_job(known, word);
 }
 
+// Finds the job. Of several jobs with the name, a running job counts before a newer, ended job.
 Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed,
                               jobs::places::Several several) {
   LOCKSTEP_TRY_ASSIGN(const std::string word, one_word(parsed));
   return jobs::places::find_running_job(known, word, several);
 }
 
-// Follows the job and returns this command's exit code. tell: print the job's end as JSON.
+// Follows the job and returns this command's exit code: the job's, 128 + N after signal N, or 255
+// if no host knows the job's code. tell: print the job's end as JSON.
 Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::FollowOptions& options,
                         bool tell) {
   const auto job = jobs::places::open_job(std::move(record));
@@ -72,14 +77,15 @@ Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::Follo
     return fail(Errc::unavailable,
                 "not reached, so what it has said is missing: " + join(followed.missing, ", "));
   if (tell) print(job_json(job->record(), followed.status));
+  // Record the end: `lockstep jobs` asks hosts only about jobs without a recorded end.
   LOCKSTEP_TRY(known.note(job->record().id, followed.status));
   if (followed.status.code) return passed_on(*followed.status.code);
   log::warning("job {}: nobody knows how it ended", job->record().id);
   return ExitCode::not_reached;
 }
 
-// Prints the text of a job's follower. Once the machines are gone there are no lines by rank or
-// host any more.
+// Prints the log of a follower, for a rented job whose machines cannot be asked. The log is plain
+// text, so lines by rank or as JSON are refused.
 Result<ExitCode> print_words(const FollowerWords& said, const LogsOptions& options) {
   if (options.json || options.rank)
     return fail(Errc::invalid_input,
@@ -100,6 +106,8 @@ Result<ExitCode> print_logs(const Call& call) {
   if (options.lines && *options.lines < 0)
     return fail(Errc::invalid_input, "-n is a number of lines");
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  // The word may also name a rented cluster. Its follower's log may exist even if the book knows no
+  // such job, so look at the error of one_job() last.
   auto found = one_job(known, call.parsed);
   if (call.parsed.names.size() == 1)
     if (const auto said = told_by_follower(call.parsed.names.front(), found, options.lines))
@@ -123,12 +131,13 @@ Result<ExitCode> wait_for_job(const Call& call) {
   return follow(known, std::move(job), {.print = false}, options.json);
 }
 
-// Slurm's users know a job by Slurm's id.
+// Returns Slurm's id for a job of Slurm, because Slurm's users know their jobs by that, else ours.
 std::string id_for_people(const KnownJob& job) {
   const auto place = jobs::on_slurm::slurm_place(job);
   return place ? place->job : job.id;
 }
 
+// Returns whether every host of the job has answered.
 bool all_told(const jobs::JobStatus& status) {
   return std::all_of(status.nodes.begin(), status.nodes.end(),
                      [](const jobs::NodeStatus& node) { return node.state.has_value(); });
@@ -138,11 +147,13 @@ Result<ExitCode> cancel_job(const Call& call) {
   EndingOptions options;
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  // With several running jobs of that name, cancel must not guess.
   LOCKSTEP_TRY_ASSIGN(KnownJob record,
                       job_going_on(known, call.parsed, jobs::places::Several::refuse));
   const auto job = jobs::places::open_job(std::move(record));
   LOCKSTEP_TRY_ASSIGN(const jobs::JobStatus status, job->cancel());
-  // A host that did not answer may still run the job: do not record an end then.
+  // A host that did not answer may still run the job. Record an end only if all hosts have
+  // answered, or if the job's exit code is known.
   if (all_told(status) || status.code) LOCKSTEP_TRY(known.note(job->record().id, status));
   if (options.json)
     print(job_json(job->record(), status));
@@ -155,6 +166,7 @@ Result<ExitCode> cancel_job(const Call& call) {
 Result<ExitCode> resume_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob record, one_job(known, call.parsed));
+  // The job's secrets are kept nowhere, so the user gives them again.
   const ResumeOptions options = resume_options(call.parsed);
   LOCKSTEP_TRY_ASSIGN(const auto env, hosts::variables_of({.env = options.variables.env,
                                                            .files = options.variables.env_files,

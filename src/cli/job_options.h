@@ -1,4 +1,4 @@
-// The option tables of lockstep jobs, logs, wait and cancel.
+// The command lines of `lockstep jobs`, `logs`, `wait`, `cancel` and `resume`.
 #pragma once
 
 #include "cli/options.h"
@@ -12,15 +12,15 @@ namespace lockstep::cli {
 
 struct JobsOptions {
   bool json = false;
-  bool offline = false;  // show states as last seen, ask no host
-  std::int64_t most = 20;
+  bool offline = false;    // show states as last seen, ask no host
+  std::int64_t most = 20;  // how many jobs, the newest first
 };
 
 struct LogsOptions {
   bool follow = false;
-  std::optional<std::int64_t> lines;
-  std::optional<std::int64_t> rank;
-  std::string fold = "auto";
+  std::optional<std::int64_t> lines;  // the last lines of each host's two outputs; nullopt: all
+  std::optional<std::int64_t> rank;   // nullopt: all ranks
+  std::string fold = "auto";          // "auto", "always", "never"
   bool json = false;
 };
 

@@ -1,4 +1,4 @@
-// lockstep jobs: lists jobs that run or have run.
+// lockstep jobs: lists this user's jobs on other machines, and the runs on this machine.
 #include "base/date_text.h"
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
@@ -19,13 +19,14 @@ namespace {
 
 using jobs::KnownJob;
 
-// Adds what the batch step recorded about earlier runs of the job.
+// Adds the batch step's record of earlier runs: Slurm's number and the cause of the end of each.
 void add_chain(const KnownJob& job, const jobs::on_slurm::SlurmPlace& place,
                nlohmann::ordered_json& json) {
   const auto state = jobs::on_slurm::slurm_state(job, place);
   if (!state) return;
   std::vector<std::string> causes = state->earlier;
   std::vector<std::string> jobs = state->jobs;
+  // While the job waits for its next run, `earlier` does not have the last run yet.
   if (state->stage == slurm::Stage::requeued) {
     causes.push_back(state->cause);
     jobs.push_back(state->job);
@@ -35,10 +36,12 @@ void add_chain(const KnownJob& job, const jobs::on_slurm::SlurmPlace& place,
     earlier.push_back({{"job", i < jobs.size() ? jobs[i] : ""}, {"cause", causes[i]}});
   json["earlier"] = std::move(earlier);
   if (!state->chain) return;
+  // null: a chain that may continue without limit. Absent: no chain.
   json["chain"] = nullptr;
   if (*state->chain > 0) json["chain"] = *state->chain;
 }
 
+// Returns one job's part of --json. Absent members are unknown.
 nlohmann::ordered_json json_of(const KnownJob& job) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const hosts::HostPlace& node : job.nodes)
@@ -83,6 +86,8 @@ void print_row(const std::string& id, const std::string& name, const std::string
              stdout);
 }
 
+// Returns the text of the column STATE. No host of an unreachable job answers, so its last known
+// state may be old: show since when instead.
 std::string state_text(const KnownJob& job) {
   if (job.away_ms != 0) return "unreachable since " + date_text(job.away_ms);
   const std::string state(jobs::state_name(job.status.state));
@@ -112,6 +117,7 @@ Status list_jobs(const Call& call) {
   if (options.most < 1) return fail(Errc::invalid_input, "--most is a number from 1");
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
+  // Asks the hosts of all unended jobs at the same time.
   if (!options.offline) LOCKSTEP_TRY(jobs::places::refresh_jobs(book, jobs));
   const auto runs = jobs::here::local_runs();
   options.json ? print_json(jobs, runs) : print_table(jobs, runs);
