@@ -1,3 +1,4 @@
+// Words of `lockstep call`, and the refusals that need no host.
 #include "cli/call_options.h"
 
 #include <gtest/gtest.h>

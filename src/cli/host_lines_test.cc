@@ -1,3 +1,4 @@
+// Each host has one line, which fits into one row and never holds control characters.
 #include "cli/host_lines.h"
 
 #include <gtest/gtest.h>
