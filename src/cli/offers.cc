@@ -1,4 +1,4 @@
-// lockstep offers: what machines with GPUs cost, over all providers.
+// lockstep offers: shows the price of machines with GPUs at all providers.
 #include "base/text.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
@@ -27,13 +27,14 @@ Result<ExitCode> show_offers(const Call& call, Swept& swept) {
                 "write lockstep offers A100:8");
   options.gpus = call.parsed.names.front();
   LOCKSTEP_TRY_ASSIGN(cloud::Wish wish, wish_of(options, own.nodes));
-  // Shown, and marked as what needs a guard.
+  // Also show machines that need a guard. The last column of the table marks such machines.
   wish.guarded = true;
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto market,
                       world->ask(wish, false, waits_for(swept.program(), kForOffers)));
   const std::int64_t now = world->web().now_ms();
+  // Offers that were refused lately are listed with the reason, as `up` would skip them.
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wish, blocks, now);
   if (own.json) {

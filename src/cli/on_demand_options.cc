@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kMostSeconds = 365LL * 24 * 3600;
 constexpr std::int64_t kLeastAutostop = 60;
 constexpr std::int64_t kDefaultWait = 15LL * 60;
-constexpr std::int64_t kDefaultLifetime = 24LL * 3600;  // every machine is forgotten some day
+constexpr std::int64_t kDefaultLifetime = 24LL * 3600;  // bounds the bill of a forgotten machine
 constexpr std::int64_t kMostNodes = 64;
 constexpr std::int64_t kMostDisk = 64'000;
 
@@ -61,6 +61,7 @@ bool is_network(const std::string& text) {
   const auto slash = text.find('/');
   if (slash == std::string::npos) return false;
   const std::string address = text.substr(0, slash);
+  // in6_addr also has room for an IPv4 address.
   in6_addr parsed{};
   const bool four = inet_pton(AF_INET, address.c_str(), &parsed) == 1;
   if (!four && inet_pton(AF_INET6, address.c_str(), &parsed) != 1) return false;
@@ -72,6 +73,8 @@ bool is_network(const std::string& text) {
 
 Result<std::string> networks_of(const std::optional<std::string>& text) {
   std::vector<std::string> words = words_in(text);
+  // Refuse --allow-from '' and ',' below. An empty result would mean "not given", and open the port
+  // to this machine's address.
   if (text && words.empty()) words.push_back(*text);
   for (const std::string& word : words)
     if (!is_network(word))
@@ -84,7 +87,7 @@ Result<std::string> networks_of(const std::optional<std::string>& text) {
 
 namespace {
 
-// 0: being idle ends nothing; the lifetime and the budget do.
+// Returns the idle limit in seconds. 0: an idle machine stays until its lifetime or budget ends.
 Result<std::int64_t> autostop_of(const OnDemandOptions& options, std::int64_t otherwise) {
   if (options.autostop == "never") return 0;
   LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, time_or("autostop", options.autostop, otherwise));
@@ -202,6 +205,8 @@ std::vector<Option> consent_rows() {
 
 std::vector<Group> on_demand_groups() {
   Group machines{"Rented machines", machine_rows("on-demand")};
+  // Behind the script --on-demand is an argument of the script, and the job would run on this
+  // machine. shapes_job warns of that.
   for (Option& option : machines.options)
     option.shapes_job = option.name == "on-demand";
   const std::vector<Option> consent = consent_rows();
@@ -222,6 +227,7 @@ std::vector<Group> on_demand_groups() {
                    "were taken away"},
       }};
   std::vector<Group> groups = {std::move(machines), std::move(terms), std::move(outputs)};
+  // These rows must not make torchrun's abbreviations ambiguous.
   for (Group& group : groups)
     for (Option& option : group.options)
       option.own = true;
@@ -246,6 +252,7 @@ Result<std::int64_t> parse_time(std::string_view what, std::string_view text) {
   for (const char c : text) {
     if (c >= '0' && c <= '9') {
       number = std::max<std::int64_t>(number, 0) * 10 + (c - '0');
+      // A number within this limit overflows nothing when it is multiplied by a day.
       if (number > kMostSeconds) return bad();
       continue;
     }
@@ -270,8 +277,8 @@ std::string time_words(std::int64_t seconds) {
   return words.empty() ? "0 s" : words;
 }
 
-// Rented machines come all or none, so MIN:MAX makes no sense: a cluster that loses one machine is
-// replaced as a whole.
+// Returns advice for --nodes MIN:MAX. Rented machines come all or none, and a cluster that loses
+// one machine is replaced as a whole, so a minimum makes no sense.
 static std::string fewer_hint(const std::string& nodes) {
   const auto ends = split(nodes, ':');
   if (ends.size() != 2) return {};
@@ -298,6 +305,7 @@ Result<cloud::Wish> wish_of(const OnDemandOptions& options,
   if (options.spot)
     wish.spot = *options.spot == "prefer" ? cloud::SpotWish::prefer : cloud::SpotWish::only;
   wish.providers = words_in(options.provider);
+  // Help shows "cheapest" as the default. An empty list means the same: all providers.
   std::erase(wish.providers, "cheapest");
   wish.regions = words_in(options.region);
   LOCKSTEP_TRY_ASSIGN(wish.max_price, money_of("max-price", options.max_price));
@@ -308,6 +316,7 @@ Result<cloud::Wish> wish_of(const OnDemandOptions& options,
                               *options.disk));
     wish.disk_gb = static_cast<int>(*options.disk);
   }
+  // Without a guard or the user's promise, machines that cannot terminate themselves are no choice.
   wish.guarded = options.guard.has_value() || options.will_watch;
   return wish;
 }
@@ -329,6 +338,7 @@ Result<cloud::Terms> terms_of(const OnDemandOptions& options) {
 
 Result<std::optional<std::int64_t>> wait_seconds(const OnDemandOptions& options) {
   if (options.wait == "forever") return std::optional<std::int64_t>();
+  // parse_time() refuses 0, which here means: ask each provider once.
   if (options.wait == "0") return std::optional<std::int64_t>(0);
   LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, time_or("wait", options.wait, kDefaultWait));
   return std::optional<std::int64_t>(seconds);

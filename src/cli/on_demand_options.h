@@ -13,6 +13,7 @@
 
 namespace lockstep::cli {
 
+// The options as typed. wish_of(), terms_of(), networks_of() and wait_seconds() check the values.
 struct OnDemandOptions {
   std::optional<std::string> gpus;  // --on-demand A100:8, up --gpus A100:8
   std::optional<std::string> spot;  // "only" or "prefer"; not given: on demand
@@ -28,7 +29,7 @@ struct OnDemandOptions {
   std::optional<std::string> image;
   std::optional<std::string> guard;
   std::optional<std::string> allow_from;
-  std::vector<std::string> back;  // of `run`: paths to bring back at the end
+  std::vector<std::string> back;  // for `run`: paths to bring back at the end
   std::optional<std::string> resume_arg;
   bool will_watch = false;
   bool at_least = false;
@@ -36,18 +37,18 @@ struct OnDemandOptions {
   bool print = false;
 };
 
-// Rows that choose machines. gpus: the name of the option for GPUs; empty if GPUs are an operand.
+// Return the rows that choose machines, bound money and time, and show or confirm the plan. gpus:
+// the name of the option for GPUs; empty if GPUs are an operand.
 std::vector<Option> machine_rows(std::string_view gpus);
-// Rows about money and time.
 std::vector<Option> terms_rows();
-// Rows about the plan and the question.
 std::vector<Option> consent_rows();
 
-// All rows above, and those about a job's files, for `lockstep run`.
+// Return all rows above, and the rows about a job's files, for `lockstep run`.
 std::vector<Group> on_demand_groups();
 std::vector<Option> on_demand_rows();
 
-// nodes: the number of machines; nullopt: one.
+// Return the wish for machines and the terms of the rental. nodes: the number of machines; nullopt:
+// one. Errors: invalid_input, with the option's name.
 Result<cloud::Wish> wish_of(const OnDemandOptions& options,
                             const std::optional<std::string>& nodes);
 Result<cloud::Terms> terms_of(const OnDemandOptions& options);
@@ -56,9 +57,10 @@ Result<std::string> networks_of(const std::optional<std::string>& text);
 // Returns how long to keep asking providers for machines; nullopt: for ever.
 Result<std::optional<std::int64_t>> wait_seconds(const OnDemandOptions& options);
 
-// "90s", "10m", "6h", "2d", "1h30m": seconds. what: the option's name, for the error.
+// Parses "90s", "10m", "6h", "2d" or "1h30m" and returns seconds: more than 0, one year at most.
+// what: the option's name, for the error.
 Result<std::int64_t> parse_time(std::string_view what, std::string_view text);
-// "6 h", "1 h 30 min", "45 s".
+// Returns "6 h", "1 h 30 min" or "45 s". Drops the seconds from one hour on.
 std::string time_words(std::int64_t seconds);
 
 }  // namespace lockstep::cli

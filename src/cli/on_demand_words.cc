@@ -51,7 +51,7 @@ Row offer_row(const Offer& offer, cloud::Micros per_hour, const std::string& rem
                       remark.empty() ? "" : "; ", remark)};
 }
 
-// Offers that differ only in their zone, as one line of the table.
+// A line of the table, for offers that differ only in the zone.
 struct ZoneGroup {
   Row cells;
   const Offer* first;
@@ -105,7 +105,8 @@ std::string machine_words(const cloud::Leftover& one) {
                      one.machine.zone.empty() ? one.machine.region : one.machine.zone);
 }
 
-// Returns one line for all regions denied to the account at a provider.
+// Returns one line for all regions denied to the account at a provider: an organization's policy
+// may deny many.
 std::string denied_line(const std::string& provider, const std::vector<std::string>& regions) {
   constexpr std::size_t kShown = 3;
   const std::size_t shown = std::min(kShown, regions.size());
@@ -133,6 +134,7 @@ std::vector<std::string> silence_lines(const std::vector<cloud::Silence>& silent
   return lines;
 }
 
+// Returns the line for one machine. Escapes the tags, because anyone with the account can set them.
 std::string foreign_line(const cloud::Leftover& one, std::int64_t now_ms) {
   return fmt::format(
       "{} belongs to another installation of lockstep ({}, cluster {}{}): left alone",
@@ -225,6 +227,7 @@ nlohmann::ordered_json offers_json(const cloud::Catalog& catalog, const cloud::C
                        const std::string& why) {
     nlohmann::ordered_json one = cloud::offer_json(offer);
     const bool known = offer.has_price();
+    // Programs get null for an unknown price. offer_json() would print 0, the best price of all.
     one["usd_per_hour"] = nullptr;
     one["price_age_s"] = nullptr;
     if (!known)
@@ -262,13 +265,14 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
   if (!is_unguarded(plan.first, terms)) plan.ends_ms = ends_ms;
   plan.autostop_s = terms.autostop_s;
   if (terms.watched) plan.watcher = terms.guard;
-  // If an offer is refused, dearer ones follow. The limit covers those shown. Only --max-price or
-  // --budget bounds later ones.
+  // If a provider refuses an offer, a dearer offer follows. The limit covers the offers of the
+  // plan. Only --max-price or --budget bounds later offers.
   cloud::Micros rate = plan.first.per_hour;
   for (const Candidate& next : plan.next)
     rate = std::max(rate, next.per_hour);
   rate = wish.max_price.value_or(rate);
   plan.capped = wish.max_price || terms.budget;
+  // No limit holds if one of the candidates would run, billed, until the user ends it.
   if (std::any_of(choice.candidates.begin(), choice.candidates.end(),
                   [&](const Candidate& one) { return is_unguarded(one, terms); })) {
     plan.capped = false;

@@ -1,5 +1,5 @@
-// Follows argparse's consume_optional/_parse_optional step by step. Names of functions in comments
-// are argparse's.
+// Follows argparse's consume_optional and _parse_optional step by step. Names of functions in
+// comments are those of argparse. Scripts and users of torchrun rely on its rules, odd ones too.
 #include "cli/options.h"
 
 #include "base/text.h"
@@ -42,11 +42,11 @@ bool looks_negative(std::string_view text) {
          digits_with_underscores(text.substr(dot + 1));
 }
 
-// A word, read as an option in one of the possible ways.
+// One possible reading of a word as an option. An abbreviation may have several.
 struct Match {
   const Option* option = nullptr;  // nullptr: an unknown option
   std::optional<std::string> attached;
-  bool equals = false;  // attached by '='
+  bool equals = false;  // '=' stands before `attached`
   bool is_short = false;
 };
 
@@ -79,7 +79,7 @@ class Parser {
   Step apply(const Action& action);
   void take_script(std::size_t at);
 
-  // Empty: the word is a positional.
+  // Returns all readings of the word as an option; empty: the word is a positional.
   std::vector<Match> classify(const std::string& word) const;
   std::vector<Match> classify_long(std::string_view word) const;
   const Option* by_letter(char letter) const;
@@ -90,7 +90,7 @@ class Parser {
   const GetEnv& env_;
   std::vector<const Option*> options_;
   Parsed parsed_;
-  std::optional<std::string> unknown_;  // the first
+  std::optional<std::string> unknown_;  // the first unknown option
 };
 
 const Option* Parser::by_letter(char letter) const {
@@ -110,9 +110,11 @@ std::vector<Match> Parser::classify_long(std::string_view word) const {
   std::vector<Match> ours;
   for (const Option* option : options_) {
     match.option = option;
+    // The full name always wins, also where other options begin with the same letters.
     if (option->name == name) return {match};
     if (option->name.starts_with(name)) (option->own ? ours : theirs).push_back(match);
   }
+  // An option of ours must not make an abbreviation ambiguous that works with torchrun.
   return theirs.empty() ? ours : theirs;
 }
 
@@ -129,13 +131,14 @@ std::vector<Match> Parser::classify(const std::string& word) const {
     }
     return {match};
   }
+  // _parse_optional takes negative numbers, and words with a space, as positionals.
   if (looks_negative(word) || word.find(' ') != std::string::npos) return {};
   return {Match{}};
 }
 
-// Finds the option's value in the word itself or in the next word. In a bundle of letters ("-mr3")
-// it takes the first flag; afterwards match stands for the rest, without an option if that is
-// unknown.
+// Finds the option's value in the word itself or in the next word. For a bundle of letters
+// ("-mr3"), takes the first flag and makes `match` the rest of the bundle, without an option if the
+// rest is unknown.
 tl::expected<Action, ParseFailure> Parser::resolve(Match& match, std::size_t& next) {
   const Option& option = *match.option;
   const auto reject = [&option](std::string_view what) {
@@ -180,6 +183,8 @@ Parser::Step Parser::consume_option(std::size_t& at) {
     if (!unknown_) unknown_ = word;
     return {};
   }
+  // consume_optional reads a whole bundle before it acts, so an error in the bundle wins over a
+  // --help in it.
   std::vector<Action> actions;
   while (match.option != nullptr) {
     const Option* before = match.option;
@@ -213,6 +218,7 @@ Parser::Step Parser::apply(const Action& action) {
   }
   parsed_.values[std::string(option.name)] = action.value;
   if (option.field.repeats) parsed_.lists[std::string(option.name)].push_back(action.value);
+  // The command line replaced a flag of the environment.
   parsed_.variables.erase(std::string(option.name));
   if (option.ends_parsing) parsed_.ended_by = option.name;
   return {};
@@ -224,7 +230,7 @@ void Parser::take_script(std::size_t at) {
   parsed_.script_args.assign(rest.begin(), rest.end());
 }
 
-// One name, or all that is left where nothing more can be an option.
+// Takes one name. all: takes the rest of the words, since no option follows "--".
 void Parser::take_names(std::size_t& at, bool all) {
   do {
     parsed_.names.push_back(args_[at++]);
@@ -248,8 +254,9 @@ Parser::Step Parser::read_words() {
       }
       take_script(at);
       parsed_.dashes = rest_is_positional;
-      // argparse's pattern for the script, (-*A-*), swallows one "--" right behind it, and no
-      // later.
+      // argparse matches the script with (-*A-*), which drops a "--" right behind the script. A
+      // later
+      // "--" stays.
       auto& rest = parsed_.script_args;
       if (!rest_is_positional && !rest.empty() && rest.front() == "--") rest.erase(rest.begin());
       break;
@@ -315,6 +322,7 @@ Failed Parser::unknown_option() const {
 ParseResult Parser::run() {
   if (auto step = read_env_flags(); !step) return Failed(std::move(step).error());
   if (auto step = read_words(); !step) return Failed(std::move(step).error());
+  // --help and --version work even if a variable or another word is wrong.
   if (!parsed_.ended_by.empty()) return std::move(parsed_);
   if (auto step = read_env_values(); !step) return Failed(std::move(step).error());
   if (unknown_) return unknown_option();
@@ -343,7 +351,7 @@ std::optional<std::string> Parsed::text(std::string_view name) const {
   return found->second;
 }
 
-// The parser has refused values that are not of the option's kind, so nothing is refused here.
+// The parser has already refused values that are not of the option's kind.
 void detail::set_field(bool& field, const std::string& /*value*/) {
   field = true;
 }

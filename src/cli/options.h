@@ -1,7 +1,7 @@
-// The command line, driven by tables of rows: reads argv exactly as Python's argparse (3.14) does
-// with torchrun's table, and prints help from the same rows. Superset: '-' and '_' are equal
-// anywhere in a long name, so prefixes that torchrun calls ambiguous only for their two spellings
-// are taken.
+// The command line, driven by tables of rows. Reads argv exactly as Python's argparse (3.14) does
+// with torchrun's table, and prints help from the same rows. One superset: '-' and '_' are equal
+// anywhere in a long name, so a prefix that torchrun refuses only because of an option's two
+// spellings is accepted.
 #pragma once
 
 #include "base/error.h"
@@ -41,11 +41,11 @@ struct Option {
   std::string_view env = {};            // variable that replaces the default
   char letter = 0;                      // short form
   std::vector<std::string_view> choices = {};
-  bool own = false;           // not torchrun's: gives way to torchrun's rows in abbreviations
-  bool shapes_job = false;    // decides where a job runs, or how wide it is
+  bool own = false;           // not an option of torchrun, whose rows win in abbreviations
+  bool shapes_job = false;    // decides where a job runs, or on how many nodes
   bool ends_parsing = false;  // the words behind it are not read (--help)
-  // The value of the option when it is given without one. Such an option takes a value only behind
-  // "=": "--spot" and "--spot=prefer". The metavar is the whole tail: "[=prefer]".
+  // The option's value if the user gives none. Such an option takes a value only behind "=":
+  // "--spot" and "--spot=prefer". The metavar is the whole tail: "[=prefer]".
   std::string_view implied = {};
 
   bool takes_word() const { return kind != Kind::flag && implied.empty(); }
@@ -56,7 +56,7 @@ struct Group {
   std::vector<Option> options;
 };
 
-// An environment variable of the command that is not an option's (Option::env).
+// An environment variable that the command reads and that belongs to no option (Option::env).
 struct Variable {
   std::string_view name;
   std::string_view metavar;
@@ -84,32 +84,36 @@ struct Table {
 };
 
 struct Parsed {
-  // By long name, as typed, checked for kind; a flag that is on is "1". Absent: use the default.
+  // Values by long name, as typed, checked for their kind. A flag that is on is "1". Absent: use
+  // the default.
   std::map<std::string, std::string, std::less<>> values;
   // All values of options that may be given more than once, in the order given.
   std::map<std::string, std::vector<std::string>, std::less<>> lists;
-  std::map<std::string, std::string, std::less<>> variables;  // long name: where the value is from
+  // For values from the environment: long name -> name of the variable.
+  std::map<std::string, std::string, std::less<>> variables;
   std::string ended_by;  // long name of the option that ended parsing, or empty
   bool dashes = false;   // "--" stood right in front of the script
   std::optional<std::string> script;
   std::vector<std::string> script_args;
   std::vector<std::string> names;  // Operands::names
 
+  // Return whether the option was given, and its value as typed; nullopt: not given.
   bool has(std::string_view name) const { return values.find(name) != values.end(); }
   std::optional<std::string> text(std::string_view name) const;
 };
 
-// Rows that every table has.
+// Return the rows that every table has.
 Option help_option();
 Option version_option();
 
 // Returns the options of all groups.
 std::vector<const Option*> options_of(const Table& table);
 
+// Use fill(), which checks the types.
 void fill_fields(const Table& table, const Parsed& parsed, const std::type_info& owner,
                  void* target);
 // Sets the fields of target whose options were given. Other fields keep their defaults. Skips rows
-// whose fields belong to other structs.
+// whose fields belong to other structs, so one table may fill several structs.
 template <class T>
 void fill(const Table& table, const Parsed& parsed, T& target) {
   fill_fields(table, parsed, typeid(T), &target);
@@ -126,7 +130,8 @@ std::optional<double> python_float(std::string_view text);
 using ParseResult = tl::expected<Parsed, ParseFailure>;
 using GetEnv = std::function<std::optional<std::string>(std::string_view name)>;
 
-// args: without the program's name.
+// Parses the words by the table. Starts nothing and prints nothing. args: without the program's
+// name. env: reads a variable.
 ParseResult parse_options(const Table& table, std::span<const std::string> args, const GetEnv& env);
 
 std::string usage_line(const Table& table);  // "usage: lockstep run [options] script [...]"
@@ -177,7 +182,7 @@ constexpr Field field_at(std::integral_constant<Value Owner::*, member> /*which*
 
 }  // namespace detail
 
-// into<&Options::host>: for a row's `field`.
+// into<&Options::host> is the value of a row's `field`.
 template <auto member>
 inline constexpr Field into = detail::field_at(std::integral_constant<decltype(member), member>{});
 

@@ -28,7 +28,7 @@ std::string description(const Option& option) {
   return out;
 }
 
-// The words of text in lines that fit from kColumn on.
+// Breaks the text into lines that fit between kColumn and kWidth.
 std::vector<std::string> wrapped(const std::string& text) {
   std::vector<std::string> lines(1);
   for (const std::string& word : split(text, ' ')) {

@@ -1,5 +1,4 @@
-// The options that choose hosts and how to reach the hosts, shared by all subcommands that take a
-// place.
+// The options --nodes, --user, --key-path and --jump, shared by all subcommands that take a place.
 #pragma once
 
 #include "cli/options.h"
@@ -10,13 +9,13 @@
 namespace lockstep::cli {
 
 struct PlaceOptions {
-  std::optional<std::string> nodes;  // of a cluster
+  std::optional<std::string> nodes;  // which nodes of a cluster: "all", "0", "1-3"
   std::optional<std::string> user;
   std::optional<std::string> key_path;
   std::optional<std::string> jump;
 };
 
-// The group "Hosts", with --help and --version at its end.
+// Returns the group "Hosts", with --help and --version at its end.
 Group place_group();
 
 }  // namespace lockstep::cli

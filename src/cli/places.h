@@ -1,4 +1,4 @@
-// The hosts that a command line means.
+// From the words of a command line to the hosts that the user means.
 #pragma once
 
 #include "base/error.h"
@@ -11,15 +11,18 @@
 
 namespace lockstep::cli {
 
-// where: the name of a cluster, else a host.
+// Returns the hosts of a place, at least one. where: the name of a cluster, else a host. For a
+// cluster that is rented on use, rents the machines first.
 Result<std::vector<hosts::HostPlace>> places_of(const std::string& where,
                                                 const PlaceOptions& options);
 
-// Of a rented cluster, as its machines are: none is rented anew, and none given back.
+// Returns the present machines of a rented cluster. Rents and terminates no machine. Errors:
+// unavailable (the machines are gone).
 Result<std::vector<hosts::HostPlace>> places_as_rented(const std::string& name,
                                                        const PlaceOptions& options);
 
-// The one node of --node, over SSH. Of a cluster without --node it is node 0.
+// Returns the node that --node names, else node 0 of a cluster. Errors: invalid_input (this machine
+// itself, which needs no SSH).
 Result<hosts::HostPlace> one_place(const Table& table, const Parsed& parsed,
                                    const std::string& where);
 

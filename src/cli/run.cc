@@ -1,4 +1,5 @@
-// lockstep run, torchrun and lockstep launch: options to LaunchConfig to one job.
+// lockstep run, torchrun and lockstep launch: turns the options into a LaunchConfig and runs the
+// job here, or passes the command on to hosts or rented machines.
 #include "agent/job.h"
 #include "agent/report_json.h"
 #include "base/log.h"
@@ -49,8 +50,8 @@ ExitCode print_completion(const Program& of, const Table& table, std::string_vie
   return ExitCode::ok;
 }
 
-// Takes the token out of the environment. Workers and helpers would inherit it, and
-// /proc/PID/environ shows the memory where it stood, which is therefore wiped.
+// Takes the rendezvous token out of the environment, because workers and helpers would inherit the
+// token. Wipes the memory too: /proc/PID/environ still shows the bytes after unsetenv().
 std::optional<std::string> take_token() {
   constexpr const char* kName = "LOCKSTEP_RDZV_TOKEN";
   char* value = std::getenv(kName);
@@ -61,6 +62,7 @@ std::optional<std::string> take_token() {
   return token;
 }
 
+// Runs the job on hosts. Refuses options that only make sense there if no host is given.
 Result<ExitCode> run_elsewhere(const Call& call, const RemoteOptions& options) {
   if (options.elsewhere()) return run_on_hosts(call, options);
   if (options.include || options.exclude)
@@ -68,16 +70,17 @@ Result<ExitCode> run_elsewhere(const Call& call, const RemoteOptions& options) {
   return fail(Errc::invalid_input, needs_on(call.parsed) + " needs --on");
 }
 
-// Also writes the reason into the --report file, for a batch system or a supervisor that reads it.
-// The exit code is 1, as torchrun's, also where an option is wrong.
+// Prints the error and writes the reason into the --report file, which a batch step or a supervisor
+// reads. The exit code is 1 even for a wrong option, as with torchrun.
 ExitCode refuse_launch(const Table& table, const launch::RawOptions& raw, const Error& why) {
-  // A file that can't be written has been refused itself.
+  // Ignore a failed write: run_job() checks the file first, and then the check's error is `why`.
   if (raw.report) (void)io::replace_file(*raw.report, agent::refusal_json(host::node_name(), why));
   return refuse(table.program, why, always(ExitCode::failed));
 }
 
 ExitCode launch(const Table& table, const Parsed& parsed, const RunRequest& request, RunAs as) {
   launch::RawOptions raw = raw_options(table, parsed);
+  // --explain must leave no report: no job ran.
   if (request.explain) raw.report.reset();
   raw.legacy_launch = as == RunAs::launch;
   raw.called_torchrun = as == RunAs::torchrun;
@@ -90,7 +93,7 @@ ExitCode launch(const Table& table, const Parsed& parsed, const RunRequest& requ
     log::warning("{}", warning);
   for (const std::string& warning : config->warnings)
     log::warning("{}", warning);
-  // As torchrun says it.
+  // The text is torchrun's, word for word.
   if (raw.standalone)
     log::info(
         "\n**************************************\nRendezvous info:\n--rdzv-backend=c10d "
@@ -129,7 +132,8 @@ Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
 Result<ExitCode> run_command(const Call& call) {
   const auto restated = restate_launcher(call, run_table());
   if (!restated) return refuse(run_table().program, restated.error(), always(ExitCode::usage));
-  // Not before: restate_launcher() may run accelerate, and Ctrl-C must end that.
+  // Not earlier: restate_launcher() may wait for accelerate and reads no signals, so Ctrl-C must
+  // end this process as usual.
   take_signals(Signals::blocked);
   if (!*restated) return run_as(call, run_table(), RunAs::run);
   if (!(*restated)->parsed.ended_by.empty()) {  // torchrun --help

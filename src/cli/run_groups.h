@@ -1,5 +1,5 @@
-// The groups of options of `lockstep run`: every option of torchrun 2.14, and our own. A row names
-// the field of launch::RawOptions that it fills, and with it the kind of its value.
+// The groups of options of `lockstep run`: every option of torchrun 2.14, and Lockstep's own. Each
+// row names the field of launch::RawOptions that it fills. The field's type gives the value's kind.
 #pragma once
 
 #include "cli/options.h"

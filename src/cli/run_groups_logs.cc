@@ -1,4 +1,4 @@
-// Rows of `lockstep run`: what becomes of the workers' output.
+// Rows of `lockstep run` about the workers' output.
 #include "cli/run_groups.h"
 
 namespace lockstep::cli {

@@ -1,4 +1,4 @@
-// Rows of `lockstep run`: which nodes take part and how they meet.
+// Rows of `lockstep run` about the nodes of a job and their rendezvous.
 #include "base/text.h"
 #include "cli/run_groups.h"
 #include "launch/backend_row.h"
@@ -6,6 +6,7 @@
 namespace lockstep::cli {
 namespace {
 
+// Builds the help from the backends' table, since only that table may know their names.
 std::string_view backend_help() {
   static const std::string kText = [] {
     const auto views = launch::backend_names();

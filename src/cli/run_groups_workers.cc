@@ -1,4 +1,5 @@
-// Rows of `lockstep run`: what a worker is, where it is put, and what becomes of a failed one.
+// Rows of `lockstep run` about the workers: their program, their devices, their restarts, their
+// end.
 #include "cli/run_groups.h"
 
 namespace lockstep::cli {

@@ -133,6 +133,7 @@ const Table& launch_table() {
 launch::RawOptions raw_options(const Table& table, const Parsed& parsed) {
   launch::RawOptions raw;
   fill(table, parsed, raw);
+  // --explain and error messages name the origin of a value: an option, or a variable.
   for (const auto& [name, value] : parsed.values) {
     const auto variable = parsed.variables.find(name);
     raw.given[name] = variable == parsed.variables.end() ? "" : variable->second;

@@ -14,7 +14,8 @@ const Table& run_table();       // lockstep run, torchrun
 const Table& torchrun_table();  // the same rows under the name torchrun
 const Table& launch_table();    // lockstep launch: run_table and what torch.distributed.launch adds
 
-// parsed: by this table, with a script. The caller sets legacy_launch and called_torchrun.
+// Returns the values for `launch`, unchecked. parsed: by this table, with a script. The caller sets
+// legacy_launch and called_torchrun.
 launch::RawOptions raw_options(const Table& table, const Parsed& parsed);
 
 // Requests to `lockstep run` that start no job.

@@ -1,5 +1,5 @@
-// lockstep slurm-batch: a submitted job's batch script becomes this on the first node. People do
-// not call this.
+// lockstep slurm-batch: the process that a job's batch script becomes by exec on the first node.
+// People do not call this.
 #include "base/text.h"
 #include "cli/own_words.h"
 #include "cli/subcommand.h"
@@ -14,7 +14,7 @@ namespace lockstep::cli {
 namespace {
 
 Result<ExitCode> batch_command(const Call& call) {
-  // A job that cron submitted may have no PATH, and srun and sbcast are looked up in PATH.
+  // srun and sbcast are found through PATH, and a job submitted by cron may have no PATH.
   setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0);
   slurm::BatchCall batch;
   std::string lead;
@@ -30,6 +30,7 @@ Result<ExitCode> batch_command(const Call& call) {
                               {"--script", &script}});
   if (!step) return refuse("lockstep slurm-batch", step.error());
   batch.step = std::move(*step);
+  // Our own script printed these numbers, so a default is enough for an unreadable one.
   batch.lead_s = static_cast<int>(parse_int(lead).value_or(0));
   if (!chain.empty()) batch.chain = static_cast<int>(parse_int(chain).value_or(0));
   if (unless_seen) batch.how = slurm::Carry::unless_seen;

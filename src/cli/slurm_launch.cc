@@ -1,5 +1,6 @@
-// lockstep slurm-launch: stands in for srun, torchrun, accelerate and deepspeed in a user's own
-// script that lockstep submit submitted. Files in the job's folder call this, people do not.
+// lockstep slurm-launch: the stand-in for srun, torchrun, accelerate and deepspeed in a user's own
+// batch script. Decides whether a call starts a training. If so, Lockstep's agents start the ranks;
+// any other call becomes the original program. Files in the job's folder call this, people do not.
 #include "base/id.h"
 #include "base/text.h"
 #include "cli/accelerate_launch.h"
@@ -40,7 +41,7 @@ namespace {
 
 constexpr std::size_t kMostScript = 1 << 20;
 constexpr const char* kInTask = "--in-task";
-constexpr const char* kInTaskAndDrop = "--in-task-and-drop";  // a binary that was brought
+constexpr const char* kInTaskAndDrop = "--in-task-and-drop";  // removes this copy of the binary
 
 using Words = std::vector<std::string>;
 
@@ -54,6 +55,8 @@ void note(std::string_view program, const std::string& text) {
                program.data(), printable(text, 1000).c_str());
 }
 
+// Becomes the program. Returns only if that fails. The signal mask must still be the inherited one,
+// because exec passes the mask on.
 ExitCode exec_words(Words words) {
   const auto program = proc::find_executable(words.front(), variable("PATH").value_or(""));
   if (!program) {
@@ -76,13 +79,14 @@ void use_environment(const slurm::Variables& variables) {
     setenv(name.c_str(), value.c_str(), 1);
 }
 
-// For the srun that this process becomes the parent of.
+// Prepares this process's environment for the srun that starts the agents.
 void drop_counts() {
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
   slurm::drop_counts_of_tasks(variables);
   use_environment(variables);
 }
 
+// Reads a plain file only: opening a FIFO that the script named would block.
 std::optional<std::string> read_script(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
@@ -90,8 +94,8 @@ std::optional<std::string> read_script(const std::string& path) {
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
-// "lockstep slurm-node ... -- WORDS", for a node. dropped: the node removes the binary first, which
-// was brought there for this alone.
+// Returns "lockstep slurm-node ... -- WORDS" for a node. dropped: the node removes the binary when
+// the binary has started, because the copy was brought for this launch alone.
 Words node_call(const std::string& binary, const slurm::JobFolder& folder, bool dropped,
                 const Words& words) {
   Words call = {binary, "slurm-node", "--folder", folder.path()};
@@ -112,14 +116,15 @@ void set_all(const Words& variables) {
   }
 }
 
-// Returns whether a launcher's words mean one node, however many the job has.
+// Returns whether a launcher's words mean one node, whatever the job's size.
 bool is_alone(const launchers::Launch& launch) {
+  // DeepSpeed takes its nodes from a hostfile, not from a number.
   if (launch.launcher == launchers::Launcher::deepspeed) return false;
   const std::string count = launch.nodes.count.value_or("1");
   return count == "1" || count == "1:1";
 }
 
-// A stand-in's call: its own name first.
+// A call of a stand-in. words: the call of the script, beginning with the program's name.
 class StandIn {
  public:
   explicit StandIn(const Words& words) : words_(words), rest_(words.begin() + 1, words.end()) {}
@@ -144,10 +149,10 @@ class StandIn {
 
   const Words& words_;
   Words rest_;
-  std::string folder_;  // of the job
-  std::string launch_;  // of the launch that this task belongs to; empty: the batch script
+  std::string folder_;  // the job's folder
+  std::string launch_;  // folder of the launch that this task belongs to; empty: the batch script
   slurm::LaunchSettings settings_;
-  bool carried_ = false;  // the binary, to each launch
+  bool carried_ = false;  // each launch brings the binary to its nodes
   slurm::StepFacts facts_;
 };
 
@@ -158,12 +163,16 @@ Status StandIn::read_job() {
   LOCKSTEP_TRY_ASSIGN(settings_, slurm::settings_from_text(text));
   carried_ = slurm::is_carried_here(settings_.carry);
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
+  // The script sees the list without spares, but the agents' srun needs the spares, too. Take the
+  // value before hide_stand_ins() removes this variable.
   const auto all = variable("LOCKSTEP_SLURM_NODELIST");
+  // The programs started from here must find the real srun, not this stand-in again.
   slurm::hide_stand_ins(variables);
   if (all) variables["SLURM_JOB_NODELIST"] = *all;
   use_environment(variables);
   const auto nodes = codec::expand_nodelist(variable("SLURM_JOB_NODELIST").value_or(""));
   if (!nodes) return Failure(nodes.error());
+  // Keep at least one node for the training.
   facts_.spares = std::min(settings_.spares, static_cast<int>(nodes->size()) - 1);
   facts_.nodes = static_cast<int>(nodes->size()) - facts_.spares;
   facts_.variable = variable;
@@ -178,8 +187,8 @@ Result<launchers::Launch> StandIn::read_words(const Words& words) const {
   return launch;
 }
 
-// Returns the fewest nodes that the job may go on with; nullopt: all. invalid_input: the words ask
-// for another number of nodes than the job has.
+// Returns the fewest nodes with which the training may continue; nullopt: all nodes. Errors:
+// invalid_input (the words ask for another number of nodes than the job has).
 Result<std::optional<int>> StandIn::least_nodes(const launchers::Launch& launch) const {
   std::optional<int> least;
   if (settings_.min_nodes > 0) least = settings_.min_nodes;
@@ -197,6 +206,8 @@ Result<std::optional<int>> StandIn::least_nodes(const launchers::Launch& launch)
   return least;
 }
 
+// Makes the folder of a new launch. mkdir claims the number atomically, because a script may start
+// launches at the same time (`srun ... &`).
 Result<slurm::JobFolder> StandIn::make_folder() const {
   constexpr int kMost = 100'000;
   for (int i = 1; i < kMost; ++i) {
@@ -208,7 +219,7 @@ Result<slurm::JobFolder> StandIn::make_folder() const {
     for (const char* name : {"reports", "ranks"})
       if (mkdir(folder.at(name).c_str(), 0700) != 0)
         return fail_sys("make " + folder.at(name), errno);
-    // The job's wheels are every launch's, and the count of its runs.
+    // All launches share the job's wheels and the record of the job's runs.
     for (const char* name :
          {jobs::on_slurm::kWheelsFile, jobs::on_slurm::kWheelsFolder, slurm::kRunsFolder})
       (void)symlink(fmt::format("{}/{}", folder_, name).c_str(), folder.at(name).c_str());
@@ -241,7 +252,9 @@ slurm::AgentWish StandIn::wish(const slurm::JobFolder& folder) const {
           .run = settings_.run};
 }
 
+// Starts the step and returns its exit code when the step has ended.
 Result<ExitCode> StandIn::start(const slurm::JobFolder& folder, Words step) const {
+  // Not earlier: a program that this process becomes would inherit the blocked signals.
   take_signals(Signals::blocked);
   const bool by_srun = step.front() == "srun";
   const bool carried = carried_ && by_srun;
@@ -251,12 +264,13 @@ Result<ExitCode> StandIn::start(const slurm::JobFolder& folder, Words step) cons
                               .requeue = false,
                               .step = std::move(step)};
   auto code = slurm::Batch(call).run();
-  // After success nothing is left: every agent removed the binary when the agent began.
+  // Every node removes its copy at the start. Only a step that failed may have left copies.
   if (carried && (!code || *code != 0)) remove_binary(folder);
   return code.map(passed_on);
 }
 
-// Best effort: nothing has to be removed from nodes that are gone.
+// Removes the copies of the binary, as a best effort: a lost node needs no cleanup. --overlap and
+// the short patience keep this step from waiting for the job's other steps or for a lost node.
 void StandIn::remove_binary(const slurm::JobFolder& folder) const {
   Words words = {"srun", "--overlap", "--quiet"};
   append(words, slurm::agent_step_options(facts_));
@@ -264,12 +278,13 @@ void StandIn::remove_binary(const slurm::JobFolder& folder) const {
   (void)proc::tool_output(words, proc::own_environment(), {.patience = std::chrono::seconds(10)});
 }
 
-// To the program that has this name without Lockstep.
+// Becomes the original program of this name. why: printed for the user; empty: nothing to say.
 ExitCode StandIn::pass(const std::string& why) const {
   if (!why.empty()) note(words_.front(), "left as it is, without Lockstep: " + why);
   return exec_words(words_);
 }
 
+// The script called srun.
 Result<ExitCode> StandIn::srun() {
   const slurm::OldStep step = slurm::read_old_step(rest_, facts_);
   if (step.kind == slurm::StepKind::pass) return pass(step.why);
@@ -278,7 +293,8 @@ Result<ExitCode> StandIn::srun() {
   if (step.kind == slurm::StepKind::agents) {
     LOCKSTEP_TRY_ASSIGN(launch, read_words(step.words));
     if (launchers::is_accelerate_itself(*launch)) return pass(join(launch->notes, "; "));
-    // A training alone on each of several nodes is nothing that accelerate's words can mean.
+    // With torchrun a script may mean one training for each node. accelerate's words cannot mean
+    // that, so refuse the mistake instead of leaving the step to srun.
     if (is_alone(*launch) && facts_.nodes > 1 &&
         launch->launcher == launchers::Launcher::accelerate)
       return fail(Errc::invalid_input,
@@ -297,6 +313,8 @@ Result<ExitCode> StandIn::srun() {
   append(call, step.options);
   slurm::AgentWish agent = wish(folder);
   if (step.kind == slurm::StepKind::inside) {
+    // The shell runs first and may change the environment. The agent's words are known only when
+    // the shell calls the launcher, see in_task().
     append(call, {binary(folder), "slurm-launch", carried_ ? kInTaskAndDrop : kInTask, folder_,
                   folder.path(), "--"});
     append(call, step.words);
@@ -308,7 +326,8 @@ Result<ExitCode> StandIn::srun() {
                              "srun's environment",
                              step.tasks_per_node, facts_.nodes));
     agent.workers = step.tasks_per_node;
-    // A binary that was brought there has no name any more.
+    // The node has unlinked a carried binary before its agent starts ranks. /proc/self/exe still
+    // opens the unlinked file.
     append(agent.run,
            {"--no-python", "--", carried_ ? "/proc/self/exe" : binary(folder), "slurm-rank", "--"});
     for (std::string word : step.words) {
@@ -322,6 +341,7 @@ Result<ExitCode> StandIn::srun() {
   } else {
     agent.min_nodes = least;
     append(agent.run, launch->run);
+    // The launcher's variables go through srun to the agents: srun exports its environment.
     set_all(launch->env);
     drop_counts();
   }
@@ -338,13 +358,15 @@ Status StandIn::check_hostfile(const std::string& text) const {
               "write the nodes of the job into it: scontrol show hostnames");
 }
 
+// Makes the launch one of this node only.
 void alone(slurm::AgentWish& agent) {
   agent.nodes = 1;
   agent.spares = 0;
   agent.min_nodes = std::nullopt;
 }
 
-// In the batch script, without srun: on this node alone, or on all if its words say so.
+// The batch script called a launcher without srun: starts agents on all nodes if the launcher's
+// words say so, else on this node.
 Result<ExitCode> StandIn::launcher() {
   LOCKSTEP_TRY_ASSIGN(const launchers::Launch launch, read_words(words_));
   if (launchers::is_accelerate_itself(launch)) return pass(join(launch.notes, "; "));
@@ -362,13 +384,15 @@ Result<ExitCode> StandIn::launcher() {
   agent.min_nodes = least;
   append(agent.run, launch.run);
   Words call;
+  // slurm-node brings the wheels, and only srun starts slurm-node.
   const bool with_wheels = access(folder.at(jobs::on_slurm::kWheelsFile).c_str(), F_OK) == 0;
   if (many || with_wheels || (facts_.nodes == 1 && facts_.spares > 0)) {
     call = {"srun"};
     const bool on_one = !many && facts_.nodes > 1;
     if (on_one) {
       alone(agent);
-      // This node sees the job's folder. A copy would stay on the nodes that take no part.
+      // This node sees the binary in the job's folder. sbcast would copy the binary to all nodes,
+      // and the nodes that take no part would never remove their copies.
       carried_ = false;
     }
     append(call, slurm::agent_step_options(facts_, on_one));
@@ -376,7 +400,7 @@ Result<ExitCode> StandIn::launcher() {
     drop_counts();
     return start(folder, std::move(call));
   }
-  // The ranks get the environment of the batch script.
+  // Start the agent without srun, so that the ranks get the batch script's environment.
   alone(agent);
   const int run = slurm::run_number(folder);
   const std::string node = variable("SLURMD_NODENAME").value_or("");
@@ -385,12 +409,13 @@ Result<ExitCode> StandIn::launcher() {
   return start(folder, std::move(call));
 }
 
-// In a task, whose shell has come to the launcher: the agent of this node.
+// The shell of a task called the launcher: this process becomes the node's agent.
 Result<ExitCode> StandIn::in_task() {
   const auto kind = launchers::launcher_of(words_);
   if (kind == launchers::Launcher::none) return exec_words(words_);
   LOCKSTEP_TRY_ASSIGN(const launchers::Launch launch, read_words(words_));
   if (launch.launcher == launchers::Launcher::python) return exec_words(words_);
+  // Every node comes here with the same words. Only the first one prints the notes.
   const bool speaks = variable("SLURM_NODEID") == "0";
   if (launchers::is_accelerate_itself(launch)) return pass(speaks ? join(launch.notes, "; ") : "");
   if (is_alone(launch) && facts_.nodes > 1)
@@ -409,7 +434,8 @@ Result<ExitCode> StandIn::in_task() {
 }
 
 Result<ExitCode> StandIn::run() {
-  // The environment comes from another job, or from no job of ours: run the real program.
+  // Outside of the job, run the real program. A job that the script submits inherits these
+  // variables, but has another number.
   if (!variable("LOCKSTEP_SLURM_FOLDER") ||
       variable("LOCKSTEP_SLURM_JOB") != variable("SLURM_JOB_ID")) {
     slurm::Variables variables = slurm::variables_of(proc::own_environment());
@@ -422,12 +448,13 @@ Result<ExitCode> StandIn::run() {
   return words_.front() == "srun" ? srun() : launcher();
 }
 
-// "--in-task JOB LAUNCH -- WORDS": the words run with the stand-ins of tasks.
+// Runs "--in-task JOB LAUNCH -- WORDS" as a task on each node: becomes the words' program, with the
+// stand-ins for tasks in PATH. JOB and LAUNCH are folders.
 ExitCode begin_task(const Words& words) {
   if (const auto own = proc::own_executable(); own && words[0] == kInTaskAndDrop)
     unlink(own->c_str());
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
-  // srun has counted the spares in.
+  // srun counts the spares in the variables of its tasks. The user's shell must not see the spares.
   const auto settings =
       io::read_file(words[1] + "/launch.json").and_then(slurm::settings_from_text);
   const auto nodes = codec::expand_nodelist(variables["SLURM_JOB_NODELIST"]);
@@ -445,7 +472,7 @@ Result<ExitCode> launch_command(const Call& call) {
   if (call.words.empty())
     return fail(Errc::invalid_input, "a job's script calls this, people do not");
   const auto code = StandIn(call.words).run();
-  // In the name of the program that the script called.
+  // Print errors under the name that the script called. The user does not know slurm-launch.
   return code ? *code : refuse(call.words.front(), code.error());
 }
 

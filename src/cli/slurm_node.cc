@@ -1,5 +1,6 @@
-// lockstep slurm-node: srun starts this on every node of a submitted job. After the pre-flight the
-// process becomes the agent, or ends if the node is left out. People do not call this.
+// lockstep slurm-node: the process that srun starts on every node of a submitted job. Runs the
+// pre-flight, brings the job's wheels, then runs the node's agent. Ends early if the pre-flight
+// leaves the node out. People do not call this.
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/own_words.h"
@@ -43,7 +44,7 @@ struct NodeOptions {
   bool drop_binary = false;
   std::string preflight = slurm::variable("LOCKSTEP_PREFLIGHT");
   std::vector<std::string> modules;
-  std::vector<std::string> run;  // the words behind `lockstep run`
+  std::vector<std::string> run;  // words for `lockstep run`
 };
 
 Result<NodeOptions> read_options(const Args& words) {
@@ -63,7 +64,7 @@ struct Node {
   slurm::JobFolder folder;
   int run = 0;  // how often the job was requeued before
   std::string name;
-  // Of the step, where there is one task on each node; nullopt: it is not known.
+  // The nodes of the step and this node's rank. nullopt: unknown, or not one task on each node.
   std::optional<launch::Placement> placement = {};
   slurm::PreflightDecision decision = {};
 };
@@ -75,6 +76,8 @@ std::optional<launch::Placement> find_placement() {
   return std::move(*found);
 }
 
+// Returns the question for the Python that the ranks will use; empty: no Python is started. Parses
+// the words like `lockstep run`, because with --no-python no rank uses Python.
 slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Facts& facts) {
   if (options.preflight != "full") return {};
   const auto parsed = parse_options(run_table(), options.run, [&](std::string_view name) {
@@ -87,13 +90,15 @@ slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Fact
   return {python.value_or(""), options.modules};
 }
 
-// A user's own script may have several steps.
+// Returns the path of the decision. Each step needs its own decision: a user's own script may have
+// several steps in one run.
 std::string file_of(const Node& node) {
   const std::string step = slurm::variable("SLURM_STEP_ID");
   return node.folder.preflight(node.run) + (step.empty() || step == "0" ? "" : "." + step);
 }
 
-// What the nodes have decided; nullopt: there is nothing to decide about, or it can't be known.
+// Runs the pre-flight and returns the decision of all nodes. nullopt: no decision; the node takes
+// part, because a pre-flight that fails must not cost the job its nodes.
 std::optional<slurm::PreflightDecision> look_around(const Node& node,
                                                     const launch::Placement& placement) {
   auto token = io::read_file(node.folder.at("token"));
@@ -114,7 +119,8 @@ std::optional<slurm::PreflightDecision> look_around(const Node& node,
           },
       .ask = question_of(node.options, launch::machine_facts())};
   io::Loop loop;
-  // All nodes of a large job come to the first one. The ranks get the limit that there was.
+  // All nodes of a large job connect to the first one, and each connection needs a descriptor. Put
+  // the limit back afterwards: ranks inherit it, and must get the user's own limit.
   const rlimit open_files = io::raise_open_files_limit();
   slurm::Preflight preflight(loop, std::move(settings));
   auto decision = preflight.run();
@@ -125,7 +131,8 @@ std::optional<slurm::PreflightDecision> look_around(const Node& node,
   return decision;
 }
 
-// The batch step reads it in place of an agent's.
+// Writes the node's report. The batch step reads this file in place of an agent's report, and would
+// otherwise count the node as lost.
 void report(const Node& node, std::string_view outcome, const std::string& reason) {
   const Status kept =
       io::replace_file(node.folder.report(node.run, node.name),
@@ -135,7 +142,7 @@ void report(const Node& node, std::string_view outcome, const std::string& reaso
   if (!kept) log::error("{}", kept.error().message);
 }
 
-// The exit code of a node that does not take part.
+// Runs the pre-flight. Returns the exit code if this node takes no part; nullopt: continue.
 std::optional<ExitCode> preflight(Node& node) {
   if (!node.placement) return std::nullopt;
   const launch::Placement& placement = *node.placement;
@@ -152,19 +159,22 @@ std::optional<ExitCode> preflight(Node& node) {
   for (const slurm::LeftOut& each : left_out)
     if (each.node == own) {
       report(node, slurm::kLeftOut, "left out: " + each.why);
+      // Success: srun exits with the highest code of its tasks, and the other nodes decide that.
       return ExitCode::ok;
     }
   node.decision = std::move(*decision);
   return std::nullopt;
 }
 
-// The job's wheels, in front of what the user has on PYTHONPATH.
+// Brings the job's wheels and puts them first on PYTHONPATH, in front of the user's own entries.
 Status put_wheels(Node& node) {
   std::vector<std::string> left_out;
   for (const slurm::LeftOut& each : node.decision.left_out)
     left_out.push_back(each.node);
   LOCKSTEP_TRY_ASSIGN(jobs::on_slurm::NodeWheels wheels,
                       jobs::on_slurm::put_node_wheels(node.folder, left_out));
+  // The rendezvous must not be on a node that failed here: start_agent() drops these nodes, as it
+  // drops the nodes that the pre-flight left out.
   for (const std::string& each : wheels.failed_first)
     node.decision.left_out.push_back({each, "the job's wheels do not work there", true});
   if (wheels.paths.empty()) return {};
@@ -177,14 +187,16 @@ Status put_wheels(Node& node) {
 ExitCode start_agent(const Node& node) {
   std::vector<std::string> argv = {"lockstep", "run",
                                    "--report=" + node.folder.report(node.run, node.name)};
-  // The agents of all nodes that take part get the same words.
+  // Every agent must get the same words, because agents that disagree about the number of nodes or
+  // the endpoint do not meet. All nodes compute the words from the same decision.
   const auto words = node.placement ? slurm::words_without(node.options.run, node.placement->hosts,
                                                            node.decision, node.placement->port)
                                     : node.options.run;
   argv.insert(argv.end(), words.begin(), words.end());
-  // What all agents would say alike is said by the first one.
+  // Each agent would print the same failure report of the job, so only the first one prints it.
   if (slurm::variable("SLURM_NODEID") != "0") argv.insert(argv.begin() + 2, "--report-tails=none");
-  // Not before: a signal must end the pre-flight and the putting of wheels.
+  // Not earlier: until here a signal must end the process, in the pre-flight and in the copying of
+  // wheels.
   take_signals(Signals::blocked);
   const auto code = slurm::NodeStep(node.folder.path()).run(argv);
   return code ? passed_on(*code) : refuse(kProgram, code.error(), always(ExitCode::cannot_run));
@@ -193,8 +205,8 @@ ExitCode start_agent(const Node& node) {
 Result<ExitCode> node_command(const Call& call) {
   auto options = read_options(call.words);
   if (!options) return refuse(kProgram, options.error(), always(ExitCode::usage));
-  // This copy of the binary was brought for this job alone. The kernel keeps the file until the
-  // process ends.
+  // This copy of the binary was brought for this job alone. The kernel keeps an unlinked file until
+  // its process ends, so nothing is left even after SIGKILL.
   if (const auto own = proc::own_executable(); own && options->drop_binary) unlink(own->c_str());
   const std::string folder = options->folder;
   Node node{.options = std::move(*options),

@@ -1,5 +1,5 @@
-// lockstep slurm-rank: a rank of Lockstep's agents that believes to be a task of srun's. Agents of
-// a user's own script start it, people do not.
+// lockstep slurm-rank: gives a rank the environment of a task of srun, then becomes the user's
+// program. Agents of a user's own batch script start this, people do not.
 #include "cli/subcommand.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
@@ -30,10 +30,12 @@ Result<ExitCode> rank_command(const Call& call) {
   if (!words.empty() && words.front() == "--") words.erase(words.begin());
   if (words.empty()) return fail(Errc::invalid_input, "agents start this, people do not");
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
+  // exec keeps the process id, so this is also the id of the user's program.
   slurm::become_task(std::to_string(getpid()), variables);
   std::vector<std::string> environment = slurm::environment_of(variables);
   const auto program = proc::find_executable(words.front(), variables["PATH"]);
   if (!program) return refuse(kName, program.error(), always(ExitCode::not_found));
+
   execve(program->c_str(), raw(words).data(), raw(environment).data());
   const int error = errno;
   return refuse(kName, fail_sys("run " + *program, error).value(), always(ExitCode::cannot_run));

@@ -39,8 +39,8 @@ std::string program_words(const Program& program, std::string_view path) {
                       : fmt::format("{} {}", program.root.name, path);
 }
 
-// Help names documents such as docs/remote.md. Packages have these in share/doc beside bin; on
-// hosts and in a build folder there are none, and nothing is printed.
+// Returns a line for help, which names documents such as docs/remote.md. Packages have the
+// documents in share/doc beside bin. Hosts and build folders have none, and the line is empty.
 std::string where_documents_are() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -79,13 +79,14 @@ ExitCode run_row(const Program& program, const Subcommand& row, const Args& word
   return refuse(name, code.error(), row.fails_with);
 }
 
-// A script or an option comes first if the user left the subcommand out: `lockstep train.py`.
+// Returns whether the user probably left `run` out: `lockstep train.py`, or an option first.
 bool is_for_script(const std::string& given) {
   struct stat info {};
   return given.ends_with(".py") || given.starts_with('-') ||
          (stat(given.c_str(), &info) == 0 && S_ISREG(info.st_mode));
 }
 
+// Returns the first listed row that takes a script, which is `lockstep run`.
 const Subcommand* taker_of_scripts(const Subcommand& parent) {
   for (const Subcommand* row : parent.rows) {
     if (row->listed && row->table != nullptr && row->table().operands == Operands::script)
@@ -146,6 +147,7 @@ ExitCode unknown_command(const Program& program, const Found& parent, const Args
   std::optional<std::string> meant =
       command.empty() ? did_you_mean(given, names) : std::optional(command);
   const Subcommand* taker = taker_of_scripts(*parent.row);
+  // "runn" is a typing error even if a file has that name, but a .py file is never a subcommand.
   if (taker != nullptr && is_for_script(given) && (!meant || given.ends_with(".py")))
     meant = fmt::format("{} {}", taker->name, printable(given));
   error.hint = meant ? fmt::format("did you mean '{} {}'?", start, *meant)
@@ -174,6 +176,7 @@ Found find_row(const Program& program, const Args& words) {
 
 void take_signals(Signals how) {
   if (how == Signals::inherited) return;
+  // Block, not ignore: a signal that comes before the function reads signals stays pending.
   if (how == Signals::blocked) proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
 }
@@ -188,6 +191,7 @@ ExitCode dispatch(const Program& program, std::string_view called_as, Args words
     return run_row(program, *found.row, words);
   }
   const std::string path = join(std::span(words).first(found.words), " ");
+  // A call without a subcommand is an error, so scripts see exit code 2 and stdout stays empty.
   if (found.words == words.size()) {
     std::fputs(overview(program, *found.row, path).c_str(), stderr);
     return ExitCode::usage;

@@ -1,4 +1,5 @@
-// lockstep submit: a training command becomes a job of Slurm's.
+// lockstep submit: makes a Slurm job of a training command or of a user's own batch script, and
+// submits the job on this machine or on a login host.
 #include "cli/submit.h"
 
 #include "base/log.h"
@@ -51,24 +52,29 @@ ParseResult read_words(const Args& words, const GetEnv& env) {
   return std::move(found->own);
 }
 
+// The command line, checked and converted to a request.
 struct Asked {
   SubmitOptions options;
-  bool own_script = false;  // the user's
+  bool own_script = false;  // the command is the user's own batch script
   jobs::on_slurm::SlurmRequest request;
   std::vector<std::string> notes;
 };
 
-// A batch script among the words of a command, with what is in it; nullopt: it is a command.
+// Returns the text of the batch script that the first word names; nullopt: the words are a command.
+// After "--" the words are always a command.
 Result<std::optional<std::string>> batch_script_of(const SubmitWords& words) {
   struct stat info {};
   const std::string& path = words.command.front();
   if (words.dashes || stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  // read_file() cuts the text at the limit. Read a byte more than Slurm takes, so that the check
+  // still sees that a script is too long.
   LOCKSTEP_TRY_ASSIGN(std::string text, io::read_file(path, slurm::kMostScriptBytes + 1));
   if (!slurm::is_batch_script(path, text)) return std::nullopt;
   return text;
 }
 
-// The script's settings come first: those of the command line count more.
+// Makes the request submit the user's script. The last setting of a name counts, so the script's
+// settings come first and the command line's override them.
 Status take_script(const SubmitWords& words, std::string text, Asked& asked) {
   jobs::on_slurm::SlurmRequest& request = asked.request;
   slurm::SbatchFile file = slurm::read_sbatch_file(text);
@@ -84,7 +90,8 @@ Status take_script(const SubmitWords& words, std::string text, Asked& asked) {
   return {};
 }
 
-// Where accelerate can't say here what it means, the job is a script of one line.
+// Converts accelerate's words on this machine if possible. Otherwise the job becomes a script of
+// one line, and the job's first node asks its accelerate.
 Status take_accelerate(const SubmitWords& words, launchers::Launch& launch, Asked& asked) {
   const slurm::Setting* nodes = slurm::find_setting(words.sbatch, "nodes");
   LOCKSTEP_TRY_ASSIGN(
@@ -107,7 +114,7 @@ Status take_accelerate(const SubmitWords& words, launchers::Launch& launch, Aske
   return {};
 }
 
-// The script's base name, as sbatch names a job by its script.
+// Returns the base name of the training script, because sbatch also names a job after its script.
 std::string name_of(const std::vector<std::string>& run) {
   auto script = std::find(run.begin(), run.end(), "--");
   if (script == run.end())
@@ -118,7 +125,7 @@ std::string name_of(const std::vector<std::string>& run) {
   return script == run.end() ? "lockstep" : std::filesystem::path(*script).filename().string();
 }
 
-// What the job's script tells every node, beside what it tells `lockstep run`.
+// Returns the options of slurm-node, which every node of the job gets before `lockstep run`'s.
 Result<std::vector<std::string>> node_words(const SubmitOptions& options) {
   std::vector<std::string> words;
   if (options.preflight) words = {"--preflight", *options.preflight};
@@ -135,7 +142,8 @@ Result<std::vector<std::string>> node_words(const SubmitOptions& options) {
   return words;
 }
 
-// here: false where another host has the wheels.
+// Checks the command line and builds the request. here: false if a login host submits the job; the
+// paths of --wheel are then paths there.
 Result<Asked> asked_of(const Call& call, bool here = true) {
   Asked asked;
   auto words = read_submit_words(call.words, variable);
@@ -171,6 +179,8 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   else if (!request.script)
     request.wish.name = name_of(launch.run);
   if (asked.options.name) {
+    // --name replaces --job-name of the script's #SBATCH lines (line > 0), but contradicts
+    // --job-name on the command line.
     std::erase_if(request.wish.settings, [](const slurm::Setting& each) {
       return each.name == "job-name" && each.line > 0;
     });
@@ -203,7 +213,7 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   if (asked.options.binary == "sbcast") request.binary = Binary::carried;
   asked.notes.insert(asked.notes.end(), launch.notes.begin(), launch.notes.end());
   LOCKSTEP_TRY_ASSIGN(request.node, node_words(asked.options));
-  // The steps of a user's own script are called by that.
+  // A user's own script calls its steps itself, so request.node does not reach them.
   if (request.script && asked.options.preflight)
     request.env.push_back("LOCKSTEP_PREFLIGHT=" + *asked.options.preflight);
   return asked;
@@ -214,6 +224,7 @@ void tell_notes(const std::vector<std::string>& notes) {
     std::fprintf(stderr, "%s: note: %s\n", kProgram, printable(note, 1000).c_str());
 }
 
+// Prints the line that sbatch prints, for scripts that read the job's number from sbatch's output.
 void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
   if (options.json) {
     const slurm::Setting* name = slurm::find_setting(job.settings, "job-name");
@@ -230,6 +241,7 @@ void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::Submissi
 
 // Follows the job until it ends. The job goes on if this command is stopped.
 Result<ExitCode> follow(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
+  // A program that reads a pipe needs the job's number now, not at the job's end.
   std::fflush(stdout);
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(jobs::KnownJob known, book.find(job.id));
@@ -256,7 +268,7 @@ Result<bool> passes_check(const Asked& asked, const jobs::on_slurm::Submission& 
                               .lockstep_launches = true};
   if (asked.own_script) {
     request.script = asked.request.command.front();
-    // The script has the others itself.
+    // run_check() reads the script's own #SBATCH lines (line > 0) from the script.
     std::erase_if(request.settings, [](const slurm::Setting& each) { return each.line > 0; });
   }
   LOCKSTEP_TRY_ASSIGN(const slurm::CheckReport report, slurm::run_check(request));
@@ -272,10 +284,12 @@ Result<ExitCode> submit(const Call& call, const ForClient& client) {
     asked.request.wish.folder = client.folder;
     asked.request.folder_is_here = false;
   }
+  // --print also works without Slurm: sbatch --test-only is called neither here nor by the check.
   if (!asked.options.use_bad_nodes && !asked.options.print) {
     const std::string note = jobs::on_slurm::leave_out_bad_nodes(asked.request.wish);
     if (!note.empty()) asked.notes.push_back(note);
   }
+  // Check the job before anything is created for it.
   LOCKSTEP_TRY_ASSIGN(const auto preview, jobs::on_slurm::preview_slurm_job(asked.request));
   LOCKSTEP_TRY_ASSIGN(const bool passes, passes_check(asked, preview));
   if (asked.options.print) {
@@ -294,7 +308,8 @@ Result<ExitCode> submit(const Call& call, const ForClient& client) {
   return follow(asked.options, job);
 }
 
-// nullopt: it is for this machine.
+// Submits on the login host of --on and returns the exit code; nullopt: the job is for this
+// machine.
 Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
   auto words = read_submit_words(call.words, variable);
   if (!words) return Failure(words.error().error);
@@ -303,13 +318,14 @@ Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
     if (lone.empty()) return std::optional<ExitCode>();
     return fail(Errc::invalid_input, lone + " needs --on");
   }
-  // Words that are wrong are refused before any host is asked.
+  // Refuse wrong words here, before a log-in and a sync. The login host checks them again.
   LOCKSTEP_TRY_ASSIGN(const Asked asked, asked_of(call, false));
   LOCKSTEP_TRY_ASSIGN(const slurm::JobPlan plan, slurm::plan_job(asked.request.wish));
   if (asked.options.print && asked.request.script)
     return fail(Errc::invalid_input, "--print shows what becomes of a script that lies there",
                 "leave --on out, to see it here");
-  // The host would look for files that are still to be brought.
+  // The project is not on the login host before a submission, so the host's check of a preview
+  // would miss its files. Check here; the host's preview runs with --no-check.
   if (asked.options.print)
     LOCKSTEP_TRY(passes_check(asked, {.script = {}, .settings = plan.settings, .notes = {}}));
   const slurm::Setting* name = slurm::find_setting(plan.settings, "job-name");
@@ -331,6 +347,7 @@ Result<ExitCode> submit_command(const Call& call) {
 }  // namespace
 
 Result<ExitCode> submit_for(const Call& call, const ForClient& client) {
+  // A client's job is always submitted on this host.
   if (client.id.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto code, submit_elsewhere(call));
     if (code) return *code;

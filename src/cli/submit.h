@@ -1,4 +1,4 @@
-// lockstep submit, as a client elsewhere has it called on a login host.
+// `lockstep submit` on a login host, called for a client on another machine.
 #pragma once
 
 #include "cli/subcommand.h"
@@ -8,11 +8,12 @@
 namespace lockstep::cli {
 
 struct ForClient {
-  std::string id;      // of the job, the client's
-  std::string folder;  // where it would be submitted, for a preview where that is not there yet
+  std::string id;      // the client's id of the job; empty: the user typed the command here
+  std::string folder;  // for a preview: the job's folder, which may not exist yet; else empty
 };
 
-// call: of `lockstep submit`. The handled signals must be blocked.
+// Submits the job, or prints it for --print, and returns the exit code. call: the words of
+// `lockstep submit`. Call with the handled signals blocked.
 Result<ExitCode> submit_for(const Call& call, const ForClient& client);
 
 }  // namespace lockstep::cli

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
 
-// How many processes there are is said, and need not be found out.
+// Returns whether the words or the configuration file give the number of processes. Otherwise
+// accelerate counts the GPUs of its machine, which must be a node of the job.
 bool names_processes(const std::vector<std::string>& words) {
   if (slurm::has_option(words, {"--num_processes"})) return true;
   const auto file = slurm::option_of(words, {"--config_file"});
@@ -23,6 +24,7 @@ bool names_processes(const std::vector<std::string>& words) {
   return text && text->find("num_processes:") != std::string::npos;
 }
 
+// told: a number of machines, or MIN:MAX, whose maximum counts.
 Status check_nodes(std::string_view told, std::optional<int> nodes) {
   const auto count = parse_int(split(told, ':').back());
   if (!nodes || !count || *count == *nodes) return {};
@@ -48,6 +50,7 @@ Result<std::optional<launchers::Launch>> accelerate_here(const launchers::Launch
 }
 
 std::string accelerate_script(const std::vector<std::string>& command) {
+  // In the job, srun is Lockstep's stand-in, which converts the words and starts the agents.
   return "#!/bin/sh\nexec srun " + shell_join(command) + "\n";
 }
 

@@ -1,5 +1,5 @@
-// `lockstep submit ... -- accelerate launch ...`: understood here where it can be, else on the
-// first node of the job.
+// `lockstep submit ... -- accelerate launch ...`: converts accelerate's words on this machine if
+// possible, else on the first node of the job.
 #pragma once
 
 #include "base/error.h"
@@ -11,13 +11,14 @@
 
 namespace lockstep::cli {
 
-// given: as read_launch() has left it. nodes: of the job; nullopt: Slurm chooses. nullopt: it is
-// asked in the job, as accelerate is not there, or counts the GPUs of the machine that it is asked
-// on. invalid_input: accelerate refuses the words, or is told of other nodes than the job has.
+// Returns the launch as this machine's accelerate understands the words. nullopt: the job must ask,
+// because accelerate is not installed here, or would count this machine's GPUs. given: the result
+// of read_launch(). nodes: the job's number of nodes; nullopt: Slurm chooses. Errors: invalid_input
+// (accelerate refuses the words, or the words name another number of machines).
 Result<std::optional<launchers::Launch>> accelerate_here(const launchers::Launch& given,
                                                          std::optional<int> nodes);
 
-// The script of such a job.
+// Returns the batch script of a job whose first node asks accelerate.
 std::string accelerate_script(const std::vector<std::string>& command);
 
 }  // namespace lockstep::cli

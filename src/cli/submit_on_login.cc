@@ -26,7 +26,8 @@ namespace {
 
 constexpr const char* kProgram = "lockstep submit --on";
 
-// Returns the command for the login host. A script in the project gets its path there.
+// Returns the command for the login host. An absolute path of a script in the project becomes the
+// path there. Relative paths need no change: the job has the same folder of the project.
 std::vector<std::string> command_there(const std::vector<std::string>& command,
                                        const Ground& ground) {
   std::vector<std::string> words = command;
@@ -41,6 +42,8 @@ jobs::on_slurm::LoginRequest request_of(const LoginJob& job, const Ground& groun
                                        .folder = ground.folder,
                                        .env = job.env,
                                        .preview = job.options.print};
+  // A preview is checked on this machine, which has the project's files. A submission answers in
+  // JSON, because this client needs the job's number, folder and output.
   if (job.options.print)
     request.words = {"--print", "--no-check"};
   else
@@ -85,12 +88,14 @@ void tell_submitted(const SubmitOptions& options, const std::string& id,
   std::fflush(stdout);
 }
 
-// Records the job before it is submitted, so that a client that is killed meanwhile leaves no
-// unknown job.
+// Submits the job. Records the job first: if this client is killed during the submission, the job
+// book still knows of the job.
 Result<jobs::on_slurm::SubmittedThere> submit(const jobs::JobBook& book, jobs::KnownJob& known,
                                               const jobs::on_slurm::LoginRequest& request) {
   LOCKSTEP_TRY(book.add(known));
   auto there = jobs::on_slurm::submit_on_login(known.nodes.at(0), request);
+  // Keep the record after an error: the answer is missing, but the job may be submitted. `lockstep
+  // jobs` finds out later.
   if (!there) return there;
   if (there->code != 0) {
     LOCKSTEP_TRY(book.remove(known.id));
@@ -162,13 +167,14 @@ Result<std::optional<ExitCode>> submit_on_login(const LoginJob& job) {
   const RemoteOptions remote = remote_options(submit_table(), job.words.own);
   LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, login_place(remote));
   if (place.here) {
-    // Refuses what can't be brought to this machine.
+    // Refuse --sync and the like: nothing is brought to this machine.
     LOCKSTEP_TRY(ground_of(remote, true));
     return std::optional<ExitCode>();
   }
   const auto code = submit_there(job, remote, place);
   if (code) return std::optional<ExitCode>(*code);
   if (code.error().code != Errc::unavailable) return Failure(code.error());
+  // An unreachable host gives ssh's exit code, so that scripts can tell it from a refusal.
   return std::optional<ExitCode>(refuse(kProgram, code.error(), kAsSsh));
 }
 

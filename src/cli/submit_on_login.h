@@ -1,4 +1,4 @@
-// lockstep submit --on: a job of Slurm's is submitted on a login host, with the files of here.
+// lockstep submit --on: brings the project to a login host and submits the job there.
 #pragma once
 
 #include "cli/submit_options.h"
@@ -16,7 +16,8 @@ struct LoginJob {
   std::vector<std::string> env;  // "NAME=value", for the job
 };
 
-// The exit code; nullopt: it is for this machine. Expects the handled signals blocked.
+// Submits the job, or prints what would be submitted, and returns the exit code. nullopt: the
+// cluster of --on is this machine's own Slurm. Call with the handled signals blocked.
 Result<std::optional<ExitCode>> submit_on_login(const LoginJob& job);
 
 }  // namespace lockstep::cli

@@ -15,11 +15,11 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view kNoLimit = "no-limit";
-// Options of lockstep run that choose hosts and wait for them, which Slurm does here.
+// Options of `lockstep run` that choose hosts or wait for hosts. In a Slurm job Slurm does both.
 constexpr std::array<std::string_view, 5> kNotOfJobs = {"hostfile", "include", "cwd", "detach",
                                                         "queue"};
 
-// Options of `lockstep run` that mean the same here.
+// Returns the options for a submission on a login host. Their meaning is that of `lockstep run`.
 Group login_rows() {
   constexpr std::array<std::string_view, 9> kNames = {
       "user", "key-path", "jump", "sync", "force", "install", "venv", "conda", "system"};
@@ -143,7 +143,8 @@ Table make_table() {
   return table;
 }
 
-// Not for the login host: it is told the variables and the folder over stdin.
+// Returns whether an option concerns only this machine. The login host receives the variables and
+// the folder over stdin, where no other user can read them.
 bool is_for_this_end(std::string_view name) {
   constexpr std::array<std::string_view, 5> kHere = {"print", "follow", "fold", "wait", "json"};
   const auto has = [&](const std::vector<Option>& rows) {
@@ -160,7 +161,8 @@ const Option* option_of(const Table& table, std::string_view name) {
   return nullptr;
 }
 
-// Reads from the front what belongs to one option.
+// Reads the words from the front and sorts each option by its owner. Keeps options as typed, since
+// the login host and the job's nodes parse them again.
 class Reader {
  public:
   explicit Reader(const std::vector<std::string>& words) : words_(words) {}
@@ -206,7 +208,8 @@ class Reader {
     return take_sbatch();
   }
 
-  // Its number may be left out, as no other option's value.
+  // Reads "--chain" or "--chain N". No other option has an optional value in a word of its own, so
+  // the table's parser gets --chain=N.
   Status take_chain() {
     const bool number = at_ + 1 < words_.size() && parse_int(words_[at_ + 1]);
     const std::size_t before = at_;
@@ -235,7 +238,7 @@ class Reader {
     return {};
   }
 
-  // Gives sbatch's reader one option and the next word, which may be the option's value.
+  // Passes one option to sbatch's reader, with the next word, which may be the option's value.
   Status take_sbatch() {
     const std::size_t most = std::min<std::size_t>(words_.size() - at_, 2);
     std::vector<std::string> some(words_.begin() + static_cast<std::ptrdiff_t>(at_),

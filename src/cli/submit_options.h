@@ -36,7 +36,7 @@ struct SubmitOptions {
 
 const Table& submit_table();
 
-// The number of --chain, in the form of slurm::JobWish.
+// Returns the number of --chain in the form of slurm::JobWish: nullopt: no chain; 0: no limit.
 Result<std::optional<int>> chain_of(const SubmitOptions& options);
 
 // Returns the first given option that needs --on; empty: there is none.
@@ -46,15 +46,16 @@ struct SubmitWords {
   Parsed own;  // by submit_table()
   std::vector<slurm::Setting> sbatch;
   std::vector<std::string> run;      // options of `lockstep run`, as typed
-  std::vector<std::string> command;  // the command to run
+  std::vector<std::string> command;  // the command or batch script, with its arguments
   // The options for the login host of --on: all but those about reaching the host and about
   // following the job from here.
   std::vector<std::string> there;
   bool dashes = false;  // "--" stood before the command
 };
 
-// Options come first, in any order, each taken by the first of the three that has it; "--" or the
-// first other word begins the command. Short options are sbatch's. Pure.
+// Splits the words. Options stand first, in any order. A long option belongs to the first of
+// `lockstep submit`, sbatch and `lockstep run` that has it; short options are sbatch's. "--" or the
+// first word that is not an option begins the command. Pure.
 tl::expected<SubmitWords, ParseFailure> read_submit_words(const std::vector<std::string>& words,
                                                           const GetEnv& env);
 

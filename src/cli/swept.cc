@@ -11,7 +11,8 @@
 namespace lockstep::cli {
 namespace {
 
-// A provider of whom nothing was ever rented from here is not worth a word when it is silent.
+// Drops the silence of providers from which this installation never rented: no machine of ours can
+// be there. A journal that cannot be read counts as used.
 void drop_unused(rent::OnDemand& world, std::vector<cloud::Silence>& silences) {
   std::erase_if(silences, [&](const cloud::Silence& one) {
     return !world.journal().ever_used(one.provider).value_or(true);
@@ -32,10 +33,12 @@ void Swept::begin() {
 
 void Swept::tell() {
   if (!sweep_) return;
+  // The command's answer must not wait for the slowest provider.
   std::fflush(stdout);
   auto swept = sweep_->finish();
   sweep_.reset();
-  // Who has stopped it knows that not all were heard.
+  // A user who pressed Ctrl-C knows that the sweep is incomplete. pause(0) only looks for the
+  // signal, which stays pending for end().
   if (!world_->web().pause(std::chrono::milliseconds(0))) return;
   if (!swept) return tell_line(program_, "nothing was swept: " + swept.error().message);
   found_ = std::move(*swept);
@@ -44,7 +47,8 @@ void Swept::tell() {
 }
 
 ExitCode Swept::end(ExitCode code) {
-  if (is_stopped(code)) sweep_.reset();  // the user has stopped it
+  // After Ctrl-C the user does not want to wait for the sweep. The next command sweeps again.
+  if (is_stopped(code)) sweep_.reset();
   tell();
   const int signal = world_ ? world_->take_signal() : 0;
   return signal == 0 ? code : stopped_by(signal);

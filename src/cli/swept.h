@@ -1,5 +1,5 @@
-// Commands on demand whose own answer comes first; then what the sweep beside them has found is
-// said. The sweep never changes their exit code.
+// The sweep beside a command on demand: runs while the command works, and reports after the
+// command's own answer. A sweep never changes the command's exit code.
 #pragma once
 
 #include "cli/options.h"
@@ -14,6 +14,8 @@
 
 namespace lockstep::cli {
 
+// The world of a command, and the sweep. The destructor waits for a running sweep and reports the
+// result.
 class Swept {
  public:
   explicit Swept(std::string_view program) : program_(program) {}
@@ -21,14 +23,17 @@ class Swept {
   Swept& operator=(const Swept&) = delete;
   ~Swept() { tell(); }
 
-  Result<rent::OnDemand*> open();  // the world, which lives as long as this
-  // Guards that are needed run from here on, and the sweep has begun.
+  // Opens the journal and the providers. The result lives as long as this object.
+  Result<rent::OnDemand*> open();
+  // Makes sure that needed guards run, then starts the sweep. Call after open().
   void begin();
-  // Waits for the sweep, and says what it found: once.
+  // Waits for the sweep and prints the result. A second call does nothing.
   void tell();
+  // Returns the sweep's result; empty before tell().
   const cloud::Reconciled& found() const { return found_; }
   std::string_view program() const { return program_; }
-  // Tells. Returns code, or that of a signal that came meanwhile.
+  // Calls tell(), unless `code` says that a signal stopped the command. Returns `code`, or the exit
+  // code of a signal that came meanwhile.
   ExitCode end(ExitCode code);
 
  private:
@@ -38,12 +43,13 @@ class Swept {
   cloud::Reconciled found_;
 };
 
-// Runs such a command, whose row must have Signals::blocked. Prints an error of act before what the
-// sweep found, so this does not leave the error to dispatch.
+// Runs a command with a sweep beside it and returns the exit code. The command's row must have
+// Signals::blocked. Prints the error of `act` itself, because dispatch would print the error after
+// the sweep's report.
 ExitCode run_swept(const Call& call, const Table& table,
                    Result<ExitCode> (*act)(const Call&, Swept&));
 
-// As `lockstep cost`, `up` and `down` have them for programs.
+// Return a rental, and a sweep's result, as the --json of `cost`, `up` and `down` prints them.
 nlohmann::ordered_json rental_row(const rent::OnDemand& world, const cloud::Rental& rental);
 nlohmann::ordered_json swept_json(const cloud::Reconciled& swept);
 

@@ -1,4 +1,4 @@
-// lockstep up, keep and cost: rented machines as a cluster.
+// lockstep up, keep and cost: rents machines as a cluster, postpones their end, shows their cost.
 #include "base/columns.h"
 #include "base/date_text.h"
 #include "base/text.h"
@@ -28,8 +28,9 @@ using cloud::Rental;
 constexpr const char* kFixedWords =
     ": its provider ends it then, and has no call that moves this; only `lockstep up --lifetime` "
     "sets it";
-constexpr std::int64_t kMostHeld = 31LL * 86'400;  // seconds, as a machine takes them
+constexpr std::int64_t kMostHeld = 31LL * 86'400;  // seconds; a lease refuses more
 
+// Returns the only name of the command line. example: a correct line, for the error.
 Result<std::string> the_name(const Parsed& parsed, const char* example) {
   if (parsed.names.size() == 1) return parsed.names.front();
   return fail(Errc::invalid_input,
@@ -63,6 +64,7 @@ Result<ExitCode> bring_up(const Call& call, Swept& swept) {
   request.json = own.json;
   LOCKSTEP_TRY_ASSIGN(request.cluster, the_name(call.parsed, "lockstep up NAME --gpus A100:8"));
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
+  // up starts no sweep here: rent_machines() asks for offers and machines in one round.
   keep_guarded(*world, request.program);
   if (!request.options.gpus && !world->journal().of_cluster(request.cluster)) {
     LOCKSTEP_TRY_ASSIGN(request.standing, standing_rental(*world, request.cluster));
@@ -73,7 +75,7 @@ Result<ExitCode> bring_up(const Call& call, Swept& swept) {
           "write lockstep up NAME --gpus A100:8");
   }
   LOCKSTEP_TRY_ASSIGN(Rented rented, rent_machines(*world, request));
-  // Only shown: the plan, or what there is already.
+  // Nothing was rented: --print. A program still gets the machines that exist under this name.
   if (!rented.rental && own.json)
     if (auto known = world->journal().of_cluster(request.cluster))
       rented.rental = std::move(*known);
@@ -87,7 +89,8 @@ Result<ExitCode> bring_up(const Call& call, Swept& swept) {
 
 // --- keep
 
-// A guard elsewhere that has not heard of it would end them at the old time.
+// Tells the guard of the new end. Refuses the new end if a guard on another host does not answer:
+// that guard would terminate the machines at the old time.
 Status keep_with_guard(rent::OnDemand& world, Rental rental, std::int64_t end) {
   const std::string old = date_text(rental.ends_ms);
   rental.ends_ms = end;
@@ -99,11 +102,11 @@ Status keep_with_guard(rent::OnDemand& world, Rental rental, std::int64_t end) {
 
 struct KeptEnd {
   std::int64_t ms = 0;
-  bool fixed = false;  // the provider ends the machines then
+  bool fixed = false;  // the provider ends the machines at that time, whatever the lease says
 };
 
-// More time, never less than what was agreed at first. A lease past the provider's own end would be
-// a promise that is broken without a word.
+// Returns the new end of the rental, never earlier than the present one. A lease cannot outlast the
+// provider's own end: the machines would be gone before the promised time, without a message.
 KeptEnd kept_end(const rent::OnDemand& world, const Rental& rental, std::int64_t seconds,
                  std::int64_t now) {
   cloud::Terms terms = rental.terms;
@@ -125,6 +128,7 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   LOCKSTEP_TRY(hosts::check_cluster_name(names[0]));
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
+  // Another command may change the same rental: read it under the lock only.
   LOCKSTEP_TRY(world->lock(names[0]));
   LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
   const std::int64_t now = world->web().now_ms();
@@ -132,20 +136,23 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   const std::int64_t end = kept.ms;
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto places, hosts::find_places(registry, names[0], std::nullopt, {}));
+  // The order matters: the guard, the machines, the journal. The journal must never promise time
+  // that a guard or a machine has not granted.
   LOCKSTEP_TRY(keep_with_guard(*world, rental, end));
   LOCKSTEP_TRY_ASSIGN(const auto answers, rent::keep_leases(places, end));
   for (const rent::LeaseAnswer& answer : answers)
     if (!answer.error.empty()) {
+      // `rental` still has the old end: take the promise to the guard back.
       (void)world->guards().tell(rental, rent::GuardNewsKind::noting);
       return fail(Errc::unavailable, answer.error);
     }
-  // Who wants them so long wants them idle, too.
+  // keep must also suspend --autostop. Otherwise ten idle minutes would still end the machines.
   LOCKSTEP_TRY_ASSIGN(const auto held,
                       rent::hold_leases(places, std::min((end - now) / 1000, kMostHeld)));
   for (const rent::LeaseAnswer& answer : held)
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
   rental.ends_ms = end;
-  // For machines that take the place of those that are lost.
+  // Replacements for lost machines get their lease from these terms.
   rental.terms.lifetime_s = (end - cloud::began_ms(rental, now)) / 1000;
   LOCKSTEP_TRY(world->journal().keep(rental));
   if (ended_by(*world, rental) == EndedBy::nobody) {
@@ -182,9 +189,10 @@ Result<ExitCode> show_cost(const Call& call, Swept& swept) {
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
   LOCKSTEP_TRY_ASSIGN(std::vector<Rental> rentals, world->journal().open_rentals());
-  // What may be gone is looked at first, as is what a program is to be told of.
+  // Wait for the sweep first. The sweep closes rentals without machines, and --json contains the
+  // result.
   if (!rentals.empty() || options.json) swept.tell();
-  // A program would take what it is told for all that there is.
+  // After Ctrl-C the sweep is incomplete, and a program would take the list for complete.
   if (options.json) LOCKSTEP_TRY(world->check_stopped());
   if (options.since) {
     LOCKSTEP_TRY_ASSIGN(rentals, world->journal().since(world->web().now_ms() - seconds * 1000));

@@ -1,4 +1,5 @@
-// lockstep wheel: builds a wheel once, with ops, GPU architectures and CPU level said.
+// lockstep wheel: builds a wheel once for the given ops, GPU architectures and CPU level, on this
+// machine, in a Slurm job or on a cluster.
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/wheel_options.h"
@@ -32,7 +33,8 @@ void say(std::string_view line) {
   std::fprintf(stderr, "lockstep wheel: %.*s\n", static_cast<int>(line.size()), line.data());
 }
 
-// The tool of a terminal's group gets an interrupt, too, and ends; then we clean up after it.
+// Keeps this process alive at Ctrl-C. The build tool is in the terminal's foreground group, too,
+// and ends. Then this process must clean up behind the tool.
 void outlive_interrupts() {
   struct sigaction action {};
   action.sa_handler = [](int) {};
@@ -45,6 +47,7 @@ Status print_plan(const setup::WheelRequest& request, bool json) {
   const auto variables = setup::build_variables(prepared.plan);
   const auto command = setup::shown_command(prepared);
   const std::string key = setup::key_of_wheel(prepared.plan);
+  // --print builds nothing, so a fetched source is of no more use.
   setup::remove_scratch(prepared.scratch);
   for (const std::string& note : prepared.notes)
     say("warning: " + note);
@@ -70,12 +73,14 @@ Status print_plan(const setup::WheelRequest& request, bool json) {
   return {};
 }
 
+// Builds on a host of the cluster, or in a job of a Slurm cluster.
 Result<setup::BuiltWheel> build_on(const WheelOptions& options,
                                    const setup::WheelRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
   project::WheelHosts where{.hosts = {}, .settings = options.settings};
   const auto known = registry.find(*options.on);
   where.is_login = known && known->is_slurm();
+  // A Slurm cluster without a login host is this machine's own Slurm.
   if (where.is_login && known->nodes.empty())
     return project::build_wheel_in_job(request, options.settings, say);
   if (!where.is_login && !options.settings.empty())
@@ -83,7 +88,8 @@ Result<setup::BuiltWheel> build_on(const WheelOptions& options,
                 fmt::format("--{} is an option of sbatch, and {} is not a Slurm cluster",
                             options.settings.front().name, printable(*options.on)));
   LOCKSTEP_TRY_ASSIGN(where.hosts, hosts::find_places(registry, *options.on, {}, {}));
-  // Not for a build on this machine, which outlive_interrupts() serves.
+  // Only here, where the connections to hosts read signals. A build on this machine reads none and
+  // relies on outlive_interrupts().
   take_signals(Signals::blocked);
   return project::build_wheel_on(where, request, say);
 }
@@ -93,7 +99,7 @@ Result<setup::BuiltWheel> build_somewhere(const WheelOptions& options,
   if (options.on) return build_on(options, request);
   if (options.slurm) return project::build_wheel_in_job(request, options.settings, say);
   auto built = setup::build_wheel(request, say);
-  // A copy of this program that came for this build alone.
+  // srun brought this copy of the program for this build alone (SLURM_BCAST).
   if (const char* carried = std::getenv("LOCKSTEP_CARRIED")) unlink(carried);
   return built;
 }

@@ -33,9 +33,11 @@ struct WheelWords {
   Parsed own;  // by wheel_table()
   std::vector<slurm::Setting> sbatch;
 };
-// With --slurm, or with --on and a Slurm cluster, unknown options are sbatch's. Pure.
+// Splits the words. With --slurm or --on, options that this table lacks belong to sbatch; without
+// them an unknown option is an error. Pure.
 tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::string>& words,
                                                         const GetEnv& env);
+// Returns the checked options. Errors: invalid_input.
 Result<WheelOptions> wheel_options(const WheelWords& words);
 
 }  // namespace lockstep::cli

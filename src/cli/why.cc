@@ -1,4 +1,4 @@
-// lockstep why: explains Slurm's words for a job's state, and says what to do.
+// lockstep why: explains why a Slurm job waits or how it ended, and what the user can do.
 #include "base/clock_ms.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
@@ -36,8 +36,8 @@ Result<std::string> one_job(const Parsed& parsed) {
   return parsed.names[0];
 }
 
-// Asks our own binary on the login host, which has the job's folder, and prints the answer as it
-// is.
+// Runs `lockstep why` on the login host, which has the job's folder, and passes its output and exit
+// code on.
 Result<ExitCode> ask_login(const HostPlace& place, const std::string& word, bool json) {
   std::vector<std::string> argv = {"why", "--on", std::string(hosts::kHere)};
   if (json) argv.emplace_back("--json");
@@ -62,12 +62,13 @@ Result<std::vector<slurm::Explained>> explained(const std::string& number,
   const std::string folder = jobs::on_slurm::slurm_place(*known)->folder;
   const auto own = slurm::read_own_ending(slurm::JobFolder(folder));
   if (!own || slurm::job_now(own->state) != number) return all;
+  // Slurm forgets ended jobs. The job's folder still knows how the job ended.
   if (all.empty()) {
     if (auto forgotten = slurm::explain_forgotten(*own, known->name))
       all.push_back(std::move(*forgotten));
     return all;
   }
-  // Slurm may have given the number to another job since.
+  // Slurm may have given this number to another job since. Compare name and time of submission.
   const slurm::JobAsked ours{
       .id = number, .name = known->name, .user = {}, .since = known->created_ms / 1000};
   for (slurm::Explained& each : all)
@@ -116,7 +117,7 @@ Result<ExitCode> explain(const Call& call) {
   if (!found && found.error().code != Errc::not_found) return Failure(found.error());
   std::optional<KnownJob> known;
   if (found) known = std::move(*found);
-  // The beginning of another job's id may be a number of Slurm's.
+  // A word of digits means Slurm's number first, even if the id of a job of ours begins with it.
   if (known && slurm::is_job_id(word) &&
       (!jobs::on_slurm::slurm_place(*known) || jobs::on_slurm::begins_only(*known, word)))
     known.reset();

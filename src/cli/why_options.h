@@ -1,4 +1,4 @@
-// The option table of lockstep why.
+// The option table of `lockstep why`.
 #pragma once
 
 #include "cli/options.h"
