@@ -1,5 +1,5 @@
-// The room launchers splits torchrun's words without our option table, which lies above it: both
-// have to say the same.
+// Compares two lists of torchrun's options. The room launchers may not use the option table,
+// because cli is above launchers, and keeps a list of its own.
 #include "cli/run_options.h"
 #include "launchers/launcher_words.h"
 

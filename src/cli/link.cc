@@ -13,11 +13,16 @@ namespace lockstep::cli {
 namespace {
 
 Result<ExitCode> link_command(const Call& call) {
+  // A client's stdin is a pipe or a socket. At a terminal a person would wait for ever for a frame.
   const Error by_hand{Errc::invalid_input, "clients start this on hosts, people do not", {}, 0};
   if (isatty(STDIN_FILENO) == 1) return refuse("lockstep link", by_hand);
+  // Each version of a client pushes a binary to this host. Remove old binaries at each connection:
+  // no other process of ours runs here regularly.
   std::error_code unknown;
   ssh::remove_stale_binaries(std::filesystem::read_symlink("/proc/self/exe", unknown),
                              std::chrono::system_clock::now());
+  // Usually a guardian ends everything that the client started when the connection ends. A job's
+  // supervisor must survive the connection, so its client asks for no containment.
   const bool may_outlive = call.words == Args{"--may-outlive"};
   return remote::serve_link(may_outlive ? proc::Rung::none : proc::Rung::guardian).map(passed_on);
 }

@@ -1,4 +1,5 @@
-// lockstep: picks the subcommand. Called through a link named torchrun it is `lockstep run`.
+// The program lockstep: prepares the process, picks the subcommand, and makes sure that lost output
+// counts as a failure. Called through a link named torchrun, the program is `lockstep run`.
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/commands.h"
@@ -46,7 +47,7 @@ int main(int argc, char** argv) {
   lockstep::cli::Args words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const int code = with_output_written(lockstep::cli::dispatch(
       lockstep::cli::lockstep_program(), path.substr(path.rfind('/') + 1), std::move(words)));
-  // Before main() returns: static objects that the threads use are destroyed then.
+  // The threads use static objects, which are destroyed when main() returns. Wait for the threads.
   lockstep::rent::finish_slow_logins();
   return code;
 }

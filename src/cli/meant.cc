@@ -84,7 +84,8 @@ std::vector<std::string> mistyped_variables(const Table& table,
     if (!variable.starts_with(kPrefix)) continue;
     std::string name = to_lower(std::string_view(variable).substr(kPrefix.size()));
     std::replace(name.begin(), name.end(), '_', '-');
-    // An option's own name is no slip, also where the option has no variable.
+    // The exact name of an option is not a typing error, even if the option reads no variable
+    // (numa-binding, logs-specs).
     if (std::find(options.begin(), options.end(), name) != options.end()) continue;
     auto meant = meant_of(name, read);
     if (!meant) continue;

@@ -1,4 +1,5 @@
-// Which option was meant by a name that no option has: names of other launchers, and near misses.
+// Guesses the option or variable behind an unknown name: a name of another launcher, or a near
+// miss.
 #pragma once
 
 #include "cli/options.h"
@@ -11,12 +12,12 @@
 
 namespace lockstep::cli {
 
-// The long name of the option that `name` is likely to stand for. Both are without leading dashes,
-// and `name` has dashes in place of underscores.
+// Returns the long name of the option that `name` probably stands for; nullopt: none is close. Both
+// have no leading dashes, and `name` has dashes in place of underscores.
 std::optional<std::string> meant_option(const Table& table, std::string_view name);
 
-// Returns a warning for each PET_ variable that no option reads but whose name is close to that of
-// a variable that an option reads. Other unread PET_ variables get no warning, as with torchrun.
+// Returns a warning for each unread PET_ variable whose name is close to a variable of an option.
+// Other unread PET_ variables get no warning, as with torchrun.
 std::vector<std::string> mistyped_variables(const Table& table,
                                             std::span<const std::string> variables);
 

@@ -22,7 +22,7 @@ namespace {
 using Names = std::vector<std::string>;
 constexpr std::size_t kMostJobs = 100;
 
-// bash expands $(...) in the words that it is offered, so only plain names leave this program.
+// Returns whether a name is safe to offer. bash expands $(...) in the words of a completion.
 bool is_plain(std::string_view name) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-";
@@ -39,7 +39,8 @@ Names cluster_names(const std::string& folder) {
   return names;
 }
 
-// A job's name, or its id where several jobs have the name. The newest comes first.
+// Returns the names of the newest jobs, newest first. A job whose name is not unique appears by its
+// id, because the name alone would not select the job.
 Names job_names(const std::string& folder) {
   Names names;
   const auto book = jobs::JobBook::open(folder);
@@ -53,6 +54,7 @@ Names job_names(const std::string& folder) {
   return names;
 }
 
+// Returns families and full names, since --on-demand takes both.
 Names gpu_names() {
   Names names;
   for (const cloud::Gpu& gpu : cloud::gpu_table())
@@ -64,6 +66,7 @@ Names gpu_names() {
 Result<ExitCode> names_command(const Call& call) {
   const std::string kind = call.words.empty() ? "" : call.words.front();
   const std::string folder = io::state_folder();
+  // Opening the registry would create state.db. Completion must not create files.
   const bool has_book = access((folder + "/state.db").c_str(), R_OK) == 0;
   Names names;
   if (kind == "gpus") names = gpu_names();

@@ -34,7 +34,7 @@ Result<ExitCode> show_offers(const Call& call, Swept& swept) {
   LOCKSTEP_TRY_ASSIGN(const auto market,
                       world->ask(wish, false, waits_for(swept.program(), kForOffers)));
   const std::int64_t now = world->web().now_ms();
-  // Offers that were refused lately are listed with the reason, as `up` would skip them.
+  // `up` would skip recently refused offers, so the table must show them as not available.
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wish, blocks, now);
   if (own.json) {

@@ -316,7 +316,8 @@ Result<cloud::Wish> wish_of(const OnDemandOptions& options,
                               *options.disk));
     wish.disk_gb = static_cast<int>(*options.disk);
   }
-  // Without a guard or the user's promise, machines that cannot terminate themselves are no choice.
+  // Without a guard or the user's promise to watch, never choose machines that cannot terminate
+  // themselves.
   wish.guarded = options.guard.has_value() || options.will_watch;
   return wish;
 }

@@ -52,7 +52,7 @@ std::vector<Option> on_demand_rows();
 Result<cloud::Wish> wish_of(const OnDemandOptions& options,
                             const std::optional<std::string>& nodes);
 Result<cloud::Terms> terms_of(const OnDemandOptions& options);
-// Returns the networks of --allow-from with commas between them; "" if it was not given.
+// Returns the networks of --allow-from, separated by commas; "": the option was not given.
 Result<std::string> networks_of(const std::optional<std::string>& text);
 // Returns how long to keep asking providers for machines; nullopt: for ever.
 Result<std::optional<std::int64_t>> wait_seconds(const OnDemandOptions& options);

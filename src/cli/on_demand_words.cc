@@ -134,7 +134,7 @@ std::vector<std::string> silence_lines(const std::vector<cloud::Silence>& silent
   return lines;
 }
 
-// Returns the line for one machine. Escapes the tags, because anyone with the account can set them.
+// Returns the line for one machine. Escapes the tags, which any user of the account can set.
 std::string foreign_line(const cloud::Leftover& one, std::int64_t now_ms) {
   return fmt::format(
       "{} belongs to another installation of lockstep ({}, cluster {}{}): left alone",
@@ -272,7 +272,7 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
     rate = std::max(rate, next.per_hour);
   rate = wish.max_price.value_or(rate);
   plan.capped = wish.max_price || terms.budget;
-  // No limit holds if one of the candidates would run, billed, until the user ends it.
+  // No limit holds if a candidate would run, billed, until the user terminates the machine.
   if (std::any_of(choice.candidates.begin(), choice.candidates.end(),
                   [&](const Candidate& one) { return is_unguarded(one, terms); })) {
     plan.capped = false;

@@ -1,4 +1,4 @@
-// What people read of offers: zones that are alike share a line, and nothing else changes.
+// Tests the texts about offers: only offers that differ in their zone alone share a line.
 #include "cli/on_demand_words.h"
 
 #include "base/text.h"
@@ -20,7 +20,7 @@ cloud::Candidate in_zone(const std::string& region, const std::string& zone, dou
   return one;
 }
 
-// The lines under the head, as "PLACE PRICE".
+// Returns the lines under the head, as "PLACE PRICE".
 std::vector<std::string> places(const cloud::Choice& choice) {
   const std::string table = offers_table({}, choice, {}, kThen);
   const std::size_t type = table.find("TYPE");
@@ -88,7 +88,7 @@ TEST(Plan, PromisesNoEndAndNoBoundWhereNothingEndsTheBill) {
   EXPECT_EQ(text.find("at most"), std::string::npos) << text;
   EXPECT_TRUE(plan_json(open)["ends_ms"].is_null() && plan_json(open)["most_micros"].is_null());
   EXPECT_FALSE(open.capped);
-  // Where only what is asked later needs a guard, the first one has its end, and nothing a bound.
+  // Only a later offer needs a guard: the first offer has an end, but the cost has no bound.
   std::swap(choice.candidates[0], choice.candidates[1]);
   const std::string later = plan_text(plan_of(choice, {}, terms, kThen), kThen);
   EXPECT_NE(later.find(" at the latest, in 1 h"), std::string::npos) << later;

@@ -20,7 +20,7 @@ std::string roff(std::string_view text) {
   return out.substr(1);
 }
 
-// `lockstep run` has its page under lockstep-run.
+// Returns the name of a page: "lockstep-run" for `lockstep run`.
 std::string page_name(std::string_view program) {
   std::string out(program);
   replace_all(out, " ", "-");
@@ -39,8 +39,9 @@ std::vector<const Table*> tables_of(const Program& program) {
   return tables;
 }
 
-// `lockstep launch` has the groups of `lockstep run` and one more: a page says these once. The
-// table is the first with a script: the others that have one are its variants.
+// Returns the table with the same groups; nullptr: none. The page of `lockstep launch` refers to
+// the page of `lockstep run` instead of repeating the groups. All tables with a script are variants
+// of the first table with a script.
 const Table* shared_with(const Program& program, const Table& table) {
   if (table.operands != Operands::script) return nullptr;
   for (const Table* first : tables_of(program)) {
@@ -159,7 +160,7 @@ std::string man_overview(const Program& program, std::string_view version, std::
   return out + man_see_also(program, program.root.name);
 }
 
-// Inside a table's cell.
+// Escapes text for a cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string out(text);
   replace_all(out, "|", "\\|");
@@ -170,6 +171,7 @@ std::string code(std::string_view text) {
   return text.empty() ? std::string() : fmt::format("`{}`", cell(text));
 }
 
+// A value with "|" would end the cell, also inside of backticks.
 std::string markdown_row(const Option& option) {
   std::string name = option.letter != 0 ? fmt::format("`-{}`, ", option.letter) : std::string();
   name += code(fmt::format("--{}{}{}", option.name, option.takes_word() ? " " : "",

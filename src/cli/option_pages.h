@@ -1,6 +1,6 @@
-// Reference pages, generated from the option tables: a man page a subcommand (roff), and one page
-// of every option (Markdown, docs/options.md). Called when packages are made, never by the product
-// itself.
+// Reference pages, generated from the option tables: one man page for each subcommand (roff), and
+// one page with all options (Markdown, docs/options.md). Used by the build of packages only; the
+// product does not contain this code.
 #pragma once
 
 #include "cli/subcommand.h"
@@ -12,14 +12,15 @@
 namespace lockstep::cli {
 
 struct ManPage {
-  std::string name;  // "lockstep-run", its file is lockstep-run.1
+  std::string name;  // "lockstep-run"; the file is lockstep-run.1
   std::string text;
 };
 
-// lockstep(1) and one page for each subcommand that has options. date: as 2026-11-22.
+// Returns lockstep(1) and one page for each subcommand with options. date: as 2026-11-22.
 std::vector<ManPage> man_pages(const Program& program, std::string_view version,
                                std::string_view date);
 
+// Returns the text of docs/options.md.
 std::string options_markdown(const Program& program);
 
 }  // namespace lockstep::cli

@@ -1,5 +1,6 @@
-// Writes the reference pages: `option_pages man FOLDER DATE` as files of FOLDER, `option_pages
-// markdown` to stdout; `option_pages check FILE` fails where FILE is not that Markdown.
+// The build tool that writes the reference pages. `option_pages man FOLDER DATE` writes files in
+// FOLDER. `option_pages markdown` writes to stdout. `option_pages check FILE` fails if FILE is not
+// that Markdown, so that docs/options.md cannot go stale.
 #include "cli/commands.h"
 #include "cli/option_pages.h"
 

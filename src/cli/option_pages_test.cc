@@ -1,4 +1,4 @@
-// Whether the pages are good roff is seen by groff in tests/integration/test_package.py.
+// Tests the text of the pages. tests/integration/test_package.py has groff check the roff.
 #include "cli/option_pages.h"
 
 #include "base/text.h"

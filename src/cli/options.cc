@@ -1,5 +1,5 @@
-// Follows argparse's consume_optional and _parse_optional step by step. Names of functions in
-// comments are those of argparse. Scripts and users of torchrun rely on its rules, odd ones too.
+// Follows argparse's consume_optional and _parse_optional step by step, because scripts for
+// torchrun rely on odd rules, too. Names of functions in comments are argparse's.
 #include "cli/options.h"
 
 #include "base/text.h"
@@ -27,6 +27,7 @@ std::string folded(std::string_view name) {
   return out;
 }
 
+// Python's int() and float() accept 1_000, and so does _negative_number_matcher.
 bool digits_with_underscores(std::string_view text) {
   if (text.empty() || text.front() == '_' || text.back() == '_') return false;
   if (text.find("__") != std::string_view::npos) return false;
@@ -42,7 +43,7 @@ bool looks_negative(std::string_view text) {
          digits_with_underscores(text.substr(dot + 1));
 }
 
-// One possible reading of a word as an option. An abbreviation may have several.
+// A possible reading of a word as an option. An abbreviation may have several readings.
 struct Match {
   const Option* option = nullptr;  // nullptr: an unknown option
   std::optional<std::string> attached;
@@ -161,6 +162,7 @@ tl::expected<Action, ParseFailure> Parser::resolve(Match& match, std::size_t& ne
   }
   if (match.attached) return Action{&option, *match.attached};
   if (!option.implied.empty()) return Action{&option, std::string(option.implied)};
+  // argparse never takes a word that looks like an option for a value. Such a value needs "=".
   if (next >= args_.size() || args_[next] == "--" || !classify(args_[next]).empty())
     return reject("expected one argument");
   return Action{&option, args_[next++]};
@@ -180,11 +182,11 @@ Parser::Step Parser::consume_option(std::size_t& at) {
   ++at;
   Match match = std::move(matches.front());
   if (match.option == nullptr) {
+    // argparse reports unknown options at the end only, after errors of known options.
     if (!unknown_) unknown_ = word;
     return {};
   }
-  // consume_optional reads a whole bundle before it acts, so an error in the bundle wins over a
-  // --help in it.
+  // consume_optional reads a whole bundle before acting, so an error in the bundle wins over -h.
   std::vector<Action> actions;
   while (match.option != nullptr) {
     const Option* before = match.option;
@@ -266,8 +268,8 @@ Parser::Step Parser::read_words() {
   return {};
 }
 
-// torchrun reads these variables while it builds its parser, before it reads argv. A bad value is
-// an uncaught exception there, which exits with 1 instead of the parser's 2.
+// torchrun reads these variables while building the parser, before argv. A bad value is an uncaught
+// exception there, so the exit code is 1 instead of the parser's 2.
 Parser::Step Parser::read_env_flags() {
   for (const Option* option : options_) {
     if (option->env.empty() || option->kind != Kind::flag) continue;

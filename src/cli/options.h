@@ -34,7 +34,7 @@ struct Field {
 struct Option {
   std::string_view name;  // long name with dashes, without the leading two
   Field field = {};
-  Kind kind = field.kind;  // must be given if there is no field
+  Kind kind = field.kind;  // a row without a field must set this
   std::string_view metavar = {};
   std::string_view help = {};
   std::string_view shown_default = {};  // for help only
@@ -56,7 +56,7 @@ struct Group {
   std::vector<Option> options;
 };
 
-// An environment variable that the command reads and that belongs to no option (Option::env).
+// An environment variable of the command, but of no option (see Option::env).
 struct Variable {
   std::string_view name;
   std::string_view metavar;
@@ -112,8 +112,8 @@ std::vector<const Option*> options_of(const Table& table);
 // Use fill(), which checks the types.
 void fill_fields(const Table& table, const Parsed& parsed, const std::type_info& owner,
                  void* target);
-// Sets the fields of target whose options were given. Other fields keep their defaults. Skips rows
-// whose fields belong to other structs, so one table may fill several structs.
+// Sets the fields of target whose options were given. Other fields keep their defaults. Skips the
+// rows of other structs, because a table may fill several structs.
 template <class T>
 void fill(const Table& table, const Parsed& parsed, T& target) {
   fill_fields(table, parsed, typeid(T), &target);

@@ -1,4 +1,5 @@
-// Test tool: parses its arguments as `lockstep run` would and prints the outcome as one JSON line.
+// Test tool: parses the arguments like `lockstep run` and prints the result as one line of JSON,
+// for a comparison with argparse.
 #include "cli/run_options.h"
 
 #include <fmt/core.h>

@@ -43,6 +43,7 @@ std::vector<std::string> wrapped(const std::string& text) {
 }
 
 void add_row(std::string& out, std::string line, const std::string& text) {
+  // A name that reaches the descriptions' column gets a line of its own, as in argparse's help.
   if (line.size() + 2 > kColumn) {
     out += line + "\n";
     line.clear();

@@ -1,4 +1,5 @@
-// Rows come from torchrun 2.14 on Python 3.14 (argparse), where a comment does not say "superset".
+// Expected results come from torchrun 2.14 on Python 3.14 (argparse), unless a comment says
+// "superset".
 #include "cli/options.h"
 
 #include "cli/run_options.h"

@@ -12,18 +12,18 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr const char* kDefaultHostfile = "/job/hostfile";  // as deepspeed has it
+constexpr const char* kDefaultHostfile = "/job/hostfile";  // DeepSpeed's own default
 
 bool is_file(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// The launcher's words; empty: the script is the user's own.
+// Returns the launcher's words; empty: the script is the user's own program.
 Args launcher_words(const Parsed& parsed) {
   if (!parsed.script || parsed.has("module") || parsed.has("no-python") || parsed.has("run-path"))
     return {};
-  // A file of that name lies here, and is meant.
+  // A file of that name in this folder wins: the user's own "torchrun" or "deepspeed".
   if (parsed.script->find('/') == std::string::npos && is_file(*parsed.script)) return {};
   Args words = {*parsed.script};
   words.insert(words.end(), parsed.script_args.begin(), parsed.script_args.end());
@@ -31,11 +31,12 @@ Args launcher_words(const Parsed& parsed) {
   return words;
 }
 
-// What stands before the launcher.
+// Returns the options of `lockstep run` in front of the launcher's name.
 Args own_words(const Call& call) {
   const Args& words = call.words;
   std::size_t end = words.size() - call.parsed.script_args.size() - 1;
-  // "--" behind a script is swallowed, and is no argument then.
+  // The parser drops a "--" right behind the script, so script_args may be one word shorter than
+  // the rest of the line.
   if (words[end] != *call.parsed.script) --end;
   if (end > 0 && words[end - 1] == "--") --end;
   return {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(end)};
@@ -50,7 +51,8 @@ std::optional<std::string> own_variable(std::string_view name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// DeepSpeed's launcher lets workers on hosts find modules of the folder that it was started in.
+// Puts the job's folder on PYTHONPATH, like DeepSpeed's launcher for workers on hosts. Scripts rely
+// on this for imports.
 void add_folder_to_path(launchers::Launch& launch) {
   const char* known = std::getenv("PYTHONPATH");
   const bool is_set = known != nullptr && *known != '\0';
@@ -77,6 +79,7 @@ tl::expected<std::optional<Restated>, Error> restate_launcher(const Call& call,
   if (elsewhere && launch->launcher == launchers::Launcher::deepspeed) add_folder_to_path(*launch);
   for (const std::string& variable : launch->env) {
     const std::size_t equals = variable.find('=');
+    // At the front, so that --env of the user replaces the launcher's value.
     if (elsewhere)
       restated.words.insert(restated.words.begin(), "--env=" + variable);
     else

@@ -1,5 +1,5 @@
-// `lockstep run torchrun train.py`: a call whose script is another launcher, as the call that it
-// stands for.
+// `lockstep run torchrun train.py`: converts a call whose script is another launcher to a call of
+// `lockstep run`.
 #pragma once
 
 #include "cli/options.h"
@@ -10,12 +10,13 @@
 namespace lockstep::cli {
 
 struct Restated {
-  Args words;
-  Parsed parsed;
+  Args words;     // words for `lockstep run`
+  Parsed parsed;  // the same words, parsed
 };
 
-// call: of `lockstep run`. nullopt: its script is the user's own. Says what was dropped; variables
-// that only workers of this machine need are set for this process.
+// Returns the equivalent call; nullopt: the script is the user's own program. Logs the words that
+// were dropped. If the job runs on this machine, sets the launcher's variables in this process.
+// call: of `lockstep run`. Errors: the launcher refuses its words.
 tl::expected<std::optional<Restated>, Error> restate_launcher(const Call& call, const Table& table);
 
 }  // namespace lockstep::cli

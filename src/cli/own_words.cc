@@ -8,6 +8,7 @@ namespace lockstep::cli {
 Result<std::vector<std::string>> read_own_words(const Args& words, std::string& folder,
                                                 std::initializer_list<OwnWord> known) {
   std::size_t at = 0;
+  // No flag or value can be the last word, because "--" and a command must follow.
   for (; at + 1 < words.size() && words[at] != "--"; ++at) {
     if (words[at] == "--folder") {
       folder = words[++at];

@@ -1,5 +1,5 @@
-// The words of the subcommands that our own scripts call and people do not:
-// "--name VALUE --flag -- WORD ...". No help, no completion, one way to write each.
+// Reads the words of subcommands that only our own scripts call: "--name VALUE --flag -- WORD ...".
+// These subcommands need no help, completion or short forms, and therefore have no option table.
 #pragma once
 
 #include "base/error.h"
@@ -14,11 +14,11 @@ namespace lockstep::cli {
 
 struct OwnWord {
   const char* name;                      // with its dashes
-  std::variant<bool*, std::string*> to;  // a flag, or where its value goes
+  std::variant<bool*, std::string*> to;  // destination of a flag or a value
 };
 
-// Returns the words behind "--", at least one. folder: set to the job's folder, which must be given
-// and absolute.
+// Sets the destinations and returns the words behind "--", at least one. folder: set to the job's
+// folder, which must be given and absolute. Errors: invalid_input (also for an unknown word).
 Result<std::vector<std::string>> read_own_words(const Args& words, std::string& folder,
                                                 std::initializer_list<OwnWord> known);
 

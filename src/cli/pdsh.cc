@@ -1,5 +1,5 @@
-// pdsh, as DeepSpeed's launcher starts it: a shell command on many hosts, over SSH, or over srun in
-// a Slurm allocation.
+// The replacement for pdsh, which DeepSpeed's launcher starts. Runs a shell command on many hosts,
+// over SSH, or over srun in a Slurm allocation. Unlike pdsh, leaves no process on the hosts behind.
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
@@ -24,7 +24,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "pdsh";
-// pdsh itself exits with 1 where its words are wrong.
+// pdsh also exits with 1 if its words are wrong.
 constexpr ErrorCodes kAsPdsh = always(ExitCode::failed);
 
 std::string own_user() {
@@ -44,6 +44,7 @@ Result<hosts::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
   request.labels =
       pdsh.labels ? hosts::CommandRequest::Labels::always : hosts::CommandRequest::Labels::never;
   request.fail_fast = pdsh.fail_fast;
+  // DeepSpeed passes --ssh_port in this variable, as "-p PORT".
   const char* ssh_args = std::getenv("PDSH_SSH_ARGS_APPEND");
   const launchers::PdshWay way = launchers::pdsh_way(ssh_args == nullptr ? "" : ssh_args);
   if (!way.left.empty())
@@ -54,6 +55,7 @@ Result<hosts::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
         hosts::HostPlace place,
         hosts::place_of_host(pdsh.hosts[i],
                              {.user = pdsh.user, .key_path = way.key, .jump = way.jump}));
+    // pdsh labels lines with the host alone, without user and port.
     place.name = place.target.host;
     if (!place.target.port) place.target.port = way.port;
     request.hosts.push_back(std::move(place));
@@ -75,6 +77,7 @@ ExitCode say_endings(const launchers::PdshWords& pdsh,
       continue;
     }
     largest = std::max(largest, ending.code);
+    // 128 + N is also an exit code that a command may choose. The error tells both apart.
     const int signal = ending.code - number(stopped_by(0));
     if (!ending.error.empty() && signal > 0 && ending.error == proc::signal_name(signal))
       ended[ending.error].push_back(pdsh.hosts[i]);
@@ -91,7 +94,8 @@ ExitCode say_endings(const launchers::PdshWords& pdsh,
 }
 
 ExitCode run_over_ssh(const launchers::PdshWords& pdsh) {
-  // Only here: srun, which the other way becomes, would inherit blocked signals.
+  // Only here: in a Slurm allocation this process becomes srun, which would inherit the blocked
+  // signals through exec.
   take_signals(Signals::blocked);
   const auto request = request_of(pdsh);
   if (!request) return refuse(kProgram, request.error(), kAsPdsh);
@@ -118,6 +122,7 @@ Result<ExitCode> pdsh_command(const Call& call) {
   const auto pdsh = launchers::parse_pdsh(call.words);
   if (!pdsh) return refuse(kProgram, pdsh.error(), kAsPdsh);
   if (pdsh->asks_version) return print_version();
+  // In an allocation srun reaches the nodes, which then need neither an SSH server nor pdsh.
   const char* job = std::getenv("SLURM_JOB_ID");
   return job != nullptr && *job != '\0' ? run_over_srun(*pdsh) : run_over_ssh(*pdsh);
 }

@@ -13,6 +13,7 @@ namespace lockstep::cli {
 Result<std::vector<hosts::HostPlace>> places_of(const std::string& where,
                                                 const PlaceOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  // A rented cluster may have lost its machines since its last use, or never had any.
   LOCKSTEP_TRY(ensure_rented(registry, where));
   return hosts::find_places(registry, where, options.nodes,
                             {options.user, options.key_path, options.jump});
@@ -21,6 +22,7 @@ Result<std::vector<hosts::HostPlace>> places_of(const std::string& where,
 Result<std::vector<hosts::HostPlace>> places_as_rented(const std::string& name,
                                                        const PlaceOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  // No ensure_rented(): the course of a rented job decides itself when to rent.
   const auto known = registry.find(name);
   if (!known || !known->is_rented() || known->nodes.empty())
     return fail(Errc::unavailable, fmt::format("the machines of '{}' are gone", name));

@@ -1,5 +1,5 @@
-// For tests of rows: a program with sub-verbs, a link and a row that nothing lists. Its functions
-// return their own exit codes and keep what they were called with.
+// A sample program for tests of rows: sub-verbs, a link and an unlisted row. Each function records
+// its arguments and returns an exit code of its own.
 #pragma once
 
 #include "cli/subcommand.h"

@@ -27,7 +27,8 @@ Result<project::Project> project_of(const std::string& folder,
   }
   LOCKSTEP_TRY_ASSIGN(project::Project project, project::find_project(folder, parts.source));
   if (!parts.destination) return project;
-  // Jobs and environments there take it as it stands.
+  // Jobs and environments on the host use the place without a shell, where "~" is an ordinary name.
+  // Relative paths already begin at the home.
   std::string place = *parts.destination;
   if (place.starts_with("~/")) place.erase(0, 2);
   while (place.size() > 1 && place.ends_with('/'))

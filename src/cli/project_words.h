@@ -1,4 +1,4 @@
-// SRC[:DST] of a command line: a project here and its place on hosts.
+// Reads SRC[:DST] of a command line: a project on this machine and its place on hosts.
 #pragma once
 
 #include "base/error.h"
@@ -13,11 +13,12 @@ struct ProjectWords {
   std::optional<std::string> source = {};
   std::optional<std::string> destination = {};
 };
-// "SRC", "SRC:DST" or ":DST". A folder whose name has a colon is meant as it is. Looks at folders.
+// Splits "SRC", "SRC:DST" or ":DST". Checks the file system: if the whole text is an existing path
+// with a colon, the text is SRC. Errors: invalid_input (nothing behind the colon).
 Result<ProjectWords> project_words(const std::string& text);
 
-// The project that the words name, else the one around `folder`. Its name is the place on hosts:
-// relative to the home there, or absolute.
+// Returns the project that the words name, else the project around `folder`. The project's name is
+// its place on hosts: a path relative to the home there, or absolute.
 Result<project::Project> project_of(const std::string& folder,
                                     const std::optional<std::string>& words);
 

@@ -73,6 +73,9 @@ Group brought_rows() {
           }};
 }
 
+// Returns the given options but those of left_out, then "--" and the script. Writes --NAME=VALUE,
+// so that a value that begins with '-' is not read as an option. Includes values from the
+// environment, because the other machine has other variables.
 std::vector<std::string> words_without(const Table& table, const Parsed& parsed,
                                        const std::vector<std::string_view>& left_out) {
   std::vector<std::string> words;
@@ -96,6 +99,7 @@ std::vector<std::string> words_without(const Table& table, const Parsed& parsed,
 
 std::vector<Group> remote_groups() {
   Group where = own_rows();
+  // Rows without a field are --help and --version, which `lockstep run` has itself.
   for (const Option& option : place_group().options)
     if (option.field.owner != nullptr) where.options.push_back(option);
   Group what = brought_rows();

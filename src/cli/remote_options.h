@@ -32,27 +32,30 @@ struct RemoteOptions {
   bool queue = false;
   std::optional<std::string> name;
 
-  // Not options: the course of a job on rented machines sets these.
+  // The fields from here on are not options. The course of a job on rented machines sets them.
   std::string run_id = {};  // the same for all attempts
   int attempt = 0;
   std::function<bool()> hosts_gone = {};  // jobs::on_hosts::FollowRequest::gone
   // Called with the job's id before a host is told. An error keeps the job from starting.
   std::function<Status(const std::string& job)> on_job = {};
   bool follows = false;         // the job's command is gone: a signal leaves the job running
-  bool own_environment = true;  // the environment is that of the command that was typed
+  bool own_environment = true;  // this process has the environment of the user's command
 
   bool elsewhere() const { return on || hostfile; }
 };
 
+// Return the options for the help, in groups, and the same options in one list.
 std::vector<Group> remote_groups();
-std::vector<Option> remote_rows();  // the options of all these groups
+std::vector<Option> remote_rows();
+// Returns the values of all these options, also those of the nested structs.
 RemoteOptions remote_options(const Table& table, const Parsed& parsed);
 
 // Returns the words of `lockstep run` for a host: every given option, except those of remote_rows()
 // and of `without`, and the script with its arguments.
 std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
                                    const std::vector<std::string_view>& without);
-// Returns all words: parse_options() makes `parsed` of them again, also on another machine.
+// Returns all words, from which parse_options() makes `parsed` again. The follower of a rented job
+// reads them from the journal, possibly on another machine.
 std::vector<std::string> all_words(const Table& table, const Parsed& parsed);
 
 }  // namespace lockstep::cli

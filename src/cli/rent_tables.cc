@@ -17,6 +17,7 @@ Option json_row(std::string_view help) {
   return {.name = "json", .field = into<&UpOptions::json>, .help = help};
 }
 
+// Adds --help and --version, which end each table.
 std::vector<Option> with_end(std::vector<Option> rows) {
   rows.push_back(help_option());
   rows.push_back(version_option());

@@ -1,4 +1,4 @@
-// The option tables of what is about machines on demand: offers, up, down, keep, cost, cloud.
+// The option tables of the subcommands for rented machines: offers, up, down, keep, cost and cloud.
 #pragma once
 
 #include "cli/on_demand_options.h"

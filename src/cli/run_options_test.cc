@@ -1,4 +1,4 @@
-// The tables themselves, and that every row reaches its field.
+// Tests the tables, and the fields that the rows fill.
 #include "cli/run_options.h"
 
 #include "base/text.h"
@@ -69,7 +69,7 @@ TEST(AllWords, SayTheSameOnceMore) {
   EXPECT_EQ(again.script, first.script);
   EXPECT_EQ(again.script_args, first.script_args);
   EXPECT_EQ(again.lists.at("back"), (std::vector<std::string>{"out", "a b"}));
-  // What came from the environment is as good as typed.
+  // Values from the environment become words, too.
   const auto by_variable = parse_options(run_table(), std::vector<std::string>{"train.py"},
                                          [](std::string_view name) -> std::optional<std::string> {
                                            if (name == "PET_NPROC_PER_NODE") return "3";
@@ -228,7 +228,7 @@ TEST(RawOptions, SayWhereTheyWereGiven) {
                                                             {"module", "PET_MODULE"}}));
 }
 
-// torchrun's users keep the abbreviations they have: no row of ours takes one over.
+// Rows of ours must not change an abbreviation that works with torchrun.
 TEST(Tables, OwnRowsChangeNoAbbreviationOfTorchruns) {
   std::vector<std::string_view> theirs;
   for (const Group& group : run_table().groups)
@@ -242,13 +242,14 @@ TEST(Tables, OwnRowsChangeNoAbbreviationOfTorchruns) {
       });
       const bool exact = std::find(theirs.begin(), theirs.end(), prefix) != theirs.end();
       if (others > 1 || exact) continue;
-      // One name of ours in full: nobody asks for a completion script by half of its option.
+      // The exception: --print is an option of ours, and with torchrun an abbreviation of
+      // --print-completion that users are unlikely to type.
       if (prefix == "print") continue;
       const std::string word = "--" + std::string(prefix);
       const std::vector<std::string> words = {word, "1", "T"};
       const auto parsed =
           parse_options(run_table(), words, [](std::string_view) { return std::nullopt; });
-      // A choice may refuse "1": by the name that was meant, then.
+      // An option with choices refuses "1". Its error must name the option.
       if (parsed) {
         EXPECT_TRUE(parsed->has(name) || parsed->ended_by == name) << word;
       } else {

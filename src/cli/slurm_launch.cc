@@ -264,7 +264,7 @@ Result<ExitCode> StandIn::start(const slurm::JobFolder& folder, Words step) cons
                               .requeue = false,
                               .step = std::move(step)};
   auto code = slurm::Batch(call).run();
-  // Every node removes its copy at the start. Only a step that failed may have left copies.
+  // slurm-node removes the copy at its start. Only a failed step may have left copies.
   if (carried && (!code || *code != 0)) remove_binary(folder);
   return code.map(passed_on);
 }

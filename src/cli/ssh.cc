@@ -1,4 +1,4 @@
-// lockstep ssh: a person's login on a host, over the connection that is kept.
+// lockstep ssh: logs a person in on a host, over the ssh master that all commands share.
 #include "base/text.h"
 #include "cli/forward_options.h"
 #include "cli/places.h"
@@ -25,7 +25,8 @@
 namespace lockstep::cli {
 namespace {
 
-// Becomes ssh; returns only where that can't be.
+// Becomes ssh. Returns only if that fails. The user's own ssh handles the terminal, escapes and
+// window sizes.
 Failure become(const std::vector<std::string>& argv) {
   const char* path = std::getenv("PATH");
   auto program = proc::find_executable(argv[0], path == nullptr ? "/bin:/usr/bin" : path);
@@ -39,6 +40,7 @@ Failure become(const std::vector<std::string>& argv) {
   return fail_sys("start " + *program, errno);
 }
 
+// Starts a master if none listens, then becomes ssh.
 Status log_in(const hosts::HostPlace& place, const std::vector<std::string>& words) {
   ssh::MasterSettings settings;
   LOCKSTEP_TRY_ASSIGN(settings.socket, ssh::control_socket(place.target, place.pins));
@@ -59,14 +61,15 @@ Status log_in(const hosts::HostPlace& place, const std::vector<std::string>& wor
     if (!there)
       return Failure(hosts::with_guess(std::move(there).error(), place).within(place.name));
   }
+  // exec ends all threads. A thread may just be opening the provider's firewall to this address.
   rent::finish_slow_logins();
-  // Should the master be gone by then, ssh itself logs in, by the same rules.
+  // If the master ends too early, ssh logs in without it, and must then trust the same keys.
   if (Status trusts = ssh::find_trusts(place.target, settings); !trusts)
     return Failure(std::move(trusts).error().within(place.name));
   return become(ssh::login_command(place.target, settings, words));
 }
 
-// What stands behind "--".
+// Returns the words behind "--", for ssh.
 std::vector<std::string> words_for_ssh(const Args& words) {
   const auto mark = std::find(words.begin(), words.end(), "--");
   return {mark == words.end() ? mark : mark + 1, words.end()};
@@ -75,6 +78,7 @@ std::vector<std::string> words_for_ssh(const Args& words) {
 // Returns only with an error: this process becomes ssh.
 Status ssh_to(const Call& call) {
   const std::vector<std::string> words = words_for_ssh(call.words);
+  // The parser counts the words behind "--" as names, too.
   std::vector<std::string> names = call.parsed.names;
   names.resize(names.size() - std::min(names.size(), words.size()));
   if (names.empty())

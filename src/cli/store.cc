@@ -1,4 +1,4 @@
-// lockstep store: the key-value server alone.
+// lockstep store: serves a TCPStore until a signal, for clients of PyTorch or other launchers.
 #include "cli/store_options.h"
 #include "cli/subcommand.h"
 #include "io/fd.h"
@@ -12,7 +12,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kOwnFiles = 12;
+constexpr std::size_t kOwnFiles = 12;  // descriptors of the server itself
 
 std::string stats_line(const store::Stats& now, const store::Stats& before) {
   std::string line = fmt::format(
@@ -34,6 +34,7 @@ std::string stats_line(const store::Stats& now, const store::Stats& before) {
 
 Status serve(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const StoreOptions options, store_options(call.parsed));
+  // Each client needs a descriptor, and the usual soft limit of 1024 is too low for a large job.
   LOCKSTEP_TRY(io::check_open_files(kOwnFiles));
   io::raise_open_files_limit();
   store::ServeOptions serve;
@@ -41,6 +42,7 @@ Status serve(const Call& call) {
   serve.port = static_cast<int>(options.port);
   serve.max_value_bytes = static_cast<std::size_t>(options.max_value_bytes);
   serve.on_listening = [&serve](int port) {
+    // With --port 0 a script learns the port from this line, so the line must not stay in a buffer.
     std::printf("listening on %s:%d\n", serve.host.empty() ? "*" : serve.host.c_str(), port);
     std::fflush(stdout);
   };

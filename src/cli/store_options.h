@@ -1,4 +1,4 @@
-// The option table of `lockstep store`, and what was parsed with it.
+// The option table of `lockstep store`, and the values of its options.
 #pragma once
 
 #include "cli/options.h"
@@ -16,6 +16,7 @@ struct StoreOptions {
   bool print_stats = false;
   std::int64_t max_value_bytes = std::int64_t{256} << 20;
 };
+// Returns the checked options. Errors: invalid_input.
 Result<StoreOptions> store_options(const Parsed& parsed);
 
 }  // namespace lockstep::cli

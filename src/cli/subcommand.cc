@@ -182,6 +182,7 @@ void take_signals(Signals how) {
 }
 
 ExitCode dispatch(const Program& program, std::string_view called_as, Args words) {
+  // Links first: through a link named torchrun all words are torchrun's, even "run" or "help".
   for (const auto& links : {program.links, program.own_links})
     for (const Subcommand* row : links)
       if (row->name == called_as) return run_row(program, *row, words);
@@ -237,6 +238,7 @@ void print_error(std::string_view program, const Error& error) {
   std::string text = std::string(program) + ": error: " + error.message;
   if (!error.hint.empty() && text.ends_with('.')) text.pop_back();
   if (!error.hint.empty()) text += "; " + error.hint;
+  // A worker's unfinished line, such as a progress bar, may be on the terminal.
   end_line();
   // Parts of the text may come from another node, so escape what would command a terminal.
   std::fprintf(stderr, "%s\n", printable(text, std::string::npos).c_str());

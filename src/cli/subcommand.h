@@ -83,11 +83,11 @@ std::string overview(const Program& program, const Subcommand& row, std::string_
 
 ExitCode print_version();  // returns ok
 
-// Prints one line to stderr: "lockstep run: error: what; advice".
+// Prints a line to stderr: "lockstep run: error: MESSAGE; HINT".
 void print_error(std::string_view program, const Error& error);
 
-// Prints the error as print_error() does, and returns its exit code. For functions that do more
-// about an error than dispatch would.
+// Prints the error like print_error() and returns the error's exit code. For functions that do more
+// about an error than dispatch().
 ExitCode refuse(std::string_view program, const Error& error, const ErrorCodes& codes = {});
 
 // Adapts a function without an exit code of its own for Subcommand::run.

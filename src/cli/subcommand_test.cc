@@ -1,5 +1,5 @@
-// Rows, and rows in rows: they are dispatched and listed; completion_test.cc and
-// option_pages_test.cc have the rest of what reads them.
+// Tests the dispatch and the listing of rows, also of rows in rows. completion_test.cc and
+// option_pages_test.cc test the other readers of rows.
 #include "cli/subcommand.h"
 
 #include "base/text.h"

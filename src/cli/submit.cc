@@ -213,7 +213,8 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   if (asked.options.binary == "sbcast") request.binary = Binary::carried;
   asked.notes.insert(asked.notes.end(), launch.notes.begin(), launch.notes.end());
   LOCKSTEP_TRY_ASSIGN(request.node, node_words(asked.options));
-  // A user's own script calls its steps itself, so request.node does not reach them.
+  // A user's own script starts the steps, so request.node does not reach slurm-node. The variable
+  // does.
   if (request.script && asked.options.preflight)
     request.env.push_back("LOCKSTEP_PREFLIGHT=" + *asked.options.preflight);
   return asked;
@@ -224,7 +225,7 @@ void tell_notes(const std::vector<std::string>& notes) {
     std::fprintf(stderr, "%s: note: %s\n", kProgram, printable(note, 1000).c_str());
 }
 
-// Prints the line that sbatch prints, for scripts that read the job's number from sbatch's output.
+// Prints the same line as sbatch, for scripts that read the job's number from sbatch's output.
 void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
   if (options.json) {
     const slurm::Setting* name = slurm::find_setting(job.settings, "job-name");

@@ -55,7 +55,7 @@ jobs::on_slurm::LoginRequest request_of(const LoginJob& job, const Ground& groun
   return request;
 }
 
-// Prints what would be brought to the host, and the script that would be submitted.
+// Prints the script of the job, and notes about the files and packages that the host would get.
 Result<ExitCode> preview(const RemoteOptions& remote, const hosts::HostPlace& place,
                          const Ground& ground, const jobs::on_slurm::LoginRequest& request) {
   if (ground.project) {
@@ -140,8 +140,10 @@ Result<ExitCode> submit_there(const LoginJob& job, const RemoteOptions& remote,
                       chosen_environment(remote.environment, remote.install));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote, false));
   const jobs::on_slurm::LoginRequest request = request_of(job, ground);
+  // Before the sync: a host without sbatch must fail at once.
   LOCKSTEP_TRY(jobs::on_slurm::check_login(place));
   if (job.options.print) return preview(remote, place, ground, request);
+  // Bring files and packages first: Slurm may start the job in the moment of its submission.
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, remote, {place}, ground, environment));
   if (unready != 0) return passed_on(unready);
@@ -174,7 +176,7 @@ Result<std::optional<ExitCode>> submit_on_login(const LoginJob& job) {
   const auto code = submit_there(job, remote, place);
   if (code) return std::optional<ExitCode>(*code);
   if (code.error().code != Errc::unavailable) return Failure(code.error());
-  // An unreachable host gives ssh's exit code, so that scripts can tell it from a refusal.
+  // ssh's exit code 255 means an unreachable host, so that scripts see the difference to a refusal.
   return std::optional<ExitCode>(refuse(kProgram, code.error(), kAsSsh));
 }
 

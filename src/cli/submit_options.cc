@@ -190,9 +190,11 @@ class Reader {
  private:
   Status take_option() {
     const std::string& word = words_[at_];
+    // Short options are sbatch's, but -h must print the help of `lockstep submit`.
     if (word == "-h") return take_words(own, 1);
     if (word.starts_with("--")) {
       std::string name = word.substr(2, word.find('=') - 2);
+      // `lockstep run` takes both spellings, sbatch only dashes.
       std::replace(name.begin(), name.end(), '_', '-');
       if (word == "--chain") return take_chain();
       if (const Option* option = option_of(submit_table(), name))

@@ -1,5 +1,5 @@
-// The words of `lockstep submit`: its own options, those of sbatch and of `lockstep run`, and the
-// command to run.
+// The words of `lockstep submit`: options of its own, of sbatch and of `lockstep run`, then the
+// command.
 #pragma once
 
 #include "base/error.h"

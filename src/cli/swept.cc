@@ -37,8 +37,8 @@ void Swept::tell() {
   std::fflush(stdout);
   auto swept = sweep_->finish();
   sweep_.reset();
-  // A user who pressed Ctrl-C knows that the sweep is incomplete. pause(0) only looks for the
-  // signal, which stays pending for end().
+  // Print nothing about an incomplete sweep after Ctrl-C. pause(0) only looks for the signal, which
+  // stays pending for end().
   if (!world_->web().pause(std::chrono::milliseconds(0))) return;
   if (!swept) return tell_line(program_, "nothing was swept: " + swept.error().message);
   found_ = std::move(*swept);

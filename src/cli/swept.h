@@ -32,8 +32,8 @@ class Swept {
   // Returns the sweep's result; empty before tell().
   const cloud::Reconciled& found() const { return found_; }
   std::string_view program() const { return program_; }
-  // Calls tell(), unless `code` says that a signal stopped the command. Returns `code`, or the exit
-  // code of a signal that came meanwhile.
+  // Calls tell(), unless `code` means that a signal stopped the command. Returns `code`, or the
+  // exit code of a signal during the sweep.
   ExitCode end(ExitCode code);
 
  private:

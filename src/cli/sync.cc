@@ -1,4 +1,4 @@
-// lockstep sync: a project's files on hosts.
+// lockstep sync: brings a project's files to hosts, or files back from one host.
 #include "cli/places.h"
 #include "cli/project_words.h"
 #include "cli/subcommand.h"
@@ -40,6 +40,7 @@ std::string summary_of_back(const project::HostSync& host, bool dry_run) {
                      project::size_text(host.bytes), dry_run ? "to bring back" : "brought back");
 }
 
+// Prints results to stdout and errors to stderr, so that --json stays one document.
 void print_report(const project::SyncReport& report, const SyncCommandOptions& options) {
   if (options.json) std::puts(codec::print_json(json_of(report)).c_str());
   for (const project::HostSync& host : report.hosts) {
@@ -65,6 +66,7 @@ Result<std::vector<hosts::HostPlace>> places_of(const SyncCommandOptions& option
   return places;
 }
 
+// Returns a report like that of sync_project(), about one host.
 Result<project::SyncReport> bring_back(const hosts::HostPlace& place,
                                        const project::Project& project, const std::string& path,
                                        const project::SyncOptions& settings) {
@@ -85,6 +87,7 @@ Result<project::SyncReport> sync_all(const SyncCommandOptions& options) {
   settings.force = options.force;
   settings.dry_run = options.dry_run;
   settings.remark = [&progress](const std::string& text) {
+    // The bar has no line end: a message would continue the bar's line.
     progress.clear();
     std::fputs(fmt::format("{}: warning: {}\n", sync_table().program, text).c_str(), stderr);
   };

@@ -22,6 +22,7 @@ struct SyncCommandOptions {
 
 const Table& sync_table();
 
+// Returns the checked options. Errors: invalid_input.
 Result<SyncCommandOptions> sync_options(const Parsed& parsed);
 
 }  // namespace lockstep::cli

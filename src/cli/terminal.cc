@@ -15,6 +15,7 @@ namespace lockstep::cli {
 TerminalSize terminal_size(int fd) {
   const char* kind = std::getenv("TERM");
   if (isatty(fd) != 1 || (kind != nullptr && std::string_view(kind) == "dumb")) return {};
+  // A pseudo-terminal whose size was never set reports 0 rows and columns.
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) return {24, 80};
   return {size.ws_row, size.ws_col};

@@ -34,7 +34,7 @@ std::string bar_text(std::uint64_t bytes, std::uint64_t of, std::size_t columns)
 void TransferBar::draw(std::uint64_t bytes, std::uint64_t of) {
   const auto now = std::chrono::steady_clock::now();
   if (!wanted_ || (drawn_ && now - last_ < kRedraw)) return;
-  // Asked each time: the user may have changed it.
+  // Ask each time: the user may have resized the window.
   const std::size_t columns = terminal_size(STDERR_FILENO).columns;
   if (columns == 0) return;
   last_ = now;

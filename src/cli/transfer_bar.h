@@ -1,5 +1,4 @@
-// How far a transfer has come: one line on a terminal that is drawn again and again, and is gone in
-// the end.
+// The progress bar of a transfer: one line on the terminal, redrawn in place and wiped at the end.
 #pragma once
 
 #include "cli/terminal.h"
@@ -11,21 +10,22 @@
 
 namespace lockstep::cli {
 
-// of: 0 where it is not known. In fewer columns than there are, as some terminals go on to the next
-// line behind the last one. Pure.
+// Returns the bar's text. of: bytes in all; 0: unknown. Leaves the last column free, because some
+// terminals wrap to the next line behind the last column. Pure.
 std::string bar_text(std::uint64_t bytes, std::uint64_t of, std::size_t columns);
 
-// On stderr.
+// Draws the bar on stderr. Draws nothing if stderr is not a terminal.
 class TransferBar {
  public:
-  // wanted: where stderr is a terminal on which it can be drawn.
+  // wanted: false: never draw, also on a terminal.
   explicit TransferBar(bool wanted) : wanted_(wanted) {}
   ~TransferBar() { clear(); }
   TransferBar(const TransferBar&) = delete;
   TransferBar& operator=(const TransferBar&) = delete;
 
+  // Redraws the bar, at most ten times a second.
   void draw(std::uint64_t bytes, std::uint64_t of);
-  // Before anything else is said there.
+  // Wipes the bar. Call before other output to the terminal.
   void clear();
 
  private:

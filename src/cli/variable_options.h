@@ -1,5 +1,5 @@
-// The options that set environment variables for programs on hosts, shared by all subcommands that
-// take variables.
+// The options --env, --env-file and --secret, which set environment variables for programs on
+// hosts.
 #pragma once
 
 #include "cli/options.h"
@@ -15,7 +15,7 @@ struct VariableOptions {
   std::vector<std::string> secrets;
 };
 
-// Rows for a group.
+// Returns the rows of these options, for any group of a table.
 std::vector<Option> variable_rows();
 
 }  // namespace lockstep::cli

@@ -49,6 +49,7 @@ Status print_plan(const setup::WheelRequest& request, bool json) {
   const std::string key = setup::key_of_wheel(prepared.plan);
   // --print builds nothing, so a fetched source is of no more use.
   setup::remove_scratch(prepared.scratch);
+  // stdout must be JSON or a shell script and nothing else. Warnings go to stderr.
   for (const std::string& note : prepared.notes)
     say("warning: " + note);
   const auto asked = setup::ops_of_environment(prepared.plan);
@@ -117,6 +118,7 @@ Status build(const WheelOptions& options, const setup::WheelRequest& request) {
     std::puts(codec::print_json(all).c_str());
     return {};
   }
+  // The path alone is on stdout, for $(lockstep wheel ...).
   if (!wheel.cached) say(fmt::format("built in {:.0f} s", wheel.manifest.value("seconds", 0.0)));
   std::puts(path.c_str());
   return {};

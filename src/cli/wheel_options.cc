@@ -134,8 +134,8 @@ tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::s
     if (in_job && begins && option == nullptr && word != "--") {
       const std::size_t most = std::min<std::size_t>(words.size() - at, 2);
       auto settings = slurm::read_settings(std::span(words).subspan(at, most));
-      // The reader refuses a second word that is an option of ours or lacks its own value. Read the
-      // first word alone then.
+      // The reader refuses a second word that is an option of ours, or an option without its value.
+      // Read the first word alone then.
       if (!settings) settings = slurm::read_settings(std::span(words).subspan(at, 1));
       if (!settings) return tl::make_unexpected(ParseFailure{ExitCode::usage, settings.error()});
       const std::size_t taken = std::max<std::size_t>(settings->words, 1);
@@ -144,8 +144,7 @@ tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::s
       continue;
     }
     own.push_back(words[at++]);
-    // Keep an option and its value together. Otherwise a value that begins with '-' would go to
-    // sbatch.
+    // Keep an option and its value together: sbatch must not get a value that begins with '-'.
     const bool takes = option != nullptr && option->kind != Kind::flag &&
                        word.find('=') == std::string::npos && (word[1] == '-' || word.size() == 2);
     if (takes && at < words.size()) own.push_back(words[at++]);

@@ -21,7 +21,7 @@ struct WheelOptions {
   std::optional<std::string> drop;
   std::optional<std::string> on;
   bool slurm = false;
-  std::vector<slurm::Setting> settings;  // of the job that builds the wheel
+  std::vector<slurm::Setting> settings;  // for the job that builds the wheel
   bool print = false;
   bool force = false;
   bool json = false;
@@ -33,8 +33,8 @@ struct WheelWords {
   Parsed own;  // by wheel_table()
   std::vector<slurm::Setting> sbatch;
 };
-// Splits the words. With --slurm or --on, options that this table lacks belong to sbatch; without
-// them an unknown option is an error. Pure.
+// Splits the words. With --slurm or --on, options that are not in this table belong to sbatch. In
+// other calls an unknown option is an error. Pure.
 tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::string>& words,
                                                         const GetEnv& env);
 // Returns the checked options. Errors: invalid_input.

@@ -41,6 +41,7 @@ Result<std::string> one_job(const Parsed& parsed) {
 Result<ExitCode> ask_login(const HostPlace& place, const std::string& word, bool json) {
   std::vector<std::string> argv = {"why", "--on", std::string(hosts::kHere)};
   if (json) argv.emplace_back("--json");
+  // "--": a job's name may begin with '-'.
   argv.insert(argv.end(), {"--", word});
   LOCKSTEP_TRY_ASSIGN(const auto endings,
                       hosts::run_command({.hosts = {place},
@@ -113,6 +114,7 @@ Result<ExitCode> explain(const Call& call) {
     if (!place.here) return ask_login(place, word, options.json);
   }
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
+  // A job of plain sbatch is not in the job book. Slurm may still know the word.
   auto found = jobs::on_slurm::find_job(book, word);
   if (!found && found.error().code != Errc::not_found) return Failure(found.error());
   std::optional<KnownJob> known;
@@ -121,6 +123,7 @@ Result<ExitCode> explain(const Call& call) {
   if (known && slurm::is_job_id(word) &&
       (!jobs::on_slurm::slurm_place(*known) || jobs::on_slurm::begins_only(*known, word)))
     known.reset();
+  // A job with a node was submitted on that login host, where its folder is.
   if (known && jobs::on_slurm::slurm_place(*known) && !known->nodes.empty() && options.on.empty())
     return ask_login(known->nodes.front(), known->id, options.json);
   return explain_here(word, known, options);
