@@ -227,7 +227,7 @@ nlohmann::ordered_json offers_json(const cloud::Catalog& catalog, const cloud::C
                        const std::string& why) {
     nlohmann::ordered_json one = cloud::offer_json(offer);
     const bool known = offer.has_price();
-    // Programs get null for an unknown price. offer_json() would print 0, the best price of all.
+    // Programs get null for an unknown price. offer_json() prints 0 or the provider's placeholder.
     one["usd_per_hour"] = nullptr;
     one["price_age_s"] = nullptr;
     if (!known)
