@@ -34,7 +34,7 @@ Result<ExitCode> show_offers(const Call& call, Swept& swept) {
   LOCKSTEP_TRY_ASSIGN(const auto market,
                       world->ask(wish, false, waits_for(swept.program(), kForOffers)));
   const std::int64_t now = world->web().now_ms();
-  // `up` would skip recently refused offers, so the table must show them as not available.
+  // Rank as `up` does: an offer that a provider refused lately stands lower, with the reason.
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wish, blocks, now);
   if (own.json) {
