@@ -127,8 +127,8 @@ void look_at_limits(const HostCheck& check, Findings& findings) {
   // the supervisor among the processes of that session.
   if (check.facts.logout_kills)
     findings.add(Weight::trouble, "logout-kills", check.name,
-                 "systemd ends all that a user has left running at logout (KillUserProcesses=yes): "
-                 "a job ends soon after its client has gone",
+                 "systemd kills a user's processes at logout (KillUserProcesses=yes): a job ends "
+                 "soon after its client disconnects",
                  "in /etc/systemd/logind.conf set KillUserProcesses=no, or name the user in "
                  "KillExcludeUsers=; then systemctl restart systemd-logind");
   if (check.facts.python.path.empty() && check.facts.project_python.path.empty())
@@ -143,8 +143,8 @@ void look_at_limits(const HostCheck& check, Findings& findings) {
         off > kClockFarOffMs ? Weight::trouble : Weight::warning,
         off > kClockFarOffMs ? "clock-far-off" : "clock-off", check.name,
         clock_text(check.clock_ahead_ms) +
-            (off > kClockFarOffMs ? ": certificates and file times make no sense there" : ""),
-        "set it: timedatectl set-ntp true");
+            (off > kClockFarOffMs ? ": certificate checks and file times go wrong there" : ""),
+        "set the clock: timedatectl set-ntp true");
 }
 
 using Value = std::function<std::string(const HostCheck&)>;

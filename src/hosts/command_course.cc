@@ -169,8 +169,8 @@ CommandCourse::Silence CommandCourse::silence(io::TimePoint now) {
     // The ping of the last notice has had at least five seconds for the answer.
     if (host.pinged)
       silence.waiting.emplace_back(
-          name, fmt::format("it has not answered for {} s; a third Ctrl-C ends this command",
-                            silent.count()));
+          name,
+          fmt::format("no answer for {} s; a third Ctrl-C ends this command", silent.count()));
     else if (host.quiet && asks_lockstep())
       silence.waiting.emplace_back(name, std::string("its answer") + kCtrlCEnds);
     if (!host.pinged) silence.pings.push_back(i);

@@ -102,7 +102,7 @@ TEST_F(CommandCourseTest, AHostThatAnswersNoPingIsNamed) {
   EXPECT_EQ(words(silence), "gpus-1: logging in; Ctrl-C ends this command\n");
   EXPECT_EQ(silence.pings, std::vector<std::size_t>{0});
   silence = course.silence(now_ + seconds(15));
-  EXPECT_NE(words(silence).find("gpus-0: it has not answered for 15 s; a third Ctrl-C ends"),
+  EXPECT_NE(words(silence).find("gpus-0: no answer for 15 s; a third Ctrl-C ends"),
             std::string::npos);
   EXPECT_TRUE(silence.pings.empty()) << "one ping is under way";
   course.on_frame(0, link::Pong{}, now_ + seconds(16));

@@ -41,17 +41,17 @@ Result<ForwardSpec> parse_forward_spec(std::string_view text) {
   const std::size_t first = text.find(':');
   const std::size_t last = text.rfind(':');
   const auto port = parse_port(last == std::string_view::npos ? text : text.substr(last + 1), 1);
-  if (!port) return refuse("the port there is not 1 to 65535");
+  if (!port) return refuse("the remote port must be 1 to 65535");
   spec.port = *port;
   const auto local = parse_port(text.substr(0, first), 0);
-  if (!local) return refuse("the port here is not 0 to 65535");
+  if (!local) return refuse("the local port must be 0 to 65535");
   spec.local = *local;
   if (first == last) return spec;
   std::string_view host = text.substr(first + 1, last - first - 1);
   if (host.starts_with('[') && host.ends_with(']'))
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
-    return refuse("an IPv6 address stands in brackets");
+    return refuse("an IPv6 address must be in brackets");
   if (!is_host(host)) return refuse("a host must stand between the ports");
   spec.host = std::string(host);
   return spec;

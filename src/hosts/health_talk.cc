@@ -86,7 +86,7 @@ bool HealthTalk::take_clock() {
   const nlohmann::json answer = codec::parse_json(std::string_view(text_).substr(0, end));
   if (!answer.is_object()) {
     // finish() may destroy this object, so touch no member afterwards.
-    finish(fail(Errc::corrupt, "it says no time"));
+    finish(fail(Errc::corrupt, "the answer has no time"));
     return false;
   }
   report_.measures.clock_ahead_ms =

@@ -34,7 +34,7 @@ Result<ListedHost> parse_line(const std::vector<std::string>& words) {
     // Refuse unknown words: a misspelled "slots=" would silently change the number of workers.
     if (slots < 1 || slots > kMostSlots)
       return fail(Errc::invalid_input,
-                  fmt::format("'{}' behind the host is not slots=N", printable(word)));
+                  fmt::format("'{}' after the host must be slots=N", printable(word)));
     host.slots = static_cast<int>(slots);
   }
   return host;
@@ -56,7 +56,7 @@ Result<std::vector<ListedHost>> parse_hosts_file(std::string_view text) {
       return fail(Errc::invalid_input, fmt::format("there are more than {} hosts", kMostHosts));
   }
   // An empty list would look like a cluster that runs nothing and succeeds.
-  if (hosts.empty()) return fail(Errc::invalid_input, "it names no host");
+  if (hosts.empty()) return fail(Errc::invalid_input, "the file names no host");
   return hosts;
 }
 

@@ -23,9 +23,9 @@ TEST(HostsFile, WhatMakesNoSenseIsNamedWithItsLine) {
   const auto error = [](std::string_view text) { return parse_hosts_file(text).error().message; };
   EXPECT_EQ(error("a\n-oProxyCommand=x\n"),
             "line 2: '-oProxyCommand=x' is not a host: its name is not valid");
-  EXPECT_EQ(error("a slots=0"), "line 1: 'slots=0' behind the host is not slots=N");
-  EXPECT_EQ(error("a b"), "line 1: 'b' behind the host is not slots=N");
-  EXPECT_EQ(error("\n# nothing\n"), "it names no host");
+  EXPECT_EQ(error("a slots=0"), "line 1: 'slots=0' after the host must be slots=N");
+  EXPECT_EQ(error("a b"), "line 1: 'b' after the host must be slots=N");
+  EXPECT_EQ(error("\n# nothing\n"), "the file names no host");
 }
 
 }  // namespace

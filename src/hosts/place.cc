@@ -60,10 +60,11 @@ Result<std::string> check_key_path(const std::string& path) {
   struct stat info {};
   const bool there = stat(file.c_str(), &info) == 0;
   if (there && S_ISREG(info.st_mode) && access(file.c_str(), R_OK) == 0) return file;
-  return fail(Errc::invalid_input, fmt::format("--key-path {}: {}", printable(path),
-                                               !there                   ? "there is no such file"
-                                               : !S_ISREG(info.st_mode) ? "it is no file"
-                                                                        : "it can't be read"));
+  return fail(Errc::invalid_input,
+              fmt::format("--key-path {}: {}", printable(path),
+                          !there                   ? "there is no such file"
+                          : !S_ISREG(info.st_mode) ? "it must be a regular file"
+                                                   : "it can't be read"));
 }
 
 Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::size_t count) {

@@ -113,12 +113,13 @@ void PortForward::tell_refusal(std::size_t spec) {
   const auto on_end = [tell, port](const link::ChannelEnd& end) {
     // The host reaches the port, so only the rules of sshd can have refused.
     if (end.succeeded())
-      return tell(fail(Errc::denied, fmt::format("its sshd forwards no connection to {}", port),
-                       "AllowTcpForwarding and PermitOpen in its sshd_config decide"));
+      return tell(fail(Errc::denied,
+                       fmt::format("its sshd refuses to forward connections to {}", port),
+                       "check AllowTcpForwarding and PermitOpen in its sshd_config"));
     using Kind = link::ChannelEnd::Kind;
     if (end.kind == Kind::lost || end.kind == Kind::refused)
       return tell(fail(Errc::unavailable, end.why));
-    tell(fail(Errc::unavailable, fmt::format("nobody listens at {} there", port)));
+    tell(fail(Errc::unavailable, fmt::format("nothing listens at {} there", port)));
   };
   dial_ = std::make_unique<HostLink>(
       loop_, HostLink::Settings{.place = place_},

@@ -95,7 +95,8 @@ void ProbeCourse::on_output(link::Stream stream, std::string_view bytes) {
 void ProbeCourse::on_clock(std::string_view line) {
   const double round_trip = milliseconds(now_().steady - asked_.steady);
   const auto there_ns = parse_int(line);
-  if (!there_ns) return fail(fmt::format("{}: it says no time: {}", check_.name, printable(line)));
+  if (!there_ns)
+    return fail(fmt::format("{}: the answer has no time: {}", check_.name, printable(line)));
   // The reading could have been taken at any moment of the round trip. So the shortest round trip
   // has the smallest error: half of its time.
   if (readings_ == 0 || round_trip < best_round_trip_) {

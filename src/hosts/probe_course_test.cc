@@ -77,9 +77,9 @@ TEST_F(ProbeCourseTest, ATimeThatIsNoNumberEndsTheCheck) {
   answer(link::Started{1, 42});
   answer(link::Data{1, link::Stream::out, "noon\n"});
   EXPECT_TRUE(course_.is_over());
-  EXPECT_EQ(check_.error, "gpus-0: it says no time: noon");
+  EXPECT_EQ(check_.error, "gpus-0: the answer has no time: noon");
   answer(link::Exit{1, 0, 0});
-  EXPECT_EQ(check_.error, "gpus-0: it says no time: noon");
+  EXPECT_EQ(check_.error, "gpus-0: the answer has no time: noon");
 }
 
 TEST_F(ProbeCourseTest, FailuresOfTheHostAreTold) {

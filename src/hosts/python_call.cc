@@ -41,7 +41,7 @@ Result<FunctionName> parse_function_name(std::string_view text) {
   const std::string_view name = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   if (is_dotted_name(module) && is_dotted_name(name))
     return FunctionName{std::string(module), std::string(name)};
-  return fail(Errc::invalid_input, fmt::format("'{}' is no function", printable(text)),
+  return fail(Errc::invalid_input, fmt::format("'{}' does not name a function", printable(text)),
               "write module:function, as in train:main");
 }
 

@@ -62,9 +62,9 @@ Status Registry::add(const Cluster& cluster) const {
   known.bind(1, cluster.name);
   LOCKSTEP_TRY_ASSIGN(const bool there, known.step());
   if (there)
-    return fail(Errc::already_exists, fmt::format("there is a cluster {} already", cluster.name),
-                fmt::format("lockstep cluster add-host {0} HOST adds to it, lockstep cluster "
-                            "remove {0} forgets it",
+    return fail(Errc::already_exists, fmt::format("cluster {} already exists", cluster.name),
+                fmt::format("add hosts with lockstep cluster add-host {0} HOST, or forget the "
+                            "cluster with lockstep cluster remove {0}",
                             cluster.name));
   LOCKSTEP_TRY(insert(cluster));
   return transaction.commit();

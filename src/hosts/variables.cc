@@ -25,14 +25,15 @@ Status check_name(std::string_view name) {
     return byte <= 0x20 || byte == 0x7F || c == '=';
   });
   if (good) return {};
-  return fail(Errc::invalid_input, fmt::format("'{}' is no name of a variable", printable(name)));
+  return fail(Errc::invalid_input,
+              fmt::format("'{}' is not a valid variable name", printable(name)));
 }
 
 Status check_value(std::string_view name, std::string_view value) {
   // The environment holds C strings: the value would end at the 0 byte.
   if (value.find('\0') != std::string_view::npos)
     return fail(Errc::invalid_input,
-                fmt::format("the value of {} has a byte 0 in it", printable(name)));
+                fmt::format("the value of {} contains a NUL byte", printable(name)));
   if (name.size() + value.size() + 2 > kMostValue)
     return fail(Errc::invalid_input,
                 fmt::format("the value of {} is longer than 128 KiB", printable(name)));
@@ -69,7 +70,8 @@ Result<std::vector<std::string>> read_env_file(const std::string& path, const Ow
   if (!read) return fail(Errc::invalid_input, "--env-file: " + read.error().message);
   const std::string& text = *read;
   if (text.size() > kMostFile)
-    return fail(Errc::invalid_input, fmt::format("--env-file {}: it is longer than 1 MiB", path));
+    return fail(Errc::invalid_input,
+                fmt::format("--env-file {}: the file is longer than 1 MiB", path));
   auto entries = parse_env_file(text, own);
   if (!entries) return Failure(std::move(entries).error().within("--env-file " + path));
   return entries;
@@ -130,7 +132,8 @@ Result<std::vector<std::string>> variables_of(const GivenVariables& given, const
     // much later.
     const auto value = own(name);
     if (!value)
-      return fail(Errc::invalid_input, fmt::format("--secret {}: it is not set here", name),
+      return fail(Errc::invalid_input,
+                  fmt::format("--secret {}: the variable is not set here", name),
                   "export it, then run this again");
     LOCKSTEP_TRY(check_value(name, *value));
     put(entries, name + "=" + *value);

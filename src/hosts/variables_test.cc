@@ -56,13 +56,13 @@ TEST(GivenVariables, SecretsComeBeforeEnvAndEnvBeforeFiles) {
 }
 
 TEST(GivenVariables, WhatMakesNoSenseIsNamed) {
-  EXPECT_EQ(refusal({.secrets = {"NOT_HERE"}}), "--secret NOT_HERE: it is not set here");
+  EXPECT_EQ(refusal({.secrets = {"NOT_HERE"}}), "--secret NOT_HERE: the variable is not set here");
   const std::string given = refusal({.secrets = {"TOKEN=hidden"}});
   EXPECT_NE(given.find("--secret TOKEN=..."), std::string::npos);
   EXPECT_EQ(given.find("hidden"), std::string::npos);
-  EXPECT_EQ(refusal({.env = {"A B=x"}}), "--env: 'A B' is no name of a variable");
-  EXPECT_EQ(refusal({.env = {"=x"}}), "--env: '' is no name of a variable");
-  EXPECT_EQ(refusal({.secrets = {""}}), "--secret: '' is no name of a variable");
+  EXPECT_EQ(refusal({.env = {"A B=x"}}), "--env: 'A B' is not a valid variable name");
+  EXPECT_EQ(refusal({.env = {"=x"}}), "--env: '' is not a valid variable name");
+  EXPECT_EQ(refusal({.secrets = {""}}), "--secret: '' is not a valid variable name");
   EXPECT_NE(refusal({.secrets = {"LONG"}}).find("128 KiB"), std::string::npos);
   EXPECT_NE(refusal({.files = {"/nowhere"}}).find("/nowhere"), std::string::npos);
   EXPECT_EQ(refusal({.secrets = {"EMPTY"}}), "");

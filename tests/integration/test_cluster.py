@@ -57,13 +57,13 @@ def test_a_cluster_is_added_shown_and_removed(lockstep):
 
 def test_bad_input_is_named_and_adds_nothing(lockstep):
     assert cluster(lockstep, "add", "known", "--host", "a").rc == 0
-    refused(cluster(lockstep, "add", "known", "--host", "b"), 1, "there is a cluster known already", "remove")
+    refused(cluster(lockstep, "add", "known", "--host", "b"), 1, "cluster known already exists", "remove")
     refused(cluster(lockstep, "add", "--host", "a"), 2, "no cluster is named")
     refused(cluster(lockstep, "add", "x"), 2, "no host is given")
     refused(cluster(lockstep, "add", "x", "--slurm", "y"), 2, "'y' is one word too many")
     refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/no/key"), 2, "/no/key: there is no such file")
-    refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/"), 2, "it is no file")
-    refused(cluster(lockstep, "add", "a/b", "--host", "a"), 2, "'a/b' is no name")
+    refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/"), 2, "it must be a regular file")
+    refused(cluster(lockstep, "add", "a/b", "--host", "a"), 2, "'a/b' cannot be the name of a cluster")
     refused(cluster(lockstep, "add", "local", "--host", "a"), 2, "this machine")
     refused(cluster(lockstep, "add", "x", "--host=-oProxyCommand=id"), 2, "is not a host")
     refused(cluster(lockstep, "add", "x", "--host", "a", "--host", "a"), 2, "a is given twice")
@@ -83,7 +83,7 @@ def test_hosts_are_given_in_many_ways_and_come_and_go(lockstep):
     assert cluster(lockstep, "add", "more", "--hosts", "a,me@b", "--hosts", "c").out == "more: 3 nodes\n"
     assert cluster(lockstep, "add", "bare", "a", "b").rc == 0
     assert [hosts(name) for name in ("two", "more", "bare")] == [["a", "b"], ["a", "b", "c"], ["a", "b"]]
-    refused(cluster(lockstep, "add", "two", "--host", "c"), 1, "add-host two HOST adds to it")
+    refused(cluster(lockstep, "add", "two", "--host", "c"), 1, "lockstep cluster add-host two HOST")
     assert cluster(lockstep, "add-host", "two", "c", "--user", "me").out == "two: 3 nodes\n"
     refused(cluster(lockstep, "add-host", "two", "a"), 2, "a is given twice")
     refused(cluster(lockstep, "add-host", "two"), 2, "no host is given")

@@ -157,7 +157,7 @@ def test_a_host_that_falls_silent_is_told_and_a_silent_command_is_not(world):
     links = [pid for pid in server.host.spoken("link") if pid not in others]
     for pid in links:
         server.host.freeze(pid)
-    line = f"waiting for {where} for 10 s: it has not answered for "
+    line = f"waiting for {where} for 10 s: no answer for "
     until(lambda: line in run.err(), 30, "it says who is silent")
     assert "a third Ctrl-C ends this command" in run.err(), run.err()
     for pid in links:

@@ -82,7 +82,7 @@ def test_variables_that_make_no_sense_start_nothing(world):
     bad.write_text("A=1\nexport B=2\n")
     for options, words in ((("--secret", "TOKEN"), ["--secret TOKEN", "not set here"]),
                            (("--secret", "TOKEN=hidden"), ["--secret TOKEN=..."]),
-                           (("--env", "A B=1"), ["'A B' is no name"]),
+                           (("--env", "A B=1"), ["'A B' is not a valid variable name"]),
                            (("--env-file", "/nowhere"), ["/nowhere"]),
                            (("--env-file", bad), ["line 2", "export B"])):
         ended = client.exec(where, "true", options=options)

@@ -147,7 +147,7 @@ def test_a_far_port_where_nobody_listens_is_one_line_and_the_next_one_works(worl
         assert connection.recv(1) == b""
     until(lambda: "error" in run.err(), 60, "it is told")
     (line,) = run.err().splitlines()
-    assert f"me@{server.addr}: nobody listens at localhost:{port} there" in line
+    assert f"me@{server.addr}: nothing listens at localhost:{port} there" in line
     stop(run)
     server.nothing_left()
 
@@ -163,7 +163,7 @@ def test_a_server_that_forwards_nothing_is_named(world):
             assert connection.recv(1) == b""
         until(lambda: "error" in run.err(), 60, "it is told")
         (line,) = run.err().splitlines()
-        assert f"forwards no connection to localhost:{port}" in line and "AllowTcpForwarding" in line
+        assert f"refuses to forward connections to localhost:{port}" in line and "AllowTcpForwarding" in line
         stop(run)
 
 
