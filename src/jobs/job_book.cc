@@ -158,7 +158,7 @@ Result<KnownJob> JobBook::find(const std::string& word) const {
                                                  printable(word), jobs[0].id, jobs[1].id));
   if (jobs.empty())
     return fail(Errc::not_found, fmt::format("there is no job '{}'", printable(word)),
-                "lockstep jobs lists those that there are");
+                "lockstep jobs lists the known jobs");
   return std::move(jobs.front());
 }
 

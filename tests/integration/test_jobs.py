@@ -223,7 +223,7 @@ def test_ctrl_c_ends_the_job_and_a_hangup_does_not(world):
     until(lambda: "rank 0" in first.out(), 60, "it runs")
     first.process.send_signal(signal.SIGINT)
     ended = first.wait(60)
-    assert ended.rc != 0 and "stopped on 1 host; once more hurries it, a third time leaves" in ended.err, ended
+    assert ended.rc != 0 and "stopped on 1 host; once more hurries the end, a third time leaves" in ended.err, ended
     server.nothing_left()
     second = client.start(*words)
     until(lambda: "rank 0" in second.out(), 60, "it runs")
@@ -351,7 +351,7 @@ def test_hosts_that_do_not_reach_each_other_are_named(world):
     one.host.holder.nft("add table inet wall", f"table inet wall {{ chain in {{ type filter hook input priority 0; "
                         f"ip saddr {two.addr} drop; }}; }}")
     ended = on(client, "gpus", "job.py")
-    assert ended.rc == 255 and "gpus-1 reaches gpus-0 at none of its addresses" in ended.err, ended
+    assert ended.rc == 255 and "gpus-1 cannot reach gpus-0 at any of its addresses" in ended.err, ended
     one.nothing_left()
 
 

@@ -104,14 +104,14 @@ def test_another_torch_is_left_out_for_a_spare_and_remembered(pythons, bad):
     assert left_out(cluster)[node.name].startswith("pre-flight: it has PyTorch 2.1.0")
     ended = train(cluster, "-N3")
     assert ended.rc == 0 and "pre-flight" not in ended.out, ended
-    assert f"note: left out, as they have failed lately: {node.name} (pre-flight: it has PyTorch" in ended.err, ended
+    assert f"note: left out, because they failed lately: {node.name} (pre-flight: it has PyTorch" in ended.err, ended
     number = re.search(r"batch job (\d+)", ended.out)[1]
     assert cluster.job(number)["ExcNodeList"] == node.name
     # Where it takes all nodes it is used all the same, and where the user says so.
     for words in (("-N4", "--min-nodes=3"), ("-N4", "--min-nodes=3", "--use-bad-nodes")):
         ended = train(cluster, *words)
         assert ended.rc == 0 and len(ranks(ended)) == 3, ended
-        assert ("as Slurm has too few others" in ended.err) == ("--use-bad-nodes" not in words), ended
+        assert ("because Slurm has too few others" in ended.err) == ("--use-bad-nodes" not in words), ended
         assert "the job goes on with 3 nodes instead of 4" in ended.out, ended
 
 
@@ -240,7 +240,7 @@ def test_a_node_that_was_lost_under_a_job_is_left_out_of_the_next(cluster, tmp_p
     assert running.wait(90).rc == 0
     until(lambda: left_out(cluster) == {dead.name: "lost under a job"}, 30, "it is remembered")
     told = cluster.run("submit", "-N2", "-t5", "--wait", "--preflight=quick", *worker("exit=0"))
-    assert told.rc == 0 and f"note: left out, as they have failed lately: {dead.name} (lost under a job)" in told.err
+    assert told.rc == 0 and f"note: left out, because they failed lately: {dead.name} (lost under a job)" in told.err
 
 
 def test_a_worker_that_fails_is_no_bad_node(cluster):
@@ -251,7 +251,7 @@ def test_a_worker_that_fails_is_no_bad_node(cluster):
 
 
 def test_bad_words(cluster):
-    for words, text in ((("--preflight=some",), "--preflight"), (("--preflight-import=a,",), "no name of a module"),
+    for words, text in ((("--preflight=some",), "--preflight"), (("--preflight-import=a,",), "must name a module"),
                         (("--preflight=off", "--preflight-import=a"), "needs --preflight full")):
         ended = cluster.run("submit", "-N2", *words, *worker("exit=0"))
         assert ended.rc == 2 and text in ended.err, ended

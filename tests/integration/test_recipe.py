@@ -171,7 +171,7 @@ def test_a_node_that_gives_nothing(cluster, tmp_path):
                      "add rule inet cut input tcp dport 11000-19998 reject with tcp reset")
     ended = submit(cluster, "-N3", "-t5", "--follow", "--wheel", path, *SHOW)
     assert ended.rc == 0 and ended.out.count("toy 1") == 3, ended
-    assert ended.out.count("it is read from the job's folder") == 2, ended
+    assert ended.out.count("reading the wheel from the job's folder") == 2, ended
     assert [rows[0]["from"] for rows in records(cluster).values()] == ["the job's folder"] * 3
 
 
@@ -206,7 +206,7 @@ def test_bad_wheels_are_refused_before_anything_is_submitted(cluster, tmp_path):
     notes.write_text("x")
     path = toy(tmp_path)
     for words, text in (((f"--wheel={tmp_path}/no-1-py3-none-any.whl",), "there is no"),
-                        ((f"--wheel={notes}",), "is no wheel"),
+                        ((f"--wheel={notes}",), "must be a wheel"),
                         (("--wheel=wheel:abc",), "there is no abc"),
                         ((f"--wheel={path}", f"--wheel={path}"), "is given twice"),
                         ((f"--wheel={path}", "--wheel-place=tmp"), "--wheel-place must be an absolute path")):

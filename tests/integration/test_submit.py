@@ -162,7 +162,7 @@ def test_bad_input_submits_nothing(cluster):
             (("-N2", "-p", "nowhere", "-t5", "--", "train.py"), 1, "invalid partition"),
             (("-N9", "-t5", "--", "train.py"), 1, "test-only"),
             (("-N9", "-t5", "--no-check", "-p", "nowhere", "--", "train.py"), 1, "sbatch refused the job"),
-            (("-N2", "-t5", "-o", "nowhere/x.out", "--", "train.py"), 2, "nowhere is not there"),
+            (("-N2", "-t5", "-o", "nowhere/x.out", "--", "train.py"), 2, "nowhere does not exist"),
             (("-N2", "-t5", "--", "trian.py"), 1, "trian.py is not there"),
             (("-N2", "-t5", "--", "train.py", "--deepspeed", "ds.json"), 1, "it is no JSON object"),
             (("-N2", "--detach", "--", "train.py"), 2, "--detach is not for jobs of Slurm's"),

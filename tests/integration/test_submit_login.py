@@ -261,7 +261,7 @@ def test_a_connection_that_is_lost_while_it_submits(world, tmp_path, when):
     until((tmp_path / "there").exists, 60, "sbatch is called")
     world.client.forget_masters()
     ended = running.wait(120)
-    assert ended.rc == 0 and "asking it again what became of job" in ended.err, ended
+    assert ended.rc == 0 and "asking again what became of job" in ended.err, ended
     job = ended.out.split()[3]
     assert ended.out == f"Submitted batch job {job}\nran\n", ended
     until(lambda: world.queue() == [f"{job} COMPLETED"], 60, "Slurm knows one job, which has ended")

@@ -28,7 +28,7 @@ constexpr std::int64_t kClockStepMs = 5'000;
 
 Error gone(const KnownJob& job) {
   return {.code = Errc::not_found,
-          .message = fmt::format("{} runs no more", job.id),
+          .message = fmt::format("{} no longer runs", job.id),
           .hint = "a run on this machine leaves no record; --report FILE writes how it ended"};
 }
 
@@ -101,8 +101,8 @@ Result<Followed> LocalJob::follow(const FollowOptions& options) {
   if (options.print)
     return fail(
         Errc::invalid_input,
-        fmt::format("the output of {} goes to the terminal that it was started in", record_.id),
-        "--log-dir DIR of lockstep run keeps it in files");
+        fmt::format("the output of {} goes to the terminal where the run was started", record_.id),
+        "lockstep run --log-dir DIR keeps the output in files");
   Followed followed;
   if (auto process = open_process(pid()); process && runs()) followed.signal = await_end(*process);
   followed.left = followed.signal != 0;
@@ -122,8 +122,8 @@ Result<JobStatus> LocalJob::cancel() {
 
 Result<Resumed> LocalJob::resume(const std::vector<std::string>& env) {
   (void)env;
-  return fail(Errc::invalid_input, record_.id + " is no job with parts that can be lost",
-              "lockstep run starts it again");
+  return fail(Errc::invalid_input, record_.id + " runs on this machine and has no parts to resume",
+              "start the job again with lockstep run");
 }
 
 }  // namespace lockstep::jobs::here

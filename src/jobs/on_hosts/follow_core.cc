@@ -122,9 +122,8 @@ FollowActions FollowCore::on_record(std::size_t node, std::string_view text, Now
     lost(node, fmt::format("{}: no job {} is known there", name, settings_.job), now);
   } else if (host.record->state.stage == job::Stage::lost) {
     lost(node,
-         fmt::format("{0}: its part of job {1} ended without a word; lockstep resume {1} starts it "
-                     "again",
-                     name, settings_.job),
+         fmt::format("{0}: its part of job {1} is lost; lockstep resume {1} starts it again", name,
+                     settings_.job),
          now);
   } else if (host.record->state.stage == job::Stage::ended) {
     ended(node, now);
@@ -222,12 +221,11 @@ void FollowCore::tell_waiting(Now now) {
     const Host& host = hosts_[i];
     if (host.over || (host.met && !host.away)) continue;
     const auto since = std::chrono::round<seconds>(now.steady - host.since);
-    away[since].emplace_back(settings_.hosts[i],
-                             host.away ? "it is tried again and again" : settings_.doing(i));
+    away[since].emplace_back(settings_.hosts[i], host.away ? "retrying" : settings_.doing(i));
     longest = std::max(longest, since);
   }
   const char* stop = settings_.on_stop == FollowOptions::OnStop::cancel
-                         ? "Ctrl-C ends the job, a third one leaves it to itself"
+                         ? "Ctrl-C ends the job, a third Ctrl-C leaves the job alone"
                          : "Ctrl-C stops waiting, and the job goes on";
   for (const auto& [since, hosts] : away)
     for (const std::string& line : hosts::wait_lines(hosts, since))
@@ -258,8 +256,8 @@ FollowActions FollowCore::on_signal(int number, Now now) {
   }
   say(fmt::format("{} came: the job is being stopped on {} {}{}", proc::signal_name(number),
                   hosts_.size(), hosts_.size() == 1 ? "host" : "hosts",
-                  stops_ > 1 ? "; once more leaves it to itself"
-                             : "; once more hurries it, a third time leaves it to itself"));
+                  stops_ > 1 ? "; once more leaves the job alone"
+                             : "; once more hurries the end, a third time leaves the job alone"));
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (!hosts_[i].over) actions_.push_back({.kind = Kind::cancel, .node = i, .count = stops_});
   return taken();

@@ -47,8 +47,9 @@ Result<JobStatus> HostsJob::cancel() {
   for (std::size_t i = 0; i < endings.size(); ++i) {
     nodes.push_back(parse_status(endings[i].out).value_or(std::nullopt));
     if (!nodes.back())
-      log::warning("{}", endings[i].error.empty() ? record_.nodes[i].name + ": it knows no such job"
-                                                  : endings[i].error);
+      log::warning("{}", endings[i].error.empty()
+                             ? record_.nodes[i].name + ": no such job is known there"
+                             : endings[i].error);
   }
   return status_of(node_names(record_), nodes);
 }
@@ -64,8 +65,8 @@ Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
     resumed.nodes.push_back(record_.nodes[i].name);
   }
   if (lost.empty())
-    return fail(Errc::invalid_input, "nothing of job " + record_.id + " is lost",
-                "lockstep jobs shows how it stands");
+    return fail(Errc::invalid_input, "no part of job " + record_.id + " is lost",
+                "lockstep jobs shows the state of the job");
   LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, lost, env));
   LOCKSTEP_TRY_ASSIGN(auto started, start_job(request));
   resumed.ahead = std::move(started.ahead);

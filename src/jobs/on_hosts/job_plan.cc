@@ -59,8 +59,9 @@ std::string plan_text(const JobRequest& request, const StartedJob& started) {
 Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<int>& nodes,
                                    const std::vector<std::string>& env) {
   const nlohmann::json plan = codec::parse_json(job.plan, {.bytes = 64UL << 20});
-  const Failure unreadable = fail(
-      Errc::corrupt, "what is kept of job " + job.id + " is not readable, so it can't be resumed");
+  const Failure unreadable =
+      fail(Errc::corrupt,
+           "the stored plan of job " + job.id + " is not readable, so the job can't be resumed");
   if (!plan.is_object() || !plan.contains("spec") || !plan.contains("words") ||
       !plan["words"].is_array() || plan["words"].size() != job.nodes.size())
     return unreadable;

@@ -134,7 +134,7 @@ void JobStart::on_end(std::size_t node, const link::ChannelEnd& end) {
   // The supervisor closes its end once the job starts. Before that it has no reason to.
   if (phase_ != Phase::going || !hosts_[node].answered)
     fail_with(
-        {Errc::unavailable, name + ": the job's supervisor ended before it had begun", {}, 0});
+        {Errc::unavailable, name + ": the job's supervisor ended before the job had begun", {}, 0});
 }
 
 void JobStart::on_output(std::size_t node, Stream stream, std::string_view bytes) {
@@ -171,7 +171,7 @@ void JobStart::on_answer(std::size_t node, const Json& answer) {
     started_.ahead = codec::texts_member(answer, "queued");
     std::erase_if(started_.ahead, [](const std::string& id) { return !job::is_job_id(id); });
   } else if (phase_ != Phase::going || !has("started")) {
-    return fail_with({Errc::corrupt, name + ": its answer makes no sense", {}, 0});
+    return fail_with({Errc::corrupt, name + ": invalid answer", {}, 0});
   }
   hosts_[node].answered = true;
   if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.answered; }))
@@ -225,17 +225,17 @@ void JobStart::end_trial() {
     reached.push_back(hosts_[i].reached);
     if (reached.back().empty())
       return fail_with({Errc::unavailable,
-                        fmt::format("{} reaches {} at none of its addresses ({}), port {}",
+                        fmt::format("{} cannot reach {} at any of its addresses ({}), port {}",
                                     request_.hosts[i].name, request_.hosts[0].name,
                                     printable(join(addresses_, ", ")), port_),
                         "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
   }
   const std::string address = common_address(addresses_, reached);
   if (address.empty())
-    return fail_with(
-        {Errc::unavailable,
-         fmt::format("no one address of {} is reached by all other hosts", request_.hosts[0].name),
-         "give --rdzv-endpoint", 0});
+    return fail_with({Errc::unavailable,
+                      fmt::format("no single address of {} is reachable from all other hosts",
+                                  request_.hosts[0].name),
+                      "give --rdzv-endpoint", 0});
   const bool v6 = address.find(':') != std::string::npos;
   started_.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port_);
   phase_ = Phase::closing;

@@ -60,11 +60,11 @@ Result<std::string> find_wheel(std::string text, const std::string& folder) {
     return fail(Errc::invalid_input, fmt::format("--wheel: there is no {}", printable(text)),
                 "give a file, or wheel:KEY of a wheel that lockstep wheel has built");
   if (!S_ISREG(info.st_mode) || !is_wheel_name(setup::base_name(path)))
-    return fail(Errc::invalid_input, fmt::format("--wheel: {} is no wheel", printable(text)),
-                "its name is NAME-VERSION-PYTHON-ABI-PLATFORM.whl; lockstep wheel builds one");
+    return fail(Errc::invalid_input, fmt::format("--wheel: {} must be a wheel", printable(text)),
+                "a wheel is named NAME-VERSION-PYTHON-ABI-PLATFORM.whl; lockstep wheel builds one");
   if (static_cast<std::uint64_t>(info.st_size) > kLargest)
     return fail(Errc::invalid_input,
-                fmt::format("--wheel: {} has more than 4 GiB", printable(text)));
+                fmt::format("--wheel: {} is larger than 4 GiB", printable(text)));
   return path;
 }
 

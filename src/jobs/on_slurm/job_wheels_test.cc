@@ -64,7 +64,7 @@ TEST(JobWheels, FilesAndKeys) {
     return found ? "taken" : found.error().message;
   };
   EXPECT_EQ(refusal({"wheel:0123"}), "--wheel: there is no 0123");
-  EXPECT_EQ(refusal({"notes.txt"}), "--wheel: notes.txt is no wheel");
+  EXPECT_EQ(refusal({"notes.txt"}), "--wheel: notes.txt must be a wheel");
   EXPECT_EQ(refusal({name, "wheel:0123abcd"}), "--wheel: " + name + " is given twice");
   unsetenv("XDG_CACHE_HOME");
 }

@@ -38,7 +38,8 @@ Failure left_by(const hosts::HostEnding& signaled) {
 Result<SubmittedThere> answer_of(const hosts::HostPlace& place, const std::string& text) {
   const nlohmann::json json = codec::parse_json(text);
   if (!json.is_object() || codec::text_member(json, "job").empty())
-    return fail(Errc::corrupt, fmt::format("{} has answered: {}", place.name, printable(text)));
+    return fail(Errc::corrupt,
+                fmt::format("{}: unexpected answer: {}", place.name, printable(text)));
   return SubmittedThere{.name = printable(codec::text_member(json, "name")),
                         .job = printable(codec::text_member(json, "job")),
                         .output = codec::text_member(json, "output"),
@@ -68,7 +69,7 @@ Result<LoginRequest> parse_request(std::string_view text) {
     request.preview = preview != json.end() && preview->is_boolean() && preview->get<bool>();
   }
   if (!job::is_job_id(request.id) || request.folder.empty())
-    return fail(Errc::invalid_input, "host-submit: it was told no job");
+    return fail(Errc::invalid_input, "host-submit: the request names no job");
   return request;
 }
 
@@ -83,9 +84,9 @@ Status check_login(const hosts::HostPlace& place) {
   if (ending.code == kNotThere)
     return fail(
         Errc::not_found,
-        fmt::format("{} has no sbatch in its PATH: it is no login host of Slurm's", place.name),
-        "name the host where you call sbatch; a PATH that only interactive shells have "
-        "does not count");
+        fmt::format("{} has no sbatch in its PATH: it must be a Slurm login host", place.name),
+        "name the host where you call sbatch; a PATH set only for interactive shells does not "
+        "count");
   if (ending.code != 0) return fail(Errc::unavailable, place.name + " can't submit jobs");
   return {};
 }
@@ -119,7 +120,7 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
           Errc::unavailable,
           fmt::format("{}; whether job {} was submitted is not known", ending.error, request.id),
           "lockstep jobs finds out once the host is reached");
-    log::warning("{}; asking it again what became of job {}", ending.error, request.id);
+    log::warning("{}; asking again what became of job {}", ending.error, request.id);
     std::this_thread::sleep_for(pause);
   }
 }

@@ -205,7 +205,8 @@ Status Node::open_relay(const std::vector<Want>& wants) {
     if (giver)
       giver_ = std::move(*giver);
     else
-      log::warning("this node gives the job's wheels to no other: {}", giver.error().message);
+      log::warning("this node cannot pass the job's wheels on to other nodes: {}",
+                   giver.error().message);
   }
   for (std::size_t i = 0; i < wheels_.wheels.size(); ++i) {
     const bool comes =
@@ -222,7 +223,7 @@ Status Node::open_relay(const std::vector<Want>& wants) {
 
 Status Node::open_taker() {
   const auto addresses = addresses_of(giver_name());
-  if (addresses.empty()) return fail(Errc::not_found, "its address is not known");
+  if (addresses.empty()) return fail(Errc::not_found, "the address is not known");
   LOCKSTEP_TRY_ASSIGN(auto taker, peer::RelayTaker::open(addresses, ports_, key_, kPatience));
   taker_.emplace(std::move(taker));
   return {};
@@ -252,7 +253,7 @@ Status Node::get(Want& want) {
   } else {
     // The connection may be in the middle of a wheel: do not use it for the next one.
     taker_.reset();
-    log::warning("{} does not come from {} ({}): it is read from the job's folder",
+    log::warning("{} does not come from {} ({}): reading the wheel from the job's folder",
                  wheels_.wheels[want.wheel].file, name, printable(taken.error().message));
     LOCKSTEP_TRY(copy_rest(want, come));
   }

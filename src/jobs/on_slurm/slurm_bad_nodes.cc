@@ -95,11 +95,10 @@ std::string leave_out_bad_nodes(slurm::JobWish& wish) {
   // Ask Slurm twice: if Slurm refuses the job also with the bad nodes, they are not the reason.
   if (!is_taken(wish, settings) && is_taken(wish, wish.settings))
     return fmt::format(
-        "nodes that have failed lately are used all the same, as Slurm has too few others: {}",
-        list);
+        "nodes that failed lately are used anyway, because Slurm has too few others: {}", list);
   wish.settings = std::move(settings);
-  return fmt::format(
-      "left out, as they have failed lately: {}; --use-bad-nodes takes them all the same", list);
+  return fmt::format("left out, because they failed lately: {}; --use-bad-nodes uses them anyway",
+                     list);
 }
 
 }  // namespace lockstep::jobs::on_slurm

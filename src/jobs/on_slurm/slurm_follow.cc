@@ -313,7 +313,7 @@ Result<jobs::KnownJob> find_slurm_job(const std::string& number) {
   LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs({{.id = number}}, slurm::Detail::all));
   if (told.empty())
     return fail(Errc::not_found, fmt::format("Slurm knows no job {}", printable(number)),
-                "lockstep jobs lists those that Lockstep knows");
+                "lockstep jobs lists the jobs that Lockstep knows");
   const slurm::JobStatus& status = told.front();
   return jobs::KnownJob{.id = number,
                         .name = status.name,

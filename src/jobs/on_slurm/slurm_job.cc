@@ -26,7 +26,7 @@ Result<JobStatus> SlurmJob::cancel() {
 
 Result<Resumed> SlurmJob::resume(const std::vector<std::string>& env) {
   (void)env;
-  return fail(Errc::invalid_input, "a job of Slurm's is resumed by Slurm",
+  return fail(Errc::invalid_input, "only Slurm can resume a Slurm job",
               "scontrol requeue " + place_.job + ", or submit it again");
 }
 

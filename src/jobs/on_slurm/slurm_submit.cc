@@ -64,7 +64,7 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
   LOCKSTEP_TRY_ASSIGN(draft.plan, slurm::plan_job(request.wish));
   if (request.min_nodes &&
       (!draft.plan.nodes || *request.min_nodes < 1 || *request.min_nodes > *draft.plan.nodes))
-    return fail(Errc::invalid_input, "--min-nodes is a number from 1 to --nodes");
+    return fail(Errc::invalid_input, "--min-nodes must be a number from 1 to --nodes");
   // Slurm ends a job without any message if it cannot open the output file, so check the folder
   // here.
   const std::string place = std::filesystem::path(draft.plan.output).parent_path();
@@ -72,7 +72,7 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
   if (request.folder_is_here && place.find('%') == std::string::npos &&
       !std::filesystem::is_directory(place, error))
     return fail(Errc::invalid_input,
-                fmt::format("--output: the folder {} is not there", printable(place)), "make it");
+                fmt::format("--output: the folder {} does not exist", printable(place)), "make it");
   if (request.script) {
     LOCKSTEP_TRY_ASSIGN(draft.script,
                         slurm::old_script_text(draft.plan, *request.script,
@@ -180,7 +180,7 @@ Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPla
                                 const slurm::JobFolder& folder) {
   const std::string program = setup::find_program("sbatch");
   if (program.empty())
-    return fail(Errc::not_found, "sbatch is not there: this machine is no login node of Slurm's",
+    return fail(Errc::not_found, "sbatch is missing: this machine must be a Slurm login node",
                 "submit there, or give --on user@login");
   setup::ToolCall call{
       .argv = {program, "--parsable"}, .env = request.env, .folder = request.wish.folder};
@@ -206,7 +206,7 @@ Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPla
         std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; }))
       return id;
   }
-  return fail(Errc::corrupt, "sbatch has named no job: " + printable(join(lines, " ")));
+  return fail(Errc::corrupt, "sbatch printed no job id: " + printable(join(lines, " ")));
 }
 
 std::string output_of(const slurm::JobPlan& plan, const std::string& job) {
