@@ -31,7 +31,7 @@ FanCourse::Next FanCourse::on_answer(std::size_t host, const peer::Answer& answe
     taker.over = true;
     // A file may change at the client or on the seed, and then never becomes what was offered.
     if (done->missing != 0)
-      taker.trouble = fmt::format("{} of the files never came there", done->missing);
+      taker.trouble = fmt::format("{} of the files never arrived there", done->missing);
   }
   return Next::tell;
 }
@@ -47,7 +47,7 @@ void FanCourse::on_failed(std::size_t host, const std::string& why) {
 
 void FanCourse::on_late() {
   for (std::size_t i = 0; i < takers_.size(); ++i)
-    if (!takers_[i].connected) on_failed(i + 1, "they have not found each other in time");
+    if (!takers_[i].connected) on_failed(i + 1, "the two hosts did not connect in time");
 }
 
 bool FanCourse::waits() const {

@@ -39,7 +39,7 @@ TEST(FanCourse, FilesThatNeverCameAreTrouble) {
   FanCourse fan(1);
   fan.on_answer(1, peer::Done{3, 50, 2});
   EXPECT_TRUE(fan.takers()[0].over);
-  EXPECT_EQ(fan.takers()[0].trouble, "2 of the files never came there");
+  EXPECT_EQ(fan.takers()[0].trouble, "2 of the files never arrived there");
 }
 
 TEST(FanCourse, ATakerFailsAlone) {
@@ -65,9 +65,9 @@ TEST(FanCourse, WhoeverIsLateGetsTheFilesFromTheClient) {
   fan.on_answer(1, peer::Connected{});
   fan.on_late();
   EXPECT_FALSE(fan.takers()[0].over);
-  EXPECT_EQ(fan.takers()[1].trouble, "they have not found each other in time");
+  EXPECT_EQ(fan.takers()[1].trouble, "the two hosts did not connect in time");
   fan.on_failed(2, "and then it failed");
-  EXPECT_EQ(fan.takers()[1].trouble, "they have not found each other in time");
+  EXPECT_EQ(fan.takers()[1].trouble, "the two hosts did not connect in time");
 }
 
 }  // namespace

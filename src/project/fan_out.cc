@@ -133,7 +133,7 @@ void FanOut::on_output(std::size_t host, Stream stream, std::string_view bytes) 
   while (const auto line = output.next()) {
     const auto answer = peer::parse_answer(*line);
     // A broken host must not stop the sync: its takers get their files from the client.
-    if (!answer) return on_failed(host, "its answer makes no sense");
+    if (!answer) return on_failed(host, "invalid answer");
     on_answer(host, *answer);
   }
   if (output.too_long()) on_failed(host, "its answer is too long");

@@ -340,8 +340,7 @@ Status Fetch::bring(const TellTransfer& tell) {
     const auto contents = sync::decode_contents(*bytes);
     // A wrong number of contents would put bytes into the wrong files.
     if (!contents || contents->size() != group.size()) {
-      fail_with(contents ? Error{Errc::corrupt, "its answer makes no sense", {}, 0}
-                         : contents.error());
+      fail_with(contents ? Error{Errc::corrupt, "invalid answer", {}, 0} : contents.error());
       return {};
     }
     LOCKSTEP_TRY(write(group, *contents));

@@ -33,7 +33,7 @@ Result<std::string> real_folder(const std::string& path) {
   struct stat info {};
   if (stat(real.c_str(), &info) != 0) return fail_sys(printable(path), errno);
   if (!S_ISDIR(info.st_mode))
-    return fail(Errc::invalid_input, fmt::format("{} is no folder", printable(path)));
+    return fail(Errc::invalid_input, fmt::format("{} must be a folder", printable(path)));
   return real;
 }
 
@@ -74,7 +74,7 @@ Status check_not_everybodys(const std::string& folder) {
   if (stat(folder.c_str(), &info) != 0) return fail_sys(printable(folder), errno);
   if (!is_everybodys(info.st_mode, info.st_uid, geteuid())) return {};
   return fail(Errc::invalid_input,
-              fmt::format("{} cannot be a project: it has no .git, and everybody can write to it",
+              fmt::format("{} cannot be a project: it has no .git, and any user can write to it",
                           printable(folder)),
               kNameIt);
 }
@@ -138,7 +138,7 @@ Result<std::string> path_in_project(const Project& project, const std::string& p
   const std::string full = "/" + join(parts, "/");
   if (!lies_in(full, project.root))
     return fail(Errc::invalid_input,
-                fmt::format("{} does not lie in {}", printable(path), printable(project.root)));
+                fmt::format("{} is not inside {}", printable(path), printable(project.root)));
   if (full == project.root) return std::string();
   return full.substr(project.root == "/" ? 1 : project.root.size() + 1);
 }

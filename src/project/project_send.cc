@@ -140,7 +140,7 @@ Status ProjectSync::send_restless() {
     if (!host.error.empty()) continue;
     host.code = 1;
     host.error =
-        fmt::format("{}: not sent, as they change all the time: {}", host.name, some_of(names));
+        fmt::format("{}: not sent, because they keep changing: {}", host.name, some_of(names));
     host.hint = ".lockstepignore leaves files out";
   }
   return {};

@@ -73,7 +73,7 @@ Status ProjectSync::look() {
   if (!found.special.empty())
     remark("not sent, because only files and links are sent: " + some_of(found.special));
   if (found.manifest.empty())
-    remark(printable(project_.root) + " has no file to send: there is none, or all are ignored");
+    remark(printable(project_.root) + " has no files to send: there are none, or all are ignored");
   report_.files = found.manifest.size();
   report_.bytes = sync::bytes_of(found.manifest);
   // A killed `sync --back` leaves drafts. The scan has found them anyway, so remove the drafts now.

@@ -12,7 +12,7 @@ Result<int> rsync_shell(const std::vector<std::string>& words) {
   const char* text = std::getenv(kRsyncPlace);
   auto places = hosts::parse_places(text == nullptr ? "" : text);
   if (!places || places->size() != 1 || words.size() < 2)
-    return fail(Errc::invalid_input, "rsync starts this, people do not");
+    return fail(Errc::invalid_input, "this is an internal command, started by rsync");
   // rsync_trouble() takes the first line on stderr for the cause of a failure, so no notice may
   // come first.
   log::set_level(log::Level::error);

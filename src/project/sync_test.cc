@@ -241,7 +241,7 @@ TEST_F(SyncTest, AFileThatChangesAllTheTimeIsSentAsAMomentShowsIt) {
 
 TEST_F(SyncTest, AnEmptyProjectIsRemarked) {
   EXPECT_EQ(sync().files, 0U);
-  EXPECT_NE(remarks_.find("has no file to send"), std::string::npos);
+  EXPECT_NE(remarks_.find("has no files to send"), std::string::npos);
 }
 
 TEST_F(SyncTest, BackBringsWhatIsNewThere) {
@@ -311,7 +311,7 @@ TEST_F(SyncTest, BackTellsWhatAHostSays) {
   write(there("a") / "new", "12345");
   failures_["give a"] = {.out = sync::encode_contents(std::vector<std::string>())};
   came = back();
-  EXPECT_EQ(came.error, "a: its answer makes no sense");
+  EXPECT_EQ(came.error, "a: invalid answer");
   failures_["give a"] = {.out = sync::encode_contents(std::vector<std::string>{"123"})};
   came = back();
   EXPECT_EQ(came.error, "");

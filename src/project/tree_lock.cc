@@ -83,7 +83,7 @@ Status TreeLocks::lock(const std::string& path, const std::string& what, const T
     }
     if (const int number = wait_a_little(); number != 0)
       return tl::make_unexpected(
-          Error{Errc::canceled, "stopped while it waited for another lockstep", {}, number});
+          Error{Errc::canceled, "stopped while waiting for another lockstep", {}, number});
   }
   // For the messages of waiting processes only. The kernel drops the lock with the process, so a
   // stale number does no harm.

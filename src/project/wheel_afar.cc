@@ -105,7 +105,7 @@ class Job {
                         slurm::ask_tool(slurm::run_here, slurm::sinfo_command(), "the nodes"));
     nodes_ = slurm::wheel_nodes(settings_, slurm::parse_sinfo(told));
     if (nodes_.nodes == 0)
-      return fail(Errc::invalid_input, "no node is in service where the wheel is to be built",
+      return fail(Errc::invalid_input, "no node that could build the wheel is in service",
                   "name a partition with --partition; sinfo lists them");
     LOCKSTEP_TRY_ASSIGN(binary_.path, proc::own_executable());
     // Nodes cannot see a file on a local disk of this machine, so srun copies the binary. The
@@ -242,8 +242,8 @@ Result<BuiltWheel> build_wheel_on(const WheelHosts& where, const WheelRequest& g
   for (const std::string& line : split(built.at(0).out, '\n'))
     if (!line.empty()) answer.line(line);
   if (built.at(0).code != 0 || !answer.is_there())
-    return fail(Errc::unavailable, fmt::format("{} could not build it", host.name),
-                "what it said is above");
+    return fail(Errc::unavailable, fmt::format("{} could not build the wheel", host.name),
+                "its output is above");
   // `cat` sends the wheel over stdout, which is kept in memory (kMostKept at most).
   hosts::CommandRequest fetch =
       request_to({host}, {"cat", codec::text_member(nlohmann::json(answer.manifest()), "path")});

@@ -571,7 +571,7 @@ def test_a_folder_that_everybody_can_write_to_is_named_or_not_sent(world):
     shared.chmod(0o1777)
     (shared / "a").write_text("1")
     for words in (("sync", where), ("run", "--on", where, "--no-python", "true")):
-        one_error(client.run(*words, cwd=shared), 2, "everybody can write to it", "--sync DIR")
+        one_error(client.run(*words, cwd=shared), 2, "any user can write to it", "--sync DIR")
     assert "Connection from" not in server.sshd.err()
     assert client.run("run", "--on", where, "--sync", ".", "--no-python", "true", cwd=shared).rc == 0
     assert (server.homes["me"] / "scratch/a").exists()
@@ -713,7 +713,7 @@ def test_a_sync_that_waits_for_another_can_be_stopped(world):
         locks = list((client.root_home / ".local/state/lockstep/locks").iterdir())
         for lock in locks:
             fcntl.flock(held.enter_context(open(lock, "rb")), fcntl.LOCK_EX)
-        for words, told in (((), "was stopped"), (("--back", "a"), "stopped while it waited")):
+        for words, told in (((), "was stopped"), (("--back", "a"), "stopped while waiting")):
             run = client.start("sync", where, *words, cwd=project.folder)
             until(lambda: run.err().count("uses this tree; waiting") == 2, 30, "it waits, and says so again")
             run.signal(signal.SIGINT)
@@ -773,7 +773,7 @@ def test_results_come_back(world):
     assert client.run("sync", "gpus", "--nodes", "1", "--back", "out/log", cwd=project.folder).rc == 0
     assert (project.folder / "out/log").read_text() == "later"
     one_error(client.run("sync", "gpus", "--nodes", "all", "--back", "out", cwd=project.folder), 2, "--back takes one")
-    one_error(client.run("sync", "gpus", "--back", "/etc", cwd=project.folder), 2, "/etc does not lie in")
+    one_error(client.run("sync", "gpus", "--back", "/etc", cwd=project.folder), 2, "/etc is not inside")
     one_error(client.run("sync", "gpus", "--back", "none", cwd=project.folder), 1, "gpus-0: there is no none there")
 
 
