@@ -101,11 +101,11 @@ void SelfTest::on_event(const RentEvent& event) {
     case RentEvent::Kind::booting:
       return report(Mark::ok, "the launch was accepted");
     case RentEvent::Kind::running:
-      return report(Mark::ok, "the provider says that it runs");
+      return report(Mark::ok, "the provider says that the machine runs");
     case RentEvent::Kind::no_answer:
       return report(Mark::note, "no answer to a launch");
     case RentEvent::Kind::rejected:
-      return report(Mark::failed, "a machine was of no use (stderr says why)");
+      return report(Mark::failed, "a machine was unusable (stderr says why)");
     case RentEvent::Kind::not_ended:
       return report(Mark::failed, "the provider refuses to end a machine (stderr says why)");
     case RentEvent::Kind::refused:
@@ -119,15 +119,17 @@ void SelfTest::on_event(const RentEvent& event) {
 void SelfTest::on_step(const std::string& line) {
   if (line.ends_with(": logs in")) report(Mark::ok, "sshd answers");
   if (line.ends_with(rent::kOwnHostKey)) own_host_key_ = true;
-  if (line.ends_with(": is looked over"))
-    report(Mark::ok, own_host_key_
-                         ? "its image made a host key of its own, which is the one that its "
-                           "provider knows, and it lets us in"
-                         : "its host key is the one it was given, and it lets us in");
+  if (line.ends_with(": is checked"))
+    report(
+        Mark::ok,
+        own_host_key_
+            ? "its image created a host key, the provider knows the same key, and the login works"
+            : "its host key is the one it was given, and the login works");
   if (!line.ends_with(": gets its lease")) return;
   const bool gpus = !wanted_.wish.gpu.none;
-  report(Mark::ok, fmt::format("it is healthy: {}disk, clock, line", gpus ? "GPUs, driver, " : ""));
-  if (!gpus) report(Mark::note, "it has no GPUs: driver and GPUs were not looked at");
+  report(Mark::ok,
+         fmt::format("the machine is healthy: {}disk, clock, line", gpus ? "GPUs, driver, " : ""));
+  if (!gpus) report(Mark::note, "the machine has no GPUs: driver and GPUs were not checked");
 }
 
 Status SelfTest::find_cheapest() {
@@ -193,15 +195,16 @@ Status SelfTest::watch_end() {
     if (!looked && looked.error().code == Errc::canceled) return looked;
     if (looked && rental_.live().empty()) return {};
     if (unix_ms() >= last)
-      return fail(Errc::timeout, fmt::format("the provider lists it still, {} s after its end",
-                                             wanted_.patience_s));
+      return fail(Errc::timeout,
+                  fmt::format("the provider still lists the machine {} s after its end",
+                              wanted_.patience_s));
     LOCKSTEP_TRY(world_.web().pause(kSelftestLook));
   }
 }
 
 Status SelfTest::end_by_itself() {
   if (rental_.attempts.back().offer.ending == cloud::Ending::with_guard) {
-    report(Mark::note, "such machines cannot end their own bill: it is ended from here");
+    report(Mark::note, "such machines cannot end their own bill: this command ends it");
     return {};
   }
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
@@ -211,7 +214,7 @@ Status SelfTest::end_by_itself() {
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
   report(Mark::ok, fmt::format("its lease ends in {} s now", kSelftestEndIn));
   LOCKSTEP_TRY(watch_end());
-  report(Mark::ok, "it has ended itself, and the provider lists it as gone");
+  report(Mark::ok, "the machine ended itself, and the provider lists it as gone");
   return {};
 }
 
@@ -221,7 +224,7 @@ void SelfTest::give_back() {
   if (back)
     report(Mark::ok, "given back: the provider lists nothing of it");
   else
-    fail_with("it may still be there: lockstep down --orphans", back.error());
+    fail_with("the machine may still be there: lockstep down --orphans", back.error());
   world_.unlock(rental_.cluster);
 }
 
@@ -239,9 +242,8 @@ int SelfTest::sweep() {
   const auto ended = std::count_if(swept->ended.begin(), swept->ended.end(), ours);
   const auto unheard = std::count_if(swept->unheard.begin(), swept->unheard.end(), ours);
   report(ended + unheard == 0 ? Mark::ok : Mark::failed,
-         fmt::format("the sweep found {} machines that nobody wants, and {} places without an "
-                     "answer",
-                     ended, unheard));
+         fmt::format("the sweep found {} unwanted machines, and {} places without an answer", ended,
+                     unheard));
   return 0;
 }
 
@@ -266,7 +268,7 @@ Result<ExitCode> SelfTest::run() {
   const Status ended = end_by_itself();
   int signal = world_.take_signal();
   const bool canceled = !ended && ended.error().code == Errc::canceled;
-  if (!ended && !canceled) fail_with("it has not ended itself", ended.error());
+  if (!ended && !canceled) fail_with("the machine has not ended itself", ended.error());
   give_back();
   if (signal == 0 && !canceled) signal = sweep();
   return verdict(canceled && signal == 0 ? SIGINT : signal);
@@ -292,7 +294,8 @@ Result<SelftestWish> selftest_wish(const Parsed& parsed) {
                 "write lockstep cloud selftest aws");
   // A machine is paid for: a budget alone is no consent here.
   if (!options.yes && (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1))
-    return fail(Errc::invalid_input, "nobody can be asked here, and a machine would be rented",
+    return fail(Errc::invalid_input,
+                "cannot ask for consent without a terminal, and a machine would be rented",
                 "give -y");
   SelftestWish wanted{.wish = {}, .terms = {}, .yes = options.yes};
   wanted.wish.providers = {parsed.names.front()};

@@ -137,7 +137,7 @@ Result<io::Fd> take_guard_lock(const OnDemand& world) {
   LOCKSTEP_TRY(io::make_folders(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(io::FileLock file, io::FileLock::open(guard_path(kGuardLock)));
   LOCKSTEP_TRY_ASSIGN(const bool taken, file.try_lock_range({}));
-  if (!taken) return fail(Errc::already_exists, "a guard lives");
+  if (!taken) return fail(Errc::already_exists, "another guard is running");
   // Later commands read these words to decide whether this guard has the credentials they need.
   std::string words = std::to_string(getpid());
   for (const auto& provider : world.all())

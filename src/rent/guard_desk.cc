@@ -44,13 +44,13 @@ Result<std::string> read_news() {
     if (got <= 0) return text;
     text.append(bytes.data(), static_cast<std::size_t>(got));
   }
-  return fail(Errc::invalid_input, "what the guard is told is too long");
+  return fail(Errc::invalid_input, "the message to the guard is too long");
 }
 
 // Keep each client installation's state below this user's own state folder. XDG_STATE_HOME is set
 // in the environment because the guard started from here must use the same folder.
 Result<std::unique_ptr<OnDemand>> open_for(const std::string& owner) {
-  if (!is_owner(owner)) return fail(Errc::invalid_input, "no installation has that name");
+  if (!is_owner(owner)) return fail(Errc::invalid_input, "that is not the name of an installation");
   const std::string top = io::state_folder() + "/guards/" + owner;
   if (setenv("XDG_STATE_HOME", top.c_str(), 1) != 0) return fail_sys("set XDG_STATE_HOME", errno);
   LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
@@ -67,8 +67,8 @@ Status check_key(cloud::Provider* provider) {
   if (keys.error().code != Errc::not_found)
     return fail(Errc::denied, fmt::format("{}: {}", traits.title, keys.error().message),
                 keys.error().hint);
-  return fail(Errc::denied, fmt::format("it has no key of {}", traits.title),
-              fmt::format("put one there, as none is ever sent: {}", traits.keys_hint));
+  return fail(Errc::denied, fmt::format("no key of {} is there", traits.title),
+              fmt::format("put a key there, since keys are never sent: {}", traits.keys_hint));
 }
 
 Result<GuardAnswer> answer_ask(OnDemand& world, const Words& words) {
@@ -195,7 +195,7 @@ Result<GuardAnswer> answer_to(const Words& words) {
   const bool asks = words.size() == 4 && words[0] == "ask";
   const bool watches = words.size() == 2 && words[0] == "watch";
   if (!asks && !watches && (words.size() != 2 || words[0] != "tell"))
-    return fail(Errc::invalid_input, "a guard is asked or told");
+    return fail(Errc::invalid_input, "a guard takes ask, tell or watch");
   LOCKSTEP_TRY_ASSIGN(const auto world, open_for(words[1]));
   if (!watches) return asks ? answer_ask(*world, words) : answer_tell(*world, words[1]);
   LOCKSTEP_TRY_ASSIGN(const std::string text, read_news());

@@ -141,7 +141,7 @@ Result<GuardAnswer> GuardHosts::agree(const std::string& host,
           {kHostGuardCommand, "ask", owner_, join(providers, ","), with_address ? "address" : "-"},
           {}, kAgreePatience));
   if (with_address && answer.cidr.empty())
-    return fail(Errc::corrupt, fmt::format("the guard on {} does not say its address", host));
+    return fail(Errc::corrupt, fmt::format("the guard on {} did not report its address", host));
   return answer;
 }
 

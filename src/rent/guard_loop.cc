@@ -101,7 +101,7 @@ Status Guard::follow(const Rental& rental) {
     case FollowStep::start:
       break;
   }
-  say(fmt::format("'{}': nobody goes on with its job; starting a follower, which writes {}",
+  say(fmt::format("'{}': no process follows its job; starting a follower, which writes {}",
                   rental.cluster, follow_log(rental.cluster)));
   LOCKSTEP_TRY_ASSIGN(proc::Child follower, start_follower(rental.id, false));
   followers_.push_back(std::move(follower));
@@ -116,7 +116,7 @@ Status Guard::leave_job(cloud::RentedJob job) {
   if (!claim) return {};
   if (job.goes_on()) job.code = 1;
   job.stage = cloud::RentedJob::Stage::ended;
-  job.note = fmt::format("{} followers of it ended before it did", kMostFollowers);
+  job.note = fmt::format("{} followers ended before the job did", kMostFollowers);
   say(fmt::format("'{}': {}; its machines are left to their lease", job.cluster, job.note));
   LOCKSTEP_TRY(world_->journal().note_job(job));
   follows_.erase(job.rental);
@@ -223,7 +223,7 @@ Status Guard::act(const Rental& known) {
   if (plan.what == GuardPlan::What::wait) return {};
   if (!world_->lock(known.cluster)) {
     if (!plan.forced) return {};
-    say(fmt::format("'{}': {}, and the client that has it does not end it", known.cluster,
+    say(fmt::format("'{}': {}, but the client that holds the lock does not end it", known.cluster,
                     plan.why));
     return end_now(known, {});
   }
@@ -261,7 +261,7 @@ void Guard::read_keys_again() {
 }
 
 Status Guard::run(io::Fd alive) {
-  say("guards what is rented from here");
+  say("guarding the machines rented from here");
   while (true) {
     auto rentals = guarded();
     if (!rentals) say(rentals.error().message);

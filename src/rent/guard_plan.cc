@@ -71,14 +71,14 @@ GuardPlan guard_plan(const Rental& rental, const MachineWords& words, std::int64
     // The client that gave up the rental is terminating the machines: let it finish.
     if (told >= 0 && told < pace.held_lock_ms) return {};
     // The client that should terminate the machines may hang while holding the lock.
-    return all_of_it("nobody wants it any more", late);
+    return all_of_it("no longer wanted", late);
   }
   // `late` forces the end: a client may hold the lock for a while, but not past the lease.
   if (rental.ends_ms > 0 && now_ms >= rental.ends_ms) return all_of_it("its lease is over", late);
   if (!followed && rental.settled() && now_ms - rental.created_ms >= pace.silent_ms)
     return all_of_it("nothing of it is left");
   if (const std::int64_t since = unmet_since(rental); since != 0) {
-    if (now_ms - since >= pace.nobody_ms) return all_of_it("nobody came to its machines");
+    if (now_ms - since >= pace.nobody_ms) return all_of_it("no client reached its machines");
     return {};
   }
   if (followed && ends_itself(rental)) return {};

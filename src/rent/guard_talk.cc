@@ -139,9 +139,9 @@ std::string guard_news_text(const GuardNews& news) {
 Result<GuardNews> read_guard_news(std::string_view text, std::string_view owner) {
   const nlohmann::json object = codec::parse_json(text);
   const auto refuse = [](const char* what) {
-    return fail(Errc::corrupt, fmt::format("what the guard is told makes no sense: {}", what));
+    return fail(Errc::corrupt, fmt::format("invalid message to the guard: {}", what));
   };
-  if (!object.is_object()) return refuse("it is no object");
+  if (!object.is_object()) return refuse("it must be a JSON object");
   GuardNews news;
   const std::string kind = codec::text_member(object, "kind");
   const auto at = std::find(kNewsKinds.begin(), kNewsKinds.end(), kind);
@@ -153,7 +153,7 @@ Result<GuardNews> read_guard_news(std::string_view text, std::string_view owner)
                                                           0, std::numeric_limits<int>::max()));
   LOCKSTEP_TRY_ASSIGN(news.rental, cloud::parse_rental(codec::text_member(object, "rental")));
   const Rental& rental = news.rental;
-  if (!is_rental_id(rental.id) || rental.owner != owner) return refuse("whose it is");
+  if (!is_rental_id(rental.id) || rental.owner != owner) return refuse("the rental's id or owner");
   LOCKSTEP_TRY(hosts::check_cluster_name(rental.cluster));
   if (!is_time(rental.created_ms) || !is_time(rental.ends_ms) || !is_time(rental.closed_ms))
     return refuse("its times");
@@ -182,7 +182,7 @@ std::string guard_answer_text(const Result<GuardAnswer>& answer) {
 Result<GuardAnswer> read_guard_answer(std::string_view text) {
   constexpr std::size_t kMostWords = 1000;
   const nlohmann::json object = codec::parse_json(strip(text));
-  if (!object.is_object()) return fail(Errc::corrupt, "its answer is not readable");
+  if (!object.is_object()) return fail(Errc::corrupt, "unreadable answer");
   if (const std::string error = codec::text_member(object, "error"); !error.empty())
     // `again` tells trouble that may pass from a refusal.
     return fail(yes(object, "again") ? Errc::unavailable : Errc::denied,
@@ -199,7 +199,7 @@ Result<GuardAnswer> read_guard_answer(std::string_view text) {
   const std::size_t slash = answer.cidr.find('/');
   if (answer.now_ms <= 0 || !is_time(answer.now_ms) || !is_address(answer.cidr.substr(0, slash)) ||
       (!answer.cidr.empty() && answer.cidr.substr(std::min(slash, answer.cidr.size())) != "/32"))
-    return fail(Errc::corrupt, "its answer makes no sense");
+    return fail(Errc::corrupt, "invalid answer");
   return answer;
 }
 

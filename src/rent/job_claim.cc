@@ -35,7 +35,7 @@ Result<io::FileLock> open_claims() {
 Result<io::Fd> claim_job(const std::string& rental) {
   LOCKSTEP_TRY_ASSIGN(io::FileLock claims, open_claims());
   LOCKSTEP_TRY_ASSIGN(const bool taken, claims.try_lock_range(place_of(rental)));
-  if (!taken) return fail(Errc::already_exists, "another lockstep goes on with its job");
+  if (!taken) return fail(Errc::already_exists, "another lockstep follows its job");
   return std::move(claims).release();
 }
 

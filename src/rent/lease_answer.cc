@@ -23,11 +23,11 @@ bool is_host_key(const std::string& line) {
 
 Result<machine::LeaseState> read_lease_state(std::string_view line) {
   const nlohmann::json answer = codec::parse_json(strip(line));
-  if (!answer.is_object()) return fail(Errc::corrupt, "what it says of its lease is not readable");
+  if (!answer.is_object()) return fail(Errc::corrupt, "unreadable answer about the lease");
   if (std::string error = codec::text_member(answer, "error"); !error.empty())
     return fail(Errc::unavailable, printable(error, 1000));
   const auto state = answer.find("state");
-  if (state == answer.end()) return fail(Errc::corrupt, "it says nothing of its lease");
+  if (state == answer.end()) return fail(Errc::corrupt, "the answer has no lease");
   LOCKSTEP_TRY_ASSIGN(machine::LeaseState read, machine::lease_state_from_json(*state));
   // Texts from the machine are shown in the user's terminal: remove control characters.
   read.notice = printable(read.notice);
@@ -47,7 +47,7 @@ KeyAnswer read_key_answer(std::string_view line) {
                 .fresh = is_true("fresh"),
                 .seen = is_true("seen"),
                 .note = printable(codec::text_member(answer, "note"))};
-  if (!is_host_key(key.host_key)) return {.error = "it says no host key"};
+  if (!is_host_key(key.host_key)) return {.error = "the answer has no host key"};
   return key;
 }
 

@@ -73,9 +73,8 @@ void look_after(const std::string& pins, cloud::Web& web) {
   if (moved) return;
   if (told_that_it_ended(**world, *rental, web) || address || !web.pause({})) return;
   say_moved(
-      fmt::format("{0}: whether the ssh port of '{1}' is open to this machine is not known, as "
-                  "its public address was not found out; lockstep up {1} --allow-from "
-                  "ADDRESS/32 opens it",
+      fmt::format("{0}: the ssh port of '{1}' may not be open to this machine, whose public "
+                  "address was not found; lockstep up {1} --allow-from ADDRESS/32 opens it",
                   (*world)->rented_where(*rental), *name));
 }
 

@@ -161,7 +161,7 @@ Result<std::vector<cloud::Provider*>> OnDemand::with_keys(
   for (const auto& one : providers_)
     hint += fmt::format("{}{}: {}", hint.empty() ? "" : "; ", one->traits().name,
                         one->traits().keys_hint);
-  return fail(Errc::not_found, "no keys of any provider are found, so nothing can be rented", hint);
+  return fail(Errc::not_found, "no provider's keys were found, so nothing can be rented", hint);
 }
 
 std::vector<cloud::Provider*> OnDemand::keyed() const {
@@ -384,7 +384,7 @@ Status OnDemand::lock(const std::string& cluster) {
   LOCKSTEP_TRY_ASSIGN(io::FileLock file, io::FileLock::open(path));
   if (!file.try_lock().value_or(false))
     return fail(Errc::unavailable,
-                fmt::format("another lockstep rents or gives back '{}' just now", cluster),
+                fmt::format("another lockstep is renting or giving back '{}'", cluster),
                 "wait for it, or end it");
   locks_.emplace_back(cluster, std::move(file).release());
   return {};

@@ -31,7 +31,7 @@ class BootWatch;
 
 // The line for a machine with another host key than the one made for it.
 inline constexpr std::string_view kOwnHostKey =
-    "its image has made a host key of its own: what its provider knows counts";
+    "its image created a host key: the key known to the provider counts";
 
 // Owns the providers, the journal, the signals and the locks of one process.
 class OnDemand {

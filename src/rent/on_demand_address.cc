@@ -34,9 +34,9 @@ Result<std::string> OnDemand::own_address(cloud::Web& web) {
       !address.empty() && address.find_first_not_of("0123456789.") == std::string::npos;
   if (!digits)
     return fail(Errc::unavailable,
-                "this machine's public address was not found out, and only it may reach the "
-                "machines' ssh port",
-                "give it as --allow-from ADDRESS/32");
+                "this machine's public address was not found, and no other may reach the machines' "
+                "ssh port",
+                "give the address as --allow-from ADDRESS/32");
   return address + "/32";
 }
 
@@ -122,8 +122,9 @@ Status OnDemand::follow_address(cloud::Rental& rental, const std::string& addres
   // rule.
   LOCKSTEP_TRY(open_to(rental, address));
   if (known) return {};
-  step(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
-                   before, address));
+  step(fmt::format(
+      "your address changed from {} to {}: the machines' ssh port is open to the new one", before,
+      address));
   return {};
 }
 

@@ -89,7 +89,7 @@ Status meet_by_told_keys(cloud::Web& web, cloud::Provider& provider,
     if (!told[at] && told[at].error().code == Errc::canceled) return Failure(told[at].error());
     if (!told[at] || told[at]->empty() || *told[at] == ssh::bare_key(host.host_public_key)) {
       met[strange[at]].error += fmt::format(
-          ", and {}", told[at] ? "its provider knows no other" : told[at].error().message);
+          ", and {}", told[at] ? "the provider knows no other key" : told[at].error().message);
       continue;
     }
     request.on_step(strange[at], kOwnHostKey);
@@ -178,11 +178,11 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
       cloud::paced(request.patience, cloud::pace_of(ground_)));
   request.provider_ahead_ms = cloud::known_server_ahead_ms().value_or(0);
   if (step && std::abs(request.provider_ahead_ms) > kClockOffMs)
-    step(fmt::format(
-        "this machine's clock is {} s {} its provider's: set it, as leases and prices go "
-        "by the clock",
-        std::abs(request.provider_ahead_ms) / 1000,
-        request.provider_ahead_ms > 0 ? "behind" : "ahead of"));
+    step(
+        fmt::format("this machine's clock is {} s {} its provider's: set the clock, since leases "
+                    "and prices depend on it",
+                    std::abs(request.provider_ahead_ms) / 1000,
+                    request.provider_ahead_ms > 0 ? "behind" : "ahead of"));
   const auto watch = watch_boot(rental);
   if (!watch) return stopped(watch.error());
   request.lost_fd = (*watch)->fd();
@@ -205,7 +205,7 @@ Verdict OnDemand::verdict_of(const std::vector<FirstContact>& met) {
     if (one.outcome == FirstContact::Outcome::ready) continue;
     if (silent_machines_.note(one.silent))
       return stopped({Errc::unavailable,
-                      one.error + ", and the machine before it was not reached, either: a firewall "
+                      one.error + ", and the previous machine was not reached, either: a firewall "
                                   "here may block outgoing port 22",
                       "`ssh -v git@github.com` tells whether this network lets SSH out", 0});
     return {.kind = Verdict::Kind::bad, .error = {Errc::unavailable, one.error, {}, 0}};
@@ -220,7 +220,7 @@ Status OnDemand::check_name(const std::string& cluster) const {
   const auto known = registry.find(cluster);
   if (!known || known->is_rented()) return {};
   return fail(Errc::already_exists,
-              fmt::format("'{}' is the name of a cluster of hosts already", cluster),
+              fmt::format("'{}' is already the name of a cluster of hosts", cluster),
               "take another name, or lockstep cluster remove " + cluster);
 }
 

@@ -228,12 +228,12 @@ void Contact::begin_health() {
   // The host key is swapped meanwhile: both take seconds, and neither needs the other.
   stage_ = Stage::health;
   health_channel_ = kHealthChannel;
-  say("is looked over");
+  say("is checked");
   ask_health();
 }
 
 void Contact::ask_health() {
-  hold_to(kHealthPatience, "word of its health");
+  hold_to(kHealthPatience, "health report");
   health_ = std::make_unique<hosts::HealthTalk>(
       loop_, health_channel_, [this](const link::Frame& frame) { link_->send(frame); },
       [this](Result<hosts::HealthReport> report) {

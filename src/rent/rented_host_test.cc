@@ -33,7 +33,7 @@ TEST(LeaseAnswer, AKeyThatIsMoreThanAKeyIsNone) {
   for (const char* key : {"", "ssh-rsa AAAA", "ssh-ed25519 ", "ssh-ed25519 A\\n* ssh-ed25519 B",
                           "@cert-authority * ssh-ed25519 A"})
     EXPECT_EQ(read_key_answer(std::string("{") + kState + R"(, "host_key": ")" + key + "\"}").error,
-              "it says no host key")
+              "the answer has no host key")
         << key;
 }
 

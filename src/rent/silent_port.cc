@@ -27,7 +27,7 @@ std::string SilentPort::words(const std::string& address, int port,
   // Probe only once a machine is silent: most contacts never need the known server.
   if (found_ == Found::not_asked) ask();
   const std::string text =
-      fmt::format("no SSH server answers at {} port {} since {} s ({}); ", address, port,
+      fmt::format("no SSH server has answered at {} port {} for {} s ({}); ", address, port,
                   std::chrono::ceil<std::chrono::seconds>(silent_for).count(), why);
   const std::string known = printable(known_, 100);
   switch (found_) {
@@ -37,7 +37,7 @@ std::string SilentPort::words(const std::string& address, int port,
     case Found::answers:
       // A known server that answers on port 22 rules out a firewall here.
       return text + fmt::format(
-                        "{} answers from here, so the machine still boots, or its own "
+                        "{} answers from here, so the machine is still booting, or its own "
                         "firewall is closed",
                         known);
     case Found::blocked:
@@ -46,7 +46,9 @@ std::string SilentPort::words(const std::string& address, int port,
                         "to block outgoing port {}",
                         known, blocked_by_, port);
   }
-  return text + fmt::format("it may still boot, or a firewall here blocks outgoing port {}", port);
+  return text +
+         fmt::format("the machine may still be booting, or a firewall here blocks outgoing port {}",
+                     port);
 }
 
 void SilentPort::ask() {

@@ -72,10 +72,10 @@ void SshdProbe::on_ready() {
   std::array<char, kGreeting.size()> bytes;
   const ssize_t got = recv(fd_.get(), bytes.data(), bytes.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return finish(fail(Errc::unavailable, "it closes connections at once"));
+  if (got <= 0) return finish(fail(Errc::unavailable, "the port closes connections at once"));
   if (kGreeting.starts_with(std::string_view(bytes.data(), static_cast<std::size_t>(got))))
     return finish({});
-  finish(fail(Errc::unavailable, "what answers there is no SSH server"));
+  finish(fail(Errc::unavailable, "the answer is not from an SSH server"));
 }
 
 void SshdProbe::finish(Status status) {

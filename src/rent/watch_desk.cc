@@ -65,8 +65,9 @@ WatchAnswer answer_of(OnDemand& world, const std::optional<RentedJob>& job) {
   if (!answer.ended && is_abandoned(world, *job)) {
     answer.ended = true;
     answer.code = 1;
-    answer.note = job->job.empty() ? "its machines were ended before it began"
-                                   : "its machines were ended before that was seen";
+    answer.note = job->job.empty()
+                      ? "its machines were terminated before the job began"
+                      : "its machines were terminated before the end of the job was seen";
   }
   std::error_code failed;
   const std::vector<std::string> logs = follow_logs(job->cluster);

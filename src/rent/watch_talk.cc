@@ -57,9 +57,9 @@ std::string watch_word_text(const WatchWord& word) {
 Result<WatchWord> read_watch_word(std::string_view text) {
   const nlohmann::json object = codec::parse_json(text);
   const auto refuse = [](const char* what) {
-    return fail(Errc::corrupt, fmt::format("what is told of a job makes no sense: {}", what));
+    return fail(Errc::corrupt, fmt::format("invalid message about a job: {}", what));
   };
-  if (!object.is_object()) return refuse("it is no object");
+  if (!object.is_object()) return refuse("it must be a JSON object");
   const std::string verb = codec::text_member(object, "verb");
   const auto at = std::find(kWatchVerbs.begin(), kWatchVerbs.end(), verb);
   if (at == kWatchVerbs.end()) return refuse("its verb");
@@ -69,7 +69,7 @@ Result<WatchWord> read_watch_word(std::string_view text) {
                  .tree = codec::text_member(object, "tree"),
                  .back = codec::texts_member(object, "back"),
                  .job = codec::text_member(object, "job")};
-  if (!is_rental_id(word.rental)) return refuse("whose it is");
+  if (!is_rental_id(word.rental)) return refuse("the rental's id");
   LOCKSTEP_TRY(hosts::check_cluster_name(word.cluster));
   if (!is_tree(word.tree) || word.back.size() > kMostBack ||
       !std::all_of(word.back.begin(), word.back.end(), is_path_below))
@@ -100,13 +100,13 @@ Result<WatchAnswer> read_watch_answer(const nlohmann::json& object) {
                      .log_endings = codec::texts_member(object, "log_endings")};
   for (const std::string& path : {answer.root, answer.logs})
     if (!path.empty() && (path.front() != '/' || !is_path_below(path.substr(1))))
-      return fail(Errc::corrupt, "its answer makes no sense");
+      return fail(Errc::corrupt, "invalid answer");
   const auto known = [](const std::string& ending) {
     return std::find(kFollowLogEndings.begin(), kFollowLogEndings.end(), ending) !=
            kFollowLogEndings.end();
   };
   if (!std::all_of(answer.log_endings.begin(), answer.log_endings.end(), known))
-    return fail(Errc::corrupt, "its answer makes no sense");
+    return fail(Errc::corrupt, "invalid answer");
   return answer;
 }
 

@@ -49,9 +49,9 @@ def plan_line(ended):
 # Keys.
 
 def test_no_keys_at_all(laptop):  # noqa: F811
-    refused(laptop, 1, "no keys of any provider", "AWS_ACCESS_KEY_ID", "GOOGLE_APPLICATION_CREDENTIALS",
+    refused(laptop, 1, "no provider's keys were found", "AWS_ACCESS_KEY_ID", "GOOGLE_APPLICATION_CREDENTIALS",
             "LAMBDA_API_KEY", "RUNPOD_API_KEY", args=("--gpus", "L4:1", "-y"), env=without_keys())
-    one_line(laptop.run("offers", "L4:1", env=without_keys()), 1, "no keys of any provider")
+    one_line(laptop.run("offers", "L4:1", env=without_keys()), 1, "no provider's keys were found")
     assert laptop.run("down", "--all", env=without_keys()).out == "no provider was asked: no keys are found\n"
 
 
@@ -361,7 +361,7 @@ def test_names_that_are_none(laptop, name):  # noqa: F811
 
 def test_a_name_in_use(laptop):  # noqa: F811
     assert laptop.run("cluster", "add", "gpus", "--host", "10.0.0.1").rc == 0
-    refused(laptop, 1, "'gpus' is the name of a cluster of hosts", "lockstep cluster remove gpus")
+    refused(laptop, 1, "'gpus' is already the name of a cluster of hosts", "lockstep cluster remove gpus")
 
 
 # The world.
@@ -404,7 +404,7 @@ def test_a_proxy_that_refuses(laptop):  # noqa: F811
 def test_two_clients_on_one_cluster(cloud, laptop):  # noqa: F811
     first = renting(laptop)
     for args in (("up", "gpus", *AWS), ("keep", "gpus", "2h")):
-        one_line(laptop.run(*args, timeout=60), 1, "another lockstep rents or gives back 'gpus'", "wait for it")
+        one_line(laptop.run(*args, timeout=60), 1, "another lockstep is renting or giving back 'gpus'", "wait for it")
     assert len(machines(cloud)) == 1
     first.signal(signal.SIGTERM)
     assert first.wait(60).rc == 143
@@ -432,7 +432,7 @@ def test_whoever_looks_meanwhile_takes_no_machine_out_of_the_journal(cloud, lapt
         using = laptop.start("exec", "gpus", "--", "true")
         hold.arrived()
         again = renting(laptop)
-    one_line(using.wait(60), 255, "another lockstep rents or gives back 'gpus'")
+    one_line(using.wait(60), 255, "another lockstep is renting or giving back 'gpus'")
     (row,) = laptop.cost()["rentals"]
     (second,) = meter(cloud)["live"]
     assert row["closed_ms"] == 0 and [node["id"] for node in row["nodes"]] == [second], (row, second)
@@ -448,7 +448,7 @@ def test_one_client_answers_when_another_has_rented(cloud, laptop):  # noqa: F81
     seen = b""
     while b"rent it?" not in seen:
         seen += os.read(main, 4096)
-    one_line(laptop.run("up", "gpus", *AWS, timeout=60), 1, "another lockstep rents")
+    one_line(laptop.run("up", "gpus", *AWS, timeout=60), 1, "another lockstep is renting")
     os.write(main, b"n\n")
     ended = asked.wait(30)
     os.close(main)
@@ -497,8 +497,8 @@ def test_a_second_machine_that_is_never_reached_ends_the_attempt(cloud, laptop):
     """As where a firewall here blocks outgoing port 22: more machines would only cost."""
     ended = laptop.run("up", "gpus", *AWS, env={"LOCKSTEP_CLOUD_PACE": "0.003", "LOCKSTEP_SSH_PROBE": "none"},
                        timeout=120)
-    assert ended.rc == 1 and "no SSH server answers at 127.0.0.1 port 22 since" in ended.err, ended
-    assert "the machine before it was not reached, either: a firewall here may block outgoing port 22" in ended.err
+    assert ended.rc == 1 and "no SSH server has answered at 127.0.0.1 port 22 for" in ended.err, ended
+    assert "the previous machine was not reached, either: a firewall here may block outgoing port 22" in ended.err
     assert ended.err.count("is of no use") == 1 and len(machines(cloud)) == 2 and meter(cloud)["live"] == [], ended
 
 
@@ -568,7 +568,7 @@ def test_a_provider_that_opens_the_port_to_all_needs_no_public_address(cloud, la
 def test_without_a_public_address_no_port_is_opened(cloud, laptop):  # noqa: F811
     ended = laptop.run("up", "gpus", *AWS, env=NOBODY, timeout=60)
     assert ended.rc == 1 and nothing_rented(cloud), ended
-    assert "public address was not found out" in ended.err and "--allow-from ADDRESS/32" in ended.err, ended
+    assert "public address was not found" in ended.err and "--allow-from ADDRESS/32" in ended.err, ended
 
 
 def test_the_users_address_has_changed_since_up(cloud, laptop):  # noqa: F811
@@ -579,7 +579,7 @@ def test_the_users_address_has_changed_since_up(cloud, laptop):  # noqa: F811
         run = renting(laptop, env={"LOCKSTEP_CHECKIP_URL": f"http://127.0.0.1:{elsewhere.server_port}"})
         elsewhere.shutdown()
     asked = [each["action"] for each in fake_cloud.control(cloud.url, "record")[before:]]
-    assert "your address was 127.0.0.1/32 and is 203.0.113.7/32" in run.err(), run.err()
+    assert "your address changed from 127.0.0.1/32 to 203.0.113.7/32" in run.err(), run.err()
     assert "AuthorizeSecurityGroupIngress" in asked and "RevokeSecurityGroupIngress" in asked, asked
     run.signal(signal.SIGINT)
     assert run.wait(60).rc == 130 and len(machines(cloud)) == 1 and meter(cloud)["live"] == []

@@ -51,7 +51,7 @@ def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
     kill_client(world)
     (guard,) = world.guards()
     until(lambda: "began" in world.log(), 30, "the guard has started another")
-    assert "nobody goes on with its job" in read(world.state / "guard.log")
+    assert "no process follows its job" in read(world.state / "guard.log")
     kill(world, guard)
     (follower,) = world.followers()
     ended = world.lockstep("cost")

@@ -245,8 +245,8 @@ def greeting_port():
 @pytest.mark.parametrize("known, words", [
     (silent_port, "does not answer from here, either (it does not answer): a firewall here seems to block outgoing"),
     (refusing_port, "does not answer from here, either (connection refused): a firewall here seems to block outgoing"),
-    (greeting_port, "answers from here, so the machine still boots, or its own firewall is closed"),
-    (None, "it may still boot, or a firewall here blocks outgoing port")])
+    (greeting_port, "answers from here, so the machine is still booting, or its own firewall is closed"),
+    (None, "the machine may still be booting, or a firewall here blocks outgoing port")])
 @pytest.mark.parametrize("machine, why", [(silent_port, "it does not answer"), (refusing_port, "connection refused")])
 def test_a_port_that_stays_silent_is_told_from_a_machine_that_boots(tmp_path, machine, why, known, words):
     key = make_key(tmp_path / "key")
@@ -261,5 +261,5 @@ def test_a_port_that_stays_silent_is_told_from_a_machine_that_boots(tmp_path, ma
                               timeout=60, env=environment)
     (found,) = json.loads(said.stdout)
     assert found["outcome"] == "unreachable" and found["silent"], found
-    assert f"gpus-0 no SSH server answers at 127.0.0.1 port {port} since 1 s ({why}); " in said.stderr, said
+    assert f"gpus-0 no SSH server has answered at 127.0.0.1 port {port} for 1 s ({why}); " in said.stderr, said
     assert words in said.stderr, said

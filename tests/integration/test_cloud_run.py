@@ -136,7 +136,7 @@ def test_a_machine_is_held_to_its_providers_clock_and_the_users_is_told_of(world
     until(lambda: "is of no use" in run.err() or run.process.poll() is not None, 120, "the machine is judged")
     run.process.send_signal(signal.SIGINT)
     ended = run.wait(60)
-    assert re.search(r"this machine's clock is (29|30) s behind its provider's: set it", ended.err), ended
+    assert re.search(r"this machine's clock is (29|30) s behind its provider's: set the clock", ended.err), ended
     assert re.search(r"its clock is (29|30|31) s behind its provider's", ended.err), ended
     assert world.live() == [], ended
 

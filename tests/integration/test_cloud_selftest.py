@@ -52,8 +52,9 @@ def test_one_ends_itself_one_cannot_and_one_does_not_although_it_should(world):
     ended = {provider: run.wait(180) for provider, run in runs.items()}
     assert world.live() == [], ended
     for one in ended.values():
-        for words in ("cheapest of", "says that it runs", "sshd answers", "host key", "healthy", "its lease runs",
-                      "given back: the provider lists nothing", "found 0 machines", "the bill: 0."):
+        for words in ("cheapest of", "says that the machine runs", "sshd answers", "host key", "healthy",
+                      "its lease runs", "given back: the provider lists nothing", "found 0 unwanted machines",
+                      "the bill: 0."):
             assert words in one.out, (words, one)
         assert "cost: " in one.err, "the price was said first"
         is_public(world, one)
@@ -61,16 +62,16 @@ def test_one_ends_itself_one_cannot_and_one_does_not_although_it_should(world):
     assert types["ec2"] == ("t3.micro", 0) and types["gce"] == ("e2-small", 0) and types["lambda"][1] > 0, types
     for provider in ("aws", "gcp"):
         assert "no GPUs, 0.02 USD an hour" in ended[provider].out, ended
-        assert ("note", "it has no GPUs: driver and GPUs were not looked at") in lines(ended[provider]), ended
+        assert ("note", "the machine has no GPUs: driver and GPUs were not checked") in lines(ended[provider]), ended
     assert "GPUs, driver, disk" in ended["lambda"].out, ended
     good = ended["aws"]
     assert good.rc == 0 and "FAILED" not in good.out and lines(good)[-1] == ("result:", "ok"), good
-    assert "has ended itself" in good.out and machine_of(world, "ec2").said_off, good
+    assert "the machine ended itself" in good.out and machine_of(world, "ec2").said_off, good
     bad = ended["gcp"]
-    assert bad.rc == 1 and "lists it still" in bad.err, bad
-    assert ("FAILED", "it has not ended itself") in lines(bad) and lines(bad)[-1] == ("result:", "FAILED"), bad
+    assert bad.rc == 1 and "still lists the machine" in bad.err, bad
+    assert ("FAILED", "the machine has not ended itself") in lines(bad) and lines(bad)[-1] == ("result:", "FAILED"), bad
     other = ended["lambda"]
-    assert other.rc == 0 and "it is ended from here" in other.out and "FAILED" not in other.out, other
+    assert other.rc == 0 and "this command ends it" in other.out and "FAILED" not in other.out, other
 
 
 def test_ctrl_c_gives_back(world):
@@ -79,7 +80,7 @@ def test_ctrl_c_gives_back(world):
     run.process.send_signal(2)
     ended = run.wait(120)
     assert ended.rc == 130 and "stopped by the user" in ended.out and world.live() == [], ended
-    assert "GPUs, driver, disk" in ended.out and "it has no GPUs" not in ended.out, ended
+    assert "GPUs, driver, disk" in ended.out and "the machine has no GPUs" not in ended.out, ended
     assert [one.gpus for one in world.fake.world.machines.values()] == [1], ended
 
 

@@ -79,7 +79,7 @@ def let_in(world, machine, address):
     machine.heal()
 
 
-MOVED = "lockstep: your address was {} and is {}: the machines' ssh port is open to that now"
+MOVED = "lockstep: your address changed from {} to {}: the machines' ssh port is open to the new one"
 
 
 def test_each_use_follows_the_user_to_another_address(world, tmp_path):

@@ -89,7 +89,7 @@ def test_one_of_four_has_ended_before_it_was_met(world, project):
     for node in (0, 1, 3):
         run.said(f"-{node}: waits for sshd")
     (lost,) = [machine for machine in first if world.machines.by_id[machine.id].number == 3]
-    run.said("is looked over")
+    run.said("is checked")
     world.fake.world.end(lost, "Server.InternalError")
     run.launched(5)
     assert not any(machine.alive() for machine in first)
