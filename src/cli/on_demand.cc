@@ -44,7 +44,8 @@ bool says_yes(int stop_fd) {
 Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
                      const cloud::Wish& wish) {
   if (options.print || options.yes || terms.budget || wish.max_price || at_terminal()) return {};
-  return fail(Errc::invalid_input, "nobody can be asked here, and nothing caps the cost",
+  return fail(Errc::invalid_input,
+              "cannot ask for consent without a terminal, and nothing caps the cost",
               "give -y, --max-price or --budget, or see the plan with --print");
 }
 
@@ -72,7 +73,7 @@ Result<std::optional<cloud::Rental>> known_rental(rent::OnDemand& world,
   if (known && known->wanted) return std::optional<cloud::Rental>(std::move(*known));
   if (known)
     return fail(Errc::unavailable, fmt::format("'{}' is being given back", cluster),
-                "lockstep down " + cluster + " goes on with it");
+                "lockstep down " + cluster + " finishes that");
   if (known.error().code == Errc::not_found) return std::optional<cloud::Rental>();
   return Failure(known.error());
 }
@@ -103,12 +104,14 @@ void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
   if (guard && *guard != rental.terms.guard)
     tell_line(
         request.program,
-        fmt::format("--guard changes nothing of what is rented already: '{}' {}", rental.cluster,
+        fmt::format("--guard does not change machines that are already rented: '{}' {}",
+                    rental.cluster,
                     rental.terms.guard.empty() ? "has none" : "is guarded: " + rental.terms.guard));
   if (request.options.spot && rental.wish.spot == cloud::SpotWish::no)
-    tell_line(request.program,
-              fmt::format("--spot changes nothing of what is rented already: '{}' is on demand",
-                          rental.cluster));
+    tell_line(
+        request.program,
+        fmt::format("--spot does not change machines that are already rented: '{}' is on demand",
+                    rental.cluster));
 }
 
 // Reports the result of the sweep. Returns an error if the user wants to stop.
@@ -200,7 +203,7 @@ Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental&
   if (may_be_left && rental.settled()) why.hint.clear();
   // The journal could not record the end, so tell the user.
   if (why.code == Errc::exhausted && rental.settled())
-    why.message += "; nothing of it is left, whatever lockstep cost still says";
+    why.message += "; no machine is left, whatever lockstep cost still says";
   return Failure(std::move(why));
 }
 
@@ -257,7 +260,7 @@ void tell_line(std::string_view program, const std::string& text) {
 
 rent::Asking::Waiting waits_for(std::string_view program, std::string_view what) {
   return [program, what](const std::string& whom) {
-    tell_line(program, fmt::format("waiting for {}: {}; Ctrl-C ends that", whom, what));
+    tell_line(program, fmt::format("waiting for {}: {}; Ctrl-C stops waiting", whom, what));
   };
 }
 

@@ -309,22 +309,23 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
                         dollars_text(next.per_hour));
   text += end_line(plan, now_ms);
   if (!plan.fixed_by.empty())
-    text += fmt::format("keep: not past that: {} ends its machines itself; give --lifetime now\n",
-                        plan.fixed_by);
+    text +=
+        fmt::format("keep: cannot extend that: {} ends its machines itself; give --lifetime now\n",
+                    plan.fixed_by);
   if (plan.most)
     text += fmt::format(
         "cost: {} USD at most{}\n", dollars_text(*plan.most),
         plan.capped
             ? ""
-            : ", whichever of these is had; --max-price or --budget caps what is asked after them");
+            : ", whichever of these offers is rented; --max-price or --budget caps later offers");
   else
     text += fmt::format("cost: not bounded: {} USD an hour until you end it{}\n",
                         dollars_text(plan.first.per_hour),
-                        plan.ends_ms == 0 ? "" : ", where machines are had that need a guard");
+                        plan.ends_ms == 0 ? "" : ", on machines that need a guard");
   if (!plan.watcher.empty())
     text += fmt::format(
-        "gone: if this command is, {} watches the job to its end, and begins it on "
-        "no other machines\n",
+        "gone: if this command is gone, {} watches the job to its end, but starts it on no other "
+        "machines\n",
         plan.watcher);
   return text;
 }
@@ -361,13 +362,13 @@ std::string event_text(const cloud::RentEvent& event) {
     case What::running:
       return "it runs: " + name;
     case What::rejected:
-      return fmt::format("{} is of no use: {}", name, event.text);
+      return fmt::format("{} is unusable: {}", name, event.text);
     case What::ending:
       return "giving back " + name;
     case What::not_ended:
-      return fmt::format("{} is refused its end: {}", name, event.text);
+      return fmt::format("{} cannot be ended: {}", name, event.text);
     case What::pausing:
-      return "nobody has it now; " + event.text;
+      return "no offer is available now; " + event.text;
   }
   return {};
 }
@@ -377,7 +378,7 @@ std::vector<std::string> sweep_lines(const cloud::Reconciled& swept, std::int64_
   for (const cloud::Leftover& one : swept.ended)
     lines.push_back(
         one.error.message.empty()
-            ? machine_words(one) + " was ours and nobody wanted it: ended" + cost_words(one, now_ms)
+            ? machine_words(one) + " was ours and no longer wanted: ended" + cost_words(one, now_ms)
             : machine_words(one) + " is ours and no longer needed, but was not ended: " +
                   one.error.message + (one.error.hint.empty() ? "" : "; " + one.error.hint));
   lines.insert(lines.end(), swept.not_ended.begin(), swept.not_ended.end());

@@ -67,8 +67,9 @@ TEST(Plan, CostsAtMostWhatTheDearestOfThoseThatAreShownDoes) {
   terms.lifetime_s = 2LL * 3600;
   const Plan plan = plan_of(choice, {}, terms, kThen);
   EXPECT_EQ(plan.most, 6 * cloud::kDollar);
-  EXPECT_NE(plan_text(plan, kThen).find("cost: 6.00 USD at most, whichever of these is had; "),
-            std::string::npos);
+  EXPECT_NE(
+      plan_text(plan, kThen).find("cost: 6.00 USD at most, whichever of these offers is rented; "),
+      std::string::npos);
   terms.budget = 5 * cloud::kDollar;
   EXPECT_EQ(plan_of(choice, {}, terms, kThen).most, 5 * cloud::kDollar);
 }
@@ -103,7 +104,8 @@ TEST(Plan, NamesTheProviderThatEndsItsMachinesItself) {
   Plan plan = plan_of({.candidates = {in_zone("r", "", 1)}, .left_out = {}}, {}, terms, kThen);
   EXPECT_EQ(plan_text(plan, kThen).find("keep: "), std::string::npos);
   plan.fixed_by = "RunPod";
-  EXPECT_NE(plan_text(plan, kThen).find("keep: not past that: RunPod ends "), std::string::npos);
+  EXPECT_NE(plan_text(plan, kThen).find("keep: cannot extend that: RunPod ends "),
+            std::string::npos);
 }
 
 TEST(OffersTable, APriceThatIsNotKnownIsNoPriceOfItsDiskAndAddress) {

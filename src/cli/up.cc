@@ -96,7 +96,8 @@ Status keep_with_guard(rent::OnDemand& world, Rental rental, std::int64_t end) {
   rental.ends_ms = end;
   Status told = world.guards().tell(rental, rent::GuardNewsKind::working);
   if (told) return {};
-  told.error().message += fmt::format("; nothing is changed: it ends '{}' {}", rental.cluster, old);
+  told.error().message +=
+      fmt::format("; nothing is changed: the guard ends '{}' {}", rental.cluster, old);
   return told;
 }
 
@@ -165,7 +166,7 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
                         time_words((end - now) / 1000),
                         end >= now + seconds * 1000 ? ""
                         : kept.fixed                ? kFixedWords
-                                                    : ": its budget pays for no more")
+                                                    : ": its budget does not pay for more")
                 .c_str());
   return ExitCode::ok;
 }

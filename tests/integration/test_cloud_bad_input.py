@@ -147,19 +147,19 @@ def test_a_refusal_to_end_is_told_at_once(cloud, laptop, provider, code, status)
     machine = left_at(laptop, provider)
     refusal_to_end(cloud, provider, code, status)
     run = laptop.start("down", "gpus")
-    until(lambda: "is refused its end" in run.err(), 20, "it is told")
-    line = next(line for line in run.err().splitlines() if "is refused its end" in line)
+    until(lambda: "cannot be ended" in run.err(), 20, "it is told")
+    line = next(line for line in run.err().splitlines() if "cannot be ended" in line)
     tells_where_to_end(line, provider, machine)
     cloud.faults.remove()
     ended = run.wait(60)
-    assert ended.rc == 0 and ended.err.count("is refused its end") == 1 and not meter(cloud)["live"], ended
+    assert ended.rc == 0 and ended.err.count("cannot be ended") == 1 and not meter(cloud)["live"], ended
 
 
 def test_a_provider_that_fails_for_a_while_has_refused_nothing(cloud, laptop):  # noqa: F811
     left_at(laptop, "aws")
     fault(cloud, {"kind": "status", "status": 503}, face="ec2", action="TerminateInstances", times=8)
     ended = laptop.run("down", "gpus", timeout=90)
-    assert ended.rc == 0 and "is refused its end" not in ended.err and not meter(cloud)["live"], ended
+    assert ended.rc == 0 and "cannot be ended" not in ended.err and not meter(cloud)["live"], ended
 
 
 def test_every_command_tells_of_a_machine_that_is_refused_its_end(cloud, laptop):  # noqa: F811
@@ -167,7 +167,7 @@ def test_every_command_tells_of_a_machine_that_is_refused_its_end(cloud, laptop)
     machine = left_at(laptop, "aws")
     refusal_to_end(cloud, "aws", "UnauthorizedOperation", 403)
     run = laptop.start("down", "gpus")
-    until(lambda: "is refused its end" in run.err(), 20, "it is told")
+    until(lambda: "cannot be ended" in run.err(), 20, "it is told")
     run.signal(signal.SIGKILL)
     run.wait()
     for words in (("offers", "L4:1"), ("cost",), ("down", "--orphans"), ("cost", "--json")):
@@ -200,7 +200,7 @@ def test_keys_that_were_renewed_in_their_file_are_read_again(cloud, laptop, tmp_
     cloud.face("ec2").credentials["ASIATEMPORARY1"]["expires"] = cloud.world.now() - 1
     run.signal(signal.SIGINT)
     ended = run.wait(60)
-    assert ended.rc == 130 and not meter(cloud)["live"] and "is refused its end" not in ended.err, ended
+    assert ended.rc == 130 and not meter(cloud)["live"] and "cannot be ended" not in ended.err, ended
 
 
 @pytest.mark.parametrize("variable, provider, gpus, folder, text", [
@@ -276,7 +276,7 @@ def test_nobody_has_any_now(cloud, laptop):  # noqa: F811
     ended = laptop.run("up", "gpus", "--gpus", "L4:1", "--provider", "aws,gcp,runpod", "--region",
                        "us-east-1,us-central1,EU-RO-1", "-y", "--wait", "6s", timeout=120)
     assert ended.rc == 1 and nothing_rented(cloud), ended
-    assert "lockstep up: nobody has it now; prices and places are looked at again in" in ended.err, ended
+    assert "lockstep up: no offer is available now; prices and places are looked at again in" in ended.err, ended
     asked = [line for line in ended.error_lines if line.startswith("lockstep up: asking for")]
     assert len(asked) == len(set(asked)) and {line.split()[4] for line in asked} == {"aws", "gcp", "runpod"}, ended
     assert [line for line in ended.error_lines if ": error: " in line] == ended.error_lines[-1:], ended
@@ -499,7 +499,7 @@ def test_a_second_machine_that_is_never_reached_ends_the_attempt(cloud, laptop):
                        timeout=120)
     assert ended.rc == 1 and "no SSH server has answered at 127.0.0.1 port 22 for" in ended.err, ended
     assert "the previous machine was not reached, either: a firewall here may block outgoing port 22" in ended.err
-    assert ended.err.count("is of no use") == 1 and len(machines(cloud)) == 2 and meter(cloud)["live"] == [], ended
+    assert ended.err.count("is unusable") == 1 and len(machines(cloud)) == 2 and meter(cloud)["live"] == [], ended
 
 
 def test_ctrl_c_names_no_machine_that_it_has_ended(cloud, laptop):  # noqa: F811
@@ -536,10 +536,10 @@ def test_up_prints_no_plan_for_what_is_there(cloud, laptop):  # noqa: F811
     left_behind(laptop)
     ended = laptop.run("up", "gpus", *AWS, "--print")
     assert ended.rc == 0 and "rented already" in ended.err and ended.seconds < 5, ended
-    assert "changes nothing" not in ended.err
+    assert "does not change" not in ended.err
     ended = laptop.run("up", "gpus", *AWS, "--print", "--spot", "--guard", "elsewhere")
-    assert "--guard changes nothing of what is rented already: 'gpus' has none" in ended.err, ended
-    assert "--spot changes nothing of what is rented already: 'gpus' is on demand" in ended.err, ended
+    assert "--guard does not change machines that are already rented: 'gpus' has none" in ended.err, ended
+    assert "--spot does not change machines that are already rented: 'gpus' is on demand" in ended.err, ended
     assert len(machines(cloud)) == 1 and laptop.down().rc == 0
 
 

@@ -59,7 +59,7 @@ def one_clear_line(ended, *words):
 
 def given_back_and_accounted(cloud, laptop, run, filler):  # noqa: F811
     """What could not be noted is given back by the command itself."""
-    one_clear_line(run.wait(60), "nothing of it is left")
+    one_clear_line(run.wait(60), "no machine is left")
     until(lambda: meter(cloud)["live"] == [], 20, "it is given back")
     filler.unlink()
     accounted(cloud, laptop)
@@ -128,7 +128,7 @@ def test_at_first_contact(hosts, tmp_path):
                               f"{world.client.addr}/32", env=state)
             until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
             filler = fill(folder)
-            one_clear_line(run.wait(120), "nothing of it is left")
+            one_clear_line(run.wait(120), "no machine is left")
             until(lambda: not world.live(), 20, "it is given back")
             filler.unlink()
             ended = world.lockstep("down", "--all", env=state)

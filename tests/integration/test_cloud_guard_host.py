@@ -196,7 +196,7 @@ def test_keep_and_down_reach_it_or_say_that_they_do_not(world):
     world.client.forget_masters()
     ended = world.lockstep("keep", "lab", "9h")
     assert ended.rc == 1 and "the guard on always-on: " in ended.err, ended
-    assert "nothing is changed: it ends 'lab'" in ended.err, ended
+    assert "nothing is changed: the guard ends 'lab'" in ended.err, ended
     assert world.host_rental()["ends_ms"] == after["ends_ms"] == world.rentals()[0]["ends_ms"]
     ended = world.lockstep("cost")
     assert "'lab' may be without a guard" in ended.err and "which does not answer now" in ended.out, ended

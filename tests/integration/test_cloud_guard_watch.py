@@ -93,7 +93,7 @@ def test_a_job_whose_laptop_is_gone_is_seen_to_its_end(world):
     run = world.train("--secret", "TOKEN", "--env", "END_WITH=7", gpus="A10:1", provider="lambda",
                       env={"TOKEN": SECRET})
     watched(world, run)
-    assert f"gone: if this command is, {world.where} watches the job to its end" in run.err(), run.err()
+    assert f"gone: if this command is gone, {world.where} watches the job to its end" in run.err(), run.err()
     assert world.guards() == [] and world.followers() == [], "nobody is here beside the command"
     os.kill(world.client_pid(), signal.SIGKILL)
     world.client.host.cut()

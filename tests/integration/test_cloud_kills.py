@@ -270,7 +270,7 @@ def test_orphans_of_ours_are_ended_and_only_they(cloud, laptops):  # noqa: F811
     of_ann, of_bob = machines(cloud)
     forget(ann)
     ended = ann.run("down", "--orphans", timeout=60)
-    assert ended.rc == 0 and f"{of_ann['id']} in" in ended.err and "nobody wanted it: ended" in ended.err, ended
+    assert ended.rc == 0 and f"{of_ann['id']} in" in ended.err and "no longer wanted: ended" in ended.err, ended
     assert f"{of_bob['id']} in" in ended.err and "belongs to another installation" in ended.err, ended
     until(lambda: meter(cloud)["live"] == [of_bob["id"]], 20, "only the other's lives")
     down(bob)

@@ -133,7 +133,7 @@ def test_a_machine_is_held_to_its_providers_clock_and_the_users_is_told_of(world
     world.fake.world.advance(skew=30)
     run = world.start("up", "lab", "--gpus", "L4:1", "--provider", "aws", "-y",
                       "--allow-from", f"{world.client.addr}/32")
-    until(lambda: "is of no use" in run.err() or run.process.poll() is not None, 120, "the machine is judged")
+    until(lambda: "is unusable" in run.err() or run.process.poll() is not None, 120, "the machine is judged")
     run.process.send_signal(signal.SIGINT)
     ended = run.wait(60)
     assert re.search(r"this machine's clock is (29|30) s behind its provider's: set the clock", ended.err), ended
@@ -146,7 +146,7 @@ def test_keep_promises_no_more_than_the_provider_gives(world):
     began = time.time()
     ended = world.lockstep("up", "lab", "--gpus", "L4:1", "--provider", "gcp", "-y", "--lifetime", "62m",
                            "--allow-from", f"{world.client.addr}/32", timeout=180)
-    assert ended.rc == 0 and "keep: not past that: Google Compute ends its machines itself" in ended.err, ended
+    assert ended.rc == 0 and "keep: cannot extend that: Google Compute ends its machines itself" in ended.err, ended
     (machine,) = world.live()
     kept = world.lockstep("keep", "lab", "5h")
     assert kept.rc == 0 and "its provider ends it then" in kept.out, kept

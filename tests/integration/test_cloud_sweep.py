@@ -16,7 +16,7 @@ from cloud_worlds import (cloud, fake_cloud, fault, laptop, laptops, machines, m
 import cloud_keys  # noqa: E402  (cloud_worlds knows its folder)
 
 WISH = ("--gpus", "L4:1", "--provider", "aws", "-y")
-ENDED = "was ours and nobody wanted it: ended"
+ENDED = "was ours and no longer wanted: ended"
 # What is typed, and the exit code where nothing is rented.
 COMMANDS = [(("offers", "L4:1"), 0), (("offers", "L4:1", "--json"), 0), (("offers", "Z9:1"), 2), (("cost",), 0),
             (("cost", "--json"), 0), (("cloud", "check"), None), (("cluster", "list"), 0),
