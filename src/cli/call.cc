@@ -132,7 +132,7 @@ Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOp
   } else if (answer.kind == CallAnswer::Kind::raised) {
     outcome.exception = codec::parse_json(answer.text);
     if (!outcome.exception.is_object())
-      outcome.error = fmt::format("{}: the exception's report makes no sense", host.name);
+      outcome.error = fmt::format("{}: the exception's report is not valid", host.name);
   } else {
     const bool refused = answer.kind == CallAnswer::Kind::refused;
     outcome.error = fmt::format("{}: {}", host.name,

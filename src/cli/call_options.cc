@@ -73,8 +73,8 @@ Status check_json(std::string_view option, const std::string& text, bool list) {
   const nlohmann::json value = codec::parse_json(text);
   if (list ? value.is_array() : value.is_object()) return {};
   return fail(Errc::invalid_input,
-              fmt::format("--{} is {}, which is no JSON {}", option, printable(text, 60),
-                          list ? "list" : "object"),
+              fmt::format("--{} must be a JSON {} (got {})", option, list ? "list" : "object",
+                          printable(text, 60)),
               list ? "write --args '[1, \"two\"]'" : "write --kwargs '{\"name\": 1}'");
 }
 

@@ -32,9 +32,9 @@ TEST(CallOptions, WhatIsWrongIsNamed) {
   EXPECT_EQ(refused({}), "no host is named");
   EXPECT_EQ(refused({"gpus"}), "no function is named");
   EXPECT_EQ(refused({"gpus", "a:b", "c"}), "'c' is one word too many");
-  EXPECT_EQ(refused({"gpus", "a:b", "--args", "{}"}), "--args is {}, which is no JSON list");
+  EXPECT_EQ(refused({"gpus", "a:b", "--args", "{}"}), "--args must be a JSON list (got {})");
   EXPECT_EQ(refused({"gpus", "a:b", "--kwargs", "x=1"}),
-            "--kwargs is x=1, which is no JSON object");
+            "--kwargs must be a JSON object (got x=1)");
   EXPECT_EQ(refused({"gpus", "a:b", "--answer-fd", "3"}), "'a:b' is one word too many");
   EXPECT_EQ(refused({"gpus", "--answer-fd", "3"}), "");
 }

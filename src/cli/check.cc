@@ -72,7 +72,7 @@ Result<slurm::CheckReport> check(const Call& call, CheckOptions& options) {
   if (call.parsed.script) words.push_back(*call.parsed.script);
   words.insert(words.end(), call.parsed.script_args.begin(), call.parsed.script_args.end());
   if (words.empty() && request.hostfiles.empty() && request.ds_configs.empty())
-    return fail(Errc::invalid_input, "no script and no file is given",
+    return fail(Errc::invalid_input, "no script or file is given",
                 "write lockstep check SCRIPT, or lockstep check --hostfile FILE");
   LOCKSTEP_TRY(slurm::read_check_words(words, request));
   return slurm::run_check(request);

@@ -192,7 +192,7 @@ Status add(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const std::string name,
                       takes_hosts ? first_name(call.parsed) : one_name(call.parsed));
   if (options.login && !options.slurm)
-    return fail(Errc::invalid_input, "--login is for clusters of Slurm's", "give --slurm, too");
+    return fail(Errc::invalid_input, "--login is for Slurm clusters", "give --slurm, too");
   if (options.replace && !takes_hosts)
     return fail(Errc::invalid_input, "--replace is for clusters of hosts of your own",
                 fmt::format("lockstep cluster remove {} forgets the cluster", name));
@@ -200,7 +200,7 @@ Status add(const Call& call) {
   if (machines.gpus) {
     if (options.slurm || !options.hosts.empty() || !options.host_lists.empty() ||
         options.hosts_file)
-      return fail(Errc::invalid_input, "--on-demand and hosts, or --slurm, name other machines",
+      return fail(Errc::invalid_input, "--on-demand, hosts and --slurm exclude each other",
                   "give one of them");
     return add_rented(name, options, machines, known);
   }

@@ -44,7 +44,7 @@ Result<std::vector<std::string>> repair_here() {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto pins, registry.remove_stray_pins());
   for (const std::string& file : pins)
-    removed.push_back("the host keys of a cluster that is not known " + file);
+    removed.push_back("the host keys of an unknown cluster " + file);
   return removed;
 }
 
@@ -54,7 +54,7 @@ Result<ExitCode> check(const Call& call) {
   fill(cluster_check_table(), call.parsed, options);
   fill(cluster_check_table(), call.parsed, place_options);
   if (call.parsed.names.empty())
-    return fail(Errc::invalid_input, "no cluster and no host is named",
+    return fail(Errc::invalid_input, "no cluster or host is named",
                 "write lockstep cluster check NAME, or user@host");
   if (call.parsed.names.size() > 1)
     return fail(Errc::invalid_input,

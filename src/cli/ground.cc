@@ -29,12 +29,12 @@ int tell_troubles(std::string_view program, const Hosts& hosts) {
 Result<Ground> ground_of(const RemoteOptions& options, bool here) {
   std::error_code error;
   const std::string own = std::filesystem::current_path(error);
-  if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
+  if (error) return fail(Errc::not_found, "the current directory no longer exists");
   Ground ground;
   // A job on this machine runs in the user's own folder and environment: there is nothing to sync.
   if (here) {
     if ((options.sync && *options.sync != "none") || !options.install.empty())
-      return fail(Errc::invalid_input, "on this machine nothing is brought or installed",
+      return fail(Errc::invalid_input, "a run on this machine syncs and installs nothing",
                   "leave --sync and --install out");
     ground.folder = options.folder.value_or(own);
     return ground;
@@ -80,7 +80,7 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
   }
   if (options.install.empty()) return 0;
   if (!ground.project)
-    return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
+    return fail(Errc::invalid_input, "--install needs a project, and --sync none sends none",
                 "leave --sync none out, or use lockstep install");
   LOCKSTEP_TRY_ASSIGN(const auto installs, project::install_packages(places, *ground.project,
                                                                      {.specs = options.install,

@@ -77,7 +77,7 @@ Result<ExitCode> submit(const Call& call) {
 // Prints Slurm's id, output and folder of a job submitted earlier. A client asks after it lost the
 // connection before the answer. Returns kNotSubmitted if Slurm never got the job.
 Result<ExitCode> tell_known(const std::string& id) {
-  if (!job::is_job_id(id)) return fail(Errc::invalid_input, "it is no job's id");
+  if (!job::is_job_id(id)) return fail(Errc::invalid_input, "the argument must be a job id");
   const slurm::JobFolder folder(slurm::JobFolder::place(id));
   // A submission may still be under way after the loss of the client. Wait until it releases the
   // lock.
@@ -107,7 +107,7 @@ Result<ExitCode> serve(const Call& call) {
     return setup::find_program("sbatch").empty() ? passed_on(jobs::on_slurm::kNotThere)
                                                  : ExitCode::ok;
   if (words.size() == 2 && words[0] == "known") return tell_known(words[1]);
-  return fail(Errc::invalid_input, "clients call this, people do not");
+  return fail(Errc::invalid_input, "this is an internal command, started by clients");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ Status take_deliveries() {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_sys("read the files", errno);
     if (got == 0 && !reader.at_border())
-      return fail(Errc::corrupt, "the files ended in the middle of one");
+      return fail(Errc::corrupt, "the input ended in the middle of a file");
     if (got == 0) return {};
     reader.put({bytes.data(), static_cast<std::size_t>(got)});
     for (;;) {
@@ -76,7 +76,7 @@ Result<std::string> answer_to(const std::string& what, const std::string& bytes)
   if (what == "give")
     return sync::encode_contents(wish ? sync::give_contents(*wish, folders())
                                       : Failure(wish.error()));
-  return fail(Errc::invalid_input, "clients start this on hosts, people do not");
+  return fail(Errc::invalid_input, "this is an internal command, started by clients on hosts");
 }
 
 // Runs one end of a transfer between hosts. Both ends write answers while they work, and the error
@@ -99,7 +99,7 @@ Result<ExitCode> host_tree_command(const Call& call) {
   if (between) return between_hosts(call.words.front());
   const auto answered = [&]() -> Result<std::string> {
     if (isatty(STDIN_FILENO) == 1 || call.words.size() != 1)
-      return fail(Errc::invalid_input, "clients start this on hosts, people do not");
+      return fail(Errc::invalid_input, "this is an internal command, started by clients on hosts");
     // An empty listing is the answer to deliveries without an error.
     if (call.words.front() == "delivery") {
       const Status taken = take_deliveries();

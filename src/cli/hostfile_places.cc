@@ -85,7 +85,7 @@ Result<ChosenPlaces> hostfile_places(const RemoteOptions& options) {
 
 Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
   if (options.on && options.hostfile)
-    return fail(Errc::invalid_input, "--on and --hostfile both say where it runs",
+    return fail(Errc::invalid_input, "--on and --hostfile both say where the job runs",
                 "give one of them");
   if (options.hostfile) return hostfile_places(options);
   if (options.include || options.exclude)
@@ -98,10 +98,10 @@ Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
                                                        : places_of(*options.on, options.place));
   // Without this note the job would train on the login host without a word.
   if (places.hosts.front().login)
-    places.notes.push_back(fmt::format(
-        "{0} is a Slurm cluster, and this runs on its login host; lockstep submit --on {0} is for "
-        "its nodes",
-        *options.on));
+    places.notes.push_back(
+        fmt::format("{0} is a Slurm cluster, and this job runs on its login host; lockstep submit "
+                    "--on {0} is for its nodes",
+                    *options.on));
   return places;
 }
 

@@ -45,7 +45,7 @@ void print(const nlohmann::ordered_json& answer) {
 // Returns the word that names the job, which must be the only word.
 Result<std::string> one_word(const Parsed& parsed) {
   if (parsed.names.empty())
-    return fail(Errc::invalid_input, "no job is named", "lockstep jobs lists those that there are");
+    return fail(Errc::invalid_input, "no job is named", "lockstep jobs lists the known jobs");
   if (parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(parsed.names[1])));
@@ -75,12 +75,12 @@ Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::Follo
   if (!options.to_end && followed.missing.empty()) return ExitCode::ok;
   if (!options.to_end)
     return fail(Errc::unavailable,
-                "not reached, so what it has said is missing: " + join(followed.missing, ", "));
+                "not reached, so the output is missing: " + join(followed.missing, ", "));
   if (tell) print(job_json(job->record(), followed.status));
   // Record the end: `lockstep jobs` asks hosts only about jobs without a recorded end.
   LOCKSTEP_TRY(known.note(job->record().id, followed.status));
   if (followed.status.code) return passed_on(*followed.status.code);
-  log::warning("job {}: nobody knows how it ended", job->record().id);
+  log::warning("job {}: the result is not known", job->record().id);
   return ExitCode::not_reached;
 }
 
@@ -89,13 +89,12 @@ Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::Follo
 Result<ExitCode> print_words(const FollowerWords& said, const LogsOptions& options) {
   if (options.json || options.rank)
     return fail(Errc::invalid_input,
-                fmt::format("--{} is of lines as their hosts tell them, and its machines are not "
-                            "there now",
+                fmt::format("--{} needs the job's machines, which are not there now",
                             options.json ? "json" : "rank"),
-                "leave it out: what its follower has written is in " + said.path);
+                "leave it out: the log of the job's course is " + said.path);
   std::fwrite(said.text.data(), 1, said.text.size(), stdout);
   if (options.follow && said.goes_on)
-    log::warning("its machines are not there now: what comes later is not waited for; {}",
+    log::warning("the job's machines are not there now: later output is not awaited; {}",
                  said.path);
   return ExitCode::ok;
 }
@@ -104,10 +103,10 @@ Result<ExitCode> print_logs(const Call& call) {
   LogsOptions options;
   fill(logs_table(), call.parsed, options);
   if (options.lines && *options.lines < 0)
-    return fail(Errc::invalid_input, "-n is a number of lines");
+    return fail(Errc::invalid_input, "-n must be a number of lines");
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
-  // The word may also name a rented cluster. Its follower's log may exist even if the book knows no
-  // such job, so look at the error of one_job() last.
+  // The word may also name a rented cluster. The log of its course may exist even if the book knows
+  // no such job, so look at the error of one_job() last.
   auto found = one_job(known, call.parsed);
   if (call.parsed.names.size() == 1)
     if (const auto said = told_by_follower(call.parsed.names.front(), found, options.lines))

@@ -114,7 +114,7 @@ void print_table(const std::vector<KnownJob>& jobs, const std::vector<jobs::here
 Status list_jobs(const Call& call) {
   JobsOptions options;
   fill(jobs_table(), call.parsed, options);
-  if (options.most < 1) return fail(Errc::invalid_input, "--most is a number from 1");
+  if (options.most < 1) return fail(Errc::invalid_input, "--most must be at least 1");
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
   // Asks the hosts of all unended jobs at the same time.

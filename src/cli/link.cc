@@ -14,7 +14,8 @@ namespace {
 
 Result<ExitCode> link_command(const Call& call) {
   // A client's stdin is a pipe or a socket. At a terminal a person would wait for ever for a frame.
-  const Error by_hand{Errc::invalid_input, "clients start this on hosts, people do not", {}, 0};
+  const Error by_hand{
+      Errc::invalid_input, "this is an internal command, started by clients on hosts", {}, 0};
   if (isatty(STDIN_FILENO) == 1) return refuse("lockstep link", by_hand);
   // Each version of a client pushes a binary to this host. Remove old binaries at each connection:
   // no other process of ours runs here regularly.

@@ -32,7 +32,8 @@ int with_output_written(lockstep::cli::ExitCode code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written || code != lockstep::cli::ExitCode::ok) return number(code);
   // A write that failed earlier, in the middle of a long text, has left no errno.
-  const std::string why = errno != 0 ? lockstep::errno_text(errno) : "not all of it was written";
+  const std::string why =
+      errno != 0 ? lockstep::errno_text(errno) : "not all of the output was written";
   return number(lockstep::cli::refuse(
       "lockstep", {lockstep::Errc::unavailable, "write to standard output: " + why, {}, 0}));
 }

@@ -24,7 +24,7 @@ Result<std::vector<std::string>> read_own_words(const Args& words, std::string& 
   }
   if (at + 1 >= words.size() || words[at] != "--" || !folder.starts_with('/'))
     return fail(Errc::invalid_input,
-                "scripts that lockstep submit wrote start this, people do not");
+                "this is an internal command, started by the scripts of lockstep submit");
   return std::vector<std::string>(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
 }
 

@@ -48,7 +48,7 @@ Result<hosts::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
   const char* ssh_args = std::getenv("PDSH_SSH_ARGS_APPEND");
   const launchers::PdshWay way = launchers::pdsh_way(ssh_args == nullptr ? "" : ssh_args);
   if (!way.left.empty())
-    log::warning("{} of PDSH_SSH_ARGS_APPEND is not passed on; ~/.ssh/config says it for all",
+    log::warning("{} of PDSH_SSH_ARGS_APPEND is not passed on; set the same in ~/.ssh/config",
                  printable(join(way.left, " ")));
   for (std::size_t i = 0; i < pdsh.hosts.size(); ++i) {
     LOCKSTEP_TRY_ASSIGN(

@@ -13,7 +13,7 @@ Result<ProjectWords> project_words(const std::string& text) {
   if (colon == std::string::npos || access(text.c_str(), F_OK) == 0) return ProjectWords{text, {}};
   if (colon + 1 == text.size())
     return fail(Errc::invalid_input,
-                fmt::format("'{}' names no place on the host behind its colon", printable(text)));
+                fmt::format("'{}' must name a place on the host after the colon", printable(text)));
   ProjectWords words{.destination = text.substr(colon + 1)};
   if (colon != 0) words.source = text.substr(0, colon);
   return words;

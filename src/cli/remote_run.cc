@@ -164,7 +164,7 @@ Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
     spec.name = fmt::format("{}-{}", name, number);
     LOCKSTEP_TRY_ASSIGN(others, book.going_on(spec.name));
   }
-  log::warning("a job named {} has not ended: this one is {}", name, spec.name);
+  log::warning("a job named {} has not ended: this job is named {}", name, spec.name);
   return {};
 }
 
@@ -172,13 +172,13 @@ Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
 Status check_words(const Call& call, const RemoteOptions& options) {
   if (call.parsed.has("explain"))
     return fail(Errc::invalid_input,
-                "--explain is of a run on this machine, and --on runs elsewhere",
+                "--explain describes a run on this machine, and --on runs elsewhere",
                 "leave one of them out");
   if (options.json && !options.detach)
-    return fail(Errc::invalid_input, "--json tells how a job was started, and goes with --detach",
+    return fail(Errc::invalid_input, "--json reports how a job was started, and needs --detach",
                 "--report writes how it has ended");
   if (options.force && options.sync == "none")
-    return fail(Errc::invalid_input, "--force is for what is synced, and --sync none brings none",
+    return fail(Errc::invalid_input, "--force is for synced files, and --sync none sends none",
                 "leave one of them out");
   if (options.detach && call.parsed.has("report"))
     return fail(Errc::invalid_input,
@@ -298,7 +298,7 @@ Result<bool> has_begun(const jobs::KnownJob& job) {
   for (const hosts::HostEnding& ending : told) {
     const nlohmann::json answer = codec::parse_json(ending.out);
     if (ending.code != 0 || !answer.is_array())
-      return fail(Errc::unavailable, "a host does not say what has become of job " + job.id);
+      return fail(Errc::unavailable, "a host did not report the state of job " + job.id);
     known.push_back(!answer.empty());
     if (known.back())
       if (const auto record = job::record_from_json(answer[0]); record)
@@ -357,7 +357,7 @@ Status check_job(const Call& call, const RemoteOptions& options,
                                    hosts::own_variable));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, false));
   if (!ground.project && !options.install.empty())
-    return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
+    return fail(Errc::invalid_input, "--install needs a project, and --sync none sends none",
                 "leave --sync none out");
   if (!ground.project && !outputs.empty())
     return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
@@ -368,7 +368,7 @@ Status check_job(const Call& call, const RemoteOptions& options,
   std::error_code error;
   if (ground.project && !options.folder && !gave_any(call.parsed, {"module", "no-python"}) &&
       !std::filesystem::exists(script, error))
-    return fail(Errc::not_found, fmt::format("there is no {} to bring", printable(script, 200)),
+    return fail(Errc::not_found, fmt::format("there is no {} to send", printable(script, 200)),
                 "-m runs a module, --no-python a program of the machine");
   return {};
 }

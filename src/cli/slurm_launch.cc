@@ -470,7 +470,7 @@ Result<ExitCode> launch_command(const Call& call) {
       call.words[3] == "--")
     return begin_task(call.words);
   if (call.words.empty())
-    return fail(Errc::invalid_input, "a job's script calls this, people do not");
+    return fail(Errc::invalid_input, "this is an internal command, called by a job's script");
   const auto code = StandIn(call.words).run();
   // Print errors under the name that the script called. The user does not know slurm-launch.
   return code ? *code : refuse(call.words.front(), code.error());

@@ -28,7 +28,8 @@ std::vector<char*> raw(std::vector<std::string>& words) {
 Result<ExitCode> rank_command(const Call& call) {
   std::vector<std::string> words = call.words;
   if (!words.empty() && words.front() == "--") words.erase(words.begin());
-  if (words.empty()) return fail(Errc::invalid_input, "agents start this, people do not");
+  if (words.empty())
+    return fail(Errc::invalid_input, "this is an internal command, started by agents");
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
   // exec keeps the process id, so this is also the id of the user's program.
   slurm::become_task(std::to_string(getpid()), variables);

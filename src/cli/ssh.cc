@@ -85,7 +85,7 @@ Status ssh_to(const Call& call) {
     return fail(Errc::invalid_input, "no host is named", "write lockstep ssh user@host");
   if (names.size() > 1)
     return fail(Errc::invalid_input, fmt::format("'{}' is one word too many", printable(names[1])),
-                "what is for ssh stands behind --");
+                "put words for ssh behind --");
   LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, one_place(ssh_table(), call.parsed, names[0]));
   return log_in(place, words);
 }

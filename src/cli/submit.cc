@@ -170,7 +170,7 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   jobs::on_slurm::SlurmRequest& request = asked.request;
   std::error_code error;
   request.wish.folder = std::filesystem::current_path(error);
-  if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
+  if (error) return fail(Errc::not_found, "the current directory no longer exists");
   request.wish.settings = std::move(words->sbatch);
   request.wish.spares = static_cast<int>(asked.options.spare);
   LOCKSTEP_TRY_ASSIGN(request.wish.chain, chain_of(asked.options));

@@ -121,7 +121,7 @@ Result<ExitCode> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
   }
   LOCKSTEP_TRY(book.note(known.id, followed.status));
   if (followed.status.code) return passed_on(*followed.status.code);
-  return fail(Errc::unavailable, "nobody knows how job " + number + " ended");
+  return fail(Errc::unavailable, "the result of job " + number + " is not known");
 }
 
 Result<hosts::HostPlace> login_place(const RemoteOptions& remote) {

@@ -95,7 +95,7 @@ def test_a_hostfile_and_a_configuration_alone(check):
 
 
 @pytest.mark.parametrize("words, what", [
-    ((), "no script and no file is given"),
+    ((), "no script or file is given"),
     (("none.sh",), "none.sh"),
     (("sbatch", "--nod=2", "a.sh"), "--nod may stand for"),
     (("--hostfile", "none"), "none"),

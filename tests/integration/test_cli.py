@@ -321,7 +321,7 @@ def test_text_that_cannot_be_written_is_no_success(args, tmp_path):
         ended = subprocess.run([BINARY, *args], stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
     assert ended.returncode == 1
     assert re.fullmatch("lockstep: error: write to standard output: "
-                        "(No space left on device|not all of it was written)\n", ended.stderr), ended.stderr
+                        "(No space left on device|not all of the output was written)\n", ended.stderr), ended.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -162,7 +162,7 @@ def test_repair_removes_what_killed_clients_left_and_nothing_in_use(world):
 
 def test_bad_input_is_named(world):
     client, server = world()
-    for args, words in (((), "no cluster and no host"), (("a", "b"), "one word too many"),
+    for args, words in (((), "no cluster or host"), (("a", "b"), "one word too many"),
                         (("a", "--nodes", "7"), "--nodes 7"), (("-x",), "-x")):
         ended = client.run("cluster", "check", *args)
         assert ended.rc == 2 and words in ended.err, ended

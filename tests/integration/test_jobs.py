@@ -378,7 +378,7 @@ def test_a_name_means_the_job_that_goes_on(world):
     (server.homes["me"] / "short.py").write_text("pass")
     old = detached(client, where, "job.py", options=("--name", "big"))
     ended = on(client, where, "job.py", options=("--name", "big", "--detach"))
-    assert ended.rc == 0 and "a job named big has not ended: this one is big-2" in ended.err, ended
+    assert ended.rc == 0 and "a job named big has not ended: this job is named big-2" in ended.err, ended
     (second,) = [job for job in json.loads(client.run("jobs", "--json").out)["jobs"] if job["name"] == "big-2"]
     assert client.run("cancel", "big-2").out == f"{second['id']}: canceled\n"
     # As an older version has left it: a newer job of the same name has ended.
@@ -468,7 +468,7 @@ def test_a_plain_run_is_awaited_and_canceled_as_any_job(world):
     assert plain.wait(60).rc == 1
     # Nobody recorded its end: that is no success.
     ended = waiting.wait(60)
-    assert ended.rc == 255 and "nobody knows how it ended" in ended.err, ended
+    assert ended.rc == 255 and "the result is not known" in ended.err, ended
     ended = client.run("cancel", name)
     assert ended.rc == 2 and f"there is no job '{name}'" in ended.err, ended
 def test_logs_shows_the_last_lines_and_one_rank(world):

@@ -27,7 +27,7 @@ def refused(ended, code, *words):
 
 def test_a_cluster_of_slurms_is_added_shown_and_checked(cluster):
     refused(ours(cluster, "add", "hpc", "--slurm", "--host", "a"), 2, "--slurm and --host")
-    refused(ours(cluster, "add", "hpc", "--login", "a"), 2, "--login is for clusters of Slurm's")
+    refused(ours(cluster, "add", "hpc", "--login", "a"), 2, "--login is for Slurm clusters")
     added = ours(cluster, "add", "hpc", "--slurm")
     assert added.rc == 0 and added.out.startswith("hpc: Slurm ") and added.out.endswith(", 3 partitions\n"), added
     assert ours(cluster, "list").out.splitlines()[1].split()[::4] == ["hpc", "slurm"]
@@ -37,7 +37,7 @@ def test_a_cluster_of_slurms_is_added_shown_and_checked(cluster):
     ran = cluster.run("run", "--on", "hpc", "--sync", "none", "--no-python", "/bin/hostname",
                       env={"XDG_STATE_HOME": cluster.folder / "ours"})
     assert ran.rc == 0 and cluster.login.name in ran.out, ran
-    assert "hpc is a Slurm cluster, and this runs on its login host; lockstep submit --on hpc" in ran.err, ran
+    assert "hpc is a Slurm cluster, and this job runs on its login host; lockstep submit --on hpc" in ran.err, ran
     shown = ours(cluster, "show", "hpc").out
     assert "cluster testbed, on this machine" in shown and "out of service: node1 (drained since 20" in shown, shown
     (gpu,) = [line.split() for line in shown.splitlines() if line.startswith("gpu*")]

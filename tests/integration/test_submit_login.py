@@ -212,7 +212,7 @@ def test_words_that_are_wrong_reach_no_host(world):
             (("--on", "nowhere.invalid", "-N", "x", "--", "train.py"), "--nodes=x must be a number of nodes"),
             (("--on", "nowhere.invalid", "--venv", "v", "--conda", "c", "--", "train.py"), "--venv"),
             (("--sync", "none", "--", "train.py"), "--sync needs --on"),
-            (("--on", "local", "--sync", ".", "--", "train.py"), "on this machine nothing is brought")):
+            (("--on", "local", "--sync", ".", "--", "train.py"), "a run on this machine syncs and installs nothing")):
         refused(world.run("submit", *words), 2, text)
     assert world.run("cluster", "add", "two", "--host", "a", "--host", "b").rc == 0
     refused(world.run("submit", "--on", "two", "--", "train.py"), 2, "two has 2 nodes, but a login host is one node")

@@ -270,7 +270,7 @@ def test_a_run_of_a_project_whose_place_is_taken(world):
         assert (ended.rc, ended.out) == (0, "second's"), ended
         assert set(tree(server.homes["me"] / place)) == {b"src/b"}
     one_error(client.run(*run, "--sync", ":../x", "true", cwd=second), 1, "must be a plain path")
-    one_error(client.run(*run, "--sync", "src:", "true", cwd=second), 2, "names no place")
+    one_error(client.run(*run, "--sync", "src:", "true", cwd=second), 2, "must name a place")
     one_error(client.run(*run, "--sync", "none", "--force", "true", cwd=second), 2, "--sync none")
     (second / "src/mod.py").write_text("def one():\n    return 1\n")
     (server.homes["me"] / "fourth/result").write_text("x")
@@ -373,7 +373,7 @@ def test_bad_input_starts_nothing(world):
     where = f"me@{server.addr}"
     one_error(client.run("sync"), 2, "no host is named")
     one_error(client.run("sync", where, "a", "b"), 2, "'b' is one word too many")
-    one_error(client.run("sync", where, "src:"), 2, "names no place")
+    one_error(client.run("sync", where, "src:"), 2, "must name a place")
     one_error(client.run("sync", where, cwd=client.root_home), 2, "which is your home")
     one_error(client.run("sync", where, "nowhere"), 1, "nowhere", "No such file")
     assert "Connection from" not in server.sshd.err()
