@@ -282,8 +282,8 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
     LOCKSTEP_TRY(tell_swept(world, request.program, sweep.finish()));
     tell_left_out(request, *rental);
     if (request.options.print) {
-      tell_line(request.program,
-                fmt::format("'{}' is rented already: nothing more would be", rental->cluster));
+      tell_line(request.program, fmt::format("'{}' is rented already: nothing more would be rented",
+                                             rental->cluster));
       return Rented{};
     }
     tell_line(request.program,
@@ -333,7 +333,7 @@ Status give_machines_back(rent::OnDemand& world, std::string_view program, cloud
   }
   Error error = back.error();
   if (rental.settled())
-    error.message += fmt::format("; its machines are gone all the same, and cost {} USD", cost);
+    error.message += fmt::format("; the machines are gone anyway, and cost {} USD", cost);
   else if (rental.ends_ms > 0)
     error.message += "; " + end_words(world, rental);
   return Failure(std::move(error));

@@ -328,7 +328,7 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, options, places.hosts, ground, environment));
   if (unready != 0)
-    return RemoteOutcome{.code = unready, .job = {}, .why = "its machines were not made ready"};
+    return RemoteOutcome{.code = unready, .job = {}, .why = "the machines could not be made ready"};
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   // Attempts of a rented job run one after another: names cannot clash.
   if (!options.hosts_gone) LOCKSTEP_TRY(set_apart(book, request.spec));

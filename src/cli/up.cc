@@ -26,8 +26,7 @@ namespace {
 using cloud::Rental;
 
 constexpr const char* kFixedWords =
-    ": its provider ends it then, and has no call that moves this; only `lockstep up --lifetime` "
-    "sets it";
+    ": the provider ends it then and cannot move that time; only `lockstep up --lifetime` sets it";
 constexpr std::int64_t kMostHeld = 31LL * 86'400;  // seconds; a lease refuses more
 
 // Returns the only name of the command line. example: a correct line, for the error.

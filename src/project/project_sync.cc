@@ -242,8 +242,9 @@ Result<HostSync> sync_back(const hosts::HostPlace& place, const Project& project
   if (options.remark && !fetched.kept.empty())
     options.remark("newer here, or no file here, so they stay: " + some_of(fetched.kept));
   if (options.remark && !fetched.left_out.empty())
-    options.remark("left there, as they lead out, could be git's, or changed meanwhile: " +
-                   some_of(fetched.left_out));
+    options.remark(
+        "left there, because they lead out, could belong to git, or changed meanwhile: " +
+        some_of(fetched.left_out));
   return HostSync{.name = place.name,
                   .place = destination,
                   .files = fetched.files,

@@ -183,7 +183,7 @@ Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
     // The guard holds the lock, and is either looking at the rental or terminating the machines.
     const auto known = world.journal().of_cluster(name);
     if (!known || known->wanted)
-      return fail(Errc::unavailable, "it is busy with these machines", "try again");
+      return fail(Errc::unavailable, "busy with these machines", "try again");
     return GuardAnswer{.now_ms = world.web().now_ms(), .over = true};
   }
   auto answer = take_news(world, std::move(news));

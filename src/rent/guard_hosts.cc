@@ -43,7 +43,7 @@ Result<hosts::HostPlace> guard_place(const std::string& host) {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   if (const auto known = registry.find(host); known && known->is_rented())
     // A rented machine may be terminated before the machines that it should guard.
-    return refuse("its machines are rented themselves");
+    return refuse("a rented cluster cannot be a guard");
   auto places = hosts::find_places(registry, host, std::nullopt, {});
   if (!places)
     return Failure(std::move(places).error().within(fmt::format("--guard {}", printable(host))));

@@ -117,7 +117,7 @@ Status Guard::leave_job(cloud::RentedJob job) {
   if (job.goes_on()) job.code = 1;
   job.stage = cloud::RentedJob::Stage::ended;
   job.note = fmt::format("{} followers ended before the job did", kMostFollowers);
-  say(fmt::format("'{}': {}; its machines are left to their lease", job.cluster, job.note));
+  say(fmt::format("'{}': {}; the machines are left to their lease", job.cluster, job.note));
   LOCKSTEP_TRY(world_->journal().note_job(job));
   follows_.erase(job.rental);
   return {};

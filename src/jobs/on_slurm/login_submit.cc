@@ -118,7 +118,7 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
     if (std::chrono::steady_clock::now() > end)
       return fail(
           Errc::unavailable,
-          fmt::format("{}; whether job {} was submitted is not known", ending.error, request.id),
+          fmt::format("{}; job {} may or may not have been submitted", ending.error, request.id),
           "lockstep jobs finds out once the host is reached");
     log::warning("{}; asking again what became of job {}", ending.error, request.id);
     std::this_thread::sleep_for(pause);

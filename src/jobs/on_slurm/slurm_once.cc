@@ -24,7 +24,7 @@ Result<std::string> ask_queue(const slurm::JobFolder& folder) {
   LOCKSTEP_TRY_ASSIGN(
       const std::string listed,
       slurm::ask_tool(slurm::run_here, slurm::squeue_scripts_command(std::to_string(geteuid())),
-                      "whether the job was submitted"));
+                      "find out whether the job was submitted"));
   return slurm::job_of_script(listed, folder.at("script"));
 }
 
