@@ -49,8 +49,8 @@ std::vector<Variable> variables() {
 
 constexpr std::string_view kRunDetails =
     "Every worker gets the environment that torch.distributed reads. When a worker\n"
-    "fails, all workers are started again; when --max-restarts is used up, all workers\n"
-    "are stopped and the job fails.";
+    "fails, all workers are started again; after the last of --max-restarts, all are\n"
+    "stopped and the job fails.";
 
 constexpr std::string_view kRunEpilog =
     "Long names may be shortened; - and _ are the same in them. Options of\n"
