@@ -355,8 +355,8 @@ def test_a_plan_promises_no_end_where_nothing_ends_the_bill(laptop):  # noqa: F8
 @pytest.mark.parametrize("name", ["../evil", "a/b", "-x y", "n" * 64])
 def test_names_that_are_none(laptop, name):  # noqa: F811
     ended = laptop.run("up", "--gpus", "L4:1", "-y", "--", name)
-    one_line(ended, 2, "no name for a cluster")
-    one_line(laptop.run("keep", "--", name, "2h"), 2, "no name for a cluster")
+    one_line(ended, 2, "cannot be the name of a cluster")
+    one_line(laptop.run("keep", "--", name, "2h"), 2, "cannot be the name of a cluster")
 
 
 def test_a_name_in_use(laptop):  # noqa: F811

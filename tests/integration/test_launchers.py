@@ -101,7 +101,7 @@ def test_what_makes_no_sense_is_said_in_one_line(lockstep):
     one_line(local(lockstep, "torchrun", "--foo", "job.py"), 2, "torchrun: there is no option --foo")
     one_line(local(lockstep, "deepspeed", "--num_nodes=2", "job.py"), 2, "--num_nodes 2 without a hostfile",
              "--hostfile FILE")
-    one_line(local(lockstep, "--include", "a:0", "job.py"), 2, "only together with --hostfile")
+    one_line(local(lockstep, "--include", "a:0", "job.py"), 2, "--include and --exclude need --hostfile")
     one_line(local(lockstep, "--hostfile", "none", "job.py"), 255, "none")
     (lockstep.work / "hosts").write_text("a slots=2\nb\n")
     one_line(local(lockstep, "--hostfile", "hosts", "job.py"), 2, "hosts: line 2: 'b' is not NAME slots=N")
