@@ -6,6 +6,7 @@
 #include "io/own_stream.h"
 #include "jobs/on_hosts/follow_core.h"
 #include "jobs/on_hosts/follow_output.h"
+#include "link/channel.h"
 #include "proc/signal_watch.h"
 
 #include <time.h>
@@ -47,20 +48,25 @@ class Driver {
  private:
   struct Host {
     std::unique_ptr<hosts::HostLink> link;
-    OutputPlaces come;   // bytes of both outputs received so far
-    std::string record;  // the answer to `ask`, so far
-    bool over = false;   // no more output comes from this host
+    std::vector<std::shared_ptr<link::Channel>> channels;  // of this link
+    OutputPlaces come;                                     // bytes of both outputs received so far
+    std::string record;                                    // the answer to `ask`, so far
+    bool over = false;                                     // no more output comes from this host
   };
 
   FollowCore::Settings settings();
   void carry_out(const FollowActions& actions);
   void carry_out(const FollowAction& action);
   void open(std::size_t node);
-  void start(std::size_t node, std::uint32_t channel, std::vector<std::string> argv);
+  void follow(std::size_t node);
+  void ask(std::size_t node);
+  void cancel(std::size_t node, int count);
+  void start(std::size_t node, std::shared_ptr<link::Channel> channel,
+             std::vector<std::string> argv);
+  link::Channel::Send to_link(std::size_t node);
+  void refused(std::size_t node, const link::ChannelEnd& end);
   void on_frame(std::size_t node, const link::Frame& frame);
-  void on_exit(std::size_t node, const link::Exit& exit);
-  void on_data(std::size_t node, const link::Data& data);
-  void on_output(std::size_t node, const link::Data& data);
+  void on_output(std::size_t node, Stream stream, std::string_view bytes);
   void ask_gone();
 
   const FollowRequest& request_;
@@ -111,17 +117,13 @@ void Driver::carry_out(const FollowActions& actions) {
 }
 
 void Driver::carry_out(const FollowAction& action) {
-  const std::string& id = request_.job.id;
   switch (action.kind) {
     case FollowAction::Kind::open:
       return open(action.node);
     case FollowAction::Kind::ask:
-      // Forget an answer cut off by a broken link.
-      hosts_[action.node].record.clear();
-      return start(action.node, kRecord, {"host-job", "status", id});
+      return ask(action.node);
     case FollowAction::Kind::cancel:
-      return start(action.node, kRecord + static_cast<std::uint32_t>(action.count),
-                   {"host-job", "cancel", id});
+      return cancel(action.node, action.count);
     case FollowAction::Kind::end_node:
       hosts_[action.node].over = true;
       return output_.end(action.node);
@@ -136,60 +138,105 @@ void Driver::carry_out(const FollowAction& action) {
 
 void Driver::open(std::size_t node) {
   Host& host = hosts_[node];
+  host.channels.clear();
   host.link.reset();  // first: both links may use the connection's one log-in
   host.link = std::make_unique<hosts::HostLink>(
       loop_, hosts::HostLink::Settings{.place = request_.job.nodes[node]},
       hosts::HostLink::Events{
           [this, node](const link::Frame& frame) { on_frame(node, frame); },
           [this, node](const std::string& why) { carry_out(core_.on_failed(node, why, now())); }});
-  start(node, kFollow,
+  follow(node);
+}
+
+void Driver::follow(std::size_t node) {
+  const Host& host = hosts_[node];
+  start(node,
+        std::make_shared<link::Channel>(
+            kFollow, to_link(node),
+            link::Channel::Events{
+                .started = [this, node] { carry_out(core_.on_started(node, now())); },
+                .output = [this, node](Stream stream,
+                                       std::string_view bytes) { on_output(node, stream, bytes); },
+                .ended =
+                    [this, node](const link::ChannelEnd& end) {
+                      using Kind = link::ChannelEnd::Kind;
+                      if (end.kind == Kind::refused) return refused(node, end);
+                      const bool exited = end.kind == Kind::exited;
+                      carry_out(core_.on_follower_end(node, exited ? end.code : 0,
+                                                      exited ? 0 : end.code, now()));
+                    }},
+            // The host sends more only once its bytes are printed.
+            link::Channel::Credits::when_consumed),
         {"host-job", request_.options.to_end ? "follow" : "print", request_.job.id,
          std::to_string(host.come.out), std::to_string(host.come.err)});
 }
 
-void Driver::start(std::size_t node, std::uint32_t channel, std::vector<std::string> argv) {
-  hosts_[node].link->send(link::Start{.channel = channel, .argv = std::move(argv), .own = true});
+void Driver::ask(std::size_t node) {
+  // Forget an answer cut off by a broken link.
+  hosts_[node].record.clear();
+  start(node,
+        std::make_shared<link::Channel>(
+            kRecord, to_link(node),
+            link::Channel::Events{
+                .output =
+                    [this, node](Stream stream, std::string_view bytes) {
+                      std::string& record = hosts_[node].record;
+                      if (stream == Stream::out && record.size() + bytes.size() <= kMostRecord)
+                        record += bytes;
+                    },
+                .ended =
+                    [this, node](const link::ChannelEnd& end) {
+                      if (end.kind == link::ChannelEnd::Kind::refused) return refused(node, end);
+                      carry_out(core_.on_record(node, hosts_[node].record, now()));
+                    }}),
+        {"host-job", "status", request_.job.id});
+}
+
+void Driver::cancel(std::size_t node, int count) {
+  start(node,
+        std::make_shared<link::Channel>(
+            kRecord + static_cast<std::uint32_t>(count), to_link(node),
+            link::Channel::Events{.ended =
+                                      [this, node](const link::ChannelEnd& end) {
+                                        if (end.kind == link::ChannelEnd::Kind::refused)
+                                          refused(node, end);
+                                      }}),
+        {"host-job", "cancel", request_.job.id});
+}
+
+link::Channel::Send Driver::to_link(std::size_t node) {
+  return [this, node](const link::Frame& frame) { hosts_[node].link->send(frame); };
+}
+
+void Driver::start(std::size_t node, std::shared_ptr<link::Channel> channel,
+                   std::vector<std::string> argv) {
+  channel->start({.argv = std::move(argv), .own = true});
+  hosts_[node].channels.push_back(std::move(channel));
+}
+
+void Driver::refused(std::size_t node, const link::ChannelEnd& end) {
+  carry_out(core_.on_failed(node, request_.job.nodes[node].name + ": " + end.why, now()));
 }
 
 void Driver::on_frame(std::size_t node, const link::Frame& frame) {
   if (hosts_[node].over) return;
-  if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
-  if (const auto* exit = std::get_if<link::Exit>(&frame)) return on_exit(node, *exit);
-  if (const auto* started = std::get_if<link::Started>(&frame))
-    if (started->channel == kFollow) return carry_out(core_.on_started(node, now()));
-  if (const auto* refused = std::get_if<link::Refused>(&frame))
-    carry_out(core_.on_failed(node, request_.job.nodes[node].name + ": " + refused->why, now()));
+  // A copy: an event may add a channel.
+  const auto channels = hosts_[node].channels;
+  for (const auto& channel : channels)
+    if (channel->take(frame)) return;
 }
 
-void Driver::on_exit(std::size_t node, const link::Exit& exit) {
-  if (exit.channel == kFollow)
-    carry_out(core_.on_follower_end(node, exit.code, exit.signal, now()));
-  if (exit.channel == kRecord) carry_out(core_.on_record(node, hosts_[node].record, now()));
-}
-
-void Driver::on_data(std::size_t node, const link::Data& data) {
+void Driver::on_output(std::size_t node, Stream stream, std::string_view bytes) {
   Host& host = hosts_[node];
-  if (data.channel == kFollow) return on_output(node, data);
-  // Credit the bytes even if they are dropped, or the host would stop sending.
-  if (data.channel == kRecord && data.stream == Stream::out &&
-      host.record.size() + data.bytes.size() <= kMostRecord)
-    host.record += data.bytes;
-  host.link->send(
-      link::Credit{data.channel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
-}
-
-void Driver::on_output(std::size_t node, const link::Data& data) {
-  Host& host = hosts_[node];
-  (data.stream == Stream::out ? host.come.out : host.come.err) +=
-      static_cast<std::int64_t>(data.bytes.size());
-  // The host sends more once its bytes are printed. By then the host may have a new link with a new
-  // window: do not credit the new link.
-  const auto printed = [this, node, link = host.link.get(),
-                        stream = data.stream](std::size_t bytes) {
-    if (hosts_[node].link.get() == link && bytes > 0)
-      link->send(link::Credit{kFollow, stream, static_cast<std::uint32_t>(bytes)});
+  (stream == Stream::out ? host.come.out : host.come.err) +=
+      static_cast<std::int64_t>(bytes.size());
+  // By the time the bytes are printed the host may have a new link with a new window: do not credit
+  // the new link.
+  const auto printed = [follower = std::weak_ptr(host.channels.front()),
+                        stream](std::size_t count) {
+    if (const auto channel = follower.lock()) channel->consumed(stream, count);
   };
-  output_.put(node, data.stream, data.bytes, printed);
+  output_.put(node, stream, bytes, printed);
   carry_out(core_.on_output(node, now()));
 }
 
