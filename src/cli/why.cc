@@ -1,5 +1,4 @@
-// lockstep why: explains why a Slurm job waits or how it ended, and what the user can do.
-#include "base/clock_ms.h"
+// lockstep why: explains the state of a job, wherever it runs, and what the user can do.
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/why_options.h"
@@ -8,12 +7,13 @@
 #include "hosts/registry.h"
 #include "hosts/slurm_host.h"
 #include "io/own_folders.h"
+#include "jobs/here/local_job.h"
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/slurm_submit.h"
+#include "jobs/on_slurm/slurm_why.h"
+#include "jobs/places/find_job.h"
 #include "proc/signals.h"
-#include "slurm/ask_cluster.h"
-#include "slurm/ask_jobs.h"
-#include "slurm/own_ending.h"
+#include "slurm/job_status.h"
 
 #include <fmt/core.h>
 
@@ -52,56 +52,32 @@ Result<ExitCode> ask_login(const HostPlace& place, const std::string& word, bool
   return passed_on(endings[0].code);
 }
 
-// Explains a job by Slurm's words, and a job of ours also by the records in its folder.
-Result<std::vector<slurm::Explained>> explained(const std::string& number,
-                                                const std::optional<KnownJob>& known,
-                                                std::int64_t now) {
-  const slurm::RunTool run = slurm::run_here;
-  LOCKSTEP_TRY_ASSIGN(const auto jobs, slurm::ask_jobs({{number}}, slurm::Detail::all, run));
-  auto all = slurm::explain_all(jobs, slurm::ask_surroundings(run, now));
-  if (!known) return all;
-  const std::string folder = jobs::on_slurm::slurm_place(*known)->folder;
-  const auto own = slurm::read_own_ending(slurm::JobFolder(folder));
-  if (!own || slurm::job_now(own->state) != number) return all;
-  // Slurm forgets ended jobs. The job's folder still knows how the job ended.
-  if (all.empty()) {
-    if (auto forgotten = slurm::explain_forgotten(*own, known->name))
-      all.push_back(std::move(*forgotten));
-    return all;
-  }
-  // Slurm may have given this number to another job since. Compare name and time of submission.
-  const slurm::JobAsked ours{
-      .id = number, .name = known->name, .user = {}, .since = known->created_ms / 1000};
-  for (slurm::Explained& each : all)
-    if (slurm::is_of(each.job, ours)) slurm::add_own_words(*own, each);
-  return all;
+Result<ExitCode> print(const jobs::Explanation& said, bool json) {
+  if (json)
+    std::puts(codec::print_json(said.json).c_str());
+  else
+    std::fputs(said.text.c_str(), stdout);
+  return ExitCode::ok;
 }
 
 Result<ExitCode> explain_here(const std::string& word, const std::optional<KnownJob>& known,
                               const WhyOptions& options) {
-  if (known && !jobs::on_slurm::slurm_place(*known))
-    return fail(Errc::invalid_input, fmt::format("job {} is none of Slurm's", known->id),
-                fmt::format("lockstep logs {} shows what it has said", known->id));
-  const std::string number = known ? jobs::on_slurm::slurm_place(*known)->job : word;
-  if (!slurm::is_job_id(number))
+  if (known) {
+    LOCKSTEP_TRY_ASSIGN(const auto said, jobs::places::open_job(*known)->why());
+    return print(said, options.json);
+  }
+  if (!slurm::is_job_id(word))
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is neither a Slurm job id nor a job that lockstep jobs lists",
                             printable(word)),
                 "write a number, as sbatch and squeue print it, or a name");
-  const std::int64_t now = unix_ms() / 1000;
-  const auto all = explained(number, known, now);
-  if (!all && all.error().code == Errc::not_found && options.on.empty())
-    return fail(Errc::not_found, all.error().message,
+  const auto said = jobs::on_slurm::explain_slurm_job(word, nullptr);
+  if (!said && said.error().code == Errc::not_found && said.error().hint.empty() &&
+      options.on.empty())
+    return fail(Errc::not_found, said.error().message,
                 "where Slurm is elsewhere, name its login host with --on");
-  if (!all) return Failure(all.error());
-  if (all->empty())
-    return fail(Errc::not_found, fmt::format("Slurm knows no job {}", number),
-                "it forgets jobs some minutes after their end, unless the cluster keeps accounts");
-  if (options.json)
-    std::puts(codec::print_json(slurm::why_json(*all)).c_str());
-  else
-    std::fputs(slurm::why_text(*all, now).c_str(), stdout);
-  return ExitCode::ok;
+  if (!said) return Failure(said.error());
+  return print(*said, options.json);
 }
 
 Result<ExitCode> explain(const Call& call) {
@@ -113,6 +89,7 @@ Result<ExitCode> explain(const Call& call) {
     LOCKSTEP_TRY_ASSIGN(const auto place, hosts::slurm_place(registry, options.on));
     if (!place.here) return ask_login(place, word, options.json);
   }
+  if (const auto run = jobs::here::find_local_job(word)) return explain_here(word, *run, options);
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
   // A job of plain sbatch is not in the job book. Slurm may still know the word.
   auto found = jobs::on_slurm::find_job(book, word);
@@ -132,7 +109,7 @@ Result<ExitCode> explain(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kWhy{.name = "why",
-                                       .summary = "explain why a Slurm job waits or how it ended",
+                                       .summary = "explain why a job waits or how it ended",
                                        .table = why_table,
                                        .run = explain,
                                        .signals = Signals::blocked};

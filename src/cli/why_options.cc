@@ -6,19 +6,19 @@ namespace {
 Table make_why_table() {
   return {
       .program = "lockstep why",
-      .summary = "Explains why a Slurm job waits, how it runs or how it ended.",
+      .summary = "Explains why a job waits, how it runs or how it ended.",
       .examples =
           "lockstep why 1234\n"
           "lockstep why train.py\n"
           "lockstep why 1234_7 --on hpc",
       .details =
-          "Also says when the job is expected to start, and what to change. For a job of\n"
-          "lockstep submit, names the worker that failed first, with its log and its last\n"
-          "words.",
+          "For a failed job, names the worker that failed first, with its log and its last\n"
+          "words. For a job that waits for Slurm, also says when the job is expected to start,\n"
+          "and what to change.",
       .epilog =
-          "JOB is Slurm's id (1234, 1234_7 of an array, 1234+1 of a heterogeneous job), or the\n"
-          "name or id of a job that lockstep jobs lists.\n"
-          "Exit code: 0, 1 where Slurm knows no such job or does not answer.\n",
+          "JOB is the name or id of a job that lockstep jobs lists, or Slurm's id (1234, 1234_7\n"
+          "of an array, 1234+1 of a heterogeneous job).\n"
+          "Exit code: 0; 1 if nobody knows such a job, or who knows it does not answer.\n",
       .operands = Operands::names,
       .groups = {{"Options",
                   {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "jobs/job_book.h"
 #include "jobs/job_status.h"
+#include "jobs/job_why.h"
 
 #include <chrono>
 #include <cstdint>
@@ -63,6 +64,8 @@ class Job {
 
   // Asks for the job's status. unavailable: no host that knows the job answers.
   virtual Result<JobStatus> status() = 0;
+  // Explains the job's state. unavailable as for status().
+  virtual Result<Explanation> why() = 0;
   // Prints the job's output, and waits for its end if `to_end` is set.
   virtual Result<Followed> follow(const FollowOptions& options) = 0;
   // Cancels the job. Returns once it has ended, or all hosts that answer have been told.

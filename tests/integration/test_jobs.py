@@ -556,6 +556,30 @@ def test_endings_and_resumed_parts_for_programs(world):
     assert told["hosts"][1] == {"name": "gpus-1", "state": "unknown"}, told
 
 
+FAILING = """import os, sys
+if os.environ["RANK"] == "1":
+    print("ValueError: the batch is empty", file=sys.stderr)
+    sys.exit(3)
+"""
+
+
+def test_why_names_the_worker_that_failed_first(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, FAILING)
+    id_ = detached(client, "gpus", "job.py", options=("--name", "big"))
+    assert client.run("wait", id_).rc == 1
+    ended = client.run("why", "big")
+    assert ended.rc == 0 and f"job {id_} (big) on gpus: failed (1)" in ended.out, ended
+    assert re.search(r"root cause: rank 1 on \S+, exit code 3\n  ValueError: the batch is empty\n", ended.out), ended
+    told = json.loads(client.run("why", "--json", id_).out)
+    assert (told["state"], told["code"], told["root_cause"]["rank"]) == ("failed", 1, 1), told
+    assert [node["name"] for node in told["nodes"]] == ["gpus-0", "gpus-1"], told
+    ended = client.run("why", "nosuch")
+    assert ended.rc == 2 and "'nosuch' is neither a Slurm job id nor a job" in ended.err, ended
+
+
 def test_a_started_job_for_programs(world):
     client, one, two = world(2)
     add_cluster(client, (one, two))

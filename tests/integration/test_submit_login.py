@@ -309,9 +309,9 @@ def test_why_from_the_laptop(world):
         assert ended.rc == 0, ended
         assert ("the owner holds the job" if words[0] == plain else "rank 1 on node2 exited with 6") in ended.out, ended
     refused(world.run("why", "4242", "--on", world.on), 1, "Slurm knows no job 4242")
-    refused(world.run("why", "nosuch", "--on", world.on), 2, "'nosuch' is no job id of Slurm's")
+    refused(world.run("why", "nosuch", "--on", world.on), 2, "'nosuch' is neither a Slurm job id")
     refused(world.run("why", "1", "--on", "10.77.0.99"), 1, "10.77.0.99")
-    refused(world.run("why", "nosuch"), 2, "'nosuch' is no job id of Slurm's")
+    refused(world.run("why", "nosuch"), 2, "'nosuch' is neither a Slurm job id")
     # A cluster that is registered.
     assert world.run("cluster", "add", "hpc", "--slurm", "--login", world.on).rc == 0
     assert "the owner holds the job" in world.run("why", plain, "--on", "hpc").out

@@ -97,6 +97,11 @@ Result<JobStatus> LocalJob::status() {
   return JobStatus{.state = runs() ? JobState::running : JobState::lost};
 }
 
+Result<Explanation> LocalJob::why() {
+  LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
+  return explain_job(record_, now, nullptr);
+}
+
 Result<Followed> LocalJob::follow(const FollowOptions& options) {
   if (options.print)
     return fail(

@@ -23,6 +23,7 @@ class LocalJob : public Job {
  public:
   using Job::Job;
   Result<JobStatus> status() override;
+  Result<Explanation> why() override;
   // Waits for the end. invalid_input with `print`: the output went to the terminal of the run.
   Result<Followed> follow(const FollowOptions& options) override;
   // Sends SIGTERM and waits for the end of the run.

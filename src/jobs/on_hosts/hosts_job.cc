@@ -1,6 +1,7 @@
 #include "jobs/on_hosts/hosts_job.h"
 
 #include "base/log.h"
+#include "codec/json.h"
 #include "hosts/command_run.h"
 #include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
@@ -35,6 +36,20 @@ Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& j
 Result<JobStatus> HostsJob::status() {
   LOCKSTEP_TRY_ASSIGN(const auto records, ask_records(record_));
   return status_of(node_names(record_), records);
+}
+
+// Asks for a failure report only if there can be one: each question is a log-in per host.
+Result<Explanation> HostsJob::why() {
+  LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
+  if (now.state != JobState::failed) return explain_job(record_, now, nullptr);
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "report"));
+  for (const hosts::HostEnding& ending : endings) {
+    nlohmann::json report = codec::parse_json(ending.out);
+    // All nodes of a failed job have the same root cause, unless they could not speak any more.
+    if (report.is_object() && report.contains("root_cause") && report["root_cause"].is_object())
+      return explain_job(record_, now, report);
+  }
+  return explain_job(record_, now, nullptr);
 }
 
 Result<Followed> HostsJob::follow(const FollowOptions& options) {

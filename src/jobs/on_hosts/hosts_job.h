@@ -10,6 +10,7 @@ class HostsJob : public Job {
  public:
   using Job::Job;
   Result<JobStatus> status() override;
+  Result<Explanation> why() override;
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
   Result<Resumed> resume(const std::vector<std::string>& env) override;

@@ -1,6 +1,7 @@
 #include "jobs/on_slurm/slurm_job.h"
 
 #include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/on_slurm/slurm_why.h"
 #include "slurm/scancel_command.h"
 
 namespace lockstep::jobs::on_slurm {
@@ -8,6 +9,10 @@ namespace lockstep::jobs::on_slurm {
 Result<JobStatus> SlurmJob::status() {
   LOCKSTEP_TRY_ASSIGN(const auto statuses, ask_slurm_jobs({record_}));
   return statuses.at(0).value_or(JobStatus{.state = JobState::lost});
+}
+
+Result<Explanation> SlurmJob::why() {
+  return explain_slurm_job(place_.job, &record_);
 }
 
 Result<Followed> SlurmJob::follow(const FollowOptions& options) {

@@ -14,6 +14,7 @@ class SlurmJob : public Job {
  public:
   SlurmJob(KnownJob record, SlurmPlace place) : Job(std::move(record)), place_(std::move(place)) {}
   Result<JobStatus> status() override;
+  Result<Explanation> why() override;
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
   // Always invalid_input: Slurm itself queues jobs again.

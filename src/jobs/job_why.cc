@@ -1,0 +1,143 @@
+#include "jobs/job_why.h"
+
+#include "base/text.h"
+#include "codec/json_members.h"
+
+#include <fmt/core.h>
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace lockstep::jobs {
+namespace {
+
+constexpr std::size_t kMostText = 500;  // of one text of a report
+
+// The worker that failed first, as a report names it.
+struct RootCause {
+  std::int64_t rank = 0;
+  std::int64_t exit_code = 0;
+  std::string host;
+  std::string signal;
+  std::string message;  // the last line
+  std::string log;
+};
+
+std::string text_of(const nlohmann::json& object, const char* name) {
+  return printable(strip(codec::text_member(object, name)), kMostText);
+}
+
+// A traceback ends with the line that names the error.
+std::string last_line_of(const nlohmann::json& failure) {
+  std::string text = codec::text_member(failure, "message");
+  if (strip(text).empty()) {
+    const auto tail = codec::texts_member(failure, "stderr_tail");
+    if (!tail.empty()) text = tail.back();
+  }
+  const std::string all(strip(text));
+  return printable(all.substr(all.rfind('\n') + 1), kMostText);
+}
+
+std::optional<RootCause> root_cause_of(const nlohmann::json& report) {
+  if (!report.is_object()) return std::nullopt;
+  const auto cause = report.find("root_cause");
+  if (cause == report.end() || !cause->is_object()) return std::nullopt;
+  std::string log = text_of(*cause, "stderr_log");
+  if (log.empty()) log = text_of(*cause, "stdout_log");
+  return RootCause{.rank = codec::integer_member(*cause, "rank"),
+                   .exit_code = codec::integer_member(*cause, "exit_code"),
+                   .host = text_of(*cause, "host"),
+                   .signal = text_of(*cause, "signal"),
+                   .message = last_line_of(*cause),
+                   .log = std::move(log)};
+}
+
+std::string state_words(JobState state, std::optional<int> code) {
+  const std::string name(state_name(state));
+  return state == JobState::failed && code ? fmt::format("{} ({})", name, *code) : name;
+}
+
+std::string node_words(const NodeStatus& node) {
+  std::string words = node.state ? state_words(*node.state, node.code) : "does not answer";
+  if (!node.problem.empty()) words += ": " + printable(node.problem, kMostText);
+  return words;
+}
+
+std::string cause_text(const RootCause& cause) {
+  std::string text = fmt::format("root cause: rank {} on {}, ", cause.rank, cause.host);
+  text += cause.signal.empty() ? fmt::format("exit code {}\n", cause.exit_code)
+                               : fmt::format("ended by {}\n", cause.signal);
+  if (!cause.message.empty()) text += "  " + cause.message + "\n";
+  if (!cause.log.empty()) text += fmt::format("  log on {}: {}\n", cause.host, cause.log);
+  return text;
+}
+
+nlohmann::ordered_json cause_json(const RootCause& cause) {
+  nlohmann::ordered_json json{{"rank", cause.rank},           {"host", cause.host},
+                              {"exit_code", cause.exit_code}, {"signal", nullptr},
+                              {"message", cause.message},     {"log", nullptr}};
+  if (!cause.signal.empty()) json["signal"] = cause.signal;
+  if (!cause.log.empty()) json["log"] = cause.log;
+  return json;
+}
+
+// Returns what the user can do.
+std::string advice(const KnownJob& job, JobState state) {
+  switch (state) {
+    case JobState::lost:
+      return fmt::format("lockstep resume {} starts the lost parts again", job.id);
+    case JobState::queued:
+      return fmt::format("lockstep cancel {} takes it out of the queue", job.id);
+    case JobState::starting:
+    case JobState::running:
+    case JobState::restarting:
+    case JobState::saving:
+      return fmt::format("lockstep logs -f {} follows it", job.id);
+    case JobState::succeeded:
+    case JobState::failed:
+    case JobState::canceled:
+      break;
+  }
+  return fmt::format("lockstep logs {} shows its output", job.id);
+}
+
+}  // namespace
+
+Explanation explain_job(const KnownJob& job, const JobStatus& status,
+                        const nlohmann::json& report) {
+  Explanation said;
+  said.json = {{"id", job.id},
+               {"name", job.name},
+               {"on", job.place},
+               {"state", state_name(status.state)},
+               {"nodes", nlohmann::ordered_json::array()},
+               {"reason", nullptr},
+               {"root_cause", nullptr}};
+  if (status.code) said.json["code"] = *status.code;
+  said.text =
+      fmt::format("job {} ({}) on {}: {}{}\n", job.id, job.name, job.place,
+                  state_words(status.state, status.code), status.by_person ? ", by a person" : "");
+  for (const NodeStatus& node : status.nodes) {
+    nlohmann::ordered_json row{{"name", node.name}, {"state", nullptr}};
+    if (node.state) row["state"] = state_name(*node.state);
+    if (node.code) row["code"] = *node.code;
+    if (!node.problem.empty()) row["problem"] = node.problem;
+    said.json["nodes"].push_back(std::move(row));
+    said.text += fmt::format("  {}: {}\n", node.name, node_words(node));
+  }
+  const std::string reason =
+      status.why.empty() && report.is_object() ? text_of(report, "reason") : status.why;
+  if (!reason.empty()) {
+    said.json["reason"] = reason;
+    said.text += fmt::format("reason: {}\n", reason);
+  }
+  if (const auto cause = root_cause_of(report)) {
+    said.json["root_cause"] = cause_json(*cause);
+    said.text += cause_text(*cause);
+  }
+  said.text += advice(job, status.state) + "\n";
+  return said;
+}
+
+}  // namespace lockstep::jobs

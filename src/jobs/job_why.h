@@ -1,0 +1,20 @@
+// Says why a job is in its state, and what the user can do. Pure.
+#pragma once
+
+#include "codec/json.h"
+#include "jobs/job_book.h"
+
+#include <string>
+
+namespace lockstep::jobs {
+
+struct Explanation {
+  std::string text;             // whole lines
+  nlohmann::ordered_json json;  // for --json
+};
+
+// Explains a job by its status and the failure report of one of its nodes (docs/report.md). report:
+// null if there is none. A host made the report, so any member may be wrong.
+Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report);
+
+}  // namespace lockstep::jobs

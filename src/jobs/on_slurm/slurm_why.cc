@@ -1,0 +1,51 @@
+#include "jobs/on_slurm/slurm_why.h"
+
+#include "base/clock_ms.h"
+#include "jobs/on_slurm/slurm_submit.h"
+#include "slurm/ask_cluster.h"
+#include "slurm/ask_jobs.h"
+#include "slurm/own_ending.h"
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+Result<std::vector<slurm::Explained>> explained(const std::string& number, const KnownJob* known,
+                                                std::int64_t now) {
+  const slurm::RunTool run = slurm::run_here;
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, slurm::ask_jobs({{number}}, slurm::Detail::all, run));
+  auto all = slurm::explain_all(jobs, slurm::ask_surroundings(run, now));
+  if (known == nullptr) return all;
+  const auto own = slurm::read_own_ending(slurm::JobFolder(slurm_place(*known)->folder));
+  if (!own || slurm::job_now(own->state) != number) return all;
+  // Slurm forgets ended jobs. The job's folder still knows how the job ended.
+  if (all.empty()) {
+    if (auto forgotten = slurm::explain_forgotten(*own, known->name))
+      all.push_back(std::move(*forgotten));
+    return all;
+  }
+  // Slurm may have given this number to another job since. Compare name and time of submission.
+  const slurm::JobAsked ours{
+      .id = number, .name = known->name, .user = {}, .since = known->created_ms / 1000};
+  for (slurm::Explained& each : all)
+    if (slurm::is_of(each.job, ours)) slurm::add_own_words(*own, each);
+  return all;
+}
+
+}  // namespace
+
+Result<Explanation> explain_slurm_job(const std::string& number, const KnownJob* known) {
+  const std::int64_t now = unix_ms() / 1000;
+  LOCKSTEP_TRY_ASSIGN(const auto all, explained(number, known, now));
+  if (all.empty())
+    return fail(Errc::not_found, fmt::format("Slurm knows no job {}", number),
+                "it forgets jobs some minutes after their end, unless the cluster keeps accounts");
+  return Explanation{.text = slurm::why_text(all, now), .json = slurm::why_json(all)};
+}
+
+}  // namespace lockstep::jobs::on_slurm
