@@ -1,22 +1,29 @@
-// lockstep follow-rented: takes over a job on rented machines whose command is gone. Started by
-// lockstep, not by people.
+// lockstep follow-rented: the background process with the course of a job on rented machines.
+// Started by lockstep, not by people: by the job's command before its first launch, or by the guard
+// if that process is gone.
 #include "base/clock_ms.h"
 #include "base/date_text.h"
-#include "cli/follow_log.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
 #include "cli/run_options.h"
+#include "cli/transfer_bar.h"
 #include "cli/watch_course.h"
+#include "io/loop.h"
 #include "io/own_folders.h"
+#include "jobs/rented/course_log.h"
+#include "proc/signal_watch.h"
 #include "proc/signals.h"
 #include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -35,21 +42,39 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
   return std::optional<RentedJob>();
 }
 
-// Takes the job over. Changes to the job's folder before the environment is read, which may name
-// files by relative paths.
-Result<ExitCode> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
-                            bool own_environment) {
-  FollowLog log(job.cluster);
-  // For another host's job the log has the rental's id in its name, so all of it belongs to this
-  // job.
-  LOCKSTEP_TRY(log.begin(rental.told_ms != 0 ? 0 : rental.created_ms));
-  if (rental.told_ms != 0) {
-    LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
-    LOCKSTEP_TRY(WatchCourse(*world, std::move(rental), std::move(job)).run());
-    return ExitCode::ok;
-  }
-  tell_line(kRentedRun, fmt::format("{}: '{}' is followed, as its command is gone",
-                                    date_text(unix_ms()), job.cluster));
+// Returns once the job's command hands the job over (true), or is gone (false). canceled: a signal
+// asked this process to end. The handled signals must be blocked.
+Result<bool> await_command() {
+  io::Loop loop;
+  std::optional<bool> handed_over;
+  int signal = 0;
+  LOCKSTEP_TRY_ASSIGN(const auto signals, proc::SignalWatch::open(loop, [&](int number) {
+                        if (number != SIGINT && number != SIGTERM && number != SIGQUIT) return;
+                        signal = number;
+                        loop.stop();
+                      }));
+  io::Watch command(loop, STDIN_FILENO);
+  command.start(io::kReadable, [&](int) {
+    char byte = 0;
+    handed_over = read(STDIN_FILENO, &byte, 1) == 1;
+    loop.stop();
+  });
+  loop.run();
+  if (handed_over) return *handed_over;
+  return Failure(Error{Errc::canceled, "asked to end", {}, signal});
+}
+
+// Who has started this process, and so what it may do.
+enum class Origin {
+  handed_over,  // the command, which views the job
+  left,         // the command, which is gone
+  guard,        // the guard, in another environment than the command's
+};
+
+// Runs the course of the job until it ends or is left. Changes to the job's folder before the
+// environment is read, which may name files by relative paths.
+Result<ExitCode> run_course(const Program& program, RentedJob job, cloud::Rental rental,
+                            Origin origin) {
   std::error_code gone;
   std::filesystem::current_path(job.folder, gone);
   if (gone) return fail(Errc::not_found, "its folder is gone: " + job.folder);
@@ -64,36 +89,72 @@ Result<ExitCode> go_on_with(const Program& program, RentedJob job, cloud::Rental
   RemoteOptions remote = remote_options(run_table(), *parsed);
   OnDemandOptions options;
   fill(run_table(), *parsed, options);
-  remote.follows = true;
-  remote.own_environment = own_environment;
+  remote.own_environment = origin != Origin::guard;
   remote.detach = remote.json = false;
   const Call call{program, words, std::move(*parsed)};
   return passed_on(
       RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run());
 }
 
+// Takes the job over: all output goes into the log of its course from here on.
+Result<ExitCode> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
+                            Origin origin) {
+  jobs::rented::CourseLog log(job.cluster);
+  // For another host's job the log has the rental's id in its name, so all of it belongs to this
+  // job.
+  LOCKSTEP_TRY(log.begin(rental.told_ms != 0 ? 0 : rental.created_ms));
+  TransferBar::send_to([&log](std::uint64_t bytes, std::uint64_t of) {
+    if (bytes == 0 && of == 0) return log.show({});
+    log.show(jobs::rented::Progress{bytes, of});
+  });
+  if (rental.told_ms != 0) {
+    LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
+    const Status watched = WatchCourse(*world, std::move(rental), std::move(job)).run();
+    if (watched) return ExitCode::ok;
+    return refuse(kRentedRun, watched.error(), always(ExitCode::failed));
+  }
+  if (origin != Origin::handed_over)
+    tell_line(kRentedRun, fmt::format("{}: '{}' is followed, as its command is gone",
+                                      date_text(unix_ms()), job.cluster));
+  const auto code = run_course(program, std::move(job), std::move(rental), origin);
+  // Print the error while the log takes it.
+  return code ? *code : refuse(kRentedRun, code.error(), always(ExitCode::failed));
+}
+
 Result<ExitCode> follow_rented(const Call& call) {
+  const bool shared = call.words.size() == 2 && call.words.back() == rent::kSharedClaim;
   const bool foreign = call.words.size() == 2 && call.words.back() == rent::kForeignEnvironment;
-  if (call.words.size() != 1 && !foreign)
-    return fail(Errc::invalid_input, "it takes the id of a rental");
+  if (!shared && !foreign)
+    return fail(Errc::invalid_input, "it takes the id of a rental, and how it was started");
   const std::string& id = call.words.front();
-  LOCKSTEP_TRY_ASSIGN(const io::Fd mine, rent::await_job(id));
-  // Block signals only now: until here a signal must end this process while it waits for the job.
-  take_signals(Signals::blocked);
+  Origin origin = Origin::guard;
+  io::Fd claim;
+  if (shared) {
+    claim = io::Fd(rent::kClaimDescriptor);
+    // Children of the course must not keep the claim.
+    if (fcntl(claim.get(), F_SETFD, FD_CLOEXEC) != 0) return fail_sys("the claim", errno);
+    take_signals(Signals::blocked);
+    LOCKSTEP_TRY_ASSIGN(const bool handed_over, await_command());
+    origin = handed_over ? Origin::handed_over : Origin::left;
+  } else {
+    LOCKSTEP_TRY_ASSIGN(claim, rent::await_job(id));
+    // Block signals only now: until here a signal must end this process while it waits for the job.
+    take_signals(Signals::blocked);
+  }
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto job, job_of(journal, id));
   if (!job) return ExitCode::ok;
   LOCKSTEP_TRY_ASSIGN(auto rentals, journal.open_rentals());
   for (cloud::Rental& rental : rentals)
     if (rental.id == id)
-      return go_on_with(call.program, std::move(*job), std::move(rental), !foreign);
+      return go_on_with(call.program, std::move(*job), std::move(rental), origin);
   // Nothing was requested yet, or the machines were terminated: the next command reports it.
   return ExitCode::ok;
 }
 
 Result<ExitCode> follow_command(const Call& call) {
   signal(SIGPIPE, SIG_IGN);
-  // The follower outlives the terminal of the job's command.
+  // The process outlives the terminal of the job's command.
   signal(SIGHUP, SIG_IGN);
   const auto code = follow_rented(call);
   return code ? *code : refuse(kRentedRun, code.error(), always(ExitCode::failed));
@@ -101,10 +162,11 @@ Result<ExitCode> follow_command(const Call& call) {
 
 }  // namespace
 
-extern constinit const Subcommand kFollowRented{.name = rent::kFollowCommand,
-                                                .summary = "goes on with a job on rented machines",
-                                                .run = follow_command,
-                                                .signals = Signals::children,
-                                                .listed = false};
+extern constinit const Subcommand kFollowRented{
+    .name = rent::kFollowCommand,
+    .summary = "runs the course of a job on rented machines",
+    .run = follow_command,
+    .signals = Signals::children,
+    .listed = false};
 
 }  // namespace lockstep::cli

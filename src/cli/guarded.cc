@@ -1,10 +1,10 @@
 #include "cli/guarded.h"
 
 #include "base/date_text.h"
-#include "cli/follow_log.h"
 #include "cli/on_demand.h"
 #include "cli/watched_job.h"
 #include "io/own_folders.h"
+#include "jobs/rented/course_words.h"
 #include "rent/guard.h"
 #include "rent/guard_plan.h"
 #include "rent/job_claim.h"
@@ -46,13 +46,6 @@ std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& jo
   return cost + "; how it ended is not known";
 }
 
-// Returns whether the end of the job must be reported: its rental was closed since the job started.
-// Not if the user was never promised a follower and the job's own command did not see the end.
-bool is_told(const cloud::RentedJob& job, const cloud::Rental& rental) {
-  return rental.id == job.rental && rental.closed_ms != 0 &&
-         (!job.goes_on() || rental.terms.guard == "here");
-}
-
 // Returns whether the watching host has dropped the job's record because of age.
 bool is_long_over(rent::OnDemand& world, const cloud::RentedJob& job) {
   const std::int64_t then = world.web().now_ms() - std::chrono::milliseconds(kLogsKept).count();
@@ -77,8 +70,9 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
   const auto jobs = world.journal().jobs();
   if (!jobs) return;
   for (const cloud::RentedJob& job : *jobs) {
+    // A process goes on with the job, or its command is about to tell the end.
+    if (rent::job_is_claimed(job.rental)) continue;
     if (!job.watcher.empty()) {
-      if (rent::job_is_claimed(job.rental)) continue;
       const auto told = fetch_left(world, program, job);
       if (told) continue;
       tell_watched(world, program, job, told.error());
@@ -91,11 +85,14 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
       const bool guarded = std::any_of(open.begin(), open.end(), [&](const auto& one) {
         return one.id == job.rental && rent::wants_guard(one);
       });
-      if (guarded || rent::job_is_claimed(job.rental)) continue;
+      if (guarded) continue;
       auto since = world.journal().since(job.began_ms);
       if (!since) return;
       closed = std::move(*since);
-      std::erase_if(closed, [&](const auto& rental) { return !is_told(job, rental); });
+      std::erase_if(closed, [&](const auto& rental) {
+        // Its rental was closed since the job started, and no process has recorded the job's end.
+        return rental.id != job.rental || rental.closed_ms == 0;
+      });
     }
     const cloud::Rental* rental = ended || closed.empty() ? nullptr : &closed.front();
     if (rental != nullptr && rental->terms.guard != "here")
@@ -118,7 +115,7 @@ void drop_old_logs(const std::vector<cloud::Rental>& open) {
        !failed && at != end; at.increment(failed)) {
     const fs::path& path = at->path();
     // The folder also has the locks of all past clusters: skip those.
-    const auto cluster = cluster_of_log(path.filename());
+    const auto cluster = jobs::rented::cluster_of_log(path.filename());
     if (!cluster) continue;
     std::error_code unreadable;
     const bool is_open = std::any_of(open.begin(), open.end(),

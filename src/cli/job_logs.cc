@@ -2,7 +2,6 @@
 // parts again, or end the job.
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/follow_log.h"
 #include "cli/job_json.h"
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
@@ -13,6 +12,7 @@
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/slurm_submit.h"
 #include "jobs/places/find_job.h"
+#include "jobs/rented/course_words.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -84,9 +84,9 @@ Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::Follo
   return ExitCode::not_reached;
 }
 
-// Prints the log of a follower, for a rented job whose machines cannot be asked. The log is plain
-// text, so lines by rank or as JSON are refused.
-Result<ExitCode> print_words(const FollowerWords& said, const LogsOptions& options) {
+// Prints the log of a job's course, for a rented job whose machines cannot be asked. The log has no
+// lines by rank or as JSON, so both are refused.
+Result<ExitCode> print_words(const jobs::rented::CourseWords& said, const LogsOptions& options) {
   if (options.json || options.rank)
     return fail(Errc::invalid_input,
                 fmt::format("--{} needs the job's machines, which are not there now",
@@ -109,7 +109,8 @@ Result<ExitCode> print_logs(const Call& call) {
   // no such job, so look at the error of one_job() last.
   auto found = one_job(known, call.parsed);
   if (call.parsed.names.size() == 1)
-    if (const auto said = told_by_follower(call.parsed.names.front(), found, options.lines))
+    if (const auto said =
+            jobs::rented::words_of_course(call.parsed.names.front(), found, options.lines))
       return print_words(*said, options);
   if (!found) return Failure(std::move(found).error());
   return follow(known, std::move(*found),

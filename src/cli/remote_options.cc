@@ -137,8 +137,9 @@ std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
   return words_without(table, parsed, left_out);
 }
 
-std::vector<std::string> all_words(const Table& table, const Parsed& parsed) {
-  return words_without(table, parsed, {});
+std::vector<std::string> all_words(const Table& table, const Parsed& parsed,
+                                   const std::vector<std::string_view>& without) {
+  return words_without(table, parsed, without);
 }
 
 }  // namespace lockstep::cli

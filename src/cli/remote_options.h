@@ -38,7 +38,9 @@ struct RemoteOptions {
   std::function<bool()> hosts_gone = {};  // jobs::on_hosts::FollowRequest::gone
   // Called with the job's id before a host is told. An error keeps the job from starting.
   std::function<Status(const std::string& job)> on_job = {};
-  bool follows = false;         // the job's command is gone: a signal leaves the job running
+  // Called once the hosts have the job. ahead: the jobs that it waits for.
+  std::function<void(const std::vector<std::string>& ahead)> on_started = {};
+  bool is_course = false;       // this process is the course of a rented job, not a command
   bool own_environment = true;  // this process has the environment of the user's command
 
   bool elsewhere() const { return on || hostfile; }
@@ -54,8 +56,9 @@ RemoteOptions remote_options(const Table& table, const Parsed& parsed);
 // and of `without`, and the script with its arguments.
 std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
                                    const std::vector<std::string_view>& without);
-// Returns all words, from which parse_options() makes `parsed` again. The follower of a rented job
-// reads them from the journal, possibly on another machine.
-std::vector<std::string> all_words(const Table& table, const Parsed& parsed);
+// Returns all words, except the options in `without`: parse_options() makes `parsed` of them again,
+// also in another process or on another machine.
+std::vector<std::string> all_words(const Table& table, const Parsed& parsed,
+                                   const std::vector<std::string_view>& without = {});
 
 }  // namespace lockstep::cli

@@ -208,6 +208,7 @@ Result<jobs::on_hosts::StartedJob> start(const jobs::JobBook& book,
     return Failure(started.error());
   }
   LOCKSTEP_TRY(book.note_plan(job.id, jobs::on_hosts::plan_text(request, *started)));
+  if (options.on_started) options.on_started(started->ahead);
   const bool waits = !started->ahead.empty();
   if (waits) log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
   LOCKSTEP_TRY(book.note(job.id, waits ? jobs::JobState::queued : jobs::JobState::running));
@@ -245,7 +246,7 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
   using OnStop = jobs::FollowOptions::OnStop;
   const std::optional<std::string> report = parsed.text("report");
   const auto outcome = jobs::places::open_job(job)->follow(
-      {.on_stop = options.follows ? OnStop::leave : OnStop::cancel,
+      {.on_stop = options.is_course ? OnStop::interrupt_cancels : OnStop::cancel,
        .fold = folds(parsed.text("fold").value_or("auto")),
        .gone = options.hosts_gone});
   if (!outcome) {

@@ -13,6 +13,8 @@
 
 #include <fmt/core.h>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -50,14 +52,18 @@ Status RentedCourse::note(Stage stage) {
   return world_.journal().note_job(job_);
 }
 
-// Returns whether this process is a follower and was asked to end. Everything is then left to
-// another follower.
-bool RentedCourse::to_leave() const {
-  return remote_.follows && stopped();
+void RentedCourse::note_signal(int signal) {
+  if (signal == SIGINT)
+    asked_to_end_ = true;
+  else if (signal != 0)
+    asked_to_leave_ = true;
 }
 
-bool RentedCourse::stopped() const {
-  return proc::SignalWatch::stops() != stops_;
+// Takes note of the signals that came during a step and were not returned with its error.
+void RentedCourse::look_for_signals() {
+  note_signal(world_.take_signal());
+  while (const int signal = proc::SignalWatch::take_stop())
+    note_signal(signal);
 }
 
 // Returns false once `lockstep down` has dropped the job of a rental in progress.
@@ -198,37 +204,12 @@ Result<RemoteOutcome> RentedCourse::attempt() {
   return run_job_on_hosts({call_.program, call_.words, std::move(parsed)}, remote_);
 }
 
-// Tells the user that the job goes on without this process, and who ends its machines.
-void RentedCourse::leave() {
-  if (remote_.follows) return;
-  const bool watched = !job_.watcher.empty();
-  const bool followed = watched || rent::wants_guard(rental_);
-  if (!followed) conclude(course_.code());
-  if (!followed && ended_by(world_, rental_) == EndedBy::nobody)
-    return tell(
-        fmt::format("'{0}' goes on: {1} USD an hour; nobody ends its bill but you, with lockstep "
-                    "down {0}",
-                    rental_.cluster, cloud::dollars_text(cloud::rate_now(rental_))));
-  const std::string idle =
-      rental_.terms.autostop_s > 0
-          ? fmt::format("when it is idle for {}, or ", time_words(rental_.terms.autostop_s))
-          : std::string();
-  tell(fmt::format("'{}' goes on: {} USD an hour; it ends {}{}{}", rental_.cluster,
-                   cloud::dollars_text(cloud::rate_now(rental_)),
-                   watched    ? fmt::format("with its job, which {} watches, or ", job_.watcher)
-                   : followed ? "with its job, which is followed from here, or "
-                              : idle,
-                   date_text(certain_end_ms(world_, rental_)),
-                   watched    ? "; the next command fetches its outputs"
-                   : followed ? "; " + rent::follow_log(rental_.cluster)
-                              : ""));
-}
-
 // Converts a result. Errors were printed where they arose.
-Seen RentedCourse::seen(const Status& done) const {
+Seen RentedCourse::seen(const Status& done) {
   Seen seen{.ok = done.has_value()};
   if (done) return seen;
   seen.canceled = done.error().code == Errc::canceled;
+  if (seen.canceled) note_signal(done.error().sys);
   seen.error_code = number(code_of(done.error()));
   return seen;
 }
@@ -285,7 +266,7 @@ Seen RentedCourse::fetch() {
 
 Seen RentedCourse::terminate() {
   if (const Status locked = take_lock(); !locked) {
-    if (!remote_.follows || locked.error().code != Errc::canceled) {
+    if (locked.error().code != Errc::canceled) {
       job_.note = locked.error().message;
       print_error(kRentedRun, locked.error());
     }
@@ -296,6 +277,8 @@ Seen RentedCourse::terminate() {
     return {.elsewhere = true};
   }
   const Status back = give_machines_back(world_, kRentedRun, rental_);
+  // The lock is taken again for the next try.
+  if (!back && back.error().code == Errc::canceled) world_.unlock(rental_.cluster);
   if (!back) {
     job_.note = back.error().message;
     print_error(kRentedRun, back.error());
@@ -314,6 +297,7 @@ Seen RentedCourse::carry_out(Step step) {
       if (done || (step == Step::rent && seen.unwanted)) return seen;
       Error why = done.error();
       if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
+      note_signal(why.code == Errc::canceled ? why.sys : 0);
       print_error(kRentedRun, why);
       job_.note = why.message;
       seen.error_code = number(code_of(why));
@@ -353,33 +337,28 @@ Seen RentedCourse::carry_out(Step step) {
   return {};
 }
 
-// The job's own command has shown the end to the user, so drop the record. A follower keeps it for
-// the next command.
+// The record stays until the user was told: by the command that views the job, or the next one.
 void RentedCourse::conclude(int code) {
   if (!job_.watcher.empty())
     return end_watched(world_, kRentedRun, job_, course_.outputs_are_here());
-  Status noted;
-  if (remote_.follows && is_wanted()) {
-    job_.code = code;
-    job_.note += fmt::format("{}{}{} USD", job_.note.empty() ? "" : ", ",
-                             course_.ended_elsewhere() ? "given back by another lockstep, " : "",
-                             cloud::dollars_text(world_.cost(rental_)));
-    noted = note(Stage::ended);
-  } else {
-    noted = world_.journal().drop_job(rental_.id);
-  }
-  if (!noted) tell(noted.error().message);
+  if (!is_wanted()) return;
+  job_.code = code;
+  job_.note += fmt::format("{}{}{} USD", job_.note.empty() ? "" : ", ",
+                           course_.ended_elsewhere() ? "given back by another lockstep, " : "",
+                           cloud::dollars_text(world_.cost(rental_)));
+  if (const Status noted = note(Stage::ended); !noted) tell(noted.error().message);
 }
 
 int RentedCourse::run() {
   for (Step step = course_.first();;) {
     if (step == Step::conclude) conclude(course_.code());
-    if (step == Step::leave) leave();
     if (step == Step::conclude || step == Step::leave || step == Step::quit) return course_.code();
     Seen seen = carry_out(step);
     // An attempt that could not start has no job, even if the journal names one.
     if (step != Step::run || !seen.ok) seen.started = !job_.job.empty();
-    seen.asked_to_end = stopped();
+    look_for_signals();
+    seen.asked_to_end = asked_to_end_;
+    seen.asked_to_leave = asked_to_leave_;
     step = course_.next(seen);
   }
 }

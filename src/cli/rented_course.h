@@ -1,6 +1,6 @@
 // Drives the course of a job on rented machines, which jobs/rented/course.h decides: rents, runs
-// the job, brings its outputs back, and terminates the machines. The journal has at each step what
-// another process needs to continue.
+// the job, brings its outputs back, and terminates the machines. Runs in a background process
+// (follow_rented.cc). The journal has at each step what another process needs to continue.
 #pragma once
 
 #include "cli/on_demand_options.h"
@@ -33,16 +33,21 @@ class RentedCourse {
         world_(world),
         rental_(std::move(rental)),
         job_(std::move(job)),
-        course_(record_of(job_), {.follows = remote.follows, .brings_back = !options.back.empty()}),
-        stops_(proc::SignalWatch::stops()) {
+        course_(record_of(job_), {.brings_back = !options.back.empty()}) {
     remote_.on = rental_.cluster;
     remote_.place.nodes.reset();
     remote_.run_id = job_.run_id;
+    remote_.is_course = true;
     remote_.hosts_gone = [this] { return machines_gone(rental_); };
     remote_.on_job = [this](const std::string& id) -> Status {
       job_.job = id;
       LOCKSTEP_TRY(name_to_watcher(world_, job_));
       return world_.journal().note_job(job_);
+    };
+    // The command shows these jobs to the user who detaches. Without the note they are not shown.
+    remote_.on_started = [this](const std::vector<std::string>& ahead) {
+      job_.ahead = ahead;
+      (void)world_.journal().note_job(job_);
     };
   }
 
@@ -51,15 +56,15 @@ class RentedCourse {
 
  private:
   jobs::rented::Seen carry_out(jobs::rented::Step step);
-  jobs::rented::Seen seen(const Status& done) const;
+  jobs::rented::Seen seen(const Status& done);
   jobs::rented::Seen run_job();
   jobs::rented::Seen save();
   jobs::rented::Seen bring();
   jobs::rented::Seen hold();
   jobs::rented::Seen fetch();
   jobs::rented::Seen terminate();
-  bool to_leave() const;
-  bool stopped() const;
+  void note_signal(int signal);
+  void look_for_signals();
   bool is_wanted();
   bool was_taken();
   Status note(cloud::RentedJob::Stage stage);
@@ -73,7 +78,6 @@ class RentedCourse {
   Result<RemoteOutcome> attempt();
   bool first_runs();
   Status hold_machines(const std::string& why);
-  void leave();
   void conclude(int code);
   void tell(const std::string& text) const;
 
@@ -84,9 +88,10 @@ class RentedCourse {
   cloud::Rental rental_;
   cloud::RentedJob job_;
   jobs::rented::Course course_;
-  int stops_;            // signals to end that came before this object was made
-  RemoteOutcome ended_;  // result of the newest attempt
-  std::string missing_;  // why the outputs are not here
+  bool asked_to_end_ = false;    // SIGINT: the user canceled the job
+  bool asked_to_leave_ = false;  // SIGTERM and the like: this process is to end
+  RemoteOutcome ended_;          // result of the newest attempt
+  std::string missing_;          // why the outputs are not here
 };
 
 }  // namespace lockstep::cli

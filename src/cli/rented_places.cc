@@ -173,14 +173,13 @@ Result<nlohmann::json> rented_facts(const std::vector<hosts::Cluster>& clusters,
   for (const cloud::Rental& rental : rentals)
     for (const cloud::RentedJob& job : jobs)
       if (job.rental == rental.id && job.stage != cloud::RentedJob::Stage::ended)
-        facts[rental.cluster]["job"] = {
-            {"id", job.job},
-            {"stage", cloud::rented_job_stage(job.stage)},
-            {"attempt", job.losses + 1},
-            {"by", who_sees_to(job)},
-            {"pid", job.follower},
-            {"host", job.watcher},
-            {"log", rent::wants_guard(rental) ? rent::follow_log(job.cluster) : ""}};
+        facts[rental.cluster]["job"] = {{"id", job.job},
+                                        {"stage", cloud::rented_job_stage(job.stage)},
+                                        {"attempt", job.losses + 1},
+                                        {"by", who_sees_to(job)},
+                                        {"pid", job.follower},
+                                        {"host", job.watcher},
+                                        {"log", rent::follow_log(job.cluster)}};
   return facts;
 }
 
@@ -197,9 +196,8 @@ std::string rented_job_words(const nlohmann::json& facts, const std::string& nam
   if (by == "follower")
     who = fmt::format("is followed by process {}", codec::integer_member(job, "pid"));
   if (by == "host") who = "is watched by " + host;
-  if (by == "command" && !host.empty()) who += fmt::format("; {} watches it, too", host);
-  if (by == "command" && !log.empty()) who += "; a follower would write";
-  if (!log.empty()) who += ": " + log;
+  if (by == "follower") who += ": " + log;
+  if (by != "host" && !host.empty()) who += fmt::format("; {} watches it, too", host);
   return fmt::format("its job ({}{}attempt {}, {}) {}", id, id.empty() ? "" : ", ",
                      codec::integer_member(job, "attempt"), codec::text_member(job, "stage"), who);
 }

@@ -6,7 +6,9 @@
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
+#include "cli/rented_view.h"
 #include "cli/run_options.h"
+#include "cli/terminal.h"
 #include "cli/watched_job.h"
 #include "launch/backend_row.h"
 #include "rent/guard.h"
@@ -40,25 +42,43 @@ Status note_outputs(const RemoteOptions& remote, const std::vector<std::string>&
   return {};
 }
 
-// Claims and records the job, so that another process can take it over. Starts a follower if a
-// guard here watches the rental: the follower waits for the claim.
+// A job that was begun, before its machines are rented.
+struct Begun {
+  RentedJob job;
+  io::Fd claim;
+  bool told_watcher = false;
+  bool kept = false;  // in the journal
+  std::optional<rent::CourseProcess> course;
+};
+
+// Returns the words of the job for its course. The course has no terminal, so `--fold auto` is
+// decided here.
+Args words_of_job(const Parsed& parsed) {
+  Args words = all_words(run_table(), parsed, {"fold"});
+  const bool fold = folds(parsed.text("fold").value_or("auto"));
+  words.insert(words.begin(), {"--fold", fold ? "always" : "never"});
+  return words;
+}
+
+// Claims and records the job, and starts the process of its course, which waits for this command.
+// If this command is killed while it rents, that process goes on.
 Status begin_job(rent::OnDemand& world, const Call& call, const RemoteOptions& remote,
-                 const std::vector<std::string>& back, const cloud::Rental& rental, RentedJob& job,
-                 io::Fd& claim) {
+                 const std::vector<std::string>& back, const cloud::Rental& rental, Begun& begun) {
+  RentedJob& job = begun.job;
   auto mine = rent::claim_job(rental.id);
   if (!mine && mine.error().code == Errc::already_exists)
     return fail(Errc::unavailable,
                 fmt::format("another lockstep has a job on '{}' already", rental.cluster),
                 "wait for it, give another --name, or end it: lockstep down " + rental.cluster);
   if (!mine) return Failure(std::move(mine).error());
+  begun.claim = std::move(*mine);
   std::error_code error;
   job = {.rental = rental.id,
          .cluster = rental.cluster,
-         .words = all_words(run_table(), call.parsed),
+         .words = words_of_job(call.parsed),
          .folder = std::filesystem::current_path(error),
          .began_ms = world.web().now_ms()};
   job.run_id = random_uuid4();  // one id for all attempts, on whatever machines
-  claim = std::move(*mine);
   if (rental.terms.watched) {
     job.watcher = rental.terms.guard;
     LOCKSTEP_TRY_ASSIGN(const bool known, world.journal().has_job(rental.id));
@@ -67,10 +87,12 @@ Status begin_job(rent::OnDemand& world, const Call& call, const RemoteOptions& r
                   fmt::format("{} watches a job on '{}' already", job.watcher, rental.cluster),
                   "wait for it, give another --name, or end it: lockstep down " + rental.cluster);
     LOCKSTEP_TRY(note_outputs(remote, back, job));
+    begun.told_watcher = true;
     LOCKSTEP_TRY(name_to_watcher(world, job));
   }
   LOCKSTEP_TRY(world.journal().keep_job(job));
-  if (rent::wants_guard(rental)) LOCKSTEP_TRY(rent::start_follower(rental.id, true));
+  begun.kept = true;
+  LOCKSTEP_TRY_ASSIGN(begun.course, rent::start_course(rental.id, begun.claim));
   return {};
 }
 
@@ -115,25 +137,30 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
                       .json = remote.json};
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   keep_guarded(*world, kRentedRun);
-  RentedJob job;
-  io::Fd claim;
-  request.before = [&](const cloud::Rental& rental) {
-    return begin_job(*world, call, remote, options.back, rental, job, claim);
+  Begun begun;
+  RentedJob& job = begun.job;
+  std::optional<RentedView> view;
+  request.before = [&](const cloud::Rental& rental) -> Status {
+    LOCKSTEP_TRY(begin_job(*world, call, remote, options.back, rental, begun));
+    view.emplace(
+        *world,
+        ViewRequest{
+            .program = kRentedRun, .rental = rental, .detach = remote.detach, .json = remote.json},
+        std::move(*begun.course), std::move(begun.claim));
+    return {};
   };
   auto rented = rent_machines(*world, request);
-  if (!rented && claim) {
-    if (!job.watcher.empty()) (void)tell_watcher(*world, job, rent::WatchVerb::drop);
-    (void)world->journal().drop_job(job.rental);
-  }
+  // Without its record the course ends by itself.
+  if (!rented && begun.told_watcher) (void)tell_watcher(*world, job, rent::WatchVerb::drop);
+  if (!rented && begun.kept) (void)world->journal().drop_job(job.rental);
   if (!rented) return Failure(std::move(rented).error());
   if (!rented->rental) return ExitCode::ok;
   world->unlock(request.cluster);
   // If this note is lost, the next process starts over from renting and finds these machines.
   job.stage = RentedJob::Stage::working;
   (void)world->journal().note_job(job);
-  return passed_on(
-      RentedCourse(call, remote, options, *world, std::move(*rented->rental), std::move(job))
-          .run());
+  LOCKSTEP_TRY_ASSIGN(const int code, view->run());
+  return passed_on(code);
 }
 
 }  // namespace

@@ -15,7 +15,16 @@ namespace {
 constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::size_t kLongestBar = 30;
 constexpr std::size_t kShortestBar = 4;
+
+TransferBar::Sink& sink() {
+  static TransferBar::Sink one;
+  return one;
+}
 }  // namespace
+
+void TransferBar::send_to(Sink sink) {
+  cli::sink() = std::move(sink);
+}
 
 std::string bar_text(std::uint64_t bytes, std::uint64_t of, std::size_t columns) {
   const std::size_t room = columns - std::min<std::size_t>(columns, 1);
@@ -34,6 +43,11 @@ std::string bar_text(std::uint64_t bytes, std::uint64_t of, std::size_t columns)
 void TransferBar::draw(std::uint64_t bytes, std::uint64_t of) {
   const auto now = std::chrono::steady_clock::now();
   if (!wanted_ || (drawn_ && now - last_ < kRedraw)) return;
+  if (sink()) {
+    last_ = now;
+    drawn_ = true;
+    return sink()(bytes, of);
+  }
   // Ask each time: the user may have resized the window.
   const std::size_t columns = terminal_size(STDERR_FILENO).columns;
   if (columns == 0) return;
@@ -45,6 +59,7 @@ void TransferBar::draw(std::uint64_t bytes, std::uint64_t of) {
 
 void TransferBar::clear() {
   if (!std::exchange(drawn_, false)) return;
+  if (sink()) return sink()(0, 0);
   std::fputs("\r\x1b[K", stderr);
   std::fflush(stderr);
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace lockstep::cli {
@@ -17,6 +18,12 @@ std::string bar_text(std::uint64_t bytes, std::uint64_t of, std::size_t columns)
 // Draws the bar on stderr. Draws nothing if stderr is not a terminal.
 class TransferBar {
  public:
+  // How far a transfer has come. bytes 0 of 0: no transfer runs.
+  using Sink = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
+  // Sends all bars of this process to a sink instead: a process without a terminal may have viewers
+  // with one.
+  static void send_to(Sink sink);
+
   // wanted: false: never draw, also on a terminal.
   explicit TransferBar(bool wanted) : wanted_(wanted) {}
   ~TransferBar() { clear(); }

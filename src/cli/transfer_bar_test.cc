@@ -6,6 +6,8 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -41,6 +43,20 @@ TEST(TransferBar, IsWipedBeforeAMessageOfTheLog) {
   EXPECT_EQ(wiped, 1);
   EXPECT_TRUE(said.starts_with("(wiped)W")) << said;
   EXPECT_NE(said.find("host x waits\nW"), std::string::npos) << said;
+}
+
+TEST(TransferBar, IsSentElsewhereWhereTheProcessHasNoTerminal) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> sent;
+  TransferBar::send_to(
+      [&](std::uint64_t bytes, std::uint64_t of) { sent.emplace_back(bytes, of); });
+  {
+    TransferBar bar(true);
+    bar.draw(kMega, 3 * kMega);
+    bar.draw(2 * kMega, 3 * kMega);  // too soon
+  }
+  TransferBar::send_to({});
+  EXPECT_EQ(sent,
+            (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{kMega, 3 * kMega}, {0, 0}}));
 }
 
 TEST(TransferBar, NeverReachesTheLastColumn) {

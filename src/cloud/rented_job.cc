@@ -36,6 +36,7 @@ static void fields(codec::JsonFields& io, RentedJob& job) {
   io("taken", job.taken);
   io("whole", job.whole);
   io("follower", job.follower);
+  io("ahead", job.ahead);
 }
 
 const char* rented_job_stage(RentedJob::Stage stage) {

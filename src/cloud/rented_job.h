@@ -42,7 +42,8 @@ struct RentedJob {
   bool taken = false;         // on that host: the host terminates the machines
   // On that host: the id of the attempt whose outputs are complete.
   std::string whole = {};
-  std::int64_t follower = 0;  // pid of the process that continues the job; 0: the command
+  std::int64_t follower = 0;  // pid of the process of the course; 0: the command still rents
+  std::vector<std::string> ahead = {};  // jobs that the last attempt waited for
 
   // Returns whether the job may begin again on other machines.
   bool goes_on() const { return stage < Stage::ending; }

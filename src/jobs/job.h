@@ -21,6 +21,8 @@ struct FollowOptions {
   enum class OnStop {
     cancel,  // Ctrl-C ends the job; SIGHUP leaves it
     leave,   // Ctrl-C ends only the following
+    // SIGINT ends the job; any other signal ends only the following.
+    interrupt_cancels,
   };
   OnStop on_stop = OnStop::leave;
   bool print = true;                       // print the job's output to stdout and stderr

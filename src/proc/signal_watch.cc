@@ -14,12 +14,14 @@
 namespace lockstep::proc {
 namespace {
 
-std::atomic<int> stops_told = 0;
+std::atomic<unsigned> reported_stops = 0;  // a bit for each signal number
 
 }  // namespace
 
-int SignalWatch::stops() {
-  return stops_told;
+int SignalWatch::take_stop() {
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM})
+    if ((reported_stops.fetch_and(~(1U << number)) & (1U << number)) != 0) return number;
+  return 0;
 }
 
 Result<std::unique_ptr<SignalWatch>> SignalWatch::open(io::Loop& loop,
@@ -41,7 +43,8 @@ void SignalWatch::read_one() {
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return;
   const auto number = static_cast<int>(info.ssi_signo);
   if (number == SIGPIPE || (number == SIGHUP && is_ignored(SIGHUP))) return;
-  if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) ++stops_told;
+  if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+    reported_stops.fetch_or(1U << number);
   on_signal_(number);
 }
 

@@ -18,9 +18,10 @@ class SignalWatch {
   static Result<std::unique_ptr<SignalWatch>> open(io::Loop& loop,
                                                    std::function<void(int number)> on_signal);
 
-  // Returns how many signals that ask to end (INT, TERM, HUP, QUIT) this process's watches have
-  // reported. For code that runs after a watch was destroyed.
-  static int stops();
+  // Returns a signal that asks to end (INT, TERM, HUP, QUIT) and that a watch of this process has
+  // reported since this function returned it last; 0: none. For code that runs after a watch was
+  // destroyed.
+  static int take_stop();
 
  private:
   SignalWatch(io::Loop& loop, io::Fd fd, std::function<void(int)> on_signal);

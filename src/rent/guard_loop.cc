@@ -103,7 +103,7 @@ Status Guard::follow(const Rental& rental) {
   }
   say(fmt::format("'{}': no process follows its job; starting a follower, which writes {}",
                   rental.cluster, follow_log(rental.cluster)));
-  LOCKSTEP_TRY_ASSIGN(proc::Child follower, start_follower(rental.id, false));
+  LOCKSTEP_TRY_ASSIGN(proc::Child follower, start_follower(rental.id));
   followers_.push_back(std::move(follower));
   return {};
 }

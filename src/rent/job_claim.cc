@@ -4,10 +4,13 @@
 #include "io/own_folders.h"
 #include "proc/tool_output.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
+#include <utility>
 
 namespace lockstep::rent {
 namespace {
@@ -30,6 +33,21 @@ Result<io::FileLock> open_claims() {
   return io::FileLock::open(claims_file());
 }
 
+io::Fd open_null() {
+  return io::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+}
+
+Result<proc::SpawnSpec> course_spec(const std::string& rental, const char* how) {
+  proc::SpawnSpec spec;
+  LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
+  spec.argv = {"lockstep", kFollowCommand, rental, how};
+  spec.env = proc::own_environment();
+  spec.folder = "/";
+  // The process must outlive the command and its terminal.
+  spec.die_with_parent = false;
+  return spec;
+}
+
 }  // namespace
 
 Result<io::Fd> claim_job(const std::string& rental) {
@@ -49,17 +67,24 @@ bool job_is_claimed(const std::string& rental) {
   return io::FileLock::range_is_held(claims_file(), place_of(rental));
 }
 
-Result<proc::Child> start_follower(const std::string& rental, bool by_command) {
-  const io::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  proc::SpawnSpec spec;
-  LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
-  spec.argv = {"lockstep", kFollowCommand, rental};
-  if (!by_command) spec.argv.emplace_back(kForeignEnvironment);
-  spec.env = proc::own_environment();
-  spec.folder = "/";
+Result<CourseProcess> start_course(const std::string& rental, const io::Fd& claim) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_sys("pipe", errno);
+  const io::Fd wait(ends[0]);
+  io::Fd go(ends[1]);
+  LOCKSTEP_TRY_ASSIGN(proc::SpawnSpec spec, course_spec(rental, kSharedClaim));
+  spec.stdin_fd = wait.get();
+  spec.third_fd = claim.get();
+  const io::Fd null = open_null();
+  spec.stdout_fd = spec.stderr_fd = null.get();
+  LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
+  return CourseProcess{std::move(child), std::move(go)};
+}
+
+Result<proc::Child> start_follower(const std::string& rental) {
+  LOCKSTEP_TRY_ASSIGN(proc::SpawnSpec spec, course_spec(rental, kForeignEnvironment));
+  const io::Fd null = open_null();
   spec.stdin_fd = spec.stdout_fd = spec.stderr_fd = null.get();
-  // A follower must outlive the command and its terminal.
-  spec.die_with_parent = false;
   return proc::spawn(spec);
 }
 

@@ -1,6 +1,7 @@
-// Claims on the jobs of rentals: which process is in charge of a job. First the command that began
-// the job, until that process ends, then one follower, which waits for the claim. The kernel's
-// locks decide, so a claim ends with its process even after SIGKILL.
+// Claims on the jobs of rentals: which processes are in charge of a job. The command that began the
+// job and the process of its course share one claim. Once both are gone, a follower of the guard
+// takes the claim. The kernel's locks decide, so a claim ends with its processes even after
+// SIGKILL.
 #pragma once
 
 #include "base/error.h"
@@ -25,12 +26,23 @@ Result<io::Fd> await_job(const std::string& rental);
 // Returns whether any process has claimed the job. Does not take the claim.
 bool job_is_claimed(const std::string& rental);
 
-// The word after a rental's id for a follower without the environment of the job's command.
+// The word after a rental's id for a process without the environment of the job's command.
 inline constexpr const char* kForeignEnvironment = "foreign-environment";
+// The word for a process that shares the command's claim: descriptor 3 is the claim, and stdin
+// tells that the command hands over (a byte), or is gone (the end).
+inline constexpr const char* kSharedClaim = "shared-claim";
+inline constexpr int kClaimDescriptor = 3;
 
-// Starts a follower, which outlives this process. The follower waits for the claim and takes the
-// job over if the job has not ended by then. by_command: this process is the job's command.
-Result<proc::Child> start_follower(const std::string& rental, bool by_command);
+// The process of a job's course, as the job's command starts it.
+struct CourseProcess {
+  proc::Child child;
+  io::Fd go;  // write a byte to hand over; the end of the pipe says that the command is gone
+};
+// Starts the course's process, which outlives this one and inherits the environment. The process
+// shares the claim: the job stays claimed until both are gone.
+Result<CourseProcess> start_course(const std::string& rental, const io::Fd& claim);
+// Starts a process that goes on with the job of a dead command. It waits for the claim.
+Result<proc::Child> start_follower(const std::string& rental);
 
 // Returns the path of the log with a follower's messages and the job's output.
 std::string follow_log(const std::string& cluster);

@@ -5,8 +5,10 @@ import os
 import signal
 
 from harness import alive, read, until
-from rented_jobs import project_in
+from rented_jobs import laptop, project_in
 from rented_world import FAST_GUARD, CloudWorld
+
+MARKS = dict.fromkeys((0x1d, 0x1e, 0x1f))
 
 
 class FollowWorld(CloudWorld):
@@ -21,8 +23,12 @@ class FollowWorld(CloudWorld):
         return self.processes(b"follow-rented")
 
     def log(self):
-        path = self.state / "rentals/lab.log"
-        return read(path) if path.exists() else ""
+        return self.log_part("")
+
+    def log_part(self, ending):
+        """A file of the log without the marks of its two streams."""
+        path = self.state / f"rentals/lab.log{ending}"
+        return read(path).translate(MARKS) if path.exists() else ""
 
     def go(self):
         """The script on the machine may end."""
@@ -47,6 +53,11 @@ def kill(world, *pids):
 
 def kill_client(world):
     kill(world, *world.processes(b"run", b"--on-demand"))
+
+
+def kill_all(world):
+    """The command, its course, and the guard that would begin another: as where the machine loses its power."""
+    kill(world, *world.guards(), *laptop(world))
 
 
 def begun(world, run):

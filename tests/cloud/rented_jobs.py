@@ -42,6 +42,11 @@ def project_in(folder, **scripts):
     return project
 
 
+def laptop(world):
+    """The processes of the world's one job here: its command, which shows it, and its course."""
+    return [*world.processes(b"run", b"--on-demand"), *world.processes(b"follow-rented")]
+
+
 def run_ids(output):
     """Of all lives of LASTING that it shows."""
     return {line.split(" run ")[1].split()[0] for line in output.splitlines() if "began at step" in line}

@@ -84,7 +84,6 @@ def test_killed_at_one_step_of_the_end_after_the_other(world):
 
 
 def test_what_a_follower_writes_is_bounded(world):
-    # The pauses are longer than the log's watcher waits before it shortens what it has put aside.
     (world.project / "train.py").write_text("import os, time\nos.makedirs('out', exist_ok=True)\n"
                                             "for i in range(300_000):\n"
                                             "    print(i, 'x' * 100, flush=i % 50_000 == 0)\n"
@@ -92,7 +91,7 @@ def test_what_a_follower_writes_is_bounded(world):
                                             "print('the end')\n")
     assert world.train("--spot", "--detach").wait(120).rc == 0
     until(lambda: not world.live() and not world.followers(), 120, "it ends")
-    parts = {part: read(world.state / f"rentals/lab.log{part}") for part in ("", ".1", ".2")}
+    parts = {part: world.log_part(part) for part in ("", ".1", ".2")}
     assert all(len(text) < 17 << 20 for text in parts.values()), {part: len(text) for part, text in parts.items()}
     assert "\n0 xxx" in parts[".1"] and "\nthe end\n" in parts[".2"] + parts[""]
     kept = parts[".2"].split("\n", 1)[1] + parts[""].split("\n", 1)[1]  # a line may be cut, and both begin with one

@@ -11,9 +11,9 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
-from follow_world import begun, following, kill, kill_client  # noqa: E402
+from follow_world import begun, following, kill, kill_all, kill_client  # noqa: E402
 from harness import alive, read, status_of, until  # noqa: E402
-from rented_jobs import run_ids  # noqa: E402
+from rented_jobs import laptop, run_ids  # noqa: E402
 
 
 @pytest.fixture
@@ -26,7 +26,6 @@ def test_a_spot_job_whose_command_is_gone_goes_on_elsewhere(world):
     run = world.train("--spot", "--resume-arg=--resume", "--secret", "TOKEN", env={"TOKEN": "s3cret"})
     begun(world, run)
     kill_client(world)
-    until(lambda: "began at step 0" in world.log(), 60, "it is followed")
     (first,) = world.live()
     world.fake.world.notify(first, 60)
     until(lambda: not world.live() and not world.followers(), 180, f"it goes on, and ends: {world.log()}")
@@ -46,11 +45,9 @@ def test_a_spot_job_whose_command_is_gone_goes_on_elsewhere(world):
 def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
     run = world.train("--guard", "here", "--env", "END_WITH=7")
     begun(world, run)
-    (waiting,) = world.followers()
-    kill(world, waiting)
-    kill_client(world)
+    kill(world, *laptop(world))
     (guard,) = world.guards()
-    until(lambda: "began" in world.log(), 30, "the guard has started another")
+    until(lambda: world.log().count("began") == 2, 30, "the guard has started another, which begins at the first line")
     assert "no process follows its job" in read(world.state / "guard.log")
     kill(world, guard)
     (follower,) = world.followers()
@@ -59,7 +56,7 @@ def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
     (guard,) = until(world.guards, 20, "a guard")
     kill(world, follower)
     until(lambda: world.followers() not in ([], [follower]), 30, "another goes on")
-    until(lambda: world.log().count("began") == 2, 30, "from the job's first line")
+    until(lambda: world.log().count("began") == 3, 30, "from the job's first line")
     assert len(world.followers()) == 1
     world.go()
     until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
@@ -69,12 +66,48 @@ def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
     assert len(world.machines.all) == 1
 
 
+def test_a_course_that_is_killed_is_begun_again_by_its_command(world):
+    """Without a guard here, so that nobody else does it."""
+    run = world.train()
+    begun(world, run)
+    assert world.guards() == []
+    (course,) = world.followers()
+    kill(world, course)
+    until(lambda: run.out().count("began at step 0") == 2, 60, f"another shows it from its first line: {run.err()}")
+    assert "has ended before the job" in run.err() and len(world.followers()) == 1, run.err()
+    world.go()
+    ended = run.wait(120)
+    assert ended.rc == 0 and "it cost" in ended.err and world.live() == [], ended
+    assert (world.project / "out/result").read_text() == "done" and not world.followers()
+    assert world.lockstep("cost").err == "" and len(world.machines.all) == 1
+
+
+def test_a_job_without_a_guard_outlives_its_command(world):
+    """Its outputs come, its machine goes, and the end is told."""
+    run = world.train("--env", "END_WITH=7")
+    begun(world, run)
+    kill_client(world)
+    world.go()
+    until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
+    assert (world.project / "out/result").read_text() == "done"
+    world.told("exit code 1, outputs in out, ")
+
+
+def test_a_detached_job_ends_with_its_machine(world):
+    left = world.train("--detach", "--json").wait(120)
+    started = json.loads(left.out)
+    assert left.rc == 0 and "'lab' goes on" in left.err and "began" not in left.out, left
+    until(lambda: "began at step 0" in world.lockstep("logs", started["id"]).out, 60, "it runs")
+    world.go()
+    until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
+    world.told("exit code 0, outputs in out, ")
+
+
 def test_a_job_that_may_be_done_does_not_begin_again(world):
     """This machine was off: meanwhile the job has ended, and its machine, being idle, has ended itself."""
     run = world.train("--guard", "here")
     begun(world, run)
-    kill(world, *world.guards(), *world.followers())
-    kill_client(world)
+    kill_all(world)
     (machine,) = world.live()
     world.fake.world.end(machine, "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
     until(lambda: not machine.alive(), 30, "it is gone")
@@ -89,9 +122,8 @@ def test_a_job_with_secrets_does_not_begin_again_in_another_environment(world):
     run = world.train("--spot", "--secret", "TOKEN", "--env", "PLACE", "--env", "A=b",
                       env={"TOKEN": "s3cret", "PLACE": "here"})
     begun(world, run)
-    kill(world, *world.followers())
-    kill_client(world)
-    until(lambda: "secret s3cret" in world.log(), 60, "its machine knows it, so the guard's follower goes on")
+    kill(world, *laptop(world))
+    until(lambda: world.log().count("secret s3cret") == 2, 60, "its machine knows it, so the guard's follower goes on")
     (machine,) = world.live()
     world.fake.world.notify(machine, 60)
     until(lambda: not world.live() and not world.followers(), 180, f"it ends: {world.log()}")
@@ -146,12 +178,12 @@ def test_who_lives_is_not_followed_and_down_ends_a_followed_job(world):
     os.kill(client, signal.SIGSTOP)  # as a laptop that sleeps
     second = world.train("--guard", "here").wait(60)
     assert second.rc == 1 and "another lockstep has a job on 'lab' already" in second.err, second
-    assert not (world.state / "rentals/lab.log").exists() and world.live()
+    assert world.live()
     os.kill(client, signal.SIGCONT)
     os.kill(client, signal.SIGHUP)  # its terminal is gone
     ended = run.wait(30)
     assert ended.rc == 129 and "'lab' goes on" in ended.err and "rentals/lab.log" in ended.err, ended
-    until(lambda: "began at step 0" in world.log(), 60, "it is followed")
+    assert "began at step 0" in world.log() and world.followers()
     ended = world.lockstep("down", "lab", "--force")
     assert ended.rc == 0 and "was followed" not in ended.err and not world.live(), ended
     until(lambda: not world.followers(), 60, f"nothing is left to follow: {world.log()}")
@@ -164,12 +196,12 @@ def test_a_follower_that_cannot_see_the_job_throws_nothing_away(world):
     book = world.state / "state.db"
     book.rename(world.state / "hidden")
     book.mkdir()
-    kill_client(world)
+    kill(world, *laptop(world))
     until(lambda: world.log().count("is followed, as its command is gone") > 1, 60, f"others try: {world.log()}")
-    assert world.live() and "began" not in world.log()
+    assert world.live() and world.log().count("began") == 1
     book.rmdir()
     (world.state / "hidden").rename(book)
-    until(lambda: "began at step 0" in world.log(), 60, f"one of them sees it: {world.log()}")
+    until(lambda: world.log().count("began at step 0") == 2, 60, f"one of them sees it: {world.log()}")
     world.go()
     until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
     assert (world.project / "out/result").read_text() == "done"

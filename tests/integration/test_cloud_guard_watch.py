@@ -4,6 +4,7 @@ namespaces with real sshds; the host reaches the fakes by a way of its own, so t
 import contextlib
 import json
 import os
+import re
 import signal
 import sqlite3
 
@@ -13,8 +14,8 @@ from harness import read, until
 from test_cloud_guard_host import HostWorld  # first: it says where the fakes are
 
 import cloud_keys  # noqa: I100
-from follow_world import FollowWorld  # noqa: I100
-from rented_jobs import LASTING, project_in  # noqa: I100
+from follow_world import MARKS, FollowWorld, kill  # noqa: I100
+from rented_jobs import LASTING, laptop, project_in  # noqa: I100
 
 SECRET = "s3cret-of-the-job"
 
@@ -42,9 +43,16 @@ class WatchWorld(HostWorld, FollowWorld):
                           "lab", "--back", "out", "--allow-from", f"{self.client.addr}/32", *options, "train.py",
                           cwd=self.project, **more)
 
-    def client_pid(self):
-        (pid,) = self.processes(b"run", b"--on-demand")
-        return pid
+    def sleep(self):
+        """The laptop: nothing of the job runs there."""
+        self.asleep = laptop(self)
+        assert len(self.asleep) == 2, self.asleep
+        for pid in self.asleep:
+            os.kill(pid, signal.SIGSTOP)
+
+    def wake(self):
+        for pid in self.asleep:
+            os.kill(pid, signal.SIGCONT)
 
     def watchers(self):
         return [pid for pid, words in self.host_words() if words[:2] == [b"lockstep", b"follow-rented"]]
@@ -59,7 +67,7 @@ class WatchWorld(HostWorld, FollowWorld):
             return [json.loads(row[0]) for row in journal.execute("SELECT json FROM records WHERE kind = 'job'")]
 
     def watch_log(self):
-        return "".join(map(read, self.host_state().glob("rentals/lab-*.log*")))
+        return "".join(map(read, self.host_state().glob("rentals/lab-*.log*"))).translate(MARKS)
 
     def host_files(self):
         return [path for path in self.host_state().rglob("*") if path.is_file()]
@@ -94,8 +102,8 @@ def test_a_job_whose_laptop_is_gone_is_seen_to_its_end(world):
                       env={"TOKEN": SECRET})
     watched(world, run)
     assert f"gone: if this command is gone, {world.where} watches the job to its end" in run.err(), run.err()
-    assert world.guards() == [] and world.followers() == [], "nobody is here beside the command"
-    os.kill(world.client_pid(), signal.SIGKILL)
+    assert world.guards() == [] and len(world.followers()) == 1, "no guard is here"
+    kill(world, *laptop(world))
     world.client.host.cut()
     (watcher,) = world.watchers()
     os.kill(watcher, signal.SIGKILL)
@@ -124,12 +132,11 @@ def test_a_job_whose_laptop_is_gone_is_seen_to_its_end(world):
 def test_a_laptop_that_slept_at_the_end_finds_what_it_missed(world):
     run = world.train("--spot")
     watched(world, run)
-    client = world.client_pid()
-    os.kill(client, signal.SIGSTOP)
+    world.sleep()
     world.go()
     until(lambda: not world.live() and not world.watchers(), 120, f"it ends: {world.watch_log()}")
     assert not (world.project / "out").exists()
-    os.kill(client, signal.SIGCONT)
+    world.wake()
     ended = run.wait(60)
     assert ended.rc == 0 and f"{world.where} has not heard of this command at the job's end" in ended.err, ended
     assert f"was watched by {world.where}" in ended.err and "goes on elsewhere" not in ended.err, ended
@@ -143,9 +150,10 @@ def test_a_laptop_that_slept_at_the_end_finds_what_it_missed(world):
 def test_a_spot_machine_that_is_taken_leaves_its_outputs_on_the_host(world):
     run = world.train("--spot", "--back", "missing")  # which costs none of the others
     watched(world, run)
-    os.kill(world.client_pid(), signal.SIGHUP)  # its terminal is gone
+    run.process.send_signal(signal.SIGHUP)  # its terminal is gone
     ended = run.wait(30)
-    assert ended.rc == 129 and f"with its job, which {world.where} watches" in ended.err, ended
+    assert ended.rc == 129 and f"followed from here, and {world.where} watches it" in ended.err, ended
+    kill(world, *world.followers())  # and the laptop is off
     assert world.lockstep("cost").err == "" and len(world.host_jobs()) == 1, "there is nothing to tell yet"
     (machine,) = world.live()
     world.fake.world.notify(machine, 30)
@@ -168,12 +176,11 @@ def test_a_spot_machine_that_is_taken_leaves_its_outputs_on_the_host(world):
 def test_a_laptop_that_slept_when_its_machine_was_taken_goes_on_with_what_was_saved(world):
     run = world.train("--spot", "--resume-arg=--resume")
     watched(world, run)
-    client = world.client_pid()
-    os.kill(client, signal.SIGSTOP)
+    world.sleep()
     (machine,) = world.live()
     world.fake.world.notify(machine, 30)
     until(lambda: not world.live() and "the job of 'lab" in world.watch_log(), 120, f"it is lost: {world.watch_log()}")
-    os.kill(client, signal.SIGCONT)
+    world.wake()
     ended = run.wait(120)
     assert ended.rc == 0 and "its job goes on elsewhere (attempt 2)" in ended.err, ended
     assert "began at step 1 args ['--resume'] attempt 2" in ended.out and "was watched" not in ended.err, ended
@@ -185,13 +192,12 @@ def lost_while_it_slept(world):
     """A command whose spot machine was taken while it was stopped: HOST has seen that, and has what was saved."""
     run = world.train("--spot")
     watched(world, run)
-    client = world.client_pid()
-    os.kill(client, signal.SIGSTOP)
+    world.sleep()
     (machine,) = world.live()
     world.fake.world.notify(machine, 30)
     until(lambda: not world.live() and "the job of 'lab" in world.watch_log(), 120, f"it is lost: {world.watch_log()}")
     assert list(world.host_state().glob("watched/*/project/out/checkpoint")), world.watch_log()
-    return run, client
+    return run
 
 
 def nothing_is_left_there(world):
@@ -201,17 +207,17 @@ def nothing_is_left_there(world):
 
 
 def test_a_command_that_is_ended_as_it_wakes_fetches_what_its_host_alone_has(world):
-    run, client = lost_while_it_slept(world)
-    os.kill(client, signal.SIGINT)
-    os.kill(client, signal.SIGCONT)
+    run = lost_while_it_slept(world)
+    run.process.send_signal(signal.SIGINT)
+    world.wake()
     ended = run.wait(120)
     assert ended.rc != 0 and f"its outputs come from {world.where}" in ended.err, ended
     nothing_is_left_there(world)
 
 
 def test_down_as_the_first_word_after_coming_back_fetches_first(world):
-    run, client = lost_while_it_slept(world)
-    os.kill(client, signal.SIGKILL)
+    run = lost_while_it_slept(world)
+    kill(world, *laptop(world))
     run.wait(30)
     ended = world.lockstep("down", "lab", "--force")
     assert ended.rc == 0 and f"was watched by {world.where}" in ended.err, ended
@@ -220,10 +226,10 @@ def test_down_as_the_first_word_after_coming_back_fetches_first(world):
 
 
 def test_a_host_that_is_silent_as_its_command_wakes_is_asked_later(world):
-    run, client = lost_while_it_slept(world)
+    run = lost_while_it_slept(world)
     world.server.stop_sshd()
     world.client.forget_masters()
-    os.kill(client, signal.SIGCONT)
+    world.wake()
     ended = run.wait(180)
     assert ended.rc != 0 and "goes on elsewhere" not in ended.err, ended
     assert f"asks {world.where} what it has of the job of 'lab'" in ended.err and not (world.project / "out").exists()
@@ -249,12 +255,12 @@ def test_who_is_there_does_all_itself(world):
     run = world.train()
     watched(world, run)
     shown = world.lockstep("cluster", "show", "lab").out
-    assert f"working) is with its command; {world.where} watches it, too\n" in shown, shown
-    os.kill(world.client_pid(), signal.SIGKILL)
+    assert re.search(rf"working\) is followed by process \d+: .*; {world.where} watches it, too\n", shown), shown
+    kill(world, *laptop(world))
     shown = world.lockstep("cluster", "show", "lab").out
     assert f"working) is watched by {world.where}\n" in shown, shown
     job = json.loads(world.lockstep("cluster", "show", "lab", "--json").out)["job"]
-    assert (job["by"], job["host"], job["log"]) == ("host", world.where, ""), job
+    assert (job["by"], job["host"]) == ("host", world.where), job
     ended = world.lockstep("down", "lab", "--force")
     assert ended.rc == 0 and not world.live(), ended
     until(lambda: not world.watchers() and not world.host_guards(), 60, "nothing is left to watch")

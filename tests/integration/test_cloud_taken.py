@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from harness import until  # noqa: E402
 from package_index import small_source_files  # noqa: E402
-from rented_jobs import SilentWorld, SpotRun, project_in, run_ids, taken  # noqa: E402
+from rented_jobs import SilentWorld, SpotRun, laptop, project_in, run_ids, taken  # noqa: E402
 
 # What builds the project's package: on the first machine it takes for ever.
 BACKEND = """import os, socket, time
@@ -126,13 +126,15 @@ def test_taken_when_nobody_has_used_it_lately(world, project):
     run = SpotRun(world, project, "--autostop", "never", "--name", "gpus")
     run.said("at step 0")
     first = run.launched(1)
-    client = run.run.process.pid
-    os.kill(client, signal.SIGSTOP)
+    asleep = laptop(world)
+    for pid in asleep:
+        os.kill(pid, signal.SIGSTOP)
     try:
         taken(world, first)
         other = world.lockstep("exec", "gpus", "--", "true")
     finally:
-        os.kill(client, signal.SIGCONT)
+        for pid in asleep:
+            os.kill(pid, signal.SIGCONT)
     assert other.rc != 0 and "the machines of 'gpus' are not there" in other.err, other
     run.said("attempt 2 rank")
     world.fake.world.notify(run.launched(2), 60)

@@ -250,7 +250,10 @@ FollowActions FollowCore::on_signal(int number, Now now) {
     return taken();
   }
   if (!asks) return {};
-  if (settings_.on_stop == FollowOptions::OnStop::leave || ++stops_ >= kStopsToLeave) {
+  using OnStop = FollowOptions::OnStop;
+  const bool cancels = settings_.on_stop == OnStop::cancel ||
+                       (settings_.on_stop == OnStop::interrupt_cancels && number == SIGINT);
+  if (!cancels || ++stops_ >= kStopsToLeave) {
     leave(number);
     return taken();
   }

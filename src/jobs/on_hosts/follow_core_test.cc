@@ -273,6 +273,19 @@ TEST_F(FollowCoreTest, AHangUpLeavesTheJob) {
   EXPECT_EQ(count(Kind::cancel), 0);
 }
 
+TEST_F(FollowCoreTest, ABackgroundProcessCancelsOnlyOnSigint) {
+  begin({"a"}, {.on_stop = FollowOptions::OnStop::interrupt_cancels});
+  start(0);
+  heed(core_->on_signal(SIGINT, now()));
+  EXPECT_EQ(count(Kind::cancel), 1);
+  EXPECT_FALSE(finished());
+  // As at the shutdown of the machine: the job goes on without this process.
+  heed(core_->on_signal(SIGTERM, now()));
+  EXPECT_EQ(count(Kind::cancel), 1);
+  EXPECT_TRUE(finished());
+  EXPECT_TRUE(core_->outcome().left);
+}
+
 TEST_F(FollowCoreTest, RentedMachinesThatAreGoneEndTheWaiting) {
   begin({"a"}, {.may_be_gone = true});
   start(0);

@@ -74,7 +74,7 @@ Step Course::after_run(const Seen& seen) {
   if (!seen.ok) return stop_with(seen);
   ran_ = seen;
   job_code_ = code_ = seen.code;
-  if (seen.left || to_leave(seen)) return to(Step::leave);
+  if (seen.left || seen.asked_to_leave) return to(Step::leave);
   return to(Step::ask_watcher);
 }
 
@@ -102,7 +102,7 @@ Step Course::after_save(const Seen& seen) {
     brought_ = true;
     return end();
   }
-  if (to_leave(seen)) return to(Step::leave);
+  if (seen.asked_to_leave) return to(Step::leave);
   if (seen.asked_to_end) return finish(false);
   return to(Step::note_loss);
 }
@@ -116,12 +116,12 @@ Step Course::after_bring(const Seen& seen) {
   if (seen.ok) return end();
   if (seen.gone) return to(Step::fetch_saved);
   // Leave the outputs to another follower: a machine with them still exists.
-  return to_leave(seen) ? to(Step::leave) : to(Step::hold);
+  return seen.asked_to_leave ? to(Step::leave) : to(Step::hold);
 }
 
 Step Course::after_hold(const Seen& seen) {
   if (seen.ok) return conclude(failed(job_code_));
-  return to_leave(seen) ? to(Step::leave) : to(Step::fetch_saved);
+  return seen.asked_to_leave ? to(Step::leave) : to(Step::fetch_saved);
 }
 
 Step Course::after_fetch(const Seen& seen) {
@@ -140,8 +140,10 @@ Step Course::end() {
 
 Step Course::after_terminate(const Seen& seen) {
   elsewhere_ = seen.elsewhere;
-  // Another follower finds the note of the end and terminates the machines.
-  if (!seen.ok && seen.canceled && rules_.follows) return to(Step::leave);
+  // Another process finds the note of the end and terminates the machines.
+  if (!seen.ok && seen.asked_to_leave) return to(Step::leave);
+  // The user canceled the job while its machines were being terminated: go on with that.
+  if (!seen.ok && seen.canceled) return to(Step::terminate);
   return conclude(seen.ok ? job_code_ : failed(job_code_));
 }
 
@@ -150,12 +152,12 @@ Step Course::conclude(int code) {
   return to(Step::conclude);
 }
 
-// A follower leaves a started job of unknown state to another follower. The job's own command ends
-// the job here and terminates the machines. So does a follower of a job that never started.
+// Leave a started job of unknown state to another process, unless the user wants the job to end. A
+// job that never started ends here.
 Step Course::stop_with(const Seen& seen) {
   // Exit code 2 is a promise: nothing was rented.
   stopped_ = code_ = seen.error_code == 2 ? 1 : seen.error_code;
-  if (rules_.follows && (seen.canceled || seen.started)) return to(Step::leave);
+  if (seen.asked_to_leave || (seen.started && !seen.asked_to_end)) return to(Step::leave);
   job_code_ = 1;
   return finish(seen.started);
 }

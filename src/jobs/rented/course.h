@@ -1,7 +1,8 @@
 // The course of a job on rented machines, from wherever its journal record stands: rent, run, bring
-// the outputs back, start again elsewhere if machines are lost, terminate the machines, tell the
-// end. Pure. A driver carries out one step at a time and reports what it saw. The process may die
-// between any two steps; another process then makes a Course from the journal's record.
+// the outputs back, start again elsewhere if machines are lost, terminate the machines, note the
+// end. Pure. A driver in a background process carries out one step at a time and reports what it
+// saw. The process may die between any two steps; another process then makes a Course from the
+// journal's record.
 #pragma once
 
 #include <optional>
@@ -21,8 +22,8 @@ enum class Step {
   fetch_saved,  // fetch the outputs saved by the watching host
   note_end,     // write into the journal how the job ended
   terminate,    // terminate the machines
-  leave,        // tell the user: the job continues
-  conclude,     // tell how the job ended, or note it for the next command
+  leave,        // the job continues without this process; another goes on from the journal
+  conclude,     // note how the job ended, for its viewer or the next command
   quit,
 };
 
@@ -35,7 +36,6 @@ struct CourseRecord {
 };
 
 struct CourseRules {
-  bool follows = false;      // this process stands in for the job's command
   bool brings_back = false;  // the user named outputs
 };
 
@@ -44,11 +44,13 @@ struct Seen {
   bool ok = true;             // the step succeeded
   bool canceled = false;      // not `ok`: a signal ended the step
   int error_code = 1;         // not `ok`: the exit code of the error
-  bool asked_to_end = false;  // a signal to end came, now or earlier
+  bool asked_to_end = false;  // the user canceled the job, now or earlier (SIGINT)
+  // This process was asked to end, now or earlier (SIGTERM). That says nothing about the job.
+  bool asked_to_leave = false;
   bool unwanted = false;      // rent: the user has terminated the machines meanwhile
   int code = 0;               // run: the exit code
   bool started = false;       // always: the job has an id, so it may run on its machines
-  bool left = false;          // run: a signal ended the following; the job goes on
+  bool left = false;          // run: the following ended before the job
   bool canceled_job = false;  // run: a person canceled the job
   bool gone = false;          // run: a machine will not come back. bring_back: no machine is left
   std::optional<int> taken_over = {};  // ask_watcher: the exit code reported by the watching host
@@ -90,8 +92,6 @@ class Course {
   Step conclude(int code);
   Step stop_with(const Seen& seen);
   Step end();
-  bool to_leave(const Seen& seen) const { return rules_.follows && seen.asked_to_end; }
-
   CourseRecord record_;
   CourseRules rules_;
   Step step_ = Step::quit;

@@ -39,13 +39,13 @@ struct Killed {};
 // Takes each step in the fake world. The driver may be killed before and after a step.
 class Process {
  public:
-  Process(World& world, std::mt19937& chance, bool follows, double kills)
+  Process(World& world, std::mt19937& chance, bool foreign, double kills)
       : world_(world),
         chance_(chance),
-        follows_(follows),
+        foreign_(foreign),
         finishes_(world.record.ending),
         kills_(kills),
-        course_(world.record, {.follows = follows, .brings_back = true}) {}
+        course_(world.record, {.brings_back = true}) {}
 
   void run() {
     Step step = course_.first();
@@ -57,6 +57,7 @@ class Process {
       maybe_die();
       seen.started = world_.record.started;
       seen.asked_to_end = asked_to_end_ = asked_to_end_ || happens(0.01);
+      seen.asked_to_leave = asked_to_leave_ = asked_to_leave_ || happens(0.01);
       step = course_.next(seen);
     }
   }
@@ -71,7 +72,7 @@ class Process {
   Seen take(Step step) {
     switch (step) {
       case Step::check_begin:
-        return error(follows_ && happens(0.05));
+        return error(foreign_ && happens(0.05));
       case Step::rent:
         return rent();
       case Step::run:
@@ -96,7 +97,7 @@ class Process {
         world_.record.code = course_.job_code();
         return {};
       case Step::terminate:
-        if (follows_ && !finishes_ && world_.job_runs)
+        if (!asked_to_end_ && !finishes_ && world_.job_runs)
           wrong("a machine was terminated under a running job");
         if (happens(0.1)) return error(true);
         world_.alive = world_.intent = false;
@@ -149,7 +150,7 @@ class Process {
     }
     maybe_die();
     if (happens(0.05)) return error(true);  // the host does not answer
-    if (happens(0.05) && !follows_) return {.code = 130, .left = true};
+    if (happens(0.05)) return {.code = 143, .left = true};
     if (!world_.job_ended && happens(0.25)) {
       world_.taken = true;
       world_.job_runs = false;
@@ -175,14 +176,15 @@ class Process {
 
   World& world_;
   std::mt19937& chance_;
-  bool follows_;
+  bool foreign_;   // without the environment of the job's command
   bool finishes_;  // another process has decided that the job is over
   bool asked_to_end_ = false;
+  bool asked_to_leave_ = false;
   double kills_;
   Course course_;
 };
 
-// Runs one job from the first command to the end: the command, then followers, one at a time as the
+// Runs one job to its end: the process that its command started, then others, one at a time as the
 // claim allows. Each may be killed anywhere, except the last.
 World simulate(unsigned seed) {
   std::mt19937 chance(seed);
@@ -247,7 +249,6 @@ std::vector<Step> walk(Course course, const std::vector<Seen>& seen) {
 }
 
 const CourseRules kOwn{.brings_back = true};
-const CourseRules kFollower{.follows = true, .brings_back = true};
 
 TEST(Course, AJobThatSucceeds) {
   EXPECT_EQ(walk({{.working = true}, kOwn}, {{.started = true}, {.started = true}, {}, {}, {}}),
@@ -283,21 +284,36 @@ TEST(Course, OutputsThatDoNotComeHoldTheMachine) {
   EXPECT_EQ(course.code(), 1) << "a job without its outputs did not succeed";
 }
 
-TEST(Course, AFollowerThatIsAskedToEndLeavesTheRest) {
-  const std::vector<Seen> to_bring = {{.started = true}, {.started = true}};
-  for (const Seen& asked :
-       {Seen{.ok = false, .asked_to_end = true}, Seen{.ok = false, .canceled = true}}) {
-    Course course({.working = true}, kFollower);
-    course.first();
-    for (const Seen& seen : to_bring)
-      course.next(seen);
-    const Step step = course.next(asked);
-    EXPECT_EQ(step, asked.asked_to_end ? Step::leave : Step::hold);
-  }
-  Course ending({.ending = true, .code = 0}, kFollower);
-  ending.first();
-  ending.next({});
-  EXPECT_EQ(ending.next({.ok = false, .canceled = true}), Step::leave);
+// Returns the step after the outputs of a job that ended well could not be brought.
+Step after_failed_bring(const Seen& seen) {
+  return walk({{.working = true}, kOwn}, {{.started = true}, {.started = true}, seen}).back();
+}
+
+TEST(Course, AProcessThatIsAskedToEndLeavesTheRest) {
+  EXPECT_EQ(after_failed_bring({.ok = false, .asked_to_leave = true}), Step::leave);
+  EXPECT_EQ(walk({{.working = true}, kOwn}, {{.asked_to_leave = true, .code = 143}}).back(),
+            Step::leave);
+  EXPECT_EQ(walk({{.ending = true}, kOwn}, {{}, {.ok = false, .asked_to_leave = true}}).back(),
+            Step::leave);
+}
+
+TEST(Course, AUserWhoCancelsEndsTheJobAndItsMachines) {
+  EXPECT_EQ(after_failed_bring({.ok = false, .canceled = true, .asked_to_end = true}), Step::hold);
+  // Ctrl-C while the machines are being terminated does not keep them.
+  EXPECT_EQ(walk({{.ending = true}, kOwn},
+                 {{}, {.ok = false, .canceled = true, .asked_to_end = true}, {}}),
+            (std::vector<Step>{Step::note_end, Step::terminate, Step::terminate, Step::conclude}));
+  // The job's state is unknown, and the user wants no more of it.
+  EXPECT_EQ(walk({{.working = true, .started = true}, kOwn},
+                 {{.ok = false, .canceled = true, .asked_to_end = true, .started = true}})
+                .back(),
+            Step::bring_back);
+}
+
+TEST(Course, AStartedJobOfUnknownStateIsLeftToAnotherProcess) {
+  EXPECT_EQ(
+      walk({{.working = true, .started = true}, kOwn}, {{.ok = false, .started = true}}).back(),
+      Step::leave);
 }
 
 TEST(Course, AnErrorBeforeTheJobBeganTerminatesTheMachines) {
@@ -311,7 +327,7 @@ TEST(Course, AnErrorBeforeTheJobBeganTerminatesTheMachines) {
 }
 
 TEST(Course, AnEndingThatWasNotedIsOnlyFinished) {
-  EXPECT_EQ(walk({{.ending = true, .started = true, .code = 7}, kFollower}, {{}, {}}),
+  EXPECT_EQ(walk({{.ending = true, .started = true, .code = 7}, kOwn}, {{}, {}}),
             (std::vector<Step>{Step::note_end, Step::terminate, Step::conclude}));
 }
 

@@ -1,0 +1,49 @@
+#include "jobs/rented/course_words.h"
+
+#include "base/last_line.h"
+#include "cloud/journal.h"
+#include "hosts/registry.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "jobs/rented/course_log.h"
+#include "jobs/rented/stream_text.h"
+#include "rent/job_claim.h"
+
+namespace lockstep::jobs::rented {
+namespace {
+
+constexpr std::size_t kMostShown = 256UL << 20;
+
+}  // namespace
+
+std::optional<CourseWords> words_of_course(const std::string& word, const Result<KnownJob>& newest,
+                                           std::optional<std::int64_t> lines) {
+  if (!hosts::check_cluster_name(word)) return std::nullopt;
+  const auto written = log_written_ms(word);
+  if (!written) return std::nullopt;
+  if (newest && (newest->id == word || newest->name == word) &&
+      (newest->place != word || newest->created_ms > *written))
+    return std::nullopt;
+  CourseWords said{.text = {}, .path = rent::follow_log(word)};
+  auto journal = cloud::Journal::open(io::state_folder());
+  const auto jobs = journal ? journal->jobs() : Failure(journal.error());
+  if (jobs)
+    for (const cloud::RentedJob& job : *jobs) {
+      if (job.cluster != word || !job.goes_on() || !journal->of_cluster(word)) continue;
+      if (job.stage == cloud::RentedJob::Stage::working && !job.job.empty()) return std::nullopt;
+      said.goes_on = true;
+    }
+  for (const std::string& part : rent::follow_logs(word))
+    if (const auto bytes = io::read_file(part, kMostShown)) said.text += plain_text(*bytes);
+  if (lines) said.text = std::string(last_lines(said.text, *lines));
+  return said;
+}
+
+std::optional<std::string> cluster_of_log(const std::string& file) {
+  for (const std::string_view ending : rent::kFollowLogEndings)
+    if (file.size() > ending.size() && file.ends_with(ending))
+      return file.substr(0, file.size() - ending.size());
+  return std::nullopt;
+}
+
+}  // namespace lockstep::jobs::rented

@@ -1,0 +1,27 @@
+// What `lockstep logs NAME` shows of a job on rented machines once its machines cannot be asked.
+#pragma once
+
+#include "base/error.h"
+#include "jobs/job_book.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lockstep::jobs::rented {
+
+struct CourseWords {
+  std::string text;  // both streams
+  std::string path;
+  bool goes_on = false;  // more output may come
+};
+// Returns the log of the course of that cluster's job, all or the last lines. nullopt: there is no
+// log, or the job's machines can be asked. Also nullopt if `newest`, the other meaning of the word,
+// runs elsewhere or is newer.
+std::optional<CourseWords> words_of_course(const std::string& word, const Result<KnownJob>& newest,
+                                           std::optional<std::int64_t> lines);
+
+// Returns the cluster's name if the file name is that of such a log or of a part of it.
+std::optional<std::string> cluster_of_log(const std::string& file);
+
+}  // namespace lockstep::jobs::rented
