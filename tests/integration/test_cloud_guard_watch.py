@@ -271,7 +271,7 @@ def test_a_host_without_keys_of_what_may_be_rented_is_refused(world):
     key = read(world.aws_key)
     world.aws_key.unlink()
     ended = world.train().wait(60)
-    assert ended.rc == 1 and f"the guard on {world.where}: it has no key of AWS EC2" in ended.err, ended
+    assert ended.rc == 1 and f"the guard on {world.where}: no key of AWS EC2 is there" in ended.err, ended
     world.aws_key.write_text(key)
     world.give(".aws/credentials")
     world.server.stop_sshd()
