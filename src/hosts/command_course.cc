@@ -126,11 +126,9 @@ std::string CommandCourse::limit_error(std::size_t host) const {
 CommandCourse::OnSignal CommandCourse::on_signal(int number) {
   // SIGCHLD (ssh, rsync) and SIGWINCH concern this process alone.
   if (number == SIGCHLD || number == SIGWINCH) return OnSignal::ignore;
-  const bool asks_to_end =
-      number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
-  if (!asks_to_end) return OnSignal::pass_on;
   // A host that is still logging in has no command that could receive the signal. Waiting for the
   // log-in would make Ctrl-C look dead, so leave.
+  if (!proc::is_stop_signal(number)) return OnSignal::pass_on;
   bool all_run = true;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     all_run = all_run && (hosts_[i].over || reach_(i).ready);

@@ -43,8 +43,7 @@ void SignalWatch::read_one() {
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return;
   const auto number = static_cast<int>(info.ssi_signo);
   if (number == SIGPIPE || (number == SIGHUP && is_ignored(SIGHUP))) return;
-  if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-    reported_stops.fetch_or(1U << number);
+  if (is_stop_signal(number)) reported_stops.fetch_or(1U << number);
   on_signal_(number);
 }
 

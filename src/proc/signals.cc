@@ -3,9 +3,16 @@
 
 #include "base/text.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace lockstep::proc {
+namespace {
+
+constexpr std::array<int, 4> kStops = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+}  // namespace
 
 std::string signal_name(int signal) {
   if (const char* abbreviation = sigabbrev_np(signal); abbreviation != nullptr)
@@ -46,6 +53,26 @@ void block(const sigset_t& set) {
 bool is_ignored(int signal) {
   struct sigaction action {};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+bool is_stop_signal(int signal) {
+  return std::find(kStops.begin(), kStops.end(), signal) != kStops.end();
+}
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : kStops)
+    sigaddset(&set, number);
+  if (is_ignored(SIGHUP)) sigdelset(&set, SIGHUP);
+  return set;
+}
+
+int take_stop_signal(std::chrono::milliseconds limit) {
+  const sigset_t set = stop_signals();
+  const auto whole = std::chrono::floor<std::chrono::seconds>(limit);
+  const timespec wait{whole.count(), std::chrono::nanoseconds(limit - whole).count()};
+  return std::max(sigtimedwait(&set, nullptr, &wait), 0);
 }
 
 }  // namespace lockstep::proc

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,5 +21,14 @@ std::optional<int> signal_number(std::string_view name);
 sigset_t handled_signals();
 void block(const sigset_t& set);
 bool is_ignored(int signal);  // started with SIG_IGN for it (nohup, a background shell)
+
+// Returns whether the signal asks a process to end: INT, TERM, HUP or QUIT.
+bool is_stop_signal(int signal);
+// Returns the stop signals, without SIGHUP if this process was started to ignore it (nohup): a
+// blocked signal becomes pending even if it is ignored.
+sigset_t stop_signals();
+// Waits for one of stop_signals(), at most `limit`, and takes it. Returns its number; 0: none came.
+// The signals must be blocked.
+int take_stop_signal(std::chrono::milliseconds limit);
 
 }  // namespace lockstep::proc

@@ -8,8 +8,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
-
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -85,13 +83,12 @@ void FanOut::stop_if_done() {
 
 Status FanOut::run() {
   std::optional<int> signal;
-  LOCKSTEP_TRY_ASSIGN(
-      const auto signals, proc::SignalWatch::open(loop_, [&](int number) {
-        // The caller decides about the end. Here a signal only ends the wait.
-        if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) return;
-        signal = number;
-        loop_.stop();
-      }));
+  // The caller decides about the end. Here a signal only ends the wait.
+  LOCKSTEP_TRY_ASSIGN(const auto signals, proc::SignalWatch::open(loop_, [&](int number) {
+                        if (!proc::is_stop_signal(number)) return;
+                        signal = number;
+                        loop_.stop();
+                      }));
   running_ = true;
   if (course_.waits()) loop_.run();
   running_ = false;

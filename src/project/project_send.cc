@@ -1,5 +1,6 @@
 // Sends the files of a ProjectSync: chooses the way to each host, and reports the end of each host.
 #include "base/text.h"
+#include "proc/signals.h"
 #include "project/piece_run.h"
 #include "project/project_sync.h"
 #include "sync/confined.h"
@@ -7,8 +8,6 @@
 #include "sync/piece_files.h"
 
 #include <fmt/core.h>
-
-#include <signal.h>
 
 #include <algorithm>
 #include <utility>
@@ -85,8 +84,7 @@ void ProjectSync::take_ends(const Way& way, const std::vector<TransferEnd>& ends
     // Only these signals ask this process to end. Any other signal killed the program on that host
     // alone.
     const int signal = ends[i].signal.value_or(0);
-    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
-      stopped_ = signal;
+    if (proc::is_stop_signal(signal)) stopped_ = signal;
   }
   direct_ = 0;
 }

@@ -100,15 +100,14 @@ class Transfers {
 };
 
 Result<std::vector<TransferEnd>> Transfers::run() {
-  LOCKSTEP_TRY_ASSIGN(
-      signals_, proc::SignalWatch::open(loop_, [this](int number) {
-        if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) return;
-        signal_ = number;
-        // Each rsync has a session of its own, so the terminal's Ctrl-C does not reach rsync. The
-        // group includes the ssh of rsync.
-        for (const One& one : all_)
-          if (one.child) one.child->signal_group(SIGTERM);
-      }));
+  // Each rsync has a session of its own, so the terminal's Ctrl-C does not reach rsync. The
+  // group includes the ssh of rsync.
+  LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int number) {
+                        if (!proc::is_stop_signal(number)) return;
+                        signal_ = number;
+                        for (const One& one : all_)
+                          if (one.child) one.child->signal_group(SIGTERM);
+                      }));
   all_.resize(transfers_.size());
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
     if (Status started = start(i); !started)

@@ -3,11 +3,11 @@
 #include "base/text.h"
 #include "hosts/wait_words.h"
 #include "io/own_folders.h"
+#include "proc/signals.h"
 #include "sync/record.h"
 
 #include <fmt/core.h>
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,7 +19,7 @@ namespace lockstep::project {
 namespace {
 
 // flock() cannot wait for a lock and a signal at once, so the lock is tried every 50 ms.
-constexpr timespec kLookEvery{0, 50'000'000};
+constexpr std::chrono::milliseconds kLookEvery{50};
 
 std::string folder_of_locks() {
   return io::state_folder() + "/locks";
@@ -50,17 +50,6 @@ std::string holder_of(int fd) {
   return pid ? fmt::format(" (process {})", *pid) : "";
 }
 
-// Waits a short while. Returns the number of a pending signal that ends this process, or 0. No
-// event loop runs yet, so the blocked signals are taken here.
-int wait_a_little() {
-  sigset_t ends;
-  sigemptyset(&ends);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
-    sigaddset(&ends, number);
-  const int number = sigtimedwait(&ends, nullptr, &kLookEvery);
-  return number > 0 ? number : 0;
-}
-
 }  // namespace
 
 Status TreeLocks::lock(const std::string& path, const std::string& what, const Tell& tell) {
@@ -81,7 +70,7 @@ Status TreeLocks::lock(const std::string& path, const std::string& what, const T
         tell(fmt::format("{}: another lockstep{} uses this tree; waiting; Ctrl-C ends this command",
                          what, holder_of(lock->fd())));
     }
-    if (const int number = wait_a_little(); number != 0)
+    if (const int number = proc::take_stop_signal(kLookEvery); number != 0)
       return tl::make_unexpected(
           Error{Errc::canceled, "stopped while waiting for another lockstep", {}, number});
   }

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "proc/signals.h"
 #include "proc/spawn.h"
 
 #include <errno.h>
@@ -53,10 +54,9 @@ struct Outputs {
 // the code that handles them.
 bool is_asked_to_end() {
   sigset_t pending;
-  if (sigpending(&pending) != 0) return false;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
-    if (sigismember(&pending, number) == 1) return true;
-  return false;
+  const sigset_t stops = proc::stop_signals();
+  return sigpending(&pending) == 0 && sigandset(&pending, &pending, &stops) == 0 &&
+         sigisemptyset(&pending) == 0;
 }
 
 // Reads both pipes to their ends, in whatever order git writes. Watches for signals, because git

@@ -12,8 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 
@@ -39,21 +37,11 @@ Result<io::Fd> open_process(pid_t pid) {
   return process;
 }
 
-// Returns the number of the signal that stops the waiting; 0: none came.
-int pending_stop() {
-  const sigset_t signals = proc::handled_signals();
-  const timespec now{};
-  const int number = sigtimedwait(&signals, nullptr, &now);
-  constexpr std::array<int, 4> kStops = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-  if (number == SIGHUP && proc::is_ignored(SIGHUP)) return 0;
-  return std::find(kStops.begin(), kStops.end(), number) == kStops.end() ? 0 : number;
-}
-
 // Returns the signal that stopped the waiting; 0: the process has ended.
 int await_end(const io::Fd& process) {
   pollfd end{.fd = process.get(), .events = POLLIN, .revents = 0};
   while (poll(&end, 1, kLookMs) <= 0)
-    if (const int number = pending_stop(); number != 0) return number;
+    if (const int number = proc::take_stop_signal({}); number != 0) return number;
   return 0;
 }
 

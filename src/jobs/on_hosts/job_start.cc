@@ -14,7 +14,6 @@
 #include <fmt/core.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,14 +81,13 @@ class JobStart {
 };
 
 Result<StartedJob> JobStart::run() {
-  LOCKSTEP_TRY_ASSIGN(
-      signals_, proc::SignalWatch::open(loop_, [this](int number) {
-        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-          fail_with({Errc::canceled,
-                     proc::signal_name(number) + " came; nothing was started",
-                     {},
-                     number});
-      }));
+  LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int number) {
+                        if (proc::is_stop_signal(number))
+                          fail_with({Errc::canceled,
+                                     proc::signal_name(number) + " came; nothing was started",
+                                     {},
+                                     number});
+                      }));
   hosts_.resize(request_.hosts.size());
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     open(i);

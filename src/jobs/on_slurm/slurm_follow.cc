@@ -14,13 +14,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -177,7 +174,7 @@ class Follower {
         LOCKSTEP_TRY(output_.finish());
         return followed;
       }
-      if (const int signal = wait_for_signal(); signal != 0) {
+      if (const int signal = proc::take_stop_signal(kLook); signal != 0) {
         followed.left = true;
         followed.signal = signal;
         return followed;
@@ -242,15 +239,6 @@ class Follower {
     } else if (now.state.phase == slurm::JobPhase::running && !now.nodes.empty()) {
       log::info("job {} runs on {}", number_, now.nodes);
     }
-  }
-
-  static int wait_for_signal() {
-    const sigset_t signals = proc::handled_signals();
-    const timespec limit{0, std::chrono::nanoseconds(kLook).count()};
-    const int number = sigtimedwait(&signals, nullptr, &limit);
-    constexpr std::array<int, 4> kStops = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    if (number == SIGHUP && proc::is_ignored(SIGHUP)) return 0;
-    return std::find(kStops.begin(), kStops.end(), number) == kStops.end() ? 0 : number;
   }
 
   const SlurmFollow& request_;
