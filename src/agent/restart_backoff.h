@@ -3,7 +3,8 @@
 // pause without exchanging a message.
 #pragma once
 
-#include <algorithm>
+#include "base/backoff.h"
+
 #include <chrono>
 #include <optional>
 
@@ -18,7 +19,7 @@ class RestartBackoff {
   static constexpr std::chrono::seconds kHealthy{10};
 
   // longest: upper limit of the doubling pause. 0: restarts are never held back.
-  explicit RestartBackoff(Duration longest) : longest_(longest) {}
+  explicit RestartBackoff(Duration longest) : pauses_({.first = kFirst, .longest = longest}) {}
 
   void started(Clock::time_point now) {
     started_ = now;
@@ -35,18 +36,15 @@ class RestartBackoff {
     if (!started_) return Duration::zero();  // this node joined after that attempt
     const bool healthy = ended_.value_or(now) - *started_ >= kHealthy;
     short_attempts_ = healthy ? 0 : short_attempts_ + 1;
-    if (short_attempts_ < 2) return Duration::zero();
-    Duration pause = kFirst;
-    for (int i = 2; i < short_attempts_ && pause < longest_; ++i)
-      pause *= 2;
-    return std::min(pause, longest_);
+    if (healthy) pauses_.reset();
+    return short_attempts_ < 2 ? Duration::zero() : pauses_.next();
   }
 
   // Number of short attempts in a row, including the last one.
   int short_attempts() const { return short_attempts_; }
 
  private:
-  Duration longest_;
+  Backoff pauses_;
   std::optional<Clock::time_point> started_;
   std::optional<Clock::time_point> ended_;
   int short_attempts_ = 0;

@@ -23,7 +23,7 @@ DialCourse::DialCourse(DialRules rules, std::string host, TimePoint now)
       host_(std::move(host)),
       since_(now),
       until_(now + rules_.patience),
-      pause_(rules_.first_pause) {}
+      pauses_({.first = rules_.first_pause, .longest = rules_.longest_pause, .percent = 150}) {}
 
 Duration DialCourse::begin_round(TimePoint now) {
   addresses_.clear();
@@ -97,12 +97,10 @@ DialCourse::Step DialCourse::pause_or_give_up(TimePoint now) {
     end = std::min(end, *refused_since_ + *rules_.refused_patience);
   const Duration left = end - now;
   const Duration spare = left - rules_.last_round.value_or(Duration(0));
-  if (rules_.last_round ? spare <= Duration(0) : pause_ >= left) return give_up;
-  const Duration pause = std::min(pause_, spare);
-  // Timers have whole milliseconds and round up: fractions would add up.
-  const Duration longer = std::chrono::floor<std::chrono::milliseconds>(pause_ * 3 / 2);
-  pause_ = std::min(longer, rules_.longest_pause);
-  return {Step::What::pause, pause};
+  // These pauses are whole milliseconds. Timers round up, so fractions would add up.
+  const Duration pause = pauses_.next();
+  if (rules_.last_round ? spare <= Duration(0) : pause >= left) return give_up;
+  return {Step::What::pause, std::min(pause, spare)};
 }
 
 }  // namespace lockstep::io

@@ -2,6 +2,7 @@
 // patience. Pure: the dialer reports events and their time. Knows no sockets.
 #pragma once
 
+#include "base/backoff.h"
 #include "base/error.h"
 #include "io/loop.h"
 
@@ -22,8 +23,8 @@ struct DialRules {
   Duration least_for_address{};
   Duration most_for_address = Duration::max();
   // Pauses between rounds start here and grow by half each time.
-  Duration first_pause{};
-  Duration longest_pause{};
+  Backoff::Duration first_pause{};
+  Backoff::Duration longest_pause{};
   // If the next pause does not fit, it is shortened to leave this much for a last round. nullopt:
   // give up as soon as a whole pause does not fit.
   std::optional<Duration> last_round;
@@ -75,7 +76,7 @@ class DialCourse {
   std::vector<std::string> addresses_;
   std::size_t next_ = 0;  // index after the current address
   Duration allowed_{};    // time for the current attempt
-  Duration pause_;
+  Backoff pauses_;
   std::optional<TimePoint> refused_since_;
   bool answered_ = false;         // in this round
   bool answered_before_ = false;  // in the previous round

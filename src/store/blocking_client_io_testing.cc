@@ -1,4 +1,5 @@
 // The socket of the blocking test client: connects with retries, sends and receives with deadlines.
+#include "base/backoff.h"
 #include "io/system_names.h"
 #include "store/blocking_client_testing.h"
 #include "store/stranger.h"
@@ -60,20 +61,19 @@ Result<Client> Client::connect(Options options) {
   const auto start = Clock::now();
   Client client(std::move(options));
   const auto until = client.deadline();
-  milliseconds pause(20);
-  constexpr milliseconds kLongestPause(1000);
+  Backoff pauses({.first = milliseconds(20), .longest = milliseconds(1000), .percent = 150});
   while (true) {
     Status done = client.connect_once(until);
     if (done) done = client.handshake(until);
     if (done) return client;
     Error error = std::move(done).error();
+    const milliseconds pause = pauses.next();
     if (error.code == Errc::corrupt || Clock::now() + pause >= until) {
       error.message += fmt::format(", gave up after {:.1f} s",
                                    std::chrono::duration<double>(Clock::now() - start).count());
       return tl::make_unexpected(std::move(error));
     }
     std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 3 / 2, kLongestPause);
   }
 }
 

@@ -18,8 +18,6 @@ using std::chrono::seconds;
 using Ms = FollowCore::Ms;
 using Kind = FollowAction::Kind;
 
-constexpr Ms kFirstPause{50};
-constexpr Ms kLongestPause{5000};
 // A follower counts as back after this time, or with its first output, and the next pause is short
 // again. Without this rule a follower killed at once by the host would be started 20 times a
 // second.
@@ -37,10 +35,8 @@ FollowCore::FollowCore(Settings settings, Now now)
       hosts_(settings_.hosts.size()),
       silence_(now.boot),
       silence_at_(now.steady) {
-  for (Host& host : hosts_) {
+  for (Host& host : hosts_)
     host.since = now.steady;
-    host.pause = kFirstPause;
-  }
 }
 
 FollowActions FollowCore::taken() {
@@ -86,7 +82,7 @@ void FollowCore::steady(std::size_t node, Now now) {
   Host& host = hosts_[node];
   host.steady_at.reset();
   host.lost = false;  // `lockstep resume` has started this part again
-  host.pause = kFirstPause;
+  host.pauses.reset();
   if (!std::exchange(host.away, false)) return;
   patience_at_.reset();
   say(settings_.hosts[node] + " is back");
@@ -162,9 +158,8 @@ void FollowCore::failed(std::size_t node, const std::string& why, Now now) {
     notice_at_ = now.steady + hosts::next_notice({});
   }
   if (settings_.may_be_gone && !asking_gone_ && !gone_at_) gone_at_ = now.steady + kAskIfGone;
-  host.reopen_at = now.steady + host.pause;
   // Back off: each new link may be a new log-in.
-  host.pause = std::min(2 * host.pause, kLongestPause);
+  host.reopen_at = now.steady + host.pauses.next();
   finish_if_over(now);
 }
 

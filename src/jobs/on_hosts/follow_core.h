@@ -2,6 +2,7 @@
 // The driver in job_follow.cc opens the links, prints the output and hands in every event.
 #pragma once
 
+#include "base/backoff.h"
 #include "io/loop.h"
 #include "job/job_spec.h"
 #include "jobs/job.h"
@@ -89,7 +90,7 @@ class FollowCore {
     std::string why_away;
     io::TimePoint since;  // when the host was first asked, or its link was lost
     std::optional<job::JobRecord> record;
-    Ms pause;
+    Backoff pauses{{.first = Ms(50), .longest = Ms(5000)}};
     Time reopen_at;
     Time steady_at;  // from then on the running follower counts as back
   };

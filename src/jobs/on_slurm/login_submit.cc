@@ -1,5 +1,6 @@
 #include "jobs/on_slurm/login_submit.h"
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/json_members.h"
@@ -8,7 +9,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -18,9 +18,9 @@ namespace {
 
 constexpr int kNotReached = 255;
 constexpr std::size_t kMostRequest = 8UL << 20;
-constexpr std::chrono::milliseconds kFirstPause{500};
-constexpr std::chrono::milliseconds kLongestPause{5000};
 constexpr std::chrono::minutes kPatience{2};
+constexpr Backoff::Rules kPauses{.first = std::chrono::milliseconds(500),
+                                 .longest = std::chrono::milliseconds(5000)};
 constexpr std::chrono::seconds kPatienceToKnow{10};
 
 hosts::CommandRequest asking(const hosts::HostPlace& place, std::vector<std::string> words) {
@@ -106,7 +106,8 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
   command.input = hosts::CommandRequest::Input::given;
   command.given = {request_text(request)};
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+  Backoff pauses(kPauses);
+  while (true) {
     LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
     const hosts::HostEnding& ending = endings.at(0);
     if (ending.error.empty() && ending.code != 0) return SubmittedThere{.code = ending.code};
@@ -120,8 +121,8 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
           Errc::unavailable,
           fmt::format("{}; job {} may or may not have been submitted", ending.error, request.id),
           "lockstep jobs finds out once the host is reached");
-    log::warning("{}; asking again what became of job {}", ending.error, request.id);
-    std::this_thread::sleep_for(pause);
+    log::warning("{}; asking it again what became of job {}", ending.error, request.id);
+    std::this_thread::sleep_for(pauses.next());
   }
 }
 

@@ -1,5 +1,6 @@
 #include "jobs/on_slurm/slurm_follow.h"
 
+#include "base/backoff.h"
 #include "base/clock_ms.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -30,8 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kLook{100};  // between two looks at the output file
 // Pauses between questions to Slurm, whose controller many users share. A running job records its
 // end in its own folder, so asking seldom delays nothing.
-constexpr milliseconds kFirstAsk{1000};
-constexpr milliseconds kLongestAsk{15'000};
+constexpr Backoff::Rules kAsk{.first = milliseconds(1000), .longest = milliseconds(15'000)};
 constexpr const char* kStdout = "standard output";
 constexpr std::size_t kChunk = 256UL << 10;
 
@@ -206,7 +206,7 @@ class Follower {
     status_.reset();
     nobody_knows_ = seen_end_ = false;
     next_ask_ = Clock::now();
-    pause_ = kFirstAsk;
+    pauses_.reset();
     return true;
   }
 
@@ -215,8 +215,7 @@ class Follower {
     const bool whole = output_.path().empty() && request_.options.print;
     auto jobs = slurm::ask_jobs({asked(request_.job, number_)},
                                 whole ? slurm::Detail::all : slurm::Detail::usual);
-    next_ask_ = Clock::now() + pause_;
-    pause_ = std::min(pause_ * 2, kLongestAsk);
+    next_ask_ = Clock::now() + pauses_.next();
     if (!jobs) {
       if (!std::exchange(away_, true)) log::warning("{}; the job goes on", jobs.error().message);
       return;
@@ -231,7 +230,7 @@ class Follower {
 
   void tell_change(const slurm::JobStatus& now) {
     if (status_ && status_->state == now.state && status_->reason == now.reason) return;
-    pause_ = kFirstAsk;
+    pauses_.reset();
     if (!request_.options.to_end) return;
     if (now.state.phase == slurm::JobPhase::waiting) {
       if (now.reason.empty()) return;  // the scheduler has not looked at the job yet
@@ -249,7 +248,7 @@ class Follower {
   bool seen_end_ = false;
   bool away_ = false;
   Clock::time_point next_ask_ = Clock::now();
-  milliseconds pause_ = kFirstAsk;
+  Backoff pauses_{kAsk};
 };
 
 }  // namespace

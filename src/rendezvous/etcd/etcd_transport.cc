@@ -1,6 +1,7 @@
 // The retry rule: when a call may be repeated, and where.
 #include "rendezvous/etcd/etcd_transport.h"
 
+#include "base/backoff.h"
 #include "base/text.h"
 
 #include <fmt/core.h>
@@ -13,8 +14,8 @@ namespace lockstep::rendezvous::etcd {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kFirstPause(20);
-constexpr milliseconds kLongestPause(500);
+constexpr Backoff::Rules kPauses{
+    .first = milliseconds(20), .longest = milliseconds(500), .percent = 150};
 constexpr milliseconds kTooLate(10);  // too little time for another attempt
 
 // Returns whether the answer means "not now": Raft has no leader, or the member is overloaded or
@@ -55,7 +56,7 @@ struct EtcdTransport::Operation {
   std::unique_ptr<http::Exchange> exchange;
   http::Client* asked = nullptr;
   std::size_t failures = 0;
-  milliseconds pause = kFirstPause;
+  Backoff pauses{kPauses};
   bool cut_short = false;  // this attempt had less time than usual, so its timeout says little
   std::vector<std::pair<http::Client*, Error>> errors;  // the last error of each endpoint
 
@@ -171,10 +172,9 @@ void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
   const auto left = std::chrono::floor<Ms>(operation.until - io::Clock::now());
   const bool round_over = operation.failures % clients_.size() == 0;
   // Pauses shrink towards the end, so that the last attempt uses the remaining time.
-  const Ms pause = round_over ? std::min(operation.pause, left / 2) : Ms(0);
+  const Ms pause = round_over ? std::min(operation.pauses.next(), left / 2) : Ms(0);
   if (may_repeat && left > kTooLate) {
     operation.timer.start(pause, [this, id] { attempt(id); });
-    if (round_over) operation.pause = std::min(operation.pause * 3 / 2, kLongestPause);
     return;
   }
   // Report every endpoint's last error, the most recent first.

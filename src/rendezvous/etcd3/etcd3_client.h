@@ -5,6 +5,7 @@
 // another call. A destroyed client never calls back. Destroy watches before their client.
 #pragma once
 
+#include "base/backoff.h"
 #include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/loop.h"
@@ -102,6 +103,8 @@ class Etcd3Watch {
 
  private:
   friend class Etcd3Client;
+  static constexpr std::chrono::milliseconds kFirstPause{20};
+
   void open();
   void moved();  // the transport has moved to another endpoint
   void on_bytes(std::string_view bytes);
@@ -119,7 +122,8 @@ class Etcd3Watch {
   std::string token_;
   std::string line_;  // the last line, while incomplete
   io::Timer retry_;
-  std::chrono::milliseconds pause_{0};
+  Backoff pauses_{
+      {.first = kFirstPause, .longest = std::chrono::milliseconds(500), .percent = 150}};
   CallbackScope calls_;
 };
 

@@ -10,8 +10,6 @@ namespace lockstep::rendezvous::etcd3 {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kFirstPause(20);
-constexpr milliseconds kLongestPause(500);
 constexpr milliseconds kPatience(2000);  // for the head of a stream
 
 }  // namespace
@@ -23,8 +21,7 @@ Etcd3Watch::Etcd3Watch(Etcd3Client& client, std::string key, std::string range_e
       range_end_(std::move(range_end)),
       next_(from_revision),
       handlers_(std::move(handlers)),
-      retry_(client.transport().loop()),
-      pause_(kFirstPause) {
+      retry_(client.transport().loop()) {
   // For moved(), when the transport changes its endpoint.
   client_.watches_.insert(this);
   retry_.start({}, [this] { open(); });
@@ -100,7 +97,7 @@ bool Etcd3Watch::take(std::string_view line) {
     if (here.gone()) return false;
   }
   if (!reply->canceled) {
-    pause_ = kFirstPause;
+    pauses_.reset();
     return true;
   }
   if (reply->compact_revision > 0) {
@@ -121,8 +118,7 @@ bool Etcd3Watch::take(std::string_view line) {
 void Etcd3Watch::again(const Error& error) {
   stream_.reset();
   const http::Client* endpoint = std::exchange(endpoint_, nullptr);
-  retry_.start(pause_, [this] { open(); });
-  pause_ = std::min(pause_ * 3 / 2, kLongestPause);
+  retry_.start(pauses_.next(), [this] { open(); });
   // Calls should avoid the endpoint, too.
   if (endpoint != nullptr) client_.transport().leave(*endpoint);
   if (const auto call = handlers_.trouble) call(error);
