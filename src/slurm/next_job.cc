@@ -1,8 +1,7 @@
 #include "slurm/next_job.h"
 
 #include "base/text.h"
-#include "codec/json.h"
-#include "codec/json_members.h"
+#include "codec/json_fields.h"
 #include "slurm/job_status.h"
 
 #include <algorithm>
@@ -20,17 +19,21 @@ NextJob next_job_of(const std::vector<Setting>& settings, std::vector<std::strin
   return job;
 }
 
+static void fields(codec::JsonFields& io, NextJob& job) {
+  io("words", job.words);
+  io("arguments", job.arguments);
+}
+
 std::string next_job_text(const NextJob& job) {
-  return codec::print_json(
-             nlohmann::ordered_json{{"words", job.words}, {"arguments", job.arguments}}) +
-         "\n";
+  return codec::print_json(codec::write_fields(job)) + "\n";
 }
 
 Result<NextJob> next_job_from_text(std::string_view text) {
+  NextJob job;
   // Arguments may be many.
-  const nlohmann::json json = codec::parse_json(text, {.bytes = 8U << 20});
-  if (!json.is_object()) return fail(Errc::corrupt, "the job's next.json is damaged");
-  return NextJob{codec::texts_member(json, "words"), codec::texts_member(json, "arguments")};
+  if (!codec::read_fields(codec::parse_json(text, {.bytes = 8U << 20}), job, codec::kTolerantJson))
+    return fail(Errc::corrupt, "the job's next.json is damaged");
+  return job;
 }
 
 std::vector<std::string> next_job_command(const NextJob& job, const NextFacts& facts) {

@@ -16,6 +16,10 @@ TEST(NextJob, IsCalledAsTheFirstOneWas) {
                                    {.name = "no-kill"}},
                                   {"a b", ""});
   EXPECT_EQ(job.words, (Words{"--nodes=2", "--no-kill"}));
+  // A running job's next.json may be of an older or newer version.
+  EXPECT_EQ(next_job_text({{"--time=1"}, {"a b"}}),
+            "{\"words\":[\"--time=1\"],\"arguments\":[\"a b\"]}\n");
+  EXPECT_EQ(next_job_from_text(R"({"arguments":["x"],"later":1})"), (NextJob{{}, {"x"}}));
   EXPECT_EQ(next_job_from_text(next_job_text(job)), job);
   EXPECT_FALSE(next_job_from_text("{"));
   NextFacts facts{.job = "12", .script = "/f/script", .folder = "/w"};

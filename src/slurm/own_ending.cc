@@ -1,7 +1,7 @@
 #include "slurm/own_ending.h"
 
 #include "base/text.h"
-#include "codec/json_members.h"
+#include "slurm/agent_report.h"
 #include "slurm/verdict.h"
 #include "slurm/words.h"
 
@@ -16,17 +16,12 @@ namespace {
 // Limits for the terminal: a report may hold long lines and many of them.
 constexpr std::size_t kLastWords = 8;
 constexpr std::size_t kLineLimit = 300;
+constexpr std::size_t kTextLimit = 1000;
 
-std::string text_in(const nlohmann::json& json, const char* name) {
-  return printable(codec::text_member(json, name), 1000);
-}
-
-std::vector<std::string> lines_in(const nlohmann::json& json, const char* name) {
+std::vector<std::string> last_lines(const std::vector<std::string>& all) {
   std::vector<std::string> lines;
-  if (const auto list = json.find(name); list != json.end() && list->is_array())
-    for (const nlohmann::json& line : *list)
-      if (line.is_string()) lines.push_back(printable(line.get<std::string>(), kLineLimit));
-  if (lines.size() > kLastWords) lines.erase(lines.begin(), lines.end() - kLastWords);
+  for (std::size_t i = all.size() - std::min(all.size(), kLastWords); i < all.size(); ++i)
+    lines.push_back(printable(all[i], kLineLimit));
   return lines;
 }
 
@@ -38,10 +33,9 @@ std::string last_line(const std::string& text) {
   return printable(last, kLineLimit);
 }
 
-std::string how_it_ended(const nlohmann::json& failure) {
-  // Reports have Python's exit codes, negative for signals.
-  const std::int64_t code = codec::integer_member(failure, "exit_code");
-  const std::string signal = text_in(failure, "signal");
+std::string how_it_ended(const BlamedFailure& failure) {
+  const std::int64_t code = failure.exit_code;
+  const std::string signal = printable(failure.signal, kTextLimit);
   if (code >= 0) return fmt::format("exited with {}", code);
   return "was killed by " + (signal.empty() ? fmt::format("signal {}", -code) : signal);
 }
@@ -132,19 +126,18 @@ void tell_end(const OwnEnding& own, Explained& job) {
 }  // namespace
 
 std::optional<Culprit> read_culprit(std::string_view report) {
-  constexpr std::size_t kMostReport = 8U << 20;
-  const auto judged = read_report(report);
-  if (!judged || !judged->code) return std::nullopt;
-  const nlohmann::json json = codec::parse_json(report, {.bytes = kMostReport});
-  const nlohmann::json& failure = json["root_cause"];
-  return Culprit{.rank = codec::integer_member(failure, "rank"),
-                 .host = text_in(failure, "host"),
+  const auto read = read_agent_report(report);
+  // The batch step judges a failure by the same rules.
+  if (!read || !judged_report(*read).code) return std::nullopt;
+  const BlamedFailure& failure = *read->root_cause;
+  return Culprit{.rank = failure.rank.value_or(0),
+                 .host = printable(failure.host, kTextLimit),
                  .how = how_it_ended(failure),
-                 .message = last_line(codec::text_member(failure, "message")),
-                 .log = text_in(failure, "stderr_log"),
-                 .last_words = lines_in(failure, "stderr_tail"),
-                 .notes = lines_in(failure, "notes"),
-                 .failed_ms = judged->failed_ms};
+                 .message = last_line(failure.message),
+                 .log = printable(failure.stderr_log, kTextLimit),
+                 .last_words = last_lines(failure.stderr_tail),
+                 .notes = last_lines(failure.notes),
+                 .failed_ms = failure.time_ms};
 }
 
 Result<OwnEnding> read_own_ending(const JobFolder& folder) {

@@ -1,7 +1,7 @@
 #include "slurm/verdict.h"
 
 #include "base/text.h"
-#include "codec/json_members.h"
+#include "slurm/agent_report.h"
 
 #include <fmt/core.h>
 
@@ -13,11 +13,7 @@ namespace {
 constexpr int kTimeLimit = 124;  // the code of timeout(1)
 // 128 + SIGTERM.
 constexpr int kStopped = 143;
-constexpr std::int64_t kMostInReport = 1 << 20;
-
-std::string text_in(const nlohmann::json& json, const char* name) {
-  return printable(codec::text_member(json, name), 500);
-}
+constexpr std::size_t kMostText = 500;
 
 // Converts Python's exit code, negative for signals, to a shell's.
 int shell_code(std::int64_t python_code) {
@@ -28,6 +24,16 @@ int shell_code(std::int64_t python_code) {
 std::string how(std::int64_t python_code) {
   if (python_code < 0) return fmt::format("was killed by signal {}", -python_code);
   return fmt::format("exited with {}", python_code);
+}
+
+std::string root_words(const BlamedFailure& root) {
+  const std::string host = printable(root.host, kMostText);
+  const std::string message = printable(root.message, kMostText);
+  if (!root.rank) return host + ": " + message;
+  std::string words = fmt::format("rank {} on {} {}", *root.rank, host, how(root.exit_code));
+  // printable() has escaped the line breaks; keep the first line.
+  if (!message.empty()) words += ": " + message.substr(0, message.find("\\x0a"));
+  return words;
 }
 
 bool has(const std::vector<NodeReport>& reports, std::string_view outcome) {
@@ -74,36 +80,22 @@ Verdict of_unfinished(const BatchFacts& facts, const std::vector<NodeReport>& re
 }  // namespace
 
 Result<NodeReport> read_report(std::string_view text) {
-  const nlohmann::json json = codec::parse_json(text, {.bytes = 8U << 20});
-  if (!json.is_object() || text_in(json, "outcome").empty())
-    return fail(Errc::corrupt, "not a report of lockstep run");
-  NodeReport report{.node = text_in(json, "node"), .outcome = text_in(json, "outcome")};
-  report.reason = text_in(json, "reason");
-  const auto attempts = json.find("attempts");
-  if (attempts != json.end() && attempts->is_array() && !attempts->empty())
-    report.nodes = static_cast<int>(std::clamp<std::int64_t>(
-        codec::integer_member(attempts->back(), "nodes"), 0, kMostInReport));
-  const auto root = json.find("root_cause");
-  if (root == json.end() || !root->is_object() || !root->contains("exit_code")) return report;
-  const std::int64_t code = codec::integer_member(*root, "exit_code");
+  LOCKSTEP_TRY_ASSIGN(const AgentReport report, read_agent_report(text));
+  return judged_report(report);
+}
+
+NodeReport judged_report(const AgentReport& report) {
+  NodeReport judged{.node = printable(report.node, kMostText),
+                    .outcome = printable(report.outcome, kMostText),
+                    .reason = printable(report.reason, kMostText),
+                    .nodes = report.last_nodes};
+  const auto& root = report.root_cause;
   // A worker stopped by the agent is not the cause of the failure.
-  const auto after_stop = root->find("after_stop");
-  const bool was_stopped =
-      after_stop != root->end() && after_stop->is_boolean() && after_stop->get<bool>();
-  if (code == 0 || was_stopped || !report.reason.empty()) return report;
-  report.code = shell_code(code);
-  report.failed_ms = codec::integer_member(*root, "time_ms");
-  const std::string message = text_in(*root, "message");
-  // Without a rank, the node could not start any.
-  if (!root->contains("rank")) {
-    report.root_cause = text_in(*root, "host") + ": " + message;
-    return report;
-  }
-  report.root_cause = fmt::format("rank {} on {} {}", codec::integer_member(*root, "rank"),
-                                  text_in(*root, "host"), how(code));
-  // printable() has escaped the line breaks; keep the first line.
-  if (!message.empty()) report.root_cause += ": " + message.substr(0, message.find("\\x0a"));
-  return report;
+  if (!root || root->exit_code == 0 || root->after_stop || !report.reason.empty()) return judged;
+  judged.code = shell_code(root->exit_code);
+  judged.failed_ms = root->time_ms;
+  judged.root_cause = root_words(*root);
+  return judged;
 }
 
 // Each report has the number of nodes in the agent's last attempt. Earlier attempts may have had

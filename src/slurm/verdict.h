@@ -12,6 +12,8 @@
 
 namespace lockstep::slurm {
 
+struct AgentReport;
+
 // Outcome reported if the pre-flight ends the job, and the job's exit code.
 inline constexpr std::string_view kUnfit = "unfit";
 inline constexpr int kUnfitCode = 125;
@@ -30,6 +32,8 @@ struct NodeReport {
 };
 // Parses a report. Errors: corrupt (not a report of `lockstep run`).
 Result<NodeReport> read_report(std::string_view json);
+// Does the same for a report that is parsed already.
+NodeReport judged_report(const AgentReport& report);
 
 // Returns whether the agents of all nodes in the last attempt have reported. Nodes lost earlier do
 // not count: Slurm gives them up only minutes later.

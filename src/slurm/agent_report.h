@@ -1,0 +1,42 @@
+// The members of an agent's report (--report of `lockstep run`, docs/report.md) that the batch step
+// and `lockstep why` need. Texts are raw: they come from workers, so make them printable before a
+// person sees them. Pure.
+#pragma once
+
+#include "base/error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::slurm {
+
+// The failure that the agent blames.
+struct BlamedFailure {
+  std::optional<std::int64_t> rank = {};  // nullopt: the node could not start any rank
+  std::string host = {};
+  std::int64_t exit_code = 0;  // as Python counts: negative for signals; 0: none
+  std::string signal = {};     // "SIGKILL"; empty: none
+  std::int64_t time_ms = 0;    // Unix time
+  std::string message = {};
+  std::string stderr_log = {};  // path on `host`; empty: none
+  std::vector<std::string> notes = {};
+  std::vector<std::string> stderr_tail = {};
+  bool after_stop = false;  // the agent was already stopping the worker
+};
+
+struct AgentReport {
+  std::string node = {};
+  std::string outcome = {};
+  std::string reason = {};  // empty: none
+  int last_nodes = 0;       // nodes in the last attempt; 0: no attempt (a spare)
+  std::optional<BlamedFailure> root_cause = {};
+};
+
+// Members that are missing or of another kind count as empty: reports of other versions are read,
+// too. Errors: corrupt (no report of `lockstep run`).
+Result<AgentReport> read_agent_report(std::string_view json);
+
+}  // namespace lockstep::slurm
