@@ -1,7 +1,7 @@
 #include "sync/offer.h"
 
 #include "base/text.h"
-#include "codec/json_members.h"
+#include "codec/json_fields.h"
 
 #include <optional>
 #include <utility>
@@ -18,48 +18,49 @@ Failure corrupt(const char* what) {
   return fail(Errc::corrupt, what);
 }
 
-std::optional<std::size_t> count_in(const nlohmann::json& object, const char* name) {
-  const auto at = object.find(name);
-  if (at == object.end() || !at->is_number_unsigned()) return std::nullopt;
-  return at->get<std::size_t>();
+// A host's error as its whole answer.
+struct Refusal {
+  std::string error;
+  std::string hint;
+};
+
+void fields(codec::JsonFields& io, Refusal& refusal) {
+  io.needed("error", refusal.error);
+  io("hint", refusal.hint);
 }
 
-bool flag_in(const nlohmann::json& object, const char* name) {
-  const auto at = object.find(name);
-  return at != object.end() && at->is_boolean() && at->get<bool>();
+constexpr codec::JsonRules kShown{.strict = false, .printable = 1000};
+
+// Names may be any bytes, and JSON is UTF-8. A host's answer must not fill the client's memory or
+// screen.
+std::vector<std::string> shown(std::vector<std::string> names) {
+  if (names.size() > kMostKeptNames) names.resize(kMostKeptNames);
+  for (std::string& name : names)
+    name = printable(name);
+  return names;
 }
 
-std::vector<std::string> texts_in(const nlohmann::json& object, const char* name) {
-  std::vector<std::string> texts;
-  const auto at = object.find(name);
-  if (at == object.end() || !at->is_array()) return texts;
-  for (const auto& each : *at)
-    // A host's answer must not fill the client's memory or screen.
-    if (each.is_string() && texts.size() < kMostKeptNames)
-      texts.push_back(printable(each.get<std::string>()));
-  return texts;
+void some_names(codec::JsonFields& io, const char* member, std::vector<std::string>& names) {
+  std::vector<std::string> some = shown(names);
+  io.optional(member, some);
+  if (io.reads()) names = shown(std::move(some));
 }
 
-nlohmann::ordered_json some_of(const std::vector<std::string>& names) {
-  auto some = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < names.size() && i < kMostKeptNames; ++i)
-    // Names may be any bytes, and JSON is UTF-8.
-    some.push_back(printable(names[i]));
-  return some;
+std::vector<std::size_t> numbers_of(const std::vector<Span>& spans) {
+  std::vector<std::size_t> numbers;
+  for (const Span& span : spans)
+    numbers.insert(numbers.end(), {span.first, span.last});
+  return numbers;
 }
 
 // Accepts only ascending spans without overlap: their sum cannot exceed the offer then.
-std::optional<std::vector<Span>> spans_in(const nlohmann::json& object, std::size_t offered) {
-  const auto at = object.find("needed");
-  if (at == object.end() || !at->is_array() || at->size() % 2 != 0) return std::nullopt;
+std::optional<std::vector<Span>> spans_of(const std::vector<std::size_t>& numbers) {
+  if (numbers.size() % 2 != 0) return std::nullopt;
   std::vector<Span> spans;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < at->size(); i += 2) {
-    const auto& first = (*at)[i];
-    const auto& last = (*at)[i + 1];
-    if (!first.is_number_unsigned() || !last.is_number_unsigned()) return std::nullopt;
-    const Span span{first.get<std::size_t>(), last.get<std::size_t>()};
-    if (span.first < next || span.last < span.first || span.last >= offered) return std::nullopt;
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    const Span span{numbers[i], numbers[i + 1]};
+    if (span.first < next || span.last < span.first) return std::nullopt;
     spans.push_back(span);
     next = span.last + 1;
   }
@@ -96,54 +97,41 @@ Result<Offer> decode_offer(std::string_view bytes) {
   return offer;
 }
 
+static void fields(codec::JsonFields& io, Answer& answer) {
+  io("place", answer.place);
+  io.require(answer.place.starts_with('/'), "place", "an absolute path");
+  io.optional("drafts", answer.drafts);
+  io.optional("rsync", answer.rsync);
+  std::vector<std::size_t> needed = numbers_of(answer.needed);
+  io("needed", needed);
+  io("removed", answer.removed);
+  io("edited", answer.edited);
+  io.optional("waits", answer.waits);
+  some_names(io, "removals", answer.removals);
+  some_names(io, "kept", answer.kept);
+  some_names(io, "theirs", answer.theirs);
+  io.optional("remarks", answer.remarks);
+  if (!io.reads()) return;
+  answer.remarks = shown(std::move(answer.remarks));
+  auto spans = spans_of(needed);
+  io.require(spans.has_value(), "needed", "a list of ascending spans");
+  answer.needed = std::move(spans).value_or(std::vector<Span>());
+}
+
 std::string print_answer(const Result<Answer>& answer) {
-  nlohmann::ordered_json out;
-  if (!answer) {
-    out["error"] = answer.error().message;
-    out["hint"] = answer.error().hint;
-    return codec::print_json(out);
-  }
-  out["place"] = answer->place;
-  out["drafts"] = answer->drafts;
-  out["rsync"] = answer->rsync;
-  auto needed = nlohmann::ordered_json::array();
-  for (const Span& span : answer->needed) {
-    needed.push_back(span.first);
-    needed.push_back(span.last);
-  }
-  out["needed"] = std::move(needed);
-  out["removed"] = answer->removed;
-  out["edited"] = answer->edited;
-  out["waits"] = answer->waits;
-  out["removals"] = some_of(answer->removals);
-  out["kept"] = some_of(answer->kept);
-  out["theirs"] = some_of(answer->theirs);
-  out["remarks"] = answer->remarks;
-  return codec::print_json(out);
+  if (answer) return codec::print_json(codec::write_fields(*answer));
+  return codec::print_json(
+      codec::write_fields(Refusal{answer.error().message, answer.error().hint}));
 }
 
 Result<Answer> parse_answer(std::string_view json, std::size_t offered) {
   const nlohmann::json read = codec::parse_json(json, kLimits);
-  if (!read.is_object()) return corrupt("the host's answer is unreadable");
-  if (read.contains("error"))
-    return fail(Errc::unavailable, printable(codec::text_member(read, "error"), 1000),
-                printable(codec::text_member(read, "hint"), 1000));
-  const auto needed = spans_in(read, offered);
-  const auto removed = count_in(read, "removed");
-  const auto edited = count_in(read, "edited");
-  Answer answer{.place = codec::text_member(read, "place"),
-                .drafts = codec::text_member(read, "drafts")};
-  if (!needed || !removed || !edited || !answer.place.starts_with('/'))
+  if (Refusal refusal; codec::read_fields(read, refusal, kShown))
+    return fail(Errc::unavailable, refusal.error, refusal.hint);
+  Answer answer;
+  if (!codec::read_fields(read, answer) ||
+      (!answer.needed.empty() && answer.needed.back().last >= offered))
     return corrupt("the host's answer is unreadable");
-  answer.rsync = flag_in(read, "rsync");
-  answer.waits = flag_in(read, "waits");
-  answer.needed = *needed;
-  answer.removed = *removed;
-  answer.edited = *edited;
-  answer.removals = texts_in(read, "removals");
-  answer.kept = texts_in(read, "kept");
-  answer.theirs = texts_in(read, "theirs");
-  answer.remarks = texts_in(read, "remarks");
   return answer;
 }
 

@@ -44,6 +44,19 @@ TEST(Answer, ComesBackAsItWas) {
                       .theirs = {"b"},
                       .remarks = {"r"}};
   EXPECT_EQ(parse_answer(print_answer(answer), 8).value(), answer);
+  EXPECT_EQ(print_answer(answer),
+            R"({"place":"/home/me/x","drafts":"/home/me/d","rsync":true,"needed":[0,4,7,7],)"
+            R"("removed":2,"edited":1,"waits":true,"removals":["x","y"],"kept":["a"],)"
+            R"("theirs":["b"],"remarks":["r"]})");
+}
+
+TEST(Answer, ShowsOnlySomeNamesAndNoControlCodes) {
+  Answer answer{.place = "/x", .drafts = ""};
+  answer.kept = std::vector<std::string>(1001, "a\x1b[2J");
+  answer.remarks = std::vector<std::string>(1001, "r\n");
+  const auto read = parse_answer(print_answer(answer), 0).value();
+  EXPECT_EQ(read.kept, std::vector<std::string>(1000, "a\\x1b[2J"));
+  EXPECT_EQ(read.remarks, std::vector<std::string>(1000, "r\\x0a"));
 }
 
 TEST(Answer, TellsWhatWentWrong) {
@@ -51,6 +64,7 @@ TEST(Answer, TellsWhatWentWrong) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().message, "no");
   EXPECT_EQ(read.error().hint, "do");
+  EXPECT_EQ(print_answer(fail(Errc::denied, "no", "do")), R"({"error":"no","hint":"do"})");
 }
 
 // A host can only name entries of the offer, each once.
