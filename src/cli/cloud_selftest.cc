@@ -56,7 +56,8 @@ class SelfTest {
   void report(Mark mark, const std::string& what);
   void fail_with(const std::string& what, const Error& error);
   void on_event(const RentEvent& event);
-  void on_step(const std::string& line);
+  void on_step(const rent::ContactStep& step);
+  void report_health();
   Status find_cheapest();
   Status rent();
   void report_refusals();
@@ -116,16 +117,27 @@ void SelfTest::on_event(const RentEvent& event) {
 }
 
 // The steps of first contact, as cluster/rented_host.cc names them.
-void SelfTest::on_step(const std::string& line) {
-  if (line.ends_with(": logs in")) report(Mark::ok, "sshd answers");
-  if (line.ends_with(rent::kOwnHostKey)) own_host_key_ = true;
-  if (line.ends_with(": is checked"))
-    report(
-        Mark::ok,
-        own_host_key_
-            ? "its image created a host key, the provider knows the same key, and the login works"
-            : "its host key is the one it was given, and the login works");
-  if (!line.ends_with(": gets its lease")) return;
+void SelfTest::on_step(const rent::ContactStep& step) {
+  switch (step.kind) {
+    case rent::ContactStep::Kind::logs_in:
+      return report(Mark::ok, "sshd answers");
+    case rent::ContactStep::Kind::own_host_key:
+      own_host_key_ = true;
+      return;
+    case rent::ContactStep::Kind::looked_over:
+      return report(Mark::ok,
+                    own_host_key_
+                        ? "its image made a host key of its own, which is the one that its "
+                          "provider knows, and it lets us in"
+                        : "its host key is the one it was given, and it lets us in");
+    case rent::ContactStep::Kind::gets_lease:
+      return report_health();
+    case rent::ContactStep::Kind::other:
+      return;
+  }
+}
+
+void SelfTest::report_health() {
   const bool gpus = !wanted_.wish.gpu.none;
   report(Mark::ok,
          fmt::format("the machine is healthy: {}disk, clock, line", gpus ? "GPUs, driver, " : ""));
@@ -171,7 +183,7 @@ Status SelfTest::rent() {
                       .nodes = {},
                       .standing = cloud::Rental(),
                       .on_event = [this](const RentEvent& event) { on_event(event); },
-                      .on_step = [this](const std::string& line) { on_step(line); }};
+                      .on_step = [this](const rent::ContactStep& step) { on_step(step); }};
   request.standing->wish = wanted_.wish;
   request.standing->terms = wanted_.terms;
   request.options.yes = wanted_.yes;

@@ -3,7 +3,6 @@
 #include "job/job_requests.h"
 #include "jobs/on_slurm/slurm_requests.h"
 
-#include <string>
 #include <utility>
 
 namespace lockstep::cli {
@@ -17,8 +16,8 @@ Result<ExitCode> host_job_command(const Call& call) {
   if (code) return passed_on(*code);
   // A follower's stderr carries the job's stderr, and clients count its bytes to resume after a cut
   // connection. A message of our own would spoil that count.
-  const std::string verb = call.words.empty() ? "" : call.words.front();
-  if (verb == "follow" || verb == "print") return ExitCode::failed;
+  const auto verb = job::verb_of(call.words);
+  if (verb == job::Verb::follow || verb == job::Verb::print) return ExitCode::failed;
   return Failure(code.error());
 }
 

@@ -308,9 +308,9 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
         tell_line(request.program, event_text(event));
         if (request.on_event) request.on_event(event);
       },
-      [&](const std::string& line) {
-        tell_line(request.program, line);
-        if (request.on_step) request.on_step(line);
+      [&](const rent::ContactStep& step) {
+        tell_line(request.program, step.text);
+        if (request.on_step) request.on_step(step);
       });
   if (!rented && in_use && is_in_use(*rental) &&
       !world.journal().end_is_asked(rental->id).value_or(false))

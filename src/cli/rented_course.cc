@@ -167,7 +167,7 @@ Status RentedCourse::machines_again() {
   LOCKSTEP_TRY(world_.rent(
       rental_, std::move(market), rules,
       [&](const cloud::RentEvent& event) { tell(event_text(event)); },
-      [&](const std::string& line) { tell(line); }));
+      [&](const rent::ContactStep& step) { tell(step.text); }));
   if (!is_wanted()) return fail(Errc::unavailable, "its job is not wanted any more");
   return note(Stage::working);
 }

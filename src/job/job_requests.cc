@@ -11,6 +11,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 #include <span>
@@ -19,6 +21,9 @@ namespace lockstep::job {
 namespace {
 
 using Words = std::span<const std::string>;
+// In the order of Verb.
+constexpr std::array<std::string_view, 7> kVerbs = {"start",  "follow", "print", "places",
+                                                    "status", "report", "cancel"};
 constexpr std::size_t kMostReport = 64UL << 20;
 
 Result<std::int64_t> number(const std::string& text) {
@@ -84,17 +89,36 @@ Result<int> cancel_job(Words words) {
 
 }  // namespace
 
+std::optional<Verb> verb_of(const std::vector<std::string>& words) {
+  if (words.empty()) return std::nullopt;
+  const auto* const at = std::find(kVerbs.begin(), kVerbs.end(), words.front());
+  if (at == kVerbs.end()) return std::nullopt;
+  return static_cast<Verb>(at - kVerbs.begin());
+}
+
 Result<int> serve_request(const std::vector<std::string>& words) {
-  const std::string verb = words.empty() ? "" : words.front();
-  const Words rest = Words(words).subspan(words.empty() ? 0 : 1);
-  if (verb == "start") return start_supervisor();
-  if (verb == "follow") return follow_job(rest, Until::end_of_job);
-  if (verb == "print") return follow_job(rest, Until::now);
-  if (verb == "places") return tell_places(rest);
-  if (verb == "status") return tell_status(rest);
-  if (verb == "report") return print_report(rest);
-  if (verb == "cancel") return cancel_job(rest);
-  return fail(Errc::invalid_input, "host-job has no verb '" + printable(verb) + "'");
+  const auto verb = verb_of(words);
+  if (!verb)
+    return fail(Errc::invalid_input,
+                "host-job has no verb '" + printable(words.empty() ? "" : words.front()) + "'");
+  const Words rest = Words(words).subspan(1);
+  switch (*verb) {
+    case Verb::start:
+      return start_supervisor();
+    case Verb::follow:
+      return follow_job(rest, Until::end_of_job);
+    case Verb::print:
+      return follow_job(rest, Until::now);
+    case Verb::places:
+      return tell_places(rest);
+    case Verb::status:
+      return tell_status(rest);
+    case Verb::report:
+      return print_report(rest);
+    case Verb::cancel:
+      break;
+  }
+  return cancel_job(rest);
 }
 
 }  // namespace lockstep::job

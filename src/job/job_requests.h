@@ -3,10 +3,15 @@
 
 #include "base/error.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace lockstep::job {
+
+enum class Verb { start, follow, print, places, status, report, cancel };
+// Returns the verb of a request. nullopt: its first word is none.
+std::optional<Verb> verb_of(const std::vector<std::string>& words);
 
 // Serves one request over stdin and stdout and returns the exit code. words: start | follow ID OUT
 // ERR | print ID OUT ERR | places ID LINES | status [ID...] | report ID | cancel ID. `follow`

@@ -29,16 +29,12 @@ namespace lockstep::rent {
 
 class BootWatch;
 
-// The line for a machine with another host key than the one made for it.
-inline constexpr std::string_view kOwnHostKey =
-    "its image created a host key: the key known to the provider counts";
-
 // Owns the providers, the journal, the signals and the locks of one process.
 class OnDemand {
  public:
   using Tell = std::function<void(const cloud::RentEvent&)>;
-  // A line about one machine, for people: "gpus-0: sshd does not answer yet".
-  using TellStep = std::function<void(const std::string& line)>;
+  // The step's text names the machine: "gpus-0: sshd does not answer yet".
+  using TellStep = std::function<void(const ContactStep& step)>;
 
   struct Market {
     cloud::Catalog catalog;
@@ -109,7 +105,8 @@ class OnDemand {
   static bool lets_in(const cloud::Rental& rental, const std::string& address);
   // Opens the ssh port of machines rented from another address to `address`. denied: --allow-from
   // fixed the address.
-  Status follow_address(cloud::Rental& rental, const std::string& address, const TellStep& step);
+  Status follow_address(cloud::Rental& rental, const std::string& address,
+                        const std::function<void(const std::string& line)>& tell);
   Status open_to(cloud::Rental& rental, const std::string& address);
   // Returns the provider and region of an attempt that may have machines: "AWS EC2 us-east-1".
   std::string rented_where(const cloud::Rental& rental) const;

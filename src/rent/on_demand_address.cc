@@ -108,7 +108,7 @@ void OnDemand::note_address(const std::string& cluster, const std::string& addre
 }
 
 Status OnDemand::follow_address(cloud::Rental& rental, const std::string& address,
-                                const TellStep& step) {
+                                const std::function<void(const std::string& line)>& tell) {
   const bool known = lets_in(rental, address);
   const std::string before = rental.terms.allow_from;
   if (rental.settled() || (known && !rental.terms.own_address)) return {};
@@ -122,9 +122,8 @@ Status OnDemand::follow_address(cloud::Rental& rental, const std::string& addres
   // rule.
   LOCKSTEP_TRY(open_to(rental, address));
   if (known) return {};
-  step(fmt::format(
-      "your address changed from {} to {}: the machines' ssh port is open to the new one", before,
-      address));
+  tell(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
+                   before, address));
   return {};
 }
 

@@ -50,6 +50,8 @@ constexpr std::int64_t kLookEveryMs = 5'000;
 // A machine reports its host keys some time after its boot.
 constexpr std::int64_t kToldPatience = 30'000;
 constexpr std::chrono::seconds kToldPause{2};
+constexpr const char* kOwnHostKey =
+    "its image has made a host key of its own: what its provider knows counts";
 
 // Returns the host key reported by the machine to its provider. The provider's API is
 // authenticated, so the key can be trusted. Empty: no key came within 30 s.
@@ -92,13 +94,15 @@ Status meet_by_told_keys(cloud::Web& web, cloud::Provider& provider,
           ", and {}", told[at] ? "the provider knows no other key" : told[at].error().message);
       continue;
     }
-    request.on_step(strange[at], kOwnHostKey);
+    request.on_step(strange[at], {ContactStep::Kind::own_host_key, kOwnHostKey});
     host.told_key = *told[at];
     again.hosts.push_back(std::move(host));
     known.push_back(strange[at]);
   }
   if (known.empty()) return {};
-  again.on_step = [&](std::size_t at, std::string_view what) { request.on_step(known[at], what); };
+  again.on_step = [&](std::size_t at, const ContactStep& step) {
+    request.on_step(known[at], step);
+  };
   LOCKSTEP_TRY_ASSIGN(auto answers, make_first_contact(again));
   for (std::size_t at = 0; at < known.size(); ++at)
     met[known[at]] = std::move(answers[at]);
@@ -170,19 +174,19 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
                              .user = held->machine.user,
                              .key_path = user_key_file(rental.cluster),
                              .host_public_key = *host_key});
-  request.on_step = [&](std::size_t host, std::string_view what) {
-    if (step) step(fmt::format("{}: {}", request.hosts[host].name, what));
+  request.on_step = [&](std::size_t host, const ContactStep& at) {
+    if (step) step({at.kind, fmt::format("{}: {}", request.hosts[host].name, at.text)});
   };
   request.silent_for = cloud::paced(request.silent_for, cloud::pace_of(ground_));
   request.patience = std::chrono::ceil<std::chrono::seconds>(
       cloud::paced(request.patience, cloud::pace_of(ground_)));
   request.provider_ahead_ms = cloud::known_server_ahead_ms().value_or(0);
   if (step && std::abs(request.provider_ahead_ms) > kClockOffMs)
-    step(
-        fmt::format("this machine's clock is {} s {} its provider's: set the clock, since leases "
-                    "and prices depend on it",
-                    std::abs(request.provider_ahead_ms) / 1000,
-                    request.provider_ahead_ms > 0 ? "behind" : "ahead of"));
+    step({.text = fmt::format(
+              "this machine's clock is {} s {} its provider's: set it, as leases and prices go "
+              "by the clock",
+              std::abs(request.provider_ahead_ms) / 1000,
+              request.provider_ahead_ms > 0 ? "behind" : "ahead of")});
   const auto watch = watch_boot(rental);
   if (!watch) return stopped(watch.error());
   request.lost_fd = (*watch)->fd();

@@ -62,7 +62,7 @@ class Contact {
   }
   bool is_silent() const { return result_.answered_ms == 0 && waited() >= request_.silent_for; }
   Status pin_first();
-  void say(std::string step);
+  void say(ContactStep::Kind kind, std::string text);
   void probe();
   void on_probed(Status greeted);
   void try_again(std::string why);
@@ -90,7 +90,7 @@ class Contact {
   io::TimePoint begun_ = io::Clock::now();
   std::optional<io::TimePoint> refused_since_;
   std::optional<KeyAnswer> key_;  // the key that sshd shows now
-  std::string step_;
+  ContactStep said_;
   std::string why_ = "it does not answer";  // error of the last try
   std::unique_ptr<SshdProbe> probe_;
   std::unique_ptr<ssh::Connection> link_;
@@ -135,10 +135,10 @@ Status Contact::pin_first() {
   return ssh::pin_host(request_.pins, host().address, host().port, pins);
 }
 
-void Contact::say(std::string step) {
-  if (step == step_) return;
-  step_ = std::move(step);
-  if (request_.on_step) request_.on_step(index_, step_);
+void Contact::say(ContactStep::Kind kind, std::string text) {
+  if (text == said_.text) return;
+  said_ = {kind, std::move(text)};
+  if (request_.on_step) request_.on_step(index_, said_);
 }
 
 void Contact::probe() {
@@ -149,7 +149,7 @@ void Contact::probe() {
   swap_.reset();
   key_.reset();
   patience_.cancel();
-  if (result_.answered_ms == 0 && !is_silent()) say("waits for sshd");
+  if (result_.answered_ms == 0 && !is_silent()) say(ContactStep::Kind::other, "waits for sshd");
   probe_ = std::make_unique<SshdProbe>(loop_, host().address, host().port,
                                        [this](Status greeted) { on_probed(std::move(greeted)); });
 }
@@ -169,14 +169,16 @@ void Contact::try_again(std::string why) {
                fmt::format("not reached within {} s: {}", request_.patience.count(), why_));
   }
   stage_ = Stage::probing;
-  if (is_silent()) say(silent_.words(host().address, host().port, request_.silent_for, why_));
+  if (is_silent())
+    say(ContactStep::Kind::other,
+        silent_.words(host().address, host().port, request_.silent_for, why_));
   turn_.start(next_try(waited()), [this] { probe(); });
 }
 
 void Contact::log_in() {
   probe_.reset();
   stage_ = Stage::logging_in;
-  say("logs in");
+  say(ContactStep::Kind::logs_in, "logs in");
   link_ = std::make_unique<ssh::Connection>(
       loop_,
       ssh::ConnectionSettings{.target = {.host = host().address,
@@ -228,7 +230,7 @@ void Contact::begin_health() {
   // The host key is swapped meanwhile: both take seconds, and neither needs the other.
   stage_ = Stage::health;
   health_channel_ = kHealthChannel;
-  say("is checked");
+  say(ContactStep::Kind::looked_over, "is looked over");
   ask_health();
 }
 
@@ -264,7 +266,7 @@ void Contact::on_health(Result<hosts::HealthReport> report) {
   Word word = health_patience_.judge(result_.findings, waited());
   if (word.kind == Word::Kind::healthy) return ask_lease();
   if (word.kind == Word::Kind::sick) return end(FirstContact::Outcome::sick, std::move(word.text));
-  say(std::move(word.text));
+  say(ContactStep::Kind::other, std::move(word.text));
   patience_.cancel();
   // Take a new channel for each check: a number is free again only once the other end knows of its
   // end.
@@ -274,7 +276,7 @@ void Contact::on_health(Result<hosts::HealthReport> report) {
 
 void Contact::ask_lease() {
   stage_ = Stage::lease;
-  say("gets its lease");
+  say(ContactStep::Kind::gets_lease, "gets its lease");
   hold_to(kLeasePatience, "lease or host key");
   machine::LeaseTerms terms = request_.lease;
   terms.now_ms = unix_ms();

@@ -29,6 +29,19 @@ struct RentedHost {
   std::string told_key = {};    // the key that the image made instead, if known
 };
 
+// What happens to a machine during first contact.
+struct ContactStep {
+  enum class Kind {
+    logs_in,       // its sshd answers
+    own_host_key,  // its image made a host key of its own, which the provider knows
+    looked_over,   // it let us in, and its health is checked
+    gets_lease,    // it is healthy
+    other,
+  };
+  Kind kind = Kind::other;
+  std::string text = {};  // for people: "sshd does not answer yet"
+};
+
 struct FirstContactRequest {
   std::vector<RentedHost> hosts;
   std::string pins;  // the cluster's file of host keys, updated here before and after each contact
@@ -41,9 +54,8 @@ struct FirstContactRequest {
   // How long a finding that may pass by itself is tolerated.
   std::chrono::milliseconds health_patience{std::chrono::minutes(5)};
   int lost_fd = -1;  // readable: a machine is gone, so stop waiting
-  // Called with what happens to a machine, for people: "sshd does not answer yet". Never twice in a
-  // row with the same text for one machine.
-  std::function<void(std::size_t host, std::string_view step)> on_step = {};
+  // Never called twice in a row with the same text for one machine.
+  std::function<void(std::size_t host, const ContactStep& step)> on_step = {};
 };
 
 struct FirstContact {

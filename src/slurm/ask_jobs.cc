@@ -125,9 +125,8 @@ Result<Reports> ask_jobs(const std::vector<JobAsked>& jobs, Detail detail, const
   for (const JobAsked& job : jobs) {
     const Reports known = of_job(found, job.id);
     // The controller does not tell who canceled a job.
-    const bool cancelled = std::any_of(known.begin(), known.end(), [](const JobStatus& each) {
-      return each.state.name == "CANCELLED";
-    });
+    const bool cancelled = std::any_of(
+        known.begin(), known.end(), [](const JobStatus& each) { return each.state.cancelled(); });
     if (known.empty() || (cancelled && detail == Detail::all)) for_accounting.push_back(job.id);
   }
   // Filter again: accounting may return older jobs with the same ids.

@@ -18,11 +18,6 @@
 #include <utility>
 
 namespace lockstep::slurm {
-namespace {
-
-constexpr std::string_view kLog = ".log";
-
-}  // namespace
 
 Deputy::Deputy(io::Loop& loop, std::string folder, WatchFolder watch, BatchState state)
     : loop_(loop), run_(loop, std::move(folder)), watch_(std::move(watch)) {
@@ -50,7 +45,7 @@ void Deputy::look() {
   watch_.beat(kLease, fmt::format("{} {}", run_.state().host, ++looks_));
   const std::vector<std::string> names = watch_.names();
   for (const std::string& name : names)
-    if (name.ends_with(kLog)) collect(name);
+    if (kind_of_watch_file(name) == WatchFile::log) collect(name);
   look_at_peers(names);
   if (job_) script_.look(WatchFolder(job_->folder(), run_.state().run, 0).read(kLease));
   stop_in_time();
@@ -81,12 +76,11 @@ void Deputy::collect(const std::string& name) {
 
 void Deputy::look_at_peers(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (name == kLease || name.ends_with(kLog) || name == run_.state().host) continue;
+    if (kind_of_watch_file(name) != WatchFile::beat || name == run_.state().host) continue;
     Peer& peer = peers_[name];
     const std::string beat = watch_.read(name);
     peer.silence.look(beat);
-    // Written by NodeStep::look() after the agent's end.
-    peer.ended = beat.find(" ended") != std::string::npos;
+    peer.ended = tells_agent_end(beat);
   }
 }
 

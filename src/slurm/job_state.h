@@ -23,6 +23,7 @@ struct JobState {
 
   bool ended() const { return phase == JobPhase::ended; }
   bool completed() const { return name == "COMPLETED"; }
+  bool cancelled() const { return name == "CANCELLED"; }
   bool operator==(const JobState&) const = default;
 };
 

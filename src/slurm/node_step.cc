@@ -104,8 +104,7 @@ void NodeStep::leave_when_said() {
 void NodeStep::look() {
   next_look_.start(pause_, [this] { look(); });
   // In epoch 0 only the batch step has a heartbeat, which saves writes while all is well.
-  if (epoch_ > 0)
-    watch(epoch_).beat(name_, fmt::format("{}{}", ++looks_, agent_->alive() ? "" : " ended"));
+  if (epoch_ > 0) watch(epoch_).beat(name_, beat_text(++looks_, !agent_->alive()));
   if (deputy_) {
     deputy_->look();
   } else {
@@ -151,7 +150,7 @@ void NodeStep::claim() {
 void NodeStep::go_on_in(int epoch) {
   epoch_ = epoch;
   lease_ = Silence();
-  io::Fd log(open(watch(epoch).at(name_ + ".log").c_str(),
+  io::Fd log(open(watch(epoch).at(watch_log(name_)).c_str(),
                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return;
   const auto state = folder_.state();

@@ -1,5 +1,6 @@
 #include "slurm/watch_folder.h"
 
+#include "base/text.h"
 #include "io/fd.h"
 
 #include <fmt/core.h>
@@ -12,6 +13,29 @@
 #include <filesystem>
 
 namespace lockstep::slurm {
+namespace {
+
+constexpr std::string_view kLog = ".log";
+constexpr std::string_view kEnded = " ended";
+
+}  // namespace
+
+WatchFile kind_of_watch_file(std::string_view name) {
+  if (name == kLease) return WatchFile::lease;
+  return name.ends_with(kLog) ? WatchFile::log : WatchFile::beat;
+}
+
+std::string watch_log(std::string_view node) {
+  return std::string(node) + std::string(kLog);
+}
+
+std::string beat_text(int number, bool agent_ended) {
+  return fmt::format("{}{}", number, agent_ended ? kEnded : "");
+}
+
+bool tells_agent_end(std::string_view beat) {
+  return strip(beat).ends_with(kEnded);
+}
 
 WatchFolder::WatchFolder(const JobFolder& job, int run, int epoch)
     : path_(job.at(fmt::format("watch/{}.{}", run, epoch))) {}

@@ -17,6 +17,14 @@ namespace lockstep::slurm {
 
 constexpr std::string_view kLease = "lease";
 
+enum class WatchFile { lease, beat, log };
+WatchFile kind_of_watch_file(std::string_view name);
+std::string watch_log(std::string_view node);  // returns the name of the node's log
+
+// A node's heartbeat. number: makes each text differ from the one before.
+std::string beat_text(int number, bool agent_ended);
+bool tells_agent_end(std::string_view beat);
+
 class WatchFolder {
  public:
   WatchFolder(const JobFolder& job, int run, int epoch);

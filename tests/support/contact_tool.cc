@@ -65,8 +65,8 @@ Json contact(const Json& json) {
   request.patience = std::chrono::seconds(json.value("patience_s", 60));
   request.silent_for = std::chrono::milliseconds(json.value("silent_ms", 60'000));
   request.health_patience = std::chrono::seconds(json.value("health_s", 300));
-  request.on_step = [&request](std::size_t host, std::string_view step) {
-    std::cerr << request.hosts[host].name << ' ' << step << std::endl;
+  request.on_step = [&request](std::size_t host, const rent::ContactStep& step) {
+    std::cerr << request.hosts[host].name << ' ' << step.text << std::endl;
   };
   const auto made = rent::make_first_contact(request);
   if (!made) return {{"error", made.error().message}};

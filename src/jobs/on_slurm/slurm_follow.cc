@@ -127,8 +127,7 @@ bool is_over(const std::optional<slurm::BatchState>& own) {
 // Returns whether a person stopped the job. Slurm has other words for a preemption and a time
 // limit.
 bool was_canceled(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status) {
-  if (status != nullptr && status->state.ended())
-    return to_lower(status->state.name) == "cancelled";
+  if (status != nullptr && status->state.ended()) return status->state.cancelled();
   return own && own->cause == slurm::cause_name(slurm::Cause::stopped);
 }
 

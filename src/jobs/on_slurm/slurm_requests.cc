@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "job/follower.h"
+#include "job/job_requests.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_job.h"
 #include "jobs/on_slurm/slurm_once.h"
@@ -88,7 +89,8 @@ Result<int> cancel(const Asked& asked) {
 }  // namespace
 
 std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words) {
-  if (words.size() < 2) return std::nullopt;
+  const auto verb = job::verb_of(words);
+  if (!verb || words.size() < 2) return std::nullopt;
   auto job = find_submitted(words[1]);
   if (!job) return std::nullopt;
   proc::block(proc::handled_signals());
@@ -96,12 +98,21 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
   signal(SIGCHLD, SIG_DFL);
   auto place = *slurm_place(*job);
   const Asked asked{std::move(*job), std::move(place)};
-  const std::string& verb = words[0];
-  if (verb == "follow") return follow(asked, words, true);
-  if (verb == "print") return follow(asked, words, false);
-  if (verb == "places") return tell_places(asked, words);
-  if (verb == "status") return tell_status(asked);
-  if (verb == "cancel") return cancel(asked);
+  switch (*verb) {
+    case job::Verb::follow:
+      return follow(asked, words, true);
+    case job::Verb::print:
+      return follow(asked, words, false);
+    case job::Verb::places:
+      return tell_places(asked, words);
+    case job::Verb::status:
+      return tell_status(asked);
+    case job::Verb::cancel:
+      return cancel(asked);
+    case job::Verb::start:
+    case job::Verb::report:
+      break;
+  }
   return std::nullopt;
 }
 
