@@ -1,5 +1,6 @@
 // Reads and changes the words of `lockstep run` for a pre-flight.
 #include "base/text.h"
+#include "launch/backend_row.h"
 #include "slurm/preflight.h"
 
 #include <fmt/core.h>
@@ -12,7 +13,6 @@ namespace {
 
 constexpr std::string_view kNodes = "--nnodes=";
 constexpr std::string_view kSpares = "--spares=";
-constexpr std::size_t kMostHosts = 64;  // limit of --rdzv-endpoint
 
 using Words = std::vector<std::string>;
 
@@ -29,6 +29,13 @@ void replace_option(Words& words, std::string_view option, const std::string& va
   const auto end = std::find(words.begin(), words.end(), "--");
   for (auto word = words.begin(); word != end; ++word)
     if (word->starts_with(option)) *word = std::string(option) + value;
+}
+
+// Returns how many nodes --rdzv-endpoint may name. Words without a backend get a single node, which
+// every backend takes.
+std::size_t most_places(std::string_view backend) {
+  const launch::BackendRow* row = launch::find_backend(backend);
+  return row != nullptr && row->place == launch::BackendRow::Place::node ? row->most_endpoints : 1;
 }
 
 }  // namespace
@@ -58,9 +65,7 @@ Words words_without(const Words& words, const Words& nodes, const PreflightDecis
   // By default the agents take all nodes of the step from Slurm, and meet at the first. Name the
   // remaining nodes instead.
   if (value_of(fit, "--rdzv-endpoint=").empty()) {
-    const std::string backend = value_of(fit, "--rdzv-backend=");
-    // Other backends get a single endpoint.
-    const std::size_t most_hosts = backend == "lockstep" ? kMostHosts : 1;
+    const std::size_t most_hosts = most_places(value_of(fit, "--rdzv-backend="));
     Words places;
     for (const std::string& node : rest)
       if (places.size() < most_hosts) places.push_back(fmt::format("{}:{}", node, port));
