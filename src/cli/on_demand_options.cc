@@ -1,6 +1,7 @@
 #include "cli/on_demand_options.h"
 
 #include "base/text.h"
+#include "cloud/table/provider_table.h"
 
 #include <fmt/core.h>
 
@@ -97,6 +98,16 @@ Result<std::int64_t> autostop_of(const OnDemandOptions& options, std::int64_t ot
   return seconds;
 }
 
+std::string_view provider_help() {
+  static const std::string kText = [] {
+    std::vector<std::string> names;
+    for (const cloud::table::ProviderRow& row : cloud::table::providers())
+      names.emplace_back(row.name);
+    return join(names, ", ") + "; cheapest: all whose keys are found";
+  }();
+  return kText;
+}
+
 }  // namespace
 
 std::vector<Option> machine_rows(std::string_view gpus) {
@@ -118,7 +129,7 @@ std::vector<Option> machine_rows(std::string_view gpus) {
       {.name = "provider",
        .field = into<&OnDemandOptions::provider>,
        .metavar = "NAME,...",
-       .help = "aws, gcp, lambda, runpod; cheapest: all whose keys are found",
+       .help = provider_help(),
        .shown_default = "cheapest"},
       {.name = "region",
        .field = into<&OnDemandOptions::region>,

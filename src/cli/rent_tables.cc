@@ -177,9 +177,9 @@ Table make_selftest_table() {
           .details =
               "Asks before it rents, and takes minutes. Tests the launch, the first contact, the\n"
               "machine's own end and the bill. The machine is terminated whatever happens. The\n"
-              "report on stdout names no account, key or address, and can be passed on. At AWS\n"
-              "and Google the machine has no GPU and costs a cent or two an hour; at Lambda and\n"
-              "RunPod it is the cheapest with one.",
+              "report on stdout names no account, key or address, and can be passed on. The\n"
+              "machine has no GPU and costs a cent or two an hour. A provider without such\n"
+              "machines gives the cheapest one with a GPU.",
           .epilog = "Exit code: 0 where all was as it should be, else 1.\n",
           .operands = Operands::names,
           .groups = {{"Options",

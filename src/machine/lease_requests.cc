@@ -7,7 +7,7 @@
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "machine/elevated.h"
-#include "machine/endings.h"
+#include "machine/ending_variables.h"
 #include "machine/host_key.h"
 #include "machine/lasting_lease.h"
 #include "machine/lease_files.h"

@@ -1,7 +1,7 @@
 #include "machine/lease_terms.h"
 
+#include "cloud/table/machine_endings.h"
 #include "codec/json_fields.h"
-#include "machine/endings.h"
 
 #include <array>
 
@@ -23,7 +23,7 @@ void fields(codec::JsonFields& io, LeaseTerms& terms) {
   std::string ending(terms.ending.word);
   io.needed("ending", ending);
   if (io.reads()) {
-    const cloud::MachineEnding* known = find_ending(ending);
+    const cloud::MachineEnding* known = cloud::table::find_ending(ending);
     io.require(known != nullptr, "ending", "a known word");
     if (known != nullptr) terms.ending = *known;
   }

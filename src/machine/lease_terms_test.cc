@@ -1,6 +1,6 @@
 #include "machine/lease_terms.h"
 
-#include "machine/endings.h"
+#include "cloud/table/machine_endings.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ LeaseTerms some_terms() {
   return {.ends_ms = 1'700'000'600'000,
           .now_ms = 1'700'000'000'000,
           .idle_s = 90,
-          .ending = *find_ending("runpod"),
+          .ending = *cloud::table::find_ending("runpod"),
           .notice = NoticeSource::token_and_poll,
           .metadata = "http://127.0.0.1:1"};
 }
@@ -28,7 +28,7 @@ TEST(LeaseTerms, ComeBackAsTheyWere) {
   EXPECT_EQ(terms->ends_ms, 1'700'000'600'000);
   EXPECT_EQ(terms->now_ms, 1'700'000'000'000);
   EXPECT_EQ(terms->idle_s, 90);
-  EXPECT_EQ(terms->ending, *find_ending("runpod"));
+  EXPECT_EQ(terms->ending, *cloud::table::find_ending("runpod"));
   EXPECT_EQ(terms->notice, NoticeSource::token_and_poll);
   EXPECT_EQ(terms->metadata, "http://127.0.0.1:1");
 }

@@ -8,7 +8,7 @@
 #include "job/job_files.h"
 #include "job/stop_job.h"
 #include "machine/elevated.h"
-#include "machine/endings.h"
+#include "machine/ending_variables.h"
 #include "machine/lease_files.h"
 #include "machine/lease_rule.h"
 #include "machine/notice_watch.h"

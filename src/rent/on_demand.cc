@@ -3,11 +3,11 @@
 #include "base/text.h"
 #include "cloud/kept_answer.h"
 #include "cloud/key_pair.h"
+#include "cloud/table/provider_table.h"
 #include "cloud/user_data.h"
 #include "io/file_lock.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
-#include "rent/cloud_providers.h"
 
 #include <fmt/core.h>
 
@@ -87,7 +87,7 @@ Result<std::unique_ptr<OnDemand>> OnDemand::open() {
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(made->ground_.state));
   made->journal_ = std::make_unique<cloud::Journal>(std::move(journal));
   LOCKSTEP_TRY_ASSIGN(made->ground_.owner, made->journal_->owner());
-  made->providers_ = cloud_providers(made->ground_);
+  made->providers_ = cloud::table::make_providers(made->ground_);
   LOCKSTEP_TRY_ASSIGN(made->signals_, stop_signals());
   made->guards_ = std::make_unique<GuardHosts>(made->ground_.owner, made->signals_.get());
   LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->signals_.get()}));

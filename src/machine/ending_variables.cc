@@ -1,25 +1,16 @@
-#include "machine/endings.h"
+#include "machine/ending_variables.h"
 
 #include "base/text.h"
-#include "cloud/runpod/pod_ending.h"
 #include "io/fd.h"
 
-#include <array>
 #include <utility>
 
 namespace lockstep::machine {
 namespace {
 
-constexpr std::array kEndings{cloud::kPoweroff, cloud::runpod::kPodEnding};
 constexpr std::size_t kMostEnvironment = 1UL << 20;
 
 }  // namespace
-
-const cloud::MachineEnding* find_ending(std::string_view word) {
-  for (const cloud::MachineEnding& ending : kEndings)
-    if (ending.word == word) return &ending;
-  return nullptr;
-}
 
 // A login over ssh does not have the container's own variables, and process 1 has.
 std::vector<std::string> variables_of(const cloud::MachineEnding& ending) {

@@ -1,0 +1,14 @@
+// What a machine's own end needs besides its command.
+#pragma once
+
+#include "cloud/guard_timer.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::machine {
+
+// Returns the variables of process 1 ("NAME=value") that the ending's command needs.
+std::vector<std::string> variables_of(const cloud::MachineEnding& ending);
+
+}  // namespace lockstep::machine
