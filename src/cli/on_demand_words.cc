@@ -95,7 +95,7 @@ void add_grouped(std::vector<ZoneGroup>& groups, const Offer& offer, Row cells) 
     same->zones.push_back(offer.zone);
 }
 
-std::string silence_line(const cloud::Silence& silence) {
+std::string silence_line(const cloud::NoAnswer& silence) {
   return fmt::format("{}{}{}: {}", silence.provider, silence.region.empty() ? "" : " ",
                      silence.region, silence.why);
 }
@@ -121,10 +121,10 @@ std::string denied_line(const std::string& provider, const std::vector<std::stri
 }
 
 // Returns a line for each silent region, and one line a provider for denied regions.
-std::vector<std::string> silence_lines(const std::vector<cloud::Silence>& silent) {
+std::vector<std::string> silence_lines(const std::vector<cloud::NoAnswer>& silent) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<std::string>> denied;
-  for (const cloud::Silence& one : silent)
+  for (const cloud::NoAnswer& one : silent)
     if (one.denied)
       denied[one.provider].push_back(one.region);
     else
@@ -244,7 +244,7 @@ nlohmann::ordered_json offers_json(const cloud::Catalog& catalog, const cloud::C
   for (const cloud::LeftOut& one : choice.left_out)
     add(one.offer, one.per_hour, "left_out", one.why);
   nlohmann::ordered_json silent = nlohmann::ordered_json::array();
-  for (const cloud::Silence& one : catalog.silent)
+  for (const cloud::NoAnswer& one : catalog.silent)
     silent.push_back({{"provider", one.provider}, {"region", one.region}, {"why", one.why}});
   return {{"offers", std::move(offers)}, {"silent", std::move(silent)}};
 }

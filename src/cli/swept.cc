@@ -13,8 +13,8 @@ namespace {
 
 // Drops the silence of providers from which this installation never rented: no machine of ours can
 // be there. A journal that cannot be read counts as used.
-void drop_unused(rent::OnDemand& world, std::vector<cloud::Silence>& silences) {
-  std::erase_if(silences, [&](const cloud::Silence& one) {
+void drop_unused(rent::OnDemand& world, std::vector<cloud::NoAnswer>& silences) {
+  std::erase_if(silences, [&](const cloud::NoAnswer& one) {
     return !world.journal().ever_used(one.provider).value_or(true);
   });
 }
@@ -97,7 +97,7 @@ nlohmann::ordered_json swept_json(const cloud::Reconciled& swept) {
   for (const cloud::Rental& rental : swept.closed)
     closed.push_back(rental.cluster);
   auto unheard = nlohmann::ordered_json::array();
-  for (const cloud::Silence& one : swept.unheard)
+  for (const cloud::NoAnswer& one : swept.unheard)
     unheard.push_back({{"provider", one.provider}, {"region", one.region}, {"why", one.why}});
   return {{"ended", machines(swept.ended)},
           {"foreign", machines(swept.foreign)},

@@ -186,7 +186,7 @@ Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choi
     return error;
   }
   error.message = fmt::format("nobody offers {}", what);
-  for (const Silence& silence : catalog.silent) {
+  for (const NoAnswer& silence : catalog.silent) {
     // A provider without credentials was never asked.
     if (silence.no_keys) continue;
     error.message += fmt::format("; {}{}{} said nothing: {}", silence.provider,

@@ -70,7 +70,7 @@ struct Offer {
 };
 
 // A provider or region that gave no answer, and why.
-struct Silence {
+struct NoAnswer {
   std::string provider;
   std::string region = {};  // "": the whole provider
   std::string why;
@@ -81,7 +81,7 @@ struct Silence {
 
 struct Catalog {
   std::vector<Offer> offers;
-  std::vector<Silence> silent;
+  std::vector<NoAnswer> silent;
 };
 
 }  // namespace lockstep::cloud

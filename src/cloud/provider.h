@@ -135,7 +135,7 @@ struct ListQuery {
 
 struct Listing {
   std::vector<Machine> machines;  // with our tags or names; `gone` ones while still listed
-  std::vector<Silence> unheard;   // places that gave no list: their machines are unknown, not none
+  std::vector<NoAnswer> unheard;  // places that gave no list: their machines are unknown, not none
 };
 
 // One finding of `lockstep cloud check`.

@@ -114,8 +114,8 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
   return parts.journal.keep(rental);
 }
 
-Silence silence_of(const Rental& rental, const Error& error) {
-  Silence silence{.provider = {}, .why = error.message};
+NoAnswer silence_of(const Rental& rental, const Error& error) {
+  NoAnswer silence{.provider = {}, .why = error.message};
   for (const Attempt& attempt : rental.attempts)
     if (attempt.open()) {
       silence.provider = attempt.offer.provider;
@@ -134,7 +134,7 @@ bool is_as_listed(const Rental& rental, const std::vector<Heard>& heard) {
       const auto& silent = one.listing->unheard;
       const auto& there = one.listing->machines;
       return std::any_of(silent.begin(), silent.end(),
-                         [&](const Silence& place) {
+                         [&](const NoAnswer& place) {
                            return place.region == attempt.offer.region ||
                                   place.region == attempt.offer.zone;
                          }) ||
@@ -195,7 +195,7 @@ Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rent
       done.unheard.push_back({.provider = name, .why = one.listing.error().message});
       continue;
     }
-    for (const Silence& silence : one.listing->unheard) {
+    for (const NoAnswer& silence : one.listing->unheard) {
       // A region that this journal never used has no machines of ours, even if a policy denies the
       // list.
       const bool empty =

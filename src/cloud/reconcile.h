@@ -30,8 +30,9 @@ struct Reconciled {
   std::vector<Rental> ending;     // termination was asked for, and the machines are not gone yet
   // Lines of refused_end.h: providers that refuse to end machines.
   std::vector<std::string> not_ended;
-  std::vector<Silence> unheard;  // places that gave no list: their machines are unknown, not none
-  std::vector<Silence> denied;  // regions that the account may not use, and this journal never used
+  std::vector<NoAnswer> unheard;  // places that gave no list: their machines are unknown, not none
+  std::vector<NoAnswer>
+      denied;  // regions that the account may not use, and this journal never used
 };
 
 struct ReconcileParts {

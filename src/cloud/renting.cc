@@ -24,7 +24,7 @@ std::string tried_key(const Offer& offer) {
 
 bool says_nothing(const Catalog& catalog) {
   return std::any_of(catalog.silent.begin(), catalog.silent.end(),
-                     [](const Silence& silence) { return !silence.no_keys; });
+                     [](const NoAnswer& silence) { return !silence.no_keys; });
 }
 
 std::string what_is_left(const Rental& rental) {

@@ -42,7 +42,7 @@ void adopt(const Rental& rental, Attempt& attempt, const Listing& listing) {
 }
 
 bool unheard_of(const Listing& listing, const Offer& offer) {
-  return std::any_of(listing.unheard.begin(), listing.unheard.end(), [&](const Silence& silence) {
+  return std::any_of(listing.unheard.begin(), listing.unheard.end(), [&](const NoAnswer& silence) {
     return silence.region.empty() || silence.region == offer.region || silence.region == offer.zone;
   });
 }

@@ -153,8 +153,8 @@ bool CommandCourse::asks_lockstep() const {
 // A command of the user may print nothing for hours, which must not look like a fault. The link on
 // the host must answer pings at any time, so an unanswered ping shows a host that hangs or is cut
 // off.
-CommandCourse::Silence CommandCourse::silence(io::TimePoint now) {
-  Silence silence;
+CommandCourse::SilentHosts CommandCourse::silence(io::TimePoint now) {
+  SilentHosts silence;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     Host& host = hosts_[i];
     if (host.over) continue;

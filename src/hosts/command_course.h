@@ -61,11 +61,11 @@ class CommandCourse {
 
   // Lists the hosts that the user waits for, with a reason for each, and the hosts that need a
   // ping.
-  struct Silence {
+  struct SilentHosts {
     WaitNotice::Waiting waiting;
     std::vector<std::size_t> pings;
   };
-  Silence silence(io::TimePoint now);
+  SilentHosts silence(io::TimePoint now);
 
   const std::vector<HostEnding>& endings() const { return endings_; }
 

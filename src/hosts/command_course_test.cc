@@ -23,7 +23,7 @@ class CommandCourseTest : public ::testing::Test {
     return {request_, [this](std::size_t host) { return reach_[host]; }, now_};
   }
   // Prints the awaited hosts as one text.
-  static std::string words(const CommandCourse::Silence& silence) {
+  static std::string words(const CommandCourse::SilentHosts& silence) {
     std::string text;
     for (const auto& [name, step] : silence.waiting)
       text += name + ": " + step + "\n";

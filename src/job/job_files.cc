@@ -73,7 +73,7 @@ Status JobFiles::keep(const JobSpec& spec) const {
   return io::keep_record(path("job.json"), codec::print_json(json) + "\n");
 }
 
-Status JobFiles::keep(const JobState& state) const {
+Status JobFiles::keep(const PartState& state) const {
   return io::keep_record_with_spare(path("state.json"), codec::print_json(to_json(state)) + "\n");
 }
 

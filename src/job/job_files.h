@@ -1,6 +1,6 @@
 // The folder of a job on its host, jobs/ID in the state folder:
 //   job.json    the JobSpec without its environment, which may hold secrets
-//   state.json  the JobState, replaced in one step
+//   state.json  the PartState, replaced in one step
 //   out, err    the job's output
 //   lock        held by the supervisor as long as it lives
 //   report.json the failure report, once the job has ended
@@ -28,7 +28,7 @@ class JobFiles {
   std::string path(const char* name) const { return folder_ + "/" + name; }
 
   Status keep(const JobSpec& spec) const;  // without its environment
-  Status keep(const JobState& state) const;
+  Status keep(const PartState& state) const;
   // Returns spec and state. The stage is `lost` if the supervisor has gone without recording an
   // end.
   Result<JobRecord> record() const;

@@ -40,14 +40,14 @@ TEST_F(JobFilesTest, AJobIsLostWhereItsSupervisorIsGoneWithoutAWord) {
   {
     const auto files = JobFiles::create(spec("aaaa"));
     ASSERT_TRUE(files) << files.error().message;
-    ASSERT_TRUE(files->keep(JobState{.stage = Stage::running, .supervisor = 1}));
+    ASSERT_TRUE(files->keep(PartState{.stage = Stage::running, .supervisor = 1}));
     EXPECT_EQ(JobFiles::open("aaaa")->record()->state.stage, Stage::running);
     EXPECT_FALSE(JobFiles::create(spec("aaaa"))) << "one folder, two supervisors";
   }
   const auto files = JobFiles::open("aaaa");
   EXPECT_FALSE(files->has_supervisor());
   EXPECT_EQ(files->record()->state.stage, Stage::lost);
-  ASSERT_TRUE(files->keep(JobState{.stage = Stage::ended, .code = 3}));
+  ASSERT_TRUE(files->keep(PartState{.stage = Stage::ended, .code = 3}));
   EXPECT_EQ(files->record()->state.stage, Stage::ended);
   EXPECT_EQ(files->record()->state.code, 3);
 }

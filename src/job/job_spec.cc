@@ -54,7 +54,7 @@ static void fields(codec::JsonFields& io, JobSpec& spec) {
   io.require(spec.node >= 0 && spec.node < spec.nodes, "node", "one of the nodes");
 }
 
-static void fields(codec::JsonFields& io, JobState& state) {
+static void fields(codec::JsonFields& io, PartState& state) {
   io("stage", state.stage, kStages);
   io("supervisor", state.supervisor);
   io("started_ms", state.started_ms);
@@ -82,12 +82,12 @@ std::optional<Stage> stage_of(std::string_view name) {
   return std::nullopt;
 }
 
-nlohmann::ordered_json to_json(const JobState& state) {
+nlohmann::ordered_json to_json(const PartState& state) {
   return codec::write_fields(state);
 }
 
-Result<JobState> state_from_json(const nlohmann::json& json) {
-  return read_strictly<JobState>(json, "the state of a job");
+Result<PartState> state_from_json(const nlohmann::json& json) {
+  return read_strictly<PartState>(json, "the state of a job");
 }
 
 nlohmann::ordered_json to_json(const JobRecord& record) {

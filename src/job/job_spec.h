@@ -44,7 +44,7 @@ enum class Stage {
 std::string_view stage_name(Stage stage);
 std::optional<Stage> stage_of(std::string_view name);
 
-struct JobState {
+struct PartState {
   Stage stage = Stage::prepared;
   std::int64_t supervisor = 0;  // pid on the host
   std::int64_t started_ms = 0;  // 0: not yet
@@ -53,14 +53,14 @@ struct JobState {
   bool canceled = false;
   std::string problem = {};  // the cause of a failed start, or of a stop without a user's request
 };
-nlohmann::ordered_json to_json(const JobState& state);
-Result<JobState> state_from_json(const nlohmann::json& json);
+nlohmann::ordered_json to_json(const PartState& state);
+Result<PartState> state_from_json(const nlohmann::json& json);
 
 // A job's part on one host, as reported by the host: the spec without its environment, and the
 // state.
 struct JobRecord {
   JobSpec spec;
-  JobState state;
+  PartState state;
 };
 nlohmann::ordered_json to_json(const JobRecord& record);
 Result<JobRecord> record_from_json(const nlohmann::json& json);

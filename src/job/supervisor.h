@@ -56,7 +56,7 @@ class Supervisor {
   io::Loop loop_;
   Phase phase_ = Phase::talking;
   JobSpec spec_;
-  JobState state_;
+  PartState state_;
   std::optional<JobFiles> files_;
   std::unique_ptr<ReachedPlace> place_;
   std::optional<proc::Child> child_;

@@ -21,11 +21,11 @@ JobState ended_state(int code, bool by_person) {
   return code == 0 ? JobState::succeeded : JobState::failed;
 }
 
-bool by_person(const job::JobState& state) {
+bool by_person(const job::PartState& state) {
   return state.canceled && state.problem.empty();
 }
 
-JobState state_of_part(const job::JobState& part) {
+JobState state_of_part(const job::PartState& part) {
   switch (part.stage) {
     case job::Stage::prepared:
       return JobState::starting;
@@ -44,7 +44,7 @@ JobState state_of_part(const job::JobState& part) {
 NodeStatus node_status(const std::string& name, const std::optional<job::JobRecord>& record) {
   NodeStatus node{.name = name};
   if (!record) return node;
-  const job::JobState& part = record->state;
+  const job::PartState& part = record->state;
   node.state = state_of_part(part);
   if (part.stage == job::Stage::ended) node.code = part.code;
   node.canceled = part.canceled;
@@ -76,7 +76,7 @@ JobStatus status_of(const std::vector<std::string>& names,
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     whole.nodes.push_back(node_status(i < names.size() ? names[i] : "", nodes[i]));
     if (!nodes[i]) continue;
-    const job::JobState& part = nodes[i]->state;
+    const job::PartState& part = nodes[i]->state;
     whole.canceled = whole.canceled || part.canceled;
     whole.by_person = whole.by_person || by_person(part);
     whole.ended_ms = std::max(whole.ended_ms, part.ended_ms);

@@ -56,7 +56,7 @@ class GuardHosts {
     Word word = Word::nothing;
     Error trouble = {};
   };
-  struct Silence {
+  struct LastFailure {
     Error why = {};
     std::chrono::steady_clock::time_point at = {};
   };
@@ -67,8 +67,8 @@ class GuardHosts {
 
   std::string owner_;
   int stop_fd_;
-  std::map<std::string, Heard> heard_;     // by rental id
-  std::map<std::string, Silence> silent_;  // by host, for all rentals
+  std::map<std::string, Heard> heard_;         // by rental id
+  std::map<std::string, LastFailure> silent_;  // by host, for all rentals
 };
 
 }  // namespace lockstep::rent

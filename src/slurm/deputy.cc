@@ -79,7 +79,7 @@ void Deputy::look_at_peers(const std::vector<std::string>& names) {
     if (kind_of_watch_file(name) != WatchFile::beat || name == run_.state().host) continue;
     Peer& peer = peers_[name];
     const std::string beat = watch_.read(name);
-    peer.silence.look(beat);
+    peer.beats.look(beat);
     peer.ended = tells_agent_end(beat);
   }
 }
@@ -89,7 +89,7 @@ void Deputy::look_at_peers(const std::vector<std::string>& names) {
 bool Deputy::is_alone() const {
   constexpr int kTimeToAppear = 5;
   return looks_ >= kTimeToAppear && std::all_of(peers_.begin(), peers_.end(), [](const auto& each) {
-           return each.second.ended || each.second.silence.is_gone();
+           return each.second.ended || each.second.beats.is_gone();
          });
 }
 
@@ -134,7 +134,7 @@ bool Deputy::has_other_launches() const {
 // Returns whether the script's batch step is alive. If so, only the launch was killed, and the
 // script decides what happens next.
 bool Deputy::script_lives() {
-  // Longer than Silence needs to declare a process gone.
+  // Longer than a HeartbeatWatch needs to call a process gone.
   constexpr int kLongest = 20;
   for (int i = 0; i < kLongest && !script_.is_gone(); ++i) {
     job_->pause(std::chrono::seconds(1));

@@ -5,8 +5,8 @@
 
 #include "io/loop.h"
 #include "proc/spawn.h"
+#include "slurm/heartbeat_watch.h"
 #include "slurm/job_run.h"
-#include "slurm/silence.h"
 #include "slurm/watch_folder.h"
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class Deputy {
 
  private:
   struct Peer {
-    Silence silence;
+    HeartbeatWatch beats;
     bool ended = false;
   };
 
@@ -48,7 +48,7 @@ class Deputy {
   JobRun run_;
   std::string before_;         // node of the dead batch step
   std::optional<JobRun> job_;  // the script's run, if run_ is a launch in a script
-  Silence script_;
+  HeartbeatWatch script_;
   WatchFolder watch_;
   std::map<std::string, Peer> peers_;
   std::map<std::string, std::int64_t> collected_;  // bytes already copied of each node's log

@@ -64,8 +64,8 @@ int weight(JobPhase phase) {
 
 }  // namespace
 
-JobState parse_job_state(std::string_view text) {
-  JobState state;
+SlurmState parse_job_state(std::string_view text) {
+  SlurmState state;
   std::string first = to_upper(strip(text));
   if (const std::size_t by = first.find(" BY "); by != std::string::npos) {
     state.cancelled_by = std::string(strip(strip(text).substr(by + 4)));

@@ -16,7 +16,7 @@ enum class JobPhase {
   unknown,  // a state unknown here: ask again later
 };
 
-struct JobState {
+struct SlurmState {
   std::string name;               // full name as Slurm has it: "OUT_OF_MEMORY"
   std::string cancelled_by = {};  // user id or name; only sacct tells
   JobPhase phase = JobPhase::unknown;
@@ -24,11 +24,11 @@ struct JobState {
   bool ended() const { return phase == JobPhase::ended; }
   bool completed() const { return name == "COMPLETED"; }
   bool cancelled() const { return name == "CANCELLED"; }
-  bool operator==(const JobState&) const = default;
+  bool operator==(const SlurmState&) const = default;
 };
 
 // Parses the state that squeue, scontrol, sacct or sinfo prints: "RUNNING", "CANCELLED by 1000",
 // "COMPLETI+", "DOWN*", "RUNNING+SIGNALING", "PENDING,REQUEUED".
-JobState parse_job_state(std::string_view text);
+SlurmState parse_job_state(std::string_view text);
 
 }  // namespace lockstep::slurm

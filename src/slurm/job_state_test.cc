@@ -8,7 +8,7 @@
 namespace lockstep::slurm {
 namespace {
 
-TEST(JobState, EveryStateOfSlurmHasAPhase) {
+TEST(SlurmState, EveryStateOfSlurmHasAPhase) {
   const std::map<std::string, JobPhase> all = {
       {"PENDING", JobPhase::waiting},      {"CONFIGURING", JobPhase::running},
       {"RUNNING", JobPhase::running},      {"COMPLETING", JobPhase::ending},
@@ -25,7 +25,7 @@ TEST(JobState, EveryStateOfSlurmHasAPhase) {
       {"BOOT_FAIL", JobPhase::ended},
   };
   for (const auto& [name, phase] : all) {
-    const JobState state = parse_job_state(name);
+    const SlurmState state = parse_job_state(name);
     EXPECT_EQ(state.name, name);
     EXPECT_EQ(state.phase, phase) << name;
   }
@@ -33,29 +33,29 @@ TEST(JobState, EveryStateOfSlurmHasAPhase) {
   EXPECT_EQ(parse_job_state("PD").name, "PENDING");
 }
 
-TEST(JobState, AFlagCountsForMoreThanTheStateBesideIt) {
+TEST(SlurmState, AFlagCountsForMoreThanTheStateBesideIt) {
   EXPECT_EQ(parse_job_state("RUNNING+SIGNALING").phase, JobPhase::running);
   EXPECT_EQ(parse_job_state("FAILED,COMPLETING").name, "COMPLETING");
   EXPECT_EQ(parse_job_state("CANCELLED+COMPLETING").phase, JobPhase::ending);
   EXPECT_EQ(parse_job_state("PENDING,REQUEUED").phase, JobPhase::waiting);
 }
 
-TEST(JobState, CutNamesAndMarksAreUnderstood) {
+TEST(SlurmState, CutNamesAndMarksAreUnderstood) {
   EXPECT_EQ(parse_job_state("COMPLETI+").name, "COMPLETING");
   EXPECT_EQ(parse_job_state("OUT_OF_ME+").name, "OUT_OF_MEMORY");
   EXPECT_EQ(parse_job_state("CANCELLED+").name, "CANCELLED");
   EXPECT_EQ(parse_job_state(" running*").name, "RUNNING");
 }
 
-TEST(JobState, WhoCancelledIsTold) {
-  const JobState state = parse_job_state("CANCELLED by 1000");
+TEST(SlurmState, WhoCancelledIsTold) {
+  const SlurmState state = parse_job_state("CANCELLED by 1000");
   EXPECT_EQ(state.name, "CANCELLED");
   EXPECT_EQ(state.cancelled_by, "1000");
   EXPECT_TRUE(state.ended());
 }
 
-TEST(JobState, AStateOfALaterReleaseIsKeptAndIsNoEnd) {
-  const JobState state = parse_job_state("EVAPORATING");
+TEST(SlurmState, AStateOfALaterReleaseIsKeptAndIsNoEnd) {
+  const SlurmState state = parse_job_state("EVAPORATING");
   EXPECT_EQ(state.name, "EVAPORATING");
   EXPECT_EQ(state.phase, JobPhase::unknown);
   EXPECT_FALSE(state.ended());

@@ -19,7 +19,7 @@ struct JobStatus {
   std::string job;  // id of the whole array or heterogeneous job, else the same as id
   std::string name;
   std::string user;
-  JobState state;
+  SlurmState state;
   std::string reason;      // Slurm's word; empty: none
   std::string dependency;  // unfulfilled part: "afterok:11(unfulfilled)"
   std::string partition;   // a comma separates alternatives

@@ -1,6 +1,6 @@
 #include "slurm/line_history.h"
 
-#include "slurm/silence.h"
+#include "slurm/heartbeat_watch.h"
 
 #include <gtest/gtest.h>
 
@@ -45,18 +45,18 @@ TEST(LineHistory, OnlyTheLastBytesAreKept) {
   EXPECT_TRUE(kept.starts_with("line 9"));
 }
 
-TEST(Silence, LooksThatFindNothingNewAreCounted) {
-  Silence silence;
+TEST(HeartbeatWatch, LooksThatFindNothingNewAreCounted) {
+  HeartbeatWatch beats;
   for (int i = 0; i < 20; ++i)
-    silence.look(std::to_string(i));
-  EXPECT_EQ(silence.looks(), 0);
+    beats.look(std::to_string(i));
+  EXPECT_EQ(beats.looks(), 0);
   for (int i = 0; i < 7; ++i)
-    silence.look(i % 2 == 0 ? "19" : "");
-  EXPECT_FALSE(silence.is_gone());
-  silence.look("19");
-  EXPECT_TRUE(silence.is_gone());
-  silence.look("20");
-  EXPECT_FALSE(silence.is_gone());
+    beats.look(i % 2 == 0 ? "19" : "");
+  EXPECT_FALSE(beats.is_gone());
+  beats.look("19");
+  EXPECT_TRUE(beats.is_gone());
+  beats.look("20");
+  EXPECT_FALSE(beats.is_gone());
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ void NodeStep::claim() {
 // because srun died with the batch step. The deputy copies that file to the job's output.
 void NodeStep::go_on_in(int epoch) {
   epoch_ = epoch;
-  lease_ = Silence();
+  lease_ = HeartbeatWatch();
   io::Fd log(open(watch(epoch).at(watch_log(name_)).c_str(),
                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return;

@@ -8,9 +8,9 @@
 #include "proc/signal_watch.h"
 #include "proc/spawn.h"
 #include "slurm/deputy.h"
+#include "slurm/heartbeat_watch.h"
 #include "slurm/job_folder.h"
 #include "slurm/output_relay.h"
-#include "slurm/silence.h"
 #include "slurm/watch_folder.h"
 
 #include <chrono>
@@ -54,7 +54,7 @@ class NodeStep {
   std::unique_ptr<proc::SignalWatch> signals_;
   std::optional<proc::Child> agent_;
   std::optional<io::Watch> agent_end_;
-  Silence lease_;
+  HeartbeatWatch lease_;
   int epoch_ = 0;
   int looks_ = 0;
   bool stopped_ = false;  // Slurm sent SIGTERM or SIGINT

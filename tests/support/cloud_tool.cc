@@ -118,7 +118,7 @@ Json machine_json(const Machine& machine) {
           {"node", machine.node}};
 }
 
-Json silence_json(const Silence& silence) {
+Json silence_json(const NoAnswer& silence) {
   return {{"provider", silence.provider},
           {"region", silence.region},
           {"why", silence.why},
@@ -155,7 +155,7 @@ Json do_offers(Provider& provider, Web& web, const Json& given) {
   Json made{{"offers", Json::array()}, {"silent", Json::array()}};
   for (const Offer& offer : catalog.offers)
     made["offers"].push_back(offer_json(offer));
-  for (const Silence& silence : catalog.silent)
+  for (const NoAnswer& silence : catalog.silent)
     made["silent"].push_back(silence_json(silence));
   return made;
 }
@@ -190,7 +190,7 @@ Json do_list(Provider& provider, Web& web, const Json& given) {
   Json made{{"machines", Json::array()}, {"unheard", Json::array()}};
   for (const Machine& machine : listing->machines)
     made["machines"].push_back(machine_json(machine));
-  for (const Silence& silence : listing->unheard)
+  for (const NoAnswer& silence : listing->unheard)
     made["unheard"].push_back(silence_json(silence));
   return made;
 }

@@ -91,8 +91,8 @@ void hear_of_regions(Web& web, Api& api, const OfferQuery& query, Heard& heard) 
   ask_regions_at_once(web, api, query, heard.news);
 }
 
-Silence whole_silence(const ApiFailure& trouble) {
-  Silence silence{.provider = "aws", .why = trouble.message};
+NoAnswer whole_silence(const ApiFailure& trouble) {
+  NoAnswer silence{.provider = "aws", .why = trouble.message};
   silence.no_keys = trouble.kind == ApiFailure::Kind::no_keys;
   if (!silence.no_keys && !trouble.hint.empty()) silence.why += "; " + trouble.hint;
   return silence;

@@ -177,8 +177,8 @@ Asked<std::vector<std::string>> open_regions(Web& web, Api& api, std::int64_t mo
   return names;
 }
 
-Silence region_silence(Web& web, Api& api, const std::string& region, const ApiFailure& trouble) {
-  Silence silence{.provider = "aws", .region = region, .why = trouble.message};
+NoAnswer region_silence(Web& web, Api& api, const std::string& region, const ApiFailure& trouble) {
+  NoAnswer silence{.provider = "aws", .region = region, .why = trouble.message};
   silence.denied = denied_by_organization(trouble);
   if (silence.denied) {
     KeptQuestion answered = denied_question(region);

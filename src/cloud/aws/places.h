@@ -18,8 +18,8 @@ Asked<std::vector<std::string>> regions(Web& web, Api& api, std::int64_t most_ag
 // Returns enabled regions that no policy of the account's organization refuses. A refusal is kept
 // for a day.
 Asked<std::vector<std::string>> open_regions(Web& web, Api& api, std::int64_t most_age_ms);
-// Makes the Silence for a failure in a region. Keeps a refusal by an organization's policy.
-Silence region_silence(Web& web, Api& api, const std::string& region, const ApiFailure& trouble);
+// Describes a failure in a region. Keeps a refusal by an organization's policy.
+NoAnswer region_silence(Web& web, Api& api, const std::string& region, const ApiFailure& trouble);
 
 // Questions whose rows are:
 // - zones: zone, zone id;

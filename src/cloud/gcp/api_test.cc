@@ -190,7 +190,7 @@ TEST(GcpTokens, AreUsedUntilTheyEndWhereNoNewOneIsGiven) {
   EXPECT_FALSE(tokens.get(web));
 }
 
-// The user is told at once about a termination that lack of keys refused. Silence of the endpoint
+// The user is told at once about a termination that lack of keys refused. NoAnswer of the endpoint
 // does not count as lack of keys.
 TEST(GcpTokens, AnEndpointThatFailsSaysNothingAboutTheKeys) {
   const auto code_of = [](const Reply& answer) {

@@ -30,7 +30,7 @@ struct Places {
   std::vector<Added> added;
   std::vector<std::string> regions;
   std::map<std::string, std::int64_t> quotas;  // "us-central1 NVIDIA_L4_GPUS"; all regions: "* ..."
-  std::vector<Silence> silent;
+  std::vector<NoAnswer> silent;
 
   // Add pages of machineTypes.aggregatedList, acceleratorTypes.aggregatedList and regions.list, and
   // the answer of projects.get.

@@ -122,7 +122,7 @@ Result<nlohmann::json> LambdaProvider::types(Web& web, bool fresh, Price& price)
 
 Catalog LambdaProvider::offers(Web& web, const OfferQuery& query) {
   Catalog catalog;
-  Silence silence{.provider = "lambda", .why = {}};
+  NoAnswer silence{.provider = "lambda", .why = {}};
   if (const Status there = keys(); !there) {
     silence.why = there.error().message;
     silence.no_keys = there.error().code == Errc::not_found;

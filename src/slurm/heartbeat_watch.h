@@ -6,7 +6,7 @@
 
 namespace lockstep::slurm {
 
-class Silence {
+class HeartbeatWatch {
  public:
   // Counts looks instead of time. A suspended process has not looked, and so declares no peer dead
   // on waking up. An empty beat was read in the middle of a write.
