@@ -10,11 +10,16 @@
 
 namespace lockstep::io {
 
+bool is_pipe_or_socket(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
 Result<OwnStream> OwnStream::open(int fd, Way way) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return fail_sys("look at a standard stream", errno);
   const bool terminal = S_ISCHR(info.st_mode) && isatty(fd) == 1;
-  const bool pollable = S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || terminal;
+  const bool pollable = is_pipe_or_socket(fd) || terminal;
   if (S_ISFIFO(info.st_mode) || terminal) {
     // O_NOCTTY: opening a terminal must not make it the controlling terminal.
     const std::string path = "/proc/self/fd/" + std::to_string(fd);

@@ -8,6 +8,10 @@
 
 namespace lockstep::io {
 
+// Returns whether a Watch takes the descriptor because it is a pipe or a socket, as a connection to
+// a client is. epoll refuses a file and /dev/null.
+bool is_pipe_or_socket(int fd);
+
 class OwnStream {
  public:
   enum class Way { read, write };

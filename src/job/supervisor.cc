@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "host/own_addresses.h"
 #include "io/own_folders.h"
+#include "io/own_stream.h"
 #include "job/queue.h"
 #include "job/stop_job.h"
 #include "proc/signals.h"
@@ -291,6 +292,8 @@ void Supervisor::end(int code) {
 }
 
 Result<int> start_supervisor() {
+  if (!io::is_pipe_or_socket(STDIN_FILENO))
+    return fail(Errc::invalid_input, "clients start this on hosts, people do not");
   proc::block(proc::handled_signals());
   // With an inherited SIG_IGN the kernel would drop the exit code of `lockstep run`.
   signal(SIGCHLD, SIG_DFL);
