@@ -127,9 +127,9 @@ void SelfTest::on_step(const rent::ContactStep& step) {
     case rent::ContactStep::Kind::looked_over:
       return report(Mark::ok,
                     own_host_key_
-                        ? "its image made a host key of its own, which is the one that its "
-                          "provider knows, and it lets us in"
-                        : "its host key is the one it was given, and it lets us in");
+                        ? "its image created a host key, the provider knows the same key, and "
+                          "the login works"
+                        : "its host key is the one it was given, and the login works");
     case rent::ContactStep::Kind::gets_lease:
       return report_health();
     case rent::ContactStep::Kind::other:

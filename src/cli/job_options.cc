@@ -124,7 +124,8 @@ Table make_resume_table() {
       .details =
           "A part is lost if its host was switched off and is back, or if the job's\n"
           "supervisor was killed there. The other nodes wait for the part as lockstep run\n"
-          "waits for a lost node.",
+          "waits for a lost node. Nothing is started on a host that does not answer, since\n"
+          "its part may still run.",
       .epilog =
           "JOB is an id, the beginning of one, or a name. What --env and --env-file gave to the\n"
           "job is kept here with it; secrets are not: give them again.\n",

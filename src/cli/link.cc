@@ -15,11 +15,12 @@ namespace {
 
 Result<ExitCode> link_command(const Call& call) {
   // A client's stdin is a pipe or a socket. At a terminal a person would wait for ever for a frame.
-  // Each version of a client pushes a binary to this host. Remove old binaries at each connection:
-  // no other process of ours runs here regularly.
-  const Error by_hand{Errc::invalid_input, "clients start this on hosts, people do not", {}, 0};
+  const Error by_hand{
+      Errc::invalid_input, "this is an internal command, started by clients on hosts", {}, 0};
   if (!io::is_pipe_or_socket(STDIN_FILENO) || !io::is_pipe_or_socket(STDOUT_FILENO))
     return refuse("lockstep link", by_hand);
+  // Each version of a client pushes a binary to this host. Remove old binaries at each connection:
+  // no other process of ours runs here regularly.
   std::error_code unknown;
   ssh::remove_stale_binaries(std::filesystem::read_symlink("/proc/self/exe", unknown),
                              std::chrono::system_clock::now());

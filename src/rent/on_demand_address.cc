@@ -122,8 +122,9 @@ Status OnDemand::follow_address(cloud::Rental& rental, const std::string& addres
   // rule.
   LOCKSTEP_TRY(open_to(rental, address));
   if (known) return {};
-  tell(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
-                   before, address));
+  tell(fmt::format(
+      "your address changed from {} to {}: the machines' ssh port is open to the new one", before,
+      address));
   return {};
 }
 

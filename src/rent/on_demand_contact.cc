@@ -183,8 +183,8 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   request.provider_ahead_ms = cloud::known_server_ahead_ms().value_or(0);
   if (step && std::abs(request.provider_ahead_ms) > kClockOffMs)
     step({.text = fmt::format(
-              "this machine's clock is {} s {} its provider's: set it, as leases and prices go "
-              "by the clock",
+              "this machine's clock is {} s {} its provider's: set the clock, since leases "
+              "and prices depend on it",
               std::abs(request.provider_ahead_ms) / 1000,
               request.provider_ahead_ms > 0 ? "behind" : "ahead of")});
   const auto watch = watch_boot(rental);

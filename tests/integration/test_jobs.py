@@ -550,6 +550,11 @@ def test_endings_and_resumed_parts_for_programs(world):
     go(one, two)
     ended = client.run("wait", "--json", id_)
     assert (ended.rc, json.loads(ended.out)["state"]) == (0, "succeeded"), ended
+    one.stop_sshd()
+    client.forget_masters()
+    ended = client.run("resume", id_)
+    assert ended.rc == 255 and "no answer from gpus-0" in ended.err and "may still run" in ended.err, ended
+    assert f"lockstep resume {id_} once all hosts answer" in ended.err and not ended.out, ended
     two.stop_sshd()
     client.forget_masters()
     told = json.loads(client.run("cancel", "--json", id_).out)

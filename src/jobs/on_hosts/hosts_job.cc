@@ -3,9 +3,12 @@
 #include "base/log.h"
 #include "codec/json.h"
 #include "hosts/command_run.h"
+#include "hosts/words.h"
 #include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
 #include "jobs/on_hosts/job_start.h"
+
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -20,17 +23,37 @@ Result<std::vector<hosts::HostEnding>> ask(const KnownJob& job, const char* verb
                              .output = hosts::CommandRequest::Output::keep});
 }
 
+// Returns one answer for each node. A silent host must not hide the answers of the others: warnings
+// say why there is none.
+Result<std::vector<PartAnswer>> ask_parts(const KnownJob& job) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(job, "status"));
+  std::vector<PartAnswer> answers;
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    if (!endings[i].error.empty()) log::warning("{}", endings[i].error);
+    auto record = parse_status(endings[i].out);
+    if (!record && endings[i].error.empty())
+      log::warning("{}: {}", job.nodes[i].name, record.error().message);
+    answers.push_back({.answered = record && endings[i].error.empty(),
+                       .record = record ? std::move(*record) : std::nullopt});
+  }
+  return answers;
+}
+
+std::vector<std::string> names_of(const KnownJob& job, const std::vector<int>& nodes) {
+  std::vector<std::string> names;
+  for (const int node : nodes)
+    names.push_back(job.nodes[static_cast<std::size_t>(node)].name);
+  return names;
+}
+
 }  // namespace
 
 Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& job) {
-  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(job, "status"));
-  std::vector<std::optional<job::JobRecord>> nodes;
-  for (const hosts::HostEnding& ending : endings) {
-    // A silent host must not hide the answers of the others.
-    if (!ending.error.empty()) log::warning("{}", ending.error);
-    nodes.push_back(parse_status(ending.out).value_or(std::nullopt));
-  }
-  return nodes;
+  LOCKSTEP_TRY_ASSIGN(auto answers, ask_parts(job));
+  std::vector<std::optional<job::JobRecord>> records;
+  for (PartAnswer& answer : answers)
+    records.push_back(std::move(answer.record));
+  return records;
 }
 
 Result<JobStatus> HostsJob::status() {
@@ -70,22 +93,20 @@ Result<JobStatus> HostsJob::cancel() {
 }
 
 Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
-  LOCKSTEP_TRY_ASSIGN(const auto records, ask_records(record_));
-  std::vector<int> lost;
-  Resumed resumed;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    // Without a record the host does not know the job, or did not answer: start its part again.
-    if (records[i] && records[i]->state.stage != job::Stage::lost) continue;
-    lost.push_back(static_cast<int>(i));
-    resumed.nodes.push_back(record_.nodes[i].name);
-  }
-  if (lost.empty())
+  LOCKSTEP_TRY_ASSIGN(const auto answers, ask_parts(record_));
+  const LostParts parts = lost_parts(answers);
+  const std::string left = fmt::format(
+      "no answer from {}: the job may still run there, so nothing is started there again",
+      hosts::names_text(names_of(record_, parts.unknown)));
+  const std::string again = fmt::format("run lockstep resume {} once all hosts answer", record_.id);
+  if (parts.lost.empty() && !parts.unknown.empty()) return fail(Errc::unavailable, left, again);
+  if (parts.lost.empty())
     return fail(Errc::invalid_input, "no part of job " + record_.id + " is lost",
                 "lockstep jobs shows the state of the job");
-  LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, lost, env));
+  if (!parts.unknown.empty()) log::warning("{}; {}", left, again);
+  LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, parts.lost, env));
   LOCKSTEP_TRY_ASSIGN(auto started, start_job(request));
-  resumed.ahead = std::move(started.ahead);
-  return resumed;
+  return Resumed{.nodes = names_of(record_, parts.lost), .ahead = std::move(started.ahead)};
 }
 
 }  // namespace lockstep::jobs::on_hosts

@@ -56,6 +56,18 @@ std::string plan_text(const JobRequest& request, const StartedJob& started) {
       {"spec", to_json(spec)}, {"words", words}, {"secrets", request.secrets}});
 }
 
+LostParts lost_parts(const std::vector<PartAnswer>& answers) {
+  LostParts parts;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const auto& [answered, record] = answers[i];
+    if (!answered)
+      parts.unknown.push_back(static_cast<int>(i));
+    else if (!record || record->state.stage == job::Stage::lost)
+      parts.lost.push_back(static_cast<int>(i));
+  }
+  return parts;
+}
+
 Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<int>& nodes,
                                    const std::vector<std::string>& env) {
   const nlohmann::json plan = codec::parse_json(job.plan, {.bytes = 64UL << 20});

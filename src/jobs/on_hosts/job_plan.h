@@ -7,6 +7,7 @@
 #include "jobs/job_book.h"
 #include "jobs/on_hosts/job_start.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,19 @@ inline constexpr const char* kTokenVariable = "LOCKSTEP_RDZV_TOKEN";
 
 // Returns the plan as JSON, without the values of secrets.
 std::string plan_text(const JobRequest& request, const StartedJob& started);
+
+// What a host said about its part of a job.
+struct PartAnswer {
+  bool answered = false;
+  std::optional<job::JobRecord> record = {};  // nullopt: it did not answer, or knows no such job
+};
+// The nodes whose parts are lost, and those whose parts may still run or have ended: their hosts
+// did not answer, so nobody may start these parts again.
+struct LostParts {
+  std::vector<int> lost;
+  std::vector<int> unknown;
+};
+LostParts lost_parts(const std::vector<PartAnswer>& answers);
 
 // Returns the request that starts the lost parts again. nodes: the numbers of the lost nodes. env:
 // variables that override the kept ones. invalid_input: names the secrets missing in env.

@@ -38,6 +38,20 @@ TEST(JobPlan, AResumedNodeHasItsWordsAndItsVariablesAgain) {
   EXPECT_TRUE(again->spec.resumes);
 }
 
+// A silent host may run its part, or have ended it: a second start would do the work twice.
+TEST(JobPlan, OnlyAHostThatAnswersCanHaveLostItsPart) {
+  const auto told = [](job::Stage stage) {
+    return PartAnswer{.answered = true,
+                      .record = job::JobRecord{.spec = {}, .state = {.stage = stage}}};
+  };
+  const PartAnswer unknown_there{.answered = true};
+  const LostParts parts =
+      lost_parts({told(job::Stage::running), told(job::Stage::lost), PartAnswer(), unknown_there,
+                  told(job::Stage::ended), told(job::Stage::queued)});
+  EXPECT_EQ(parts.lost, (std::vector<int>{1, 3}));
+  EXPECT_EQ(parts.unknown, std::vector<int>{2});
+}
+
 TEST(JobPlan, SecretsAreNotKeptAndAreNamedWhereTheyAreMissing) {
   const jobs::KnownJob job =
       started_with({"WORD=kept", "KEY=s3cret", "TOKEN=hidden"}, {"KEY", "TOKEN"});

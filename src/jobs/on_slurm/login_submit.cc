@@ -121,7 +121,7 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
           Errc::unavailable,
           fmt::format("{}; job {} may or may not have been submitted", ending.error, request.id),
           "lockstep jobs finds out once the host is reached");
-    log::warning("{}; asking it again what became of job {}", ending.error, request.id);
+    log::warning("{}; asking again what became of job {}", ending.error, request.id);
     std::this_thread::sleep_for(pauses.next());
   }
 }
