@@ -2,11 +2,23 @@
 
 #include "codec/json_fields.h"
 
+#include <algorithm>
+#include <array>
+
 namespace lockstep::slurm {
 namespace {
 
 constexpr std::size_t kMostBytes = 8U << 20;  // a report holds the last lines of many ranks
 constexpr std::int64_t kMostNodes = 1 << 20;
+
+// In the order of Outcome.
+constexpr std::array<std::string_view, 6> kOutcomes = {"succeeded", "failed", "interrupted",
+                                                       "refused",   kLeftOut, kUnfit};
+
+Outcome outcome_of(std::string_view word) {
+  return static_cast<Outcome>(std::find(kOutcomes.begin(), kOutcomes.end(), word) -
+                              kOutcomes.begin());
+}
 
 struct Attempt {
   int nodes = 0;
@@ -33,8 +45,10 @@ static void fields(codec::JsonFields& io, BlamedFailure& failure) {
 
 static void fields(codec::JsonFields& io, AgentReport& report) {
   io("node", report.node);
-  io.needed("outcome", report.outcome);
-  io.require(!report.outcome.empty(), "outcome", "a word");
+  std::string outcome;
+  io.needed("outcome", outcome);
+  io.require(!outcome.empty(), "outcome", "a word");
+  if (io.reads()) report.outcome = outcome_of(outcome);
   io("reason", report.reason);
   io("root_cause", report.root_cause);
   std::vector<Attempt> attempts;

@@ -13,6 +13,22 @@
 
 namespace lockstep::slurm {
 
+// Outcome reported if the pre-flight ends the job.
+inline constexpr std::string_view kUnfit = "unfit";
+// Outcome of an excluded node.
+inline constexpr std::string_view kLeftOut = "left out";
+
+// The outcomes that a verdict tells apart.
+enum class Outcome {
+  succeeded,
+  failed,
+  interrupted,  // a signal stopped the agent
+  refused,      // the agent did not begin
+  left_out,     // kLeftOut
+  unfit,        // kUnfit
+  other,        // any other word, such as "spare"
+};
+
 // The failure that the agent blames.
 struct BlamedFailure {
   std::optional<std::int64_t> rank = {};  // nullopt: the node could not start any rank
@@ -29,7 +45,7 @@ struct BlamedFailure {
 
 struct AgentReport {
   std::string node = {};
-  std::string outcome = {};
+  Outcome outcome = Outcome::other;
   std::string reason = {};  // empty: none
   int last_nodes = 0;       // nodes in the last attempt; 0: no attempt (a spare)
   std::optional<BlamedFailure> root_cause = {};

@@ -1,7 +1,6 @@
 #include "slurm/own_ending.h"
 
 #include "base/text.h"
-#include "slurm/agent_report.h"
 #include "slurm/verdict.h"
 #include "slurm/words.h"
 
@@ -43,7 +42,7 @@ std::string how_it_ended(const BlamedFailure& failure) {
 // Returns "n1: why"; empty if the node took part.
 std::string left_out_line(const std::string& report) {
   const auto read = read_report(report);
-  if (!read || read->outcome != kLeftOut) return {};
+  if (!read || read->outcome != Outcome::left_out) return {};
   constexpr std::string_view kBegin = "left out: ";
   std::string_view why = read->reason;
   if (why.starts_with(kBegin)) why.remove_prefix(kBegin.size());

@@ -1,7 +1,6 @@
 #include "slurm/verdict.h"
 
 #include "base/text.h"
-#include "slurm/agent_report.h"
 
 #include <fmt/core.h>
 
@@ -36,7 +35,7 @@ std::string root_words(const BlamedFailure& root) {
   return words;
 }
 
-bool has(const std::vector<NodeReport>& reports, std::string_view outcome) {
+bool has(const std::vector<NodeReport>& reports, Outcome outcome) {
   return std::any_of(reports.begin(), reports.end(),
                      [&](const NodeReport& each) { return each.outcome == outcome; });
 }
@@ -44,10 +43,11 @@ bool has(const std::vector<NodeReport>& reports, std::string_view outcome) {
 // Returns the earliest failure: agents that were cut off may report other, later ones. In a stopped
 // job Slurm signals the ranks itself, and a rank that dies of that SIGTERM has not failed.
 const NodeReport* first_failure(const BatchFacts& facts, const std::vector<NodeReport>& reports) {
-  const bool stopped = facts.lead_signal || facts.stop_signal || has(reports, "interrupted");
+  const bool stopped = facts.lead_signal || facts.stop_signal || has(reports, Outcome::interrupted);
   const NodeReport* first = nullptr;
   for (const NodeReport& report : reports)
-    if (report.outcome == "failed" && report.code && !(stopped && *report.code == kStopped) &&
+    if (report.outcome == Outcome::failed && report.code &&
+        !(stopped && *report.code == kStopped) &&
         (first == nullptr || report.failed_ms < first->failed_ms))
       first = &report;
   return first;
@@ -59,15 +59,15 @@ Verdict of_unfinished(const BatchFacts& facts, const std::vector<NodeReport>& re
   if (const NodeReport* failure = first_failure(facts, reports); failure != nullptr)
     return {Cause::worker, *failure->code, failure->root_cause};
   if (facts.lead_signal) return time_limit_verdict();
-  if (facts.stop_signal || has(reports, "interrupted"))
+  if (facts.stop_signal || has(reports, Outcome::interrupted))
     return {Cause::stopped, kStopped, "the job was stopped"};
   for (const NodeReport& report : reports)
-    if (report.outcome == kUnfit) return {Cause::unfit, kUnfitCode, report.reason};
+    if (report.outcome == Outcome::unfit) return {Cause::unfit, kUnfitCode, report.reason};
   for (const NodeReport& report : reports)
-    if (report.outcome == "failed" && !report.reason.empty())
+    if (report.outcome == Outcome::failed && !report.reason.empty())
       return {Cause::node_lost, 1, report.reason};
   for (const NodeReport& report : reports)
-    if (report.outcome == "refused")
+    if (report.outcome == Outcome::refused)
       return {Cause::not_started, facts.step_code == 0 ? 1 : facts.step_code,
               report.node + ": " + report.reason};
   if (reports.empty())
@@ -86,7 +86,7 @@ Result<NodeReport> read_report(std::string_view text) {
 
 NodeReport judged_report(const AgentReport& report) {
   NodeReport judged{.node = printable(report.node, kMostText),
-                    .outcome = printable(report.outcome, kMostText),
+                    .outcome = report.outcome,
                     .reason = printable(report.reason, kMostText),
                     .nodes = report.last_nodes};
   const auto& root = report.root_cause;
@@ -146,7 +146,7 @@ bool is_requeued(const RequeueRule& rule, Cause cause, const std::vector<std::st
 Verdict judge(const BatchFacts& facts, const std::vector<NodeReport>& reports,
               const std::vector<std::string>& expected) {
   // One report of success is enough: all agents agree on success, and lost nodes were replaced.
-  Verdict verdict = has(reports, "succeeded")
+  Verdict verdict = has(reports, Outcome::succeeded)
                         ? Verdict{Cause::success, 0, "all ranks have succeeded"}
                         : of_unfinished(facts, reports);
   for (const std::string& node : expected)

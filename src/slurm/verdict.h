@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "slurm/agent_report.h"
 
 #include <cstdint>
 #include <optional>
@@ -12,18 +13,13 @@
 
 namespace lockstep::slurm {
 
-struct AgentReport;
-
-// Outcome reported if the pre-flight ends the job, and the job's exit code.
-inline constexpr std::string_view kUnfit = "unfit";
+// The exit code of a job that the pre-flight has ended.
 inline constexpr int kUnfitCode = 125;
-// Outcome of an excluded node.
-inline constexpr std::string_view kLeftOut = "left out";
 
 // The parts of an agent's report needed for the verdict.
 struct NodeReport {
-  std::string node;              // its host
-  std::string outcome;           // "succeeded", "failed", "interrupted", "spare", kLeftOut, kUnfit
+  std::string node;  // its host
+  Outcome outcome = Outcome::other;
   std::string reason = {};       // reason, if no worker failed by itself
   std::optional<int> code = {};  // of the first failed worker, as a shell counts
   std::string root_cause = {};   // "rank 3 (n2) exited with 7"

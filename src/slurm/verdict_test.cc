@@ -7,7 +7,7 @@ namespace {
 
 NodeReport failed(const std::string& node, int code, std::int64_t at) {
   return {.node = node,
-          .outcome = "failed",
+          .outcome = Outcome::failed,
           .code = code,
           .root_cause = node + " failed",
           .failed_ms = at};
@@ -24,14 +24,14 @@ TEST(Verdict, TheFirstFailureIsTheJobs) {
 
 TEST(Verdict, AReplacedNodeIsNoFailure) {
   const Verdict verdict =
-      judge({.step_code = 1}, {{.node = "n1", .outcome = "succeeded"}}, {"n1", "n2"});
+      judge({.step_code = 1}, {{.node = "n1", .outcome = Outcome::succeeded}}, {"n1", "n2"});
   EXPECT_EQ(verdict.cause, Cause::success);
   EXPECT_EQ(verdict.code, 0);
   EXPECT_EQ(verdict.silent, std::vector<std::string>{"n2"});
 }
 
 TEST(Verdict, TheLimitAndTheUserAreToldApart) {
-  const std::vector<NodeReport> stopped = {{.node = "n1", .outcome = "interrupted"}};
+  const std::vector<NodeReport> stopped = {{.node = "n1", .outcome = Outcome::interrupted}};
   EXPECT_EQ(judge({.lead_signal = true, .stop_signal = true}, stopped, {}).cause,
             Cause::time_limit);
   EXPECT_EQ(judge({.lead_signal = true}, stopped, {}).code, 124);
@@ -48,21 +48,21 @@ TEST(Verdict, NodesThatSayNothing) {
   EXPECT_EQ(judge({.step_code = 0}, {}, {"n1"}).code, 1);
   EXPECT_EQ(judge({.step_code = 9}, {}, {"n1"}).code, 9);
   const std::vector<NodeReport> lost = {
-      {.node = "n1", .outcome = "failed", .reason = "n2 is gone"}};
+      {.node = "n1", .outcome = Outcome::failed, .reason = "n2 is gone"}};
   EXPECT_EQ(judge({}, lost, {"n1", "n2"}).cause, Cause::node_lost);
   EXPECT_EQ(judge({}, lost, {"n1", "n2"}).words, "n2 is gone");
 }
 
 TEST(Verdict, AnAgentThatDidNotBeginSaysWhy) {
   const std::vector<NodeReport> refused = {
-      {.node = "n2", .outcome = "refused", .reason = "can't open script 'a.py'"}};
+      {.node = "n2", .outcome = Outcome::refused, .reason = "can't open script 'a.py'"}};
   EXPECT_EQ(judge({.step_code = 1}, refused, {}).cause, Cause::not_started);
   EXPECT_EQ(judge({.step_code = 1}, refused, {}).words, "n2: can't open script 'a.py'");
 }
 
 TEST(Verdict, AllThatTookPartHaveReported) {
   const auto report = [](int nodes) {
-    return NodeReport{.node = "n", .outcome = "failed", .nodes = nodes};
+    return NodeReport{.node = "n", .outcome = Outcome::failed, .nodes = nodes};
   };
   EXPECT_FALSE(have_all_reported({}));
   EXPECT_FALSE(have_all_reported({report(0)}));  // a spare alone
@@ -121,6 +121,12 @@ TEST(Verdict, ReadsAReport) {
       R"("root_cause":{"rank":1,"host":"n1","exit_code":-15,"time_ms":4,"after_stop":true}})");
   ASSERT_TRUE(stopped);
   EXPECT_FALSE(stopped->code);
+  EXPECT_EQ(stopped->outcome, Outcome::failed);
+  EXPECT_EQ(read_report(R"({"outcome":"left out"})")->outcome, Outcome::left_out);
+  EXPECT_EQ(read_report(R"({"outcome":"unfit"})")->outcome, Outcome::unfit);
+  EXPECT_EQ(read_report(R"({"outcome":"spare"})")->outcome, Outcome::other);
+  EXPECT_FALSE(read_report(R"({"outcome":""})"));
+  EXPECT_FALSE(read_report(R"({"outcome":7})"));
   EXPECT_FALSE(read_report("[]"));
   EXPECT_FALSE(read_report("{"));
 }
