@@ -139,7 +139,6 @@ class StandIn {
   Result<ExitCode> in_task();
   Result<launchers::Launch> read_words(const Words& words) const;
   Result<std::optional<int>> least_nodes(const launchers::Launch& launch) const;
-  Words agent_call(const launchers::Launch& launch, std::optional<int> least, int nodes) const;
   Result<slurm::JobFolder> make_folder() const;
   Status check_hostfile(const std::string& text) const;
   std::string binary(const slurm::JobFolder& folder) const;
