@@ -11,6 +11,7 @@ import sys
 TOKEN = re.compile(r"""
     (?P<raw> R"(?P<mark>[^\s()\\]{0,16})\(.*?\)(?P=mark)" )
   | (?P<text> "(?:\\.|[^"\\\n])*" )
+  | (?P<number> \b\d(?:'?[\w.])* )
   | (?P<character> '(?:\\.|[^'\\\n])+' )
   | (?P<comment> //[^\n]* | /\*.*?\*/ )
 """, re.X | re.S)
@@ -21,7 +22,7 @@ def code_of(text):
     def blank(found):
         if found.lastgroup == "comment":
             return found.group() if "NOLINT" in found.group() else ""
-        return found.group() if found.lastgroup == "character" else '""'
+        return found.group() if found.lastgroup in ("character", "number") else '""'
     return re.sub(r"\s+", "", TOKEN.sub(blank, text))
 
 

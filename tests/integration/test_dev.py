@@ -1,4 +1,5 @@
 """./dev itself: what it does to the machine of a person who only wants to see a demo."""
+import importlib.util
 import os
 import pathlib
 import re
@@ -297,6 +298,18 @@ def test_lint_reads_all_files_of_the_commits_that_came_together(tmp_path):
     assert changed() == ["last.cc", "new.cc"]
     (tmp_path / "old.cc").write_text("int more;\n")
     assert changed() == ["last.cc", "new.cc", "old.cc"]
+
+
+def test_only_a_change_of_code_counts_as_one():
+    """The ' in 86'400 begins no character literal, so changed_code.py ignores a comment behind the number."""
+    spec = importlib.util.spec_from_file_location("changed_code", REPOSITORY / "tools/changed_code.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    for code in ("int day = 86'400;{}", "auto x = 0xFF'FFu + 1'000.5;{} int y = 1'0;",
+                 "char c = u8'\\'';{} int x86 = 'a';"):
+        assert tool.code_of(code.format("")) == tool.code_of(code.format(" // a day's seconds\n")), code
+    assert tool.code_of("int day = 86'400;") != tool.code_of("int day = 86'401;")
+    assert tool.code_of("char c = '\"'; f(\"a\");") == tool.code_of("char c = '\"'; f(\"b\");  // it's \"b\"")
 
 
 @pytest.mark.parametrize("verb", ["test", "lint"])
