@@ -161,9 +161,21 @@ Status Registry::remove(const std::string& name) const {
                       database_.prepare("DELETE FROM clusters WHERE name = ?"));
   remove.bind(1, name);
   LOCKSTEP_TRY(remove.run());
-  // A later cluster of the same name must not inherit these host keys. The file is missing if no
-  // host was ever reached.
-  unlink(pins_file(name).c_str());
+  // The cluster is removed already, so an error here is no failure. A file that stays behind is
+  // safe: hosts with other keys are refused.
+  (void)drop_pins(name);
+  return {};
+}
+
+// Removes the host keys of a removed cluster: a later cluster of the same name must not inherit
+// them. If another process has added the name again, its hosts' new keys are in this file. Without
+// them, the next connection would accept any key. The write lock keeps the name free meanwhile.
+Status Registry::drop_pins(const std::string& name) const {
+  LOCKSTEP_TRY_ASSIGN(const db::Transaction transaction, db::Transaction::begin(database_));
+  LOCKSTEP_TRY_ASSIGN(const std::vector<Cluster> clusters, list());
+  if (std::none_of(clusters.begin(), clusters.end(),
+                   [&](const Cluster& each) { return each.name == name; }))
+    unlink(pins_file(name).c_str());
   return {};
 }
 

@@ -49,7 +49,8 @@ class Registry {
   Result<Cluster> find(const std::string& name) const;
   // Returns all clusters, sorted by name.
   Result<std::vector<Cluster>> list() const;
-  // Removes the cluster and the file of its host keys.
+  // Removes the cluster and the file of its host keys. The file stays if another process has added
+  // a cluster of that name meanwhile.
   Status remove(const std::string& name) const;
 
   // Removes the host key files of clusters that no longer exist. Returns the removed files.
@@ -62,6 +63,7 @@ class Registry {
   Registry(db::Database database, std::string folder)
       : database_(std::move(database)), folder_(std::move(folder)) {}
   Status insert(const Cluster& cluster) const;
+  Status drop_pins(const std::string& name) const;
   Result<std::vector<Node>> nodes_of(const std::string& name) const;
 
   db::Database database_;

@@ -1,5 +1,7 @@
 #include "hosts/registry.h"
 
+#include "hosts/state_file.h"
+
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
@@ -61,6 +63,21 @@ TEST_F(RegistryTest, NamesAreTakenOnceAndFreedByRemoval) {
   EXPECT_EQ(registry->remove("gpus").error().code, Errc::not_found);
   EXPECT_TRUE(registry->add(gpus()));
   EXPECT_EQ(registry->find("gpu").error().hint, "there are: gpus");
+}
+
+TEST_F(RegistryTest, RemovalKeepsTheHostKeysOfAClusterThatWasAddedMeanwhile) {
+  const auto registry = Registry::open(folder_);
+  ASSERT_TRUE(registry->add(gpus()));
+  std::ofstream(registry->pins_file("gpus")) << "key";
+  // Stands in for another process that adds the name right after the removal.
+  const auto database = open_state(folder_);
+  ASSERT_TRUE(database);
+  ASSERT_TRUE(database->execute(
+      "CREATE TRIGGER again AFTER DELETE ON clusters BEGIN INSERT INTO clusters VALUES "
+      "(old.name, old.source, 9); END"));
+  ASSERT_TRUE(registry->remove("gpus"));
+  EXPECT_EQ(registry->find("gpus")->created_ms, 9);
+  EXPECT_TRUE(fs::exists(registry->pins_file("gpus")));
 }
 
 TEST_F(RegistryTest, TwoProcessesShareOneFile) {
