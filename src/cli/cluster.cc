@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
 namespace lockstep::cli {
@@ -68,8 +67,6 @@ Result<Cluster> with_hosts(Cluster made, const ClusterAddOptions& options,
   std::string key;
   if (options.key_path) {
     LOCKSTEP_TRY_ASSIGN(key, hosts::check_key_path(*options.key_path));
-    // Later commands run in other folders, and the registry must still mean this file.
-    key = std::filesystem::absolute(key).string();
   }
   for (hosts::ListedHost& host : hosts) {
     hosts::Node node{std::move(host.target), host.slots};

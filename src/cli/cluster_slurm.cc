@@ -2,6 +2,7 @@
 
 #include "base/clock_ms.h"
 #include "base/text.h"
+#include "hosts/place.h"
 #include "hosts/slurm_host.h"
 #include "io/own_folders.h"
 #include "slurm/bad_node_file.h"
@@ -62,7 +63,9 @@ Result<Cluster> slurm_cluster_of(const std::string& name, const ClusterAddOption
   if (options.login) {
     LOCKSTEP_TRY_ASSIGN(ssh::Target target, ssh::parse_target(*options.login));
     if (options.user && !target.user) target.user = options.user;
-    if (options.key_path) target.key_path = *options.key_path;
+    if (options.key_path) {
+      LOCKSTEP_TRY_ASSIGN(target.key_path, hosts::check_key_path(*options.key_path));
+    }
     if (options.jump) target.jump = *options.jump;
     made.nodes.push_back({std::move(target)});
   }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace lockstep::hosts {
@@ -59,7 +60,9 @@ Result<std::string> check_key_path(const std::string& path) {
   const std::string file = path.starts_with("~/") ? io::home_folder() + path.substr(1) : path;
   struct stat info {};
   const bool there = stat(file.c_str(), &info) == 0;
-  if (there && S_ISREG(info.st_mode) && access(file.c_str(), R_OK) == 0) return file;
+  if (there && S_ISREG(info.st_mode) && access(file.c_str(), R_OK) == 0)
+    // Later commands run in other folders, and what is kept must still mean this file.
+    return std::filesystem::absolute(file).string();
   return fail(Errc::invalid_input,
               fmt::format("--key-path {}: {}", printable(path),
                           !there                   ? "there is no such file"

@@ -20,7 +20,7 @@ struct HostOptions {
   std::optional<std::string> jump = {};
 };
 
-// Returns the path of a private key that the user names; "~/" in front is the user's home.
+// Returns the absolute path of a private key that the user names; "~/" in front is the user's home.
 // invalid_input: no readable file is there. ssh itself would go on without the key and fail for
 // another reason.
 Result<std::string> check_key_path(const std::string& path);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 namespace lockstep::hosts {
 namespace {
@@ -52,6 +53,18 @@ TEST_F(PlaceTest, AnyOtherNameIsAHost) {
   EXPECT_EQ(places->front().target.port, 23);
   EXPECT_EQ(places->front().pins, "");
   EXPECT_FALSE(find_places(*registry_, "c", "1", {}));
+}
+
+TEST_F(PlaceTest, AKeyIsKeptForCommandsInOtherFolders) {
+  const std::filesystem::path folder = ::testing::TempDir();
+  std::ofstream(folder / "key") << "key";
+  std::filesystem::current_path(folder);
+  const std::string key = std::filesystem::current_path() / "key";
+  EXPECT_EQ(check_key_path("key").value(), key);
+  EXPECT_EQ(check_key_path(key).value(), key);
+  const auto places = find_places(*registry_, "me@c", std::nullopt, {.key_path = "key"});
+  ASSERT_TRUE(places);
+  EXPECT_EQ(places->front().target.key_path, key);
 }
 
 TEST_F(PlaceTest, TwoUsersAreOneTooMany) {

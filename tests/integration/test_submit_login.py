@@ -196,8 +196,13 @@ def test_cancel_from_the_laptop(world, tmp_path):
 
 
 def test_a_registered_cluster(world):
-    added = world.run("cluster", "add", "hpc", "--slurm", "--login", world.on)
+    refused(world.run("cluster", "add", "hpc", "--slurm", "--login", world.on, "--key-path", "no-key"), 2, "no-key")
+    added = world.run("cluster", "add", "hpc", "--slurm", "--login", world.on, "--key-path",
+                      os.path.relpath(world.client.key, world.project))
     assert added.rc == 0 and added.out.startswith("hpc: Slurm "), added
+    shown = json.loads(world.run("cluster", "show", "hpc", "--json").out)
+    key = shown["nodes"][0]["key_path"]
+    assert os.path.isabs(key) and os.path.normpath(key) == str(world.client.key), shown
     ended = world.run("submit", "--on", "hpc", "-N1", "-t5", "--wait", "--json", *shell("exit 5"))
     assert ended.rc == 5, ended
     told = json.loads(ended.out)
