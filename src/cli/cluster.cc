@@ -151,7 +151,10 @@ Status add_rented(const std::string& name, const ClusterAddOptions& options,
   // Open the journal first: a cluster without its standing wish in the journal could never rent.
   LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY(known.add(made));
-  LOCKSTEP_TRY(journal.keep_standing(standing));
+  if (Status kept = journal.keep_standing(standing); !kept) {
+    (void)known.remove(name);
+    return kept;
+  }
   std::puts(options.json ? codec::print_json(json_of(made)).c_str()
                          : fmt::format("{}: {} x {}, rented at its use", name, standing.wish.nodes,
                                        standing.wish.gpu.text())

@@ -1,6 +1,8 @@
 """lockstep cluster: hosts under a name, kept in a database; commands on all of its nodes at once."""
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 
 import pytest
@@ -127,6 +129,17 @@ def test_hosts_are_replaced_at_once_and_nothing_else_is(lockstep):
     refused(cluster(lockstep, "add", "own", "--slurm", "--replace"), 2, "--replace is for", "remove own")
     assert "rented must be a cluster of your own hosts" in python("name='rented', ips=['a']", code=1)
     assert cluster(lockstep, "show", "rented", "--json").rc == 0 and hosts("own") == ["d"]
+
+
+def test_a_rented_cluster_is_added_with_its_wish_or_not_at_all(lockstep):
+    words = ["--on-demand", "A100:8", "-y"]
+    assert cluster(lockstep, "add", "first", *words).rc == 0
+    with contextlib.closing(sqlite3.connect(state(lockstep).parent / "rentals.db")) as rentals:
+        rentals.execute("CREATE TRIGGER full BEFORE INSERT ON records BEGIN SELECT RAISE(ABORT, 'no room'); END")
+        refused(cluster(lockstep, "add", "rented", *words), 1, "no room")
+        refused(cluster(lockstep, "show", "rented"), 1, "there is no cluster rented")
+        rentals.execute("DROP TRIGGER full")
+    assert cluster(lockstep, "add", "rented", *words).rc == 0
 
 
 def test_a_damaged_database_is_kept_and_the_way_on_is_told(lockstep):
