@@ -132,11 +132,11 @@ tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::s
     const Option* option = own_option(word);
     const bool begins = word.starts_with('-') && word.size() > 1;
     if (in_job && begins && option == nullptr && word != "--") {
+      // An option that takes no value must not take the next word along: sbatch's reader would read
+      // our --out=DIR as the beginning of --output.
+      auto settings = slurm::read_settings(std::span(words).subspan(at, 1));
       const std::size_t most = std::min<std::size_t>(words.size() - at, 2);
-      auto settings = slurm::read_settings(std::span(words).subspan(at, most));
-      // The reader refuses a second word that is an option of ours, or an option without its value.
-      // Read the first word alone then.
-      if (!settings) settings = slurm::read_settings(std::span(words).subspan(at, 1));
+      if (!settings) settings = slurm::read_settings(std::span(words).subspan(at, most));
       if (!settings) return tl::make_unexpected(ParseFailure{ExitCode::usage, settings.error()});
       const std::size_t taken = std::max<std::size_t>(settings->words, 1);
       found.sbatch.insert(found.sbatch.end(), settings->settings.begin(), settings->settings.end());
