@@ -111,9 +111,10 @@ Result<jobs::on_slurm::SubmittedThere> submit(const jobs::JobBook& book, jobs::K
 // Follows the job. The job goes on if this command is stopped.
 Result<ExitCode> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
                         const std::string& number, const SubmitOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const auto followed,
-                      jobs::places::open_job(known)->follow(
-                          {.print = options.follow, .fold = folds(options.fold)}));
+  LOCKSTEP_TRY_ASSIGN(
+      const auto followed,
+      jobs::places::open_job(known)->follow(
+          {.print = options.follow, .json = options.json, .fold = folds(options.fold)}));
   if (followed.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", number,
                  known.id, known.id);

@@ -209,6 +209,9 @@ def test_a_registered_cluster(world):
     (known,) = world.book()
     assert (known["on"], known["job"], known["id"]) == ("hpc", told["job"], told["id"]), known
     assert told["output"] == f"{world.login.home}/project/slurm-{told['job']}.out"
+    ended = world.run("submit", "--on", "hpc", "-N1", "-t5", "--follow", "--json", *shell("echo it ran"))
+    told, *lines = [json.loads(line) for line in ended.out.splitlines()]
+    assert ended.rc == 0 and told["output"] and [line["text"] for line in lines] == ["it ran"], ended
 
 
 def test_words_that_are_wrong_reach_no_host(world):
