@@ -38,7 +38,7 @@ nlohmann::ordered_json job_json(const jobs::KnownJob& job, const jobs::JobStatus
 nlohmann::ordered_json started_json(const std::string& id, const std::vector<std::string>& nodes,
                                     const std::vector<std::string>& ahead) {
   return {{"id", id},
-          {"state", state_name(ahead.empty() ? jobs::JobState::running : jobs::JobState::queued)},
+          {"state", state_name(jobs::started_state(ahead))},
           {"nodes", nodes},
           {"ahead", ahead}};
 }

@@ -175,7 +175,7 @@ Result<ExitCode> resume_job(const Call& call) {
   const auto job = jobs::places::open_job(std::move(record));
   LOCKSTEP_TRY_ASSIGN(const jobs::Resumed resumed, job->resume(env));
   const std::string& id = job->record().id;
-  LOCKSTEP_TRY(known.note(id, jobs::JobState::running));
+  LOCKSTEP_TRY(known.note(id, jobs::started_state(resumed.ahead)));
   if (options.json)
     print(started_json(id, resumed.nodes, resumed.ahead));
   else

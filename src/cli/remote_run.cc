@@ -209,9 +209,9 @@ Result<jobs::on_hosts::StartedJob> start(const jobs::JobBook& book,
   }
   LOCKSTEP_TRY(book.note_plan(job.id, jobs::on_hosts::plan_text(request, *started)));
   if (options.on_started) options.on_started(started->ahead);
-  const bool waits = !started->ahead.empty();
-  if (waits) log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
-  LOCKSTEP_TRY(book.note(job.id, waits ? jobs::JobState::queued : jobs::JobState::running));
+  if (!started->ahead.empty())
+    log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
+  LOCKSTEP_TRY(book.note(job.id, jobs::started_state(started->ahead)));
   return started;
 }
 

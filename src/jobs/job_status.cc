@@ -68,6 +68,10 @@ bool is_over(JobState state) {
   return state >= JobState::succeeded;
 }
 
+JobState started_state(const std::vector<std::string>& ahead) {
+  return ahead.empty() ? JobState::running : JobState::queued;
+}
+
 JobStatus status_of(const std::vector<std::string>& names,
                     const std::vector<std::optional<job::JobRecord>>& nodes) {
   JobStatus whole;

@@ -29,6 +29,8 @@ std::optional<JobState> state_of(std::string_view name);
 // Returns whether the state is final: such a job never runs again by itself. Part of a lost job may
 // be resumed.
 bool is_over(JobState state);
+// Returns the state of a job that was started just now. ahead: the jobs ahead of it in the queue.
+JobState started_state(const std::vector<std::string>& ahead);
 
 // One host's part of a job.
 struct NodeStatus {

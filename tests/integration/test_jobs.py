@@ -363,6 +363,13 @@ def test_jobs_wait_for_their_turn(world):
     second = detached(client, where, "job.py", options=("--queue",))
     states = {job["id"]: job["state"] for job in json.loads(client.run("jobs", "--json").out)["jobs"]}
     assert states == {first: "running", second: "queued"}
+    # Started again, it waits for its turn again.
+    state = json.loads((server.homes["me"] / f".local/state/lockstep/jobs/{second}/state.json").read_text())
+    os.kill(server.host.outer(state["supervisor"]), signal.SIGKILL)
+    ended = client.run("resume", second)
+    assert ended.rc == 0 and ended.out.startswith(f"{second}: is queued on "), ended
+    kept = {job["id"]: job["state"] for job in json.loads(client.run("jobs", "--json", "--offline").out)["jobs"]}
+    assert kept == states, kept
     third = detached(client, where, "job.py", options=("--queue",))
     assert client.run("cancel", third).rc == 0
     go(server)
