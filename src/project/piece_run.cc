@@ -175,10 +175,11 @@ Result<std::vector<TransferEnd>> Deliveries::run(io::Loop& loop) {
 
 // Refuses files that are dangerous in themselves. git accepts any folder with HEAD, objects and
 // refs as a repository, and runs commands that the config of the repository names, even for a shell
-// prompt. A hostile host must not plant such a folder, so refuse HEAD. (.git itself is refused by
+// prompt. A hostile host must not plant such a folder, so refuse HEAD, in any case: a tree on a
+// disk of Windows or macOS does not tell "head" from "HEAD". (.git itself is refused by
 // check_path().)
 bool may_come(const sync::Entry& entry) {
-  if (sync::last_part(entry.path) == "HEAD") return false;
+  if (to_lower(sync::last_part(entry.path)) == "head") return false;
   return entry.kind != sync::Kind::link || sync::link_may_come(entry);
 }
 

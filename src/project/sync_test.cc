@@ -277,10 +277,12 @@ TEST_F(SyncTest, BackLeavesWhatGitOrALinkCouldAbuse) {
   write(here_ / "one.py", "1");
   sync();
   write(there("a") / "sub/HEAD", "ref: refs/heads/main");
+  write(there("a") / "disk_of_windows/Head", "ref: refs/heads/main");
   fs::create_symlink("/etc/passwd", there("a") / "leads_out");
   write(there("a") / "good.txt", "good");
   EXPECT_EQ(back().files, 1U);
   EXPECT_FALSE(fs::exists(here_ / "sub/HEAD"));
+  EXPECT_FALSE(fs::exists(here_ / "disk_of_windows/Head"));
   EXPECT_FALSE(fs::exists(fs::symlink_status(here_ / "leads_out")));
   EXPECT_NE(remarks_.find("sub/HEAD"), std::string::npos) << remarks_;
 }
