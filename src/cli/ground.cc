@@ -53,11 +53,12 @@ Result<Ground> ground_of(const RemoteOptions& options, bool here) {
 std::string script_there(const std::string& script, const Ground& ground) {
   if (!script.starts_with('/') || !ground.project) return script;
   std::error_code error;
-  const auto relative = std::filesystem::relative(
-      script, std::filesystem::path(ground.project->root) / ground.project->folder, error);
   const auto in_root = std::filesystem::relative(script, ground.project->root, error);
   // A path outside the project may exist on the hosts as well, so leave it unchanged.
-  return error || in_root.native().starts_with("..") ? script : relative.string();
+  if (error || in_root.native().starts_with("..")) return script;
+  // Without a known way, only the user's own path may exist there, as on a shared disk.
+  return project::path_from_folder(*ground.project, in_root.string(), ground.folder)
+      .value_or(script);
 }
 
 Result<int> make_ready(std::string_view program, const RemoteOptions& options,

@@ -25,7 +25,8 @@ struct Ground {
 Result<Ground> ground_of(const RemoteOptions& options, bool here);
 
 // Returns the path of the script on the hosts. An absolute path inside the project becomes relative
-// to the current folder, since the project lies at another path there. Other paths stay.
+// to the job's folder, since the project lies at another path there. Other paths stay, as does any
+// path if only the hosts know the way: from an absolute --cwd to a project in the home.
 std::string script_there(const std::string& script, const Ground& ground);
 
 // Syncs the project's files to all hosts, then installs packages. Returns 0 if all hosts are ready,

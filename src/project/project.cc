@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -141,6 +142,16 @@ Result<std::string> path_in_project(const Project& project, const std::string& p
                 fmt::format("{} is not inside {}", printable(path), printable(project.root)));
   if (full == project.root) return std::string();
   return full.substr(project.root == "/" ? 1 : project.root.size() + 1);
+}
+
+std::optional<std::string> path_from_folder(const Project& project, const std::string& path,
+                                            const std::string& folder) {
+  const auto from = std::filesystem::path(folder).lexically_normal();
+  const auto file = (std::filesystem::path(project.name) / path).lexically_normal();
+  if (from.is_absolute() == file.is_absolute() && (from.empty() || *from.begin() != ".."))
+    return file.lexically_relative(from).string();
+  if (file.is_absolute()) return file.string();
+  return std::nullopt;
 }
 
 }  // namespace lockstep::project

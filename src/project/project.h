@@ -31,4 +31,11 @@ bool is_everybodys(unsigned int mode, unsigned int owner, unsigned int user);
 // folder, or absolute. The path need not exist. invalid_input: the path leads out of the root.
 Result<std::string> path_in_project(const Project& project, const std::string& path);
 
+// Returns the path by which a job in `folder` on the hosts reaches a file of the synced project.
+// path: of the file, relative to the root. folder, and the project's name: absolute or relative to
+// the home there. nullopt: the path depends on the place of the home, which only the hosts know.
+// Pure.
+std::optional<std::string> path_from_folder(const Project& project, const std::string& path,
+                                            const std::string& folder);
+
 }  // namespace lockstep::project

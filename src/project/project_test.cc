@@ -123,6 +123,23 @@ TEST_F(ProjectTest, KnowsThePlaceOfAPath) {
     EXPECT_FALSE(path_in_project(project, path)) << path;
 }
 
+TEST_F(ProjectTest, KnowsTheWayToAFileFromAJobsFolder) {
+  const Project project{.root = "/r/p", .name = "p", .folder = "sub"};
+  EXPECT_EQ(path_from_folder(project, "sub/train.py", "p/sub"), "train.py");
+  EXPECT_EQ(path_from_folder(project, "train.py", "p/sub/"), "../train.py");
+  EXPECT_EQ(path_from_folder(project, "sub/train.py", "p"), "sub/train.py");
+  EXPECT_EQ(path_from_folder(project, "sub/train.py", "runs/./7"), "../../p/sub/train.py");
+  EXPECT_EQ(path_from_folder(project, "train.py", "runs/../p"), "train.py");
+  for (const char* home : {".", "./", "", "p/.."})
+    EXPECT_EQ(path_from_folder(project, "train.py", home), "p/train.py") << home;
+  for (const char* elsewhere : {"/home/me/p", "/", "..", "../you", "p/../../you"})
+    EXPECT_EQ(path_from_folder(project, "train.py", elsewhere), std::nullopt) << elsewhere;
+  const Project absolute{.root = "/r/p", .name = "/data/p", .folder = "sub"};
+  EXPECT_EQ(path_from_folder(absolute, "sub/train.py", "/data/p/sub"), "train.py");
+  EXPECT_EQ(path_from_folder(absolute, "train.py", "/data/runs"), "../p/train.py");
+  EXPECT_EQ(path_from_folder(absolute, "train.py", "runs"), "/data/p/train.py");
+}
+
 TEST_F(ProjectTest, NamesWhatIsNotThere) {
   EXPECT_EQ(find_project(path("nowhere"), std::nullopt).error().code, Errc::not_found);
   std::ofstream(path("file")) << "x";

@@ -269,6 +269,14 @@ def test_a_run_of_a_project_whose_place_is_taken(world):
         ended = client.run(*run, "--sync", words, "cat", "b", cwd=second / "src")
         assert (ended.rc, ended.out) == (0, "second's"), ended
         assert set(tree(server.homes["me"] / place)) == {b"src/b"}
+    # The job's folder need not lie in the project: the path of the script there leads back to it.
+    (second / "src/say.py").write_text("print(open('b').read())")
+    (server.homes["me"] / "data").mkdir()
+    (server.homes["me"] / "data/b").write_text("data's")
+    ended = client.run("run", "--on", where, "--sync", f"{second}:work/second", "--cwd", "data", second / "src/say.py",
+                       cwd=second / "src")
+    assert (ended.rc, ended.out) == (0, "data's\n"), ended
+    (second / "src/say.py").unlink()
     one_error(client.run(*run, "--sync", ":../x", "true", cwd=second), 1, "must be a plain path")
     one_error(client.run(*run, "--sync", "src:", "true", cwd=second), 2, "must name a place")
     one_error(client.run(*run, "--sync", "none", "--force", "true", cwd=second), 2, "--sync none")
