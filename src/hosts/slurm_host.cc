@@ -11,19 +11,14 @@
 namespace lockstep::hosts {
 namespace {
 
-// The code of shells and env for a missing command.
+// The code of shells for a missing command.
 constexpr int kNotFound = 127;
 
 Result<proc::ToolOutput> run_there(const HostPlace& place, const std::vector<std::string>& argv) {
   CommandRequest request;
   request.hosts = {place};
-  // The user's shell there may set these variables, which change the format of the output.
-  // SLURM_TIME_FORMAT makes times Unix seconds. On this machine, slurm::environment_for_tools()
-  // cleans the environment.
-  request.argv = {
-      "env", "-u",           "SQUEUE_FORMAT",       "-u", "SQUEUE_FORMAT2", "-u", "SINFO_FORMAT",
-      "-u",  "SACCT_FORMAT", "SLURM_TIME_FORMAT=%s"};
-  request.argv.insert(request.argv.end(), argv.begin(), argv.end());
+  // The user's shell there may set variables that change the output.
+  request.argv = slurm::command_for_tools(argv);
   request.input = CommandRequest::Input::none;
   request.output = CommandRequest::Output::keep;
   LOCKSTEP_TRY_ASSIGN(auto endings, run_command(request));

@@ -16,6 +16,11 @@ namespace {
 constexpr std::chrono::seconds kPatience{90};
 constexpr std::size_t kMostOutput = 64UL << 20;  // enough for 100,000 tasks of an array
 
+// Variables with these beginnings choose columns, order or jobs: SQUEUE_FORMAT, SINFO_PARTITION.
+constexpr std::array<std::string_view, 4> kChangesOutput = {"SQUEUE_", "SINFO_", "SACCT_",
+                                                            "SCONTROL_"};
+constexpr const char* kTimes = "SLURM_TIME_FORMAT=%s";  // moments as Unix seconds
+
 // Parts of Slurm's messages, in lower case. The exit code does not tell a dead controller from a
 // refusal.
 constexpr std::array<std::string_view, 14> kUnreachable = {
@@ -64,15 +69,26 @@ bool says_not_found(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> environment_for_tools(const std::vector<std::string>& own) {
-  constexpr std::array<std::string_view, 5> kChangesOutput = {"SQUEUE_", "SINFO_", "SACCT_",
-                                                              "SCONTROL_", "SLURM_TIME_FORMAT="};
   std::vector<std::string> kept;
   for (const std::string& entry : own) {
     const auto begins = [&](std::string_view start) { return entry.starts_with(start); };
+    if (begins("SLURM_TIME_FORMAT=")) continue;
     if (std::none_of(kChangesOutput.begin(), kChangesOutput.end(), begins)) kept.push_back(entry);
   }
-  kept.emplace_back("SLURM_TIME_FORMAT=%s");
+  kept.emplace_back(kTimes);
   return kept;
+}
+
+std::vector<std::string> command_for_tools(const std::vector<std::string>& argv) {
+  // The names are known on the host alone. SLURM_TIME_FORMAT gives unset a name in any case: some
+  // shells refuse unset without one.
+  std::string script = "unset SLURM_TIME_FORMAT $(env | sed -n";
+  for (const std::string_view start : kChangesOutput)
+    script += fmt::format(" -e 's/^\\({}[A-Za-z0-9_]*\\)=.*/\\1/p'", start);
+  script += fmt::format("); export {}; exec \"$@\"", kTimes);
+  std::vector<std::string> words = {"sh", "-c", script, "sh"};
+  words.insert(words.end(), argv.begin(), argv.end());
+  return words;
 }
 
 Result<proc::ToolOutput> run_here(const std::vector<std::string>& argv) {

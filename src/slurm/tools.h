@@ -19,6 +19,9 @@ using RunTool = std::function<Result<proc::ToolOutput>(const std::vector<std::st
 // SACCT_*, SCONTROL_*), and with moments as Unix seconds.
 Result<proc::ToolOutput> run_here(const std::vector<std::string>& argv);
 std::vector<std::string> environment_for_tools(const std::vector<std::string>& own);
+// Returns the command for a login host that runs the program in the same way. Its exit code is that
+// of the program, or 127 if the program is missing there.
+std::vector<std::string> command_for_tools(const std::vector<std::string>& argv);
 
 // The meaning of a failed call.
 enum class Trouble {

@@ -1,5 +1,7 @@
 #include "slurm/tools.h"
 
+#include "base/text.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,6 +66,25 @@ TEST(SlurmTools, VariablesThatChangeTheOutputAreLeftOut) {
                              "SLURM_TIME_FORMAT=relative", "SACCT_FORMAT=x", "PATH=/bin"});
   EXPECT_EQ(kept, (std::vector<std::string>{"SLURM_CONF=/etc/slurm.conf", "PATH=/bin",
                                             "SLURM_TIME_FORMAT=%s"}));
+}
+
+TEST(SlurmTools, VariablesOfALoginHostThatChangeTheOutputAreLeftOut) {
+  const auto said = proc::tool_output(
+      command_for_tools({"env"}),
+      {"SQUEUE_STATES=all", "SINFO_PARTITION=gpu", "SACCT_FORMAT=a b\nSCONTROL_X=y",
+       "SCONTROL_FEDERATION=1", "SLURM_TIME_FORMAT=relative", "SLURM_CONF=/etc/slurm.conf",
+       "MY_SQUEUE_STATES=kept", "PATH=/usr/bin:/bin"});
+  ASSERT_TRUE(said) << said.error().message;
+  std::vector<std::string> kept;
+  for (const std::string& line : split(said->out, '\n'))
+    if (line.find("S") != std::string::npos && !line.starts_with("PWD=")) kept.push_back(line);
+  std::sort(kept.begin(), kept.end());
+  EXPECT_EQ(kept, (std::vector<std::string>{"MY_SQUEUE_STATES=kept", "SLURM_CONF=/etc/slurm.conf",
+                                            "SLURM_TIME_FORMAT=%s"}));
+  const std::vector<std::string> path = {"PATH=/usr/bin:/bin"};
+  EXPECT_EQ(proc::tool_output(command_for_tools({"sh", "-c", "exit $1", "", "3"}), path)->exit.code,
+            3);
+  EXPECT_EQ(proc::tool_output(command_for_tools({"lockstep-no-squeue"}), path)->exit.code, 127);
 }
 
 TEST(SlurmTools, AProgramThatIsNotThereIsNamedWithWhatWasWanted) {
