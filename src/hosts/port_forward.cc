@@ -5,23 +5,33 @@
 
 #include <fmt/core.h>
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <utility>
 
 namespace lockstep::hosts {
 namespace {
 constexpr int kBacklog = 128;
+constexpr std::chrono::seconds kAcceptPause{1};
 }  // namespace
 
 PortForward::PortForward(io::Loop& loop, HostPlace place, std::vector<ForwardSpec> specs,
                          Events events)
-    : loop_(loop), place_(std::move(place)), specs_(std::move(specs)), events_(std::move(events)) {}
+    : loop_(loop),
+      place_(std::move(place)),
+      specs_(std::move(specs)),
+      events_(std::move(events)),
+      resume_(loop) {}
 
 Result<std::unique_ptr<PortForward>> PortForward::open(io::Loop& loop, HostPlace place,
                                                        std::vector<ForwardSpec> specs,
                                                        Events events) {
+  // Each connection takes a descriptor for its session with the master. The master inherits the
+  // limit, and takes two.
+  io::raise_open_files_limit();
   std::unique_ptr<PortForward> made(
       new PortForward(loop, std::move(place), std::move(specs), std::move(events)));
   LOCKSTEP_TRY_ASSIGN(made->control_, ssh::control_socket(made->place_.target, made->place_.pins));
@@ -48,8 +58,8 @@ Result<std::unique_ptr<PortForward>> PortForward::open(io::Loop& loop, HostPlace
 
 void PortForward::accept_some(std::size_t spec) {
   io::Fd socket(accept4(listening_[spec].fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  // The client may have hung up before accept4().
-  if (!socket) return;
+  if (!socket) return on_unaccepted(errno);
+  out_of_files_ = false;
   Connection connection{.spec = spec, .socket = std::move(socket)};
   // A log-in is under way. Keep the connection open meanwhile: the client sees a slow answer and no
   // refusal.
@@ -59,6 +69,22 @@ void PortForward::accept_some(std::size_t spec) {
   }
   connections_.push_back(std::move(connection));
   connect(std::prev(connections_.end()));
+}
+
+// The client may have hung up before accept4(). Without free descriptors the client waits in the
+// backlog, and the listener stays readable: watching it further would spin.
+void PortForward::on_unaccepted(int error) {
+  if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return;
+  for (const Listening& each : listening_)
+    each.watch->want(0);
+  resume_.start(kAcceptPause, [this] {
+    for (const Listening& each : listening_)
+      each.watch->want(io::kReadable);
+  });
+  if (std::exchange(out_of_files_, true)) return;
+  Error why = fail_sys("accept a connection", error).value();
+  why.hint = "connections wait until others have ended; ulimit -n sets the limit";
+  events_.trouble(why);
 }
 
 void PortForward::connect(Place place) {

@@ -53,6 +53,7 @@ class PortForward {
 
   PortForward(io::Loop& loop, HostPlace place, std::vector<ForwardSpec> specs, Events events);
   void accept_some(std::size_t spec);
+  void on_unaccepted(int error);
   void connect(Place place);
   void on_gone(Place place);
   void drop(Place place);
@@ -66,6 +67,8 @@ class PortForward {
   Events events_;
   std::string control_;
   std::vector<Listening> listening_;
+  io::Timer resume_;           // accepts again after a lack of descriptors
+  bool out_of_files_ = false;  // that lack was reported
   std::list<Connection> connections_;
   std::list<Connection> waiting_;  // connections that wait for a master
   std::unique_ptr<ssh::Master> master_;

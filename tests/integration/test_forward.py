@@ -4,9 +4,11 @@ import contextlib
 import json
 import os
 import pty
+import resource
 import signal
 import socket
 import threading
+import time
 
 import pytest
 
@@ -75,6 +77,12 @@ def start(client, where, *ports):
     return run, int(run.out().split(":")[1].split()[0])
 
 
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        user, system = stat.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def stop(run):
     run.process.terminate()
     run.wait(20)
@@ -114,6 +122,32 @@ def test_another_host_behind_the_host_and_several_ports(world):
         run, local = start(client, f"me@{gate.addr}", f"0:{inner.addr}:{far}", f"0:{near}")
         other = int(run.out().splitlines()[1].split(":")[1].split()[0])
         assert exchange(client, local, b"far") == b"far" and exchange(client, other, b"near") == b"near"
+        stop(run)
+
+
+def test_without_free_descriptors_connections_wait_and_nothing_spins(world):
+    client, server = world()
+    with listener(server, echo) as port:
+        run, local = start(client, f"me@{server.addr}", f"0:{port}")
+        pid = run.process.pid
+        limit = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        assert limit[0] == min(limit[1], 1 << 20), limit
+        assert exchange(client, local, b"one") == b"one"
+        time.sleep(0.5)  # what that connection has opened is closed
+        open_files = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+        free = min(set(range(len(open_files) + 1)) - open_files)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, limit[1]))
+        results = []
+        late = threading.Thread(target=lambda: results.append(exchange(client, local, b"two")))
+        late.start()
+        until(lambda: "accept a connection" in run.err(), 30, "it is told")
+        before, began = cpu_seconds(pid), time.monotonic()
+        time.sleep(3)
+        assert cpu_seconds(pid) - before < 0.3 * (time.monotonic() - began), "it spins"
+        assert not results and run.err().count("accept a connection") == 1, run.err()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limit)
+        late.join(30)
+        assert results == [b"two"]
         stop(run)
 
 
