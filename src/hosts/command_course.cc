@@ -78,7 +78,8 @@ void CommandCourse::on_frame(std::size_t host, const link::Frame& frame, io::Tim
 // process.
 bool CommandCourse::keep(std::size_t host, Stream stream, std::string_view bytes) {
   HostEnding& ending = endings_[host];
-  if (ending.out.size() + ending.err.size() + ending.answer.size() + bytes.size() > kMostKept)
+  if (ending.out.size() + ending.err.size() + ending.answer.size() + bytes.size() >
+      request_.most_kept)
     return false;
   std::string& kept = stream == Stream::result ? ending.answer
                       : stream == Stream::out  ? ending.out

@@ -39,7 +39,7 @@ class CommandCourse {
   bool on_asked(std::size_t host);
   // Notes a sign of life of the host.
   void on_frame(std::size_t host, const link::Frame& frame, io::TimePoint now);
-  // Returns false, and keeps nothing, if the output of the host would exceed kMostKept.
+  // Returns false, and keeps nothing, if the output of the host would exceed the limit.
   bool keep(std::size_t host, link::Stream stream, std::string_view bytes);
 
   // Ends a host that is not over. Returns true if the failure must stop all other hosts

@@ -134,7 +134,10 @@ TEST_F(CommandCourseTest, OutputIsKeptAsAskedAndWithinBounds) {
   EXPECT_TRUE(course.keep(0, Stream::err, "e"));
   EXPECT_TRUE(course.keep(0, Stream::result, "r"));
   EXPECT_FALSE(course.keep(0, Stream::out, {nullptr, kMostKept}));
-  EXPECT_EQ(course.endings()[0].out, "o");
+  request_.most_kept = 4;
+  EXPECT_TRUE(course.keep(0, Stream::out, "o"));
+  EXPECT_FALSE(course.keep(0, Stream::out, "o"));
+  EXPECT_EQ(course.endings()[0].out, "oo");
   EXPECT_EQ(course.endings()[0].err, "e");
   EXPECT_EQ(course.endings()[0].answer, "r");
   request_.output = CommandRequest::Output::print;

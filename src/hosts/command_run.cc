@@ -208,7 +208,8 @@ void CommandRun::keep(std::size_t index, Stream stream, std::string_view bytes) 
     return hosts_[index].channel->consumed(stream, bytes.size());
   // An answer cut at the limit must not pass for a whole one, so the host fails.
   end(index, kNotReached,
-      fmt::format("{} printed more than {} MB", request_.hosts[index].name, kMostKept >> 20));
+      fmt::format("{} printed more than {} MB", request_.hosts[index].name,
+                  request_.most_kept >> 20));
 }
 
 void CommandRun::open_input(std::size_t index) {

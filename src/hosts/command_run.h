@@ -15,6 +15,9 @@
 
 namespace lockstep::hosts {
 
+// The usual limit for the kept bytes of one host.
+inline constexpr std::size_t kMostKept = 256UL << 20;
+
 struct CommandRequest {
   enum class Input {
     none,   // /dev/null
@@ -43,6 +46,8 @@ struct CommandRequest {
   // has credit left, so little input waits in memory.
   std::function<std::optional<std::string>(std::size_t host)> make_input = {};
   Output output = Output::print;
+  // Limit for the bytes of HostEnding::out, err and answer of one host together.
+  std::size_t most_kept = kMostKept;
   // Opens descriptor 3 of the command. Bytes written there come back apart from stdout and stderr.
   enum class Answer {
     none,
@@ -68,14 +73,11 @@ struct HostEnding {
   int signal = 0;          // the signal that killed the command, or 0
   std::string error = {};  // the reason why the command did not run; empty: the command ran
   bool stopped = false;    // stopped after another host's failure (fail_fast)
-  // Kept output. A host with more than kMostKept bytes counts as failed.
+  // Kept output. A host with more than CommandRequest::most_kept bytes counts as failed.
   std::string out = {};
   std::string err = {};
   std::string answer = {};
 };
-
-// Limit for the bytes of `out`, `err` and `answer` of one host together.
-inline constexpr std::size_t kMostKept = 256UL << 20;
 
 // Returns the exit code for all hosts: the first that is not 0, in the order of the hosts.
 int code_of(const std::vector<HostEnding>& endings);

@@ -5,12 +5,14 @@
 #include "codec/json_members.h"
 #include "hosts/command_run.h"
 #include "io/file_system.h"
+#include "io/loop.h"
 #include "proc/spawn.h"
 #include "project/installation.h"
 #include "project/project.h"
 #include "project/sync_tree.h"
 #include "setup/node_ability.h"
 #include "setup/places.h"
+#include "setup/request.h"
 #include "setup/tool.h"
 #include "setup/wheel_plan.h"
 #include "slurm/tools.h"
@@ -188,7 +190,8 @@ hosts::CommandRequest request_to(const std::vector<hosts::HostPlace>& hosts,
 
 // Sends the source if it is a folder of this machine, and makes the copy the source of the request.
 // Indexes and URLs are fetched by the builder itself.
-Status send_source(const hosts::HostPlace& host, WheelRequest& request, const SayLine& say) {
+Status send_source(const hosts::HostPlace& host, WheelRequest& request, const SayLine& say,
+                   const hosts::RunCommand& run_command) {
   LOCKSTEP_TRY_ASSIGN(const auto source, setup::read_wheel_source(request.source));
   if (source.kind != setup::WheelSource::Kind::folder) return {};
   LOCKSTEP_TRY_ASSIGN(const Project project, find_project(".", source.place));
@@ -197,6 +200,7 @@ Status send_source(const hosts::HostPlace& host, WheelRequest& request, const Sa
   SyncOptions options{.destination = kSources + setup::key_of(installation_id() + project.root) +
                                      "/" + project.name};
   options.remark = [&](const std::string& text) { say("warning: " + text); };
+  options.run_command = run_command;
   LOCKSTEP_TRY_ASSIGN(const auto report, sync_project({host}, project, options));
   const HostSync& sync = report.hosts.at(0);
   if (!sync.error.empty()) return fail(Errc::unavailable, sync.error, sync.hint);
@@ -206,14 +210,52 @@ Status send_source(const hosts::HostPlace& host, WheelRequest& request, const Sa
 
 // A host that is not reached gives no ability. common_ability() counts the missing answers.
 Status ask_hosts(const std::vector<hosts::HostPlace>& hosts, WheelRequest& request,
-                 const SayLine& say) {
-  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(request_to(hosts, {"host-ability"})));
+                 const SayLine& say, const hosts::RunCommand& run_command) {
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command(loop, request_to(hosts, {"host-ability"})));
   std::vector<NodeAbility> abilities;
-  for (const hosts::HostEnding& each : endings)
+  for (const hosts::HostEnding& each : endings) {
+    if (!each.error.empty()) say("warning: " + each.error);
     for (const std::string& line : split(each.out, '\n'))
       if (auto one = setup::ability_from(line)) abilities.push_back(std::move(*one));
+  }
   suit(request, abilities, hosts.size(), "", say);
   return {};
+}
+
+// Returns the error of a host where a program failed. An error of the link names the host and the
+// reason. A program that failed there has printed its reason itself.
+Failure failure_of(const hosts::HostEnding& ending, std::string_view what,
+                   const hosts::HostPlace& host) {
+  if (!ending.error.empty())
+    return fail(Errc::unavailable, fmt::format("{}: {}", what, ending.error));
+  return fail(Errc::unavailable, fmt::format("{} on {}", what, host.name), "its output is above");
+}
+
+// Builds there, and returns the wheel's manifest.
+Result<nlohmann::ordered_json> build_there(const hosts::HostPlace& host,
+                                           std::vector<std::string> words, const SayLine& say,
+                                           const hosts::RunCommand& run_command) {
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(const auto built, run_command(loop, request_to({host}, std::move(words))));
+  Answer answer(say);
+  for (const std::string& line : split(built.at(0).out, '\n'))
+    if (!line.empty()) answer.line(line);
+  if (built.at(0).code != 0 || !answer.is_there())
+    return failure_of(built.at(0), "cannot build the wheel", host);
+  return answer.manifest();
+}
+
+// Returns the bytes of the wheel. `cat` sends them over stdout, which is kept in memory.
+Result<std::string> fetch_wheel(const hosts::HostPlace& host, const std::string& path,
+                                const hosts::RunCommand& run_command) {
+  hosts::CommandRequest request = request_to({host}, {"cat", path});
+  request.own_binary = false;
+  request.most_kept = setup::kLargestWheel;
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(auto fetched, run_command(loop, request));
+  if (fetched.at(0).code != 0) return failure_of(fetched.at(0), "cannot fetch the wheel", host);
+  return std::move(fetched.at(0).out);
 }
 
 }  // namespace
@@ -225,34 +267,24 @@ Result<BuiltWheel> build_wheel_in_job(const WheelRequest& request,
 }
 
 Result<BuiltWheel> build_wheel_on(const WheelHosts& where, const WheelRequest& given,
-                                  const SayLine& say) {
+                                  const SayLine& say, const hosts::RunCommand& run_command) {
   WheelRequest request = given;
   const hosts::HostPlace& host = where.hosts.at(0);
   // On a login host, `wheel --slurm` asks the nodes: the CPU of the login host says nothing about
   // the nodes.
   if (!where.is_login && (request.isa.empty() || asks_for_archs(request)))
-    LOCKSTEP_TRY(ask_hosts(where.hosts, request, say));
-  LOCKSTEP_TRY(send_source(host, request, say));
+    LOCKSTEP_TRY(ask_hosts(where.hosts, request, say, run_command));
+  LOCKSTEP_TRY(send_source(host, request, say, run_command));
   std::vector<std::string> words = wheel_words(request);
   if (where.is_login) words.emplace_back("--slurm");
   for (const slurm::Setting& each : where.settings)
     words.push_back(slurm::word_of(each));
-  LOCKSTEP_TRY_ASSIGN(const auto built, hosts::run_command(request_to({host}, std::move(words))));
-  Answer answer(say);
-  for (const std::string& line : split(built.at(0).out, '\n'))
-    if (!line.empty()) answer.line(line);
-  if (built.at(0).code != 0 || !answer.is_there())
-    return fail(Errc::unavailable, fmt::format("{} could not build the wheel", host.name),
-                "its output is above");
-  // `cat` sends the wheel over stdout, which is kept in memory (kMostKept at most).
-  hosts::CommandRequest fetch =
-      request_to({host}, {"cat", codec::text_member(nlohmann::json(answer.manifest()), "path")});
-  fetch.own_binary = false;
-  LOCKSTEP_TRY_ASSIGN(const auto wheel, hosts::run_command(fetch));
-  if (wheel.at(0).code != 0)
-    return fail(Errc::unavailable, fmt::format("the wheel can't be fetched from {}", host.name));
+  LOCKSTEP_TRY_ASSIGN(auto manifest, build_there(host, std::move(words), say, run_command));
+  LOCKSTEP_TRY_ASSIGN(
+      const std::string wheel,
+      fetch_wheel(host, codec::text_member(nlohmann::json(manifest), "path"), run_command));
   // The host is not trusted: keep_foreign_wheel() checks the names and the digest.
-  return setup::keep_foreign_wheel(answer.manifest(), wheel.at(0).out, host.name);
+  return setup::keep_foreign_wheel(std::move(manifest), wheel, host.name);
 }
 
 }  // namespace lockstep::project

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "hosts/command_run.h"
 #include "hosts/host_link.h"
 #include "setup/wheel_build.h"
 #include "slurm/sbatch_options.h"
@@ -24,8 +25,8 @@ struct WheelHosts {
   std::vector<slurm::Setting> settings = {};  // for that job
 };
 // Builds on a host and fetches the wheel. The signals of proc::handled_signals() must be blocked.
-Result<setup::BuiltWheel> build_wheel_on(const WheelHosts& where,
-                                         const setup::WheelRequest& request,
-                                         const setup::SayLine& say);
+Result<setup::BuiltWheel> build_wheel_on(
+    const WheelHosts& where, const setup::WheelRequest& request, const setup::SayLine& say,
+    const hosts::RunCommand& run_command = hosts::over_links());
 
 }  // namespace lockstep::project
