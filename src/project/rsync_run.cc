@@ -85,6 +85,7 @@ class Transfers {
   void on_out(std::size_t index, const std::string& bytes);
   void on_part_over(std::size_t index);
   void start_again(std::size_t index);
+  void note_stop(TransferEnd& end, const std::string& name) const;
 
   io::Loop& loop_;
   const std::string& root_;
@@ -214,8 +215,7 @@ void Transfers::on_part_over(std::size_t index) {
   const auto exit = one.child->exit();
   TransferEnd& end = ends_[index];
   if (signal_) {
-    end.signal = signal_;
-    end.error = transfers_[index].place.name + ": the transfer was stopped; the next sync goes on";
+    note_stop(end, transfers_[index].place.name);
   } else if (!exit->ok()) {
     // The login shell printed text, or the master is gone: our link avoids both.
     if (one.by_ssh && sync::may_try_another_shell(exit->shell_code(), one.said)) {
@@ -230,14 +230,25 @@ void Transfers::on_part_over(std::size_t index) {
   if (--running_ == 0) loop_.stop();
 }
 
+void Transfers::note_stop(TransferEnd& end, const std::string& name) const {
+  end.signal = signal_;
+  end.error = name + ": the transfer was stopped; the next sync goes on";
+}
+
 // Starts the transfer once more, through our own link. Finished files are not sent again: rsync
 // skips files with equal size and time.
 void Transfers::start_again(std::size_t index) {
+  const std::string& name = transfers_[index].place.name;
   all_[index] = One{};
   all_[index].by_ssh = false;
-  const Status started = start(index);
-  if (started) return;
-  ends_[index].error = transfers_[index].place.name + ": " + started.error().message;
+  // A signal since the end of the first rsync has found no rsync to stop.
+  if (signal_) {
+    note_stop(ends_[index], name);
+  } else {
+    const Status started = start(index);
+    if (started) return;
+    ends_[index].error = name + ": " + started.error().message;
+  }
   if (--running_ == 0) loop_.stop();
 }
 
