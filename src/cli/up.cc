@@ -11,6 +11,7 @@
 #include "codec/json.h"
 #include "hosts/place.h"
 #include "io/own_folders.h"
+#include "rent/move_end.h"
 #include "rent/rented_host.h"
 
 #include <fmt/core.h>
@@ -90,14 +91,40 @@ Result<ExitCode> bring_up(const Call& call, Swept& swept) {
 
 // Tells the guard of the new end. Refuses the new end if a guard on another host does not answer:
 // that guard would terminate the machines at the old time.
-Status keep_with_guard(rent::OnDemand& world, Rental rental, std::int64_t end) {
-  const std::string old = date_text(rental.ends_ms);
-  rental.ends_ms = end;
-  Status told = world.guards().tell(rental, rent::GuardNewsKind::working);
+Status keep_with_guard(rent::OnDemand& world, Rental rental, std::int64_t end,
+                       rent::GuardNewsKind kind) {
+  const std::string old = date_text(std::exchange(rental.ends_ms, end));
+  Status told = world.guards().tell(rental, kind);
   if (told) return {};
   told.error().message +=
       fmt::format("; nothing is changed: the guard ends '{}' {}", rental.cluster, old);
   return told;
+}
+
+// Writes the new end into the journal. Replacements for lost machines get their lease from these
+// terms.
+Status keep_in_journal(rent::OnDemand& world, Rental& rental, std::int64_t end, std::int64_t now) {
+  Rental changed = rental;
+  changed.ends_ms = end;
+  changed.terms.lifetime_s = (end - cloud::began_ms(rental, now)) / 1000;
+  LOCKSTEP_TRY(world.journal().keep(changed));
+  rental = std::move(changed);
+  return {};
+}
+
+// Suspends --autostop until the new end. Otherwise ten idle minutes would still end the machines.
+// Only after the new end is kept: a failure here leaves machines that may end early, never ones
+// that run longer than the journal says.
+Status suspend_autostop(const std::vector<hosts::HostPlace>& places, const Rental& rental,
+                        std::int64_t seconds) {
+  LOCKSTEP_TRY_ASSIGN(const auto held, rent::hold_leases(places, std::min(seconds, kMostHeld)));
+  for (const rent::LeaseAnswer& answer : held)
+    if (!answer.error.empty())
+      return fail(Errc::unavailable,
+                  fmt::format("{}; '{}' ends {} at the latest, and earlier if it is idle",
+                              answer.error, rental.cluster, date_text(rental.ends_ms)),
+                  "repeat lockstep keep");
+  return {};
 }
 
 struct KeptEnd {
@@ -136,25 +163,16 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   const std::int64_t end = kept.ms;
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto places, hosts::find_places(registry, names[0], std::nullopt, {}));
-  // The order matters: the guard, the machines, the journal. The journal must never promise time
-  // that a guard or a machine has not granted.
-  LOCKSTEP_TRY(keep_with_guard(*world, rental, end));
-  LOCKSTEP_TRY_ASSIGN(const auto answers, rent::keep_leases(places, end));
-  for (const rent::LeaseAnswer& answer : answers)
-    if (!answer.error.empty()) {
-      // `rental` still has the old end: take the promise to the guard back.
-      (void)world->guards().tell(rental, rent::GuardNewsKind::noting);
-      return fail(Errc::unavailable, answer.error);
-    }
-  // keep must also suspend --autostop. Otherwise ten idle minutes would still end the machines.
-  LOCKSTEP_TRY_ASSIGN(const auto held,
-                      rent::hold_leases(places, std::min((end - now) / 1000, kMostHeld)));
-  for (const rent::LeaseAnswer& answer : held)
-    if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
-  rental.ends_ms = end;
-  // Replacements for lost machines get their lease from these terms.
-  rental.terms.lifetime_s = (end - cloud::began_ms(rental, now)) / 1000;
-  LOCKSTEP_TRY(world->journal().keep(rental));
+  const rent::EndKeepers keepers{
+      .guard =
+          [&](std::int64_t ends, rent::GuardNewsKind kind) {
+            return keep_with_guard(*world, rental, ends, kind);
+          },
+      .leases = [](const auto& machines,
+                   std::int64_t ends) { return rent::keep_leases(machines, ends); },
+      .journal = [&](std::int64_t ends) { return keep_in_journal(*world, rental, ends, now); }};
+  LOCKSTEP_TRY(rent::move_end(keepers, places, rental.ends_ms, end));
+  LOCKSTEP_TRY(suspend_autostop(places, rental, (end - now) / 1000));
   if (ended_by(*world, rental) == EndedBy::nobody) {
     std::puts(fmt::format("'{}' is off {} at the latest, in {}; {}", names[0], date_text(end),
                           time_words((end - now) / 1000), end_words(*world, rental))

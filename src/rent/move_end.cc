@@ -1,0 +1,34 @@
+#include "rent/move_end.h"
+
+namespace lockstep::rent {
+namespace {
+
+// Sets the leases, and adds the machines that have the new end to `granted`.
+Status move_leases(const EndKeepers& keepers, const std::vector<hosts::HostPlace>& machines,
+                   std::int64_t ends_ms, std::vector<hosts::HostPlace>& granted) {
+  LOCKSTEP_TRY_ASSIGN(const auto answers, keepers.leases(machines, ends_ms));
+  Status moved;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].error.empty())
+      granted.push_back(machines[i]);
+    else if (moved)
+      moved = fail(Errc::unavailable, answers[i].error);
+  }
+  return moved;
+}
+
+}  // namespace
+
+Status move_end(const EndKeepers& keepers, const std::vector<hosts::HostPlace>& machines,
+                std::int64_t old_ms, std::int64_t new_ms) {
+  LOCKSTEP_TRY(keepers.guard(new_ms, GuardNewsKind::working));
+  std::vector<hosts::HostPlace> granted;
+  Status moved = move_leases(keepers, machines, new_ms, granted);
+  if (moved) moved = keepers.journal(new_ms);
+  if (moved) return moved;
+  if (!granted.empty()) (void)keepers.leases(granted, old_ms);
+  (void)keepers.guard(old_ms, GuardNewsKind::noting);
+  return moved;
+}
+
+}  // namespace lockstep::rent
