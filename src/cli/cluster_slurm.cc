@@ -4,8 +4,7 @@
 #include "base/text.h"
 #include "hosts/place.h"
 #include "hosts/slurm_host.h"
-#include "io/own_folders.h"
-#include "slurm/bad_node_file.h"
+#include "jobs/on_slurm/slurm_bad_nodes.h"
 #include "slurm/cluster_text.h"
 #include "slurm/words.h"
 
@@ -20,13 +19,12 @@ namespace {
 using hosts::Cluster;
 using hosts::HostPlace;
 
-// Returns the way to run Slurm's programs. A cluster without a login host means this machine.
-Result<slurm::RunTool> tools_of(const Cluster& found, const hosts::Registry& registry) {
-  if (found.nodes.empty())
-    return hosts::slurm_tools({.name = std::string("local"), .target = {}, .here = true});
-  return hosts::slurm_tools({.name = ssh::target_text(found.nodes[0].target),
-                             .target = found.nodes[0].target,
-                             .pins = registry.pins_file(found.name)});
+// Returns the place of Slurm's programs. A cluster without a login host means this machine.
+HostPlace place_of(const Cluster& found, const hosts::Registry& registry) {
+  if (found.nodes.empty()) return {.name = std::string("local"), .target = {}, .here = true};
+  return {.name = ssh::target_text(found.nodes[0].target),
+          .target = found.nodes[0].target,
+          .pins = registry.pins_file(found.name)};
 }
 
 std::string by_way_of(const Cluster& found) {
@@ -69,7 +67,7 @@ Result<Cluster> slurm_cluster_of(const std::string& name, const ClusterAddOption
     if (options.jump) target.jump = *options.jump;
     made.nodes.push_back({std::move(target)});
   }
-  LOCKSTEP_TRY_ASSIGN(const slurm::RunTool run, tools_of(made, registry));
+  const slurm::RunTool run = hosts::slurm_tools(place_of(made, registry));
   auto facts = slurm::ask_cluster(run);
   if (!facts && facts.error().code == Errc::not_found && !options.login)
     return fail(Errc::not_found, facts.error().message,
@@ -81,15 +79,15 @@ Result<Cluster> slurm_cluster_of(const std::string& name, const ClusterAddOption
 
 Status show_slurm(const Cluster& found, const hosts::Registry& registry,
                   const ClusterShowOptions& options, nlohmann::ordered_json json) {
-  LOCKSTEP_TRY_ASSIGN(const slurm::RunTool run, tools_of(found, registry));
-  LOCKSTEP_TRY_ASSIGN(const slurm::ClusterFacts facts, slurm::ask_cluster(run));
+  const HostPlace place = place_of(found, registry);
+  LOCKSTEP_TRY_ASSIGN(const slurm::ClusterFacts facts,
+                      slurm::ask_cluster(hosts::slurm_tools(place)));
   // Failures are recorded under Slurm's ClusterName, not under the user's name for the cluster.
   const std::string own_name = facts.setting("ClusterName");
   const std::int64_t now = unix_ms() / 1000;
-  const std::string folder = io::state_folder();
   if (options.forget_node)
-    LOCKSTEP_TRY(slurm::forget_bad_node(folder, own_name, *options.forget_node, now));
-  LOCKSTEP_TRY_ASSIGN(const auto bad, slurm::known_bad_nodes(folder, own_name, now));
+    LOCKSTEP_TRY(jobs::on_slurm::forget_bad_node_at(place, own_name, *options.forget_node, now));
+  LOCKSTEP_TRY_ASSIGN(const auto bad, jobs::on_slurm::bad_nodes_at(place, own_name, now));
   if (options.json) {
     json["slurm"] = slurm::cluster_json(facts);
     json["left_out"] = bad_json(bad);
@@ -107,7 +105,7 @@ Status show_slurm(const Cluster& found, const hosts::Registry& registry,
 
 Result<ExitCode> check_slurm(const Cluster& found, const hosts::Registry& registry,
                              const ClusterCheckOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const slurm::RunTool run, tools_of(found, registry));
+  const slurm::RunTool run = hosts::slurm_tools(place_of(found, registry));
   // Unlike ask_cluster(), the probe does not fail: an unreachable controller is a finding.
   const slurm::ClusterProbe probe = slurm::probe_cluster(run);
   const auto findings = slurm::findings_of(probe);

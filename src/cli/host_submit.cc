@@ -1,6 +1,7 @@
 // lockstep host-submit: the login host's end of `lockstep submit --on`. Without words it submits
 // the job of the request on stdin. `check` says whether there is an sbatch. `known ID` prints a job
-// that was submitted before. People do not call this.
+// that was submitted before. `bad-nodes` and `forget-node CLUSTER NODE` are about failed nodes.
+// People do not call this.
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/submit.h"
@@ -8,6 +9,7 @@
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "jobs/on_slurm/login_submit.h"
+#include "jobs/on_slurm/slurm_bad_nodes.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_submit.h"
 #include "proc/tool_output.h"
@@ -107,7 +109,9 @@ Result<ExitCode> serve(const Call& call) {
     return setup::find_program("sbatch").empty() ? passed_on(jobs::on_slurm::kNotThere)
                                                  : ExitCode::ok;
   if (words.size() == 2 && words[0] == "known") return tell_known(words[1]);
-  return fail(Errc::invalid_input, "this is an internal command, started by clients");
+  LOCKSTEP_TRY_ASSIGN(const std::string text, jobs::on_slurm::serve_bad_nodes(words));
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
 }
 
 }  // namespace

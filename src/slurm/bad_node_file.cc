@@ -1,29 +1,15 @@
 #include "slurm/bad_node_file.h"
 
-#include "base/text.h"
 #include "io/fd.h"
 #include "io/file_lock.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
-
-#include <fmt/core.h>
-
-#include <algorithm>
 
 namespace lockstep::slurm {
 namespace {
 
 std::string path_in(const std::string& folder) {
   return folder + "/bad-nodes";
-}
-
-Result<std::vector<NodeFailure>> read_failures(const std::string& folder) {
-  // kMostFailures lines with three fields of 200 bytes fit. Bounds memory if the file is damaged.
-  constexpr std::size_t kMostBytes = 8UL << 20;
-  const auto text = io::read_file(path_in(folder), kMostBytes);
-  if (!text && text.error().code == Errc::not_found) return std::vector<NodeFailure>();
-  if (!text) return Failure(text.error());
-  return parse_failures(*text);
 }
 
 // Takes the lock that keeps two processes from overwriting each other's failures. Locks a file
@@ -42,9 +28,18 @@ Status write_failures(const std::string& folder, const std::vector<NodeFailure>&
 
 }  // namespace
 
+Result<std::vector<NodeFailure>> known_failures(const std::string& folder) {
+  // kMostFailures lines with three fields of 200 bytes fit. Bounds memory if the file is damaged.
+  constexpr std::size_t kMostBytes = 8UL << 20;
+  const auto text = io::read_file(path_in(folder), kMostBytes);
+  if (!text && text.error().code == Errc::not_found) return std::vector<NodeFailure>();
+  if (!text) return Failure(text.error());
+  return parse_failures(*text);
+}
+
 Status note_bad_node(const std::string& folder, const NodeFailure& failure) {
   LOCKSTEP_TRY_ASSIGN(const io::FileLock held, lock(folder));
-  LOCKSTEP_TRY_ASSIGN(const auto known, read_failures(folder));
+  LOCKSTEP_TRY_ASSIGN(const auto known, known_failures(folder));
   auto kept = still_needed(known, failure.cluster, {}, failure.time);
   kept.push_back(failure);
   return write_failures(folder, kept);
@@ -52,18 +47,15 @@ Status note_bad_node(const std::string& folder, const NodeFailure& failure) {
 
 Result<std::vector<BadNode>> known_bad_nodes(const std::string& folder,
                                              const std::string& slurm_cluster, std::int64_t now) {
-  LOCKSTEP_TRY_ASSIGN(const auto failures, read_failures(folder));
+  LOCKSTEP_TRY_ASSIGN(const auto failures, known_failures(folder));
   return bad_nodes(failures, slurm_cluster, now);
 }
 
 Status forget_bad_node(const std::string& folder, const std::string& slurm_cluster,
                        const std::string& node, std::int64_t now) {
   LOCKSTEP_TRY_ASSIGN(const io::FileLock held, lock(folder));
-  LOCKSTEP_TRY_ASSIGN(const auto known, read_failures(folder));
-  const auto bad = bad_nodes(known, slurm_cluster, now);
-  if (std::none_of(bad.begin(), bad.end(), [&](const BadNode& each) { return each.node == node; }))
-    return fail(Errc::not_found, fmt::format("node {} is not left out", printable(node)),
-                "lockstep cluster show NAME lists the excluded nodes");
+  LOCKSTEP_TRY_ASSIGN(const auto known, known_failures(folder));
+  LOCKSTEP_TRY(check_bad(bad_nodes(known, slurm_cluster, now), node));
   return write_failures(folder, still_needed(known, slurm_cluster, {node}, now));
 }
 

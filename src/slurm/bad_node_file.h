@@ -13,6 +13,9 @@ namespace lockstep::slurm {
 // Creates the file with the first failure.
 Status note_bad_node(const std::string& folder, const NodeFailure& failure);
 
+// Returns all recorded failures, of all clusters. A missing file means none.
+Result<std::vector<NodeFailure>> known_failures(const std::string& folder);
+
 // Returns the nodes that a job submitted at `now` (Unix seconds) should exclude. A missing file
 // means no nodes. An unreadable file is an error.
 Result<std::vector<BadNode>> known_bad_nodes(const std::string& folder,

@@ -79,6 +79,13 @@ std::vector<BadNode> bad_nodes(const std::vector<NodeFailure>& failures, std::st
   return bad;
 }
 
+Status check_bad(const std::vector<BadNode>& bad, const std::string& node) {
+  if (std::any_of(bad.begin(), bad.end(), [&](const BadNode& each) { return each.node == node; }))
+    return {};
+  return fail(Errc::not_found, fmt::format("node {} is not left out", printable(node)),
+              "lockstep cluster show NAME lists the excluded nodes");
+}
+
 std::vector<NodeFailure> still_needed(const std::vector<NodeFailure>& failures,
                                       std::string_view cluster,
                                       const std::vector<std::string>& forgotten, std::int64_t now) {

@@ -3,6 +3,8 @@
 // line per failure. Pure.
 #pragma once
 
+#include "base/error.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,6 +42,9 @@ std::vector<NodeFailure> parse_failures(std::string_view text);
 // Returns the nodes of a cluster to exclude at `now`, sorted by name.
 std::vector<BadNode> bad_nodes(const std::vector<NodeFailure>& failures, std::string_view cluster,
                                std::int64_t now);
+
+// Returns not_found unless the node is one of these.
+Status check_bad(const std::vector<BadNode>& bad, const std::string& node);
 
 // Returns the failures that still matter: drops decayed ones, and those of the nodes `forgotten` of
 // `cluster`.

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -203,6 +204,14 @@ def test_a_registered_cluster(world):
     shown = json.loads(world.run("cluster", "show", "hpc", "--json").out)
     key = shown["nodes"][0]["key_path"]
     assert os.path.isabs(key) and os.path.normpath(key) == str(world.client.key), shown
+    # Failed nodes are those that the login host knows, not this machine.
+    kept = world.login.home / ".local/state/lockstep/bad-nodes"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(f"{int(time.time())}\t1.000\ttestbed\tnode2\tpower cut\n")
+    assert "left out: node2 until 20" in world.run("cluster", "show", "hpc").out
+    refused(world.run("cluster", "show", "hpc", "--forget-node", "node1"), 1, "node1 is not left out")
+    forgotten = world.run("cluster", "show", "hpc", "--forget-node", "node2")
+    assert forgotten.rc == 0 and "left out" not in forgotten.out and "node2" not in kept.read_text(), forgotten
     ended = world.run("submit", "--on", "hpc", "-N1", "-t5", "--wait", "--json", *shell("exit 5"))
     assert ended.rc == 5, ended
     told = json.loads(ended.out)

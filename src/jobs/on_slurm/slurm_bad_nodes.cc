@@ -3,6 +3,7 @@
 #include "base/clock_ms.h"
 #include "base/text.h"
 #include "codec/nodelist.h"
+#include "io/loop.h"
 #include "io/own_folders.h"
 #include "slurm/ask_cluster.h"
 #include "slurm/bad_node_file.h"
@@ -41,6 +42,24 @@ bool is_taken(slurm::JobWish wish, std::vector<Setting> settings) {
   return !said || slurm::trouble_of(*said) != slurm::Trouble::refused;
 }
 
+Result<std::string> ask(const hosts::HostPlace& place, std::vector<std::string> words,
+                        const hosts::RunCommand& run_command) {
+  words.insert(words.begin(), "host-submit");
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(auto endings,
+                      run_command(loop, {.hosts = {place},
+                                         .argv = std::move(words),
+                                         .own_binary = true,
+                                         .input = hosts::CommandRequest::Input::none,
+                                         .output = hosts::CommandRequest::Output::keep}));
+  hosts::HostEnding& ending = endings.at(0);
+  if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
+  if (ending.code != 0)
+    return fail(Errc::unavailable,
+                fmt::format("{}: {}", place.name, printable(strip(ending.err), 1000)));
+  return std::move(ending.out);
+}
+
 std::string list_text(const std::vector<slurm::BadNode>& bad,
                       const std::vector<std::string>& names) {
   std::vector<std::string> texts;
@@ -51,6 +70,39 @@ std::string list_text(const std::vector<slurm::BadNode>& bad,
 }
 
 }  // namespace
+
+Result<std::vector<slurm::BadNode>> bad_nodes_at(const hosts::HostPlace& place,
+                                                 const std::string& cluster, std::int64_t now,
+                                                 const hosts::RunCommand& run_command) {
+  if (place.here) return slurm::known_bad_nodes(io::state_folder(), cluster, now);
+  LOCKSTEP_TRY_ASSIGN(const std::string lines, ask(place, {"bad-nodes"}, run_command));
+  return slurm::bad_nodes(slurm::parse_failures(lines), cluster, now);
+}
+
+Status forget_bad_node_at(const hosts::HostPlace& place, const std::string& cluster,
+                          const std::string& node, std::int64_t now,
+                          const hosts::RunCommand& run_command) {
+  if (place.here) return slurm::forget_bad_node(io::state_folder(), cluster, node, now);
+  // Here, because the words of an error there name a command that the user does not know.
+  LOCKSTEP_TRY_ASSIGN(const auto bad, bad_nodes_at(place, cluster, now, run_command));
+  LOCKSTEP_TRY(slurm::check_bad(bad, node));
+  LOCKSTEP_TRY(ask(place, {"forget-node", cluster, node}, run_command));
+  return {};
+}
+
+Result<std::string> serve_bad_nodes(const std::vector<std::string>& words) {
+  if (words.size() == 3 && words[0] == "forget-node") {
+    LOCKSTEP_TRY(slurm::forget_bad_node(io::state_folder(), words[1], words[2], unix_ms() / 1000));
+    return std::string();
+  }
+  if (words.size() != 1 || words[0] != "bad-nodes")
+    return fail(Errc::invalid_input, "this is an internal command, started by clients");
+  LOCKSTEP_TRY_ASSIGN(const auto failures, slurm::known_failures(io::state_folder()));
+  std::string lines;
+  for (const slurm::NodeFailure& each : failures)
+    lines += slurm::failure_line(each);
+  return lines;
+}
 
 std::vector<Setting> with_excluded(const std::vector<Setting>& settings,
                                    const std::vector<std::string>& names,
