@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -40,6 +41,26 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
     if (job.rental == rental && job.stage != RentedJob::Stage::ended)
       return std::optional<RentedJob>(std::move(job));
   return std::optional<RentedJob>();
+}
+
+// Notes the end of a job whose machines are gone. An earlier process of the course may have noted
+// the exit code before it died.
+Result<ExitCode> note_unseen_end(cloud::Journal& journal, RentedJob job) {
+  LOCKSTEP_TRY_ASSIGN(const auto rentals, journal.since(job.began_ms));
+  const bool rented = std::any_of(rentals.begin(), rentals.end(),
+                                  [&](const auto& rental) { return rental.id == job.rental; });
+  // The command was killed before anything was requested: there is nothing to tell.
+  if (!rented) {
+    LOCKSTEP_TRY(journal.drop_job(job.rental));
+    return ExitCode::failed;
+  }
+  if (job.goes_on()) {
+    job.code = number(ExitCode::failed);
+    job.note = "its machines are gone; how it ended is not known";
+  }
+  job.stage = RentedJob::Stage::ended;
+  LOCKSTEP_TRY(journal.note_job(job));
+  return passed_on(job.code);
 }
 
 // Returns once the job's command hands the job over (true), or is gone (false). canceled: a signal
@@ -77,7 +98,6 @@ Result<ExitCode> run_course(const Program& program, RentedJob job, cloud::Rental
                             Origin origin) {
   std::error_code gone;
   std::filesystem::current_path(job.folder, gone);
-  if (gone) return fail(Errc::not_found, "its folder is gone: " + job.folder);
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   LOCKSTEP_TRY(keys_of(*world, rental));
   job.follower = getpid();
@@ -90,6 +110,10 @@ Result<ExitCode> run_course(const Program& program, RentedJob job, cloud::Rental
   OnDemandOptions options;
   fill(run_table(), *parsed, options);
   remote.own_environment = origin != Origin::guard;
+  // A job that runs already is followed all the same, and its machines are terminated.
+  if (gone)
+    remote.cannot_begin =
+        Error{Errc::not_found, "the folder of the job is gone: " + job.folder, {}, 0};
   remote.detach = remote.json = false;
   const Call call{program, words, std::move(*parsed)};
   return passed_on(
@@ -143,13 +167,16 @@ Result<ExitCode> follow_rented(const Call& call) {
   }
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto job, job_of(journal, id));
-  if (!job) return ExitCode::ok;
+  // The command was refused, or the user said no: then no terminal waits for this process.
+  if (!job && origin != Origin::handed_over) return ExitCode::ok;
+  if (!job) return fail(Errc::unavailable, "the job was ended by lockstep down");
   LOCKSTEP_TRY_ASSIGN(auto rentals, journal.open_rentals());
   for (cloud::Rental& rental : rentals)
     if (rental.id == id)
       return go_on_with(call.program, std::move(*job), std::move(rental), origin);
-  // Nothing was requested yet, or the machines were terminated: the next command reports it.
-  return ExitCode::ok;
+  // The machines were terminated, or never requested. The next command reports the end.
+  if (origin == Origin::guard) return ExitCode::ok;
+  return note_unseen_end(journal, std::move(*job));
 }
 
 Result<ExitCode> follow_command(const Call& call) {

@@ -65,6 +65,15 @@ void tell_watched(rent::OnDemand& world, std::string_view program, const cloud::
   if (over) (void)world.journal().drop_job(job.rental);
 }
 
+// Starts a process for the course of a job whose command and course are both gone, as after a loss
+// of power. The guard does so by itself.
+void follow_again(std::string_view program, const cloud::RentedJob& job) {
+  const auto started = rent::start_follower(job.rental);
+  tell_line(program, started ? fmt::format("no process followed the job of '{}'; one does now; {}",
+                                           job.cluster, rent::follow_log(job.cluster))
+                             : started.error().message);
+}
+
 void tell_jobs(rent::OnDemand& world, std::string_view program,
                const std::vector<cloud::Rental>& open) {
   const auto jobs = world.journal().jobs();
@@ -86,6 +95,12 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
         return one.id == job.rental && rent::wants_guard(one);
       });
       if (guarded) continue;
+      const bool open_still = std::any_of(open.begin(), open.end(),
+                                          [&](const auto& one) { return one.id == job.rental; });
+      if (open_still) {
+        follow_again(program, job);
+        continue;
+      }
       auto since = world.journal().since(job.began_ms);
       if (!since) return;
       closed = std::move(*since);

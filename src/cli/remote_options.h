@@ -40,8 +40,9 @@ struct RemoteOptions {
   std::function<Status(const std::string& job)> on_job = {};
   // Called once the hosts have the job. ahead: the jobs that it waits for.
   std::function<void(const std::vector<std::string>& ahead)> on_started = {};
-  bool is_course = false;       // this process is the course of a rented job, not a command
-  bool own_environment = true;  // this process has the environment of the user's command
+  bool is_course = false;  // this process is the course of a rented job, not a command
+  std::optional<Error> cannot_begin = {};  // why the course must not begin the job
+  bool own_environment = true;             // this process has the environment of the user's command
 
   bool elsewhere() const { return on || hostfile; }
 };

@@ -175,6 +175,7 @@ Status RentedCourse::machines_again() {
 // Refuses to start the job if it needs variables from the environment of its command. Another
 // process does not have them, or has other values.
 Status RentedCourse::may_begin() const {
+  if (remote_.cannot_begin) return Failure(*remote_.cannot_begin);
   if (remote_.own_environment) return {};
   std::vector<std::string> lost = remote_.variables.secrets;
   for (const std::string& each : remote_.variables.env)

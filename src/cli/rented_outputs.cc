@@ -95,7 +95,7 @@ jobs::rented::Seen RentedCourse::save() {
     tell("what --back names was not brought back: " + brought.error().message);
   const bool well = saved && saved->whole && saved->ended && saved->code == 0;
   if (well) job_.note = "outputs in " + join(options_.back, ", ");
-  return {.ended_well = well};
+  return {.ended_well = well, .whole = brought.has_value() || (saved && saved->whole)};
 }
 
 }  // namespace lockstep::cli

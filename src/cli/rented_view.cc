@@ -1,6 +1,7 @@
 #include "cli/rented_view.h"
 
 #include "base/date_text.h"
+#include "base/mid_line.h"
 #include "cli/guarded.h"
 #include "cli/job_json.h"
 #include "cli/on_demand.h"
@@ -46,18 +47,20 @@ RentedView::RentedView(rent::OnDemand& world, ViewRequest request, rent::CourseP
       log_(request_.rental.cluster),
       next_look_(loop_),
       next_start_(loop_),
-      core_(request_.detach) {}
+      core_(request_.detach) {
+  log_.drop_progress();
+}
 
-std::optional<cloud::RentedJob> RentedView::record() const {
-  const auto jobs = world_.journal().jobs();
-  if (!jobs) return std::nullopt;
-  for (const cloud::RentedJob& job : *jobs)
-    if (job.rental == request_.rental.id) return job;
-  return std::nullopt;
+Result<std::optional<cloud::RentedJob>> RentedView::record() const {
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, world_.journal().jobs());
+  for (const cloud::RentedJob& job : jobs)
+    if (job.rental == request_.rental.id) return std::optional(job);
+  return std::optional<cloud::RentedJob>();
 }
 
 void RentedView::say(const std::string& text) {
   bar_.clear();
+  end_line();
   err_->put("", fmt::format("{}: {}\n", request_.program, text), [](std::size_t) {});
 }
 
@@ -85,12 +88,18 @@ void RentedView::carry_out(ViewStep step) {
           "the job's output from its beginning");
       return next_start_.start(core_.pause(), [this] { start_course(); });
     case ViewStep::give_up:
-      say(fmt::format("processes that follow the job end again and again; {}", going_on_words()));
+      say(
+          fmt::format("processes that follow the job end again and again, and none does now; "
+                      "lockstep down {} ends its machines; {}",
+                      request_.rental.cluster, rent::follow_log(request_.rental.cluster)));
       return stop();
     case ViewStep::leave:
       return leave();
     case ViewStep::finish:
       return finish();
+    case ViewStep::stop:
+      over_ = true;
+      return loop_.stop();
   }
 }
 
@@ -107,6 +116,7 @@ void RentedView::start_course() {
 void RentedView::watch_course() {
   // The pipe has room for a byte. An error means that the process is gone already.
   (void)!write(course_.go.get(), "g", 1);
+  started_ = io::Clock::now();
   ended_.emplace(loop_, course_.child.pidfd());
   ended_->start(io::kReadable, [this](int) { on_course_end(); });
 }
@@ -115,7 +125,12 @@ void RentedView::on_course_end() {
   const auto exit = course_.child.reap();
   if (!exit || over_) return;
   ended_.reset();
-  carry_out(core_.on_course_end(exit->shell_code(), record()));
+  log_.drop_progress();
+  // A journal that cannot be read does not say that the job has ended.
+  const auto job = record().value_or(cloud::RentedJob{});
+  carry_out(
+      core_.on_course_end(exit->shell_code(), job,
+                          std::chrono::duration_cast<milliseconds>(io::Clock::now() - started_)));
 }
 
 void RentedView::cancel() const {
@@ -148,7 +163,7 @@ void RentedView::look() {
   show_progress();
   next_look_.start(kLook, [this] { look(); });
   if (!core_.is_waiting()) return;
-  const auto job = record();
+  const auto job = record().value_or(std::nullopt);
   carry_out(core_.on_look(is_ready(job), request_.detach && started(job)));
 }
 
@@ -177,28 +192,28 @@ void RentedView::show_progress() {
     bar_.clear();
 }
 
-// Prints the start of a detached job to stdout.
-void RentedView::print_start() {
-  const auto job = record();
+// Keeps the text about a detached job for run(), which prints it.
+void RentedView::note_start() {
+  const auto job = record().value_or(std::nullopt);
   const auto known = started(job);
-  if (!known) return;
+  if (!request_.detach || !known) return;
   std::vector<std::string> nodes;
   for (const hosts::HostPlace& node : known->nodes)
     nodes.push_back(node.name);
-  const std::string text =
+  start_text_ =
       request_.json ? codec::print_json(started_json(known->id, nodes, job->ahead)) : known->id;
-  out_->put("", text + "\n", [](std::size_t) {});
 }
 
 // Ends the view of a job that goes on.
 void RentedView::leave() {
   // A job whose process has just died needs another one.
+  (void)course_.child.reap();
   if (!course_.child.alive()) {
     next_start_.cancel();
     start_course();
   }
-  if (request_.detach && core_.code() == 0) print_start();
-  const auto job = record();
+  note_start();
+  const auto job = record().value_or(std::nullopt);
   if (job && job->stage == Stage::ending)
     say(fmt::format("the machines of '{}' are being terminated in the background; {}", job->cluster,
                     rent::follow_log(job->cluster)));
@@ -207,24 +222,28 @@ void RentedView::leave() {
   stop();
 }
 
-// Prints the rest of the log. The user has seen the end, so the next command does not tell it.
+// Prints the rest of the log.
 void RentedView::finish() {
   show_output();
   if (unprinted_ >= kMostUnprinted) return next_start_.start(kLook, [this] { finish(); });
-  if (const auto job = record(); job && job->stage == Stage::ended)
-    (void)world_.journal().drop_job(job->rental);
+  note_start();
   stop();
 }
 
 void RentedView::stop() {
   bar_.clear();
   over_ = true;
+  changed_.reset();
+  ended_.reset();
   out_->when_idle([this] { err_->when_idle([this] { loop_.stop(); }); });
 }
 
 Result<int> RentedView::run() {
   LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int number) {
-                        if (!over_) carry_out(core_.on_signal(number, record()));
+                        // The rest of the output may wait for a reader that never comes.
+                        if (over_ && number != SIGCHLD && number != SIGWINCH) return loop_.stop();
+                        if (over_) return;
+                        carry_out(core_.on_signal(number, record().value_or(cloud::RentedJob{})));
                       }));
   LOCKSTEP_TRY_ASSIGN(io::OwnStream out,
                       io::OwnStream::open(STDOUT_FILENO, io::OwnStream::Way::write));
@@ -242,6 +261,10 @@ Result<int> RentedView::run() {
   watch_course();
   look();
   loop_.run();
+  if (!start_text_.empty()) std::puts(start_text_.c_str());
+  // The user has seen the end, so the next command does not tell it.
+  if (const auto job = record().value_or(std::nullopt); job && job->stage == Stage::ended)
+    (void)world_.journal().drop_job(job->rental);
   return core_.code();
 }
 

@@ -50,13 +50,13 @@ class RentedView {
   void show_progress();
   bool is_ready(const std::optional<cloud::RentedJob>& job) const;
   std::optional<jobs::KnownJob> started(const std::optional<cloud::RentedJob>& job) const;
-  void print_start();
+  void note_start();
   void leave();
   void finish();
   void stop();
   void say(const std::string& text);
   std::string going_on_words() const;
-  std::optional<cloud::RentedJob> record() const;
+  Result<std::optional<cloud::RentedJob>> record() const;
 
   rent::OnDemand& world_;
   ViewRequest request_;
@@ -75,6 +75,8 @@ class RentedView {
   io::Timer next_look_;
   io::Timer next_start_;
   jobs::rented::ViewCore core_;
+  io::TimePoint started_;   // the present process of the course
+  std::string start_text_;  // of a detached job
   bool over_ = false;
 };
 

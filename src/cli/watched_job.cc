@@ -53,6 +53,13 @@ Status fetch_outputs(const hosts::HostPlace& place, const rent::WatchAnswer& the
   return all;
 }
 
+// Keeps the record for the next command, which asks the watching host. The command that views the
+// job is told that the course has ended.
+void leave_to_watcher(rent::OnDemand& world, cloud::RentedJob job) {
+  job.left_to_watcher = true;
+  (void)world.journal().note_job(job);
+}
+
 }  // namespace
 
 Result<rent::WatchAnswer> tell_watcher(rent::OnDemand& world, const cloud::RentedJob& job,
@@ -102,10 +109,12 @@ std::optional<int> ended_by_watcher(rent::OnDemand& world, std::string_view prog
   for (int tries = 0; tries < kTriesToFetch; ++tries) {
     const auto code = fetch_watched(world, program, job);
     if (!code) print_error(program, code.error());
+    if (!code) leave_to_watcher(world, job);
     if (!code || *code) return code ? **code : 1;
     if (!world.web().pause(kBetweenTries)) break;
   }
   tell_line(program, "the next command about machines on demand brings its outputs");
+  leave_to_watcher(world, job);
   return 1;
 }
 
@@ -238,10 +247,12 @@ void end_watched(rent::OnDemand& world, std::string_view program, const cloud::R
                  bool brought) {
   const auto said = tell_watcher(world, job, WatchVerb::drop);
   const bool kept = !said || said->taken || (said->ended && !said->root.empty());
-  if (kept && !(said && !said->taken && brought))
+  if (kept && !(said && !said->taken && brought)) {
+    leave_to_watcher(world, job);
     return tell_line(program, fmt::format("the next command about machines on demand asks {} what "
                                           "it has of the job of '{}'",
                                           job.watcher, job.cluster));
+  }
   if (kept) (void)tell_watcher(world, job, WatchVerb::fetched);
   (void)world.journal().drop_job(job.rental);
 }

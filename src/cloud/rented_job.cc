@@ -37,6 +37,7 @@ static void fields(codec::JsonFields& io, RentedJob& job) {
   io("whole", job.whole);
   io("follower", job.follower);
   io("ahead", job.ahead);
+  io("left_to_watcher", job.left_to_watcher);
 }
 
 const char* rented_job_stage(RentedJob::Stage stage) {

@@ -44,6 +44,8 @@ struct RentedJob {
   std::string whole = {};
   std::int64_t follower = 0;  // pid of the process of the course; 0: the command still rents
   std::vector<std::string> ahead = {};  // jobs that the last attempt waited for
+  // The course has ended, and the record stays only because the watching host may have outputs.
+  bool left_to_watcher = false;
 
   // Returns whether the job may begin again on other machines.
   bool goes_on() const { return stage < Stage::ending; }

@@ -76,7 +76,8 @@ Result<CourseProcess> start_course(const std::string& rental, const io::Fd& clai
   spec.stdin_fd = wait.get();
   spec.third_fd = claim.get();
   const io::Fd null = open_null();
-  spec.stdout_fd = spec.stderr_fd = null.get();
+  spec.stdout_fd = null.get();
+  // stderr stays the command's until the log of the course takes it: errors before that are seen.
   LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
   return CourseProcess{std::move(child), std::move(go)};
 }

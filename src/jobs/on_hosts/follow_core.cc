@@ -28,6 +28,19 @@ constexpr seconds kLookAtLost{1};
 constexpr seconds kAskIfGone{3};
 constexpr int kStopsToLeave = 3;
 
+// Returns how a user can end the waiting.
+const char* stop_words(FollowOptions::OnStop on_stop) {
+  switch (on_stop) {
+    case FollowOptions::OnStop::cancel:
+      return "Ctrl-C ends the job, a third Ctrl-C leaves the job alone";
+    case FollowOptions::OnStop::interrupt_cancels:
+      return "Ctrl-C ends the job, a third Ctrl-C closes this view";
+    case FollowOptions::OnStop::leave:
+      break;
+  }
+  return "Ctrl-C stops waiting, and the job goes on";
+}
+
 }  // namespace
 
 FollowCore::FollowCore(Settings settings, Now now)
@@ -219,9 +232,7 @@ void FollowCore::tell_waiting(Now now) {
     away[since].emplace_back(settings_.hosts[i], host.away ? "retrying" : settings_.doing(i));
     longest = std::max(longest, since);
   }
-  const char* stop = settings_.on_stop == FollowOptions::OnStop::cancel
-                         ? "Ctrl-C ends the job, a third Ctrl-C leaves the job alone"
-                         : "Ctrl-C stops waiting, and the job goes on";
+  const char* stop = stop_words(settings_.on_stop);
   for (const auto& [since, hosts] : away)
     for (const std::string& line : hosts::wait_lines(hosts, since))
       say(fmt::format("{}; {}", line, stop));
@@ -252,10 +263,12 @@ FollowActions FollowCore::on_signal(int number, Now now) {
     leave(number);
     return taken();
   }
-  say(fmt::format("{} came: the job is being stopped on {} {}{}", proc::signal_name(number),
-                  hosts_.size(), hosts_.size() == 1 ? "host" : "hosts",
-                  stops_ > 1 ? "; once more leaves the job alone"
-                             : "; once more hurries the end, a third time leaves the job alone"));
+  // The terminal of a background process counts the third signal itself.
+  const char* last =
+      settings_.on_stop == OnStop::cancel ? "leaves the job alone" : "closes this view";
+  say(fmt::format("{} came: the job is being stopped on {} {}; once more {}{}",
+                  proc::signal_name(number), hosts_.size(), hosts_.size() == 1 ? "host" : "hosts",
+                  stops_ > 1 ? "" : "hurries the end, a third time ", last));
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (!hosts_[i].over) actions_.push_back({.kind = Kind::cancel, .node = i, .count = stops_});
   return taken();

@@ -42,7 +42,8 @@ Step Course::next(const Seen& seen) {
       return after_save(seen);
     case Step::note_loss:
       record_.working = record_.started = false;
-      return begin();
+      if (seen.asked_to_leave) return to(Step::leave);
+      return seen.asked_to_end ? finish(false) : begin();
     case Step::bring_back:
       return after_bring(seen);
     case Step::hold:
@@ -67,7 +68,8 @@ Step Course::after_rent(const Seen& seen) {
   if (!seen.ok && seen.unwanted) return finish(false);
   if (!seen.ok) return stop_with(seen);
   record_.working = true;
-  return to(Step::run);
+  if (seen.asked_to_leave) return to(Step::leave);
+  return seen.asked_to_end ? finish(false) : to(Step::run);
 }
 
 Step Course::after_run(const Seen& seen) {
@@ -103,7 +105,10 @@ Step Course::after_save(const Seen& seen) {
     return end();
   }
   if (seen.asked_to_leave) return to(Step::leave);
-  if (seen.asked_to_end) return finish(false);
+  if (seen.asked_to_end) {
+    brought_ = seen.whole;
+    return finish(false);
+  }
   return to(Step::note_loss);
 }
 

@@ -56,7 +56,7 @@ struct Seen {
   std::optional<int> taken_over = {};  // ask_watcher: the exit code reported by the watching host
   bool taken = false;                  // ask_loss
   bool ended_well = false;             // save: the job had ended with 0 before the loss
-  bool whole = false;                  // fetch_saved: all outputs are here
+  bool whole = false;                  // save, fetch_saved: all outputs are here
   std::optional<int> saved_code = {};  // fetch_saved: the watching host saw the end
   bool elsewhere = false;              // terminate: another lockstep has terminated them
 };

@@ -28,6 +28,8 @@ constexpr std::size_t kReadPiece = 256UL << 10;
 // Reads of one stream in a row, so that a flood of output does not keep messages waiting.
 constexpr int kMostPieces = 16;
 constexpr std::size_t kProgressSize = 42;
+// A child that never stops printing must not keep the process at its end.
+constexpr int kMostLastRounds = 64;
 
 std::string progress_path(const std::string& cluster) {
   return io::state_folder() + "/rentals/" + cluster + ".progress";
@@ -97,7 +99,7 @@ Status CourseLog::open_file() {
 }
 
 void CourseLog::pump() {
-  while (true) {
+  for (int last_rounds = 0; last_rounds < kMostLastRounds;) {
     std::array<pollfd, 3> waits = {pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0},
                                    pollfd{over_.get(), POLLIN, 0}};
     (void)poll(waits.data(), waits.size(), -1);
@@ -106,6 +108,7 @@ void CourseLog::pump() {
     const bool out = copy(link::Stream::out, out_);
     const bool err = copy(link::Stream::err, err_);
     if (over && !out && !err) return;
+    if (over) ++last_rounds;
   }
 }
 
@@ -124,13 +127,17 @@ void CourseLog::append(link::Stream stream, std::string_view bytes) {
   if (size_ >= kMostOfFile) turn_over();
   const std::string text = encoder_.encode(stream, bytes);
   // A full disk costs the log, not the job.
-  if (io::write_all(file_.get(), text, path_)) size_ += static_cast<off_t>(text.size());
+  if (io::write_all(file_.get(), text, path_))
+    size_ += static_cast<off_t>(text.size());
+  else
+    encoder_ = {};  // the mark of the stream may be missing
 }
 
 // Moves a full file aside: to the beginning, if there is none yet.
 void CourseLog::turn_over() {
   const bool first = access(beginning_.c_str(), F_OK) != 0;
-  if (rename(path_.c_str(), (first ? beginning_ : before_).c_str()) != 0) return;
+  // ENOENT: the file was moved before, and a new one could not be opened then.
+  if (rename(path_.c_str(), (first ? beginning_ : before_).c_str()) != 0 && errno != ENOENT) return;
   io::Fd full = std::move(file_);
   if (!open_file()) {
     file_ = std::move(full);
@@ -207,6 +214,10 @@ std::optional<Progress> CourseLogReader::progress() const {
   const auto of = parse_int(strip(text->substr(kProgressSize / 2)));
   if (!bytes || !of || *bytes < 0 || *of < 0) return std::nullopt;
   return Progress{static_cast<std::uint64_t>(*bytes), static_cast<std::uint64_t>(*of)};
+}
+
+void CourseLogReader::drop_progress() const {
+  (void)unlink(progress_path(cluster_).c_str());
 }
 
 bool CourseLogReader::take_gap() {

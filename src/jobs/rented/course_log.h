@@ -74,6 +74,8 @@ class CourseLogReader {
   // Passes on up to 256 KiB written since the last call. Returns false if there is nothing new.
   bool read(const StreamDecoder::Put& put);
   std::optional<Progress> progress() const;
+  // Forgets the progress of a process that was killed.
+  void drop_progress() const;
   // Returns true once if output was lost because this reader was too slow.
   bool take_gap();
 

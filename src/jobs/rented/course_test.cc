@@ -310,6 +310,16 @@ TEST(Course, AUserWhoCancelsEndsTheJobAndItsMachines) {
             Step::bring_back);
 }
 
+TEST(Course, AUserWhoCancelsWhileMachinesAreRentedBeginsNothing) {
+  const Seen canceled{.asked_to_end = true};
+  EXPECT_EQ(walk({{}, kOwn}, {{}, canceled}).back(), Step::note_end);
+  // The same between the loss of the machines and the next ones.
+  EXPECT_EQ(walk({{.working = true}, kOwn},
+                 {{.code = 143, .started = true}, {}, {.taken = true}, {}, canceled})
+                .back(),
+            Step::note_end);
+}
+
 TEST(Course, AStartedJobOfUnknownStateIsLeftToAnotherProcess) {
   EXPECT_EQ(
       walk({{.working = true, .started = true}, kOwn}, {{.ok = false, .started = true}}).back(),

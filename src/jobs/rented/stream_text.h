@@ -1,5 +1,5 @@
-// Two output streams in one text, in the order in which they came. A control character before each
-// run of bytes names its stream, so a person can still read the text with any tool. Pure.
+// Two output streams in one text, in the order in which they were read. A control character before
+// each run of bytes names its stream, so a person can still read the text with any tool. Pure.
 #pragma once
 
 #include "link/frames.h"

@@ -15,9 +15,10 @@ enum class ViewStep {
   go_on,        // show what comes
   cancel,       // tell the course that the user cancels the job
   start_again,  // after pause(): start another process for the course
-  give_up,      // the processes of the course die again and again; leave the job
+  give_up,      // the processes of the course die again and again: no process follows the job now
   leave,        // the job goes on without this terminal
   finish,       // show the rest, and drop the record of the job if it has ended
+  stop,         // the job has ended; the user does not want to see the rest
 };
 
 class ViewCore {
@@ -25,13 +26,13 @@ class ViewCore {
   // detaches: the view ends once the job has started.
   explicit ViewCore(bool detaches);
 
-  // record: what the journal says of the job now; nullopt: nothing, since `lockstep down` drops the
-  // record of a job that nobody wants any more.
+  // record: what the journal says of the job now; nullopt: it has no record any more, as after
+  // `lockstep down`, or after the outputs of a watched job were fetched.
   using Record = std::optional<cloud::RentedJob>;
 
   ViewStep on_signal(int number, const Record& record);
-  // The process of the course has ended. exit_code: as in a shell.
-  ViewStep on_course_end(int exit_code, const Record& record);
+  // The process of the course has ended. exit_code: as in a shell. lived: since its start.
+  ViewStep on_course_end(int exit_code, const Record& record, std::chrono::milliseconds lived);
   // Call this often. ready: the course's process handles signals. started: the job runs or is
   // queued.
   ViewStep on_look(bool ready, bool started);

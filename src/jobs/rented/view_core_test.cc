@@ -14,16 +14,18 @@ ViewCore::Record record(Stage stage, int code = 0) {
       .rental = "r", .cluster = "lab", .words = {}, .folder = "/", .stage = stage, .code = code};
 }
 
+constexpr std::chrono::milliseconds kShort{1000};
+
 TEST(ViewCore, TheRecordHasTheExitCode) {
   ViewCore view(false);
   EXPECT_EQ(view.on_look(true, true), ViewStep::go_on);
-  EXPECT_EQ(view.on_course_end(1, record(Stage::ended, 7)), ViewStep::finish);
+  EXPECT_EQ(view.on_course_end(1, record(Stage::ended, 7), kShort), ViewStep::finish);
   EXPECT_EQ(view.code(), 7);
 }
 
 TEST(ViewCore, AJobThatDownHasDroppedEndsWithTheCoursesCode) {
   ViewCore view(false);
-  EXPECT_EQ(view.on_course_end(3, {}), ViewStep::finish);
+  EXPECT_EQ(view.on_course_end(3, {}, kShort), ViewStep::finish);
   EXPECT_EQ(view.code(), 3);
 }
 
@@ -56,12 +58,43 @@ TEST(ViewCore, ACourseThatDiesIsStartedAgainEightTimes) {
   ViewCore view(false);
   auto before = std::chrono::milliseconds(0);
   for (int start = 0; start < 8; ++start) {
-    EXPECT_EQ(view.on_course_end(137, record(Stage::working)), ViewStep::start_again);
+    EXPECT_EQ(view.on_course_end(137, record(Stage::working), kShort), ViewStep::start_again);
     EXPECT_GT(view.pause(), before);
     before = view.pause();
   }
-  EXPECT_EQ(view.on_course_end(137, record(Stage::working)), ViewStep::give_up);
+  EXPECT_EQ(view.on_course_end(137, record(Stage::working), kShort), ViewStep::give_up);
   EXPECT_EQ(view.code(), 1) << "an unknown end is no success";
+}
+
+TEST(ViewCore, ALongLifeEndsARowOfFailures) {
+  ViewCore view(false);
+  for (int start = 0; start < 30; ++start)
+    EXPECT_EQ(view.on_course_end(137, record(Stage::working), std::chrono::hours(1)),
+              ViewStep::start_again);
+}
+
+TEST(ViewCore, AJobThatItsWatcherHasEndsWithTheCoursesCode) {
+  ViewCore view(false);
+  auto watched = record(Stage::ending, 7);
+  watched->left_to_watcher = true;
+  EXPECT_EQ(view.on_course_end(3, watched, kShort), ViewStep::finish);
+  EXPECT_EQ(view.code(), 3);
+}
+
+TEST(ViewCore, CtrlCAfterTheEndSparesTheRestOfTheOutput) {
+  ViewCore view(false);
+  EXPECT_EQ(view.on_course_end(1, record(Stage::ended, 7), kShort), ViewStep::finish);
+  EXPECT_EQ(view.on_signal(SIGINT, record(Stage::ended, 7)), ViewStep::stop);
+  EXPECT_EQ(view.code(), 130);
+}
+
+TEST(ViewCore, ACourseThatIsStartedAgainIsToldOfTheCancellation) {
+  ViewCore view(false);
+  EXPECT_EQ(view.on_signal(SIGINT, record(Stage::working)), ViewStep::go_on);
+  EXPECT_EQ(view.on_look(true, false), ViewStep::cancel);
+  EXPECT_EQ(view.on_course_end(137, record(Stage::working), kShort), ViewStep::start_again);
+  EXPECT_EQ(view.on_look(false, false), ViewStep::go_on);
+  EXPECT_EQ(view.on_look(true, false), ViewStep::cancel);
 }
 
 TEST(ViewCore, ADetachedViewEndsWithTheStartUnlessItWasCanceled) {
