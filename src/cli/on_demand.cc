@@ -217,9 +217,9 @@ Failure as_it_was(rent::OnDemand& world, const cloud::Rental& rental, Error why)
 // Returns whether all machines exist and an earlier command has made first contact.
 bool is_in_use(const cloud::Rental& rental) {
   const auto live = rental.live();
-  return cloud::Renting::whole(rental) &&
-         std::all_of(live.begin(), live.end(),
-                     [](const auto* held) { return !held->host_key.empty(); });
+  return cloud::is_whole(rental) && std::all_of(live.begin(), live.end(), [](const auto* held) {
+           return !held->host_key.empty();
+         });
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "cloud/choice.h"
 #include "cloud/reconcile.h"
 #include "cloud/rental.h"
-#include "cloud/renting.h"
+#include "cloud/renting_parts.h"
 #include "codec/json.h"
 
 #include <cstdint>

@@ -12,7 +12,7 @@ bool machines_gone(const cloud::Rental& rental) {
   const auto other = rent::OnDemand::open();
   if (!other) return false;
   cloud::Rental copy = rental;
-  return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
+  return (*other)->look_only(copy) && !cloud::is_whole(copy);
 }
 
 bool may_be_done(const cloud::Rental& rental, const RemoteOutcome& ended) {

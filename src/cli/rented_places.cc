@@ -65,7 +65,7 @@ Status check_machines_of_job(rent::OnDemand& world, cloud::Rental rental,
                              const hosts::Cluster& known) {
   const std::string& name = rental.cluster;
   if (rental.wanted) LOCKSTEP_TRY(world.look_only(rental));
-  if (rental.wanted && cloud::Renting::whole(rental) && !known.nodes.empty()) {
+  if (rental.wanted && cloud::is_whole(rental) && !known.nodes.empty()) {
     rent::OnDemand::note_use(name);
     return {};
   }
@@ -92,7 +92,7 @@ Status rent_standing(rent::OnDemand& world, const std::string& name) {
 }
 
 bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
-  if (!rental.wanted || !cloud::Renting::whole(rental)) return false;
+  if (!rental.wanted || !cloud::is_whole(rental)) return false;
   const auto known = registry.find(rental.cluster);
   if (!known || known->nodes.empty()) return false;
   rent::OnDemand::note_use(rental.cluster);

@@ -91,7 +91,7 @@ bool WatchCourse::machines_gone() const {
   const auto other = rent::OnDemand::open();
   if (!other) return false;
   cloud::Rental copy = rental_;
-  return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
+  return (*other)->look_only(copy) && !cloud::is_whole(copy);
 }
 
 // Only what has begun everywhere: before that its command may still be at it.

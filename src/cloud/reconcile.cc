@@ -2,6 +2,7 @@
 
 #include "cloud/machine_table.h"
 #include "cloud/refused_end.h"
+#include "cloud/rented_machines.h"
 
 #include <fmt/core.h>
 
@@ -93,10 +94,11 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
     if (event.kind == RentEvent::Kind::not_ended)
       done.not_ended.push_back(fmt::format("{}: {}", rental.cluster, event.text));
   };
-  Renting renting({parts.journal, parts.web, parts.web, provider, note_refusal}, rules);
+  const RentParts with{parts.journal, parts.web, parts.web, provider, note_refusal};
+  RentedMachines machines(with, rules);
   if (!rental.wanted || is_over(rental, parts.web.now_ms())) {
     const std::size_t refused = done.not_ended.size();
-    const Status ended = renting.give_back(rental);
+    const Status ended = machines.give_back(rental);
     if (!ended && (ended.error().code == Errc::timeout || done.not_ended.size() > refused))
       done.ending.push_back(rental);
     else
@@ -104,7 +106,7 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
     if (ended) done.closed.push_back(rental);
     return {};
   }
-  LOCKSTEP_TRY(renting.look(rental));
+  LOCKSTEP_TRY(machines.look(rental));
   if (rental.attempts.empty() || !rental.settled()) return {};
   if (goes_on(parts.journal, rental)) return {};
   rental.closed_ms = parts.web.now_ms();

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "cloud/journal.h"
 #include "cloud/provider.h"
-#include "cloud/renting.h"
 
 #include <chrono>
 #include <cstdint>

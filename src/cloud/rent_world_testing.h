@@ -4,7 +4,7 @@
 
 #include "cloud/journal.h"
 #include "cloud/provider.h"
-#include "cloud/renting.h"
+#include "cloud/rental.h"
 
 #include <algorithm>
 #include <functional>

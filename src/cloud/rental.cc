@@ -3,6 +3,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace lockstep::cloud {
@@ -13,6 +14,17 @@ void each_held(const Rental& rental, Visit visit) {
   for (const Attempt& attempt : rental.attempts)
     for (const Held& held : attempt.machines)
       visit(attempt, held);
+}
+
+template <class Good>
+bool has_all_nodes(const Rental& rental, Good is_good) {
+  std::set<int> nodes;
+  for (const Attempt& attempt : rental.attempts)
+    for (const Held& held : attempt.machines)
+      if (attempt.open() && attempt.state != Attempt::State::ending && held.node != kSurplus &&
+          is_good(held.machine))
+        nodes.insert(held.node);
+  return static_cast<int>(nodes.size()) >= rental.wish.nodes;
 }
 
 }  // namespace
@@ -55,6 +67,28 @@ Micros rate_now(const Rental& rental) {
     if (held.gone_ms == 0 && attempt.open() && !attempt.unanswered()) sum += attempt.per_hour;
   });
   return sum;
+}
+
+bool is_whole(const Rental& rental) {
+  return has_all_nodes(rental, [](const Machine& machine) {
+    return machine.state == Machine::State::running && !machine.address.empty();
+  });
+}
+
+bool is_lost(const Rental& rental) {
+  return !has_all_nodes(rental, [](const Machine& machine) { return !never_runs(machine); });
+}
+
+bool never_runs(const Machine& machine) {
+  return machine.state == Machine::State::gone || machine.state == Machine::State::ending ||
+         machine.state == Machine::State::stopped || machine.state == Machine::State::unhealthy;
+}
+
+bool holds(const Rental& rental, const std::string& id) {
+  for (const Attempt& attempt : rental.attempts)
+    for (const Held& held : attempt.machines)
+      if (held.machine.id == id) return true;
+  return false;
 }
 
 bool has_unanswered(const Rental& rental) {

@@ -111,6 +111,15 @@ struct Rental {
   bool settled() const;  // no attempt is open
 };
 
+// Returns whether every node of the newest gang runs.
+bool is_whole(const Rental& rental);
+// Returns whether the newest gang can never be whole: a machine has ended or is unusable.
+bool is_lost(const Rental& rental);
+// Returns whether a machine has ended, or will never run.
+bool never_runs(const Machine& machine);
+// Returns whether an attempt of the rental has this machine.
+bool holds(const Rental& rental, const std::string& id);
+
 // Returns whether there may be machines alive that no list has shown yet.
 bool has_unanswered(const Rental& rental);
 // Returns the cost of all machines until now, or until their end.

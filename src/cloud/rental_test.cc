@@ -232,6 +232,37 @@ TEST(Rental, WhatIsNoRentalIsRefusedAndStrangeValuesAreHeld) {
   EXPECT_TRUE(parse_rental(rental_json(any))->wish.gpu.kinds.empty());
 }
 
+TEST(Rental, AGangIsWholeOnceEveryNodeRunsAndLostOnceOneNeverWill) {
+  Rental rental{.id = "intent", .cluster = "c", .owner = "me"};
+  rental.wish.nodes = 2;
+  const auto up = [](const char* id, int node) {
+    return Held{.machine = {.id = id, .state = Machine::State::running, .address = "192.0.2.1"},
+                .node = node};
+  };
+  rental.attempts.push_back(
+      {.offer = {}, .state = Attempt::State::running, .machines = {up("i-1", 0)}});
+  EXPECT_FALSE(is_whole(rental));
+  EXPECT_TRUE(is_lost(rental)) << "nothing boots that could be its second node";
+  rental.attempts.front().machines.push_back(up("i-2", kSurplus));
+  EXPECT_FALSE(is_whole(rental)) << "no attempt has asked for that machine";
+  Held& second = rental.attempts.front().machines.back();
+  second.node = 1;
+  EXPECT_TRUE(is_whole(rental));
+  EXPECT_TRUE(holds(rental, "i-2"));
+  EXPECT_FALSE(holds(rental, "i-3"));
+  second.machine.address.clear();  // it boots
+  EXPECT_FALSE(is_whole(rental));
+  EXPECT_FALSE(is_lost(rental));
+  for (const auto state : {Machine::State::gone, Machine::State::ending, Machine::State::stopped,
+                           Machine::State::unhealthy}) {
+    second.machine.state = state;
+    EXPECT_TRUE(is_lost(rental));
+  }
+  second = up("i-2", 1);
+  rental.attempts.front().state = Attempt::State::ending;
+  EXPECT_FALSE(is_whole(rental));
+}
+
 TEST(Rental, ALeaseEndsWithItsLifetimeOrItsBudget) {
   Terms terms{.lifetime_s = 0};
   EXPECT_EQ(lease_end(terms, kDollar, 0, 0, 0), std::nullopt);

@@ -3,12 +3,12 @@
 
 #include "base/backoff.h"
 #include "base/text.h"
-#include "cloud/renting_words.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 namespace lockstep::cloud {
@@ -46,104 +46,14 @@ bool has_met_all(const Rental& rental) {
                      [](const Held* held) { return !held->host_key.empty(); });
 }
 
-}  // namespace
-
-void Renting::tell(RentEvent::Kind kind, const Offer* offer, std::string text) const {
-  if (parts_.tell) parts_.tell({.kind = kind, .offer = offer, .text = std::move(text)});
-}
-
-// Pauses until `time` is over. Fails if the user stops this command, or if `lockstep down` in
-// another process marks the rental for termination.
-Status Renting::rest(const Rental& rental, milliseconds time) {
-  constexpr milliseconds kLook = seconds(2);
-  do {
-    if (parts_.journal.end_is_asked(rental.id).value_or(false))
-      return fail(Errc::unavailable,
-                  fmt::format("'{}' is given back by another lockstep", rental.cluster));
-    const milliseconds part = std::min(time, kLook);
-    LOCKSTEP_TRY(parts_.web.pause(part));
-    time -= part;
-  } while (time > milliseconds(0));
-  return {};
-}
-
-LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const {
-  LaunchSpec spec{.intent = rental.id,
-                  .owner = rental.owner,
-                  .cluster = rental.cluster,
-                  .attempt = attempt.number,
-                  .node = attempt.node,
-                  .count = attempt.count,
-                  .offer = attempt.offer,
-                  .disk_gb = rental.wish.disk_gb,
-                  .image = rental.terms.image,
-                  .user_data = rental.user_data,
-                  .public_key = rental.public_key,
-                  .allow_from = rental.terms.allowed(attempt.offer.ending),
-                  .lifetime_s = rental.terms.lifetime_s,
-                  .wanted_ms = rental.created_ms,
-                  .ends_ms = rental.ends_ms};
-  const Provider* provider = parts_.provider(attempt.offer.provider);
-  if (provider != nullptr && provider->traits().container) spec.user_data = rental.start_script;
-  if (rental.ends_ms > 0) {
-    const std::int64_t left = (rental.ends_ms - parts_.web.now_ms()) / 1000;
-    spec.lifetime_s = std::max<std::int64_t>(left, 60);
-  }
-  if (rental.wish.max_price) {
-    // --max-price limits the whole bill. A spot bid covers the machine alone, without disk and
-    // address.
-    const Offer& offer = attempt.offer;
-    const Micros beside = offer.per_machine_hour(rental.wish.disk_gb) - offer.price.per_hour;
-    const Micros each = *rental.wish.max_price / std::max(rental.wish.nodes, 1);
-    spec.max_spot = std::max<Micros>(each - beside, 1);
-  }
-  return spec;
-}
-
-// --- one offer
-
-// Decides whether to keep the machines of an offer. Terminates rejected machines, and machines that
-// never ran, before the next launch: a gang is all or none.
-Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
-                               const Judge& judge) {
-  if (tried.what == Tried::What::got) {
-    Verdict verdict = judge(rental);
-    if (Status going = rest(rental, milliseconds(0)); !going)
-      verdict = {.kind = Verdict::Kind::stop, .error = std::move(going).error()};
-    if (verdict.kind == Verdict::Kind::good) return tried;
-    last_ = verdict.error;
-    tried = {.what = Tried::What::stop, .error = verdict.error};
-    if (verdict.kind == Verdict::Kind::bad) tried = rejected(rental, offer, verdict.error);
-  }
-  const std::string why = tried.error.message.empty() ? last_.message : tried.error.message;
-  if (const Status ended = end_all(rental, why); !ended) {
-    const bool first = tried.what == Tried::What::next || tried.error.message.empty();
-    tried.what = Tried::What::stop;
-    if (first)
-      tried.error = ended.error();
-    else
-      tried.error.message += "; then " + ended.error().message;
-  }
-  return tried;
-}
-
-// Rejects machines after a bad verdict. If a machine is already gone, that explains the verdict.
-// Otherwise remembers the offer as bad.
-Renting::Tried Renting::rejected(Rental& rental, const Offer& offer, const Error& why) {
-  if (auto lost = lost_one(rental)) return *lost;
-  tell(RentEvent::Kind::rejected, &offer, why.message);
-  if (Status kept = learn(offer, Block::Kind::unhealthy, why.message); !kept)
-    return {.what = Tried::What::stop, .error = kept.error()};
-  return {.what = Tried::What::next, .error = why};
-}
-
 // Returns the end of a lease of this offer (Unix time, 0: never). Fails if the lease would be too
 // short to pay for.
-Result<std::int64_t> Renting::lease_of(const Rental& rental, const Candidate& candidate) const {
-  const std::int64_t now = parts_.web.now_ms();
+Result<std::int64_t> lease_of(const RentParts& parts, const Rental& rental,
+                              const Candidate& candidate) {
+  const std::int64_t now = parts.web.now_ms();
   const Micros spent = cost_so_far(rental, now);
   Terms terms = rental.terms;
-  if (const Provider* provider = parts_.provider(candidate.offer.provider); provider != nullptr)
+  if (const Provider* provider = parts.provider(candidate.offer.provider); provider != nullptr)
     terms.lifetime_s = lifetime_at(provider->traits(), terms.lifetime_s);
   const auto end = lease_end(terms, candidate.per_hour, spent, began_ms(rental, now), now);
   if (!end) return 0;
@@ -165,35 +75,63 @@ Result<std::int64_t> Renting::lease_of(const Rental& rental, const Candidate& ca
   return *end;
 }
 
-Renting::Tried Renting::try_offer(Rental& rental, const Candidate& candidate, const Judge& judge) {
-  const auto end = lease_of(rental, candidate);
+}  // namespace
+
+Renting::Renting(RentParts parts, RentRules rules)
+    : parts_(std::move(parts)),
+      rules_(rules),
+      launches_(parts_, rules_),
+      machines_(parts_, rules_),
+      memory_(parts_),
+      gang_(parts_, rules_, launches_, machines_, memory_) {}
+
+// --- one offer
+
+// Decides whether to keep the machines of an offer. Terminates rejected machines, and machines that
+// never ran, before the next launch: a gang is all or none.
+Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer, const Judge& judge) {
+  if (tried.what == Tried::What::got) {
+    Verdict verdict = judge(rental);
+    if (Status going = rest(parts_, rental, milliseconds(0)); !going)
+      verdict = {.kind = Verdict::Kind::stop, .error = std::move(going).error()};
+    if (verdict.kind == Verdict::Kind::good) return tried;
+    memory_.note(verdict.error);
+    tried = {.what = Tried::What::stop, .error = verdict.error};
+    if (verdict.kind == Verdict::Kind::bad) tried = rejected(rental, offer, verdict.error);
+  }
+  const std::string why =
+      tried.error.message.empty() ? memory_.last().message : tried.error.message;
+  if (const Status ended = machines_.end_all(rental, why); !ended) {
+    const bool first = tried.what == Tried::What::next || tried.error.message.empty();
+    tried.what = Tried::What::stop;
+    if (first)
+      tried.error = ended.error();
+    else
+      tried.error.message += "; then " + ended.error().message;
+  }
+  return tried;
+}
+
+// Rejects machines after a bad verdict. If a machine is already gone, that explains the verdict.
+// Otherwise remembers the offer as bad.
+Tried Renting::rejected(Rental& rental, const Offer& offer, const Error& why) {
+  if (auto lost = gang_.lost_one(rental)) return *lost;
+  tell(parts_, RentEvent::Kind::rejected, &offer, why.message);
+  if (Status kept = memory_.learn(offer, Block::Kind::unhealthy, why.message); !kept)
+    return stopped_by(kept.error());
+  return {.what = Tried::What::next, .error = why};
+}
+
+Tried Renting::try_offer(Rental& rental, const Candidate& candidate, const Judge& judge) {
+  const auto end = lease_of(parts_, rental, candidate);
   if (!end) {
-    last_ = end.error();
+    memory_.note(end.error());
     return {.what = Tried::What::next, .error = end.error()};
   }
   rental.ends_ms = *end;
-  Tried tried = launch_gang(rental, candidate);
-  if (tried.what == Tried::What::got) tried = bring_up(rental);
+  Tried tried = gang_.launch(rental, candidate);
+  if (tried.what == Tried::What::got) tried = gang_.bring_up(rental);
   return judged(rental, std::move(tried), candidate.offer, judge);
-}
-
-Status Renting::learn(const Offer& offer, Block::Kind kind, const std::string& why) {
-  Block block{.kind = kind,
-              .provider = offer.provider,
-              .region = offer.region,
-              .type = offer.type,
-              .spot = offer.spot,
-              .why = why};
-  std::int64_t lasts = kUnhealthyBlockMs;
-  if (kind == Block::Kind::capacity) {
-    block.zone = offer.zone;
-    lasts = kCapacityBlockMs;
-  } else if (kind == Block::Kind::quota) {
-    lasts = kQuotaBlockMs;
-  }
-  block.until_ms = parts_.web.now_ms() + lasts;
-  learned_.push_back(block);
-  return parts_.journal.learn(block);
 }
 
 // --- all offers
@@ -207,16 +145,16 @@ Status Renting::settle_old(Rental& rental) {
     Provider* provider = parts_.provider(attempt.offer.provider);
     if (provider == nullptr) return without_keys(attempt.offer.provider, "looked for");
     LaunchOutcome outcome;
-    LOCKSTEP_TRY(resolve(rental, at, *provider, parts_.web, outcome));
+    LOCKSTEP_TRY(launches_.resolve(rental, at, *provider, parts_.web, outcome));
   }
-  return look(rental);
+  return machines_.look(rental);
 }
 
 // Takes up the gang of an earlier command. Terminates an incomplete gang, and a gang whose lease is
 // over.
 Status Renting::take_up(Rental& rental, const Judge& judge) {
   if (rental.ends_ms > 0 && parts_.web.now_ms() >= rental.ends_ms)
-    return end_all(rental, "its time is over");
+    return machines_.end_all(rental, "its time is over");
   std::set<int> nodes;
   const Offer* offer = nullptr;
   for (const Attempt& attempt : rental.attempts)
@@ -226,13 +164,13 @@ Status Renting::take_up(Rental& rental, const Judge& judge) {
         if (held.gone_ms == 0 && held.node != kSurplus) nodes.insert(held.node);
     }
   if (offer == nullptr || static_cast<int>(nodes.size()) < rental.wish.nodes)
-    return end_all(rental, "a part of a gang");
+    return machines_.end_all(rental, "a part of a gang");
   const Offer of_gang = *offer;
   const bool met = has_met_all(rental);
-  Tried tried = bring_up(rental);
+  Tried tried = gang_.bring_up(rental);
   if (met && tried.what == Tried::What::got) {
     Verdict verdict = judge(rental);
-    if (Status going = rest(rental, milliseconds(0)); !going) verdict.error = going.error();
+    if (Status going = rest(parts_, rental, milliseconds(0)); !going) verdict.error = going.error();
     if (verdict.error.message.empty()) return {};
     tried = {.what = Tried::What::stop, .error = std::move(verdict.error)};
   }
@@ -250,15 +188,11 @@ Status Renting::take_up(Rental& rental, const Judge& judge) {
 void Renting::drop_unpaid(const Rental& rental, std::vector<Candidate>& candidates) {
   if (candidates.empty()) return;
   std::erase_if(candidates, [&](const Candidate& one) {
-    const auto end = lease_of(rental, one);
-    if (!end) last_ = end.error();
+    const auto end = lease_of(parts_, rental, one);
+    if (!end) memory_.note(end.error());
     return !end;
   });
   hope_ = hope_ && !candidates.empty();
-}
-
-bool Renting::is_out(const Offer& offer) const {
-  return out_.contains(offer.provider) || (offer.spot && spot_out_.contains(offer.provider));
 }
 
 // Tries all current offers once. Returns whether a gang runs.
@@ -267,11 +201,12 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
   const Catalog catalog = offers();
   LOCKSTEP_TRY_ASSIGN(const auto known, parts_.journal.blocks(parts_.web.now_ms()));
   Choice choice = choose(catalog.offers, rental.wish, known, parts_.web.now_ms());
-  std::erase_if(choice.candidates, [&](const Candidate& one) { return is_out(one.offer); });
+  std::erase_if(choice.candidates, [&](const Candidate& one) { return memory_.is_out(one.offer); });
   // A silent provider may answer later, so keep waiting. In the first pass the silence of all
   // providers is an error.
   hope_ = !choice.candidates.empty() || (!first && says_nothing(catalog));
-  if (!hope_ && last_.message.empty()) last_ = nothing_found(catalog, rental.wish, choice);
+  if (!hope_ && memory_.last().message.empty())
+    memory_.note(nothing_found(catalog, rental.wish, choice));
   drop_unpaid(rental, choice.candidates);
   std::set<std::string> tried;
   const std::vector<Candidate> all = choice.candidates;
@@ -280,14 +215,14 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
     const Candidate candidate = left.front();
     left.erase(left.begin());
     const Offer& offer = candidate.offer;
-    if (is_out(offer) || !tried.insert(tried_key(offer)).second) continue;
+    if (memory_.is_out(offer) || !tried.insert(tried_key(offer)).second) continue;
     // The first pass also tries offers that an earlier command found blocked. Such offers come
     // last.
     const std::int64_t now = parts_.web.now_ms();
     const auto stops = [&](const Block& block) { return blocks(block, offer, now); };
-    if (std::any_of(learned_.begin(), learned_.end(), stops)) continue;
+    if (std::any_of(memory_.learned().begin(), memory_.learned().end(), stops)) continue;
     if (!first && std::any_of(known.begin(), known.end(), stops)) continue;
-    LOCKSTEP_TRY(rest(rental, milliseconds(0)));  // fails if the user stopped this command
+    LOCKSTEP_TRY(rest(parts_, rental, milliseconds(0)));  // fails if the user stopped this command
     Tried done = try_offer(rental, candidate, judge);
     if (done.what == Tried::What::got) return true;
     if (done.what == Tried::What::stop) return Failure(std::move(done.error));
@@ -299,8 +234,8 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
     });
   }
   // Waiting does not help if every offer is of a provider that refused this account.
-  if (!all.empty() &&
-      std::all_of(all.begin(), all.end(), [&](const Candidate& one) { return is_out(one.offer); }))
+  if (!all.empty() && std::all_of(all.begin(), all.end(),
+                                  [&](const Candidate& one) { return memory_.is_out(one.offer); }))
     hope_ = says_nothing(catalog);
   LOCKSTEP_TRY_ASSIGN(again_ms_, asked_again_ms(all));
   return false;
@@ -311,7 +246,7 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
 Result<std::int64_t> Renting::asked_again_ms(const std::vector<Candidate>& all) const {
   const std::int64_t now = parts_.web.now_ms();
   LOCKSTEP_TRY_ASSIGN(auto known, parts_.journal.blocks(now));
-  known.insert(known.end(), learned_.begin(), learned_.end());
+  known.insert(known.end(), memory_.learned().begin(), memory_.learned().end());
   std::int64_t soonest = all.empty() ? now : std::numeric_limits<std::int64_t>::max();
   for (const Candidate& one : all) {
     std::int64_t at = now;
@@ -327,13 +262,13 @@ std::string Renting::pause_words(milliseconds pause, std::int64_t until_ms) cons
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(pause).count();
   const std::int64_t now = parts_.web.now_ms();
   if (again_ms_ <= now + pause.count())
-    return fmt::format("asked again in {} s; the last answer: {}", seconds, last_.message);
+    return fmt::format("asked again in {} s; the last answer: {}", seconds, memory_.last().message);
   const std::int64_t minutes = (again_ms_ - now + 59'999) / 60'000;
   return fmt::format(
       "prices and places are looked at again in {} s, who has refused is asked again {}; the last "
       "answer: {}",
       seconds, again_ms_ > until_ms ? "after --wait is over" : fmt::format("in {} min", minutes),
-      last_.message);
+      memory_.last().message);
 }
 
 Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge) {
@@ -354,11 +289,11 @@ Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge
 }
 
 Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& judge) {
-  LOCKSTEP_TRY(keep(rental));
+  LOCKSTEP_TRY(parts_.journal.keep(rental));
   LOCKSTEP_TRY(settle_old(rental));
   if (!rental.settled()) {
     LOCKSTEP_TRY(take_up(rental, judge));
-    if (whole(rental)) return {};
+    if (is_whole(rental)) return {};
   }
   if (rules_.wait && *rules_.wait < milliseconds(0))
     return fail(Errc::timeout, "--wait is over, and nothing was to be had");
@@ -368,15 +303,15 @@ Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& jud
   for (bool first = true;; first = false) {
     LOCKSTEP_TRY_ASSIGN(const bool got, pass(rental, offers, judge, first));
     if (got) return {};
-    if (!hope_) return Failure(last_);
+    if (!hope_) return Failure(memory_.last());
     milliseconds pause = backoff.next();
     if (rules_.wait) {
       const milliseconds left(until_ms - parts_.web.now_ms());
-      if (left <= milliseconds(0)) return Failure(last_);
+      if (left <= milliseconds(0)) return Failure(memory_.last());
       pause = std::min(pause, left);
     }
-    tell(RentEvent::Kind::pausing, nullptr, pause_words(pause, until_ms));
-    LOCKSTEP_TRY(rest(rental, pause));
+    tell(parts_, RentEvent::Kind::pausing, nullptr, pause_words(pause, until_ms));
+    LOCKSTEP_TRY(rest(parts_, rental, pause));
   }
 }
 

@@ -153,7 +153,7 @@ void one_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome) {
     auto open = client.journal.of_cluster(kClusterName);
     Rental rental = open ? *open : sim_rental(world, nodes);
     if (!rental.wanted) {
-      (void)client.renting.give_back(rental);
+      (void)client.renting.machines().give_back(rental);
       return;
     }
     const auto offers = [&] { return sim_catalog(seed); };
@@ -171,8 +171,8 @@ void one_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome) {
       outcome.rented = true;
       world.pass_time(world.between(0, 1'800'000));
       world.meanwhile();
-      if (!client.renting.look(rental) || Renting::whole(rental)) return;
-      if (!client.renting.end_all(rental, "taken")) return;
+      if (!client.renting.machines().look(rental) || is_whole(rental)) return;
+      if (!client.renting.machines().end_all(rental, "taken")) return;
     }
   } catch (const Killed&) {
     client.records->crash();
@@ -187,7 +187,7 @@ void another_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome
     auto open = client.journal.open_rentals();
     if (world.chance(0.1) && open && !open->empty()) {  // `down`
       if (!client.try_lock()) (void)client.journal.ask_to_end(open->front().id);
-      if (client.has_lock) (void)client.renting.give_back(open->front());
+      if (client.has_lock) (void)client.renting.machines().give_back(open->front());
       return;
     }
     (void)client.sweep();
@@ -207,7 +207,7 @@ void give_all_back(SimWorld& world) {
     ASSERT_TRUE(open);
     bool done = true;
     for (Rental& rental : *open)
-      done = client.renting.give_back(rental).has_value() && done;
+      done = client.renting.machines().give_back(rental).has_value() && done;
     const auto swept = client.sweep();
     if (done && swept && swept->unheard.empty() && swept->ended.empty()) return;
     world.pass_time(60'000);

@@ -130,11 +130,11 @@ TEST_F(RentingCase, AFullDiskKeepsAnUnansweredLaunchFromNothing) {
   provider.deaf = false;
   world.rules.lose_answer = 0;
   fill_disk(true);
-  EXPECT_FALSE(renting().give_back(found));  // the journal could not be written
+  EXPECT_FALSE(renting().machines().give_back(found));  // the journal could not be written
   EXPECT_EQ(world.alive(), 0U);
   fill_disk(false);
   found = kept();
-  EXPECT_TRUE(renting().give_back(found));
+  EXPECT_TRUE(renting().machines().give_back(found));
   EXPECT_EQ(cost_so_far(kept(), world.now), world.billed());
 }
 
@@ -167,7 +167,7 @@ TEST_F(RentingCase, WhoeverMustKnowOfALaunchIsToldBeforeIt) {
 TEST_F(RentingCase, ABillEndsWithTheLeaseHoweverLateThatIsSeen) {
   ASSERT_TRUE(rent());
   world.pass_time(48 * kMsPerHour);
-  ASSERT_TRUE(renting().give_back(rental));
+  ASSERT_TRUE(renting().machines().give_back(rental));
   EXPECT_EQ(cost_so_far(rental, world.now), world.billed());
 }
 
@@ -191,7 +191,7 @@ TEST_F(RentingCase, TheLifetimeCountsFromTheFirstMachine) {
   ASSERT_TRUE(rent());
   const std::int64_t end = rental.ends_ms;
   world.pass_time(kMsPerHour);
-  ASSERT_TRUE(renting().end_all(rental, "taken"));
+  ASSERT_TRUE(renting().machines().end_all(rental, "taken"));
   ASSERT_TRUE(rent());
   EXPECT_NEAR(static_cast<double>(rental.ends_ms), static_cast<double>(end), 5'000);
 }
@@ -340,7 +340,7 @@ TEST_F(RentingByName, AMachineThatShowsUpLateIsEndedAtOnce) {
   ASSERT_TRUE(rent());
   EXPECT_EQ(world.alive(), 1U);
   EXPECT_NE(world.machines.front().ended_ms, 0);
-  EXPECT_TRUE(Renting::whole(rental));
+  EXPECT_TRUE(is_whole(rental));
 }
 
 TEST(Renting, TheClientNeverComesBackAndTheLeaseEndsAll) {

@@ -17,13 +17,13 @@ TEST_F(RentingCase, AMachineThatIsGoneWhenItIsJudgedIsLostAndNotBad) {
   const Status done = renting().rent(
       rental, [this] { return catalog; },
       [&](Rental& at) -> Verdict {
-        EXPECT_FALSE(Renting::lost(at));
+        EXPECT_FALSE(is_lost(at));
         if (++judged > 1) return {};
         world.machines.front().ends_ms = world.now;
         world.pass_time(1);
         Rental seen = at;
-        EXPECT_TRUE(renting().look(seen, false));
-        EXPECT_TRUE(Renting::lost(seen));
+        EXPECT_TRUE(renting().machines().look(seen, false));
+        EXPECT_TRUE(is_lost(seen));
         return {Verdict::Kind::bad, fail(Errc::unavailable, "no sshd").value()};
       });
   ASSERT_TRUE(done) << done.error().message;

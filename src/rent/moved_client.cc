@@ -45,7 +45,7 @@ void follow_to(OnDemand& world, const std::string& name, const std::string& addr
 // Returns true, and says so, if the machine does not answer because it has ended.
 bool told_that_it_ended(OnDemand& world, cloud::Rental rental, cloud::Web& web) {
   const std::string where = world.rented_where(rental);
-  if (!world.look_only(rental, web) || !cloud::Renting::lost(rental)) return false;
+  if (!world.look_only(rental, web) || !cloud::is_lost(rental)) return false;
   say_moved(
       fmt::format("{0}: a machine of '{1}' has ended; lockstep up {1} rents it again, "
                   "lockstep down {1} gives the rest back",

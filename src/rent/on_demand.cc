@@ -282,27 +282,25 @@ Status OnDemand::new_keys(cloud::Rental& rental) {
   return {};
 }
 
-cloud::Renting OnDemand::renting(const cloud::RentRules& rules, const Tell& tell) {
-  return renting_by(*web_, *ending_, rules, tell);
+cloud::RentParts OnDemand::parts(const Tell& tell) {
+  return parts_with(*web_, *ending_, tell);
 }
 
-cloud::Renting OnDemand::renting_by(cloud::Web& web, cloud::Web& ending,
-                                    const cloud::RentRules& rules, const Tell& tell) {
-  return cloud::Renting({.journal = *journal_,
-                         .web = web,
-                         .ending = ending,
-                         .provider =
-                             [this](std::string_view name) {
-                               cloud::Provider* one = provider(name);
-                               return one != nullptr && one->keys() ? one : nullptr;
-                             },
-                         .tell = tell,
-                         .before_call =
-                             [this](const cloud::Rental& rental) {
-                               return guards_->tell(rental, GuardNewsKind::launching);
-                             },
-                         .hold_account = [this] { return hold_account(); }},
-                        rules);
+cloud::RentParts OnDemand::parts_with(cloud::Web& web, cloud::Web& ending, const Tell& tell) {
+  return {.journal = *journal_,
+          .web = web,
+          .ending = ending,
+          .provider =
+              [this](std::string_view name) {
+                cloud::Provider* one = provider(name);
+                return one != nullptr && one->keys() ? one : nullptr;
+              },
+          .tell = tell,
+          .before_call =
+              [this](const cloud::Rental& rental) {
+                return guards_->tell(rental, GuardNewsKind::launching);
+              },
+          .hold_account = [this] { return hold_account(); }};
 }
 
 Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRules& rules,
@@ -331,7 +329,7 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
   LOCKSTEP_TRY(take_name(rental));
   // A launch may leave a machine behind: the next sweep must ask the providers.
   cloud::drop_answer(ground_.cache, kCleanSweep);
-  Status rented = renting(rules, tell).rent(rental, offers, judge);
+  Status rented = cloud::Renting(parts(tell), rules).rent(rental, offers, judge);
   if (rented) return enter_registry(rental);
   // Remove the name, unless a machine may still exist.
   if (rental.settled()) (void)leave_registry(rental.cluster);
@@ -345,7 +343,8 @@ Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell,
   (void)guards_->tell(rental, GuardNewsKind::working);
   cloud::RentRules rules;
   rules.end_patience = patience;
-  LOCKSTEP_TRY(renting(rules, tell).give_back(rental));
+  const cloud::RentParts with = parts(tell);
+  LOCKSTEP_TRY(cloud::RentedMachines(with, rules).give_back(rental));
   // Remove the keys last: they are needed as long as machines may exist.
   LOCKSTEP_TRY(leave_registry(rental.cluster));
   cloud::remove_key_pair(user_key_file(rental.cluster));
@@ -357,13 +356,15 @@ Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell,
 }
 
 Status OnDemand::drop_machines(cloud::Rental& rental, const std::string& why, const Tell& tell) {
-  LOCKSTEP_TRY(renting({}, tell).end_all(rental, why));
+  const cloud::RentParts with = parts(tell);
+  LOCKSTEP_TRY(cloud::RentedMachines(with).end_all(rental, why));
   (void)guards_->tell(rental, GuardNewsKind::noting);
   return leave_registry(rental.cluster);
 }
 
 Status OnDemand::look(cloud::Rental& rental) {
-  return renting({}, {}).look(rental);
+  const cloud::RentParts with = parts({});
+  return cloud::RentedMachines(with).look(rental);
 }
 
 Status OnDemand::look_only(cloud::Rental& rental) {
@@ -371,7 +372,8 @@ Status OnDemand::look_only(cloud::Rental& rental) {
 }
 
 Status OnDemand::look_only(cloud::Rental& rental, cloud::Web& web) {
-  return renting_by(web, web, {}, {}).look(rental, false);
+  const cloud::RentParts with = parts_with(web, web, {});
+  return cloud::RentedMachines(with).look(rental, false);
 }
 
 cloud::Micros OnDemand::cost(const cloud::Rental& rental) const {

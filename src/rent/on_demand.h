@@ -140,9 +140,8 @@ class OnDemand {
 
  private:
   explicit OnDemand(cloud::Ground ground);
-  cloud::Renting renting(const cloud::RentRules& rules, const Tell& tell);
-  cloud::Renting renting_by(cloud::Web& web, cloud::Web& ending, const cloud::RentRules& rules,
-                            const Tell& tell);
+  cloud::RentParts parts(const Tell& tell);
+  cloud::RentParts parts_with(cloud::Web& web, cloud::Web& ending, const Tell& tell);
   Result<std::unique_ptr<BootWatch>> watch_boot(const cloud::Rental& rental);
   cloud::Verdict first_contact(cloud::Rental& rental, const TellStep& step);
   cloud::Verdict verdict_of(const std::vector<FirstContact>& met);

@@ -143,7 +143,7 @@ Result<std::unique_ptr<BootWatch>> OnDemand::watch_boot(const Rental& rental) {
         if (web.now_ms() < next) return false;
         next = web.now_ms() + kLookEveryMs;
         Rental copy = rental;
-        return look_only(copy, web) && cloud::Renting::lost(copy);
+        return look_only(copy, web) && cloud::is_lost(copy);
       });
 }
 

@@ -1,8 +1,7 @@
-// The state of a rental's machines, and their termination.
+#include "cloud/rented_machines.h"
+
 #include "base/text.h"
 #include "cloud/refused_end.h"
-#include "cloud/renting.h"
-#include "cloud/renting_words.h"
 
 #include <fmt/core.h>
 
@@ -47,10 +46,25 @@ bool unheard_of(const Listing& listing, const Offer& offer) {
   });
 }
 
+// Returns whether all machines are gone. Lists may lack new machines for a while. An attempt with
+// fewer machines than requested must therefore be old enough.
+bool seen_gone(const Attempt& attempt, std::int64_t now, std::chrono::milliseconds unlisted) {
+  const bool all_known = static_cast<int>(attempt.machines.size()) >= attempt.count ||
+                         now - attempt.answered_ms >= unlisted.count();
+  return all_known && std::all_of(attempt.machines.begin(), attempt.machines.end(),
+                                  [](const Held& held) { return held.gone_ms != 0; });
+}
+
+void close(Attempt& attempt, std::int64_t now) {
+  attempt.state = Attempt::State::gone;
+  attempt.ended_ms = now;
+  attempt.call = {};
+}
+
 }  // namespace
 
 // Updates the machines of an attempt from the provider's list.
-Status Renting::see(Rental& rental, Attempt& attempt, Provider& provider, Web& web) {
+Status RentedMachines::see(Rental& rental, Attempt& attempt, Provider& provider, Web& web) {
   LOCKSTEP_TRY_ASSIGN(const Listing listing, provider.list(web, {.regions = {attempt.offer.region},
                                                                  .intent = rental.id,
                                                                  .owner = rental.owner}));
@@ -76,22 +90,7 @@ Status Renting::see(Rental& rental, Attempt& attempt, Provider& provider, Web& w
   return {};
 }
 
-// Returns whether all machines are gone. Lists may lack new machines for a while. An attempt with
-// fewer machines than requested must therefore be old enough.
-bool Renting::seen_gone(const Attempt& attempt, std::int64_t now) const {
-  const bool all_known = static_cast<int>(attempt.machines.size()) >= attempt.count ||
-                         now - attempt.answered_ms >= rules_.unlisted.count();
-  return all_known && std::all_of(attempt.machines.begin(), attempt.machines.end(),
-                                  [](const Held& held) { return held.gone_ms != 0; });
-}
-
-void Renting::close(Attempt& attempt, std::int64_t now) {
-  attempt.state = Attempt::State::gone;
-  attempt.ended_ms = now;
-  attempt.call = {};
-}
-
-Status Renting::look(Rental& rental, bool note) {
+Status RentedMachines::look(Rental& rental, bool note) {
   Status first;
   for (Attempt& attempt : rental.attempts) {
     if (!attempt.open() || attempt.unanswered()) continue;
@@ -99,17 +98,26 @@ Status Renting::look(Rental& rental, bool note) {
     Status seen = provider == nullptr ? without_keys(attempt.offer.provider, "looked after")
                                       : see(rental, attempt, *provider, parts_.web);
     const std::int64_t now = parts_.web.now_ms();
-    if (seen && seen_gone(attempt, now)) close(attempt, now);
+    if (seen && seen_gone(attempt, now, rules_.unlisted)) close(attempt, now);
     if (!seen && first) first = std::move(seen);
   }
-  const Status kept = note ? keep(rental) : Status();
+  const Status kept = note ? parts_.journal.keep(rental) : Status();
   return first ? kept : first;
+}
+
+void RentedMachines::update(Rental& rental, Attempt& attempt, Provider& provider) {
+  // Ignore a failed list: the next look comes within seconds, and the caller bounds all looks.
+  (void)see(rental, attempt, provider, parts_.web);
+  for (Held& held : attempt.machines)
+    if (held.node == kSurplus && held.gone_ms == 0 && held.end_ms == 0 &&
+        provider.end(parts_.ending, {held.machine}))
+      held.end_ms = parts_.ending.now_ms();
 }
 
 // --- giving back
 
 // Asks the provider to terminate the machines of the attempt that are alive.
-Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
+Status RentedMachines::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
   std::vector<Machine> machines;
   for (const Held& held : attempt.machines)
     if (held.gone_ms == 0) machines.push_back(held.machine);
@@ -124,7 +132,8 @@ Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
 }
 
 // Reports a refusal that a retry cannot mend: at once, and once for each reason.
-void Renting::tell_refused_end(const Attempt& attempt, const Provider& provider, const Error& why) {
+void RentedMachines::tell_refused_end(const Attempt& attempt, const Provider& provider,
+                                      const Error& why) {
   if (!is_lasting_refusal(why) || !refused_ends_.emplace(attempt.number, why.message).second)
     return;
   std::vector<Machine> machines;
@@ -132,18 +141,18 @@ void Renting::tell_refused_end(const Attempt& attempt, const Provider& provider,
     if (held.gone_ms == 0) machines.push_back(held.machine);
   if (machines.empty()) return;
   const Micros rate = static_cast<Micros>(machines.size()) * attempt.per_hour;
-  tell(RentEvent::Kind::not_ended, &attempt.offer,
+  tell(parts_, RentEvent::Kind::not_ended, &attempt.offer,
        refused_end_words(machines, rate, provider.traits(), why));
 }
 
 // Terminates an attempt and waits until all its machines were seen gone.
-Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& why) {
+Status RentedMachines::end_attempt(Rental& rental, std::size_t at, const std::string& why) {
   Web& web = parts_.ending;
   Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
   if (provider == nullptr) return without_keys(rental.attempts[at].offer.provider, "ended");
   if (rental.attempts[at].unanswered()) {
     LaunchOutcome outcome;
-    Status resolved = resolve(rental, at, *provider, web, outcome);
+    Status resolved = launches_.resolve(rental, at, *provider, web, outcome);
     // Continue if the answer is known but the journal could not keep it: existing machines must
     // end.
     if (rental.attempts[at].unanswered() || !rental.attempts[at].open()) return resolved;
@@ -151,7 +160,7 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
   Attempt& attempt = rental.attempts[at];
   start_ending(attempt, why);
   // A full disk must not keep machines alive.
-  (void)keep(rental);
+  (void)parts_.journal.keep(rental);
   constexpr std::int64_t kAskAgainMs = 30'000;
   constexpr std::int64_t kAskSoonMs = 5'000;
   const std::int64_t began = web.now_ms();
@@ -175,21 +184,22 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
     // The list had new machines of this attempt. Terminate those at once, too.
     if (attempt.machines.size() > had) ask_at = 0;
     const std::int64_t now = web.now_ms();
-    if (seen_gone(attempt, now)) break;
+    if (seen_gone(attempt, now, rules_.unlisted)) break;
     if (now - began >= rules_.end_patience.count()) return not_gone(attempt.offer, trouble);
     LOCKSTEP_TRY(web.pause(kLookPause));
   }
   close(attempt, web.now_ms());
-  return keep(rental);
+  return parts_.journal.keep(rental);
 }
 
-void Renting::start_ending(Attempt& attempt, const std::string& why) const {
-  if (attempt.state != Attempt::State::ending) tell(RentEvent::Kind::ending, &attempt.offer);
+void RentedMachines::start_ending(Attempt& attempt, const std::string& why) const {
+  if (attempt.state != Attempt::State::ending)
+    tell(parts_, RentEvent::Kind::ending, &attempt.offer);
   attempt.state = Attempt::State::ending;
   if (attempt.code.empty()) attempt.code = printable(why, 200);
 }
 
-Failure Renting::not_gone(const Offer& offer, const Error& trouble) const {
+Failure RentedMachines::not_gone(const Offer& offer, const Error& trouble) const {
   return fail(is_lasting_refusal(trouble) ? Errc::denied : Errc::timeout,
               fmt::format("{}: not seen gone within {} s{}{}", offer_words(offer),
                           rules_.end_patience.count() / 1000, trouble.message.empty() ? "" : ": ",
@@ -197,7 +207,7 @@ Failure Renting::not_gone(const Offer& offer, const Error& trouble) const {
               "`lockstep down` asks again");
 }
 
-Status Renting::end_all(Rental& rental, const std::string& why) {
+Status RentedMachines::end_all(Rental& rental, const std::string& why) {
   // Ask for the end of all attempts before waiting for any. Waiting takes minutes, and all machines
   // are billed meanwhile.
   const auto each_open = [&](bool without_answer, const auto& visit) {
@@ -206,7 +216,7 @@ Status Renting::end_all(Rental& rental, const std::string& why) {
         visit(at);
   };
   each_open(false, [&](std::size_t at) { start_ending(rental.attempts[at], why); });
-  (void)keep(rental);
+  (void)parts_.journal.keep(rental);
   each_open(false, [&](std::size_t at) {
     Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
     if (provider != nullptr) (void)ask_to_end(rental.attempts[at], *provider, parts_.ending);
@@ -222,15 +232,15 @@ Status Renting::end_all(Rental& rental, const std::string& why) {
   return first;
 }
 
-Status Renting::give_back(Rental& rental) {
+Status RentedMachines::give_back(Rental& rental) {
   rental.wanted = false;
-  (void)keep(rental);
+  (void)parts_.journal.keep(rental);
   LOCKSTEP_TRY(end_all(rental, "given back"));
   rental.closed_ms = parts_.ending.now_ms();
   // The first-boot text contains a host key, so do not keep it longer than needed.
   rental.user_data.clear();
   rental.start_script.clear();
-  return keep(rental);
+  return parts_.journal.keep(rental);
 }
 
 }  // namespace lockstep::cloud

@@ -27,19 +27,19 @@ TEST_F(RentingCase, ARefusalToEndIsToldAtOnceAndOnce) {
   ASSERT_TRUE(rent());
   provider.deaf = true;
   const std::int64_t began = world.now;
-  EXPECT_FALSE(renting().give_back(rental));
+  EXPECT_FALSE(renting().machines().give_back(rental));
   EXPECT_TRUE(told.empty()) << "no answer is no refusal";
   provider.deaf_with = Errc::denied;
   const std::int64_t again = world.now;
   EXPECT_GT(again, began);
-  EXPECT_FALSE(renting().give_back(rental));
+  EXPECT_FALSE(renting().machines().give_back(rental));
   ASSERT_EQ(told.size(), 1U);
   EXPECT_LT(when[0] - again, 5'000);
   EXPECT_NE(told[0].find(rental.live().front()->machine.id + " still costs 1.00 USD an hour"),
             std::string::npos)
       << told[0];
   provider.deaf = false;
-  EXPECT_TRUE(renting().give_back(rental));
+  EXPECT_TRUE(renting().machines().give_back(rental));
 }
 
 TEST_F(RentingCase, ASweepTellsOfMachinesThatAreRefusedTheirEnd) {
@@ -72,16 +72,17 @@ TEST_F(RentingCase, ASweepTellsOfMachinesThatAreRefusedTheirEnd) {
 
 TEST_F(RentingCase, AnEndThatIsAcceptedIsNotAskedForAgainAtOnce) {
   ASSERT_TRUE(rent());
-  ASSERT_TRUE(renting().give_back(rental));
+  ASSERT_TRUE(renting().machines().give_back(rental));
   EXPECT_EQ(provider.ends, 1);
 }
 
 TEST_F(RentingCase, ARefusalIsAnErrorOfItsOwnKind) {
   ASSERT_TRUE(rent());
   provider.deaf = true;
-  EXPECT_EQ(renting().give_back(rental).error().code, Errc::timeout);
+  EXPECT_EQ(renting().machines().give_back(rental).error().code, Errc::timeout);
   provider.deaf_with = Errc::denied;
-  EXPECT_EQ(renting().give_back(rental).error().code, Errc::denied) << "who has other keys: now";
+  EXPECT_EQ(renting().machines().give_back(rental).error().code, Errc::denied)
+      << "who has other keys: now";
 }
 
 }  // namespace
