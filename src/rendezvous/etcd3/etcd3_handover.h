@@ -2,7 +2,7 @@
 #pragma once
 
 #include "rendezvous/etcd3/etcd3_facts.h"
-#include "rendezvous/hub/coordinator.h"
+#include "rendezvous/hub/coordinator_settings.h"
 
 #include <string>
 

@@ -229,8 +229,7 @@ void Coordinator::on_join(Member& member, Join join, Time now) {
   member.joined_at = now;
   member.returning = false;
   // The report belongs to the last round. In the next one the node may report again.
-  if (member.report) --reported_;
-  member.report.reset();
+  reports_.forget(member.rank);
   set_stage(member, Stage::joined);
   if (leaves_running) interrupt(false, member.called() + " asks for a new round", member.peer);
   consider(now);
@@ -246,7 +245,7 @@ void Coordinator::refuse(Member& member, Why why, const std::string& text,
 
 void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
   if (!in_round(member) || failed.round != current_->number || over()) return;
-  if (!current_->first_failed) current_->first_failed = member.rank;
+  reports_.failed(member.rank);
   if (current_->interrupted) {
     // The round is over already, but a final failure still ends the job.
     if (failed.final) spend_job(Outcome::failed, failed.line);
@@ -297,15 +296,13 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   // The node may need more than one new connection to come back.
   if (gone.returning) expect_back(gone, now);
   if (gone.rank >= 0) --ranked_;
-  if (gone.report) --reported_;
-  // Keep the report of a node that leaves early, for the nodes that still wait for reports.
-  if (gone.report) reports_.emplace_back(gone.rank, std::move(*gone.report));
+  reports_.leave(gone.rank);
   // The offered round has lost a node: make the round anew.
   if (proposal_ &&
       std::find(proposal_->ranks.begin(), proposal_->ranks.end(), peer) != proposal_->ranks.end())
     proposal_.reset();
   if (over()) {
-    if (reports_until_ && all_reported()) push_reports();
+    if (reports_.until() && reports_.complete(ranked_)) push_reports();
     return;
   }
   // A finished node is not missed: its workers have done their part.

@@ -7,11 +7,10 @@
 #pragma once
 
 #include "base/error.h"
-#include "rendezvous/hub/hub_frames.h"
-#include "rendezvous/rank_order.h"
+#include "rendezvous/hub/coordinator_settings.h"
+#include "rendezvous/hub/report_exchange.h"
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -22,49 +21,6 @@
 #include <vector>
 
 namespace lockstep::rendezvous::hub {
-
-using Time = std::chrono::steady_clock::time_point;
-using Ms = std::chrono::milliseconds;
-using PeerId = std::uint64_t;  // names one connection; never reused
-
-struct CoordinatorSettings {
-  std::string run_id;
-  Nonce host{};  // the agent running the coordinator
-  std::size_t min_nodes = 1;
-  std::size_t max_nodes = 1;
-  Ms last_call{30'000};  // how long to wait for more nodes once there are enough
-  Ms heartbeat{1'000};
-  Ms dead{5'000};           // a node silent for this long is gone
-  Ms return_grace{10'000};  // how long to wait for a node after Leave::returns
-  Ms store_timeout{30'000};
-  RankOrder order = RankOrder::host;
-  // Host names of all nodes as the scheduler knows them; empty: unknown.
-  std::vector<std::string> expected;
-  // The state left by the previous coordinator, if this one has taken over. The workers of its
-  // nodes run, or stand still, until they come over. So stragglers get only takeover_grace.
-  std::int64_t first_round = 0;
-  int restarts = 0;
-  bool takeover = false;
-  Ms takeover_grace{1'000};
-  int last_lead = -1;              // rank of the node that ran the previous coordinator
-  std::string last_lead_called;    // name of that node, for messages; empty: unknown
-  std::vector<int> last_finished;  // ranks that had finished and need not come over
-  // Set if another coordinator may take over unnoticed. Two rounds with the same number would be
-  // two jobs, so a fenced coordinator places a round only after permit().
-  bool fenced = false;
-};
-
-// A request to place a round, or only to record the state of the current round for a successor.
-struct PermitRequest {
-  enum class End { none, succeeded, failed };
-  std::int64_t round = 0;
-  int restarts = 0;
-  int lead = -1;  // rank of the coordinator's own node
-  // Ranks that have finished and may be gone when another coordinator takes over.
-  std::vector<int> finished;
-  End end = End::none;  // end of the job
-  std::string why = {};
-};
 
 class Coordinator {
  public:
@@ -126,7 +82,6 @@ class Coordinator {
     Time joined_at{};
     Ms heard{0};  // time of the last sign of life, on the clock watched_
     std::uint64_t arrival = 0;
-    std::optional<Report> report;
     std::string out_of_patience;  // reason of a timed out join
     // A join for the node rank of a node with the same name and address. The decision waits until
     // the older node shows a sign of life or is lost.
@@ -150,7 +105,6 @@ class Coordinator {
     std::vector<std::string> lost = {};  // nodes not yet replaced: "b is gone: ..."
     bool adopted = false;                // the round began under another coordinator
     std::optional<Time> adopting_since;  // set until all nodes of an adopted round have come over
-    std::optional<int> first_failed;     // rank of the first failed node; its report comes first
   };
   struct Proposal {
     std::int64_t number = 0;
@@ -216,7 +170,6 @@ class Coordinator {
   void expire(Time now);
   void beat();
   void on_report(Member& member, TellReport tell, Time now);
-  bool all_reported() const;
   void push_reports();
   std::string absent(std::size_t count) const;
   std::string wanted() const;
@@ -256,11 +209,8 @@ class Coordinator {
   // A clock that stands still while this process is stopped. Otherwise the pause would look like
   // silence of the nodes.
   Ms watched_{0};
-  std::optional<Time> reports_until_;
-  std::size_t ranked_ = 0;                       // members with a rank in the current round
-  std::size_t reported_ = 0;                     // members with a rank and a report
-  std::vector<std::pair<int, Report>> reports_;  // reports of members that have left since, by rank
-  std::shared_ptr<const std::string> reports_bytes_;  // the reports as sent, kept for late members
+  std::size_t ranked_ = 0;  // members with a rank in the current round
+  ReportExchange reports_;  // of the current round
   std::vector<Output> output_;
 };
 

@@ -222,6 +222,28 @@ TEST(CoordinatorEnd, ReportsOfAnEarlierRoundAreForgotten) {
   }
 }
 
+// The report would complete the exchange before b, which failed, has told its own.
+TEST(CoordinatorEnd, TheReportOfANodeWithoutAPlaceInTheNextRoundIsForgotten) {
+  Fixture f(nodes(2, 3));
+  f.arrive("c").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b", "c"});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  f.join_all({"a", "c"});
+  f.pass(4s);
+  f.say("c", TellReport{60'000, {"c", 2, "timed out"}});
+  f.join("b");
+  ASSERT_EQ(f.agents["b"].round()->group_world_size, 2);
+  f.say("b", Failed{1, true, "rank 1 on b failed"});
+  f.say("a", TellReport{10'000, {"a", 0, "A"}});
+  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+  f.lose("c");
+  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+  f.say("b", TellReport{10'000, {"b", 1, "B"}});
+  ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
+  EXPECT_EQ(f.agents["a"].last<Reports>()->reports,
+            (std::vector<Report>{{"b", 1, "B"}, {"a", 0, "A"}}));
+}
+
 TEST(CoordinatorEnd, OneThatLeavesWellWithoutWaitingHasFinished) {
   Fixture f(nodes(3, 3));
   f.join_all({"a", "b", "c"});

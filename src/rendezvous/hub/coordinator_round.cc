@@ -224,9 +224,7 @@ void Coordinator::place(const StoreOffer& offer) {
     current_->replacement = current_->replacement && join.replacement;
   }
   // Reports belong to one round. A report of an earlier round must not answer in this one.
-  reports_.clear();
-  reports_until_.reset();
-  reports_bytes_.reset();
+  reports_ = ReportExchange();
   const std::vector<std::string> notes = differences(nodes);
   for (std::size_t i = 0; i < infos.size(); ++i) {
     Member& member = members_.at(proposal.ranks[i]);

@@ -29,7 +29,7 @@ void Coordinator::send_shared(PeerId to, const std::shared_ptr<const std::string
 Time Coordinator::next_time() const {
   Time next = next_beat_;
   if (last_call_until_) next = std::min(next, *last_call_until_);
-  if (reports_until_) next = std::min(next, *reports_until_);
+  if (const auto until = reports_.until()) next = std::min(next, *until);
   if (const auto ends = adoption_ends()) next = std::min(next, *ends);
   return next;
 }
@@ -46,7 +46,7 @@ void Coordinator::tick(Time now) {
   // watched_ first: the rules below measure silence on that clock.
   watched_ += unwatched(now);
   last_tick_ = now;
-  if (reports_until_ && now >= *reports_until_) push_reports();
+  if (reports_.until() && now >= *reports_.until()) push_reports();
   if (now >= next_beat_) {
     next_beat_ = now + settings_.heartbeat;
     watch_silence(now);
@@ -222,43 +222,17 @@ std::string Coordinator::barrier_status() const {
 
 void Coordinator::on_report(Member& member, TellReport tell, Time now) {
   if (member.rank < 0 || !current_) return;
-  // This report comes too late: the reports were sent already.
-  if (reports_bytes_) return send_shared(member.peer, reports_bytes_);
-  if (!member.report) ++reported_;
-  member.report = std::move(tell.report);
-  // The answer must arrive before the first node's own timeout ends, hence four fifths of it.
-  if (!reports_until_) reports_until_ = now + Ms(tell.timeout_ms) * 4 / 5;
-  if (all_reported()) push_reports();
-}
-
-bool Coordinator::all_reported() const {
-  return reported_ >= ranked_;
+  // This report comes too late: the answer was sent already.
+  if (reports_.answer()) return send_shared(member.peer, reports_.answer());
+  reports_.tell(member.rank, std::move(tell), now);
+  if (reports_.complete(ranked_)) push_reports();
 }
 
 void Coordinator::push_reports() {
-  reports_until_.reset();
-  std::vector<PeerId> to;
-  for (auto& [peer, member] : members_) {
-    if (!member.report) continue;
-    to.push_back(peer);
-    reports_.emplace_back(member.rank, std::move(*member.report));
+  const std::set<int> waiting = reports_.close();
+  for (const auto& [peer, member] : members_) {
+    if (waiting.contains(member.rank)) send_shared(peer, reports_.answer());
   }
-  const int first = current_->first_failed.value_or(-1);
-  std::stable_sort(reports_.begin(), reports_.end(), [&](const auto& a, const auto& b) {
-    return std::pair(a.first != first, a.first) < std::pair(b.first != first, b.first);
-  });
-  Reports all;
-  std::size_t size = 0;
-  for (auto& [rank, report] : reports_) {
-    size += report.text.size();
-    // A frame has a bound. The first failure's report comes first, so it is never the one left out.
-    if (size > kMaxReports) break;
-    all.reports.push_back(std::move(report));
-  }
-  reports_.clear();
-  reports_bytes_ = std::make_shared<const std::string>(frame_bytes(std::move(all)));
-  for (const PeerId peer : to)
-    send_shared(peer, reports_bytes_);
 }
 
 }  // namespace lockstep::rendezvous::hub

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "rendezvous/hub/coordinator.h"
+#include "rendezvous/hub/coordinator_settings.h"
 #include "rendezvous/hub/hub_frames.h"
 
 #include <cstdint>
