@@ -7,14 +7,15 @@
 #pragma once
 
 #include "base/error.h"
+#include "rendezvous/hub/admission.h"
 #include "rendezvous/hub/coordinator_settings.h"
+#include "rendezvous/hub/outbox.h"
 #include "rendezvous/hub/report_exchange.h"
+#include "rendezvous/hub/roster.h"
+#include "rendezvous/hub/silence_clock.h"
 
-#include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,13 +25,6 @@ namespace lockstep::rendezvous::hub {
 
 class Coordinator {
  public:
-  struct Output {
-    PeerId to = 0;
-    std::shared_ptr<const std::string> bytes;  // may be nullptr
-    bool close = false;                        // close the connection afterwards
-    std::string turned_away = {};              // reason of the closing, for the host's log
-  };
-
   Coordinator(CoordinatorSettings settings, Time now);
 
   // Adds an agent whose greeting has succeeded. The caller must call lose() once for each arrival,
@@ -55,45 +49,17 @@ class Coordinator {
   // Records that the previous coordinator had already ended the job. Some nodes may not know yet.
   void end_before(bool good, const std::string& why);
 
-  std::vector<Output> take_output() { return std::exchange(output_, {}); }
+  std::vector<Outbox::Output> take_output() { return outbox_.take(); }
 
   bool over() const { return outcome_.has_value(); }
-  std::size_t peers() const { return members_.size(); }
+  std::size_t peers() const { return roster_.size(); }
   std::string status() const;   // the nodes that block progress, in words
   std::string present() const;  // the names of all connected nodes
 
  private:
-  enum class Stage {
-    idle,      // has not asked for anything
-    joined,    // asks for a place in the next round
-    placed,    // has a place in the current round
-    finished,  // has a place; the node's workers have ended well
-  };
+  using Stage = Roster::Stage;
+  using Member = Roster::Member;
   enum class Outcome { succeeded, failed };
-  struct Member {
-    PeerId peer = 0;
-    Nonce agent{};
-    std::string name;
-    Join offer;
-    Stage stage = Stage::idle;
-    bool returning = false;     // back on a new connection; will join again
-    bool repeats_join = false;  // the join of the old connection counts; ignore the next one
-    int rank = -1;              // rank in the current round
-    Time joined_at{};
-    Ms heard{0};  // time of the last sign of life, on the clock watched_
-    std::uint64_t arrival = 0;
-    std::string out_of_patience;  // reason of a timed out join
-    // A join for the node rank of a node with the same name and address. The decision waits until
-    // the older node shows a sign of life or is lost.
-    std::optional<Join> held_join;
-    Ms held_since{0};  // on the clock watched_
-    std::string called() const { return offer.host.empty() ? name : offer.host; }
-  };
-  using Members = std::map<PeerId, Member>;
-  struct Away {
-    std::string name;
-    Time until{};
-  };
   struct Current {
     std::int64_t number = 0;
     std::size_t size = 0;
@@ -117,11 +83,7 @@ class Coordinator {
   bool keep_offered_place(PeerId gone, PeerId peer, Time now);
   void on_join(Member& member, Join join, Time now);
   bool fits(const Member& member, const Join& join);
-  const Member* of_node_rank(const Member& member, const Join& join) const;
-  bool hold_for_twin(Member& member, Join& join, Time now);
   void decide_held_joins(Time now);
-  bool launches_the_same(const Member& member, const Join& join);
-  void turn_away(const Member& member, const std::string& text, const std::string& hint);
   void on_failed(Member& member, const Failed& failed, Time now);
   void remove(PeerId peer, const std::string& why, Time now);
   void expect_back(const Member& member, Time now);
@@ -165,33 +127,24 @@ class Coordinator {
   void seats_from_offers();
 
   // coordinator_talk.cc: time, messages for people, reports
-  Ms unwatched(Time now) const;
   void watch_silence(Time now);
   void expire(Time now);
   void beat();
   void on_report(Member& member, TellReport tell, Time now);
   void push_reports();
-  std::string absent(std::size_t count) const;
   std::string wanted() const;
   std::string barrier_status() const;
-  std::string names(std::initializer_list<Stage> stages, bool of_round) const;
-  void send(PeerId to, const Frame& frame, bool close = false);
-  void send_shared(PeerId to, const std::shared_ptr<const std::string>& bytes);
-  void refuse(Member& member, Why why, const std::string& text, const std::string& hint);
+  void refuse(Member& member, const Refusal& refusal);
 
   bool in_round(const Member& member) const {
-    return current_ && (member.stage == Stage::placed || member.stage == Stage::finished);
+    return current_ && (member.stage() == Stage::placed || member.stage() == Stage::finished);
   }
   bool running() const { return current_ && !current_->interrupted; }
-  std::size_t count(Stage stage) const { return counts_[static_cast<std::size_t>(stage)]; }
-  void set_stage(Member& member, Stage stage);
-  std::size_t viable() const;
 
   CoordinatorSettings settings_;
-  Members members_;
-  std::map<Nonce, PeerId> peer_of_;      // agent -> connection; thousands may arrive at once
-  std::array<std::size_t, 4> counts_{};  // members by stage
-  std::map<Nonce, Away> away_;
+  Roster roster_;
+  SilenceClock clock_;
+  Admission admission_;
   std::vector<Nonce> seats_;  // agents of the last round, by rank
   std::optional<Current> current_;
   std::optional<Proposal> proposal_;
@@ -201,17 +154,11 @@ class Coordinator {
   bool over_before_ = false;  // another coordinator ended the job
   std::int64_t next_round_ = 0;
   int restarts_ = 0;
-  std::uint64_t arrivals_ = 0;
   std::optional<Time> last_call_until_;
   Time forming_since_;
-  Time last_tick_;
   Time next_beat_;
-  // A clock that stands still while this process is stopped. Otherwise the pause would look like
-  // silence of the nodes.
-  Ms watched_{0};
-  std::size_t ranked_ = 0;  // members with a rank in the current round
   ReportExchange reports_;  // of the current round
-  std::vector<Output> output_;
+  Outbox outbox_;
 };
 
 }  // namespace lockstep::rendezvous::hub

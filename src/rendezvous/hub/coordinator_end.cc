@@ -8,20 +8,20 @@
 namespace lockstep::rendezvous::hub {
 
 void Coordinator::on_finish(Member& member, const Finish& finish) {
-  if (!running() || member.stage != Stage::placed || finish.round != current_->number) return;
-  set_stage(member, Stage::finished);
+  if (!running() || member.stage() != Stage::placed || finish.round != current_->number) return;
+  roster_.set_stage(member, Stage::finished);
   // A successor must know that the host's node has finished: the node may be lost with its host.
   if (member.agent == settings_.host) write_down();
   check_all_finished();
 }
 
 void Coordinator::check_all_finished() {
-  if (over() || count(Stage::finished) + current_->finished_and_gone.size() < current_->size)
+  if (over() ||
+      roster_.count(Stage::finished) + current_->finished_and_gone.size() < current_->size)
     return;
-  const auto bytes = std::make_shared<const std::string>(frame_bytes(Finished{current_->number}));
-  for (const auto& [peer, member] : members_) {
-    if (member.stage == Stage::finished) send_shared(peer, bytes);
-  }
+  const auto bytes = Outbox::bytes_of(Finished{current_->number});
+  for (const Member* member : roster_.in(Stage::finished))
+    outbox_.send_shared(member->peer, bytes);
   spend_job(Outcome::succeeded, "the job has ended well");
 }
 
@@ -32,14 +32,13 @@ void Coordinator::end_job(Outcome outcome, const std::string& why) {
   outcome_ = outcome;
   why_over_ = why;
   proposal_.reset();
-  away_.clear();
-  for (auto& [peer, member] : members_) {
-    if (member.stage != Stage::joined) continue;
-    if (member.rank >= 0 || !current_) {
-      refuse(member, Why::closed, why, {});
+  roster_.expect_nobody();
+  for (Member* member : roster_.in(Stage::joined)) {
+    if (member->rank() >= 0 || !current_) {
+      refuse(*member, {Why::closed, why, {}});
     } else {
-      send(peer, Ended{});
-      set_stage(member, Stage::idle);
+      outbox_.send(member->peer, Ended{});
+      roster_.set_stage(*member, Stage::idle);
     }
   }
 }
@@ -62,10 +61,9 @@ void Coordinator::write_down() {
   request.restarts = restarts_;
   if (current_) request.finished = current_->finished_and_gone;
   // The host's node vanishes with the host, so nothing but this record can speak for it.
-  for (const auto& [peer, member] : members_) {
-    if (member.agent != settings_.host || !current_) continue;
-    request.lead = member.rank;
-    if (member.stage == Stage::finished) request.finished.push_back(member.rank);
+  if (const Member* host = roster_.of(settings_.host); host != nullptr && current_) {
+    request.lead = host->rank();
+    if (host->stage() == Stage::finished) request.finished.push_back(host->rank());
   }
   if (over()) {
     using End = PermitRequest::End;
@@ -78,7 +76,7 @@ void Coordinator::write_down() {
 void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
   const PeerId peer = member.peer;
   const std::string name = member.called();
-  send(peer, Left{});
+  outbox_.send(peer, Left{});
   if (how == Leave::How::returns && !over()) {
     expect_back(member, now);
     return remove(peer, "has lost its connection to the rendezvous", now);
@@ -96,7 +94,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
   if (!good && running() && in_round(member)) interrupt(true, why, peer);
   // A node that ends well without waiting must not end the job for the other nodes.
   if (good && running() && in_round(member)) {
-    set_stage(member, Stage::finished);
+    roster_.set_stage(member, Stage::finished);
     return remove(peer, "has left", now);
   }
   spend_job(good ? Outcome::succeeded : Outcome::failed, why);
@@ -121,9 +119,8 @@ void Coordinator::end_before(bool good, const std::string& why) {
 void Coordinator::shut_down(const std::string& why, Time /*now*/) {
   if (over()) return;
   interrupt(true, why, 0);
-  for (auto& [peer, member] : members_) {
-    if (member.stage == Stage::joined) refuse(member, Why::leaving, why, {});
-  }
+  for (Member* member : roster_.in(Stage::joined))
+    refuse(*member, {Why::leaving, why, {}});
   end_job(Outcome::failed, why);
 }
 

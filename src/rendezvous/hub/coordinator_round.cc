@@ -43,21 +43,21 @@ bool natural_less(std::string_view a, std::string_view b) {
 bool Coordinator::awaits_rejoin() const {
   if (!current_) return false;
   // In an adopted round an idle node may belong to the round and still be stopping its workers.
-  if (current_->adopted && count(Stage::idle) > 0) return true;
-  return count(Stage::placed) + count(Stage::finished) + away_.size() > 0;
+  if (current_->adopted && roster_.count(Stage::idle) > 0) return true;
+  return roster_.count(Stage::placed) + roster_.count(Stage::finished) + roster_.away() > 0;
 }
 
 // Takes the next step towards a round if one is due. Called after every event.
 void Coordinator::consider(Time now) {
   if (over() || proposal_) return;
-  const std::size_t joined = count(Stage::joined);
+  const std::size_t joined = roster_.count(Stage::joined);
   if (!adoption_settled(now)) return;
   if (running()) {
     // Once a node has finished, the job is about to end. Do not restart all workers for a newcomer.
-    const bool room = current_->size < settings_.max_nodes && count(Stage::finished) == 0 &&
+    const bool room = current_->size < settings_.max_nodes && roster_.count(Stage::finished) == 0 &&
                       current_->finished_and_gone.empty();
     if (joined == 0 || !room) return;
-    interrupt(false, "new nodes want to take part: " + names({Stage::joined}, false), 0);
+    interrupt(false, "new nodes want to take part: " + roster_.names({Stage::joined}, false), 0);
   }
   if (awaits_rejoin() || joined < settings_.min_nodes) {
     last_call_until_.reset();
@@ -67,7 +67,7 @@ void Coordinator::consider(Time now) {
   if (current_ || joined >= settings_.max_nodes) return propose(now);
   if (settings_.takeover) {
     // Idle nodes have come over and will join once their workers are stopped.
-    if (count(Stage::idle) > 0) return last_call_until_.reset();
+    if (roster_.count(Stage::idle) > 0) return last_call_until_.reset();
     if (survivors_are_here()) return propose(now);
   }
   const Time until = now + last_call();
@@ -85,7 +85,7 @@ void Coordinator::propose(Time now) {
   proposal.ranks.reserve(chosen.size());
   for (const Member* member : chosen)
     proposal.ranks.push_back(member->peer);
-  send(proposal.ranks.front(), StoreWanted{proposal.number});
+  outbox_.send(proposal.ranks.front(), StoreWanted{proposal.number});
   proposal_ = std::move(proposal);
 }
 
@@ -95,9 +95,8 @@ std::vector<Coordinator::Member*> Coordinator::choose() {
   if (seats_.empty()) seats_from_offers();
   std::map<Nonce, Member*> by_agent;
   std::vector<Member*> newcomers;
-  for (auto& [peer, member] : members_) {
-    if (member.stage == Stage::joined) by_agent[member.agent] = &member;
-  }
+  for (Member* member : roster_.in(Stage::joined))
+    by_agent[member->agent] = member;
   std::vector<Member*> seats;
   for (const Nonce& agent : seats_) {
     const auto at = by_agent.find(agent);
@@ -170,9 +169,8 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
 // were spares: they were to take part.
 void Coordinator::give_up_round(const std::string& text) {
   proposal_.reset();
-  for (auto& [peer, other] : members_) {
-    if (other.stage == Stage::joined) refuse(other, Why::closed, text, {});
-  }
+  for (Member* member : roster_.in(Stage::joined))
+    refuse(*member, {Why::closed, text, {}});
   end_job(Outcome::failed, text);
 }
 
@@ -181,8 +179,7 @@ void Coordinator::ask_permission() {
   request.round = proposal_->number;
   request.restarts = restarts_;
   for (std::size_t i = 0; i < proposal_->ranks.size(); ++i) {
-    if (members_.at(proposal_->ranks[i]).agent == settings_.host)
-      request.lead = static_cast<int>(i);
+    if (roster_.at(proposal_->ranks[i]).agent == settings_.host) request.lead = static_cast<int>(i);
   }
   permit_request_ = std::move(request);
 }
@@ -203,23 +200,22 @@ void Coordinator::place(const StoreOffer& offer) {
   std::vector<NodeFacts> nodes;
   infos.reserve(proposal.ranks.size());
   for (const PeerId peer : proposal.ranks) {
-    const Join& join = members_.at(peer).offer;
+    const Join& join = roster_.at(peer).offer;
     infos.push_back({join.role, 0, join.local_world_size});
     nodes.push_back(facts_of(join));
   }
   const auto made_ranks = assign_ranks(infos);
   if (!made_ranks) return give_up_round(made_ranks.error().message);
   const std::vector<AssignedRanks>& ranks = *made_ranks;
-  for (auto& [peer, member] : members_)
-    member.rank = -1;
+  roster_.clear_ranks();
   seats_.clear();
   seats_.reserve(infos.size());
   current_ = Current();
   current_->number = proposal.number;
-  current_->size = ranked_ = infos.size();
+  current_->size = infos.size();
   current_->lowest_max_restarts = INT32_MAX;
   for (const PeerId peer : proposal.ranks) {
-    const Join& join = members_.at(peer).offer;
+    const Join& join = roster_.at(peer).offer;
     current_->lowest_max_restarts = std::min(current_->lowest_max_restarts, join.max_restarts);
     current_->replacement = current_->replacement && join.replacement;
   }
@@ -227,23 +223,23 @@ void Coordinator::place(const StoreOffer& offer) {
   reports_ = ReportExchange();
   const std::vector<std::string> notes = differences(nodes);
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    Member& member = members_.at(proposal.ranks[i]);
-    member.rank = static_cast<int>(i);
+    Member& member = roster_.at(proposal.ranks[i]);
+    roster_.set_rank(member, static_cast<int>(i));
     seats_.push_back(member.agent);
-    set_stage(member, Stage::placed);
-    send(member.peer, Placed{{.number = proposal.number,
-                              .restarts = restarts_,
-                              .max_restarts = current_->lowest_max_restarts,
-                              .group_rank = member.rank,
-                              .group_world_size = static_cast<int>(infos.size()),
-                              .base_rank = static_cast<int>(ranks[i].base_rank),
-                              .world_size = static_cast<int>(ranks[i].world_size),
-                              .role_base_rank = static_cast<int>(ranks[i].role_base_rank),
-                              .role_world_size = static_cast<int>(ranks[i].role_world_size),
-                              .master_addr = offer.addr,
-                              .master_port = offer.port,
-                              .use_agent_store = true,
-                              .notes = notes}});
+    roster_.set_stage(member, Stage::placed);
+    outbox_.send(member.peer, Placed{{.number = proposal.number,
+                                      .restarts = restarts_,
+                                      .max_restarts = current_->lowest_max_restarts,
+                                      .group_rank = member.rank(),
+                                      .group_world_size = static_cast<int>(infos.size()),
+                                      .base_rank = static_cast<int>(ranks[i].base_rank),
+                                      .world_size = static_cast<int>(ranks[i].world_size),
+                                      .role_base_rank = static_cast<int>(ranks[i].role_base_rank),
+                                      .role_world_size = static_cast<int>(ranks[i].role_world_size),
+                                      .master_addr = offer.addr,
+                                      .master_port = offer.port,
+                                      .use_agent_store = true,
+                                      .notes = notes}});
   }
 }
 

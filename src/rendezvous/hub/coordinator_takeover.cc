@@ -15,18 +15,18 @@ void Coordinator::on_resume(Member& member, Join join, Time now) {
   if (over()) {
     // The node's workers ended well before the connection broke: it only missed the answer.
     if (*outcome_ == Outcome::succeeded && join.holds == Join::Holds::finished)
-      return send(member.peer, Finished{round});
-    return send(member.peer, Interrupted{round, true, why_over_});
+      return outbox_.send(member.peer, Finished{round});
+    return outbox_.send(member.peer, Interrupted{round, true, why_over_});
   }
   // The node is known already.
-  if (member.stage != Stage::idle && !member.returning) return;
+  if (member.stage() != Stage::idle && !member.returning) return;
   if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
   member.offer = std::move(join);
   adopt(member.offer, now);
   if (!take_back(member))
-    send(member.peer, Interrupted{round, false,
-                                  "the round is over: the rendezvous went on without "
-                                  "this node"});
+    outbox_.send(member.peer, Interrupted{round, false,
+                                          "the round is over: the rendezvous went on without "
+                                          "this node"});
   consider(now);
 }
 
@@ -52,9 +52,9 @@ void Coordinator::adopt(const Join& offer, Time now) {
   // round. A node that has joined again has stopped its workers, which ends the round, too.
   current_->interrupted = settings_.restarts > offer.restarts;
   current_->paid = current_->interrupted;
-  for (auto& [peer, member] : members_) {
-    if (member.stage != Stage::joined || !of_adopted_round(member.offer)) continue;
-    take_seat(member, member.offer);
+  for (Member* member : roster_.in(Stage::joined)) {
+    if (!of_adopted_round(member->offer)) continue;
+    take_seat(*member, member->offer);
     current_->interrupted = true;
   }
 }
@@ -66,15 +66,14 @@ bool Coordinator::of_adopted_round(const Join& join) const {
 // Gives the member the seat that its join claims, if the seat is free or the member's own. Returns
 // whether the member has a seat.
 bool Coordinator::take_seat(Member& member, const Join& join) {
-  if (member.rank >= 0) return true;
+  if (member.rank() >= 0) return true;
   if (join.last_round != current_->number || join.last_rank < 0) return false;
   const auto rank = static_cast<std::size_t>(join.last_rank);
   if (rank >= seats_.size()) return false;
   const bool free = current_->adopted && seats_[rank] == Nonce{};
   if (!free && seats_[rank] != member.agent) return false;
   seats_[rank] = member.agent;
-  member.rank = join.last_rank;
-  ++ranked_;
+  roster_.set_rank(member, join.last_rank);
   return true;
 }
 
@@ -86,12 +85,12 @@ bool Coordinator::take_back(Member& member) {
   // The round is over, but the node has a seat: wait for its join.
   if (!running()) {
     member.returning = true;
-    set_stage(member, Stage::placed);
+    roster_.set_stage(member, Stage::placed);
     return false;
   }
   const bool finished = offer.holds == Join::Holds::finished;
   auto& gone = current_->finished_and_gone;
-  const bool was_gone = std::erase(gone, member.rank) > 0;
+  const bool was_gone = std::erase(gone, member.rank()) > 0;
   // This hub counts the node's part as done or lost, and the node says that its workers run. The
   // round cannot go on with both.
   if (!finished && (was_gone || !current_->adopting_since)) {
@@ -100,7 +99,7 @@ bool Coordinator::take_back(Member& member) {
   }
   current_->lowest_max_restarts = std::min(current_->lowest_max_restarts, offer.max_restarts);
   current_->replacement = current_->replacement && offer.replacement;
-  set_stage(member, finished ? Stage::finished : Stage::placed);
+  roster_.set_stage(member, finished ? Stage::finished : Stage::placed);
   check_all_finished();
   return true;
 }
@@ -124,7 +123,7 @@ std::optional<Time> Coordinator::adoption_ends() const {
   const auto missing = not_come_over();
   const bool only_lead = missing.size() == 1 && missing.front() == settings_.last_lead;
   if (missing.empty() || only_lead) return current_->adopting_since;
-  const bool enough = !running() || viable() >= settings_.min_nodes;
+  const bool enough = !running() || roster_.viable() >= settings_.min_nodes;
   return *current_->adopting_since + (enough ? settings_.takeover_grace : settings_.return_grace);
 }
 
@@ -154,9 +153,9 @@ bool Coordinator::survivors_are_here() const {
   std::int64_t last = -1;
   std::size_t size = 0;
   std::size_t here = 0;
-  for (const auto& [peer, member] : members_) {
-    const Join& offer = member.offer;
-    if (member.stage != Stage::joined || offer.last_round < 0 || offer.last_round < last) continue;
+  for (const Member* member : roster_.in(Stage::joined)) {
+    const Join& offer = member->offer;
+    if (offer.last_round < 0 || offer.last_round < last) continue;
     // A later round has been claimed; nodes of earlier rounds do not count.
     if (offer.last_round > last) here = 0;
     last = offer.last_round;
@@ -169,28 +168,29 @@ bool Coordinator::survivors_are_here() const {
 // Survivors of a takeover wait only briefly. A new job, or one without survivors, uses the user's
 // last call timeout.
 Ms Coordinator::last_call() const {
-  const bool survived = std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
-    return entry.second.stage == Stage::joined && entry.second.offer.last_round >= 0;
+  const auto joined = roster_.in(Stage::joined);
+  const bool survived = std::any_of(joined.begin(), joined.end(), [](const Member* member) {
+    return member->offer.last_round >= 0;
   });
   return settings_.takeover && survived ? settings_.takeover_grace : settings_.last_call;
 }
 
 // Continues the previous coordinator's order of nodes and count of restarts, from the nodes' joins.
 void Coordinator::seats_from_offers() {
+  const auto joined = roster_.in(Stage::joined);
   std::int64_t last = -1;
-  for (const auto& [peer, member] : members_) {
-    if (member.stage == Stage::joined) last = std::max(last, member.offer.last_round);
-  }
+  for (const Member* member : joined)
+    last = std::max(last, member->offer.last_round);
   if (last < 0) {
     // No node is left of the job that counted the restarts: this is a new job.
     restarts_ = 0;
     return;
   }
   std::vector<std::pair<int, Nonce>> known;
-  for (const auto& [peer, member] : members_) {
-    if (member.stage != Stage::joined || member.offer.last_round != last) continue;
-    known.emplace_back(member.offer.last_rank, member.agent);
-    restarts_ = std::max(restarts_, member.offer.restarts);
+  for (const Member* member : joined) {
+    if (member->offer.last_round != last) continue;
+    known.emplace_back(member->offer.last_rank, member->agent);
+    restarts_ = std::max(restarts_, member->offer.restarts);
   }
   std::sort(known.begin(), known.end());
   seats_.reserve(known.size());
