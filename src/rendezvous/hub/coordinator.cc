@@ -14,6 +14,8 @@ Coordinator::Coordinator(CoordinatorSettings settings, Time now)
     : settings_(std::move(settings)),
       clock_(settings_.heartbeat, now),
       admission_(settings_),
+      inheritance_(settings_),
+      seats_(settings_),
       next_round_(settings_.first_round),
       restarts_(settings_.restarts),
       forming_since_(now),
@@ -30,9 +32,9 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
   }
   Member& member = roster_.add(peer, agent, name, clock_.read(now));
   // A node of an interrupted round has a seat in it. Wait for the node, which will join again.
-  const auto seat = std::find(seats_.begin(), seats_.end(), agent);
-  if (current_ && current_->interrupted && !over() && seat != seats_.end()) {
-    roster_.set_rank(member, static_cast<int>(seat - seats_.begin()));
+  const auto rank = seats_.rank_of(agent);
+  if (current_ && !current_->running() && !over() && rank) {
+    roster_.set_rank(member, *rank);
     member.returning = true;
     roster_.set_stage(member, Stage::placed);
   }
@@ -142,14 +144,14 @@ void Coordinator::refuse(Member& member, const Refusal& refusal) {
 // --- failures and losses ---
 
 void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
-  if (!in_round(member) || failed.round != current_->number || over()) return;
+  if (!in_round(member) || failed.round != current_->number() || over()) return;
   reports_.failed(member.rank());
-  if (current_->interrupted) {
+  if (!current_->running()) {
     // The round is over already, but a final failure still ends the job.
     if (failed.final) spend_job(Outcome::failed, failed.line);
     return;
   }
-  if (failed.final || restarts_ >= current_->lowest_max_restarts) {
+  if (failed.final || !current_->may_restart(restarts_)) {
     // A node that reports a final failure already expects the end. A node with a larger
     // --max-restarts than another node's expects a restart, so the end must be sent to that node as
     // well.
@@ -157,27 +159,30 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
     return spend_job(Outcome::failed, failed.line);
   }
   // Nodes of an adopted round that are still coming over count as present.
-  const std::size_t on_their_way = current_->adopting_since ? not_come_over().size() : 0;
+  const std::size_t on_their_way = inheritance_.adopting() ? not_come_over().size() : 0;
   if (roster_.viable() + on_their_way < settings_.min_nodes) {
     const std::string text = failed.line + "; too many nodes have left for another round";
     interrupt(true, text, 0);
     return give_up_round(text);
   }
-  ++restarts_;
-  // One round costs at most one restart, whatever else fails before the next round.
-  current_->paid = true;
-  write_down();
+  count_restart();
   interrupt(false, failed.line, member.peer);
   consider(now);
+}
+
+void Coordinator::count_restart() {
+  if (!current_->pay()) return;
+  ++restarts_;
+  write_down();
 }
 
 // Tells every node of the round except `except`, once, that the round is over.
 void Coordinator::interrupt(bool end, const std::string& why, PeerId except) {
   if (!running()) return;
-  current_->interrupted = true;
+  current_->interrupt();
   // Spares have waited without a limit. Their join timeout starts now.
   forming_since_ = clock_.last_tick();
-  const auto bytes = Outbox::bytes_of(Interrupted{current_->number, end, why});
+  const auto bytes = Outbox::bytes_of(Interrupted{current_->number(), end, why});
   for (const auto& [peer, member] : roster_.members()) {
     if (peer != except && in_round(member)) outbox_.send_shared(peer, bytes);
   }
@@ -201,7 +206,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   }
   // A finished node is not missed: its workers have done their part.
   if (running() && gone.stage() == Stage::finished) {
-    current_->finished_and_gone.push_back(gone.rank());
+    current_->finished_node_left(gone.rank());
     write_down();
     check_all_finished();
   } else if (running() ? gone.stage() == Stage::placed
@@ -233,21 +238,16 @@ void Coordinator::missing_from_round(const std::string& why) {
 
 // Waits for a replacement instead of ending the job with too few nodes, if a restart is left. The
 // next agent of this run id takes the place of the lost node. All losses before the next round cost
-// one restart together, a failed worker included. A finished node that has left cannot be replaced:
-// its workers would run once more. Returns false if the job must end.
+// one restart together, a failed worker included. Returns false if the job must end.
 bool Coordinator::awaits_replacement(const std::string& why) {
-  if (!current_ || !current_->replacement || !current_->finished_and_gone.empty()) return false;
-  if (!current_->paid && restarts_ >= current_->lowest_max_restarts) return false;
+  if (!current_ || !current_->replaceable(restarts_)) return false;
   // No node is left to wait.
   if (roster_.taking_part() == 0) return false;
-  if (!std::exchange(current_->paid, true)) {
-    ++restarts_;
-    write_down();
-  }
-  current_->lost.push_back(why);
+  count_restart();
+  current_->await_replacement(why);
   interrupt(false,
             fmt::format("{}; restart {} of {}, and up to {} s for another node to take its place",
-                        why, restarts_, current_->lowest_max_restarts,
+                        why, restarts_, current_->max_restarts(),
                         std::chrono::ceil<std::chrono::seconds>(replacement_time()).count()),
             0);
   return true;

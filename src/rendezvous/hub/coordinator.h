@@ -9,13 +9,15 @@
 #include "base/error.h"
 #include "rendezvous/hub/admission.h"
 #include "rendezvous/hub/coordinator_settings.h"
+#include "rendezvous/hub/current_round.h"
+#include "rendezvous/hub/inheritance.h"
 #include "rendezvous/hub/outbox.h"
 #include "rendezvous/hub/report_exchange.h"
 #include "rendezvous/hub/roster.h"
+#include "rendezvous/hub/seats.h"
 #include "rendezvous/hub/silence_clock.h"
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -60,18 +62,6 @@ class Coordinator {
   using Stage = Roster::Stage;
   using Member = Roster::Member;
   enum class Outcome { succeeded, failed };
-  struct Current {
-    std::int64_t number = 0;
-    std::size_t size = 0;
-    std::vector<int> finished_and_gone;  // ranks
-    int lowest_max_restarts = 0;
-    bool replacement = true;  // every node of the round accepts replacements for lost nodes
-    bool interrupted = false;
-    bool paid = false;  // the end of this round has cost a restart; a round costs at most one
-    std::vector<std::string> lost = {};  // nodes not yet replaced: "b is gone: ..."
-    bool adopted = false;                // the round began under another coordinator
-    std::optional<Time> adopting_since;  // set until all nodes of an adopted round have come over
-  };
   struct Proposal {
     std::int64_t number = 0;
     std::vector<PeerId> ranks;
@@ -90,6 +80,7 @@ class Coordinator {
   void missing_from_round(const std::string& why);
   bool awaits_replacement(const std::string& why);
   Ms replacement_time() const;
+  void count_restart();
   void interrupt(bool end, const std::string& why, PeerId except);
 
   // coordinator_end.cc: the end of a node's part, and of the job
@@ -103,10 +94,8 @@ class Coordinator {
 
   // coordinator_round.cc: making a round
   void consider(Time now);
-  bool awaits_rejoin() const;
   void propose(Time now);
-  std::vector<Member*> choose();
-  void sort_newcomers(std::vector<Member*>& members) const;
+  void inherit(const Seats::Nodes& joined);
   void on_store(Member& member, const StoreOffer& offer, Time now);
   void ask_permission();
   void place(const StoreOffer& offer);
@@ -119,12 +108,8 @@ class Coordinator {
   bool take_seat(Member& member, const Join& join);
   bool of_adopted_round(const Join& join) const;
   std::vector<int> not_come_over() const;
-  std::string why_missing(const std::vector<int>& ranks) const;
   std::optional<Time> adoption_ends() const;
   bool adoption_settled(Time now);
-  bool survivors_are_here() const;
-  Ms last_call() const;
-  void seats_from_offers();
 
   // coordinator_talk.cc: time, messages for people, reports
   void watch_silence(Time now);
@@ -139,14 +124,15 @@ class Coordinator {
   bool in_round(const Member& member) const {
     return current_ && (member.stage() == Stage::placed || member.stage() == Stage::finished);
   }
-  bool running() const { return current_ && !current_->interrupted; }
+  bool running() const { return current_ && current_->running(); }
 
   CoordinatorSettings settings_;
   Roster roster_;
   SilenceClock clock_;
   Admission admission_;
-  std::vector<Nonce> seats_;  // agents of the last round, by rank
-  std::optional<Current> current_;
+  Inheritance inheritance_;
+  Seats seats_;  // of the last round
+  std::optional<CurrentRound> current_;
   std::optional<Proposal> proposal_;
   std::optional<PermitRequest> permit_request_;
   std::optional<Outcome> outcome_;

@@ -8,7 +8,7 @@
 namespace lockstep::rendezvous::hub {
 
 void Coordinator::on_finish(Member& member, const Finish& finish) {
-  if (!running() || member.stage() != Stage::placed || finish.round != current_->number) return;
+  if (!running() || member.stage() != Stage::placed || finish.round != current_->number()) return;
   roster_.set_stage(member, Stage::finished);
   // A successor must know that the host's node has finished: the node may be lost with its host.
   if (member.agent == settings_.host) write_down();
@@ -16,10 +16,8 @@ void Coordinator::on_finish(Member& member, const Finish& finish) {
 }
 
 void Coordinator::check_all_finished() {
-  if (over() ||
-      roster_.count(Stage::finished) + current_->finished_and_gone.size() < current_->size)
-    return;
-  const auto bytes = Outbox::bytes_of(Finished{current_->number});
+  if (over() || !current_->all_finished(roster_.count(Stage::finished))) return;
+  const auto bytes = Outbox::bytes_of(Finished{current_->number()});
   for (const Member* member : roster_.in(Stage::finished))
     outbox_.send_shared(member->peer, bytes);
   spend_job(Outcome::succeeded, "the job has ended well");
@@ -57,9 +55,9 @@ void Coordinator::write_down() {
   // Without fencing no other coordinator can follow.
   if (!settings_.fenced) return;
   PermitRequest request;
-  request.round = current_ ? current_->number : settings_.first_round - 1;
+  request.round = current_ ? current_->number() : settings_.first_round - 1;
   request.restarts = restarts_;
-  if (current_) request.finished = current_->finished_and_gone;
+  if (current_) request.finished = current_->finished_and_gone();
   // The host's node vanishes with the host, so nothing but this record can speak for it.
   if (const Member* host = roster_.of(settings_.host); host != nullptr && current_) {
     request.lead = host->rank();

@@ -49,7 +49,7 @@ void Coordinator::watch_silence(Time now) {
     if (in_round(*member))
       outbox_.send(
           peer,
-          Interrupted{current_->number, false,
+          Interrupted{current_->number(), false,
                       "the other nodes took this node for gone: no sign of life for " + time});
     outbox_.close(peer);
     lose(peer, "no sign of life for " + time, now);
@@ -101,15 +101,15 @@ std::string Coordinator::status() const {
     return fmt::format("{} opens the workers' store for {} nodes",
                        roster_.at(proposal_->ranks.front()).called(), proposal_->ranks.size());
   if (running())
-    return fmt::format("round {} runs with {} nodes ({}){}", current_->number, current_->size,
+    return fmt::format("round {} runs with {} nodes ({}){}", current_->number(), current_->size(),
                        roster_.names({Stage::placed, Stage::finished}, true), kSpareStatus);
-  if (awaits_rejoin()) {
+  if (current_ && current_->awaits_rejoin(roster_)) {
     std::vector<std::string> awaited;
     for (const Stage stage : {Stage::placed, Stage::finished}) {
       if (roster_.count(stage) > 0) awaited.push_back(roster_.names({stage}, true));
     }
     // An idle node of an adopted round may still be stopping its workers.
-    if (current_->adopted && roster_.count(Stage::idle) > 0)
+    if (current_->adopted() && roster_.count(Stage::idle) > 0)
       awaited.push_back(roster_.names({Stage::idle}, false));
     for (const std::string& name : roster_.away_names())
       awaited.push_back(name + " (lost its connection)");
@@ -129,16 +129,16 @@ std::string Coordinator::status() const {
 
 // Returns whose place is free and how long the nodes wait for a replacement.
 std::string Coordinator::wanted() const {
-  if (!current_ || current_->lost.empty()) return {};
+  if (!current_ || current_->lost().empty()) return {};
   constexpr std::size_t kMost = 4;
-  std::vector<std::string> some = current_->lost;
+  std::vector<std::string> some = current_->lost();
   some.resize(std::min(some.size(), kMost));
   std::string text = ": a new node may replace a lost one (" + join(some, "; ");
-  if (current_->lost.size() > kMost)
-    text += fmt::format("; and {} more", current_->lost.size() - kMost);
+  if (current_->lost().size() > kMost)
+    text += fmt::format("; and {} more", current_->lost().size() - kMost);
   text += ")";
   Ms left{0};
-  for (const Member* member : roster_.in(Stage::joined)) {
+  for (const Member* member : roster_.joined()) {
     const auto until =
         std::max(member->joined_at, forming_since_) + Ms(member->offer.join_timeout_ms);
     left = std::max(left, std::chrono::duration_cast<Ms>(until - clock_.last_tick()));
@@ -154,7 +154,7 @@ std::string Coordinator::present() const {
 std::string Coordinator::barrier_status() const {
   const std::size_t running_on = roster_.count(Stage::placed);
   if (!running() || running_on == 0) return {};
-  return fmt::format("the workers of {} of {} nodes to end: {}", running_on, current_->size,
+  return fmt::format("the workers of {} of {} nodes to end: {}", running_on, current_->size(),
                      roster_.names({Stage::placed}, true));
 }
 

@@ -88,10 +88,10 @@ std::vector<Roster::Member*> Roster::in(Stage stage) {
   return found;
 }
 
-std::vector<const Roster::Member*> Roster::in(Stage stage) const {
+std::vector<const Roster::Member*> Roster::joined() const {
   std::vector<const Member*> found;
   for (const auto& [peer, member] : members_)
-    if (member.stage_ == stage) found.push_back(&member);
+    if (member.stage_ == Stage::joined) found.push_back(&member);
   return found;
 }
 
@@ -154,7 +154,7 @@ std::string Roster::absent(const std::vector<std::string>& expected, std::size_t
   // Compare up to the first dot: one side may use full names, the other short ones.
   const auto label = [](const std::string& name) { return name.substr(0, name.find('.')); };
   std::set<std::string> here;
-  for (const Member* member : in(Stage::joined))
+  for (const Member* member : joined())
     here.insert(label(member->offer.host));
   std::vector<std::string> missing;
   for (const std::string& name : expected) {

@@ -63,7 +63,7 @@ class Roster {
   const Member& at(PeerId peer) const { return members_.at(peer); }
   const Members& members() const { return members_; }  // by arrival of their connections
   std::vector<Member*> in(Stage stage);
-  std::vector<const Member*> in(Stage stage) const;
+  std::vector<const Member*> joined() const;
   // Returns another node with this node rank that takes part or wants to; nullptr: none.
   const Member* with_node_rank(int node_rank, const Member& except) const;
   // Returns the nodes without a sign of life for as long as `dead`.
