@@ -9,8 +9,11 @@
 #include "base/error.h"
 #include "rendezvous/hub/admission.h"
 #include "rendezvous/hub/coordinator_settings.h"
+#include "rendezvous/hub/coordinator_words.h"
 #include "rendezvous/hub/current_round.h"
 #include "rendezvous/hub/inheritance.h"
+#include "rendezvous/hub/job_record.h"
+#include "rendezvous/hub/next_round.h"
 #include "rendezvous/hub/outbox.h"
 #include "rendezvous/hub/report_exchange.h"
 #include "rendezvous/hub/roster.h"
@@ -41,7 +44,7 @@ class Coordinator {
   void tick(Time now);
   Time next_time() const;
   // Returns the state to record if rounds are fenced. Each request is returned once.
-  std::optional<PermitRequest> take_permit_request() { return std::exchange(permit_request_, {}); }
+  std::optional<PermitRequest> take_permit_request() { return job_.take_request(); }
   void permit(std::int64_t round, Time now);
   // Ends the job because the host leaves before the other nodes are done.
   void shut_down(const std::string& why, Time now);
@@ -53,7 +56,7 @@ class Coordinator {
 
   std::vector<Outbox::Output> take_output() { return outbox_.take(); }
 
-  bool over() const { return outcome_.has_value(); }
+  bool over() const { return job_.over(); }
   std::size_t peers() const { return roster_.size(); }
   std::string status() const;   // the nodes that block progress, in words
   std::string present() const;  // the names of all connected nodes
@@ -61,69 +64,56 @@ class Coordinator {
  private:
   using Stage = Roster::Stage;
   using Member = Roster::Member;
-  enum class Outcome { succeeded, failed };
-  struct Proposal {
-    std::int64_t number = 0;
-    std::vector<PeerId> ranks;
-    Time until{};
-    std::optional<StoreOffer> store;  // rank 0's answer, kept until permit()
-  };
+  using End = JobRecord::End;
 
-  // coordinator.cc: presence, failures and losses of nodes
+  // coordinator.cc: nodes come, join, come over, tell and leave; time passes
   bool keep_offered_place(PeerId gone, PeerId peer, Time now);
+  void remove(PeerId peer, const std::string& why, Time now);
+  void expect_back(const Member& member, Time now);
   void on_join(Member& member, Join join, Time now);
   bool fits(const Member& member, const Join& join);
   void decide_held_joins(Time now);
-  void on_failed(Member& member, const Failed& failed, Time now);
-  void remove(PeerId peer, const std::string& why, Time now);
-  void expect_back(const Member& member, Time now);
-  void missing_from_round(const std::string& why);
-  bool awaits_replacement(const std::string& why);
-  Ms replacement_time() const;
-  void count_restart();
-  void interrupt(bool end, const std::string& why, PeerId except);
-
-  // coordinator_end.cc: the end of a node's part, and of the job
-  void on_finish(Member& member, const Finish& finish);
-  void check_all_finished();
-  void end_job(Outcome outcome, const std::string& why);
-  void spend_job(Outcome outcome, const std::string& why);
-  void write_down();
+  void refuse(Member& member, const Refusal& refusal);
+  void on_resume(Member& member, Join join, Time now);
+  void adopt(const Join& offer, Time now);
+  bool of_adopted_round(const Join& join) const;
+  bool take_seat(Member& member, const Join& join);
+  bool take_back(Member& member);
   void on_leave(Member& member, Leave::How how, Time now);
   void leave_without_place(Member& member, Time now);
+  void on_report(Member& member, TellReport tell, Time now);
+  void push_reports();
+  void watch_silence(Time now);
+  void expire(Time now);
+  void beat();
+  Standing standing() const;
 
-  // coordinator_round.cc: making a round
+  // coordinator_round.cc: a round is made, fails or is interrupted; the job ends
   void consider(Time now);
   void propose(Time now);
   void inherit(const Seats::Nodes& joined);
   void on_store(Member& member, const StoreOffer& offer, Time now);
-  void ask_permission();
-  void place(const StoreOffer& offer);
-  void give_up_round(const std::string& text);
-
-  // coordinator_takeover.cc: rounds of another coordinator, and lost connections
-  void on_resume(Member& member, Join join, Time now);
-  void adopt(const Join& offer, Time now);
-  bool take_back(Member& member);
-  bool take_seat(Member& member, const Join& join);
-  bool of_adopted_round(const Join& join) const;
+  void place(const NextRound::Offer& offer);
   std::vector<int> not_come_over() const;
   std::optional<Time> adoption_ends() const;
   bool adoption_settled(Time now);
-
-  // coordinator_talk.cc: time, messages for people, reports
-  void watch_silence(Time now);
-  void expire(Time now);
-  void beat();
-  void on_report(Member& member, TellReport tell, Time now);
-  void push_reports();
-  std::string wanted() const;
-  std::string barrier_status() const;
-  void refuse(Member& member, const Refusal& refusal);
+  void on_failed(Member& member, const Failed& failed, Time now);
+  void count_restart();
+  void interrupt(bool end, const std::string& why, PeerId except);
+  void missing_from_round(const std::string& why);
+  bool awaits_replacement(const std::string& why);
+  Ms replacement_time() const;
+  void on_finish(Member& member, const Finish& finish);
+  void check_all_finished();
+  void give_up_round(const std::string& text);
+  void end_job(End end, const std::string& why);
+  void spend_job(End end, const std::string& why);
+  void write_down();
 
   bool in_round(const Member& member) const {
     return current_ && (member.stage() == Stage::placed || member.stage() == Stage::finished);
   }
+  const CurrentRound* current() const { return current_ ? &*current_ : nullptr; }
   bool running() const { return current_ && current_->running(); }
 
   CoordinatorSettings settings_;
@@ -133,18 +123,13 @@ class Coordinator {
   Inheritance inheritance_;
   Seats seats_;  // of the last round
   std::optional<CurrentRound> current_;
-  std::optional<Proposal> proposal_;
-  std::optional<PermitRequest> permit_request_;
-  std::optional<Outcome> outcome_;
-  std::string why_over_;
-  bool over_before_ = false;  // another coordinator ended the job
-  std::int64_t next_round_ = 0;
-  int restarts_ = 0;
-  std::optional<Time> last_call_until_;
-  Time forming_since_;
-  Time next_beat_;
+  NextRound next_;
   ReportExchange reports_;  // of the current round
   Outbox outbox_;
+  JobRecord job_;
+  bool over_before_ = false;  // another coordinator ended the job
+  Time forming_since_;
+  Time next_beat_;
 };
 
 }  // namespace lockstep::rendezvous::hub
