@@ -283,6 +283,15 @@ TEST(CoordinatorEnd, NoRoundIsPlacedAfterTheEnd) {
   EXPECT_EQ(f.refused("b"), "the host was stopped");
 }
 
+// The hub would wake up for it without a pause until the other nodes have left.
+TEST(CoordinatorEnd, ALastCallEndsWithTheJob) {
+  Fixture f(nodes(2, 4));
+  f.join_all({"a", "b"});
+  f.hub->shut_down("the host was stopped", f.now);
+  f.pass(31s);
+  EXPECT_GT(f.hub->next_time(), f.now);
+}
+
 TEST(CoordinatorEnd, ASparesPatienceBeginsWhenItsRoundCanBegin) {
   Fixture f(nodes(2, 2));
   f.join_all({"a", "b"});

@@ -260,6 +260,7 @@ void Coordinator::end_job(End end, const std::string& why) {
   if (over()) return;
   job_.end(end, why);
   next_.drop();
+  next_.stop_last_call();
   roster_.expect_nobody();
   for (Member* member : roster_.in(Stage::joined)) {
     if (member->rank() >= 0 || !current_) {
