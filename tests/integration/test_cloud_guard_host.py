@@ -227,7 +227,8 @@ def test_a_host_that_cannot_guard_is_refused_in_one_line(world):
     assert world.lockstep("cluster", "add", "two", "--host", world.where, "--host", world.client.addr).rc == 0
     refused("it has 2 nodes", guard="two", rc=2)
     world.key_file.rename(world.key_file.with_suffix(".away"))
-    refused(f"the guard on {world.where}: no key of Lambda Cloud is there", "LAMBDA_API_KEY", ".lambda_cloud/lambda_keys")
+    refused(f"the guard on {world.where}: no key of Lambda Cloud is there", "LAMBDA_API_KEY",
+            ".lambda_cloud/lambda_keys")
     world.key_file.write_text("api_key = secret_of_nobody_0123456789abcdef.lambda\n")
     refused(f"the guard on {world.where}: Lambda Cloud", "key")
     world.key_file.with_suffix(".away").rename(world.key_file)

@@ -9,8 +9,8 @@
 namespace lockstep::jobs::on_slurm {
 
 // Explains a job by Slurm's words, and a job of ours also by the records in its folder. number:
-// Slurm's. known: the job's record; nullptr: it is not ours. not_found: neither Slurm nor the folder
-// knows the job, or Slurm's commands are not here.
+// Slurm's. known: the job's record; nullptr: it is not ours. not_found: neither Slurm nor the
+// folder knows the job, or Slurm's commands are not here.
 Result<Explanation> explain_slurm_job(const std::string& number, const KnownJob* known);
 
 }  // namespace lockstep::jobs::on_slurm
