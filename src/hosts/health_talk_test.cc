@@ -43,6 +43,9 @@ TEST_F(HealthTalkTest, ClockRatesAndFactsComeInTurn) {
   EXPECT_NE(input().find("\"gpus\":true"), std::string::npos);
   talk_.on_frame(link::Credit{1, link::Stream::in, 1000});  // the question was read
   say("{\"clock_ns\":0}\n");
+  // The measured bytes fill the window: the end of the input waits until the host has read some.
+  ASSERT_TRUE(io::run_until(loop_, [&] { return input().size() >= kMeasuredBytes; }));
+  talk_.on_frame(link::Credit{1, link::Stream::in, 1000});
   ASSERT_TRUE(io::run_until(
       loop_, [&] { return !sent_.empty() && std::holds_alternative<link::Eof>(sent_.back()); }));
   EXPECT_GE(input().size(), kMeasuredBytes);
