@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Prints those of the given C++ files whose code differs from a commit. Comments, the contents of string literals and
-white space don't count: clang-tidy has nothing new to say of them.
+white space don't count: clang-tidy has nothing new to say of them. With --texts, literals count, because black-box
+tests compare messages, and files of other languages are always printed.
 
-usage: changed_code.py COMMIT FILE...
+usage: changed_code.py [--texts] COMMIT FILE...
 """
 import re
 import subprocess
@@ -17,22 +18,34 @@ TOKEN = re.compile(r"""
 """, re.X | re.S)
 
 
-def code_of(text):
-    """The text without comments, contents of literals and white space. NOLINT comments stay: they mean clang-tidy."""
+def code_of(text, texts):
+    """The text without comments, white space and, unless texts, contents of literals. NOLINT comments stay: they mean
+    clang-tidy."""
     def blank(found):
         if found.lastgroup == "comment":
             return found.group() if "NOLINT" in found.group() else ""
-        return found.group() if found.lastgroup in ("character", "number") else '""'
+        if found.lastgroup == "number":
+            return found.group()
+        if texts:
+            return found.group().encode().hex()  # white space inside of a literal counts
+        return found.group() if found.lastgroup == "character" else '""'
     return re.sub(r"\s+", "", TOKEN.sub(blank, text))
 
 
+def has_changed(file, commit, texts):
+    if texts and not file.endswith((".cc", ".h", ".c")):
+        return True
+    old = subprocess.run(["git", "show", f"{commit}:{file}"], capture_output=True, text=True)
+    with open(file, encoding="utf-8") as now:
+        return old.returncode != 0 or code_of(old.stdout, texts) != code_of(now.read(), texts)
+
+
 def main():
-    commit, files = sys.argv[1], sys.argv[2:]
+    texts = sys.argv[1] == "--texts"
+    commit, *files = sys.argv[2 if texts else 1:]
     for file in files:
-        old = subprocess.run(["git", "show", f"{commit}:{file}"], capture_output=True, text=True)
-        with open(file, encoding="utf-8") as now:
-            if old.returncode != 0 or code_of(old.stdout) != code_of(now.read()):
-                print(file)
+        if has_changed(file, commit, texts):
+            print(file)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ import pytest
 
 from harness import BUILD, REPOSITORY
 
-sys.path.append(str(REPOSITORY / "tests/cloud"))
+sys.path += [str(REPOSITORY / "tests/cloud"), str(REPOSITORY / "tools")]
 
 import machines  # noqa: E402
+import quick_tests  # noqa: E402
 
 CONTROL = """Package: lockstep-probe
 Version: 1
@@ -276,7 +277,8 @@ def test_lint_reads_all_files_of_the_commits_that_came_together(tmp_path):
         return done.stdout.strip()
 
     def changed():
-        ended = bash(f"cd {tmp_path}\n{functions('base_of_change', 'changed_sources')}\nchanged_sources '*.cc'")
+        parts = functions("base_of_change", "changed_files", "changed_sources")
+        ended = bash(f"cd {tmp_path}\n{parts}\nchanged_sources '*.cc'")
         assert ended.returncode == 0, ended
         return ended.stdout.split()
     (tmp_path / "tools").mkdir()
@@ -307,9 +309,112 @@ def test_only_a_change_of_code_counts_as_one():
     spec.loader.exec_module(tool)
     for code in ("int day = 86'400;{}", "auto x = 0xFF'FFu + 1'000.5;{} int y = 1'0;",
                  "char c = u8'\\'';{} int x86 = 'a';"):
-        assert tool.code_of(code.format("")) == tool.code_of(code.format(" // a day's seconds\n")), code
-    assert tool.code_of("int day = 86'400;") != tool.code_of("int day = 86'401;")
-    assert tool.code_of("char c = '\"'; f(\"a\");") == tool.code_of("char c = '\"'; f(\"b\");  // it's \"b\"")
+        assert tool.code_of(code.format(""), False) == tool.code_of(code.format(" // a day's seconds\n"), False), code
+    assert tool.code_of("int day = 86'400;", False) != tool.code_of("int day = 86'401;", False)
+    assert tool.code_of("char c = '\"'; f(\"a\");", False) == tool.code_of("char c = '\"'; f(\"b\");  // it's \"b\"", False)
+
+
+# Stands for ctest: notes its arguments, and says that FAILS black-box tests failed.
+CTEST = """#!/bin/sh
+echo "$*" >>calls
+case "$*" in
+  *blackbox*) echo "100% tests passed, ${FAILS:-0} tests failed out of 2" ;;
+  *) echo '100% tests passed, 0 tests failed out of 5' ;;
+esac
+"""
+QUICK = functions("say", "phase", "read_cpu", "check", "run_ctest", "failed_tests", "quick_tests", "choose_files",
+                  "totals", "changed_files", "base_of_change")
+
+
+@pytest.fixture
+def small_repository(tmp_path):
+    """Two rooms, one inside the other, and black-box files; run() is `./dev test quick` there, from unit tests on."""
+    made = tmp_path / "made"
+    shutil.copytree(REPOSITORY / "tools", made / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    texts = {"src/a/x.cc": 'say("one");\n', "src/a/x_test.cc": "int old;\n", "src/a/inner/y.cc": "int old;\n",
+             "tests/integration/test_long.py": "", "README.md": "old", ".gitignore": "build\n__pycache__\ncalls\n",
+             "tests/integration/rooms.txt": "# words: all\nsrc/a: first alone slow\nsrc/a/inner: second first long\n",
+             "tests/CMakeLists.txt": "".join(f"lockstep_blackbox({words})\n" for words in (
+                 "first 40", "second 40", "alone 40 SERIAL", "slow 9999", "long 9000")),
+             "build/release/Testing/Temporary/CTestCostData.txt": "blackbox.slow 3 250.5\nblackbox.alone 1 119\n"}
+    for name, text in texts.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(text)
+    git = "git -c user.name=A -c user.email=a@example.org"
+    subprocess.run(f"git init -q -b main && git add . && {git} commit -qm made", cwd=made, check=True, shell=True)
+    fake(tmp_path / "bin", "ctest", CTEST)
+
+    def run(fails="0", used=0):
+        (made / "calls").unlink(missing_ok=True)
+        ended = bash(f"""cd {made}
+jobs=2 again=3 passed=0 failed=0 cpu=0 failures=() unsteady=() phases=() SECONDS={used}
+prepare_tests() {{ :; }}
+{QUICK}
+quick_tests HEAD""", path=tmp_path / "bin", FAILS=fails)
+        calls = (made / "calls").read_text().splitlines()
+        assert "-L ^unit$" in calls[0] and len(calls) <= 2, calls
+        chosen = re.search(r"-L \^blackbox\$ .* -R \^blackbox\\\.\((.*)\)\$", calls[1]) if calls[1:] else None
+        assert bool(chosen) == (len(calls) == 2), calls
+        return ended, set(chosen[1].split("|")) if chosen else set()
+    run.folder = made
+    return run
+
+
+def test_a_quick_test_runs_the_files_of_what_changed(small_repository):
+    made = small_repository.folder
+    (made / "src/a/x.cc").write_text('say("one");  // says more\n')
+    (made / "src/a/x_test.cc").write_text("int other;\n")
+    (made / "README.md").write_text("new")
+    ended, chosen = small_repository()
+    assert (ended.returncode, chosen) == (0, set()), ended  # comments, unit tests and pages are not in the binary
+    assert "changed, chooses no black-box file: README.md src/a/x_test.cc\n" in ended.stdout, ended
+    assert ended.stdout.endswith("\n6 passed, 0 failed\n"), ended  # five unit tests and the choice
+    (made / "src/a/x.cc").write_text('say("o ne");\n')  # only a message
+    ended, chosen = small_repository()
+    assert (ended.returncode, chosen) == (0, {"first", "alone", "slow"}), ended
+    assert "SUBSET" not in ended.stdout and ended.stdout.endswith("\n8 passed, 0 failed\n"), ended
+    assert "changed: src/a (1 file)\nchanged, " in ended.stdout, ended
+    assert "runs: test_slow.py (about 250 s): src/a\n" in ended.stdout, ended
+    (made / "src/a/new.cc").touch()
+    (made / "src/a/x.cc").write_text('say("one");\n')
+    ended, chosen = small_repository(fails="1")
+    assert (ended.returncode, chosen) == (1, {"first", "alone", "slow"}), ended
+    assert ended.stdout.endswith("\n7 passed, 1 failed\n"), ended
+
+
+def test_a_quick_test_says_what_has_no_time(small_repository):
+    made = small_repository.folder
+    (made / "src/a/x.cc").write_text("int more;\n")
+    (made / "src/a/inner/y.cc").write_text("int more;\n")
+    ended, chosen = small_repository(used=100)
+    assert chosen == {"first", "second", "alone"}, ended
+    assert "A SUBSET: 2 of 5 files do not fit into the time; `./dev test` runs them: long slow\n" in ended.stdout, ended
+    assert "runs: test_first.py (about 10 s): src/a/inner, src/a\n" in ended.stdout, ended
+    ended, chosen = small_repository(used=190)  # five files at a time, of which a file that runs alone takes the place
+    assert chosen == {"first", "second"}, ended
+    (made / "tests/integration/test_long.py").write_text("# new\n")
+    ended, chosen = small_repository(used=1000)  # it runs whatever it takes, and leaves no time for others
+    assert chosen == {"long"} and "runs: test_long.py (about 2250 s): changed itself\n" in ended.stdout, ended
+    assert "A SUBSET: 4 of 5 files" in ended.stdout, ended
+    assert "TOO LONG: the changed black-box files alone take about 2250 s, more than 120 s\n" in ended.stdout, ended
+
+
+def test_each_room_and_each_file_has_a_row():
+    rows = quick_tests.read_rows((REPOSITORY / "tests/integration/rooms.txt").read_text())
+    assert not list(quick_tests.complaints(rows, REPOSITORY))
+    rows["src/hosts"] = []
+    del rows["src/jobs/here"], rows["examples"]
+    rows["src/gone"] = ["cli", "gone"]
+    assert list(quick_tests.complaints(rows, REPOSITORY)) == [
+        "no row names test_examples.py", "no such file: test_gone.py", "no row for src/hosts",
+        "no row for src/jobs/here", "no such path: src/gone"]
+
+
+def test_words_that_dev_test_does_not_know():
+    for words, said in ((["slow"], "no such part of the tests: slow"),
+                        (["quick", "nowhere"], "no such commit: nowhere")):
+        ended = subprocess.run([REPOSITORY / "dev", "test", *words], capture_output=True, text=True)
+        assert (ended.returncode, ended.stdout) == (2, "") and said in ended.stderr, ended
 
 
 @pytest.mark.parametrize("verb", ["test", "lint"])

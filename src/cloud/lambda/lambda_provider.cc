@@ -54,7 +54,7 @@ Result<std::string> LambdaProvider::account(Web& web) {
 
 Catalog LambdaProvider::offers(Web& web, const OfferQuery& query) {
   Catalog catalog;
-  Silence silence{.provider = "lambda", .why = {}};
+  NoAnswer silence{.provider = "lambda", .why = {}};
   if (const Status there = keys(); !there) {
     silence.why = there.error().message;
     silence.no_keys = there.error().code == Errc::not_found;
