@@ -13,6 +13,7 @@ from harness import BUILD, REPOSITORY
 
 sys.path += [str(REPOSITORY / "tests/cloud"), str(REPOSITORY / "tools")]
 
+import line_coverage  # noqa: E402
 import machines  # noqa: E402
 import quick_tests  # noqa: E402
 
@@ -415,6 +416,22 @@ def test_words_that_dev_test_does_not_know():
                         (["quick", "nowhere"], "no such commit: nowhere")):
         ended = subprocess.run([REPOSITORY / "dev", "test", *words], capture_output=True, text=True)
         assert (ended.returncode, ended.stdout) == (2, "") and said in ended.stderr, ended
+
+
+def test_coverage_counts_each_line_of_the_product_once():
+    def unit(name, *lines):
+        return {"files": [{"file": name, "lines": [{"line_number": at, "count": count} for at, count in lines]}]}
+    files = {}
+    line_coverage.merge(unit("./src/a/x.cc", (1, 0), (2, 7), (3, 0)), files)
+    line_coverage.merge(unit("src/a/x.cc", (1, 2), (2, 0), (3, 0)), files)  # another instance of a template
+    line_coverage.merge(unit("src/a/in/y.cc", (1, 0)), files)
+    for other in ("src/a/x_test.cc", "src/a/x_testing.cc", "src/a/x.h", "/usr/include/c++/12/vector", "tests/b.cc"):
+        line_coverage.merge(unit(other, (1, 1)), files)
+    assert [line.split() for line in line_coverage.table("src/a", files)] == [
+        ["src/a", "1", "3", "2", "66.7", "%"], ["src/a/in", "1", "1", "0", "0.0", "%"],
+        ["src/a", "and", "below", "2", "4", "2", "50.0", "%"]]
+    assert [line_coverage.too_low("src/a", files, least) for least in (0, 50, 51)] == [False, False, True]
+    assert line_coverage.too_low("src/none", files, 1)
 
 
 @pytest.mark.parametrize("verb", ["test", "lint"])
