@@ -312,7 +312,8 @@ def test_only_a_change_of_code_counts_as_one():
                  "char c = u8'\\'';{} int x86 = 'a';"):
         assert tool.code_of(code.format(""), False) == tool.code_of(code.format(" // a day's seconds\n"), False), code
     assert tool.code_of("int day = 86'400;", False) != tool.code_of("int day = 86'401;", False)
-    assert tool.code_of("char c = '\"'; f(\"a\");", False) == tool.code_of("char c = '\"'; f(\"b\");  // it's \"b\"", False)
+    words = "char c = '\"'; f(\"%s\");%s"
+    assert tool.code_of(words % ("a", ""), False) == tool.code_of(words % ("b", "  // it's \"b\""), False)
 
 
 # Stands for ctest: notes its arguments, and says that FAILS black-box tests failed.
