@@ -293,7 +293,7 @@ void Supervisor::end(int code) {
 
 Result<int> start_supervisor() {
   if (!io::is_pipe_or_socket(STDIN_FILENO))
-    return fail(Errc::invalid_input, "clients start this on hosts, people do not");
+    return fail(Errc::invalid_input, "this is an internal command, started by clients on hosts");
   proc::block(proc::handled_signals());
   // With an inherited SIG_IGN the kernel would drop the exit code of `lockstep run`.
   signal(SIGCHLD, SIG_DFL);

@@ -41,13 +41,13 @@ def test_script_is_a_directory_without_main(clean):
 @pytest.mark.parametrize("words, rc", [(["link"], 2), (["link", "--may-outlive"], 2), (["host-job", "start"], 1)])
 def test_an_end_of_a_connection_needs_a_connection(clean, words, rc):
     """epoll takes neither /dev/null nor a file."""
-    one_line(clean.run(*words, program=[BINARY]), rc, "clients start this on hosts")
+    one_line(clean.run(*words, program=[BINARY]), rc, "started by clients on hosts")
     with open(clean.work / "train.py") as file:
-        one_line(clean.run(*words, program=[BINARY], stdin=file), rc, "clients start this on hosts")
+        one_line(clean.run(*words, program=[BINARY], stdin=file), rc, "started by clients on hosts")
 
 
 def test_a_link_needs_a_connection_for_its_output_too(clean):
-    one_line(clean.run("link", program=[BINARY], stdin=subprocess.PIPE), 2, "clients start this on hosts")
+    one_line(clean.run("link", program=[BINARY], stdin=subprocess.PIPE), 2, "started by clients on hosts")
 
 
 def test_program_not_found(clean):
