@@ -697,6 +697,34 @@ def test_a_host_that_was_switched_off_comes_back_into_the_job(world):
     assert ended.rc == 2 and "is lost" in ended.err, ended
 
 
+def test_a_silent_hosts_part_is_not_started_again(world):
+    """It may still run, or may have ended: only the host's own word makes it lost."""
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    follower = client.start("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "--max-restarts", "3",
+                            "--rdzv-conf", "heartbeat_timeout=2", "job.py")
+    until(lambda: follower.out().count("of 2 on") == 2, 90, "both run")
+    id_ = json.loads(client.run("jobs", "--json").out)["jobs"][0]["id"]
+    one.stop_sshd()
+    client.forget_masters()
+    ended = client.run("resume", id_)
+    assert ended.rc == 255 and "no answer from gpus-0" in ended.err and "may still run" in ended.err, ended
+    assert f"lockstep resume {id_} once all hosts answer" in ended.err and not ended.out, ended
+    two.stop_sshd()
+    two.kill_all()
+    two.start_sshd()
+    ended = client.run("resume", id_)
+    assert (ended.rc, ended.out) == (0, f"{id_}: runs again on gpus-1\n"), ended
+    assert "no answer from gpus-0" in ended.err, ended
+    one.start_sshd()
+    until(lambda: follower.out().count("of 2 on") == 4, 90, "both run again, the first in the job that it kept")
+    go(one, two)
+    ended = follower.wait(60)
+    assert ended.rc == 0 and ended.out.count("went") == 2, ended
+
+
 def test_a_client_killed_at_any_moment_leaves_a_known_job_or_none(world):
     client, one, two = world(2)
     add_cluster(client, (one, two))
