@@ -83,7 +83,7 @@ nlohmann::ordered_json cause_json(const RootCause& cause) {
 }
 
 // Returns what the user can do.
-std::string advice(const KnownJob& job, JobState state) {
+std::string usual_advice(const KnownJob& job, JobState state) {
   switch (state) {
     case JobState::lost:
       return fmt::format("lockstep resume {} starts the lost parts again", job.id);
@@ -104,8 +104,8 @@ std::string advice(const KnownJob& job, JobState state) {
 
 }  // namespace
 
-Explanation explain_job(const KnownJob& job, const JobStatus& status,
-                        const nlohmann::json& report) {
+Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
+                        const std::string& advice) {
   Explanation said;
   said.json = {{"id", job.id},
                {"name", job.name},
@@ -136,7 +136,7 @@ Explanation explain_job(const KnownJob& job, const JobStatus& status,
     said.json["root_cause"] = cause_json(*cause);
     said.text += cause_text(*cause);
   }
-  said.text += advice(job, status.state) + "\n";
+  said.text += (advice.empty() ? usual_advice(job, status.state) : advice) + "\n";
   return said;
 }
 

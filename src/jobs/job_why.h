@@ -14,7 +14,9 @@ struct Explanation {
 };
 
 // Explains a job by its status and the failure report of one of its nodes (docs/report.md). report:
-// null if there is none. A host made the report, so any member may be wrong.
-Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report);
+// null if there is none. A host made the report, so any member may be wrong. advice: the last line,
+// if the place of the job has better advice than most.
+Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
+                        const std::string& advice = {});
 
 }  // namespace lockstep::jobs

@@ -469,6 +469,8 @@ def test_a_plain_run_is_awaited_and_canceled_as_any_job(world):
     ended = client.run("logs", name)
     assert ended.rc == 2 and f"the output of {name} goes to the terminal" in ended.err, ended
     assert client.run("resume", name).rc == 2
+    ended = client.run("why", name)
+    assert ended.rc == 0 and ended.out.endswith(f": running\nlockstep wait {name} waits for its end\n"), ended
     waiting = client.start("wait", name)
     ended = client.run("cancel", "--json", name)
     assert ended.rc == 0 and json.loads(ended.out)["state"] == "canceled", ended

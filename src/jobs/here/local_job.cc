@@ -87,7 +87,10 @@ Result<JobStatus> LocalJob::status() {
 
 Result<Explanation> LocalJob::why() {
   LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
-  return explain_job(record_, now, nullptr);
+  // The output of such a run goes to its own terminal.
+  return explain_job(record_, now, nullptr,
+                     now.is_over() ? "the run has ended, and left no record of its end"
+                                   : fmt::format("lockstep wait {} waits for its end", record_.id));
 }
 
 Result<Followed> LocalJob::follow(const FollowOptions& options) {
