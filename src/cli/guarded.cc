@@ -1,9 +1,11 @@
 #include "cli/guarded.h"
 
+#include "base/clock_ms.h"
 #include "base/date_text.h"
 #include "cli/on_demand.h"
 #include "cli/watched_job.h"
 #include "io/own_folders.h"
+#include "jobs/rented/course_log.h"
 #include "jobs/rented/course_words.h"
 #include "rent/guard.h"
 #include "rent/guard_plan.h"
@@ -125,18 +127,19 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
 void drop_old_logs(const std::vector<cloud::Rental>& open) {
   namespace fs = std::filesystem;
   std::error_code failed;
-  const auto old = fs::file_time_type::clock::now() - kLogsKept;
+  const std::int64_t old = unix_ms() - std::chrono::milliseconds(kLogsKept).count();
   for (fs::directory_iterator at(io::state_folder() + "/rentals", failed), end;
        !failed && at != end; at.increment(failed)) {
     const fs::path& path = at->path();
     // The folder also has the locks of all past clusters: skip those.
     const auto cluster = jobs::rented::cluster_of_log(path.filename());
     if (!cluster) continue;
-    std::error_code unreadable;
     const bool is_open = std::any_of(open.begin(), open.end(),
                                      [&](const auto& rental) { return rental.cluster == cluster; });
-    if (!is_open && fs::last_write_time(path, unreadable) < old && !unreadable)
-      fs::remove(path, unreadable);
+    // The beginning of a long log is old, but stays as long as its end.
+    const auto written = jobs::rented::log_written_ms(*cluster);
+    std::error_code error;
+    if (!is_open && written && *written < old) fs::remove(path, error);
   }
 }
 

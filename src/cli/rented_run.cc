@@ -159,8 +159,11 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
   // If this note is lost, the next process starts over from renting and finds these machines.
   job.stage = RentedJob::Stage::working;
   (void)world->journal().note_job(job);
-  LOCKSTEP_TRY_ASSIGN(const int code, view->run());
-  return passed_on(code);
+  auto code = view->run();
+  if (code) return passed_on(*code);
+  code.error().message +=
+      fmt::format("; the job goes on all the same: {}", rent::follow_log(request.cluster));
+  return Failure(std::move(code).error());
 }
 
 }  // namespace
