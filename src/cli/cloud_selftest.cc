@@ -124,7 +124,7 @@ void SelfTest::on_step(const rent::ContactStep& step) {
     case rent::ContactStep::Kind::own_host_key:
       own_host_key_ = true;
       return;
-    case rent::ContactStep::Kind::looked_over:
+    case rent::ContactStep::Kind::checked:
       return report(Mark::ok,
                     own_host_key_
                         ? "its image created a host key, the provider knows the same key, and "

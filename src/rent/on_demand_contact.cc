@@ -51,7 +51,7 @@ constexpr std::int64_t kLookEveryMs = 5'000;
 constexpr std::int64_t kToldPatience = 30'000;
 constexpr std::chrono::seconds kToldPause{2};
 constexpr const char* kOwnHostKey =
-    "its image has made a host key of its own: what its provider knows counts";
+    "its image created a host key: the key known to the provider counts";
 
 // Returns the host key reported by the machine to its provider. The provider's API is
 // authenticated, so the key can be trusted. Empty: no key came within 30 s.

@@ -230,7 +230,7 @@ void Contact::begin_health() {
   // The host key is swapped meanwhile: both take seconds, and neither needs the other.
   stage_ = Stage::health;
   health_channel_ = kHealthChannel;
-  say(ContactStep::Kind::looked_over, "is looked over");
+  say(ContactStep::Kind::checked, "is checked");
   ask_health();
 }
 

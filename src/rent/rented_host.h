@@ -34,7 +34,7 @@ struct ContactStep {
   enum class Kind {
     logs_in,       // its sshd answers
     own_host_key,  // its image made a host key of its own, which the provider knows
-    looked_over,   // it let us in, and its health is checked
+    checked,       // it let us in, and its health is checked
     gets_lease,    // it is healthy
     other,
   };
