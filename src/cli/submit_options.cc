@@ -300,8 +300,8 @@ Result<std::optional<int>> chain_of(const SubmitOptions& options) {
   const auto most = parse_int(*options.chain);
   if (!most || *most < 1 || *most > kMost)
     return fail(Errc::invalid_input,
-                fmt::format("--chain must be a number from 1 to {} (got {})",
-                            printable(*options.chain, 40), kMost),
+                fmt::format("--chain must be a number from 1 to {} (got {})", kMost,
+                            printable(*options.chain, 40)),
                 "--chain alone has no limit");
   return std::optional(static_cast<int>(*most));
 }

@@ -201,7 +201,7 @@ def test_what_is_shown_and_refused(cluster):
     assert " --chain 0 " in shown
     for words, text in ((("--chain", "--", "train.py"), "--chain needs a time limit"),
                         (("-t5", "--chain=0", "--", "train.py"), "--chain must be a number from 1 to"),
-                        (("-t5", "--chain=x", "--", "train.py"), "--chain=x is no number")):
+                        (("-t5", "--chain=x", "--", "train.py"), "--chain must be a number from 1 to 10000 (got x)")):
         ended = cluster.run("submit", *words)
         assert ended.rc == 2 and text in ended.err and ended.err.count("\n") <= 2, ended
 

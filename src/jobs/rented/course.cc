@@ -106,8 +106,11 @@ Step Course::after_save(const Seen& seen) {
   }
   if (seen.asked_to_leave) return to(Step::leave);
   if (seen.asked_to_end) {
-    brought_ = seen.whole;
-    return finish(false);
+    // Ctrl-C may have cut the transfer off. The machine may still be there: bring the outputs
+    // again.
+    if (!seen.whole) return finish(ran_.started);
+    brought_ = true;
+    return end();
   }
   return to(Step::note_loss);
 }

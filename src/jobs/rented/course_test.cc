@@ -320,6 +320,16 @@ TEST(Course, AUserWhoCancelsWhileMachinesAreRentedBeginsNothing) {
             Step::note_end);
 }
 
+TEST(Course, CtrlCWhileOutputsOfATakenMachineComeBringsThemAgain) {
+  const std::vector<Seen> to_save = {{.code = 143, .started = true}, {}, {.taken = true}};
+  std::vector<Seen> cut = to_save;
+  cut.push_back({.asked_to_end = true, .whole = false});
+  EXPECT_EQ(walk({{.working = true}, kOwn}, cut).back(), Step::bring_back);
+  std::vector<Seen> whole = to_save;
+  whole.push_back({.asked_to_end = true, .whole = true});
+  EXPECT_EQ(walk({{.working = true}, kOwn}, whole).back(), Step::note_end);
+}
+
 TEST(Course, AStartedJobOfUnknownStateIsLeftToAnotherProcess) {
   EXPECT_EQ(
       walk({{.working = true, .started = true}, kOwn}, {{.ok = false, .started = true}}).back(),

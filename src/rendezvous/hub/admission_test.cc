@@ -6,7 +6,6 @@
 namespace lockstep::rendezvous::hub {
 namespace {
 using namespace std::chrono_literals;
-using Stage = Roster::Stage;
 
 struct AdmissionTest : ::testing::Test {
   AdmissionTest() {
@@ -24,7 +23,7 @@ struct AdmissionTest : ::testing::Test {
     join.launched.name = program;
     return join;
   }
-  Roster::Member& add(PeerId peer, const Join& offer, Stage stage) {
+  Roster::Member& add(PeerId peer, const Join& offer, Roster::Stage stage) {
     Nonce agent{};
     agent[0] = static_cast<std::uint8_t>(peer);
     auto& member = roster.add(peer, agent, offer.host, Ms(0));
@@ -38,8 +37,8 @@ struct AdmissionTest : ::testing::Test {
 };
 
 TEST_F(AdmissionTest, AnotherProgramOfTheSameRoleIsRefused) {
-  add(1, join("a", "train.py"), Stage::placed);
-  auto& newcomer = add(2, {}, Stage::idle);
+  add(1, join("a", "train.py"), Roster::Stage::placed);
+  auto& newcomer = add(2, {}, Roster::Stage::idle);
   EXPECT_FALSE(admission->compare(newcomer, join("b", "train.py"), roster).refusal);
   EXPECT_TRUE(admission->compare(newcomer, join("b", "eval.py"), roster).refusal);
   Join reader = join("b", "eval.py");
@@ -49,9 +48,9 @@ TEST_F(AdmissionTest, AnotherProgramOfTheSameRoleIsRefused) {
 }
 
 TEST_F(AdmissionTest, ANodeOfAnEarlierRoundMakesStrangersGo) {
-  add(1, join("x", "eval.py"), Stage::joined);
-  add(2, join("y", "eval.py"), Stage::joined);
-  auto& back = add(3, {}, Stage::idle);
+  add(1, join("x", "eval.py"), Roster::Stage::joined);
+  add(2, join("y", "eval.py"), Roster::Stage::joined);
+  auto& back = add(3, {}, Roster::Stage::idle);
   Join offer = join("a", "train.py");
   offer.last_round = 4;
   auto result = admission->compare(back, offer, roster);
@@ -59,13 +58,13 @@ TEST_F(AdmissionTest, ANodeOfAnEarlierRoundMakesStrangersGo) {
   ASSERT_EQ(result.strangers.size(), 2U);
   EXPECT_EQ(result.strangers[1].first, 2U);
   // A node with a place is no stranger.
-  roster.set_stage(roster.at(1), Stage::placed);
+  roster.set_stage(roster.at(1), Roster::Stage::placed);
   EXPECT_TRUE(admission->compare(back, offer, roster).refusal);
 }
 
 TEST_F(AdmissionTest, TheJoinOfTheSameHostIsHeldUntilItsOldConnectionIsLost) {
-  add(1, join("a", "train.py", 0), Stage::placed);
-  auto& again = add(2, {}, Stage::idle);
+  add(1, join("a", "train.py", 0), Roster::Stage::placed);
+  auto& again = add(2, {}, Roster::Stage::idle);
   Join offer = join("a", "train.py", 0);
   EXPECT_TRUE(admission->hold(again, offer, roster, 3s));
   EXPECT_EQ(admission->holding(), std::vector<PeerId>{2});
@@ -81,8 +80,8 @@ TEST_F(AdmissionTest, TheJoinOfTheSameHostIsHeldUntilItsOldConnectionIsLost) {
 }
 
 TEST_F(AdmissionTest, TheJoinOfTheSameHostIsRefusedOnceItsOldConnectionSendsBytes) {
-  add(1, join("a", "train.py", 0), Stage::placed);
-  auto& second = add(2, {}, Stage::idle);
+  add(1, join("a", "train.py", 0), Roster::Stage::placed);
+  auto& second = add(2, {}, Roster::Stage::idle);
   Join offer = join("a", "train.py", 0);
   roster.hear(1, 3s);  // came at the same time as the join
   EXPECT_TRUE(admission->hold(second, offer, roster, 3s));
@@ -94,8 +93,8 @@ TEST_F(AdmissionTest, TheJoinOfTheSameHostIsRefusedOnceItsOldConnectionSendsByte
 }
 
 TEST_F(AdmissionTest, AnotherHostAndALostNodeAreNotHeld) {
-  add(1, join("a", "train.py", 0), Stage::placed);
-  auto& other = add(2, {}, Stage::idle);
+  add(1, join("a", "train.py", 0), Roster::Stage::placed);
+  auto& other = add(2, {}, Roster::Stage::idle);
   Join offer = join("b", "train.py", 0);
   EXPECT_FALSE(admission->hold(other, offer, roster, 3s));
   offer = join("a", "train.py", 0);

@@ -6,7 +6,6 @@
 namespace lockstep::rendezvous::hub {
 namespace {
 using namespace std::chrono_literals;
-using Stage = Roster::Stage;
 
 constexpr Time kStart{1h};
 
@@ -16,7 +15,8 @@ Nonce id(std::uint8_t number) {
   return agent;
 }
 
-Roster::Member& add(Roster& roster, std::uint8_t number, Stage stage, const std::string& name) {
+Roster::Member& add(Roster& roster, std::uint8_t number, Roster::Stage stage,
+                    const std::string& name) {
   auto& member = roster.add(number, id(number), name, Ms(0));
   roster.set_stage(member, stage);
   return member;
@@ -24,20 +24,20 @@ Roster::Member& add(Roster& roster, std::uint8_t number, Stage stage, const std:
 
 TEST(Roster, CountsFollowStagesRanksAndLosses) {
   Roster roster;
-  auto& a = add(roster, 1, Stage::joined, "a");
-  auto& b = add(roster, 2, Stage::joined, "b");
-  add(roster, 3, Stage::idle, "c");
-  roster.set_stage(a, Stage::placed);
+  auto& a = add(roster, 1, Roster::Stage::joined, "a");
+  auto& b = add(roster, 2, Roster::Stage::joined, "b");
+  add(roster, 3, Roster::Stage::idle, "c");
+  roster.set_stage(a, Roster::Stage::placed);
   roster.set_rank(a, 0);
   roster.set_rank(b, 1);
   roster.set_rank(b, 2);  // a change counts once
-  EXPECT_EQ(roster.count(Stage::joined), 1U);
-  EXPECT_EQ(roster.count(Stage::placed), 1U);
+  EXPECT_EQ(roster.count(Roster::Stage::joined), 1U);
+  EXPECT_EQ(roster.count(Roster::Stage::placed), 1U);
   EXPECT_EQ(roster.ranked(), 2U);
   EXPECT_EQ(roster.taking_part(), 2U);
   EXPECT_EQ(roster.viable(), 2U);
   EXPECT_EQ(roster.remove(1)->name, "a");
-  EXPECT_EQ(roster.count(Stage::placed), 0U);
+  EXPECT_EQ(roster.count(Roster::Stage::placed), 0U);
   EXPECT_EQ(roster.ranked(), 1U);
   EXPECT_FALSE(roster.remove(1));
   roster.clear_ranks();
@@ -47,14 +47,14 @@ TEST(Roster, CountsFollowStagesRanksAndLosses) {
 
 TEST(Roster, ANodeOnANewConnectionKeepsAllButItsPeerId) {
   Roster roster;
-  roster.set_rank(add(roster, 1, Stage::joined, "a"), 4);
+  roster.set_rank(add(roster, 1, Roster::Stage::joined, "a"), 4);
   roster.move(1, 9, 70ms);
   EXPECT_EQ(roster.find(1), nullptr);
   EXPECT_EQ(roster.of(id(1)), roster.find(9));
   EXPECT_EQ(roster.at(9).peer, 9U);
   EXPECT_EQ(roster.at(9).rank(), 4);
   EXPECT_EQ(roster.at(9).heard, 70ms);
-  EXPECT_EQ(roster.count(Stage::joined), 1U);
+  EXPECT_EQ(roster.count(Roster::Stage::joined), 1U);
   roster.remove(9);
   EXPECT_EQ(roster.of(id(1)), nullptr);
 }
@@ -62,7 +62,7 @@ TEST(Roster, ANodeOnANewConnectionKeepsAllButItsPeerId) {
 TEST(Roster, ANodeExpectedBackIsViableUntilItIsOverdueOrHere) {
   Roster roster;
   for (const std::uint8_t number : {1, 2}) {
-    roster.expect_back(add(roster, number, Stage::placed, "n" + std::to_string(number)),
+    roster.expect_back(add(roster, number, Roster::Stage::placed, "n" + std::to_string(number)),
                        kStart + number * 1s);
     roster.remove(number);
   }
@@ -72,15 +72,15 @@ TEST(Roster, ANodeExpectedBackIsViableUntilItIsOverdueOrHere) {
   EXPECT_EQ(roster.take_overdue(kStart + 1s), "n1");
   EXPECT_FALSE(roster.take_overdue(kStart + 1s));
   EXPECT_EQ(roster.viable(), 1U);
-  add(roster, 2, Stage::idle, "n2");
+  add(roster, 2, Roster::Stage::idle, "n2");
   EXPECT_EQ(roster.viable(), 0U);
   EXPECT_FALSE(roster.take_overdue(kStart + 9s));
 }
 
 TEST(Roster, ANodeIsSilentFromTheBound) {
   Roster roster;
-  add(roster, 1, Stage::idle, "a");
-  add(roster, 2, Stage::idle, "b");
+  add(roster, 1, Roster::Stage::idle, "a");
+  add(roster, 2, Roster::Stage::idle, "b");
   roster.hear(2, 1ms);
   EXPECT_EQ(roster.silent(5s, 5s), std::vector<PeerId>{1});
   roster.hear(7, 5s);  // has left
@@ -88,8 +88,8 @@ TEST(Roster, ANodeIsSilentFromTheBound) {
 
 TEST(Roster, ANodeRankOfAnIdleNodeIsFree) {
   Roster roster;
-  auto& a = add(roster, 1, Stage::joined, "a");
-  auto& b = add(roster, 2, Stage::idle, "b");
+  auto& a = add(roster, 1, Roster::Stage::joined, "a");
+  auto& b = add(roster, 2, Roster::Stage::idle, "b");
   a.offer.node_rank = b.offer.node_rank = 3;
   EXPECT_EQ(roster.with_node_rank(3, b), &a);
   EXPECT_EQ(roster.with_node_rank(3, a), nullptr);
@@ -101,14 +101,15 @@ TEST(Roster, LongListsOfNamesAreCut) {
   std::vector<std::string> expected;
   for (std::uint8_t number = 1; number <= 10; ++number) {
     const std::string name = "n" + std::to_string(number);
-    auto& member = add(roster, number, Stage::joined, "");
+    auto& member = add(roster, number, Roster::Stage::joined, "");
     member.offer.host = name;
     expected.push_back(name + ".cluster");
     expected.push_back("absent" + std::to_string(number));
   }
   roster.set_rank(roster.at(2), 0);
-  EXPECT_EQ(roster.names({Stage::joined}, false), "n1, n2, n3, n4, n5, n6, n7, n8 and 2 more");
-  EXPECT_EQ(roster.names({Stage::joined}, true), "n2");
+  EXPECT_EQ(roster.names({Roster::Stage::joined}, false),
+            "n1, n2, n3, n4, n5, n6, n7, n8 and 2 more");
+  EXPECT_EQ(roster.names({Roster::Stage::joined}, true), "n2");
   EXPECT_EQ(roster.absent(expected, 10),
             " (absent1, absent2, absent3, absent4, absent5, absent6, absent7, absent8 and 2 more)");
   EXPECT_EQ(roster.absent(expected, 9), "");  // the names do not match
