@@ -8,7 +8,7 @@
 namespace lockstep::slurm {
 namespace {
 
-constexpr std::size_t kMostBytes = 8U << 20;  // a report holds the last lines of many ranks
+constexpr std::size_t kMostOfReport = 8U << 20;  // a report holds the last lines of many ranks
 constexpr std::int64_t kMostNodes = 1 << 20;
 
 // In the order of Outcome.
@@ -58,7 +58,7 @@ static void fields(codec::JsonFields& io, AgentReport& report) {
 
 Result<AgentReport> read_agent_report(std::string_view json) {
   AgentReport report;
-  if (!codec::read_fields(codec::parse_json(json, {.bytes = kMostBytes}), report,
+  if (!codec::read_fields(codec::parse_json(json, {.bytes = kMostOfReport}), report,
                           codec::kTolerantJson))
     return fail(Errc::corrupt, "not a report of lockstep run");
   return report;

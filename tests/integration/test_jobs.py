@@ -537,8 +537,10 @@ def test_endings_and_resumed_parts_for_programs(world):
     ended = client.run("wait", "--json", id_)
     again = json.loads(ended.out)
     assert again == told and ended.rc == told["code"] != 0, (again, told)
-    assert [(host["name"], host["state"], host["code"]) for host in told["hosts"]] == [
-        (f"gpus-{node}", "canceled", told["hosts"][node]["code"]) for node in range(2)], told
+    # A part may end with its peer before the word reaches its own host.
+    states = [host["state"] for host in told["hosts"]]
+    assert [host["name"] for host in told["hosts"]] == ["gpus-0", "gpus-1"], told
+    assert "canceled" in states and set(states) <= {"canceled", "failed"}, told
     (row,) = [line for line in client.run("jobs").out.splitlines() if line.startswith(id_)]
     assert " canceled " in row and "exit" not in row and "failed" not in row, row
     id_ = detached(client, "gpus", "job.py", env={"KEY": "s3cret"}, options=(
