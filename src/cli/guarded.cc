@@ -38,11 +38,11 @@ std::string without_guard(const cloud::Rental& rental) {
 // Returns how the job ended, as far as the journal knows.
 std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& job,
                          const cloud::Rental* rental) {
-  using Stage = cloud::RentedJob::Stage;
-  if (job.stage == Stage::ended) return fmt::format("exit code {}, {}", job.code, job.note);
+  using JobStage = cloud::RentedJob::Stage;
+  if (job.stage == JobStage::ended) return fmt::format("exit code {}, {}", job.code, job.note);
   const std::string cost =
       fmt::format("given back, {} USD", cloud::dollars_text(world.cost(*rental)));
-  if (job.stage == Stage::ending)
+  if (job.stage == JobStage::ending)
     return fmt::format("exit code {}, {}{}", job.code, job.note.empty() ? "" : job.note + ", ",
                        cost);
   return cost + "; how it ended is not known";

@@ -30,7 +30,6 @@ namespace {
 
 using jobs::rented::ViewStep;
 using std::chrono::milliseconds;
-using Stage = cloud::RentedJob::Stage;
 
 constexpr std::size_t kMostUnprinted = 4UL << 20;
 // inotify reports output at once. The looks are for the journal, which lies in another folder.
@@ -214,7 +213,7 @@ void RentedView::leave() {
   }
   note_start();
   const auto job = record().value_or(std::nullopt);
-  if (job && job->stage == Stage::ending)
+  if (job && job->stage == cloud::RentedJob::Stage::ending)
     say(fmt::format("the machines of '{}' are being terminated in the background; {}", job->cluster,
                     rent::follow_log(job->cluster)));
   else
@@ -263,7 +262,8 @@ Result<int> RentedView::run() {
   loop_.run();
   if (!start_text_.empty()) std::puts(start_text_.c_str());
   // The user has seen the end, so the next command does not tell it.
-  if (const auto job = record().value_or(std::nullopt); job && job->stage == Stage::ended)
+  if (const auto job = record().value_or(std::nullopt);
+      job && job->stage == cloud::RentedJob::Stage::ended)
     (void)world_.journal().drop_job(job->rental);
   return core_.code();
 }

@@ -193,14 +193,15 @@ def test_who_lives_is_not_followed_and_down_ends_a_followed_job(world):
 def test_a_follower_that_cannot_see_the_job_throws_nothing_away(world):
     run = world.train("--guard", "here")
     begun(world, run)
-    book = world.state / "state.db"
-    book.rename(world.state / "hidden")
-    book.mkdir()
+    # Each step at once: who finds no book at all makes another, and takes the job for one that has not begun.
+    book, hidden, damaged = (world.state / name for name in ("state.db", "hidden", "damaged"))
+    os.link(book, hidden)
+    damaged.write_text("no database" * 1000)
+    damaged.replace(book)
     kill(world, *laptop(world))
     until(lambda: world.log().count("is followed, as its command is gone") > 1, 60, f"others try: {world.log()}")
     assert world.live() and world.log().count("began") == 1
-    book.rmdir()
-    (world.state / "hidden").rename(book)
+    hidden.replace(book)
     until(lambda: world.log().count("began at step 0") == 2, 60, f"one of them sees it: {world.log()}")
     world.go()
     until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")

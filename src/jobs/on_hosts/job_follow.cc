@@ -159,9 +159,9 @@ void Driver::follow(std::size_t node) {
                                        std::string_view bytes) { on_output(node, stream, bytes); },
                 .ended =
                     [this, node](const link::ChannelEnd& end) {
-                      using Kind = link::ChannelEnd::Kind;
-                      if (end.kind == Kind::refused) return refused(node, end);
-                      const bool exited = end.kind == Kind::exited;
+                      using End = link::ChannelEnd::Kind;
+                      if (end.kind == End::refused) return refused(node, end);
+                      const bool exited = end.kind == End::exited;
                       carry_out(core_.on_follower_end(node, exited ? end.code : 0,
                                                       exited ? 0 : end.code, now()));
                     }},
