@@ -349,7 +349,7 @@ def small_repository(tmp_path):
     def run(fails="0", used=0):
         (made / "calls").unlink(missing_ok=True)
         ended = bash(f"""cd {made}
-jobs=2 again=3 passed=0 failed=0 cpu=0 failures=() unsteady=() phases=() SECONDS={used}
+jobs=2 again=4 passed=0 failed=0 cpu=0 failures=() unsteady=() phases=() SECONDS={used}
 prepare_tests() {{ :; }}
 {QUICK}
 quick_tests HEAD""", path=tmp_path / "bin", FAILS=fails)
