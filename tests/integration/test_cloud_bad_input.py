@@ -234,7 +234,7 @@ def test_key_files_that_others_may_read(laptop, variable, provider, gpus, folder
     (("--gpus", "A10:1", "--provider", "lambda"), 1, ("cannot end its own bill", "--guard", "--i-will-watch")),
     (("--gpus", "L4:1", "--nodes", "0"), 2, ("--nodes must be a number from 1 to 64", "(got 0)")),
     (("--gpus", "L4:1", "--nodes", "3:4"), 2, ("(got 3:4)", "write --nodes 4")),
-    (("--gpus", "L4:1", "--lifetime", "soon"), 2, ("--lifetime 'soon'", "6h")),
+    (("--gpus", "L4:1", "--lifetime", "soon"), 2, ("--lifetime must be a length of time (got 'soon')", "6h")),
     (("--gpus", "L4:1", "--allow-from", "198.51.100.0/24,here"), 2,
      ("a list of networks (got 'here')", "198.51.100.7/32")),
     (("--gpus", "L4:1", "--allow-from", "198.51.100.7/33"), 2, ("'198.51.100.7/33'",)),
