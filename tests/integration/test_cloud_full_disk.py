@@ -145,7 +145,7 @@ def test_while_it_is_given_back(cloud, laptop, disk):  # noqa: F811
         hold.arrived()
         filler = fill(disk)
     ended = run.wait(60)
-    one_clear_line(ended, "its machines are gone")
+    one_clear_line(ended, "the machines are gone")
     assert meter(cloud)["live"] == [], "what cannot be noted is ended all the same"
     filler.unlink()
     accounted(cloud, laptop)
