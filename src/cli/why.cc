@@ -97,7 +97,7 @@ Result<ExitCode> explain(const Call& call) {
   std::optional<KnownJob> known;
   if (found) known = std::move(*found);
   // A word of digits means Slurm's number first, even if the id of a job of ours begins with it.
-  if (known && slurm::is_job_id(word) &&
+  if (known && known->id != word && slurm::is_job_id(word) &&
       (!jobs::on_slurm::slurm_place(*known) || jobs::on_slurm::begins_only(*known, word)))
     known.reset();
   // A job with a node was submitted on that login host, where its folder is.

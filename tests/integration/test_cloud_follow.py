@@ -1,5 +1,6 @@
 """A job on rented machines whose command is gone: a follower goes on with it, and the guard sees to it that there is
 one. Real machines behind the fake of AWS, which end their own bill."""
+import ctypes
 import json
 import os
 import pathlib
@@ -20,6 +21,13 @@ from rented_jobs import laptop, run_ids  # noqa: E402
 def world(hosts, tmp_path):
     with following(hosts, tmp_path) as made:
         yield made
+
+
+def exchange(one, other):
+    """Two paths, at once: a follower that finds no book of jobs makes another, and knows nothing of the job."""
+    in_place, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.renameat2(in_place, bytes(one), in_place, bytes(other), both) == 0, os.strerror(ctypes.get_errno())
 
 
 def test_a_spot_job_whose_command_is_gone_goes_on_elsewhere(world):
@@ -193,15 +201,13 @@ def test_who_lives_is_not_followed_and_down_ends_a_followed_job(world):
 def test_a_follower_that_cannot_see_the_job_throws_nothing_away(world):
     run = world.train("--guard", "here")
     begun(world, run)
-    # Each step at once: who finds no book at all makes another, and takes the job for one that has not begun.
-    book, hidden, damaged = (world.state / name for name in ("state.db", "hidden", "damaged"))
-    os.link(book, hidden)
-    damaged.write_text("no database" * 1000)
-    damaged.replace(book)
+    book, hidden = world.state / "state.db", world.state / "hidden"
+    hidden.mkdir()
+    exchange(book, hidden)
     kill(world, *laptop(world))
     until(lambda: world.log().count("is followed, as its command is gone") > 1, 60, f"others try: {world.log()}")
     assert world.live() and world.log().count("began") == 1
-    hidden.replace(book)
+    exchange(book, hidden)
     until(lambda: world.log().count("began at step 0") == 2, 60, f"one of them sees it: {world.log()}")
     world.go()
     until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")

@@ -589,7 +589,9 @@ def test_why_names_the_worker_that_failed_first(world):
     ended = client.run("why", "big")
     assert ended.rc == 0 and f"job {id_} (big) on gpus: failed (1)" in ended.out, ended
     assert re.search(r"root cause: rank 1 on \S+, exit code 3\n  ValueError: the batch is empty\n", ended.out), ended
-    told = json.loads(client.run("why", "--json", id_).out)
+    ended = client.run("why", "--json", id_)
+    assert ended.rc == 0, ended
+    told = json.loads(ended.out)
     assert (told["state"], told["code"], told["root_cause"]["rank"]) == ("failed", 1, 1), told
     assert [node["name"] for node in told["nodes"]] == ["gpus-0", "gpus-1"], told
     ended = client.run("why", "nosuch")
