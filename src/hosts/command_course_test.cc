@@ -26,7 +26,7 @@ class CommandCourseTest : public ::testing::Test {
   static std::string words(const CommandCourse::SilentHosts& silence) {
     std::string text;
     for (const auto& [name, step] : silence.waiting)
-      text += name + ": " + step + "\n";
+      text.append(name).append(": ").append(step).append("\n");
     return text;
   }
 

@@ -5,6 +5,7 @@
 #include "sync/host_tree.h"
 #include "sync/pieces.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -73,7 +74,8 @@ class SyncTest : public ::testing::Test {
     for (std::size_t i = 0; i < request.hosts.size(); ++i) {
       const std::string& name = request.hosts[i].name;
       const std::string& what = request.argv.at(1);
-      if (const auto fails = failures_.find(what + " " + name); fails != failures_.end()) {
+      const auto fails = failures_.find(fmt::format("{} {}", what, name));
+      if (fails != failures_.end()) {
         endings.push_back(fails->second);
         continue;
       }
@@ -116,6 +118,7 @@ class SyncTest : public ::testing::Test {
 
   SyncReport sync(const std::vector<std::string>& names = {"a"}) {
     std::vector<hosts::HostPlace> places;
+    places.reserve(names.size());
     for (const std::string& name : names)
       places.push_back({.name = name, .target = {.host = name}});
     remarks_.clear();

@@ -47,7 +47,7 @@ TEST_F(TreeLockTest, ASignalEndsTheWaitAndTheHolderIsNamed) {
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &blocked, &before);
-  pthread_kill(pthread_self(), SIGTERM);
+  raise(SIGTERM);
   TreeLocks second;
   std::string told;
   const Status taken = second.take(hosts_, "code", [&](const std::string& text) { told = text; });

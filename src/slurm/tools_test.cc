@@ -77,7 +77,7 @@ TEST(SlurmTools, VariablesOfALoginHostThatChangeTheOutputAreLeftOut) {
   ASSERT_TRUE(said) << said.error().message;
   std::vector<std::string> kept;
   for (const std::string& line : split(said->out, '\n'))
-    if (line.find("S") != std::string::npos && !line.starts_with("PWD=")) kept.push_back(line);
+    if (line.find('S') != std::string::npos && !line.starts_with("PWD=")) kept.push_back(line);
   std::sort(kept.begin(), kept.end());
   EXPECT_EQ(kept, (std::vector<std::string>{"MY_SQUEUE_STATES=kept", "SLURM_CONF=/etc/slurm.conf",
                                             "SLURM_TIME_FORMAT=%s"}));

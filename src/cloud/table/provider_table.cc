@@ -25,6 +25,7 @@ std::span<const ProviderRow> providers() {
 
 std::vector<std::unique_ptr<Provider>> make_providers(const Ground& ground) {
   std::vector<std::unique_ptr<Provider>> made;
+  made.reserve(kProviders.size());
   for (const ProviderRow& row : kProviders)
     made.push_back(row.make(ground));
   return made;

@@ -41,6 +41,7 @@ Result<std::vector<PartAnswer>> ask_parts(const KnownJob& job) {
 
 std::vector<std::string> names_of(const KnownJob& job, const std::vector<int>& nodes) {
   std::vector<std::string> names;
+  names.reserve(nodes.size());
   for (const int node : nodes)
     names.push_back(job.nodes[static_cast<std::size_t>(node)].name);
   return names;

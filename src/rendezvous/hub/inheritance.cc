@@ -32,9 +32,9 @@ Time Inheritance::ends(const std::vector<int>& missing, bool enough) const {
 }
 
 std::string Inheritance::why_missing(const std::vector<int>& ranks, std::size_t size) const {
-  const std::string lead = left_.last_lead_called.empty()
-                               ? "the node that led the rendezvous is gone"
-                               : left_.last_lead_called + ", which led the rendezvous, is gone";
+  std::string lead = left_.last_lead_called.empty()
+                         ? "the node that led the rendezvous is gone"
+                         : left_.last_lead_called + ", which led the rendezvous, is gone";
   if (ranks.size() == 1 && ranks.front() == left_.last_lead) return lead;
   return fmt::format("{} of {} nodes have not come over since {}", ranks.size(), size, lead);
 }
