@@ -85,7 +85,7 @@ Result<bool> await_command() {
   return Failure(Error{Errc::canceled, "asked to end", {}, signal});
 }
 
-// Who has started this process, and so what it may do.
+// The starter of this process. Only a command hands its environment and its terminal over.
 enum class Origin {
   handed_over,  // the command, which views the job
   left,         // the command, which is gone

@@ -18,7 +18,7 @@ Table make_why_table() {
       .epilog =
           "JOB is the name or id of a job that lockstep jobs lists, or Slurm's id (1234, 1234_7\n"
           "of an array, 1234+1 of a heterogeneous job).\n"
-          "Exit code: 0; 1 if nobody knows such a job, or who knows it does not answer.\n",
+          "Exit code: 0; 1 if no such job is known, or its hosts or Slurm do not answer.\n",
       .operands = Operands::names,
       .groups = {{"Options",
                   {

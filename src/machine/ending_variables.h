@@ -1,4 +1,4 @@
-// What a machine's own end needs besides its command.
+// The environment variables that a machine needs to terminate itself, besides the command.
 #pragma once
 
 #include "cloud/guard_timer.h"

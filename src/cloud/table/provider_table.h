@@ -11,7 +11,7 @@
 namespace lockstep::cloud::table {
 
 struct ProviderRow {
-  std::string_view name;  // as its Traits have it
+  std::string_view name;  // the same as Traits::name
   std::unique_ptr<Provider> (*make)(Ground ground);
 };
 std::span<const ProviderRow> providers();

@@ -18,7 +18,7 @@ inline constexpr const char* kTokenVariable = "LOCKSTEP_RDZV_TOKEN";
 // Returns the plan as JSON, without the values of secrets.
 std::string plan_text(const JobRequest& request, const StartedJob& started);
 
-// What a host said about its part of a job.
+// The answer of a host about its part of a job.
 struct PartAnswer {
   bool answered = false;
   std::optional<job::JobRecord> record = {};  // nullopt: it did not answer, or knows no such job

@@ -44,7 +44,7 @@ struct CourseLogs : ::testing::Test {
     ASSERT_EQ(how, 0);
   }
 
-  // Writes one log from its beginning.
+  // Writes to the log in a process of the course, which then ends.
   static void write(const std::function<void()>& print) {
     in_process([&] {
       CourseLog log("lab");

@@ -11,7 +11,8 @@
 
 namespace lockstep::jobs::rented {
 
-// Turns bytes of the streams into text. One object writes one file from its beginning.
+// Turns bytes of the streams into text. Each file needs an encoder of its own, from the first byte
+// on.
 class StreamEncoder {
  public:
   // Returns the text to append. Bytes that would read as control characters are escaped, so the

@@ -49,7 +49,7 @@ class ViewCore {
   std::chrono::milliseconds pause_{0};
   int starts_ = 0;   // further processes of the course
   int cancels_ = 0;  // signals so far
-  int unsent_ = 0;   // of them, those that the course does not have yet
+  int unsent_ = 0;   // signals that were not sent to the course yet
   int code_ = 1;
 };
 

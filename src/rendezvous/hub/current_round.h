@@ -1,5 +1,5 @@
-// The round that runs, or the last one that ran: what has become of it, and whether it may be made
-// anew. Pure.
+// The round that runs, or the last round that ran: its state, and whether a new round may follow.
+// Pure.
 #pragma once
 
 #include "rendezvous/hub/coordinator_settings.h"

@@ -1,4 +1,4 @@
-// What a round costs, who may be replaced, and when it is done.
+// Restarts of a round, replacement of its nodes, and its end.
 #include "rendezvous/hub/current_round.h"
 
 #include <gtest/gtest.h>

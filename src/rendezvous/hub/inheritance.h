@@ -1,5 +1,5 @@
-// The job that a previous coordinator left: which round goes on under this one, and how long its
-// nodes are waited for. A round goes on if each of its nodes comes over or had finished. Pure.
+// The job that a previous coordinator left: the round that goes on here, and the wait for its
+// nodes. The round goes on if each node comes over or had finished. Pure.
 #pragma once
 
 #include "rendezvous/hub/coordinator_settings.h"

@@ -1,5 +1,5 @@
-// What outlives a round of the job, and the coordinator: the count of restarts, the end, and the
-// requests to record them for a successor. Pure.
+// The facts that outlive a round of the job and the coordinator: the count of restarts and the end.
+// Also requests to record these facts for a successor. Pure.
 #pragma once
 
 #include "rendezvous/hub/coordinator_settings.h"
