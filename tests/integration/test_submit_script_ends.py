@@ -202,6 +202,7 @@ def test_gpus_that_are_counted_by_task(cluster, shape):
     program.write_text(f"import os\nprint('task', [(n, os.environ.get(n)) for n in {names!r}], flush=True)\n")
     job = Script(cluster, f"--nodes=2|{shape}|--time=5", "srun python3 train.py", "--no-check")
     lines = sorted(line for line in said_words(job.ended(0)) if line.startswith("task"))
+    cluster.ready()  # The first job keeps its GPUs until Slurm has completed it, and the second would get others.
     plain = cluster.slurm("sbatch", "--wait", "--parsable", "-o", "plain.out", job.path, check=False)
     assert plain.rc == 0, plain
     assert lines == sorted((cluster.work / "plain.out").read_text().splitlines())
