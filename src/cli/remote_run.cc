@@ -12,16 +12,16 @@
 #include "codec/json.h"
 #include "host/identity.h"
 #include "hosts/command_run.h"
-#include "hosts/log_lines.h"
 #include "hosts/variables.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 #include "jobs/job_book.h"
+#include "jobs/on_hosts/begin.h"
 #include "jobs/on_hosts/job_plan.h"
-#include "jobs/on_hosts/job_start.h"
+#include "jobs/on_hosts/node_words.h"
 #include "jobs/places/find_job.h"
-#include "jobs/places/job_refresh.h"
+#include "jobs/places/free_name.h"
 #include "setup/spec.h"
 
 #include <fmt/core.h>
@@ -62,46 +62,31 @@ bool meets_elsewhere(const Parsed& parsed) {
   return gave_any(parsed, {"rdzv-endpoint", "master-addr", "master-port", "standalone"});
 }
 
+jobs::on_hosts::UserWords user_words(const Parsed& parsed) {
+  return {
+      .workers = gave_any(parsed, {"nproc-per-node", "slots"}),
+      .one_worker = parsed.text("nproc-per-node").value_or("") == "1",
+      .nodes = parsed.has("nnodes"),
+      .run_id = parsed.has("rdzv-id"),
+      .backend = parsed.has("rdzv-backend"),
+      .meeting = meets_elsewhere(parsed),
+      .line_form = gave_any(parsed, {"tee", "redirects", "log-prefix", "log-line-prefix-template"}),
+      .tails = parsed.has("report-tails"),
+      .replacement = parsed.has("no-replacement")};
+}
+
 // Returns the words for each node's `lockstep run`, besides those of the user.
-std::vector<std::vector<std::string>> words_of_nodes(const jobs::on_hosts::JobRequest& request,
-                                                     const Parsed& parsed,
-                                                     const std::vector<std::string>& slots,
-                                                     const std::string& run_id) {
-  const std::size_t count = request.hosts.size();
-  const bool own_count = !parsed.has("nproc-per-node") && !parsed.has("slots");
-  std::vector<std::vector<std::string>> words(count);
-  const bool one_slot = slots.empty() || slots[0].find(',') == std::string::npos;
-  const bool plain =
-      count == 1 && (own_count ? one_slot : parsed.text("nproc-per-node").value_or("") == "1");
-  const bool own_logs =
-      gave_any(parsed, {"tee", "redirects", "log-prefix", "log-line-prefix-template"});
-  for (std::size_t i = 0; i < count; ++i) {
-    std::vector<std::string>& own = words[i];
-    if (!parsed.has("rdzv-id") && !run_id.empty()) {
-      own.push_back("--rdzv-id=" + run_id);
-      // A single node without a rendezvous would make its own id, as torchrun does.
-      if (count == 1 && !meets_elsewhere(parsed)) own.emplace_back("--rdzv-endpoint=localhost:0");
-    }
-    if (!plain && !own_logs) {
-      own.emplace_back("--tee=3");
-      own.push_back(std::string("--log-line-prefix-template=") + hosts::kRankTemplate);
-    }
-    if (!slots.empty() && own_count)
-      own.push_back("--slots=" + slots[i]);
-    else if (request.hosts[i].slots && own_count)
-      own.push_back(fmt::format("--nproc-per-node={}", *request.hosts[i].slots));
-    if (count == 1) continue;
-    if (!parsed.has("nnodes")) own.push_back(fmt::format("--nnodes={}", count));
-    if (!parsed.has("rdzv-id") && run_id.empty()) own.push_back("--rdzv-id=" + request.spec.id);
-    if (request.needs_endpoint) {
-      own.push_back(fmt::format("--node-rank={}", i));
-      // A node rank without a backend would select torchrun's static backend.
-      if (!parsed.has("rdzv-backend")) own.emplace_back("--rdzv-backend=lockstep");
-    }
-    // All nodes report the same failure: show it once.
-    if (i > 0 && !parsed.has("report-tails")) own.emplace_back("--report-tails=none");
-  }
-  return words;
+std::vector<std::vector<std::string>> own_words(const jobs::on_hosts::JobRequest& request,
+                                                const RemoteOptions& options,
+                                                const ChosenPlaces& places, const Parsed& parsed) {
+  jobs::on_hosts::WordsRequest words{.job = request.spec.id,
+                                     .run_id = options.run_id,
+                                     .needs_endpoint = request.needs_endpoint,
+                                     .rented = options.hosts_gone != nullptr};
+  for (std::size_t i = 0; i < request.hosts.size(); ++i)
+    words.nodes.push_back({.workers = request.hosts[i].slots,
+                           .slots = places.slots.empty() ? std::string() : places.slots[i]});
+  return jobs::on_hosts::words_of_nodes(words, user_words(parsed));
 }
 
 Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOptions& options,
@@ -130,11 +115,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     spec.env.push_back(std::string(jobs::on_hosts::kTokenVariable) + "=" + random_uuid4() +
                        random_uuid4());
-  request.words = words_of_nodes(request, parsed, places.slots, options.run_id);
-  // Rented machines are replaced all together, by the client.
-  if (options.hosts_gone && request.hosts.size() > 1 && !parsed.has("no-replacement"))
-    for (std::vector<std::string>& own : request.words)
-      own.emplace_back("--no-replacement");
+  request.words = own_words(request, options, places, parsed);
   return request;
 }
 
@@ -149,23 +130,6 @@ jobs::KnownJob known_job(const jobs::on_hosts::JobRequest& request, const Remote
           .nodes = request.hosts,
           .created_ms = request.spec.created_ms,
           .status = {.state = jobs::JobState::starting}};
-}
-
-// Gives a second running job of the same name a different name, so that commands can tell them
-// apart.
-Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
-  LOCKSTEP_TRY_ASSIGN(auto others, book.going_on(spec.name));
-  if (others.empty()) return {};
-  LOCKSTEP_TRY(jobs::places::refresh_jobs(book, others));
-  std::erase_if(others, [](const jobs::KnownJob& job) { return job.is_over(); });
-  if (others.empty()) return {};
-  const std::string name = spec.name;
-  for (int number = 2; !others.empty(); ++number) {
-    spec.name = fmt::format("{}-{}", name, number);
-    LOCKSTEP_TRY_ASSIGN(others, book.going_on(spec.name));
-  }
-  log::warning("a job named {} has not ended: this job is named {}", name, spec.name);
-  return {};
 }
 
 // Refuses options that contradict each other.
@@ -196,22 +160,13 @@ int refused_code(const Error& error) {
   return number(cli::refuse(kProgram, error, kAsSsh));
 }
 
-// Records the job before it starts: if this client is killed meanwhile, the job is still known.
 Result<jobs::on_hosts::StartedJob> start(const jobs::JobBook& book,
                                          const jobs::on_hosts::JobRequest& request,
                                          const jobs::KnownJob& job, const RemoteOptions& options) {
-  LOCKSTEP_TRY(book.add(job));
-  if (options.on_job) LOCKSTEP_TRY(options.on_job(job.id));
-  auto started = jobs::on_hosts::start_job(request);
-  if (!started) {
-    LOCKSTEP_TRY(book.remove(job.id));
-    return Failure(started.error());
-  }
-  LOCKSTEP_TRY(book.note_plan(job.id, jobs::on_hosts::plan_text(request, *started)));
-  if (options.on_started) options.on_started(started->ahead);
-  if (!started->ahead.empty())
+  auto started = jobs::on_hosts::begin(book, request, job,
+                                       {.recorded = options.on_job, .started = options.on_started});
+  if (started && !started->ahead.empty())
     log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
-  LOCKSTEP_TRY(book.note(job.id, jobs::started_state(started->ahead)));
   return started;
 }
 
@@ -276,43 +231,14 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
   ended.code = status.code.value_or(kFailed);
 }
 
-// Asks all hosts. A silent host may run the job, so silence is an error.
-Result<std::vector<hosts::HostEnding>> ask_all(const jobs::KnownJob& job, const char* verb) {
-  LOCKSTEP_TRY_ASSIGN(auto endings,
-                      hosts::run_command({.hosts = job.nodes,
-                                          .argv = {"host-job", verb, job.id},
-                                          .own_binary = true,
-                                          .input = hosts::CommandRequest::Input::none,
-                                          .output = hosts::CommandRequest::Output::keep}));
-  for (const hosts::HostEnding& ending : endings)
-    if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
-  return endings;
-}
-
-// Returns whether all hosts have started the job: the starting process may be killed in between.
-// false: not all have, and the job was canceled on the hosts with a record of the job.
-Result<bool> has_begun(const jobs::KnownJob& job) {
-  if (job.status.state != jobs::JobState::starting) return true;
-  LOCKSTEP_TRY_ASSIGN(const auto told, ask_all(job, "status"));
-  std::vector<bool> known;
-  bool begun = true;
-  for (const hosts::HostEnding& ending : told) {
-    const nlohmann::json answer = codec::parse_json(ending.out);
-    if (ending.code != 0 || !answer.is_array())
-      return fail(Errc::unavailable, "a host did not report the state of job " + job.id);
-    known.push_back(!answer.empty());
-    if (known.back())
-      if (const auto record = job::record_from_json(answer[0]); record)
-        if (record->state.stage != job::Stage::prepared) continue;
-    begun = false;
-  }
-  if (begun) return true;
-  LOCKSTEP_TRY_ASSIGN(const auto ended, ask_all(job, "cancel"));
-  for (std::size_t i = 0; i < ended.size(); ++i)
-    if (known[i] && ended[i].code != 0)
-      return fail(Errc::unavailable,
-                  fmt::format("{}: job {} may still begin there", job.nodes[i].name, job.id));
-  return false;
+// Gives a second running job of the same name a different name, so that commands can tell them
+// apart.
+Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
+  LOCKSTEP_TRY_ASSIGN(auto name, jobs::places::free_name(book, spec.name));
+  if (name != spec.name)
+    log::warning("a job named {} has not ended: this job is named {}", spec.name, name);
+  spec.name = std::move(name);
+  return {};
 }
 
 Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) {
@@ -387,7 +313,7 @@ Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
   const auto known = book.find(job);
   if (!known && known.error().code == Errc::not_found) return std::optional<RemoteOutcome>();
   if (!known) return Failure(known.error());
-  const auto begun = has_begun(*known);
+  const auto begun = jobs::on_hosts::settle_beginning(*known);
   if (!begun && options.hosts_gone && options.hosts_gone())
     return std::optional<RemoteOutcome>(
         {.code = kFailed, .job = job, .gone = true, .silent = std::chrono::milliseconds::max()});
