@@ -73,7 +73,7 @@ HostRules::Verdict HostRules::on(const Refused& refused) {
 }
 
 HostRules::Verdict HostRules::on(const Exit& exit) {
-  if (running(exit.channel) == nullptr) return refuse("'exit' of a program that does not run");
+  if (running(exit.channel) == nullptr) return refuse("'exit' without a running program");
   channels_.erase(exit.channel);
   return Verdict::take;
 }
@@ -81,12 +81,12 @@ HostRules::Verdict HostRules::on(const Exit& exit) {
 // Refuses empty Data: it uses no credit, so a flood would have no limit.
 HostRules::Verdict HostRules::on(const Data& data) {
   Channel* channel = running(data.channel);
-  if (channel == nullptr) return refuse("output of a program that does not run");
+  if (channel == nullptr) return refuse("output without a running program");
   if (data.bytes.empty()) return refuse("an empty piece of output");
   if (data.stream == Stream::in || (data.stream == Stream::result && !channel->result))
     return refuse("output without a request");
   std::size_t& room = channel->room[place(data.stream)];
-  if (data.bytes.size() > room) return refuse("more output than its credit");
+  if (data.bytes.size() > room) return refuse("more output than the credit allows");
   room -= data.bytes.size();
   return Verdict::take;
 }
@@ -102,7 +102,7 @@ HostRules::Verdict HostRules::on(const Credit& credit) {
   Channel* channel = running(credit.channel);
   if (channel == nullptr) return Verdict::drop;
   if (credit.stream != Stream::in || credit.bytes > channel->input)
-    return refuse("credit for input that was never sent");
+    return refuse("credit for input never sent");
   channel->input -= credit.bytes;
   return Verdict::take;
 }

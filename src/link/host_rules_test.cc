@@ -44,7 +44,7 @@ TEST_F(HostRulesTest, OutputHasTheRoomThatItWasGiven) {
   for (std::size_t sent = 0; sent < kWindow; sent += kMaxData)
     ASSERT_EQ(rules_.judge(data(1, kMaxData)), Verdict::take);
   EXPECT_EQ(rules_.judge(data(1, 1)), Verdict::refuse);
-  EXPECT_EQ(rules_.why(), "more output than its credit");
+  EXPECT_EQ(rules_.why(), "more output than the credit allows");
   EXPECT_EQ(rules_.judge(data(1, 1, Stream::err)), Verdict::take) << "each stream has its own";
   rules_.sent(Credit{1, Stream::out, 10});
   EXPECT_EQ(rules_.judge(data(1, 10)), Verdict::take);

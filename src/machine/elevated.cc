@@ -19,7 +19,7 @@ Result<proc::ToolOutput> run_as_root(std::vector<std::string> argv,
   auto said = proc::tool_output(argv, proc::own_environment(), limits);
   if (!said && said.error().code == Errc::not_found)
     return fail(Errc::denied, "this user is not root, and sudo is not installed",
-                "log in as root, or take an image that has sudo");
+                "log in as root, or choose an image with sudo");
   // sudo's own messages begin with its name; those of the command do not.
   if (said && !said->exit.ok() && said->err.starts_with("sudo: "))
     return fail(Errc::denied,

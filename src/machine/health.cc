@@ -51,8 +51,7 @@ class Judgement {
     add(Kind::good, fmt::format("driver {}, {} x {}", facts_.driver, facts_.gpus.size(),
                                 facts_.gpus.empty() ? "GPU" : facts_.gpus.front().name));
     if (static_cast<int>(facts_.gpus.size()) != wish_.gpus)
-      add(Kind::bad,
-          fmt::format("it has {} GPUs, and {} were bought", facts_.gpus.size(), wish_.gpus));
+      add(Kind::bad, fmt::format("{} GPUs found, {} were bought", facts_.gpus.size(), wish_.gpus));
     for (const HealthFacts::Gpu& gpu : facts_.gpus)
       if (!kind(gpu)) return;
   }
@@ -65,36 +64,36 @@ class Judgement {
         return add(Kind::bad,
                    fmt::format("only {} of {} GPUs can be opened", facts_.cuda_gpus, wish_.gpus));
       case HealthFacts::Cuda::failed:
-        return add(Kind::bad, "its GPUs can't be opened: " + facts_.cuda_error,
+        return add(Kind::bad, "the GPUs can't be opened: " + facts_.cuda_error,
                    facts_.cuda_code == kSystemNotReady ? Ailment::no_fabric : Ailment::lasting);
       case HealthFacts::Cuda::no_library:  // its package may come later than nvidia-smi's
-        return add(Kind::bad, "its GPUs can't be opened: libcuda.so.1 is missing",
+        return add(Kind::bad, "the GPUs can't be opened: libcuda.so.1 is missing",
                    Ailment::no_driver);
       case HealthFacts::Cuda::not_opened:
-        return add(Kind::note, "its GPUs were listed, but not opened: " + facts_.cuda_error);
+        return add(Kind::note, "the GPUs were listed, but not opened: " + facts_.cuda_error);
     }
   }
 
   void rest(const HealthMeasures& measures) {
     if (!facts_.xids.empty())
-      add(Kind::bad, fmt::format("its kernel reports a failed GPU: {}", facts_.xids.front()));
+      add(Kind::bad, fmt::format("the kernel reports a failed GPU: {}", facts_.xids.front()));
     if (!facts_.disk_error.empty())
-      add(Kind::bad, "its disk can't be written to: " + facts_.disk_error);
+      add(Kind::bad, "the disk can't be written to: " + facts_.disk_error);
     else if (facts_.disk_free < wish_.disk_free)
-      add(Kind::bad, fmt::format("its disk has {:.1f} GB free, and {:.1f} are needed",
+      add(Kind::bad, fmt::format("the disk has {:.1f} GB free, and {:.1f} are needed",
                                  gigabytes(facts_.disk_free), gigabytes(wish_.disk_free)));
     // Compare with the provider's clock: a client with a wrong clock would call every machine sick.
     const double ahead = measures.clock_ahead_ms - measures.provider_ahead_ms;
     if (std::abs(ahead) > kMostClockAhead)
       add(Kind::bad,
-          fmt::format("its clock is {:.0f} s {} {}", std::abs(ahead) / 1000,
+          fmt::format("the clock is {:.0f} s {} {}", std::abs(ahead) / 1000,
                       ahead > 0 ? "ahead of" : "behind",
-                      measures.provider_ahead_ms == 0 ? "this machine's" : "its provider's"));
+                      measures.provider_ahead_ms == 0 ? "this machine's" : "the provider's"));
     if (measures.up_mb_s <= 0 || measures.down_mb_s <= 0) return;
     // A note, not a defect: the machine works.
     const bool slow = std::min(measures.up_mb_s, measures.down_mb_s) < kSlowLink;
     add(slow ? Kind::note : Kind::good,
-        fmt::format("{:.1f} MB/s to it, {:.1f} MB/s from it{}", measures.down_mb_s,
+        fmt::format("{:.1f} MB/s to the machine, {:.1f} MB/s back{}", measures.down_mb_s,
                     measures.up_mb_s, slow ? ", which is slow for large outputs" : ""));
   }
 
@@ -117,7 +116,7 @@ class Judgement {
     }
     if (found->name == wish_.gpu) return true;
     add(Kind::bad,
-        fmt::format("it has a {} ({}), and a {} was bought", found->name, gpu.name, wish_.gpu));
+        fmt::format("the GPU is a {} ({}), and a {} was bought", found->name, gpu.name, wish_.gpu));
     return false;
   }
 

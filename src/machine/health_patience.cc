@@ -18,7 +18,7 @@ struct WaitRow {
 // without a row does not pass by itself.
 constexpr std::array kWaits{
     WaitRow{Ailment::no_driver, "its NVIDIA driver"},
-    WaitRow{Ailment::no_fabric, "the fabric manager of its NVSwitches"},
+    WaitRow{Ailment::no_fabric, "the fabric manager of the NVSwitches"},
 };
 
 std::string_view what_passes(const HealthFinding& finding) {

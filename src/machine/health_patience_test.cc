@@ -12,9 +12,9 @@ HealthFinding bad(std::string what, Ailment ailment) {
   return {HealthFinding::Kind::bad, std::move(what), ailment};
 }
 
-const HealthFinding kFabric = bad("its GPUs can't be opened: 802", Ailment::no_fabric);
+const HealthFinding kFabric = bad("the GPUs can't be opened: 802", Ailment::no_fabric);
 const HealthFinding kDriver = bad("the NVIDIA driver does not answer", Ailment::no_driver);
-const HealthFinding kDisk = bad("its disk can't be written to", Ailment::lasting);
+const HealthFinding kDisk = bad("the disk can't be written to", Ailment::lasting);
 const HealthFinding kNote{HealthFinding::Kind::note, "a slow line"};
 
 TEST(HealthPatience, WhatIsHealthyIsNotWaitedFor) {
@@ -28,7 +28,7 @@ TEST(HealthPatience, AFabricManagerThatComesUpIn47SecondsIsWaitedFor) {
     const Word word = patience.judge({kNote, kFabric}, seconds(second));
     EXPECT_EQ(word.kind, Word::Kind::wait);
     EXPECT_EQ(word.text,
-              "waits for the fabric manager of its NVSwitches, 300 s at most: its GPUs can't be "
+              "waits for the fabric manager of the NVSwitches, 300 s at most: the GPUs can't be "
               "opened: 802");
   }
   EXPECT_EQ(patience.judge({kNote}, seconds(67)).kind, Word::Kind::healthy);
@@ -43,14 +43,14 @@ TEST(HealthPatience, FiveMinutesAfterTheFirstFailedCheckTheMachineIsSick) {
   EXPECT_EQ(patience.judge({kFabric}, seconds(399)).kind, Word::Kind::wait);
   const Word last = patience.judge({kFabric}, seconds(400));
   EXPECT_EQ(last.kind, Word::Kind::sick);
-  EXPECT_EQ(last.text, "its GPUs can't be opened: 802, for 300 s");
+  EXPECT_EQ(last.text, "the GPUs can't be opened: 802, for 300 s");
 }
 
 TEST(HealthPatience, WhatDoesNotPassIsSickAtOnce) {
   HealthPatience patience(seconds(300));
   const Word word = patience.judge({kFabric, kDisk}, seconds(1));
   EXPECT_EQ(word.kind, Word::Kind::sick);
-  EXPECT_EQ(word.text, "its disk can't be written to");
+  EXPECT_EQ(word.text, "the disk can't be written to");
   EXPECT_EQ(HealthPatience(seconds(0)).judge({kFabric}, seconds(1)).kind, Word::Kind::sick);
 }
 

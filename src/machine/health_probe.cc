@@ -99,12 +99,13 @@ void probe_cuda(HealthFacts& facts) {
     // A signal that kills this small program would kill a job, too.
     if (said->exit.signal == 0) return;
     facts.cuda = HealthFacts::Cuda::failed;
-    facts.cuda_error = fmt::format("opening them ended with signal {}", said->exit.signal);
+    facts.cuda_error =
+        fmt::format("the test that opens GPUs ended with signal {}", said->exit.signal);
   } else if (said.error().code == Errc::timeout) {
     facts.cuda = HealthFacts::Cuda::failed;
-    facts.cuda_error = fmt::format("they do not open within {} s", kCudaPatience.count());
+    facts.cuda_error = fmt::format("the GPUs do not open within {} s", kCudaPatience.count());
   } else {
-    facts.cuda_error = "python3 is not installed to open them";
+    facts.cuda_error = "python3 is needed to open GPUs and is not installed";
   }
 }
 

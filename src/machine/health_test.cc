@@ -44,7 +44,7 @@ TEST(Health, WhatWasBoughtAndOpensIsHealthy) {
   ASSERT_EQ(findings.size(), 3U);
   EXPECT_EQ(findings[0].what, "driver 580.95.05, 8 x NVIDIA A100-SXM4-80GB");
   EXPECT_EQ(findings[1].what, "8 GPUs were opened");
-  EXPECT_EQ(findings[2].what, "80.0 MB/s to it, 90.0 MB/s from it");
+  EXPECT_EQ(findings[2].what, "80.0 MB/s to the machine, 90.0 MB/s back");
 }
 
 // nvidia-smi lists the GPUs, but no program can use them.
@@ -53,7 +53,7 @@ TEST(Health, GpusThatAreListedButDoNotOpenAreSick) {
   facts.cuda = HealthFacts::Cuda::failed;
   facts.cuda_error = "cuInit: 802 (system not yet initialized)";
   EXPECT_EQ(sickness_of(facts),
-            "its GPUs can't be opened: cuInit: 802 (system not yet initialized)");
+            "the GPUs can't be opened: cuInit: 802 (system not yet initialized)");
   facts = healthy();
   facts.cuda_gpus = 7;
   EXPECT_EQ(sickness_of(facts), "only 7 of 8 GPUs can be opened");
@@ -98,12 +98,12 @@ TEST(Health, WhatMayPassIsToldApart) {
 TEST(Health, OtherGpusThanThoseBoughtAreSick) {
   HealthFacts facts = healthy();
   facts.gpus.pop_back();
-  EXPECT_EQ(sickness_of(facts), "it has 7 GPUs, and 8 were bought");
+  EXPECT_EQ(sickness_of(facts), "7 GPUs found, 8 were bought");
   facts = healthy();
   for (auto& gpu : facts.gpus)
     gpu = {"NVIDIA A100-SXM4-40GB", 40960};
   EXPECT_EQ(sickness_of(facts),
-            "it has a A100-40GB (NVIDIA A100-SXM4-40GB), and a A100-80GB was bought");
+            "the GPU is a A100-40GB (NVIDIA A100-SXM4-40GB), and a A100-80GB was bought");
   facts = healthy();
   facts.gpus[3].name = "Graphics Device";
   EXPECT_EQ(sickness_of(facts), "");  // an unknown name is noted and proves nothing
@@ -119,16 +119,16 @@ TEST(Health, DriverKernelDiskAndClockCount) {
   EXPECT_NE(sickness_of(facts).find("79"), std::string::npos);
   facts = healthy();
   facts.disk_free = 1'000'000'000;
-  EXPECT_EQ(sickness_of(facts), "its disk has 1.0 GB free, and 2.1 are needed");
+  EXPECT_EQ(sickness_of(facts), "the disk has 1.0 GB free, and 2.1 are needed");
   facts.disk_error = "Read-only file system";
   EXPECT_NE(sickness_of(facts).find("Read-only"), std::string::npos);
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = -7200}),
-            "its clock is 7 s behind this machine's");
+            "the clock is 7 s behind this machine's");
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 4900}), "");
   // The client's own clock is a minute slow.
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 60'200, .provider_ahead_ms = 59'800}), "");
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 300, .provider_ahead_ms = 60'000}),
-            "its clock is 60 s behind its provider's");
+            "the clock is 60 s behind the provider's");
 }
 
 TEST(Health, ASlowLinkIsToldAndNoSickness) {

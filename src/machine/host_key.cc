@@ -81,13 +81,13 @@ Result<HostKey> show_host_key(const SshdPlace& sshd, bool sees) {
     return HostKey{.public_line = pair.public_line, .fresh = true};
   }
   if (!old_secret || !old_line)
-    return fail(Errc::unavailable, "sshd does not show its new host key");
+    return fail(Errc::unavailable, "sshd does not show the new host key");
   // Restore the old key: clients with its pin can still log in.
   LOCKSTEP_TRY(cloud::write_key_pair(kKeyPath, {*old_secret, std::string(strip(*old_line))}));
   reload_sshd();
   return HostKey{.public_line = std::string(strip(*old_line)),
                  .fresh = false,
-                 .note = "sshd keeps the host key that user data has carried"};
+                 .note = "sshd keeps the host key from user data"};
 }
 
 }  // namespace lockstep::machine

@@ -134,7 +134,7 @@ Result<LastingLease> read_lasting_lease() {
   LOCKSTEP_TRY(check_terms(lasting.lease.terms));
   if (lasting.machine == machine_identity()) return lasting;
   LOCKSTEP_TRY(forget_lasting_lease());
-  return fail(Errc::not_found, "the lease was that of another machine");
+  return fail(Errc::not_found, "the lease belonged to another machine");
 }
 
 }  // namespace lockstep::machine

@@ -135,7 +135,7 @@ Status make_lease_folder() {
   if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
   // A user who can write here could prolong the lease.
   if (!S_ISDIR(info.st_mode) || info.st_uid != 0 || (info.st_mode & 022) != 0)
-    return fail(Errc::denied, path + " must be a folder that only root can write to");
+    return fail(Errc::denied, path + " must be a folder, writable by root only");
   if (chmod(path.c_str(), 0755) != 0) return fail_sys("open " + path + " to all", errno);
   return {};
 }

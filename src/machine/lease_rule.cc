@@ -22,7 +22,7 @@ LeaseStep next_step(const LeaseView& view) {
   const std::int64_t idle = view.now - view.idle_since;
   if (view.idle_limit > 0 && view.jobs == 0 && idle >= view.idle_limit &&
       view.now >= view.hold_until)
-    return {Step::end, fmt::format("nothing has worked on it for {} s", idle / 1000)};
+    return {Step::end, fmt::format("the machine has been idle for {} s", idle / 1000)};
   if (view.jobs == 0) return {};
   if (!view.notice.empty())
     return {Step::stop_jobs, "the provider takes the machine away: " + view.notice};

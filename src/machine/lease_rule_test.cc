@@ -28,7 +28,7 @@ TEST(LeaseRule, EndsWhenNothingHasWorkedForSoLong) {
   EXPECT_EQ(next_step(view).kind, StepKind::wait);
   view.idle_since = 400'000;
   EXPECT_EQ(next_step(view).kind, StepKind::end);
-  EXPECT_EQ(next_step(view).why, "nothing has worked on it for 600 s");
+  EXPECT_EQ(next_step(view).why, "the machine has been idle for 600 s");
   view.jobs = 1;
   EXPECT_EQ(next_step(view).kind, StepKind::wait);
   view.jobs = 0;

@@ -258,7 +258,7 @@ Status start_lease_watch() {
     poll(nullptr, 0, kStartLook);
   }
   if (daemon_lives()) return {};
-  return fail(Errc::unavailable, "the process that watches the lease does not start");
+  return fail(Errc::unavailable, "the lease daemon does not start");
 }
 
 }  // namespace lockstep::machine

@@ -114,8 +114,7 @@ Status start_guard(const OnDemand& world) {
     poll(nullptr, 0, kGuardLookMs);
   }
   if (guard_lives()) return {};
-  return fail(Errc::unavailable, "the guard that ends the machines does not start",
-              "see " + guard_log());
+  return fail(Errc::unavailable, "the guard does not start", "see " + guard_log());
 }
 
 }  // namespace

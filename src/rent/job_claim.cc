@@ -53,7 +53,7 @@ Result<proc::SpawnSpec> course_spec(const std::string& rental, const char* how) 
 Result<io::Fd> claim_job(const std::string& rental) {
   LOCKSTEP_TRY_ASSIGN(io::FileLock claims, open_claims());
   LOCKSTEP_TRY_ASSIGN(const bool taken, claims.try_lock_range(place_of(rental)));
-  if (!taken) return fail(Errc::already_exists, "another lockstep follows its job");
+  if (!taken) return fail(Errc::already_exists, "another lockstep follows this job");
   return std::move(claims).release();
 }
 

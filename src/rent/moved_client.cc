@@ -47,7 +47,7 @@ bool told_that_it_ended(OnDemand& world, cloud::Rental rental, cloud::Web& web) 
   const std::string where = world.rented_where(rental);
   if (!world.look_only(rental, web) || !cloud::is_lost(rental)) return false;
   say_moved(
-      fmt::format("{0}: a machine of '{1}' has ended; lockstep up {1} rents it again, "
+      fmt::format("{0}: a machine of '{1}' has ended; lockstep up {1} rents the machine again, "
                   "lockstep down {1} gives the rest back",
                   where, rental.cluster));
   return true;
@@ -74,7 +74,7 @@ void look_after(const std::string& pins, cloud::Web& web) {
   if (told_that_it_ended(**world, *rental, web) || address || !web.pause({})) return;
   say_moved(
       fmt::format("{0}: the ssh port of '{1}' may not be open to this machine, whose public "
-                  "address was not found; lockstep up {1} --allow-from ADDRESS/32 opens it",
+                  "address was not found; lockstep up {1} --allow-from ADDRESS/32 opens the port",
                   (*world)->rented_where(*rental), *name));
 }
 

@@ -36,10 +36,11 @@ std::string SilentPort::words(const std::string& address, int port,
       break;
     case Found::answers:
       // A known server that answers on port 22 rules out a firewall here.
-      return text + fmt::format(
-                        "{} answers from here, so the machine is still booting, or its own "
-                        "firewall is closed",
-                        known);
+      return text +
+             fmt::format(
+                 "{} answers from here, so the machine is still booting, or the machine's own "
+                 "firewall is closed",
+                 known);
     case Found::blocked:
       return text + fmt::format(
                         "{} does not answer from here, either ({}): a firewall here seems "

@@ -65,7 +65,7 @@ void SshdProbe::on_ready() {
     getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
     if (problem != 0) return finish(fail(Errc::unavailable, to_lower(errno_text(problem))));
     patience_.start(kGreetingPatience, [this] {
-      finish(fail(Errc::timeout, "it takes connections, but no SSH server greets there"));
+      finish(fail(Errc::timeout, "the port takes connections, but no SSH server greets there"));
     });
     return watch_->want(io::kReadable);
   }

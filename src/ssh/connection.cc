@@ -102,7 +102,7 @@ Status Connection::boot() {
     fail_with(fail(Errc::timeout,
                    fmt::format("the log-in succeeded, but then nothing came for {} s",
                                kLongestSilence.count()),
-                   "see what `ssh HOST true` says: a login shell or a file system may hang there")
+                   "run `ssh HOST true`: a login shell or a file system may hang there")
                   .value());
   });
   return {};
@@ -163,11 +163,11 @@ void Connection::boot_failed() {
   const std::string_view last = last_line(words);
   const std::string why = last.empty() ? "" : ": " + printable(last);
   if (!code_) return fail_with(fail(Errc::unavailable, "the connection was lost" + why).value());
-  fail_with(fail(Errc::denied,
-                 fmt::format("the login shell there does not run commands (it ended with {}){}",
-                             *code_, why),
-                 "see what `ssh HOST true` says")
-                .value());
+  fail_with(
+      fail(Errc::denied,
+           fmt::format("the login shell there does not run commands (exit code {}){}", *code_, why),
+           "run `ssh HOST true` to see the error")
+          .value());
 }
 
 void Connection::push(const Absent& absent) {
@@ -175,9 +175,10 @@ void Connection::push(const Absent& absent) {
     return fail_with(
         fail(Errc::unavailable, "the binary was sent there, but is gone again").value());
   if (absent.system != "Linux")
-    return fail_with(fail(Errc::invalid_input, fmt::format("it runs {}, and Lockstep needs Linux",
-                                                           printable(absent.system)))
-                         .value());
+    return fail_with(
+        fail(Errc::invalid_input,
+             fmt::format("the host runs {}, and Lockstep needs Linux", printable(absent.system)))
+            .value());
   auto binary = binary_for(absent.machine);
   if (!binary) return fail_with(std::move(binary).error());
   // The name contains the id of the other architecture's binary, which may already be on the host:

@@ -45,9 +45,10 @@ Result<std::string> control_folder() {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
   if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0)
-    return fail(Errc::denied,
-                path + " must be a folder that only you can enter, to keep ssh connections in",
-                "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
+    return fail(
+        Errc::denied,
+        path + " must be a private folder (mode 0700) of yours: ssh connections are kept there",
+        "remove the folder, or set XDG_RUNTIME_DIR to a folder of yours");
   return path;
 }
 

@@ -130,10 +130,10 @@ Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view nam
       trust.files.push_back(file.file);
     } else if (file.marked || has_refused_key(*other, file)) {
       return fail(Errc::denied,
-                  fmt::format("{} and {} have different host keys for it, so one file or the other "
-                              "refuses every key",
+                  fmt::format("{} and {} list different host keys for this host, so one file "
+                              "or the other refuses every key",
                               printable(file.file), printable(other->file)),
-                  fmt::format("forget the wrong one: ssh-keygen -f FILE -R {}",
+                  fmt::format("forget the wrong key: ssh-keygen -f FILE -R {}",
                               shell_quote(std::string(name))));
     }
   }

@@ -100,7 +100,7 @@ void Master::on_end() {
   io::read_now(said_fd_, said_, kMostSaid);
   if (exit->ok() && !probing_) return finish({});
   if (exit->signal != 0)
-    return finish(fail(Errc::canceled, "ssh was ended by a signal while it logged in"));
+    return finish(fail(Errc::canceled, "a signal ended ssh during the log-in"));
   on_failure();
 }
 

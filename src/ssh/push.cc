@@ -31,7 +31,7 @@ Status told(std::optional<Pushed> pushed, const std::string& errors) {
     case Pushed::cut:
       return fail(Errc::unavailable, "only a part of the binary arrived", kTryAgain);
     case Pushed::corrupt:
-      return fail(Errc::corrupt, "the binary did not arrive as it was sent" + why, kTryAgain);
+      return fail(Errc::corrupt, "the binary was damaged on the way" + why, kTryAgain);
     case Pushed::no_space:
       return fail(Errc::exhausted, "the binary can't be written to ~/.cache/lockstep there" + why);
     case Pushed::no_home:

@@ -82,7 +82,7 @@ std::vector<std::string> remove_binaries(const std::string& bin_folder, const st
     // boot_command.cc chooses these names.
     const bool part =
         name.find(".part") != std::string::npos || name.find(".new") != std::string::npos;
-    remove_file(path, part ? "a part of a binary" : "a binary that nothing runs", removed);
+    remove_file(path, part ? "a part of a binary" : "an unused binary", removed);
   }
   return removed;
 }
@@ -134,7 +134,7 @@ std::vector<std::string> remove_dead_sockets(const std::string& control_folder) 
     const std::string lock_path = fmt::format("{}/{}.lock", control_folder, stem);
     const auto lock = io::FileLock::take(lock_path, io::FileLock::IfHeld::fail);
     if (!lock || listens(path)) continue;
-    remove_file(path, "the socket of a connection that is gone", removed);
+    remove_file(path, "the socket of a lost connection", removed);
   }
   return removed;
 }

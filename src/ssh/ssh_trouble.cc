@@ -37,41 +37,43 @@ std::optional<Error> pinned_trouble(const Target& target, std::string_view said)
   if (target.host_keys != HostKeys::pinned || !target.jump.empty()) return std::nullopt;
   if (has(said, "REMOTE HOST IDENTIFICATION HAS CHANGED") ||
       has(said, "no matching host key type found"))
-    return error(Errc::denied,
-                 "its host key differs from the key made for it: another machine answers there, "
-                 "or a third party intercepts the connection",
-                 kWrongHost);
+    return error(
+        Errc::denied,
+        "the host key differs from the key made for this machine: another machine answers there, "
+        "or a third party intercepts the connection",
+        kWrongHost);
   if (has(said, "Host key verification failed") || has(said, "host key is known for"))
-    return error(Errc::denied, "no host key is pinned for it", kWrongHost);
+    return error(Errc::denied, "no host key is pinned for this machine", kWrongHost);
   return std::nullopt;
 }
 
 std::optional<Error> key_trouble(const Target& target, std::string_view said) {
   if (has(said, "is marked as revoked"))
     return error(Errc::denied,
-                 "its host key is revoked: a line @revoked of a known_hosts file names the key",
-                 "give the host a new key; if the line is wrong, take it out");
+                 "the host key is revoked: a line @revoked of a known_hosts file names the key",
+                 "give the host a new key, or delete the line if it is wrong");
   if (has(said, "REMOTE HOST IDENTIFICATION HAS CHANGED")) {
     const std::string place = between(said, "Offending ", "").value_or("");
     const std::string file = place.substr(
         place.find(" in ") == std::string::npos ? place.size() : place.find(" in ") + 4);
     const std::string path = file.substr(0, file.rfind(':'));
     return error(Errc::denied,
-                 fmt::format("its host key has changed since the first contact ({}): another "
+                 fmt::format("the host key has changed since the first contact ({}): another "
                              "machine answers, or the host was reinstalled",
                              printable(file)),
-                 fmt::format("if that is right, forget the old key: ssh-keygen -f {} -R {}",
+                 fmt::format("if the change is right, forget the old key: ssh-keygen -f {} -R {}",
                              shell_quote(path), shell_quote(target.host)));
   }
   if (has(said, "host key is known for"))
-    return error(Errc::denied,
-                 "its host key has another type than at the first contact: another "
-                 "machine answers, or the host was reinstalled",
-                 fmt::format("if that is right, forget the old key: ssh-keygen -R {} (-f FILE)",
-                             shell_quote(target.host)));
+    return error(
+        Errc::denied,
+        "the host key has another type than at the first contact: another "
+        "machine answers, or the host was reinstalled",
+        fmt::format("if the change is right, forget the old key: ssh-keygen -R {} (-f FILE)",
+                    shell_quote(target.host)));
   if (has(said, "Host key verification failed"))
-    return error(Errc::denied, "its host key could not be verified",
-                 "log in once with ssh to see the key and accept it");
+    return error(Errc::denied, "the host key could not be verified",
+                 "log in once with ssh to see and accept the key");
   if (const auto key = between(said, "Permissions 0", "' are too open")) {
     const std::size_t quote = key->find('\'');
     const std::string path = quote == std::string::npos ? *key : key->substr(quote + 1);
@@ -99,9 +101,9 @@ std::optional<Error> way_trouble(std::string_view said) {
   }
   if (const auto why = between(said, "open failed: ", ""))
     return error(Errc::unavailable,
-                 fmt::format("the jump host could not connect to it: {}", printable(*why)));
+                 fmt::format("the jump host could not connect to the host: {}", printable(*why)));
   if (has(said, "during banner exchange"))
-    return error(Errc::timeout, "it takes connections, but no SSH server greets there");
+    return error(Errc::timeout, "the port takes connections, but no SSH server greets there");
   return std::nullopt;
 }
 
@@ -118,13 +120,13 @@ Error ssh_trouble(const Target& target, std::string_view said, std::string_view 
     if (!locked_key.empty())
       return error(
           Errc::denied,
-          fmt::format("{} is not let in: no key of ours is accepted (it offers {}), and the "
+          fmt::format("{} is not let in: the host accepts none of our keys (it offers {}), and the "
                       "key {} needs a passphrase, which ssh could not ask for",
                       printable(said.substr(line, at - line)), printable(*ways),
                       printable(locked_key)),
           "load it first: ssh-add " + shell_quote(locked_key));
     return error(Errc::denied,
-                 fmt::format("{} is not let in: no key of ours is accepted (it offers {})",
+                 fmt::format("{} is not let in: the host accepts none of our keys (it offers {})",
                              printable(said.substr(line, at - line)), printable(*ways)),
                  "give --user and --key-path, or load the key with ssh-add");
   }

@@ -21,22 +21,23 @@ TEST(SshTrouble, NamesTheHopThatFails) {
             "jump port 22: connection timed out");
   EXPECT_EQ(message("channel 0: open failed: connect failed: No route to host\r\n"
                     "stdio forwarding failed\r\nConnection closed by UNKNOWN port 65535\r\n"),
-            "the jump host could not connect to it: connect failed: No route to host");
+            "the jump host could not connect to the host: connect failed: No route to host");
   EXPECT_EQ(message("Connection timed out during banner exchange\r\n"
                     "Connection to 10.0.0.5 port 22 timed out\r\n"),
-            "it takes connections, but no SSH server greets there");
+            "the port takes connections, but no SSH server greets there");
 }
 
 TEST(SshTrouble, NamesAKeyThatIsRevoked) {
   EXPECT_EQ(message("@       WARNING: REVOKED HOST KEY DETECTED!               @\r\n"
                     "The ED25519 host key for gpu1 is marked as revoked.\r\n"
                     "Host key verification failed.\r\n"),
-            "its host key is revoked: a line @revoked of a known_hosts file names the key");
+            "the host key is revoked: a line @revoked of a known_hosts file names the key");
 }
 
 TEST(SshTrouble, NamesTheKeyAndWhoIsNotLetIn) {
   EXPECT_EQ(message("ubuntu@gpu1: Permission denied (publickey,password).\r\n"),
-            "ubuntu@gpu1 is not let in: no key of ours is accepted (it offers publickey,password)");
+            "ubuntu@gpu1 is not let in: the host accepts none of our keys (it offers "
+            "publickey,password)");
   EXPECT_EQ(message("Warning: Identity file /k not accessible: No such file or directory.\n"
                     "ubuntu@gpu1: Permission denied (publickey).\r\n"),
             "the key /k does not exist");
@@ -58,7 +59,7 @@ TEST(SshTrouble, AChangedHostKeyIsToldWithTheWayOut) {
                   "Offending ED25519 key in /home/me/pins/gpus:3\r\n  remove with:\r\n"
                   "Host key verification failed.\r\n");
   EXPECT_EQ(changed.code, Errc::denied);
-  EXPECT_NE(changed.message.find("its host key has changed"), std::string::npos);
+  EXPECT_NE(changed.message.find("the host key has changed"), std::string::npos);
   EXPECT_NE(changed.message.find("/home/me/pins/gpus:3"), std::string::npos);
   EXPECT_NE(changed.hint.find("ssh-keygen -f /home/me/pins/gpus -R gpu1"), std::string::npos);
 }
@@ -90,9 +91,10 @@ TEST(SshTrouble, AKeyWithAPassphraseIsNamed) {
   const Error error =
       ssh_trouble(parse_target("gpu1").value(), "ubuntu@gpu1: Permission denied (publickey).\r\n",
                   "/home/me/k 1");
-  EXPECT_EQ(error.message,
-            "ubuntu@gpu1 is not let in: no key of ours is accepted (it offers publickey), and the "
-            "key /home/me/k 1 needs a passphrase, which ssh could not ask for");
+  EXPECT_EQ(
+      error.message,
+      "ubuntu@gpu1 is not let in: the host accepts none of our keys (it offers publickey), and the "
+      "key /home/me/k 1 needs a passphrase, which ssh could not ask for");
   EXPECT_EQ(error.hint, "load it first: ssh-add '/home/me/k 1'");
 }
 

@@ -72,7 +72,7 @@ def test_another_key_than_that_one_is_refused(hosts, tmp_path):
         world.fake.world.on_launch = lambda wanted: {**launch(wanted), "host_keys": [other]}
         for provider in ("gcp", "aws"):
             ended = up(world, provider)
-            assert ended.rc == 1 and "host key differs from the key made for it" in ended.err, ended
+            assert ended.rc == 1 and "host key differs from the key made for this machine" in ended.err, ended
             assert ("image created a host key: " in ended.err) == (provider == "gcp"), ended
             assert world.live() == [], ended
         for machine in world.machines.all:

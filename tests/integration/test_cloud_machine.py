@@ -66,7 +66,7 @@ def test_first_contact_is_held_to_the_key_that_was_injected_and_pins_a_fresh_one
     assert 550_000 < state["left_ms"] <= 600_000 and state["idle_limit_ms"] == 300_000, state
     world.client.forget_masters()
     world.pins.write_text(f"{machine.addr} {injected}\n")
-    assert "its host key differs from the key made for it" in world.lease(machine)["error"]
+    assert "the host key differs from the key made for this machine" in world.lease(machine)["error"]
     # The user's own files know nothing of it.
     assert not (world.client.root_home / ".ssh/known_hosts").exists()
 
@@ -96,7 +96,7 @@ def test_another_host_key_ends_it_at_once_and_nothing_is_brought_there(world):
     began = time.monotonic()
     (found,) = world.contact(machine, host_key=other)
     assert found["outcome"] == "wrong_host" and time.monotonic() - began < 10, found
-    assert "gpus-0: its host key differs from the key made for it" in found["error"], found
+    assert "gpus-0: the host key differs from the key made for this machine" in found["error"], found
     assert not machine.path(f"/home/{machine.user}/.cache").exists()
     assert sleepers(machine) == ["lockstep-guard"]
 
@@ -121,11 +121,11 @@ def test_gpus_that_do_not_open_are_found(world):
     machine = world.launch(gpus=(8, 802))
     (found,) = world.contact(machine, gpu="A100-80GB", gpus=8, health_s=0)
     assert found["outcome"] == "sick", found
-    assert "its GPUs can't be opened: cuInit: 802 (system not yet initialized)" in found["error"], found
+    assert "the GPUs can't be opened: cuInit: 802 (system not yet initialized)" in found["error"], found
     assert not daemon(machine) and sleepers(machine) == ["lockstep-guard"]
     machine.give_gpus(7)
     (found,) = world.contact(machine, gpu="A100-80GB", gpus=8)
-    assert "it has 7 GPUs, and 8 were bought" in found["error"], found
+    assert "7 GPUs found, 8 were bought" in found["error"], found
     machine.give_gpus(8, name="NVIDIA H100 80GB HBM3")
     (found,) = world.contact(machine, gpu="A100-80GB", gpus=8)
     assert "and a A100-80GB was bought" in found["error"], found
@@ -137,7 +137,7 @@ def test_gpus_that_do_not_open_are_found(world):
     machine.put("/usr/local/bin/dmesg", "#!/bin/sh\necho '[1.5] NVRM: Xid (PCI:0000:17:00): 79, GPU fell off'\n", 0o755)
     (found,) = world.contact(machine, gpu="H100-SXM", gpus=8)
     assert found["outcome"] == "sick" and "Xid (PCI:0000:17:00): 79" in found["error"], found
-    assert {"kind": "note", "what": "its GPUs were listed, but not opened: python3 is not installed to open them"} in \
+    assert {"kind": "note", "what": "the GPUs were listed, but not opened: python3 is needed to open GPUs and is not installed"} in \
         found["findings"], found
 
 
@@ -147,7 +147,7 @@ def test_a_driver_and_a_fabric_that_come_up_late_are_waited_for(world):
     run = world.start(world.request(machine, gpu="A100-80GB", gpus=8))
     until(lambda: "gpus-0 waits for its NVIDIA driver, 300 s at most" in run.err(), 30, "it waits for the driver")
     machine.give_gpus(8, 802)
-    until(lambda: "gpus-0 waits for the fabric manager of its NVSwitches, 300 s at most" in run.err(), 30,
+    until(lambda: "gpus-0 waits for the fabric manager of the NVSwitches, 300 s at most" in run.err(), 30,
           "it waits for the fabric")
     machine.give_gpus(8)
     (found,) = json.loads(run.wait(30).out)
@@ -245,7 +245,7 @@ def greeting_port():
 @pytest.mark.parametrize("known, words", [
     (silent_port, "does not answer from here, either (it does not answer): a firewall here seems to block outgoing"),
     (refusing_port, "does not answer from here, either (connection refused): a firewall here seems to block outgoing"),
-    (greeting_port, "answers from here, so the machine is still booting, or its own firewall is closed"),
+    (greeting_port, "answers from here, so the machine is still booting, or the machine's own firewall is closed"),
     (None, "the machine may still be booting, or a firewall here blocks outgoing port")])
 @pytest.mark.parametrize("machine, why", [(silent_port, "it does not answer"), (refusing_port, "connection refused")])
 def test_a_port_that_stays_silent_is_told_from_a_machine_that_boots(tmp_path, machine, why, known, words):

@@ -154,7 +154,7 @@ def test_repair_removes_what_killed_clients_left_and_nothing_in_use(world):
     sleeper.wait(20)
     server.nothing_left()
     ended = client.run("cluster", "check", where, "--repair")
-    assert f"removed {where}: a binary that nothing runs" in ended.out and not running.exists(), ended
+    assert f"removed {where}: an unused binary" in ended.out and not running.exists(), ended
     ended = client.run("cluster", "check", where, "--repair")
     assert "there was nothing to repair" in ended.out, ended
     assert client.exec(where, "echo", "hi").out == "hi\n"

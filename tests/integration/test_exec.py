@@ -245,7 +245,7 @@ def test_a_key_that_any_file_refuses_is_refused(world):
     known = client.root_home / ".ssh/known_hosts"
     known.write_text(f"{server.addr} {client.public_key}")
     for place in ("gpus", where):
-        one_error(client.exec(place, "true"), 255, "have different host keys for it", "known_hosts")
+        one_error(client.exec(place, "true"), 255, "list different host keys for this host", "known_hosts")
 
 
 def test_a_key_that_one_file_refuses_is_refused_although_another_has_it_beside_the_first(world):
@@ -280,7 +280,7 @@ def test_a_key_that_the_user_has_revoked_is_refused_for_a_cluster(world):
     key = " ".join(server.host_key.with_suffix(".pub").read_text().split()[:2])
     known.write_text(f"@revoked * {key}\n")
     for place in ("gpus", where):
-        one_error(client.exec(place, "true"), 255, "its host key is revoked")
+        one_error(client.exec(place, "true"), 255, "the host key is revoked")
     known.write_text(f"@revoked other.example {key}\n")
     assert client.exec("gpus", "true").rc == 0
 

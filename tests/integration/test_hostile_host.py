@@ -32,10 +32,10 @@ def one_error(ended, code, *words):
 
 GREETS = "link.hello(); link.words(); "
 LIES = [
-    (GREETS + "link.started(); link.exit(0, channel=2)", "'exit' of a program that does not run"),
-    (GREETS + "link.exit(0)", "'exit' of a program that does not run"),
-    (GREETS + "link.started(); link.exit(0, channel=2); link.exit(0)", "'exit' of a program that does not run"),
-    (GREETS + "link.started(); link.data('x', channel=7)", "output of a program that does not run"),
+    (GREETS + "link.started(); link.exit(0, channel=2)", "'exit' without a running program"),
+    (GREETS + "link.exit(0)", "'exit' without a running program"),
+    (GREETS + "link.started(); link.exit(0, channel=2); link.exit(0)", "'exit' without a running program"),
+    (GREETS + "link.started(); link.data('x', channel=7)", "output without a running program"),
     (GREETS + "link.started()\nwhile True: link.data(b'')", "an empty piece of output"),
     (GREETS + "link.write(b'\\xff' * 64)", "a frame of"),
     ("while True: link.write(b'x' * 65536)", "bytes came before a greeting"),
@@ -71,7 +71,7 @@ def test_a_flood_beyond_the_room_ends_the_command(host):
     until(host.server.commands, 30, "the flood begins")
     host.server.nothing_left(30)
     os.close(reader)
-    one_error(run.wait(30), 255, host.where, "more output than its credit")
+    one_error(run.wait(30), 255, host.where, "more output than the credit allows")
 
 
 def test_words_of_a_host_reach_the_terminal_without_its_control(host):
