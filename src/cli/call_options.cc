@@ -25,7 +25,7 @@ Group call_group() {
           {.name = "project",
            .field = into<&CallOptions::project>,
            .metavar = "DIR[:DST]",
-           .help = "the synced project here, and its place there",
+           .help = "the synced project here, and the folder there",
            .shown_default = "git's top folder, else the current one"},
           {.name = "cwd",
            .field = into<&CallOptions::folder>,
@@ -39,8 +39,8 @@ Group call_group() {
            .shown_default = "python3 of the project's environment"},
           {.name = "json",
            .field = into<&CallOptions::json>,
-           .help = "one object on stdout with every node's value or exception; what the function "
-                   "prints goes to stderr"},
+           .help = "one object on stdout with every node's value or exception; the function's "
+                   "output goes to stderr"},
           {.name = "answer-fd",
            .field = into<&CallOptions::answer_fd>,
            .metavar = "N",
@@ -55,14 +55,14 @@ Table make_call_table() {
               "lockstep call gpus train:evaluate --kwargs '{\"split\": \"test\"}'\n"
               "lockstep call gpus --nodes 0 platform:node",
           .details =
-              "The function runs in a fresh Python, in the folder of the synced project. Its\n"
-              "output is printed as it comes; its value comes last, as JSON. The host needs\n"
-              "Python 3.8 or later and what the function imports, nothing else.",
+              "The function runs in a fresh Python, in the folder of the synced project. Prints\n"
+              "the function's output at once, and the value at the end, as JSON. The host needs\n"
+              "only Python 3.8 or later and the modules that the function imports.",
           .epilog =
               "Exit code: 0 where the function returned, 1 where it raised (the traceback is on\n"
-              "stderr), 3 where there is no such function or its value is no JSON, 127 where\n"
-              "there is no Python, 255 where the host is not reached; of several nodes the\n"
-              "first that is not 0.\n",
+              "stderr), 3 where the function does not exist or its value is not JSON,\n"
+              "127 where Python is missing, 255 where the host is not reached; for several nodes\n"
+              "the first code other than 0.\n",
           .operands = Operands::names,
           .groups = {call_group(), {"Variables", variable_rows()}, place_group()},
           .shown_names = "HOST|CLUSTER MODULE:FUNCTION"};

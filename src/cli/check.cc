@@ -92,7 +92,7 @@ Result<ExitCode> check_command(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kCheck{.name = "check",
-                                         .summary = "find mistakes in a job before it is queued",
+                                         .summary = "find mistakes in a job before Slurm queues it",
                                          .table = check_table,
                                          .run = check_command,
                                          .signals = Signals::children,

@@ -6,7 +6,7 @@ namespace {
 Table make_check_table() {
   return {
       .program = "lockstep check",
-      .summary = "Finds mistakes in a job before it is queued.",
+      .summary = "Finds mistakes in a job before Slurm queues it.",
       .examples =
           "lockstep check train.slurm\n"
           "lockstep check submit -N 2 --gpus-per-node 8 -- train.py --deepspeed ds.json\n"
@@ -16,29 +16,29 @@ Table make_check_table() {
           "DeepSpeed's configuration. Prints a line for each mistake: the place, the reason\n"
           "and what to write instead. Nothing is submitted.",
       .epilog =
-          "docs/slurm.md lists the mistakes. sbatch --test-only is asked, too, where there\n"
-          "is an sbatch: it knows partitions and limits, and when the job would start.\n"
+          "docs/slurm.md lists the mistakes. Where Slurm is installed, sbatch\n"
+          "--test-only checks partitions and limits, too, and tells the expected start.\n"
           "Exit code: 0, 1 where there is an error (warnings are none), 2 for bad words.\n",
       .operands = Operands::command,
-      .groups = {{"Options",
-                  {
-                      {.name = "hostfile",
-                       .field = into<&CheckOptions::hostfiles>,
-                       .metavar = "FILE",
-                       .help = "check this hostfile by DeepSpeed's grammar; may be given again"},
-                      {.name = "ds-config",
-                       .field = into<&CheckOptions::ds_configs>,
-                       .metavar = "FILE",
-                       .help = "check this configuration of DeepSpeed; may be given again. One "
-                               "that the job names is checked anyway, against its ranks and "
-                               "arguments"},
-                      {.name = "no-slurm",
-                       .field = into<&CheckOptions::no_slurm>,
-                       .help = "do not ask sbatch"},
-                      {.name = "json", .field = into<&CheckOptions::json>, .help = "for programs"},
-                      help_option(),
-                      version_option(),
-                  }}},
+      .groups =
+          {{"Options",
+            {
+                {.name = "hostfile",
+                 .field = into<&CheckOptions::hostfiles>,
+                 .metavar = "FILE",
+                 .help = "check this hostfile by DeepSpeed's grammar; may be given again"},
+                {.name = "ds-config",
+                 .field = into<&CheckOptions::ds_configs>,
+                 .metavar = "FILE",
+                 .help = "check this configuration of DeepSpeed; may be given again. The "
+                         "configuration of the job is always checked, against ranks and arguments"},
+                {.name = "no-slurm",
+                 .field = into<&CheckOptions::no_slurm>,
+                 .help = "do not ask sbatch"},
+                {.name = "json", .field = into<&CheckOptions::json>, .help = "for programs"},
+                help_option(),
+                version_option(),
+            }}},
       .shown_names = "SCRIPT|sbatch ... SCRIPT|submit ..."};
 }
 

@@ -59,7 +59,7 @@ Result<std::vector<Checked>> check_all(rent::OnDemand& world,
                     [&one](cloud::Web& web) { one.findings = one.provider->check(web); }});
   }
   rent::Asking(world.web(), std::move(jobs))
-      .wait(waits_for(cloud_check_table().program, "what our keys may do there"));
+      .wait(waits_for(cloud_check_table().program, "check the keys and their rights"));
   LOCKSTEP_TRY(world.check_stopped());
   return checked;
 }
@@ -123,7 +123,7 @@ constexpr Subcommand kCloudCheck{
     .run = cloud_check_command,
     .signals = Signals::blocked};
 constexpr Subcommand kCloudSelftest{.name = "selftest",
-                                    .summary = "rent one machine and report on its whole life",
+                                    .summary = "rent one machine as a test, and report each step",
                                     .table = cloud_selftest_table,
                                     .run = cloud_selftest_command,
                                     .signals = Signals::blocked};

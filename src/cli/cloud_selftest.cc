@@ -127,9 +127,9 @@ void SelfTest::on_step(const rent::ContactStep& step) {
     case rent::ContactStep::Kind::checked:
       return report(Mark::ok,
                     own_host_key_
-                        ? "its image created a host key, the provider knows the same key, and "
+                        ? "the image created a host key, the provider knows the same key, and "
                           "the login works"
-                        : "its host key is the one it was given, and the login works");
+                        : "the host key is the expected one, and the login works");
     case rent::ContactStep::Kind::gets_lease:
       return report_health();
     case rent::ContactStep::Kind::other:
@@ -216,7 +216,8 @@ Status SelfTest::watch_end() {
 
 Status SelfTest::end_by_itself() {
   if (rental_.attempts.back().offer.ending == cloud::Ending::with_guard) {
-    report(Mark::note, "such machines cannot end their own bill: this command ends it");
+    report(Mark::note,
+           "such machines cannot end their own bill: this command terminates the machine");
     return {};
   }
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
@@ -224,7 +225,7 @@ Status SelfTest::end_by_itself() {
   LOCKSTEP_TRY_ASSIGN(const auto answers, rent::keep_leases(places, end));
   for (const rent::LeaseAnswer& answer : answers)
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
-  report(Mark::ok, fmt::format("its lease ends in {} s now", kSelftestEndIn));
+  report(Mark::ok, fmt::format("the lease ends in {} s now", kSelftestEndIn));
   LOCKSTEP_TRY(watch_end());
   report(Mark::ok, "the machine ended itself, and the provider lists it as gone");
   return {};
@@ -234,7 +235,7 @@ void SelfTest::give_back() {
   begin();
   const Status back = give_machines_back(world_, kProgram, rental_);
   if (back)
-    report(Mark::ok, "given back: the provider lists nothing of it");
+    report(Mark::ok, "terminated: the provider lists nothing of the machine");
   else
     fail_with("the machine may still be there: lockstep down --orphans", back.error());
   world_.unlock(rental_.cluster);

@@ -156,8 +156,8 @@ Status add_rented(const std::string& name, const ClusterAddOptions& options,
     return kept;
   }
   std::puts(options.json ? codec::print_json(json_of(made)).c_str()
-                         : fmt::format("{}: {} x {}, rented at its use", name, standing.wish.nodes,
-                                       standing.wish.gpu.text())
+                         : fmt::format("{}: {} x {}, rented at first use", name,
+                                       standing.wish.nodes, standing.wish.gpu.text())
                                .c_str());
   return {};
 }
@@ -355,7 +355,7 @@ constexpr Subcommand kShow{.name = "show",
                            .run = run_status<show>,
                            .signals = Signals::children};
 constexpr Subcommand kRemove{.name = "remove",
-                             .summary = "forget a cluster and its host keys",
+                             .summary = "forget a cluster and the host keys",
                              .table = cluster_remove_table,
                              .run = run_status<remove>};
 constexpr Subcommand kAddHost{.name = "add-host",

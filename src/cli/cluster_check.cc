@@ -83,7 +83,7 @@ Result<ExitCode> check(const Call& call) {
 
 extern constinit const Subcommand kClusterCheck{
     .name = "check",
-    .summary = "find what hosts have, and what would stop a job",
+    .summary = "show the state of hosts, and problems that would stop a job",
     .table = cluster_check_table,
     .run = check,
     .signals = Signals::children};

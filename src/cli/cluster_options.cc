@@ -11,7 +11,7 @@ Option json(std::string_view help) {
 
 // Returns the options for machines that are rented when the cluster is used.
 Group rented_rows() {
-  Group group{"A cluster that is rented at its use, given back when idle, and rented again",
+  Group group{"Machines that are rented at first use, terminated when idle, and rented again",
               machine_rows("on-demand")};
   group.options.push_back({.name = "nodes",
                            .field = into<&ClusterAddOptions::nodes>,
@@ -52,19 +52,19 @@ Table make_add_table() {
                           {.name = "hosts-file",
                            .field = into<&ClusterAddOptions::hosts_file>,
                            .metavar = "FILE",
-                           .help = "one host a line, also as DeepSpeed's hostfile (slots=N)"},
+                           .help = "hosts, a line each, or DeepSpeed's hostfile (slots=N)"},
                           {.name = "slurm",
                            .field = into<&ClusterAddOptions::slurm>,
                            .help = "a cluster of Slurm's"},
                           {.name = "login",
                            .field = into<&ClusterAddOptions::login>,
                            .metavar = "[USER@]HOST[:PORT]",
-                           .help = "with --slurm: the host where its commands are",
+                           .help = "with --slurm: the host that has Slurm's commands",
                            .shown_default = "this machine"},
                           {.name = "user",
                            .field = into<&ClusterAddOptions::user>,
                            .metavar = "USER",
-                           .help = "log in as this user, on hosts that are given without one",
+                           .help = "log in as this user, on hosts without a USER@",
                            .shown_default = "ssh's own choice"},
                           {.name = "key-path",
                            .field = into<&ClusterAddOptions::key_path>,
@@ -91,11 +91,11 @@ Table make_add_table() {
 
 Table make_add_host_table() {
   Table table{.program = "lockstep cluster add-host",
-              .summary = "Adds hosts to a cluster, behind those that the cluster has.",
+              .summary = "Adds hosts at the end of a cluster.",
               .examples =
                   "lockstep cluster add-host gpus ubuntu@10.0.0.7\n"
                   "lockstep cluster add-host gpus --key-path id_gpus ubuntu@10.0.0.8",
-              .details = "The options are those of lockstep cluster add.",
+              .details = "Takes the options of lockstep cluster add.",
               .epilog = "",
               .operands = Operands::names,
               .groups = {{"Options", {}}},
@@ -129,7 +129,7 @@ Table make_show_table(std::string_view program, std::string_view summary, std::s
 Table make_check_table() {
   return {
       .program = "lockstep cluster check",
-      .summary = "Says what hosts have, and what would stop a job there.",
+      .summary = "Shows the state of hosts, and problems that would stop a job.",
       .examples =
           "lockstep cluster check gpus\n"
           "lockstep cluster check ubuntu@10.0.0.5 --json",
@@ -145,7 +145,7 @@ Table make_check_table() {
                   {
                       {.name = "json",
                        .field = into<&ClusterCheckOptions::json>,
-                       .help = "for programs, with all that is known"},
+                       .help = "for programs, with all facts"},
                       {.name = "repair",
                        .field = into<&ClusterCheckOptions::repair>,
                        .help = "remove what killed clients have left, there and here: parts of the "
@@ -164,29 +164,28 @@ const Table& cluster_add_table() {
 }
 
 const Table& cluster_list_table() {
-  static const Table table =
-      make_show_table("lockstep cluster list", "Lists the clusters that this user has named.",
-                      "lockstep cluster list\n"
-                      "lockstep cluster list --json",
-                      "", "", "for programs");
+  static const Table table = make_show_table("lockstep cluster list", "Lists this user's clusters.",
+                                             "lockstep cluster list\n"
+                                             "lockstep cluster list --json",
+                                             "", "", "for programs");
   return table;
 }
 
 const Table& cluster_show_table() {
   static const Table table = [] {
-    Table made = make_show_table(
-        "lockstep cluster show", "Shows the nodes of a cluster.",
-        "lockstep cluster show gpus\n"
-        "lockstep cluster show hpc --forget-node n17",
-        "For a Slurm cluster: its partitions, what is out of service, and the nodes that\n"
-        "jobs leave out because they have failed lately.",
-        "NAME", "for programs");
+    Table made =
+        make_show_table("lockstep cluster show", "Shows the nodes of a cluster.",
+                        "lockstep cluster show gpus\n"
+                        "lockstep cluster show hpc --forget-node n17",
+                        "For a Slurm cluster: partitions, nodes out of service, and nodes that\n"
+                        "jobs avoid because of recent failures.",
+                        "NAME", "for programs");
     auto& options = made.groups[0].options;
     options.insert(options.begin() + 1,
                    {.name = "forget-node",
                     .field = into<&ClusterShowOptions::forget_node>,
                     .metavar = "NODE",
-                    .help = "let jobs use this node of Slurm's again that has failed lately"});
+                    .help = "let jobs use this Slurm node again, although it failed lately"});
     return made;
   }();
   return table;
@@ -207,18 +206,18 @@ const Table& cluster_remove_host_table() {
       "lockstep cluster remove-host", "Takes hosts out of a cluster, by name or by number.",
       "lockstep cluster remove-host gpus ubuntu@10.0.0.7\n"
       "lockstep cluster remove-host gpus 3",
-      "The hosts behind them move up. Nothing changes on the hosts.", "NAME HOST..",
+      "The later hosts move up. Nothing changes on the hosts.", "NAME HOST..",
       "for programs: the cluster, as show --json prints it");
   return table;
 }
 
 const Table& cluster_remove_table() {
   static const Table table = make_show_table(
-      "lockstep cluster remove", "Forgets a cluster and the host keys that were accepted for it.",
+      "lockstep cluster remove", "Forgets a cluster and the host keys accepted for the cluster.",
       "lockstep cluster remove gpus\n"
       "lockstep cluster remove gpus --json",
-      "Nothing changes on its hosts.", "NAME",
-      "for programs: the cluster that was, as show --json prints it");
+      "Nothing changes on the hosts.", "NAME",
+      "for programs: the removed cluster, as show --json prints it");
   return table;
 }
 

@@ -55,7 +55,7 @@ Result<Cluster> slurm_cluster_of(const std::string& name, const ClusterAddOption
   LOCKSTEP_TRY(hosts::check_cluster_name(name));
   if (!options.hosts.empty() || options.hosts_file)
     return fail(Errc::invalid_input, "--slurm and --host exclude each other",
-                "Slurm knows its nodes; --login names the host where its commands are");
+                "Slurm itself lists the nodes; --login names the host with Slurm's commands");
   // The record has only the login host. Slurm itself knows the nodes, and they change.
   Cluster made{.name = name, .source = "slurm", .created_ms = unix_ms(), .nodes = {}};
   if (options.login) {

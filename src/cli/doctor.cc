@@ -72,11 +72,10 @@ Result<ExitCode> doctor_command(const Call& call) {
 
 }  // namespace
 
-extern constinit const Subcommand kDoctor{
-    .name = "doctor",
-    .summary = "find what is wrong with this node, and the cure",
-    .table = doctor_table,
-    .run = doctor_command,
-    .signals = Signals::children};
+extern constinit const Subcommand kDoctor{.name = "doctor",
+                                          .summary = "find problems of this node, and their cures",
+                                          .table = doctor_table,
+                                          .run = doctor_command,
+                                          .signals = Signals::children};
 
 }  // namespace lockstep::cli

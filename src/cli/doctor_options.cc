@@ -6,7 +6,7 @@ namespace {
 Table make_doctor_table() {
   return {
       .program = "lockstep doctor",
-      .summary = "Says what is wrong with this node for training and for building extensions.",
+      .summary = "Finds problems of this node for training and for building extensions.",
       .examples =
           "lockstep doctor\n"
           "lockstep doctor --python venv/bin/python\n"
@@ -27,7 +27,7 @@ Table make_doctor_table() {
                        .shown_default = "the project's environment, else python3"},
                       {.name = "json",
                        .field = into<&DoctorOptions::json>,
-                       .help = "for programs, with all that is known"},
+                       .help = "for programs, with all facts"},
                       help_option(),
                       version_option(),
                   }}}};

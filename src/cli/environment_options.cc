@@ -11,7 +11,7 @@ std::vector<Option> environment_rows() {
        .metavar = "DIR",
        .help = "this virtual environment, relative to the project; made if missing; auto: the "
                "project's own",
-       .shown_default = "the project's environment, else a new one"},
+       .shown_default = "the project's environment, else a new environment"},
       {.name = "conda",
        .field = into<&EnvironmentOptions::conda>,
        .metavar = "NAME",

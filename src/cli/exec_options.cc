@@ -22,9 +22,9 @@ Table make_exec_table() {
           "exit code and signals are passed on as if the command ran here. Lines of several\n"
           "nodes start with the node's name.",
       .epilog =
-          "Exit code: the command's, 128 + N where signal N ended it, 127 where it is not\n"
-          "there, 255 where the host is not reached; of several nodes the first that is\n"
-          "not 0.\n",
+          "Exit code: the command's, 128 + N where signal N ended the command, 127 where the\n"
+          "command is missing, 255 where the host is not reached; for several nodes the first\n"
+          "code other than 0.\n",
       .operands = Operands::command,
       .groups = {{"Options",
                   {
@@ -39,15 +39,15 @@ Table make_exec_table() {
                        .shown_default = "the home"},
                       {.name = "in-project",
                        .field = into<&ExecOptions::in_project>,
-                       .help = "in the environment of the synced project that --cwd lies in"},
+                       .help = "in the environment of the synced project around --cwd"},
                       {.name = "no-stdin",
                        .field = into<&ExecOptions::no_input>,
                        .help = "the command reads nothing",
                        .letter = 'n'},
                       {.name = "json",
                        .field = into<&ExecOptions::json>,
-                       .help = "one object at the end, with every host's code and output, in place "
-                               "of the output as it comes"},
+                       .help = "one object at the end, with every host's exit code and output, in "
+                               "place of live output"},
                   }},
                  place_group()}};
   for (Option& row : variable_rows())

@@ -40,7 +40,7 @@ std::string rule_words(Rule rule) {
     case Rule::random:
       return "rule: made up for this run";
     case Rule::own_venv:
-      return "rule: the virtual environment that lockstep is in";
+      return "rule: the virtual environment around lockstep";
     case Rule::none:
       break;
   }

@@ -76,8 +76,8 @@ TEST(Explain, SaysWherePythonIsFrom) {
   EXPECT_EQ(row(explain_text(config), "python"), "");  // --no-python
   config.command = {"/venv/bin/python3", "-u", "T"};
   config.origins["python"] = {Origin::Kind::rule, "", Rule::own_venv};
-  EXPECT_TRUE(says(config, "python", "/venv/bin/python3",
-                   "rule: the virtual environment that lockstep is in"));
+  EXPECT_TRUE(
+      says(config, "python", "/venv/bin/python3", "rule: the virtual environment around lockstep"));
   config.origins["python"] = {Origin::Kind::variable, "PATH"};
   EXPECT_TRUE(says(config, "python", "/venv/bin/python3", "environment variable PATH"));
 }

@@ -24,11 +24,11 @@ Group node_group() {
 const Table& ssh_table() {
   static const Table table = {
       .program = "lockstep ssh",
-      .summary = "Logs in to a host over the connection that is kept.",
+      .summary = "Logs in to a host over the kept connection.",
       .examples =
           "lockstep ssh ubuntu@10.0.0.5\n"
           "lockstep ssh gpus --node 1 -- -t htop",
-      .details = "Words behind -- are for ssh itself: its options, or a command.",
+      .details = "The words behind -- go to ssh: options of ssh, or a command.",
       .epilog = "Exit code: ssh's own.\n",
       .operands = Operands::names,
       .groups = {node_group()},
@@ -39,7 +39,7 @@ const Table& ssh_table() {
 const Table& forward_table() {
   static const Table table = {
       .program = "lockstep forward",
-      .summary = "Connects ports of this machine to ports of a host, until it is stopped.",
+      .summary = "Connects ports of this machine to ports of a host, until stopped.",
       .examples =
           "lockstep forward gpus 8888\n"
           "lockstep forward gpus --node 1 6006:6006 8080:db.lan:80",
@@ -51,7 +51,7 @@ const Table& forward_table() {
       .groups = {{"Options",
                   {{.name = "json",
                     .field = into<&OneNodeOptions::json>,
-                    .help = "for programs: one object a line for every port"}}},
+                    .help = "for programs: a JSON object for every port, one per line"}}},
                  node_group()},
       .shown_names = "HOST|CLUSTER [LOCAL:[HOST:]]PORT ..."};
   return table;

@@ -27,7 +27,7 @@ Result<ExitCode> host_ability_command(const Call& /*call*/) {
 }  // namespace
 
 extern constinit const Subcommand kHostAbility{.name = "host-ability",
-                                               .summary = "what code may use on this node",
+                                               .summary = "features that programs may use here",
                                                .run = host_ability_command,
                                                .signals = Signals::children,
                                                .listed = false};

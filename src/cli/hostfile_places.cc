@@ -100,7 +100,7 @@ Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
   if (places.hosts.front().login)
     places.notes.push_back(
         fmt::format("{0} is a Slurm cluster, and this job runs on its login host; lockstep submit "
-                    "--on {0} is for its nodes",
+                    "--on {0} is for the nodes",
                     *options.on));
   return places;
 }

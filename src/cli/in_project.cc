@@ -54,7 +54,7 @@ Result<ExitCode> in_project_command(const Call& call) {
   if (!found)
     return refuse_call(
         {Errc::not_found,
-         fmt::format("there is no {} that may be run; PATH is {}", call.words.front(), path),
+         fmt::format("no executable {} is found; PATH is {}", call.words.front(), path),
          {},
          0},
         ExitCode::not_found);

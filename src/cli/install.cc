@@ -149,7 +149,7 @@ Status refuse_overlay_on_slurm(const InstallOptions& options) {
   const auto known = registry.find(options.where);
   if (!known || !known->is_slurm()) return {};
   return fail(Errc::invalid_input,
-              options.where + " is a Slurm cluster: its nodes get wheels with a job",
+              options.where + " is a Slurm cluster: nodes get wheels with a job",
               "write lockstep submit --wheel FILE ... for each job");
 }
 

@@ -19,8 +19,8 @@ Table make_install_table() {
           "lockstep install gpus reqs:./requirements.txt pip:./\n"
           "lockstep install gpus 'torch --index-url https://download.pytorch.org/whl/cu121'",
       .details =
-          "The environment is a virtual environment of the project's own, made when it is\n"
-          "first needed. Packages that have not changed since are skipped.\n"
+          "The environment is a virtual environment of the project, made at the first use.\n"
+          "Skips packages that have not changed.\n"
           "\n"
           "A SPEC is one of\n"
           "  NAME [ARGS]        a package as pip names it; pip's arguments may follow\n"
@@ -28,15 +28,15 @@ Table make_install_table() {
           "  pip:NAME [ARGS]    as without pip:\n"
           "  reqs:FILE [ARGS]   a requirements file, or the folder of requirements.txt\n"
           "  conda:FILE         a conda environment file\n"
-          "  git:URL[@REF]      a repository that has a Python project\n"
-          "  local:DIR          a folder that is only put on the path\n"
-          "  wheel:FILE         a wheel, which is copied to the hosts\n"
+          "  git:URL[@REF]      a repository with a Python project\n"
+          "  local:DIR          a folder, only added to the path\n"
+          "  wheel:FILE         a wheel file, copied to the hosts\n"
           "Files are relative to the project's top folder. Words are split as a shell does;\n"
           "quote words with spaces once more.",
       .epilog =
           "Exit code: 0, the code of the step that failed, 255 where a host is not reached,\n"
-          "2 for bad input; of several nodes the first that is not 0. The steps behind a\n"
-          "failed one are not begun.\n",
+          "2 for bad input; for several nodes the first code other than 0. A failed step\n"
+          "ends the installation.\n",
       .operands = Operands::names,
       .groups =
           {{"Environment", environment_group_rows({
@@ -54,16 +54,16 @@ Table make_install_table() {
                 {.name = "project",
                  .field = into<&InstallOptions::project>,
                  .metavar = "DIR[:DST]",
-                 .help = "top folder of the project here, and its place there",
+                 .help = "top folder of the project here, and the folder there",
                  .shown_default = "git's, else this folder"},
                 {.name = "no-sync",
                  .field = into<&InstallOptions::no_sync>,
-                 .help = "take the project's files as they are there; without it they are "
+                 .help = "use the project's files on the host unchanged; by default they are "
                          "synced first where a spec needs them"},
                 {.name = "overlay",
                  .field = into<&InstallOptions::overlay>,
                  .help = "put wheels into folders of their own, in front on the path: the "
-                         "environment stays as it is, and each is imported first"},
+                         "environment does not change, and these folders are imported first"},
                 {.name = "force", .field = into<&InstallOptions::force>, .help = "skip nothing"},
                 {.name = "json", .field = into<&InstallOptions::json>, .help = "for programs"},
             }},

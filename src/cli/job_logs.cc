@@ -91,7 +91,7 @@ Result<ExitCode> print_words(const jobs::rented::CourseWords& said, const LogsOp
     return fail(Errc::invalid_input,
                 fmt::format("--{} needs the job's machines, which are not there now",
                             options.json ? "json" : "rank"),
-                "leave it out: the log of the job's course is " + said.path);
+                "leave the option out: the log of the job's course is " + said.path);
   std::fwrite(said.text.data(), 1, said.text.size(), stdout);
   if (options.follow && said.goes_on)
     log::warning("the job's machines are not there now: later output is not awaited; {}",
@@ -187,7 +187,7 @@ Result<ExitCode> resume_job(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kLogs{.name = "logs",
-                                        .summary = "what a job on hosts has said",
+                                        .summary = "print the output of a job",
                                         .table = logs_table,
                                         .run = print_logs,
                                         .signals = Signals::blocked,

@@ -10,7 +10,7 @@ Table make_jobs_table() {
               "lockstep jobs\n"
               "lockstep jobs --offline\n"
               "lockstep jobs --json -n 100",
-          .details = "Hosts of jobs that have not ended are asked for the job's state.",
+          .details = "Asks the hosts of unfinished jobs for the state.",
           .epilog = "",
           .operands = Operands::none,
           .groups = {
@@ -32,7 +32,7 @@ Table make_jobs_table() {
 Table make_logs_table() {
   return {
       .program = "lockstep logs",
-      .summary = "Prints the output of a job, from its beginning.",
+      .summary = "Prints the output of a job from the start.",
       .examples =
           "lockstep logs -f 3f0a9c1e\n"
           "lockstep logs -n 100 --rank 3 train.py",
@@ -59,12 +59,12 @@ Table make_logs_table() {
                       {.name = "fold",
                        .field = into<&LogsOptions::fold>,
                        .metavar = "WHEN",
-                       .help = "equal lines of ranks as one; auto: on a terminal",
+                       .help = "show equal lines of ranks once; auto: on a terminal",
                        .shown_default = "auto",
                        .choices = {"auto", "always", "never"}},
                       {.name = "json",
                        .field = into<&LogsOptions::json>,
-                       .help = "for programs: one object a line"},
+                       .help = "for programs: an object on each line"},
                       help_option(),
                       version_option(),
                   }}},
@@ -93,14 +93,14 @@ Table make_wait_table() {
 Table make_cancel_table() {
   return {
       .program = "lockstep cancel",
-      .summary = "Ends a job on all of its hosts.",
+      .summary = "Ends a job on all hosts.",
       .examples =
           "lockstep cancel 3f0a9c1e\n"
           "lockstep cancel train.py",
       .details =
           "The job ends as SIGTERM ends lockstep run. The command returns when nothing of\n"
           "the job is left. A second cancel meanwhile no longer waits for the workers.",
-      .epilog = "JOB is an id, the beginning of one, or the name of one job that has not ended.\n",
+      .epilog = "JOB is an id, the beginning of an id, or the name of a job that has not ended.\n",
       .operands = Operands::names,
       .groups = {{"Options", {ending_json(), help_option(), version_option()}}},
       .shown_names = "JOB"};
@@ -115,23 +115,22 @@ std::vector<Option> with_variables() {
 }
 
 Table make_resume_table() {
-  return {
-      .program = "lockstep resume",
-      .summary = "Starts the lost parts of a job again.",
-      .examples =
-          "lockstep resume 3f0a9c1e\n"
-          "lockstep resume train.py --secret WANDB_API_KEY",
-      .details =
-          "A part is lost if its host was switched off and is back, or if the job's\n"
-          "supervisor was killed there. The other nodes wait for the part as lockstep run\n"
-          "waits for a lost node. Nothing is started on a host that does not answer, since\n"
-          "its part may still run.",
-      .epilog =
-          "JOB is an id, the beginning of one, or a name. What --env and --env-file gave to the\n"
-          "job is kept here with it; secrets are not: give them again.\n",
-      .operands = Operands::names,
-      .groups = {{"Options", with_variables()}},
-      .shown_names = "JOB"};
+  return {.program = "lockstep resume",
+          .summary = "Starts the lost parts of a job again.",
+          .examples =
+              "lockstep resume 3f0a9c1e\n"
+              "lockstep resume train.py --secret WANDB_API_KEY",
+          .details =
+              "A part is lost if its host was switched off and is back, or if the job's\n"
+              "supervisor was killed there. The other nodes wait for the part as lockstep run\n"
+              "waits for a lost node. Nothing is started on a host that does not answer, since\n"
+              "its part may still run.",
+          .epilog =
+              "JOB is an id, the beginning of an id, or a name. The variables of --env and\n"
+              "--env-file are kept here with the job. Secrets are not kept: give them again.\n",
+          .operands = Operands::names,
+          .groups = {{"Options", with_variables()}},
+          .shown_names = "JOB"};
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ Status list_jobs(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kJobs{.name = "jobs",
-                                        .summary = "what runs here and on hosts, and what has run",
+                                        .summary = "list running and ended jobs, here and on hosts",
                                         .table = jobs_table,
                                         .run = run_status<list_jobs>,
                                         .signals = Signals::blocked};

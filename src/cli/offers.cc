@@ -52,10 +52,11 @@ Result<ExitCode> offers_command(const Call& call) {
 
 }  // namespace
 
-extern constinit const Subcommand kOffers{.name = "offers",
-                                          .summary = "show what rented machines with GPUs cost now",
-                                          .table = offers_table_options,
-                                          .run = offers_command,
-                                          .signals = Signals::blocked};
+extern constinit const Subcommand kOffers{
+    .name = "offers",
+    .summary = "show current prices of rented machines with GPUs",
+    .table = offers_table_options,
+    .run = offers_command,
+    .signals = Signals::blocked};
 
 }  // namespace lockstep::cli

@@ -63,7 +63,7 @@ Status check_budget(const cloud::Terms& terms, const cloud::Candidate& first) {
               fmt::format("--budget {} does not pay for ten minutes: the cheapest, {}, costs {}",
                           cloud::dollars_text(*terms.budget), offer_name(first.offer),
                           cloud::dollars_text(least)),
-              "raise --budget to that at least");
+              "raise --budget at least to this cost");
 }
 
 // Returns the cluster's existing rental, if there is one.
@@ -104,14 +104,12 @@ void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
   if (guard && *guard != rental.terms.guard)
     tell_line(
         request.program,
-        fmt::format("--guard does not change machines that are already rented: '{}' {}",
-                    rental.cluster,
+        fmt::format("--guard does not change rented machines: '{}' {}", rental.cluster,
                     rental.terms.guard.empty() ? "has none" : "is guarded: " + rental.terms.guard));
   if (request.options.spot && rental.wish.spot == cloud::SpotWish::no)
     tell_line(
         request.program,
-        fmt::format("--spot does not change machines that are already rented: '{}' is on demand",
-                    rental.cluster));
+        fmt::format("--spot does not change rented machines: '{}' is on demand", rental.cluster));
 }
 
 // Reports the result of the sweep. Returns an error if the user wants to stop.
@@ -196,7 +194,7 @@ Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental&
       !back && !rental.settled()) {
     tell_line(request.program, back.error().message);
     if (rental.ends_ms > 0)
-      why.hint = fmt::format("lockstep down {} ends what is left; {}", rental.cluster,
+      why.hint = fmt::format("lockstep down {} ends the rest; {}", rental.cluster,
                              end_words(world, rental));
   }
   // The hint named machines that have ended since.
@@ -287,7 +285,7 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
       return Rented{};
     }
     tell_line(request.program,
-              fmt::format("'{}' is rented already: taking it up", rental->cluster));
+              fmt::format("'{}' is rented already: using this rental", rental->cluster));
     LOCKSTEP_TRY(let_in(world, request, *rental));
   } else {
     LOCKSTEP_TRY_ASSIGN(std::optional<Chosen> chosen, choose_machines(world, request));
@@ -327,8 +325,8 @@ Status give_machines_back(rent::OnDemand& world, std::string_view program, cloud
     tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
     end_if_watched(world, program, rental.id);
     if (world.guards().word_of(rental) == rent::GuardHosts::Word::silent)
-      tell_line(program, fmt::format("its guard finds that out by itself: {}",
-                                     world.guards().trouble_of(rental)));
+      tell_line(program,
+                fmt::format("the guard notices by itself: {}", world.guards().trouble_of(rental)));
     return {};
   }
   Error error = back.error();

@@ -171,7 +171,7 @@ std::vector<Option> terms_rows() {
       {.name = "hold",
        .field = into<&OnDemandOptions::hold>,
        .metavar = "TIME",
-       .help = "how long machines stay if a job has failed and its outputs are not brought back",
+       .help = "how long machines stay if a job has failed and the outputs are not brought back",
        .shown_default = "30m"},
       {.name = "wait",
        .field = into<&OnDemandOptions::wait>,
@@ -181,7 +181,7 @@ std::vector<Option> terms_rows() {
       {.name = "image",
        .field = into<&OnDemandOptions::image>,
        .metavar = "IMAGE",
-       .help = "the image that the machines boot, by the provider's name",
+       .help = "the machines' image, by the provider's name",
        .shown_default = "the provider's newest for GPUs"},
       {.name = "guard",
        .field = into<&OnDemandOptions::guard>,
@@ -196,8 +196,8 @@ std::vector<Option> terms_rows() {
       {.name = "allow-from",
        .field = into<&OnDemandOptions::allow_from>,
        .metavar = "CIDR,...",
-       .help = "networks that may reach the machines' ssh port; `up` applies the list to machines "
-               "that are rented already, too",
+       .help = "networks with access to the machines' ssh port; `up` also applies the list to "
+               "running machines",
        .shown_default = "this machine's public address"},
   };
 }

@@ -87,7 +87,7 @@ constexpr std::string_view kExitStatus =
     ".TP\n.B 1\nA worker failed and no restart was left, a value was refused, or a signal ended "
     "the job.\n"
     ".TP\n.B 2\nThe command line could not be understood.\n"
-    ".TP\n.B 128 + N\nSignal N ended it before the first worker was started.\n"
+    ".TP\n.B 128 + N\nSignal N ended lockstep before the first worker was started.\n"
     ".PP\nWith\n.B \\-\\-exit\\-code worker\na failed job ends with the first failed worker's own "
     "code.\n";
 
@@ -145,7 +145,7 @@ std::string man_page(const Program& program, const Subcommand& command, std::str
 std::string man_overview(const Program& program, std::string_view version, std::string_view date) {
   std::string out = man_heading(program.root.name, version, date);
   out +=
-      ".SH NAME\nlockstep \\- start a training command on every rank and keep it running\n"
+      ".SH NAME\nlockstep \\- start a training command on every rank and supervise the ranks\n"
       ".SH SYNOPSIS\n\\fBlockstep\\fR \\fIcommand\\fR [\\fIoptions\\fR]\n"
       ".SH DESCRIPTION\nStarts the workers of a PyTorch job, as torchrun does: all ranks start, "
       "fail and recover\nin lockstep.\n"

@@ -131,7 +131,7 @@ Result<ExitCode> pdsh_command(const Call& call) {
 
 extern constinit const Subcommand kPdsh{
     .name = "pdsh",
-    .summary = "a shell command on many hosts, for launchers that start pdsh",
+    .summary = "a shell command on many hosts, in place of pdsh",
     .run = pdsh_command,
     .listed = false};
 

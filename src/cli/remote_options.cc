@@ -16,7 +16,7 @@ Group own_rows() {
               {.name = "on",
                .field = into<&RemoteOptions::on>,
                .metavar = "CLUSTER|HOST|local",
-               .help = "run there, one agent per host under one job; see docs/remote.md",
+               .help = "run on these hosts, with an agent on each; see docs/remote.md",
                .shapes_job = true},
               {.name = "hostfile",
                .field = into<&RemoteOptions::hostfile>,
@@ -59,17 +59,16 @@ Group brought_rows() {
               {.name = "sync",
                .field = into<&RemoteOptions::sync>,
                .metavar = "SRC[:DST]|none",
-               .help = "the folder to bring there first, and its place there",
+               .help = "the folder to bring there first, and its name there",
                .shown_default = "the project around this folder, to ~/NAME"},
               {.name = "force",
                .field = into<&RemoteOptions::force>,
-               .help = "overwrite files there that Lockstep did not send, and take over the place "
-                       "of another project"},
+               .help = "overwrite files there not sent by Lockstep, and take over the place of "
+                       "another project"},
               {.name = "install",
                .field = into<&RemoteOptions::install>,
                .metavar = "SPEC",
-               .help = "packages to install there, as lockstep install takes them; may be given "
-                       "again"},
+               .help = "packages to install there, as for lockstep install; may be given again"},
           }};
 }
 

@@ -37,14 +37,14 @@ Table make_offers_table() {
   rows.push_back(nodes_row());
   rows.push_back(json_row("for programs"));
   return {.program = "lockstep offers",
-          .summary = "Shows what rented machines with these GPUs cost now.",
+          .summary = "Shows current prices of rented machines with these GPUs.",
           .examples =
               "lockstep offers A100:8\n"
               "lockstep offers H100:1 --spot --max-price 3",
           .details =
-              "Asks all providers whose keys are found, at once. The table is sorted by the\n"
-              "whole price an hour, disk and address included. Like every command on demand,\n"
-              "then terminates machines that are tagged as ours and no longer wanted.",
+              "Asks all providers with keys here, at once. The table is sorted by the whole\n"
+              "price an hour, disk and address included. Like every command on demand, then\n"
+              "terminates machines with our tag that are no longer wanted.",
           .epilog = kOnlyFakes,
           .operands = Operands::names,
           .groups = {{"Options", with_end(std::move(rows))}},
@@ -78,27 +78,25 @@ Table make_up_table() {
 Table make_down_table() {
   return {
       .program = "lockstep down",
-      .summary = "Terminates rented machines and says what they cost.",
+      .summary = "Terminates rented machines and shows the cost.",
       .examples =
           "lockstep down lab\n"
           "lockstep down --all",
-      .details =
-          "Machines that are not ours, or that another installation rented, are never\n"
-          "touched unless they are named.",
-      .epilog = "Exit code: 0 when all was seen gone, 1 where something may be left.\n",
+      .details = "Machines of others, or of another installation, are only terminated if named.",
+      .epilog =
+          "Exit code: 0 when all machines are known to be gone, 1 where a machine may be left.\n",
       .operands = Operands::names,
       .groups = {{"Options",
                   with_end({
                       {.name = "all",
                        .field = into<&DownOptions::all>,
-                       .help = "all machines that this installation has rented"},
+                       .help = "all machines of this installation"},
                       {.name = "orphans",
                        .field = into<&DownOptions::orphans>,
-                       .help =
-                           "machines that are tagged as ours and no longer wanted, in all regions"},
+                       .help = "machines with our tag that are no longer wanted, in all regions"},
                       {.name = "force",
                        .field = into<&DownOptions::force>,
-                       .help = "also end machines that run a job, without a question"},
+                       .help = "also terminate machines with a running job, without a question"},
                       {.name = "yes",
                        .field = into<&DownOptions::yes>,
                        .help = "no question",
@@ -128,12 +126,12 @@ Table make_keep_table() {
 Table make_cost_table() {
   return {
       .program = "lockstep cost",
-      .summary = "Shows what rented machines have cost.",
+      .summary = "Shows the cost of rented machines.",
       .examples =
           "lockstep cost\n"
           "lockstep cost --since 30d\n"
           "lockstep cost lab --json",
-      .details = "Counts the prices at which the machines were rented, without traffic.",
+      .details = "Counts the prices at launch, without traffic.",
       .epilog = kSweeps,
       .operands = Operands::names,
       .groups = {{"Options",
@@ -155,10 +153,9 @@ Table make_check_table() {
               "lockstep cloud check\n"
               "lockstep cloud check aws",
           .details =
-              "Names the rights that are missing, with the smallest policy that has them. Costs\n"
+              "Names missing rights, with the smallest policy that grants these rights. Costs\n"
               "nothing.",
-          .epilog =
-              "Exit code: 0 where at least one provider can be used and none is broken, else 1.\n",
+          .epilog = "Exit code: 0 if at least one provider is usable and none is broken, else 1.\n",
           .operands = Operands::names,
           .groups = {{"Options", with_end({
                                      {.name = "json",
@@ -170,7 +167,7 @@ Table make_check_table() {
 
 Table make_selftest_table() {
   return {.program = "lockstep cloud selftest",
-          .summary = "Rents one small machine, and reports whether all goes as it should.",
+          .summary = "Rents a small machine, and reports whether every step works.",
           .examples =
               "lockstep cloud selftest aws\n"
               "lockstep cloud selftest gcp --type any",
@@ -179,26 +176,26 @@ Table make_selftest_table() {
               "machine's own end and the bill. The machine is terminated whatever happens. The\n"
               "report on stdout names no account, key or address, and can be passed on. The\n"
               "machine has no GPU and costs a cent or two an hour. A provider without such\n"
-              "machines gives the cheapest one with a GPU.",
-          .epilog = "Exit code: 0 where all was as it should be, else 1.\n",
+              "machines gives the cheapest machine with a GPU.",
+          .epilog = "Exit code: 0 if every step worked, else 1.\n",
           .operands = Operands::names,
           .groups = {{"Options",
                       with_end({
                           {.name = "type",
                            .field = into<&CloudSelftestOptions::type>,
                            .metavar = "TYPE",
-                           .help = "only machines of this type, as the provider names it; any: "
+                           .help = "only machines of this type, in the provider's spelling; any: "
                                    "the cheapest with a GPU",
                            .shown_default = "t3.micro, e2-small, any"},
                           {.name = "patience",
                            .field = into<&CloudSelftestOptions::patience>,
                            .metavar = "TIME",
-                           .help = "how long after its end the machine may still be listed",
+                           .help = "how long the provider may still list the terminated machine",
                            .shown_default = "5m"},
                           {.name = "allow-from",
                            .field = into<&CloudSelftestOptions::allow_from>,
                            .metavar = "CIDR,...",
-                           .help = "networks that may reach the machine's ssh port",
+                           .help = "networks with access to the machine's ssh port",
                            .shown_default = "this machine's public address"},
                           {.name = "yes",
                            .field = into<&CloudSelftestOptions::yes>,

@@ -43,7 +43,7 @@ Group logs_group() {
           {.name = "fold",
            .field = into<&Raw::fold>,
            .metavar = "WHEN",
-           .help = "equal lines of workers as one; auto: tee'd ones, on a terminal",
+           .help = "show equal lines of workers once; auto: tee'd lines, on a terminal",
            .shown_default = "auto",
            .choices = {"auto", "always", "never"},
            .own = true},
@@ -63,7 +63,7 @@ Group logs_group() {
            .field = into<&Raw::duplicate_stdout_filters>,
            .metavar = "LIST",
            .help =
-               "tee'd lines with one of these texts also go to filtered_stdout.log; ,, is a comma",
+               "tee'd lines with any of these texts also go to filtered_stdout.log; ,, is a comma",
            .env = "PET_DUPLICATE_STDOUT_FILTERS"},
           {.name = "duplicate-stderr-filters",
            .field = into<&Raw::duplicate_stderr_filters>,
@@ -73,7 +73,7 @@ Group logs_group() {
           {.name = "logs-specs",
            .field = into<&Raw::logs_specs>,
            .metavar = "NAME",
-           .help = "default; others are refused: they are Python plug-ins"},
+           .help = "only default: other values name Python plug-ins"},
       }};
 }
 

@@ -35,7 +35,7 @@ Group topology_group() {
           {.name = "spares",
            .field = into<&Raw::spares>,
            .metavar = "N",
-           .help = "nodes beyond --nnodes that wait to take the place of a lost one",
+           .help = "nodes beyond --nnodes, waiting to replace a lost node",
            .shown_default = "0",
            .own = true,
            .shapes_job = true},
@@ -68,12 +68,12 @@ Group topology_group() {
           {.name = "master-port",
            .field = into<&Raw::master_port>,
            .metavar = "PORT",
-           .help = "port of the store, static backend; on one node without it a free port is taken",
+           .help = "port of the store, static backend; the default on one node is a free port",
            .env = "PET_MASTER_PORT"},
           {.name = "local-addr",
            .field = into<&Raw::local_addr>,
            .metavar = "HOST",
-           .help = "address under which other nodes reach this one",
+           .help = "address under which other nodes reach this node",
            .env = "PET_LOCAL_ADDR"},
       }};
 }

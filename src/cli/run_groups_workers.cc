@@ -35,7 +35,7 @@ Group placement_group() {
           {
               {.name = "virtual-local-rank",
                .field = into<&Raw::virtual_local_rank>,
-               .help = "every worker sees one GPU, as LOCAL_RANK 0",
+               .help = "every worker sees a single GPU, as LOCAL_RANK 0",
                .env = "PET_VIRTUAL_LOCAL_RANK"},
               {.name = "slots",
                .field = into<&Raw::slots>,
@@ -64,8 +64,8 @@ Group restarts_group() {
               {.name = "restart-backoff",
                .field = into<&Raw::restart_backoff>,
                .metavar = "SECONDS",
-               .help = "after attempts that lived less than 10 s restarts wait 0.5 s, 1 s, 2 s ... "
-                       "up to this; the first one does not wait; 0: none does",
+               .help = "after attempts shorter than 10 s, restarts wait 0.5 s, 1 s, 2 s ... up to "
+                       "this; the first restart does not wait; 0: no restart waits",
                .shown_default = "30",
                .own = true},
               {.name = "no-replacement",
@@ -99,7 +99,7 @@ Group supervision_group() {
               {.name = "exit-barrier-timeout",
                .field = into<&Raw::exit_barrier_timeout>,
                .metavar = "SECONDS",
-               .help = "how long a node that is done waits for the others; 0: not at all",
+               .help = "how long a finished node waits for the other nodes; 0: not at all",
                .shown_default = "300",
                .own = true},
               {.name = "event-log-handler",
@@ -125,7 +125,7 @@ Group supervision_group() {
               {.name = "report",
                .field = into<&Raw::report>,
                .metavar = "FILE",
-               .help = "write what happened as JSON at the end",
+               .help = "write a report as JSON at the end",
                .own = true},
               {.name = "report-tails",
                .field = into<&Raw::report_tails>,

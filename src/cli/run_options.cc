@@ -16,7 +16,7 @@ Group other() {
               {.name = "version", .help = "the version", .own = true, .ends_parsing = true},
               {.name = "explain",
                .field = into<&RunRequest::explain>,
-               .help = "print every value and where it comes from; start nothing",
+               .help = "print every value and the origin; start nothing",
                .own = true},
               {.name = "print-completion",
                .field = into<&RunRequest::print_completion>,
@@ -29,21 +29,21 @@ Group other() {
 
 std::vector<Variable> variables() {
   return {
-      {"PYTHON_EXEC", "PROGRAM", "the Python that runs the script"},
+      {"PYTHON_EXEC", "PROGRAM", "the Python for the script"},
       {"TORCHELASTIC_HEALTH_CHECK_PORT", "PORT",
        "serve /health and /metrics (Prometheus text) there"},
       {"TORCHELASTIC_ENABLE_FILE_TIMER", "1",
        "end the job when a timer of torch.distributed.elastic.timer in a worker expires"},
-      {"TORCHELASTIC_TIMER_FILE", "FILE", "the fifo of those timers [/tmp/watchdog_timer_*]"},
+      {"TORCHELASTIC_TIMER_FILE", "FILE", "the fifo of these timers [/tmp/watchdog_timer_*]"},
       {"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "SECONDS",
        "end the job when a worker is stuck in the kernel for so long"},
-      {"TORCHELASTIC_ERROR_FILE", "FILE", "the failure that ended the job is written there, too"},
+      {"TORCHELASTIC_ERROR_FILE", "FILE", "the job's first failure is written there, too"},
       {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "TEXT",
        "the default of --log-line-prefix-template"},
       {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "SECONDS", "the default of --shutdown-timeout"},
       {"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", "SECONDS", "the default of --exit-barrier-timeout"},
       {"LOCKSTEP_RDZV_TOKEN", "TOKEN", "the job's secret, in place of --rdzv-token-file"},
-      {"LOGLEVEL", "LEVEL", "what the launcher says: DEBUG, INFO, WARNING or ERROR [WARNING]"},
+      {"LOGLEVEL", "LEVEL", "the launcher's log level: DEBUG, INFO, WARNING or ERROR [WARNING]"},
   };
 }
 
@@ -53,13 +53,13 @@ constexpr std::string_view kRunDetails =
     "stopped and the job fails.";
 
 constexpr std::string_view kRunEpilog =
-    "Long names may be shortened; - and _ are the same in them. Options of\n"
+    "Long names may be shortened; - and _ are the same there. Options of\n"
     "torchrun's, but logs-specs, numa-binding and those under Other, can be set in\n"
     "the environment: --max-restarts is PET_MAX_RESTARTS; flags take 0 or 1 there.\n"
     "Started once a node by Slurm's srun, by mpirun or as a Kubernetes job, lockstep\n"
     "run knows nodes, node rank and endpoint by itself; --explain shows them.\n"
-    "Python is $PYTHON_EXEC, else that of the virtual environment that lockstep is\n"
-    "installed in, else $VIRTUAL_ENV/bin/python, else python3 or python from PATH.\n"
+    "Python is $PYTHON_EXEC, else the Python of the virtual environment around\n"
+    "lockstep, else $VIRTUAL_ENV/bin/python, else python3 or python from PATH.\n"
     "Script arguments may contain ${local_rank}.";
 
 Table make_run_table(std::string_view program, std::string_view examples) {
@@ -78,10 +78,10 @@ Table make_launch_table() {
   Table table = make_run_table("lockstep launch",
                                "lockstep launch --nproc-per-node 4 train.py\n"
                                "lockstep launch --use-env --nproc-per-node 4 train.py");
-  table.summary = "Runs a script that was written for torch.distributed.launch.";
+  table.summary = "Runs a script written for torch.distributed.launch.";
   table.details =
-      "Does the same as lockstep run, but without --use-env the script gets its local\n"
-      "rank as its first argument, --local-rank=N. PyTorch has deprecated\n"
+      "Does the same as lockstep run, but without --use-env the script gets the\n"
+      "local rank as the first argument, --local-rank=N. PyTorch has deprecated\n"
       "torch.distributed.launch.";
   Group group{"Local rank",
               {

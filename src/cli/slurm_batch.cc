@@ -40,11 +40,12 @@ Result<ExitCode> batch_command(const Call& call) {
 
 }  // namespace
 
-extern constinit const Subcommand kSlurmBatch{.name = "slurm-batch",
-                                              .summary = "what the script of a job becomes",
-                                              .run = batch_command,
-                                              .signals = Signals::blocked,
-                                              .fails_with = always(ExitCode::failed),
-                                              .listed = false};
+extern constinit const Subcommand kSlurmBatch{
+    .name = "slurm-batch",
+    .summary = "a job's batch step: starts and watches the agents",
+    .run = batch_command,
+    .signals = Signals::blocked,
+    .fails_with = always(ExitCode::failed),
+    .listed = false};
 
 }  // namespace lockstep::cli

@@ -198,7 +198,7 @@ Result<std::optional<int>> StandIn::least_nodes(const launchers::Launch& launch)
   if (!low || !high || ends.size() > 2) return least;
   if (*low > facts_.nodes || (*high < facts_.nodes && *high != 1))
     return fail(Errc::invalid_input,
-                fmt::format("it is told of {} nodes, and the job has {}",
+                fmt::format("configured for {} nodes, but the job has {}",
                             printable(*launch.nodes.count, 40), facts_.nodes),
                 "make the two equal");
   if (ends.size() == 2 && *low < facts_.nodes) least = static_cast<int>(std::max<long>(*low, 1));
@@ -279,7 +279,7 @@ void StandIn::remove_binary(const slurm::JobFolder& folder) const {
 
 // Becomes the original program of this name. why: printed for the user; empty: nothing to say.
 ExitCode StandIn::pass(const std::string& why) const {
-  if (!why.empty()) note(words_.front(), "left as it is, without Lockstep: " + why);
+  if (!why.empty()) note(words_.front(), "left unchanged, without Lockstep: " + why);
   return exec_words(words_);
 }
 
@@ -296,13 +296,14 @@ Result<ExitCode> StandIn::srun() {
     // that, so refuse the mistake instead of leaving the step to srun.
     if (is_alone(*launch) && facts_.nodes > 1 &&
         launch->launcher == launchers::Launcher::accelerate)
-      return fail(Errc::invalid_input,
-                  fmt::format("it is told of one machine, and the job has {} nodes", facts_.nodes),
-                  fmt::format("write --num_machines {}; --num_processes counts those of all nodes",
-                              facts_.nodes));
+      return fail(
+          Errc::invalid_input,
+          fmt::format("configured for one machine, but the job has {} nodes", facts_.nodes),
+          fmt::format("write --num_machines {}; --num_processes counts the processes of all nodes",
+                      facts_.nodes));
     if (is_alone(*launch) && facts_.nodes > 1)
-      return pass(fmt::format("{} on each of {} nodes is told of one node", step.words.front(),
-                              facts_.nodes));
+      return pass(fmt::format("{} on each of {} nodes is configured for one node",
+                              step.words.front(), facts_.nodes));
     LOCKSTEP_TRY_ASSIGN(least, least_nodes(*launch));
     for (const std::string& each : launch->notes)
       note(step.words.front(), each);
@@ -352,9 +353,9 @@ Status StandIn::check_hostfile(const std::string& text) const {
   LOCKSTEP_TRY_ASSIGN(const auto hosts, launchers::parse_hostfile(text));
   if (hosts.size() == static_cast<std::size_t>(facts_.nodes)) return {};
   return fail(Errc::invalid_input,
-              fmt::format("its hostfile has {} hosts, and the job has {} nodes", hosts.size(),
+              fmt::format("the hostfile has {} hosts, and the job has {} nodes", hosts.size(),
                           facts_.nodes),
-              "write the nodes of the job into it: scontrol show hostnames");
+              "write the nodes of the job there: scontrol show hostnames");
 }
 
 // Makes the launch one of this node only.
@@ -418,8 +419,8 @@ Result<ExitCode> StandIn::in_task() {
   const bool speaks = variable("SLURM_NODEID") == "0";
   if (launchers::is_accelerate_itself(launch)) return pass(speaks ? join(launch.notes, "; ") : "");
   if (is_alone(launch) && facts_.nodes > 1)
-    return pass(speaks ? fmt::format("it is told of one node, and runs on each of {}", facts_.nodes)
-                       : "");
+    return pass(
+        speaks ? fmt::format("configured for one node, and runs on each of {}", facts_.nodes) : "");
   LOCKSTEP_TRY_ASSIGN(const auto least, least_nodes(launch));
   if (speaks)
     for (const std::string& each : launch.notes)
@@ -478,7 +479,7 @@ Result<ExitCode> launch_command(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kSlurmLaunch{.name = "slurm-launch",
-                                               .summary = "what a script of a job launches",
+                                               .summary = "a launch inside of a job's batch script",
                                                .run = launch_command,
                                                .listed = false};
 

@@ -223,7 +223,7 @@ Result<ExitCode> node_command(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kSlurmNode{.name = "slurm-node",
-                                             .summary = "what a job starts on every node",
+                                             .summary = "the start of a job on a node",
                                              .run = node_command,
                                              .signals = Signals::children,
                                              .fails_with = always(ExitCode::failed),

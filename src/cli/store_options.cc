@@ -7,11 +7,11 @@ namespace {
 
 Table make_store_table() {
   return {.program = "lockstep store",
-          .summary = "Serves the key-value store that PyTorch's TCPStore clients speak to.",
+          .summary = "Serves the key-value store for clients of PyTorch's TCPStore.",
           .examples =
               "lockstep store\n"
               "lockstep store --host 0.0.0.0 --port 0 --print-stats",
-          .details = "Runs until a signal stops it.",
+          .details = "Runs until a signal comes.",
           .epilog = "",
           .operands = Operands::none,
           .groups = {{"Options",

@@ -110,7 +110,7 @@ Status take_accelerate(const SubmitWords& words, launchers::Launch& launch, Aske
   request.wish.name = program == launch.run.end()
                           ? "accelerate"
                           : std::filesystem::path(*program).filename().string();
-  asked.notes.emplace_back("the first node asks its accelerate what these words mean");
+  asked.notes.emplace_back("the first node's accelerate will interpret these words");
   return {};
 }
 
@@ -134,7 +134,7 @@ Result<std::vector<std::string>> node_words(const SubmitOptions& options) {
     if (name.empty() || name.starts_with('-') || name != printable(name))
       return fail(Errc::invalid_input,
                   fmt::format("--preflight-import must name a module (got '{}')", printable(name)),
-                  "give names with commas between them: torch,deepspeed");
+                  "give names, separated by commas: torch,deepspeed");
   if (options.preflight.value_or("full") != "full")
     return fail(Errc::invalid_input,
                 "--preflight-import needs --preflight full: no Python is started otherwise");
@@ -323,8 +323,8 @@ Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const Asked asked, asked_of(call, false));
   LOCKSTEP_TRY_ASSIGN(const slurm::JobPlan plan, slurm::plan_job(asked.request.wish));
   if (asked.options.print && asked.request.script)
-    return fail(Errc::invalid_input, "--print shows what becomes of a script that lies there",
-                "leave --on out, to see it here");
+    return fail(Errc::invalid_input, "--print can't show the result of a script on another host",
+                "leave --on out to see the result here");
   // The project is not on the login host before a submission, so the host's check of a preview
   // would miss its files. Check here; the host's preview runs with --no-check.
   if (asked.options.print)

@@ -30,9 +30,10 @@ Status check_nodes(std::string_view told, std::optional<int> nodes) {
   if (!nodes || !count || *count == *nodes) return {};
   return fail(
       Errc::invalid_input,
-      fmt::format("accelerate launch is told of {} machine{}, and the job has {} node{}", *count,
-                  *count == 1 ? "" : "s", *nodes, *nodes == 1 ? "" : "s"),
-      fmt::format("write --num_machines {}; --num_processes counts those of all nodes", *nodes));
+      fmt::format("accelerate launch is configured for {} machine{}, but the job has {} node{}",
+                  *count, *count == 1 ? "" : "s", *nodes, *nodes == 1 ? "" : "s"),
+      fmt::format("write --num_machines {}; --num_processes counts the processes of all nodes",
+                  *nodes));
 }
 
 }  // namespace

@@ -128,10 +128,10 @@ Result<ExitCode> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
 Result<hosts::HostPlace> login_place(const RemoteOptions& remote) {
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(*remote.on, remote.place));
   if (places.size() > 1)
-    return fail(
-        Errc::invalid_input,
-        fmt::format("{} has {} nodes, but a login host is one node", *remote.on, places.size()),
-        "name the host where you call sbatch, or a cluster that was added with --slurm");
+    return fail(Errc::invalid_input,
+                fmt::format("{} has {} nodes, but a login host is a single host", *remote.on,
+                            places.size()),
+                "name the host where you call sbatch, or a cluster added with --slurm");
   return std::move(places.at(0));
 }
 

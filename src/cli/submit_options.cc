@@ -23,13 +23,14 @@ constexpr std::array<std::string_view, 5> kNotOfJobs = {"hostfile", "include", "
 Group login_rows() {
   constexpr std::array<std::string_view, 9> kNames = {
       "user", "key-path", "jump", "sync", "force", "install", "venv", "conda", "system"};
-  Group group{"From elsewhere",
-              {{.name = "on",
-                .field = into<&RemoteOptions::on>,
-                .metavar = "CLUSTER|HOST",
-                .help = "submit on this login host: a cluster that was added with --slurm, or a "
-                        "host; see docs/slurm.md",
-                .shapes_job = true}}};
+  Group group{
+      "From elsewhere",
+      {{.name = "on",
+        .field = into<&RemoteOptions::on>,
+        .metavar = "CLUSTER|HOST",
+        .help =
+            "submit on this login host: a cluster added with --slurm, or a host; see docs/slurm.md",
+        .shapes_job = true}}};
   for (Option& row : remote_rows())
     if (std::find(kNames.begin(), kNames.end(), row.name) != kNames.end()) {
       row.own = false;
@@ -51,14 +52,14 @@ Table make_table() {
           "script. One agent runs on every node and starts the ranks there. A spare node\n"
           "inside of the allocation replaces a node that dies.",
       .epilog =
-          "A batch script of your own runs unchanged; Lockstep starts what its launchers would\n"
-          "start.\n"
-          "All options of sbatch are understood, and the long ones of lockstep run that\n"
+          "A batch script of your own runs unchanged; Lockstep takes the place of the script's\n"
+          "launchers.\n"
+          "Takes all options of sbatch, and the long options of lockstep run that\n"
           "sbatch does not have. Tasks and GPUs are counted as with srun: 8 GPUs or 8 tasks\n"
-          "per node are 8 ranks. Exit code: with --wait or --follow the job's, which is that\n"
-          "of the worker that failed first; 124 where it was stopped for the time limit, 125\n"
-          "where too few of its nodes were fit; else 0 once it is submitted, 1 where sbatch\n"
-          "refused it, 2 for bad input, 255 where the host of --on was not reached.\n",
+          "per node are 8 ranks. Exit code: with --wait or --follow the job's: the code\n"
+          "of the worker that failed first, 124 if the time limit stopped the job, 125 if too\n"
+          "few nodes were fit; else 0 once the job is submitted, 1 where sbatch refused the\n"
+          "job, 2 for bad input, 255 where the host of --on was not reached.\n",
       .operands = Operands::command,
       .groups = {{"Options",
                   {
@@ -75,8 +76,8 @@ Table make_table() {
                       {.name = "chain",
                        .field = into<&SubmitOptions::chain>,
                        .metavar = "[N]",
-                       .help = "at its time limit and when preempted the job goes on, queued again "
-                               "or as a new one; at most N times for the time limit"},
+                       .help = "at the time limit and when preempted the job goes on, queued again "
+                               "or as a new job; at most N times for the time limit"},
                       {.name = "name",
                        .field = into<&SubmitOptions::name>,
                        .metavar = "NAME",
@@ -91,8 +92,8 @@ Table make_table() {
                       {.name = "fold",
                        .field = into<&SubmitOptions::fold>,
                        .metavar = "WHEN",
-                       .help = "what --follow shows, not the output file: equal lines of ranks "
-                               "as one; auto: on a terminal",
+                       .help = "for --follow, not the output file: show equal lines of ranks once; "
+                               "auto: on a terminal",
                        .shown_default = "auto",
                        .choices = {"auto", "always", "never"}},
                       {.name = "wait",
@@ -104,17 +105,17 @@ Table make_table() {
                       {.name = "preflight",
                        .field = into<&SubmitOptions::preflight>,
                        .metavar = "HOW",
-                       .help = "what the nodes look at before the ranks start; quick: all but the "
+                       .help = "the nodes' checks before the ranks start; quick: all but the "
                                "ranks' Python and nvidia-smi",
                        .shown_default = "full",
                        .choices = {"full", "quick", "off"}},
                       {.name = "preflight-import",
                        .field = into<&SubmitOptions::preflight_import>,
                        .metavar = "NAME,...",
-                       .help = "modules that must load on every node"},
+                       .help = "modules that every node must load"},
                       {.name = "use-bad-nodes",
                        .field = into<&SubmitOptions::use_bad_nodes>,
-                       .help = "do not leave out the nodes that have failed lately"},
+                       .help = "also use nodes with recent failures"},
                       {.name = "binary",
                        .field = into<&SubmitOptions::binary>,
                        .metavar = "HOW",
@@ -125,7 +126,7 @@ Table make_table() {
                       {.name = "wheel",
                        .field = into<&SubmitOptions::wheels>,
                        .metavar = "FILE|wheel:KEY",
-                       .help = "a wheel that every node has before its ranks start, first on "
+                       .help = "a wheel that every node gets before the ranks start, first on "
                                "PYTHONPATH; may be repeated"},
                       {.name = "wheel-place",
                        .field = into<&SubmitOptions::wheel_place>,

@@ -62,7 +62,8 @@ Result<std::vector<hosts::HostPlace>> places_of(const SyncCommandOptions& option
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(options.where, where));
   if (options.back && places.size() != 1)
     return fail(Errc::invalid_input,
-                fmt::format("--nodes {} names several nodes, and --back takes one", *where.nodes));
+                fmt::format("--nodes {} names several nodes, and --back takes a single node",
+                            *where.nodes));
   return places;
 }
 

@@ -17,13 +17,13 @@ Table make_sync_table() {
           "lockstep sync gpus --back outputs",
       .details =
           "Sends what git would commit and new files, without .git. Removes files there\n"
-          "that were sent earlier and are gone here, and nothing else. The project is git's\n"
-          "top folder, else this folder, and lies in the home there, under the same name.\n"
+          "only if Lockstep sent the file earlier and the file is gone here. The project is\n"
+          "git's top folder, else this folder, and lies in the home there, under the same name.\n"
           "SRC[:DST] names another folder, and another place there.",
       .epilog =
           "Exit code: 0 where all have the files, 255 where a host is not reached, 1 where\n"
-          "it is not synced for another reason, 2 for bad input; of several nodes the first\n"
-          "that is not 0.\n",
+          "the sync fails for another reason, 2 for bad input; for several nodes the first\n"
+          "code other than 0.\n",
       .operands = Operands::names,
       .groups =
           {{"Options",
@@ -32,16 +32,16 @@ Table make_sync_table() {
                  .field = into<&SyncCommandOptions::back>,
                  .metavar = "PATH",
                  .help = "bring this file or folder of the project back from the host, or "
-                         "from node 0 (--nodes names another one), to the same place here; "
-                         "what is newer here stays"},
+                         "from node 0 (--nodes names another), to the same place here; newer files "
+                         "here stay"},
                 {.name = "dry-run",
                  .field = into<&SyncCommandOptions::dry_run>,
-                 .help = "only say what would be done",
+                 .help = "only show the planned changes",
                  .letter = 'n'},
                 {.name = "force",
                  .field = into<&SyncCommandOptions::force>,
-                 .help = "overwrite files that Lockstep did not send, take over "
-                         "the place of another project; with --back, overwrite newer files"},
+                 .help = "overwrite files not sent by Lockstep, take over the place of another "
+                         "project; with --back, overwrite newer files"},
                 {.name = "json", .field = into<&SyncCommandOptions::json>, .help = "for programs"},
             }},
            place_group()},

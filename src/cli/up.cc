@@ -27,7 +27,8 @@ namespace {
 using cloud::Rental;
 
 constexpr const char* kFixedWords =
-    ": the provider ends it then and cannot move that time; only `lockstep up --lifetime` sets it";
+    ": the provider ends the machine then and cannot move the end; only `lockstep up --lifetime` "
+    "sets it";
 constexpr std::int64_t kMostHeld = 31LL * 86'400;  // seconds; a lease refuses more
 
 // Returns the only name of the command line. example: a correct line, for the error.
@@ -183,7 +184,7 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
                         time_words((end - now) / 1000),
                         end >= now + seconds * 1000 ? ""
                         : kept.fixed                ? kFixedWords
-                                                    : ": its budget does not pay for more")
+                                                    : ": the budget does not pay for more")
                 .c_str());
   return ExitCode::ok;
 }
@@ -252,7 +253,7 @@ Result<ExitCode> carry_out_rent(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kUp{.name = "up",
-                                      .summary = "rent machines and keep them as a cluster",
+                                      .summary = "rent machines as a cluster",
                                       .table = up_table,
                                       .run = carry_out_rent<bring_up, up_table>,
                                       .signals = Signals::blocked};
@@ -262,7 +263,7 @@ extern constinit const Subcommand kKeep{.name = "keep",
                                         .run = carry_out_rent<keep_up, keep_table>,
                                         .signals = Signals::blocked};
 extern constinit const Subcommand kCost{.name = "cost",
-                                        .summary = "show what rented machines have cost",
+                                        .summary = "show the cost of rented machines",
                                         .table = cost_table,
                                         .run = carry_out_rent<show_cost, cost_table>,
                                         .signals = Signals::blocked};

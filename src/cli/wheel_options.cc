@@ -22,7 +22,7 @@ std::vector<Option> what_rows() {
           {.name = "arch",
            .field = into<&WheelOptions::arch>,
            .metavar = "auto|LIST",
-           .help = "GPU architectures, as 8.0;9.0, or GPUs, as V100;A100; auto: those of this node",
+           .help = "GPU architectures, as 8.0;9.0, or GPUs, as V100;A100; auto: this node's",
            .shown_default = "auto",
            .env = "TORCH_CUDA_ARCH_LIST"},
           {.name = "isa",
@@ -30,17 +30,17 @@ std::vector<Option> what_rows() {
            .metavar = "LIST",
            .help = "CPU instruction sets of the nodes: x86-64-v2, v3, v4 or native; of several and "
                    "of this node's own the lowest counts",
-           .shown_default = "x86-64-v3; with --slurm or --on what the nodes have in common"},
+           .shown_default = "x86-64-v3; with --slurm or --on the nodes' common features"},
           {.name = "jobs",
            .field = into<&WheelOptions::jobs>,
            .metavar = "N",
            .help = "compilers at once",
-           .shown_default = "$MAX_JOBS, else one a CPU, as memory allows",
+           .shown_default = "$MAX_JOBS, else 1 for each CPU, as memory allows",
            .letter = 'j'},
           {.name = "python",
            .field = into<&WheelOptions::python>,
            .metavar = "PATH",
-           .help = "the Python that it is for, with PyTorch, pip and setuptools",
+           .help = "the target Python, with PyTorch, pip and setuptools",
            .shown_default = "the project's environment, else python3"}};
 }
 
@@ -49,14 +49,14 @@ std::vector<Option> result_rows() {
       {.name = "out",
        .field = into<&WheelOptions::out>,
        .metavar = "DIR",
-       .help = "copy the wheel there, with its manifest",
+       .help = "copy the wheel and the manifest there",
        .letter = 'o'},
       {.name = "print",
        .field = into<&WheelOptions::print>,
-       .help = "say what would be built and how, and build nothing"},
+       .help = "show the plan and build nothing"},
       {.name = "force",
        .field = into<&WheelOptions::force>,
-       .help = "build it again, whatever is in the cache"},
+       .help = "build the wheel again, whatever is in the cache"},
       {.name = "drop",
        .field = into<&WheelOptions::drop>,
        .metavar = "KEY",
@@ -69,7 +69,7 @@ std::vector<Option> result_rows() {
 std::vector<Option> where_rows() {
   return {{.name = "slurm",
            .field = into<&WheelOptions::slurm>,
-           .help = "in a job on a node of this Slurm; its other options, as -p gpu, are sbatch's"},
+           .help = "in a job on a node of this Slurm; other options, as -p gpu, go to sbatch"},
           {.name = "on",
            .field = into<&WheelOptions::on>,
            .metavar = "CLUSTER",
@@ -89,20 +89,20 @@ const Option* own_option(std::string_view word) {
 
 Table make_wheel_table() {
   return {.program = "lockstep wheel",
-          .summary = "Builds a wheel once, and prints its path.",
+          .summary = "Builds a wheel once, and prints the path.",
           .examples =
               "lockstep wheel deepspeed==0.16.5 --ops cpu_adam,async_io --arch '8.0;9.0'\n"
               "lockstep wheel ./my_extension -o dist\n"
               "lockstep wheel deepspeed@./DeepSpeed --ops cpu_adam --slurm -p gpu",
           .details =
-              "The wheel fits the Python, PyTorch, CUDA, GPUs and CPUs that it is to run on. A\n"
-              "wheel that was built before is taken from the cache.\n"
+              "The wheel fits the target's Python, PyTorch, CUDA, GPUs and CPUs. An earlier build\n"
+              "is taken from the cache.\n"
               "\n"
               "SOURCE is a folder, a URL as git+https://HOST/PROJECT@REF, deepspeed,\n"
               "deepspeed==VERSION, deepspeed@DIR or deepspeed@URL.",
           .epilog =
-              "lockstep install CLUSTER wheel:FILE --overlay puts it on the nodes.\n"
-              "Exit code: 0, 1 where it can't be built, 2 for bad input.\n",
+              "lockstep install CLUSTER wheel:FILE --overlay puts the wheel on the nodes.\n"
+              "Exit code: 0, 1 where the build fails, 2 for bad input.\n",
           .operands = Operands::names,
           .groups = {{"What is built", what_rows()},
                      {"Where", where_rows()},
@@ -177,10 +177,10 @@ Result<WheelOptions> wheel_options(const WheelWords& words) {
   options.settings = words.sbatch;
   if (options.slurm && options.on)
     return fail(Errc::invalid_input, "--slurm and --on exclude each other",
-                "--slurm is for this machine's Slurm, --on for a cluster that lockstep knows");
+                "--slurm is for this machine's Slurm, --on for a cluster of lockstep");
   if (options.print && (options.slurm || options.on))
-    return fail(Errc::invalid_input, "--print says what would be built on this machine",
-                "run it there: srun lockstep wheel --print ...");
+    return fail(Errc::invalid_input, "--print shows the plan for this machine only",
+                "run the command on a node: srun lockstep wheel --print ...");
   return options;
 }
 

@@ -68,14 +68,14 @@ Result<ExitCode> explain_here(const std::string& word, const std::optional<Known
   }
   if (!slurm::is_job_id(word))
     return fail(Errc::invalid_input,
-                fmt::format("'{}' is neither a Slurm job id nor a job that lockstep jobs lists",
+                fmt::format("'{}' is neither a Slurm job id nor a job in the list of lockstep jobs",
                             printable(word)),
-                "write a number, as sbatch and squeue print it, or a name");
+                "write a number, as in sbatch and squeue, or a name");
   const auto said = jobs::on_slurm::explain_slurm_job(word, nullptr);
   if (!said && said.error().code == Errc::not_found && said.error().hint.empty() &&
       options.on.empty())
     return fail(Errc::not_found, said.error().message,
-                "where Slurm is elsewhere, name its login host with --on");
+                "where Slurm is elsewhere, name the login host with --on");
   if (!said) return Failure(said.error());
   return print(*said, options.json);
 }
@@ -109,7 +109,7 @@ Result<ExitCode> explain(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kWhy{.name = "why",
-                                       .summary = "explain why a job waits or how it ended",
+                                       .summary = "explain why a job waits or has ended",
                                        .table = why_table,
                                        .run = explain,
                                        .signals = Signals::blocked};

@@ -6,27 +6,27 @@ namespace {
 Table make_why_table() {
   return {
       .program = "lockstep why",
-      .summary = "Explains why a job waits, how it runs or how it ended.",
+      .summary = "Explains why a job waits, runs or has ended.",
       .examples =
           "lockstep why 1234\n"
           "lockstep why train.py\n"
           "lockstep why 1234_7 --on hpc",
       .details =
-          "For a failed job, names the worker that failed first, with its log and its last\n"
-          "words. For a job that waits for Slurm, also says when the job is expected to start,\n"
+          "For a failed job, names the worker that failed first, with the log and last\n"
+          "words. For a job waiting for Slurm, also tells the expected start\n"
           "and what to change.",
       .epilog =
-          "JOB is the name or id of a job that lockstep jobs lists, or Slurm's id (1234, 1234_7\n"
-          "of an array, 1234+1 of a heterogeneous job).\n"
-          "Exit code: 0; 1 if no such job is known, or its hosts or Slurm do not answer.\n",
+          "JOB is a name or id in the list of lockstep jobs, or Slurm's id (1234, 1234_7 of an\n"
+          "array, 1234+1 of a heterogeneous job).\n"
+          "Exit code: 0; 1 if the job is unknown, or the hosts or Slurm do not answer.\n",
       .operands = Operands::names,
       .groups = {{"Options",
                   {
                       {.name = "on",
                        .field = into<&WhyOptions::on>,
                        .metavar = "CLUSTER|HOST",
-                       .help = "where Slurm's commands are: a cluster that was added with "
-                               "--slurm, or a login host",
+                       .help = "the host with Slurm's commands: a cluster added with --slurm, or a "
+                               "login host",
                        .shown_default = "where the job was submitted, else this machine"},
                       {.name = "json", .field = into<&WhyOptions::json>, .help = "for programs"},
                       help_option(),

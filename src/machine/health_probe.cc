@@ -105,7 +105,7 @@ void probe_cuda(HealthFacts& facts) {
     facts.cuda = HealthFacts::Cuda::failed;
     facts.cuda_error = fmt::format("the GPUs do not open within {} s", kCudaPatience.count());
   } else {
-    facts.cuda_error = "python3 is needed to open GPUs and is not installed";
+    facts.cuda_error = "python3 is not installed";
   }
 }
 

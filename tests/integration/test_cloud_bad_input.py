@@ -538,8 +538,8 @@ def test_up_prints_no_plan_for_what_is_there(cloud, laptop):  # noqa: F811
     assert ended.rc == 0 and "rented already" in ended.err and ended.seconds < 5, ended
     assert "does not change" not in ended.err
     ended = laptop.run("up", "gpus", *AWS, "--print", "--spot", "--guard", "elsewhere")
-    assert "--guard does not change machines that are already rented: 'gpus' has none" in ended.err, ended
-    assert "--spot does not change machines that are already rented: 'gpus' is on demand" in ended.err, ended
+    assert "--guard does not change rented machines: 'gpus' has none" in ended.err, ended
+    assert "--spot does not change rented machines: 'gpus' is on demand" in ended.err, ended
     assert len(machines(cloud)) == 1 and laptop.down().rc == 0
 
 

@@ -201,7 +201,7 @@ def test_keep_and_down_reach_it_or_say_that_they_do_not(world):
     ended = world.lockstep("cost")
     assert "'lab' may be without a guard" in ended.err and "which does not answer now" in ended.out, ended
     ended = world.lockstep("down", "lab")
-    assert ended.rc == 0 and not world.live() and "its guard finds that out by itself" in ended.err, ended
+    assert ended.rc == 0 and not world.live() and "the guard notices by itself" in ended.err, ended
     until(lambda: not alive(guard), 60, "nothing of it is left")
     assert "nothing of it is left" in world.host_log() or "idle" in world.host_log(), world.host_log()
     # Again under the same name, and told of the end.

@@ -48,7 +48,7 @@ def test_the_provider_knows_it(hosts, tmp_path):
         assert len(pins) == 2 and own not in pins[0] and own not in pins[1], pins
         not_met(world)
         again = up(world, "gcp")
-        assert again.rc == 0 and "taking it up" in again.err and "own" not in again.err, again
+        assert again.rc == 0 and "using this rental" in again.err and "own" not in again.err, again
         assert len(world.machines.all) == 1, "whose client was lost in first contact is met again"
         world.client.forget_masters()
         there = world.lockstep("exec", "lab", "--", "hostname")
@@ -61,7 +61,7 @@ def test_the_selftest_says_so(hosts, tmp_path):
         ended = world.lockstep("cloud", "selftest", "gcp", "-y", "--patience", "1s", "--allow-from",
                                f"{world.client.addr}/32")
         assert "its image created a host key, the provider knows the same key" in ended.out, ended
-        assert "the one it was given" not in ended.out and world.live() == [], ended
+        assert "the host key is the expected one" not in ended.out and world.live() == [], ended
 
 
 def test_another_key_than_that_one_is_refused(hosts, tmp_path):

@@ -68,7 +68,7 @@ def test_for_whom_is_waited(cloud, laptop, words, place, said):  # noqa: F811
         took, ended = ctrl_c(run)
     assert took < AT_ONCE_S and ended.rc == 130 and said in ended.err, (took, ended)
     assert ended.error_lines[-1].endswith("stopped by the user") or "cost" in words, ended
-    assert "not known" not in ended.err and "taking it up" not in ended.err, ended
+    assert "not known" not in ended.err and "using this rental" not in ended.err, ended
 
 
 def test_a_sweep_that_is_not_done_is_told(cloud, laptop):  # noqa: F811

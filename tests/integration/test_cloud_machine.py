@@ -137,7 +137,7 @@ def test_gpus_that_do_not_open_are_found(world):
     machine.put("/usr/local/bin/dmesg", "#!/bin/sh\necho '[1.5] NVRM: Xid (PCI:0000:17:00): 79, GPU fell off'\n", 0o755)
     (found,) = world.contact(machine, gpu="H100-SXM", gpus=8)
     assert found["outcome"] == "sick" and "Xid (PCI:0000:17:00): 79" in found["error"], found
-    assert {"kind": "note", "what": "the GPUs were listed, but not opened: python3 is needed to open GPUs and is not installed"} in \
+    assert {"kind": "note", "what": "the GPUs were listed, but not opened: python3 is not installed"} in \
         found["findings"], found
 
 

@@ -151,7 +151,7 @@ def test_keep_promises_no_more_than_the_provider_gives(world):
     assert ended.rc == 0 and "keep: cannot extend that: Google Compute ends its machines itself" in ended.err, ended
     (machine,) = world.live()
     kept = world.lockstep("keep", "lab", "5h")
-    assert kept.rc == 0 and "the provider ends it then" in kept.out, kept
+    assert kept.rc == 0 and "the provider ends the machine then" in kept.out, kept
     ends = ends_ms(world, "lab") / 1000
     assert began + 3600 < ends <= machine.extra["ends"], (ends, machine.extra["ends"])
     assert world.lockstep("keep", "lab", "30m").out.count("\n") == 1

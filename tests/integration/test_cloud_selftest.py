@@ -53,7 +53,7 @@ def test_one_ends_itself_one_cannot_and_one_does_not_although_it_should(world):
     assert world.live() == [], ended
     for one in ended.values():
         for words in ("cheapest of", "says that the machine runs", "sshd answers", "host key", "healthy",
-                      "its lease runs", "given back: the provider lists nothing", "found 0 unwanted machines",
+                      "its lease runs", "terminated: the provider lists nothing", "found 0 unwanted machines",
                       "the bill: 0."):
             assert words in one.out, (words, one)
         assert "cost: " in one.err, "the price was said first"
@@ -71,12 +71,12 @@ def test_one_ends_itself_one_cannot_and_one_does_not_although_it_should(world):
     assert bad.rc == 1 and "still lists the machine" in bad.err, bad
     assert ("FAILED", "the machine has not ended itself") in lines(bad) and lines(bad)[-1] == ("result:", "FAILED"), bad
     other = ended["lambda"]
-    assert other.rc == 0 and "this command ends it" in other.out and "FAILED" not in other.out, other
+    assert other.rc == 0 and "this command terminates the machine" in other.out and "FAILED" not in other.out, other
 
 
 def test_ctrl_c_gives_back(world):
     run = selftest(world, "--type", "any")
-    until(lambda: "its lease ends in" in run.out(), 120, f"it runs: {run.out()} {run.err()}")
+    until(lambda: "the lease ends in" in run.out(), 120, f"it runs: {run.out()} {run.err()}")
     run.process.send_signal(2)
     ended = run.wait(120)
     assert ended.rc == 130 and "stopped by the user" in ended.out and world.live() == [], ended

@@ -73,7 +73,7 @@ def test_keep_goes_no_further_than_a_pod_of_runpods_lives(world):
     up(world, "runpod", "L4:1", "--lifetime", "62m")
     (machine,) = world.live()
     kept = typed(world, "keep", "lab", "5h")
-    assert kept.rc == 0 and "the provider ends it then and cannot move that time" in kept.out, kept
+    assert kept.rc == 0 and "the provider ends the machine then and cannot move the end" in kept.out, kept
     told = json.loads(typed(world, "cost", "--json").out)["rentals"][0]["ends_ms"] / 1000
     assert machine.launched + 3600 < told <= machine.extra["terminate_after"] + 1, (told, machine.extra)
     shown = typed(world, "cluster", "show", "lab")

@@ -84,5 +84,5 @@ def test_explain_says_where_it_comes_from(venvs):
         return [line for line in prefix(program, script, "run", "--explain", **env).splitlines()
                 if line.startswith("python ")]
     assert row()[0].split() == ["python", str(venvs / "a/bin/python3"),
-                                *"rule: the virtual environment that lockstep is in".split()]
+                                *"rule: the virtual environment around lockstep".split()]
     assert row(PYTHON_EXEC=sys.executable)[0].endswith("environment variable PYTHON_EXEC")

@@ -166,8 +166,8 @@ exit 9
     lines, ended = output_of(cluster, path, rc=9)
     assert sorted(lines) == sorted(original(cluster, path, rc=9))
     assert "code 3" in lines
-    assert "left as it is, without Lockstep: of srun --nodelist" in ended.out
-    assert "left as it is, without Lockstep: of srun --mpi=pmi2" in ended.out
+    assert "left unchanged, without Lockstep: of srun --nodelist" in ended.out
+    assert "left unchanged, without Lockstep: of srun --mpi=pmi2" in ended.out
 
 
 def test_one_node_without_srun(cluster, tmp_path):
@@ -327,14 +327,14 @@ srun accelerate launch --num_machines $SLURM_NNODES --machine_rank $SLURM_PROCID
     assert sorted(line for line in lines if line.startswith("rank")) == expected
     # Not importable here, so it is asked there.
     lines, ended = output_of(cluster, "-N2", "-t5", f"--env=PYTHONPATH={folder}", "--", *words)
-    assert "the first node asks its accelerate" in ended.err
+    assert "the first node's accelerate will interpret" in ended.err
     assert sorted(line for line in lines if line.startswith("rank")) == expected
     # Importable here, so it is asked here.
     lines, ended = output_of(cluster, "-N2", "-t5", f"--env=PYTHONPATH={folder}", "--", *words, env=path)
-    assert "the first node asks" not in ended.err
+    assert "the first node's accelerate" not in ended.err
     assert sorted(line for line in lines if line.startswith("rank")) == expected
     refused = cluster.run("submit", "-N3", "-t5", "--", *words)
-    assert refused.rc == 2 and "told of 2 machines, and the job has 3 nodes" in refused.err, refused
+    assert refused.rc == 2 and "configured for 2 machines, but the job has 3 nodes" in refused.err, refused
 
 
 def test_deepspeed_with_a_hostfile(cluster):
@@ -348,4 +348,4 @@ deepspeed --hostfile hosts --num_gpus 2 --no_local_rank --no_python {WORKER} {SH
 """)
     lines, ended = output_of(cluster, path, rc=2)
     assert sorted(line for line in lines if line.startswith("show")) == shown(4, 2)
-    assert "its hostfile has 3 hosts, and the job has 2 nodes" in ended.out
+    assert "the hostfile has 3 hosts, and the job has 2 nodes" in ended.out

@@ -189,7 +189,7 @@ def test_tasks_that_slurm_has_shared_out_unevenly(cluster):
     program.write_text("import os\nprint('task', os.environ['SLURMD_NODENAME'], flush=True)\n")
     job = Script(cluster, "--nodes=2|--ntasks=4|--gpus-per-task=2|--time=5", "srun python3 train.py", "--no-check")
     ended = job.ended(0)
-    assert "left as it is, without Lockstep: its nodes have 3,1 tasks" in ended.out, ended
+    assert "left unchanged, without Lockstep: its nodes have 3,1 tasks" in ended.out, ended
     assert sorted(line for line in said_words(ended) if line.startswith("task")) == ["task node1"] * 3 + ["task node2"]
 
 

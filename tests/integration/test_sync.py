@@ -780,7 +780,7 @@ def test_results_come_back(world):
     os.utime(there[1] / "out/log", (4e9, 4e9))
     assert client.run("sync", "gpus", "--nodes", "1", "--back", "out/log", cwd=project.folder).rc == 0
     assert (project.folder / "out/log").read_text() == "later"
-    one_error(client.run("sync", "gpus", "--nodes", "all", "--back", "out", cwd=project.folder), 2, "--back takes one")
+    one_error(client.run("sync", "gpus", "--nodes", "all", "--back", "out", cwd=project.folder), 2, "takes a single node")
     one_error(client.run("sync", "gpus", "--back", "/etc", cwd=project.folder), 2, "/etc is not inside")
     one_error(client.run("sync", "gpus", "--back", "none", cwd=project.folder), 1, "gpus-0: there is no none there")
 

@@ -77,7 +77,7 @@ def test_what_can_not_be_built_there_is_said(cluster):
     assert "RuntimeError: no such backend" in ended.err and "nodes have answered" not in ended.err, ended
     for words, rc, text in ((("./bad", "--slurm", "-p", "nowhere"), 2, "no node that could build"),
                             (("./bad", "--slurm", "--on", "x"), 2, "--slurm and --on exclude each other"),
-                            (("./bad", "--slurm", "--print"), 2, "--print says what would be built on this machine"),
+                            (("./bad", "--slurm", "--print"), 2, "--print shows the plan for this machine only"),
                             (("./bad", "--slurm", "--nodez=2"), 2, "nodez"),
                             (("./bad", "-p", "gpu"), 2, "-p")):
         ended = wheel(cluster, *words)
@@ -93,7 +93,7 @@ def test_on_a_cluster_of_slurms(cluster):
     assert "3 of 3 nodes have answered" in ended.err, ended
     # Its nodes have no overlays but those of jobs.
     ended = cluster.run("install", "hpc", "wheel:./x.whl", "--overlay")
-    assert ended.rc == 2 and "its nodes get wheels with a job; write lockstep submit --wheel" in ended.err, ended
+    assert ended.rc == 2 and "nodes get wheels with a job; write lockstep submit --wheel" in ended.err, ended
 
 
 def test_on_a_host_over_ssh(hosts):
