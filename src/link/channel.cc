@@ -10,7 +10,7 @@ namespace {
 constexpr int kSignalBase = 128;
 constexpr int kLostCode = 255;
 // A Credit for each Data would cost a system call and an encrypted packet for every 64 KiB of
-// output. A quarter of the window keeps the host writing while the Credit is on its way.
+// output. A quarter of the window keeps the host writing while the Credit travels.
 constexpr std::size_t kGrantFrom = kWindow / 4;
 
 std::size_t place(Stream stream) {

@@ -94,7 +94,7 @@ void Endpoint::receive() {
     if (got == 0) return end(fail(Errc::canceled, "the connection was closed").value());
     std::string_view chunk(bytes.data(), static_cast<std::size_t>(got));
     Frame frame;
-    // One read may hold several frames, or a part of one.
+    // A read may end inside a frame, or bring several frames.
     FrameReader::Step step = FrameReader::Step::more;
     while ((step = reader_.next(chunk, frame)) == FrameReader::Step::frame) {
       // The event may have destroyed this object.

@@ -1,4 +1,4 @@
-// One description of each frame's fields serves both directions.
+// The fields of each frame are described once, for both directions.
 #include "link/frames.h"
 
 #include "base/text.h"

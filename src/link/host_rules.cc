@@ -78,7 +78,7 @@ HostRules::Verdict HostRules::on(const Exit& exit) {
   return Verdict::take;
 }
 
-// Refuses empty Data: it uses no credit, so a flood would have no limit.
+// Refuses empty Data: empty frames use no credit, so a flood would have no limit.
 HostRules::Verdict HostRules::on(const Data& data) {
   Channel* channel = running(data.channel);
   if (channel == nullptr) return refuse("output without a running program");

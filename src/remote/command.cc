@@ -92,7 +92,7 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   containment.apply(spec);
   std::unique_ptr<Command> command(new Command(loop, start.channel, std::move(events)));
   auto child = proc::spawn(spec);
-  // ENOENT also means that a script's interpreter is missing.
+  // ENOENT also means that the interpreter of a script is missing.
   if (!child)
     return refuse(child.error().sys == ENOENT ? kNotFound : kCannotRun, child.error().message);
   command->child_ = std::move(*child);

@@ -1,4 +1,4 @@
-// A client's command on this host: its process, its streams and its end.
+// A client's command on this host: the process, the streams and the end.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -20,16 +20,16 @@ class Command {
  public:
   struct Events {
     std::function<void(const link::Frame&)> send;
-    std::function<void()> process_ended;  // leftover processes may still hold its outputs
+    std::function<void()> process_ended;  // leftover processes may still hold the outputs
     std::function<void()> over;           // Exit has been sent; may destroy the command
   };
 
-  // Why a command cannot start, with a shell's exit code for that.
+  // Why a command cannot start, with the matching exit code of a shell.
   struct Refusal {
     int code = 126;
     std::string why;
   };
-  // Starts the program inside the containment. Its streams begin to flow at once.
+  // Starts the program inside the containment. The streams begin to flow at once.
   static tl::expected<std::unique_ptr<Command>, Refusal> start(io::Loop& loop,
                                                                const link::Start& start,
                                                                const proc::Containment& containment,

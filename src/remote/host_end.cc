@@ -17,7 +17,7 @@
 
 namespace lockstep::remote {
 namespace {
-// The time that commands have to end once their client is gone.
+// The grace of commands after their client is gone.
 constexpr std::chrono::seconds kGrace{5};
 constexpr std::chrono::seconds kKillLimit{5};
 // More commands at once than any of our clients starts.
@@ -88,7 +88,7 @@ void HostEnd::on(const link::Start& start) {
   auto command = Command::start(
       loop_, start, containment_,
       {[this](const link::Frame& frame) { link_.send(frame); }, [this] { on_process_ended(); },
-       // Post: Command::finish_if_over() still runs while it calls this event.
+       // Post: Command::finish_if_over() still runs during this call.
        [this, channel] { loop_.post([this, channel] { on_over(channel); }); }});
   if (!command)
     return link_.send(link::Refused{channel, command.error().code, command.error().why});
@@ -121,7 +121,7 @@ void HostEnd::on(const link::Ping& ping) {
   link_.send(link::Pong{ping.number});
 }
 
-// Ignores frames that only a host sends.
+// Ignores frames of hosts.
 template <class Other>
 void HostEnd::on(const Other& /*frame*/) {}
 
@@ -130,8 +130,8 @@ bool HostEnd::any_running() const {
                      [](const auto& entry) { return entry.second->is_running(); });
 }
 
-// Kills leftover processes of the last command. They would hold its outputs open and so delay Exit
-// for ever.
+// Kills leftover processes of the last command: the outputs would stay open and delay Exit for
+// ever.
 void HostEnd::on_process_ended() {
   if (any_running()) return;
   if (stage_ == Stage::stopping) return finish();
@@ -148,8 +148,8 @@ Result<int> serve_link(proc::Rung rung) {
   LOCKSTEP_TRY_ASSIGN(proc::Containment containment, proc::Containment::set_up(rung));
   io::Loop loop;
   const proc::Guardian* guardian = containment.guardian();
-  // Stop if the guardian dies: without it nothing would clean up after a SIGKILL of this process.
-  // Duplicate its descriptor, because the containment moves into HostEnd.
+  // Stop if the guardian dies: after a SIGKILL of this process only the guardian cleans up.
+  // Duplicate the guardian's descriptor, because the containment moves into HostEnd.
   const io::Fd pidfd(guardian == nullptr ? -1 : dup(guardian->pidfd.get()));
   HostEnd host(loop, io::Fd(STDIN_FILENO), io::Fd(STDOUT_FILENO), std::move(containment));
   LOCKSTEP_TRY_ASSIGN(const auto signals, proc::SignalWatch::open(loop, [&host](int number) {

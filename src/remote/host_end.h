@@ -1,5 +1,5 @@
 // The host's end of a link: starts commands for a client and passes their streams. Once the client
-// is gone, or this process is killed, no process that it started remains.
+// is gone, or this process is killed, no process of a command remains.
 #pragma once
 
 #include "base/error.h"

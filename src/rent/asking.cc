@@ -37,7 +37,7 @@ Asking::Asking(cloud::Web& web, std::vector<Job> jobs)
 std::string Asking::silent() const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < jobs_.size(); ++i)
-    // Several questions may go to one provider: name it once.
+    // Several questions may go to one provider. Name each provider once.
     if (!answered_[i] && std::find(names.begin(), names.end(), jobs_[i].whom) == names.end())
       names.emplace_back(jobs_[i].whom);
   return join(names, ", ");

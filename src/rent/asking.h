@@ -1,5 +1,5 @@
-// Asks several providers at the same time, on other threads, while the command goes on. Tells which
-// ones have not answered yet.
+// Asks several providers at the same time, on other threads, while the command goes on. Names the
+// providers that have not answered yet.
 #pragma once
 
 #include "cloud/web.h"
@@ -20,17 +20,17 @@ class Asking {
     std::string_view whom;
     std::function<void(cloud::Web&)> ask;
   };
-  // whom: the providers that have not answered, "aws, lambda".
+  // whom: the silent providers, "aws, lambda".
   using Waiting = std::function<void(const std::string& whom)>;
 
-  // Starts asking at once. What the jobs write to must not be touched until wait() or the
-  // destructor returns.
+  // Starts asking at once. Leave the jobs' results untouched until wait() or the destructor
+  // returns.
   Asking(cloud::Web& web, std::vector<Job> jobs);
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
 
-  // Blocks until all have answered. waiting: called once, after 3 s, with the names of the
-  // providers that have not answered.
+  // Blocks until all providers have answered. waiting: called once, after 3 s, with the names of
+  // the silent providers.
   void wait(const Waiting& waiting);
 
  private:

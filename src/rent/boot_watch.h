@@ -16,8 +16,8 @@ class BootWatch {
  public:
   using IsLost = std::function<bool(cloud::Web& web)>;
 
-  // is_lost: called each second on the thread, with a Web of that thread's own. The destructor
-  // stops any request in progress.
+  // is_lost: called each second on the thread, with the thread's own Web. The destructor stops any
+  // request in progress.
   static Result<std::unique_ptr<BootWatch>> start(IsLost is_lost);
   BootWatch(const BootWatch&) = delete;
   BootWatch& operator=(const BootWatch&) = delete;

@@ -18,7 +18,7 @@ FollowStep follow_step(const cloud::RentedJob& job, const cloud::Rental& rental,
     return FollowStep::leave;
   const bool long_ago = tries.last_ms > now_ms || now_ms - tries.last_ms >= pace.nobody_ms;
   if (claimed) {
-    // One that has lived for long is no part of a row of failures.
+    // A follower that lived for long ends the row of failures.
     if (long_ago) tries = {};
     return FollowStep::leave;
   }

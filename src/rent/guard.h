@@ -23,7 +23,7 @@ inline constexpr const char* kGuardCommand = "guard-rentals";
 bool wants_guard(const cloud::Rental& rental);
 
 bool guard_lives();
-std::string guard_log();  // the path of its log
+std::string guard_log();  // the path of the guard's log
 
 // Starts a guard, unless a guard with all credentials of this process runs. The guard cannot exit
 // for lack of work while the returned lock is held. unavailable: the guard does not start.

@@ -15,8 +15,8 @@
 namespace lockstep::rent {
 namespace {
 
-// Each rental locks one byte of one file, at an offset hashed from its id. A file for each rental
-// would be left behind after the job.
+// Each rental locks a byte of one shared file, at an offset hashed from the rental's id. A file for
+// each rental would be left behind after the job.
 io::FileLock::Range place_of(const std::string& rental) {
   std::uint64_t sum = 14'695'981'039'346'656'037U;  // FNV-1a
   for (const char letter : rental)
@@ -77,7 +77,8 @@ Result<CourseProcess> start_course(const std::string& rental, const io::Fd& clai
   spec.third_fd = claim.get();
   const io::Fd null = open_null();
   spec.stdout_fd = null.get();
-  // stderr stays the command's until the log of the course takes it: errors before that are seen.
+  // stderr stays the command's until the log of the course takes over: the user sees earlier
+  // errors.
   LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
   return CourseProcess{std::move(child), std::move(go)};
 }

@@ -21,8 +21,8 @@ void KeySwap::ask(std::uint32_t channel, std::vector<std::string> words, Then th
   command_->begin(std::move(words), {});
 }
 
-// Pin the new key before sshd is told to show it. A client that dies in between then knows the
-// machine by either key.
+// Pin the new key before sshd shows the new key. If the client dies in between, either key
+// identifies the machine.
 void KeySwap::on_made(const KeyAnswer& key) {
   auto known = ssh::read_pins(settings_.pins, settings_.address, settings_.port);
   if (!known) return finish(KeyAnswer{known.error().message});

@@ -23,7 +23,7 @@ class KeySwap {
     std::string pins;  // the file of pinned keys
     std::string address;
     int port = 22;
-    std::uint32_t channel = 0;  // uses this channel and the next one
+    std::uint32_t channel = 0;  // uses this channel and the next
   };
   // Called once, with an error of the link or the machine's answer. May destroy this object.
   using Done = std::function<void(Result<KeyAnswer>)>;

@@ -12,7 +12,7 @@ namespace lockstep::rent {
 
 // The answer to `host-lease make-key` and `show-key`.
 struct KeyAnswer {
-  std::string error = {};  // why there is no key; empty: it was made, or is shown
+  std::string error = {};  // why there is no key; empty: the key was made, or is shown
   std::string host_key = {};
   bool fresh = false;
   bool seen = false;  // the machine can read which key sshd shows

@@ -62,7 +62,7 @@ class LeaseAsk {
     if (std::exchange(over_, true)) return;
     answer_.error = std::move(error);
     patience_.cancel();
-    // Destroy the link from the loop: it may be the caller.
+    // Destroy the link from the loop: the link may be the caller.
     loop_.post(calls_([this] {
       link_.reset();
       done_();

@@ -3,7 +3,7 @@
 namespace lockstep::rent {
 namespace {
 
-// Sets the leases, and adds the machines that have the new end to `granted`.
+// Sets the leases, and adds the machines with the new end to `granted`.
 Status move_leases(const EndKeepers& keepers, const std::vector<hosts::HostPlace>& machines,
                    std::int64_t ends_ms, std::vector<hosts::HostPlace>& granted) {
   LOCKSTEP_TRY_ASSIGN(const auto answers, keepers.leases(machines, ends_ms));

@@ -42,7 +42,7 @@ void follow_to(OnDemand& world, const std::string& name, const std::string& addr
     say_trouble(open.error());
 }
 
-// Returns true, and says so, if the machine does not answer because it has ended.
+// Returns true, with a message, if the machine does not answer because the machine has ended.
 bool told_that_it_ended(OnDemand& world, cloud::Rental rental, cloud::Web& web) {
   const std::string where = world.rented_where(rental);
   if (!world.look_only(rental, web) || !cloud::is_lost(rental)) return false;

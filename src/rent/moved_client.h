@@ -10,10 +10,9 @@
 
 namespace lockstep::rent {
 
-// Call this from ssh::tell_slow_logins(). Returns at once. Does nothing for hosts that are not
-// rented.
+// Call this from ssh::tell_slow_logins(). Returns at once. Ignores hosts that are not rented.
 void on_slow_login(const ssh::Target& target, const std::string& pins);
-// Call this before exec(). Waits until a change that is in progress at a provider is complete.
+// Call this before exec(). Waits until a change in progress at a provider is complete.
 void finish_slow_logins();
 
 }  // namespace lockstep::rent

@@ -34,7 +34,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kFilesOfAContact = 12;
 constexpr std::uint32_t kHealthChannel = 1;
 constexpr std::uint32_t kLeaseChannel = 2;
-constexpr std::uint32_t kKeyChannel = 3;  // uses this channel and the next one
+constexpr std::uint32_t kKeyChannel = 3;  // uses this channel and the next
 constexpr std::uint32_t kMoreHealth = 5;  // one more channel for each further check
 constexpr milliseconds kHealthPause{5'000};
 constexpr milliseconds kSoon{100};
@@ -42,7 +42,7 @@ constexpr milliseconds kLater{1000};
 constexpr milliseconds kSoonFor{60'000};
 constexpr std::chrono::seconds kHealthPatience{150};  // the host key is swapped meanwhile
 constexpr std::chrono::seconds kLeasePatience{90};
-// sshd may refuse users for a while during boot. A key that is refused for longer stays refused.
+// sshd may refuse users for a while during boot. A longer refusal is final.
 constexpr milliseconds kRefusedFor{120'000};
 // The contact with one machine. Calls `done` once.
 class Contact {
@@ -122,8 +122,8 @@ Contact::Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t
   });
 }
 
-// Pins the machine's host key before the first byte is sent. An earlier command that died on the
-// way may have pinned newer keys for this machine: keep those.
+// Pins the machine's host key before the first byte is sent. An interrupted command may have pinned
+// newer keys for this machine: keep the newer keys.
 Status Contact::pin_first() {
   const std::string origin = ssh::bare_key(host().host_public_key);
   LOCKSTEP_TRY_ASSIGN(ssh::Pins pins, ssh::read_pins(request_.pins, host().address, host().port));
@@ -268,8 +268,8 @@ void Contact::on_health(Result<hosts::HealthReport> report) {
   if (word.kind == Word::Kind::sick) return end(FirstContact::Outcome::sick, std::move(word.text));
   say(ContactStep::Kind::other, std::move(word.text));
   patience_.cancel();
-  // Take a new channel for each check: a number is free again only once the other end knows of its
-  // end.
+  // Take a new channel for each check: a number is free again only once the machine has seen the
+  // end of the channel.
   health_channel_ = std::max(health_channel_ + 1, kMoreHealth);
   turn_.start(kHealthPause, [this] { ask_health(); });
 }

@@ -1,5 +1,5 @@
-// Tells a machine that boots slowly from a network that blocks outgoing port 22: probes a public
-// SSH server once. Firewalls drop such connections or refuse them, so both count as blocked.
+// Distinguishes a slowly booting machine from a network that blocks outgoing port 22: probes a
+// public SSH server once. Firewalls drop such connections or refuse them, so both count as blocked.
 #pragma once
 
 #include "io/loop.h"
@@ -21,12 +21,12 @@ class SilentPort {
   SilentPort(const SilentPort&) = delete;
   SilentPort& operator=(const SilentPort&) = delete;
 
-  // Returns one line about a port without an SSH server. why: the error of the last try. The first
-  // call starts the probe of the known server, later calls include its result.
+  // Returns a line about a port without an SSH server. why: the error of the last try. The first
+  // call starts the probe of the known server. Later calls include the result.
   std::string words(const std::string& address, int port, std::chrono::milliseconds silent_for,
                     std::string_view why);
 
-  // Returns github.com:22, or the value of LOCKSTEP_SSH_PROBE; "" if that is "none".
+  // Returns github.com:22, or the value of LOCKSTEP_SSH_PROBE. "none" returns "".
   static std::string known_server();
 
  private:
@@ -44,7 +44,7 @@ class SilentPort {
 };
 
 // Stops renting after two machines in a row whose SSH server never answered. One such machine may
-// be broken; after two, each further machine would only cost money.
+// be broken. After two, each further machine would only cost money.
 class SilentMachines {
  public:
   // silent: the last machine's SSH server never answered. Returns true if renting must stop.

@@ -16,7 +16,7 @@
 namespace lockstep::rent {
 namespace {
 
-// A machine answers nothing before it runs. After a short timeout the next try may find it.
+// A booting machine answers nothing. After a short timeout the next try may succeed.
 constexpr std::chrono::milliseconds kConnectPatience{1500};
 constexpr std::chrono::seconds kGreetingPatience{10};
 constexpr std::string_view kGreeting = "SSH-";

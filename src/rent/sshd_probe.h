@@ -1,4 +1,4 @@
-// Connects to an address and checks that an SSH server sends its greeting.
+// Connects to an address and waits for the greeting of an SSH server.
 #pragma once
 
 #include "base/error.h"
@@ -13,8 +13,8 @@ namespace lockstep::rent {
 
 class SshdProbe {
  public:
-  // done: called once, never from inside the constructor. The error says what is missing:
-  // "connection refused".
+  // done: called once, never from inside the constructor. The error says why, as "connection
+  // refused".
   SshdProbe(io::Loop& loop, const std::string& address, int port, std::function<void(Status)> done);
   SshdProbe(const SshdProbe&) = delete;
   SshdProbe& operator=(const SshdProbe&) = delete;
