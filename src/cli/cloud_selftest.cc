@@ -1,5 +1,5 @@
-// lockstep cloud selftest: a small machine of a provider from its offer to its bill, as a report
-// that can be passed on. What may name an account, a key or an address goes to stderr.
+// lockstep cloud selftest: takes a small machine of a provider from offer to bill, and prints a
+// report for sharing. Names of accounts, keys and addresses go to stderr only.
 #include "cli/cloud_selftest.h"
 
 #include "base/clock_ms.h"
@@ -89,7 +89,8 @@ void SelfTest::report(Mark mark, const std::string& what) {
   if (mark != Mark::note) begin();
 }
 
-// The report has what failed; why may name what is nobody else's business.
+// The report has the error. The reason may contain private names, so print the reason to stderr
+// only.
 void SelfTest::fail_with(const std::string& what, const Error& error) {
   report(Mark::failed, what);
   print_error(kProgram, error);
@@ -199,7 +200,7 @@ Status SelfTest::rent() {
   return {};
 }
 
-// What the provider lists decides, not what the machine says.
+// The provider's list decides, not the machine's own answer.
 Status SelfTest::watch_end() {
   const std::int64_t last = unix_ms() + (kSelftestEndIn + wanted_.patience_s) * 1000;
   while (true) {
@@ -274,7 +275,7 @@ Result<ExitCode> SelfTest::run() {
   LOCKSTEP_TRY(find_cheapest());
   rental_.cluster = "selftest-" + to_lower(random_suffix(6));
   if (const Status rented = rent(); !rented) {
-    // What there was is given back already, or the error says what is left.
+    // The rental is terminated already, or the error names the rest.
     if (rented.error().code != Errc::canceled) report(Mark::failed, "nothing was rented");
     return Failure(rented.error());
   }

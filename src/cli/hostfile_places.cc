@@ -92,8 +92,8 @@ Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
     return fail(Errc::invalid_input, "--include and --exclude need --hostfile",
                 "with --on use --nodes");
   ChosenPlaces places;
-  // The course of a rented job rents and terminates machines itself. Take its machines as they are:
-  // places_of() would first make sure that they exist.
+  // The course of a rented job rents and terminates machines itself. Take the rental's machines
+  // without a check: places_of() would first make sure that they exist.
   LOCKSTEP_TRY_ASSIGN(places.hosts, options.hosts_gone ? places_as_rented(*options.on, {})
                                                        : places_of(*options.on, options.place));
   // Without this note the job would train on the login host without a word.

@@ -15,8 +15,8 @@ namespace lockstep::cli {
 // has the state of each host.
 nlohmann::ordered_json job_json(const jobs::KnownJob& job, const jobs::JobStatus& status);
 
-// Returns the object that `run --detach --json` and `resume --json` print. ahead: the jobs that the
-// started job waits for.
+// Returns the object that `run --detach --json` and `resume --json` print. ahead: the earlier jobs
+// in the queue.
 nlohmann::ordered_json started_json(const std::string& id, const std::vector<std::string>& nodes,
                                     const std::vector<std::string>& ahead);
 

@@ -25,7 +25,7 @@ Result<ExitCode> link_command(const Call& call) {
   ssh::remove_stale_binaries(std::filesystem::read_symlink("/proc/self/exe", unknown),
                              std::chrono::system_clock::now());
   // Usually a guardian ends everything that the client started when the connection ends. A job's
-  // supervisor must survive the connection, so its client asks for no containment.
+  // supervisor must survive the connection, so the client asks for no containment.
   const bool may_outlive = call.words == Args{"--may-outlive"};
   return remote::serve_link(may_outlive ? proc::Rung::none : proc::Rung::guardian).map(passed_on);
 }

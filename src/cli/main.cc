@@ -17,8 +17,8 @@
 
 namespace {
 
-// If a standard stream is closed, the first file that we open gets its number, and messages would
-// be written into that file.
+// If a standard stream is closed, our first file gets the stream's number, and messages would be
+// written into the file.
 void fill_standard_streams() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= 2)

@@ -1,6 +1,6 @@
-// lockstep complete-names KIND prints the names that completion offers, one a line. The command
-// asks no host and makes no file. It prints nothing if state.db cannot be read: an error at TAB
-// would end up in the user's prompt.
+// lockstep complete-names KIND prints the names that completion offers, one a line. Asks no host
+// and makes no file. Prints nothing if state.db cannot be read: an error at TAB would end up in the
+// user's prompt.
 #include "cli/subcommand.h"
 #include "cloud/gpu.h"
 #include "hosts/registry.h"

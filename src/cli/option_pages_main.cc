@@ -1,5 +1,5 @@
-// The build tool that writes the reference pages. `option_pages man FOLDER DATE` writes files in
-// FOLDER. `option_pages markdown` writes to stdout. `option_pages check FILE` fails if FILE is not
+// The build tool for the reference pages. `option_pages man FOLDER DATE` writes files in FOLDER.
+// `option_pages markdown` writes to stdout. `option_pages check FILE` fails if FILE differs from
 // that Markdown, so that docs/options.md cannot go stale.
 #include "cli/commands.h"
 #include "cli/option_pages.h"

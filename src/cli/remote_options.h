@@ -38,7 +38,7 @@ struct RemoteOptions {
   std::function<bool()> hosts_gone = {};  // jobs::on_hosts::FollowRequest::gone
   // Called with the job's id before a host is told. An error keeps the job from starting.
   std::function<Status(const std::string& job)> on_job = {};
-  // Called once the hosts have the job. ahead: the jobs that it waits for.
+  // Called once the hosts have the job. ahead: the earlier jobs in the queue.
   std::function<void(const std::vector<std::string>& ahead)> on_started = {};
   bool is_course = false;  // this process is the course of a rented job, not a command
   std::optional<Error> cannot_begin = {};  // why the course must not begin the job

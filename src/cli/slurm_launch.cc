@@ -55,7 +55,7 @@ void note(std::string_view program, const std::string& text) {
                program.data(), printable(text, 1000).c_str());
 }
 
-// Becomes the program. Returns only if that fails. The signal mask must still be the inherited one,
+// Becomes the program. Returns only on failure. The signal mask must still be the inherited mask,
 // because exec passes the mask on.
 ExitCode exec_words(Words words) {
   const auto program = proc::find_executable(words.front(), variable("PATH").value_or(""));

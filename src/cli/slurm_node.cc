@@ -173,8 +173,8 @@ Status put_wheels(Node& node) {
     left_out.push_back(each.node);
   LOCKSTEP_TRY_ASSIGN(jobs::on_slurm::NodeWheels wheels,
                       jobs::on_slurm::put_node_wheels(node.folder, left_out));
-  // The rendezvous must not be on a node that could not take the wheels. start_agent() drops these
-  // nodes, like the nodes that the pre-flight left out.
+  // The rendezvous must not be on a node without the wheels. start_agent() drops these nodes, like
+  // the nodes that the pre-flight left out.
   for (const std::string& each : wheels.failed_first)
     node.decision.left_out.push_back({each, "the job's wheels do not work there", true});
   if (wheels.paths.empty()) return {};

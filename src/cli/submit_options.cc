@@ -246,8 +246,8 @@ class Reader {
     const std::size_t most = std::min<std::size_t>(words_.size() - at_, 2);
     std::vector<std::string> some(words_.begin() + static_cast<std::ptrdiff_t>(at_),
                                   words_.begin() + static_cast<std::ptrdiff_t>(at_ + most));
-    // sbatch stops reading at the first word that is not an option. A second word that is an
-    // option is read on its own in the next turn.
+    // sbatch stops reading at the first word that is not an option. A second word that is an option
+    // gets a turn of its own.
     if (some.size() == 2 && some[1].starts_with('-') && some[1].size() > 1) {
       const auto alone = slurm::read_settings(std::span(some).first(1));
       if (alone) some.pop_back();

@@ -67,7 +67,7 @@ Result<std::vector<hosts::HostPlace>> places_of(const SyncCommandOptions& option
   return places;
 }
 
-// Returns a report like that of sync_project(), about one host.
+// Returns a report about one host, like sync_project().
 Result<project::SyncReport> bring_back(const hosts::HostPlace& place,
                                        const project::Project& project, const std::string& path,
                                        const project::SyncOptions& settings) {

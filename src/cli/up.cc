@@ -114,8 +114,8 @@ Status keep_in_journal(rent::OnDemand& world, Rental& rental, std::int64_t end, 
 }
 
 // Suspends --autostop until the new end. Otherwise ten idle minutes would still end the machines.
-// Only after the new end is kept: a failure here leaves machines that may end early, never ones
-// that run longer than the journal says.
+// Do this last: after a failure here machines may end early, but never run longer than the journal
+// says.
 Status suspend_autostop(const std::vector<hosts::HostPlace>& places, const Rental& rental,
                         std::int64_t seconds) {
   LOCKSTEP_TRY_ASSIGN(const auto held, rent::hold_leases(places, std::min(seconds, kMostHeld)));

@@ -100,7 +100,7 @@ Result<ExitCode> explain(const Call& call) {
   if (known && known->id != word && slurm::is_job_id(word) &&
       (!jobs::on_slurm::slurm_place(*known) || jobs::on_slurm::begins_only(*known, word)))
     known.reset();
-  // A job with a node was submitted on that login host, where its folder is.
+  // A job with a node was submitted on that login host, and the job's folder is there.
   if (known && jobs::on_slurm::slurm_place(*known) && !known->nodes.empty() && options.on.empty())
     return ask_login(known->nodes.front(), known->id, options.json);
   return explain_here(word, known, options);

@@ -1,5 +1,5 @@
-// The interface of a job, wherever it runs. Commands know only this interface. jobs/places makes a
-// Job from the job's record, and each place implements it in a folder of its own.
+// The interface of a job, wherever the job runs. Commands know only this interface. jobs/places
+// makes a Job from the job's record. Each place has a folder with an implementation.
 #pragma once
 
 #include "base/error.h"
@@ -53,7 +53,7 @@ struct Resumed {
   std::vector<std::string> ahead;  // jobs ahead in the queue; empty: the job runs
 };
 
-// One job. Each call blocks until it has its answer or the user stops it (canceled, with the
+// One job. Each call blocks until the answer comes or the user stops the call (canceled, with the
 // signal's number in Error::sys). Callers must have blocked proc::handled_signals().
 class Job {
  public:
@@ -70,7 +70,7 @@ class Job {
   virtual Result<Explanation> why() = 0;
   // Prints the job's output, and waits for its end if `to_end` is set.
   virtual Result<Followed> follow(const FollowOptions& options) = 0;
-  // Cancels the job. Returns once it has ended, or all hosts that answer have been told.
+  // Cancels the job. Returns once the job has ended, or once all answering hosts have been told.
   virtual Result<JobStatus> cancel() = 0;
   // Starts the lost parts again. env: "NAME=value", which override the variables kept with the job.
   // invalid_input: nothing is lost, or this place resumes its jobs by itself.

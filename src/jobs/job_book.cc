@@ -80,7 +80,7 @@ Result<KnownJob> job_of(const db::Statement& row) {
   job.created_ms = row.number(6);
   job.status = read_status(job::stage_of(row.text(7)).value_or(job::Stage::lost),
                            static_cast<int>(row.number(8)), row.text(10));
-  // An unended job has no end time: its column says since when its hosts do not answer.
+  // An unended job has no end time: the column says since when the hosts are silent.
   (job.is_over() ? job.status.ended_ms : job.away_ms) = row.number(9);
   return job;
 }

@@ -14,8 +14,8 @@ constexpr std::array<std::string_view, 9> kNames = {"queued",     "starting", "r
                                                     "restarting", "saving",   "succeeded",
                                                     "failed",     "canceled", "lost"};
 
-// A job that ended well after its cancellation still counts as canceled: its user asked for the
-// end. If no person canceled it, as at a spot notice, the exit code decides.
+// A job that ended well after a cancellation still counts as canceled, as the user wanted. If no
+// person canceled the job, as at a spot notice, the exit code decides.
 JobState ended_state(int code, bool by_person) {
   if (by_person) return JobState::canceled;
   return code == 0 ? JobState::succeeded : JobState::failed;

@@ -1,5 +1,5 @@
-// The state of a job, in the words shown to a person. Combines the records of its hosts into one
-// state. Pure.
+// The state of a job, in the words shown to a person. Combines the hosts' records into one state.
+// Pure.
 #pragma once
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ std::optional<JobState> state_of(std::string_view name);
 // Returns whether the state is final: such a job never runs again by itself. Part of a lost job may
 // be resumed.
 bool is_over(JobState state);
-// Returns the state of a job that was started just now. ahead: the jobs ahead of it in the queue.
+// Returns the state of a job that was started just now. ahead: the earlier jobs in the queue.
 JobState started_state(const std::vector<std::string>& ahead);
 
 // One host's part of a job.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostText = 500;  // of one text of a report
 
-// The worker that failed first, as a report names it.
+// The worker that failed first, from a report.
 struct RootCause {
   std::int64_t rank = 0;
   std::int64_t exit_code = 0;

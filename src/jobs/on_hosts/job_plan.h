@@ -23,8 +23,8 @@ struct PartAnswer {
   bool answered = false;
   std::optional<job::JobRecord> record = {};  // nullopt: it did not answer, or knows no such job
 };
-// The nodes whose parts are lost, and those whose parts may still run or have ended: their hosts
-// did not answer, so nobody may start these parts again.
+// Nodes by the state of their parts. unknown: the host did not answer, so the part may still run or
+// have ended and must not be started again.
 struct LostParts {
   std::vector<int> lost;
   std::vector<int> unknown;
@@ -32,7 +32,7 @@ struct LostParts {
 LostParts lost_parts(const std::vector<PartAnswer>& answers);
 
 // Returns the request that starts the lost parts again. nodes: the numbers of the lost nodes. env:
-// variables that override the kept ones. invalid_input: names the secrets missing in env.
+// variables that override the kept variables. invalid_input: names the secrets missing in env.
 Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<int>& nodes,
                                    const std::vector<std::string>& env);
 

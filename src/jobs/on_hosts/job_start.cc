@@ -129,7 +129,7 @@ void JobStart::on_end(std::size_t node, const link::ChannelEnd& end) {
   const std::string& name = request_.hosts[node].name;
   if (end.kind == link::ChannelEnd::Kind::refused)
     return fail_with({Errc::unavailable, name + ": " + end.why, {}, 0});
-  // The supervisor closes its end once the job starts. Before that it has no reason to.
+  // The supervisor closes the stream once the job starts, and has no reason to do so earlier.
   if (phase_ != Phase::going || !hosts_[node].answered)
     fail_with(
         {Errc::unavailable, name + ": the job's supervisor ended before the job had begun", {}, 0});

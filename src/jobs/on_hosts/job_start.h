@@ -1,5 +1,5 @@
-// Starts a job on all of its hosts, or on none: prepares it everywhere, finds an address of node 0
-// that the other hosts can reach, and starts it.
+// Starts a job on all hosts, or on none: prepares the job everywhere, finds an address of node 0
+// that the other hosts can reach, and starts the job.
 #pragma once
 
 #include "base/error.h"

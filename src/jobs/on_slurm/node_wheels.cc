@@ -251,7 +251,7 @@ Status Node::get(Want& want) {
   if (const Status taken = take_from_node(want, name, come)) {
     want.from = name;
   } else {
-    // The connection may be in the middle of a wheel: do not use it for the next one.
+    // The connection may be in the middle of a wheel, so the next wheel needs a new connection.
     taker_.reset();
     log::warning("{} does not come from {} ({}): reading the wheel from the job's folder",
                  wheels_.wheels[want.wheel].file, name, printable(taken.error().message));

@@ -29,8 +29,8 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kLook{100};  // between two looks at the output file
-// Pauses between questions to Slurm, whose controller many users share. A running job records its
-// end in its own folder, so asking seldom delays nothing.
+// Pauses between questions to Slurm, whose controller many users share. A running job records the
+// end in the job's folder, so asking seldom delays nothing.
 constexpr Backoff::Rules kAsk{.first = milliseconds(1000), .longest = milliseconds(15'000)};
 constexpr const char* kStdout = "standard output";
 constexpr std::size_t kChunk = 256UL << 10;

@@ -19,7 +19,7 @@ Result<Followed> SlurmJob::follow(const FollowOptions& options) {
   return follow_slurm_job({.job = record_, .place = place_, .options = options});
 }
 
-// scancel returns at once. The job may still save its work, so wait for its end.
+// scancel returns at once. The job may still save its work, so wait for the end.
 Result<JobStatus> SlurmJob::cancel() {
   LOCKSTEP_TRY(slurm::ask_tool(slurm::run_here, slurm::scancel_command(place_.job),
                                "cancel job " + place_.job));

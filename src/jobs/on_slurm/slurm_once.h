@@ -12,8 +12,8 @@
 
 namespace lockstep::jobs::on_slurm {
 
-// A lock that allows one submission for clients at a time, for this user. A submission that
-// continues without its client is then complete before the next one looks.
+// A lock for one submission at a time by this user's clients. A submission that continues without a
+// client is then complete before the next submission looks.
 class SubmitLock {
  public:
   static Result<SubmitLock> take();

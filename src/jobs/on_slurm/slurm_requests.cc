@@ -68,7 +68,7 @@ void tell(const Asked& asked, const JobStatus& status) {
   record.spec.id = asked.job.id;
   record.spec.name = asked.job.name;
   record.spec.created_ms = asked.job.created_ms;
-  // A list of one, as `host-job status` prints it.
+  // A list with one record, as in `host-job status`.
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   all.push_back(to_json(record));
   std::puts(codec::print_json(all).c_str());

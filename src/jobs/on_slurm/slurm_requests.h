@@ -1,5 +1,5 @@
 // Answers `lockstep host-job` for jobs that a client on another host has submitted to Slurm on this
-// login host. The words and answers are those of a job that runs on this host.
+// login host. Requests and answers are the same as for a job that runs on this host.
 #pragma once
 
 #include "base/error.h"

@@ -95,7 +95,7 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
   return draft;
 }
 
-// Removes binaries of versions that no job uses any more: only one link to the file is left.
+// Removes binaries of versions without a job: only one link to the file is left.
 void remove_unused_binaries() {
   std::error_code error;
   for (const auto& entry :
@@ -184,8 +184,8 @@ Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPla
                 "submit there, or give --on user@login");
   setup::ToolCall call{
       .argv = {program, "--parsable"}, .env = request.env, .folder = request.wish.folder};
-  // Pass no setting from the script's own lines: SBATCH_* variables override those, as sbatch does
-  // it.
+  // Pass no setting from the script's own lines: SBATCH_* variables override the lines, as in
+  // sbatch.
   for (const slurm::Setting& setting : plan.settings)
     if (setting.line == 0) call.argv.push_back(slurm::word_of(setting));
   call.argv.push_back(folder.at("script"));

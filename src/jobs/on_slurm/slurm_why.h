@@ -1,4 +1,4 @@
-// Explains a job of this machine's Slurm, also one that Lockstep did not submit.
+// Explains a job of this machine's Slurm, also a job submitted without Lockstep.
 #pragma once
 
 #include "base/error.h"

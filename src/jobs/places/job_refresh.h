@@ -10,7 +10,7 @@
 namespace lockstep::jobs::places {
 
 // Updates the unended jobs. A warning names each host without an answer within 5 s. A job keeps its
-// state and gets away_ms if none of its hosts knows about it.
+// state and gets away_ms if no host knows about the job.
 Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs);
 
 }  // namespace lockstep::jobs::places
