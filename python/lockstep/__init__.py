@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"  # the same as in CMake's project(); a test compares them
 
-# Names are imported at their first use, so that `import lockstep` costs a worker nothing.
+# Import names at the first use: a worker with `import lockstep` then pays nothing.
 _HOMES = {
     "BinaryNotFound": "_binary",
     "Call": "_function",

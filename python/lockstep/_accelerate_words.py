@@ -108,7 +108,7 @@ def main() -> None:
         found = {"error": f"{type(error).__name__}: {error}"}
     out.write(json.dumps(found) + "\n")
     out.close()
-    # Do not wait for threads that torch has started.
+    # Do not wait for threads of torch.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

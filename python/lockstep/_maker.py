@@ -29,7 +29,7 @@ class Maker:
         """Returns getattr(kind, name). Python 3.11 pickles enum members this way."""
         raise NotTaken
 
-    # The reader calls at most one build(), and any number of the others, for an object from make().
+    # For an object from make(), the reader calls build() at most once, and the other methods any number of times.
 
     def build(self, made: Any, state: Any) -> None:
         raise Malformed(f"{self.name} has no state")

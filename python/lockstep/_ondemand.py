@@ -49,7 +49,7 @@ class OnDemandCluster(Cluster):
         except LockstepError as failure:
             if error is None:
                 raise
-            # The caller must see the exception that ended the block.
+            # The caller must see the block's own exception.
             print(f"lockstep: {self.where} was not given back: {failure}", file=sys.stderr)
 
     def up_if_not(self, stream_logs: bool = True) -> "OnDemandCluster":
