@@ -24,6 +24,7 @@ struct RootCause {
   std::string log;
 };
 
+// A host made the report: bound each text, and make control characters visible.
 std::string text_of(const nlohmann::json& object, const char* name) {
   return printable(strip(codec::text_member(object, name)), kMostText);
 }
@@ -126,6 +127,7 @@ Explanation explain_job(const KnownJob& job, const JobStatus& status, const nloh
     said.json["nodes"].push_back(std::move(row));
     said.text += fmt::format("  {}: {}\n", node.name, node_words(node));
   }
+  // The place's own reason comes first. The report has only the agents' view.
   const std::string reason =
       status.why.empty() && report.is_object() ? text_of(report, "reason") : status.why;
   if (!reason.empty()) {

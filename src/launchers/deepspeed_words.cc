@@ -179,6 +179,7 @@ Status Reader::read_nodes() {
 }
 
 Status Reader::read_slots() {
+  // DeepSpeed takes the first GPUs of each node.
   if (gpus_) {
     launch_.run.push_back("--slots=" + first_slots(*gpus_));
     return {};

@@ -14,6 +14,7 @@
 namespace lockstep::launchers {
 namespace {
 
+// A hostfile is foreign input: bound hosts and slots.
 constexpr std::size_t kMostHosts = 4096;
 constexpr std::int64_t kMostSlots = 4096;
 constexpr std::string_view kSpace = " \t\r\f\v";
@@ -87,6 +88,7 @@ Result<Named> parse_filter(const std::vector<HostSlots>& hosts, std::string_view
     if (host == nullptr)
       return fail(Errc::invalid_input,
                   fmt::format("the hostfile has no host '{}'", printable(name)));
+    // A host may stand in several parts of the filter: the slots add up.
     std::set<int>& slots = named.slots[name];
     if (is_whole) {
       named.whole.push_back(name);

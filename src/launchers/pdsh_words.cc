@@ -200,6 +200,7 @@ std::vector<std::string> pdsh_over_srun(const PdshWords& pdsh, std::string_view 
       // A node name in Slurm may differ from the host name in the list.
       "*) echo \"pdsh: node $SLURMD_NODENAME was not asked for\" >&2; exit 255 ;;\nesac\n"
       "exec \"${SHELL:-/bin/sh}\" -c \"$command\"\n";
+  // --overlap: the step that runs the launcher may hold all resources of the allocation.
   const std::string count = std::to_string(names.size());
   return {"srun",
           "--overlap",

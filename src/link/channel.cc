@@ -74,6 +74,7 @@ void Channel::signal(int number) {
 void Channel::consumed(Stream stream, std::size_t bytes) {
   std::size_t& unread = unread_[place(stream)];
   std::size_t& owed = owed_[place(stream)];
+  // Callers may report more bytes than came. Credit for these would let the host exceed the window.
   const std::size_t counted = std::min(bytes, unread);
   unread -= counted;
   owed += counted;

@@ -41,6 +41,7 @@ void Endpoint::send(const Frame& frame) {
   if (!rules_ || unsent_.size() - sent_ <= kMostUnsent) return;
   // A host that keeps asking and never reads would make this buffer grow without limit.
   broken_ = true;
+  // End on the next turn: callers of send() do not expect the end inside the call.
   later_.start({}, [this] {
     end(fail(Errc::corrupt, "the other end does not read the requested data").value());
   });

@@ -14,6 +14,7 @@
 namespace lockstep::link {
 namespace {
 
+// The kernel's limits: an exit code has eight bits, and Linux has 64 signals.
 constexpr std::int64_t kMostCode = 255;
 constexpr std::int64_t kMostSignal = 64;
 

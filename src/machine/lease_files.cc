@@ -57,6 +57,7 @@ static void fields(codec::JsonFields& io, KeptLease& lease) {
   io("state", lease.state);
 }
 
+// CLOCK_BOOTTIME also counts time in suspend, and no program can set this clock.
 std::int64_t boot_ms() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);

@@ -75,6 +75,7 @@ Status arm(KeptLease& lease) {
   return run_script(cloud::disarm_script(timer_name(lease.timer - 1)));
 }
 
+// The client's clock may be wrong, so only the duration from its "now" to its end counts.
 void set_end(KeptLease& lease, const LeaseTerms& terms) {
   lease.end = boot_ms() + (terms.ends_ms - terms.now_ms);
   lease.touched = boot_ms();
@@ -266,6 +267,7 @@ Result<int> follow_lease() {
     }
     pollfd in{STDIN_FILENO, POLLIN, 0};
     if (poll(&in, 1, kFollowLook) <= 0) continue;
+    // The client sends nothing. The end of stdin means that the client is gone.
     std::array<char, 256> bytes;
     if (read(STDIN_FILENO, bytes.data(), bytes.size()) <= 0) return 0;
   }

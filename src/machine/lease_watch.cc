@@ -212,6 +212,7 @@ void LeaseWatch::end_machine(std::int64_t now, const std::string& why) {
   spec.env = proc::own_environment();
   for (std::string& entry : variables_of(lease_.terms.ending))
     spec.env.push_back(std::move(entry));
+  // The shutdown also kills this daemon, and must still go on.
   spec.die_with_parent = false;
   if (auto child = proc::spawn(spec)) ender_ = std::move(*child);
 }

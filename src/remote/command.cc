@@ -68,9 +68,12 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   spec.env = merged_environment(environ, start.env);
   if (start.result) spec.env.emplace_back(kResultVariable);
   spec.folder = folder_of(start.folder, spec.env);
+  // Check the folder first: a missing folder would end spawn() with ENOENT, too, and would read as
+  // a missing program.
   struct stat folder {};
   if (stat(spec.folder.c_str(), &folder) != 0)
     return refuse(kCannotRun, fail_sys(spec.folder, errno).value().message);
+  // Search the command's own PATH, which the client may have replaced.
   const std::string path = value_in(spec.env, "PATH");
   auto executable =
       start.own ? proc::own_executable()
@@ -161,6 +164,7 @@ void Command::signal(int number) const {
 void Command::on_end() {
   if (!child_->reap()) return;
   end_watch_.reset();
+  // Leftover processes may still hold the outputs open. process_ended lets the owner kill these.
   const auto here = calls_.witness();
   // The event may destroy this object.
   events_.process_ended();

@@ -133,6 +133,7 @@ bool HostEnd::any_running() const {
 // Kills leftover processes of the last command: the outputs would stay open and delay Exit for
 // ever.
 void HostEnd::on_process_ended() {
+  // The sweep kills every process in the containment, so wait until no command runs.
   if (any_running()) return;
   if (stage_ == Stage::stopping) return finish();
   containment_.sweep(kKillLimit);
@@ -152,6 +153,7 @@ Result<int> serve_link(proc::Rung rung) {
   // Duplicate the guardian's descriptor, because the containment moves into HostEnd.
   const io::Fd pidfd(guardian == nullptr ? -1 : dup(guardian->pidfd.get()));
   HostEnd host(loop, io::Fd(STDIN_FILENO), io::Fd(STDOUT_FILENO), std::move(containment));
+  // SIGCHLD and SIGWINCH come in normal service: neither ends the link.
   LOCKSTEP_TRY_ASSIGN(const auto signals, proc::SignalWatch::open(loop, [&host](int number) {
                         if (number != SIGCHLD && number != SIGWINCH) host.stop();
                       }));

@@ -11,6 +11,7 @@
 namespace lockstep::rent {
 namespace {
 
+// Users wait this long without a message. Then name the silent providers.
 constexpr std::chrono::seconds kWonder{3};
 
 }  // namespace

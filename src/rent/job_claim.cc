@@ -21,6 +21,7 @@ io::FileLock::Range place_of(const std::string& rental) {
   std::uint64_t sum = 14'695'981'039'346'656'037U;  // FNV-1a
   for (const char letter : rental)
     sum = (sum ^ static_cast<unsigned char>(letter)) * 1'099'511'628'211U;
+  // off_t is signed: shift, so that the offset and the end of the range stay positive.
   return {.start = static_cast<off_t>(sum >> 2), .length = 1};
 }
 

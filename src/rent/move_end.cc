@@ -21,6 +21,7 @@ Status move_leases(const EndKeepers& keepers, const std::vector<hosts::HostPlace
 
 Status move_end(const EndKeepers& keepers, const std::vector<hosts::HostPlace>& machines,
                 std::int64_t old_ms, std::int64_t new_ms) {
+  // Ask the guard first: without the news the guard would terminate the machines at the old end.
   LOCKSTEP_TRY(keepers.guard(new_ms, GuardNewsKind::working));
   std::vector<hosts::HostPlace> granted;
   Status moved = move_leases(keepers, machines, new_ms, granted);

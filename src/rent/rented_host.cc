@@ -157,6 +157,7 @@ void Contact::probe() {
 void Contact::on_probed(Status greeted) {
   if (!greeted) return try_again(greeted.error().message);
   if (result_.answered_ms == 0) result_.answered_ms = unix_ms();
+  // log_in() destroys the probe, which is the caller here.
   turn_.start({}, [this] { log_in(); });
 }
 
@@ -236,6 +237,8 @@ void Contact::begin_health() {
 
 void Contact::ask_health() {
   hold_to(kHealthPatience, "health report");
+  // The answer comes from inside the talk. Handle the answer from the loop, because a retry
+  // destroys the talk.
   health_ = std::make_unique<hosts::HealthTalk>(
       loop_, health_channel_, [this](const link::Frame& frame) { link_->send(frame); },
       [this](Result<hosts::HealthReport> report) {

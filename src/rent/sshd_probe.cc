@@ -73,6 +73,7 @@ void SshdProbe::on_ready() {
   const ssize_t got = recv(fd_.get(), bytes.data(), bytes.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return finish(fail(Errc::unavailable, "the port closes connections at once"));
+  // recv() may return a part of the greeting: any beginning of "SSH-" counts.
   if (kGreeting.starts_with(std::string_view(bytes.data(), static_cast<std::size_t>(got))))
     return finish({});
   finish(fail(Errc::unavailable, "the answer is not from an SSH server"));

@@ -14,6 +14,7 @@ using nlohmann::json;
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostOps = 1000;
 
+// Importing torch is slow and may fail, so the question reads the packages' version files.
 // The marker separates our line from anything that a sitecustomize prints.
 constexpr const char* kQuestion = R"(import glob, importlib.util, json, os, platform, sys, sysconfig
 try:
@@ -103,6 +104,7 @@ Result<PythonFacts> read_python_facts(const std::string& python, std::string_vie
 
 Result<PythonFacts> ask_python(const std::string& python, const std::string& folder) {
   std::string reply;
+  // PYTHONDONTWRITEBYTECODE: leave no .pyc files in the user's environment.
   const ToolCall call{{python, "-c", kQuestion}, {"PYTHONDONTWRITEBYTECODE=1"}, folder};
   const auto ended = run_tool(call, [&](std::string_view line) {
     if (line.starts_with(kMarker)) reply = line.substr(kMarker.size());

@@ -22,6 +22,7 @@ static void fields(codec::JsonFields& io, SetupRequest::File& wheel) {
   io("name", wheel.name);
   io("size", wheel.size, {0, kLargestWheel});
   io("sha256", wheel.sha256);
+  // The name becomes a path on this host: refuse folders and NUL bytes.
   io.require(wheel.name.ends_with(".whl") && wheel.name.size() < 250 &&
                  wheel.name.find_first_of(std::string_view("/\0", 2)) == std::string::npos,
              "name", "the name of a wheel");

@@ -195,6 +195,7 @@ Result<std::vector<Arch>> read_archs(std::string_view text) {
   for (const std::string& word : split(plain, ';')) {
     if (word.empty()) continue;
     if (const int named = capability_of(word); named > 0) {
+      // Several GPUs may have one architecture. Name each architecture once.
       const auto same = [&](const Arch& each) { return each.capability == named; };
       if (std::none_of(archs.begin(), archs.end(), same)) archs.push_back({named});
       continue;

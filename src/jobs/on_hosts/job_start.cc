@@ -101,6 +101,7 @@ void JobStart::open(std::size_t node) {
   Host& host = hosts_[node];
   // Only one host may ask for a password: several prompts would mix.
   const bool alone = hosts_.size() == 1;
+  // The supervisor must outlive this connection.
   host.link = std::make_unique<hosts::HostLink>(
       loop_,
       hosts::HostLink::Settings{.place = request_.hosts[node],
@@ -119,6 +120,8 @@ void JobStart::open(std::size_t node) {
           .ended = [this, node](const link::ChannelEnd& end) { on_end(node, end); }});
   host.channel->start({.argv = {"host-job", "start"}, .input = true, .own = true});
   job::JobSpec spec = request_.spec;
+  // On resume, `nodes` has the numbers of the lost nodes, and the spec keeps the size of the whole
+  // job.
   spec.node = request_.nodes.empty() ? static_cast<int>(node) : request_.nodes[node];
   if (request_.nodes.empty()) spec.nodes = static_cast<int>(hosts_.size());
   say(node, {{"prepare", to_json(spec)}});
@@ -197,6 +200,7 @@ void JobStart::say(std::size_t node, const OrderedJson& request) {
 void JobStart::next_phase() {
   for (Host& host : hosts_)
     host.answered = false;
+  // A single node, or a user's own endpoint, needs no trial.
   const bool tries = request_.needs_endpoint && hosts_.size() > 1;
   // Node 0 may have several addresses, and a firewall or a private network may hide some from the
   // others.
@@ -211,6 +215,7 @@ void JobStart::next_phase() {
 
 void JobStart::try_addresses() {
   phase_ = Phase::trying;
+  // Node 0 only listens in this phase. The next phase asks for the answer.
   hosts_[0].answered = true;
   for (std::size_t i = 1; i < hosts_.size(); ++i)
     say(i, {{"try", {{"addresses", addresses_}, {"port", port_}, {"secret", secret_}}}});
@@ -237,6 +242,7 @@ void JobStart::end_trial() {
   const bool v6 = address.find(':') != std::string::npos;
   started_.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port_);
   phase_ = Phase::closing;
+  // Only node 0 has a port to close.
   for (std::size_t i = 1; i < hosts_.size(); ++i)
     hosts_[i].answered = true;
   say(0, {{"tried", true}});
@@ -246,6 +252,7 @@ void JobStart::go() {
   std::vector<std::string> words;
   if (!started_.endpoint.empty()) words.push_back("--rdzv-endpoint=" + started_.endpoint);
   phase_ = Phase::going;
+  // Set this before the first request: if a later request fails, some hosts may have begun already.
   told_to_go_ = true;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     std::vector<std::string> all = words;
@@ -290,6 +297,8 @@ std::string common_address(const std::vector<std::string>& addresses,
 Result<StartedJob> start_job(const JobRequest& request) {
   bool half_begun = false;
   Result<StartedJob> started;
+  // The block closes the links before the cancellation. Hosts without a started part then drop the
+  // job.
   {
     JobStart start(request);
     started = start.run();

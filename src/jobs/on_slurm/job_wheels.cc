@@ -139,6 +139,7 @@ Status add_wheels(const slurm::JobFolder& folder, const std::vector<std::string>
     const std::string file = setup::base_name(path);
     const std::string copy = fmt::format("{}/{}", top, file);
     LOCKSTEP_TRY(bring(path, copy));
+    // Hash the copy: the original may change during the copy.
     LOCKSTEP_TRY_ASSIGN(std::string sha256, setup::sha256_of_file(copy));
     std::error_code trouble;
     const std::uint64_t bytes = fs::file_size(copy, trouble);

@@ -77,6 +77,7 @@ Status check_login(const hosts::HostPlace& place) {
   LOCKSTEP_TRY_ASSIGN(const auto endings,
                       hosts::run_command(asking(place, {"host-submit", "check"})));
   const hosts::HostEnding& ending = endings.at(0);
+  // Codes above 128 mean a signal; 255 means that the host was not reached.
   if (!ending.error.empty() && ending.signal == 0 && ending.code > 128 &&
       ending.code != kNotReached)
     return left_by(ending);
@@ -128,6 +129,8 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
 
 Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job) {
   const auto place = slurm_place(job);
+  // Only a job without Slurm's id is incomplete: its client lost the connection before the answer
+  // came.
   if (!place || !place->job.empty() || job.nodes.size() != 1) return {};
   hosts::CommandRequest command = asking(job.nodes[0], {"host-submit", "known", job.id});
   command.limit = kPatienceToKnow;
@@ -138,6 +141,7 @@ Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job) {
     job.status = {.state = JobState::lost};
     return book.note(job.id, job.status);
   }
+  // A silent host says nothing about the job. The next command asks again.
   if (ending.code != 0 || !ending.error.empty()) return {};
   LOCKSTEP_TRY_ASSIGN(const SubmittedThere there, answer_of(job.nodes[0], ending.out));
   job.plan = plan_text(SlurmPlace{there.job, there.folder, there.output});

@@ -165,10 +165,13 @@ Status Node::prepare() {
   LOCKSTEP_TRY(io::make_folders(place_));
   draft_ = top + "/wheel-XXXXXX";
   if (mkdtemp(draft_.data()) == nullptr) return fail_sys("make " + draft_, errno);
+  // The ranks' Python must import the wheels: PYTHON_EXEC, else the active environment.
   python_ = variable("PYTHON_EXEC");
   if (const std::string venv = variable("VIRTUAL_ENV"); python_.empty() && !venv.empty())
     python_ = venv + "/bin/python3";
   LOCKSTEP_TRY_ASSIGN(python_, setup::choose_python(python_.empty() ? "python3" : python_));
+  // Only this user can read the token, so processes of other users can neither give nor take
+  // wheels.
   LOCKSTEP_TRY_ASSIGN(const std::string token, io::read_file(folder_.at("token")));
   key_ = setup::digest_of("lockstep wheels " + token);
   node_ = number("SLURM_NODEID", 0);
@@ -201,6 +204,7 @@ Status Node::open_relay(const std::vector<Want>& wants) {
   const int hosts = static_cast<int>(nodes_.size());
   const int takers = node_ < hosts ? peer::relay_takers(node_, hosts) : 0;
   if (takers > 0) {
+    // Without a giver the other nodes read from the job's folder, which is only slower.
     auto giver = peer::RelayGiver::open(ports_, key_, takers, wheels_.wheels.size());
     if (giver)
       giver_ = std::move(*giver);
@@ -255,6 +259,7 @@ Status Node::get(Want& want) {
     taker_.reset();
     log::warning("{} does not come from {} ({}): reading the wheel from the job's folder",
                  wheels_.wheels[want.wheel].file, name, printable(taken.error().message));
+    // Continue behind the received bytes. make_overlay() compares the whole wheel's SHA-256 later.
     LOCKSTEP_TRY(copy_rest(want, come));
   }
   want.seconds = seconds_since(began);
@@ -372,6 +377,7 @@ Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
   signal(SIGPIPE, SIG_IGN);
   Status done;
   NodeWheels result;
+  // Leave the block before the agent starts: ~Node waits for nodes that still take wheels.
   {
     Node node(folder, wheels, left_out);
     done = node.run();

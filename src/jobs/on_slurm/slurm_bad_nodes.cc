@@ -23,6 +23,7 @@ namespace {
 using slurm::Setting;
 
 std::string name_of_cluster() {
+  // Slurm sets the variable inside of a job. Elsewhere ask the controller.
   if (const char* name = std::getenv("SLURM_CLUSTER_NAME"); name != nullptr) return name;
   const auto text =
       slurm::ask_tool(slurm::run_here, {"scontrol", "show", "config"}, "its settings");
@@ -37,6 +38,7 @@ bool is_taken(slurm::JobWish wish, std::vector<Setting> settings) {
   std::vector<std::string> argv = {"sbatch", "--test-only"};
   for (const Setting& each : plan->settings)
     argv.push_back(slurm::word_of(each));
+  // sbatch tests only jobs with a script. --wrap saves a file.
   argv.emplace_back("--wrap=true");
   const auto said = slurm::run_here(argv);
   return !said || slurm::trouble_of(*said) != slurm::Trouble::refused;
@@ -132,6 +134,7 @@ std::vector<Setting> with_excluded(const std::vector<Setting>& settings,
 
 std::string leave_out_bad_nodes(slurm::JobWish& wish) {
   const std::string folder = io::state_folder();
+  // Most users have no bad nodes. Ask Slurm nothing then.
   if (access((folder + "/bad-nodes").c_str(), R_OK) != 0) return {};
   // Other clusters have nodes with other names.
   if (slurm::find_setting(wish.settings, "clusters") != nullptr) return {};

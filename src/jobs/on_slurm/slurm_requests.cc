@@ -59,6 +59,8 @@ job::Stage stage_of(JobState state) {
   return state == JobState::queued ? job::Stage::queued : job::Stage::running;
 }
 
+// Clients expect a supervisor's record. Slurm's jobs have no supervisor, so make a record of
+// Slurm's answer.
 void tell(const Asked& asked, const JobStatus& status) {
   job::JobRecord record;
   record.state.stage = stage_of(status.state);

@@ -50,6 +50,7 @@ std::vector<std::string> run_words(const SlurmRequest& request, const slurm::Job
 
 slurm::Carry carry_of(const SlurmRequest& request) {
   if (request.binary == SlurmRequest::Binary::carried) return slurm::Carry::always;
+  // Nodes may not see a state folder on a local disk, so the batch script carries the binary.
   const bool may = request.binary == SlurmRequest::Binary::automatic;
   return may && io::is_local(io::state_folder()) ? slurm::Carry::unless_seen : slurm::Carry::no;
 }
@@ -69,6 +70,7 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
   // here.
   const std::string place = std::filesystem::path(draft.plan.output).parent_path();
   std::error_code error;
+  // A '%' stands for a value that only the running job knows.
   if (request.folder_is_here && place.find('%') == std::string::npos &&
       !std::filesystem::is_directory(place, error))
     return fail(Errc::invalid_input,
@@ -225,6 +227,7 @@ Result<std::string> hand_in(const SlurmRequest& request, const Draft& draft,
   const Status filled = fill(folder, request, draft);
   auto number = filled ? call_sbatch(request, draft.plan, folder)
                        : Result<std::string>(Failure(filled.error()));
+  // canceled: Slurm may have the job, so the folder must stay.
   if (number || number.error().code == Errc::canceled) return number;
   std::error_code error;
   std::filesystem::remove_all(folder.path(), error);
@@ -248,6 +251,7 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request) {
   LOCKSTEP_TRY_ASSIGN(Draft draft, draft_of(request, folder));
   SubmitLock lock;
   std::string number;
+  // A client may repeat a request under the same id. Look for the first submission under the lock.
   if (!request.id.empty()) {
     LOCKSTEP_TRY_ASSIGN(lock, SubmitLock::take());
     LOCKSTEP_TRY_ASSIGN(number, submitted_before(folder));

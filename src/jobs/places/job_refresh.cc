@@ -83,11 +83,13 @@ Status ask_slurm(const JobBook& book, std::vector<KnownJob>& jobs) {
   }
   if (mine.empty()) return {};
   const auto statuses = on_slurm::ask_slurm_jobs(asked);
+  // No answer says nothing about the jobs: keep their states.
   if (!statuses) {
     log::warning("{}", statuses.error().message);
     return {};
   }
   for (std::size_t i = 0; i < mine.size(); ++i) {
+    // nullopt: neither Slurm nor the job's folder knows the job.
     mine[i]->status = (*statuses)[i].value_or(JobStatus{.state = JobState::lost});
     LOCKSTEP_TRY(book.note(mine[i]->id, mine[i]->status));
   }
