@@ -103,6 +103,7 @@ Result<KeyPair> new_key_pair(std::string_view comment) {
   const auto bytes = [](const auto& raw) {
     return std::string_view(reinterpret_cast<const char*>(raw.data()), raw.size());
   };
+  // The format has this number twice. Readers find a wrong passphrase by a difference.
   std::uint32_t check = 0;
   for (const char byte : random_key(4))
     check = check << 8 | static_cast<unsigned char>(byte);

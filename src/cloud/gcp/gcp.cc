@@ -81,6 +81,7 @@ class Gce : public Provider {
 };
 
 Result<Api*> Gce::api() {
+  // Several threads may ask at once: find the credentials once.
   const std::lock_guard lock(mutex_);
   if (!api_) {
     LOCKSTEP_TRY_ASSIGN(Credentials found, find_credentials(ground_));

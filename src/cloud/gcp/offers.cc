@@ -126,6 +126,7 @@ Asked<Places> ask_places(Api& api, Web& web, const Ground& ground, bool fresh) {
   if (!fresh)
     if (const auto kept = kept_answer(ground.cache, name, web.now_ms(), 10 * kMinute))
       return Places::parse(kept->text);
+  // Series with GPUs, n1 machines for added GPUs, and the self-test's e2-small.
   const std::string types =
       codec::percent_code("name eq \"(a2|a3|a4|a4x|g2|g4|n1-standard)-.*|e2-small\"");
   struct List {

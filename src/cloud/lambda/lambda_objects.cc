@@ -52,6 +52,8 @@ LambdaObjects::Prepared<std::string> LambdaObjects::registered_key(Web& web,
 
 LambdaObjects::Prepared<std::string> LambdaObjects::image(Web& web, const LaunchSpec& spec) {
   if (!spec.image.empty()) return spec.image;
+  // NVIDIA's open kernel module does not support older GPUs such as V100. They need the legacy
+  // image.
   const Gpu* gpu = find_gpu(spec.offer.gpu);
   const bool legacy = gpu != nullptr && !gpu->open_kernel_module;
   std::string& known =
@@ -78,6 +80,7 @@ LambdaObjects::Prepared<std::string> LambdaObjects::ruleset(Web& web, const std:
   if (!sets) return tl::make_unexpected(outcome(sets.error()));
   const auto there = ruleset_of(*sets, name, region);
   std::vector<std::string> wanted = networks_of(cidrs);
+  // Clusters of a region share one ruleset: keep the networks of the other clusters.
   if (there && keep)
     wanted = networks_of(join(there->networks, ",") + (there->networks.empty() ? "" : ",") + cidrs);
   if (there && there->only_ssh &&
@@ -86,6 +89,7 @@ LambdaObjects::Prepared<std::string> LambdaObjects::ruleset(Web& web, const std:
     return known = there->id;
   const std::string place =
       there ? fmt::format("{}/{}", kRulesets, there->id) : std::string(kRulesets);
+  // A repeated POST could make a second ruleset. A PATCH may be repeated.
   const auto made =
       account_.ask(web, {.method = there ? "PATCH" : "POST",
                          .target = place,
@@ -115,6 +119,7 @@ Result<bool> LambdaObjects::has_key(Web& web, const std::string& public_key) {
 
 Status LambdaObjects::clean(Web& web) {
   LOCKSTEP_TRY_ASSIGN(const auto there, account_.machines(web));
+  // Keep keys and rules as long as a machine of this installation exists.
   for (const Machine& machine : there)
     if (machine.owner == account_.owner() && machine.state != Machine::State::gone) return {};
   known_.clear();

@@ -232,6 +232,7 @@ std::vector<Offer> offers_of(const Json& answer, const OfferQuery& query, const 
     const Gpu* gpu = gpu_described(text_member(kind, "id"), count_member(kind, "memory"));
     if (gpu == nullptr) continue;
     const int most = count_member(json_member(kind, "maxCount"), "secure");
+    // RunPod tells the stock for the requested number of GPUs only.
     for (const int count : counts_of(query, *gpu, most))
       if (auto offer = offer_of_kind(kind, *gpu, count, price, bids))
         add_places(kind, query, count == asked, std::move(*offer), offers);

@@ -58,6 +58,7 @@ const Traits& RunpodProvider::traits() const {
 }
 
 Status RunpodProvider::keys() {
+  // Several threads may ask at once: read the key once.
   const std::lock_guard lock(making_);
   if (key_) return {};
   LOCKSTEP_TRY_ASSIGN(key_, find_api_key(ground_, kKeyPlaces));
@@ -166,6 +167,7 @@ Catalog RunpodProvider::offers(Web& web, const OfferQuery& query) {
                  .patience = kOfferPatience},
                 fmt::format("bids-{}", count), query.fresh, bid_price);
   };
+  // Prices come by REST and bids by GraphQL: ask for both at once.
   if (query.spot)
     web.at_once({ask_kinds, ask_bids});
   else
