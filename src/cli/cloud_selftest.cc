@@ -73,7 +73,7 @@ class SelfTest {
   const cloud::Traits& traits_;
   SelftestWish wanted_;
   cloud::Rental rental_;
-  std::int64_t since_ms_ = 0;  // when what goes on now began
+  std::int64_t since_ms_ = 0;  // start of the current step
   bool own_host_key_ = false;
   bool failed_ = false;
 };
@@ -85,6 +85,7 @@ void SelfTest::report(Mark mark, const std::string& what) {
   const std::string seconds =
       mark == Mark::note ? "" : fmt::format("{}.{} s", took / 10, took % 10);
   std::puts(fmt::format("{:<6} {:>8}  {}", words[static_cast<int>(mark)], seconds, what).c_str());
+  // stdout may be a pipe: show each line at once.
   std::fflush(stdout);
   if (mark != Mark::note) begin();
 }
@@ -117,7 +118,7 @@ void SelfTest::on_event(const RentEvent& event) {
   }
 }
 
-// The steps of first contact, as cluster/rented_host.cc names them.
+// The steps of first contact, from rent/rented_host.cc.
 void SelfTest::on_step(const rent::ContactStep& step) {
   switch (step.kind) {
     case rent::ContactStep::Kind::logs_in:
@@ -155,7 +156,8 @@ Status SelfTest::find_cheapest() {
   if (choice.candidates.empty())
     return Failure(cloud::nothing_found(market.catalog, wanted_.wish, choice));
   const cloud::Candidate& first = choice.candidates.front();
-  wanted_.wish.max_price = first.per_hour * 2;  // of what comes next where the first is refused
+  wanted_.wish.max_price =
+      first.per_hour * 2;  // the limit for later offers, if the provider refuses the first
   wanted_.terms.budget = cloud::cost_of(first.per_hour, kSelftestPaidMs);
   report(Mark::ok,
          fmt::format("cheapest of {} offers: {} with {}, {} USD an hour, price {}",
@@ -164,9 +166,9 @@ Status SelfTest::find_cheapest() {
   return {};
 }
 
-// Codes are the provider's words, without anything of the account's.
+// Codes of refusals contain no data of the account, so the report may show the codes.
 void SelfTest::report_refusals() {
-  constexpr std::int64_t kDayMs = 86'400'000;  // it was given up just now
+  constexpr std::int64_t kDayMs = 86'400'000;  // the rental was closed just now
   const auto all = world_.journal().since(world_.web().now_ms() - kDayMs);
   if (!all) return;
   for (const cloud::Rental& one : *all)
@@ -188,6 +190,7 @@ Status SelfTest::rent() {
   request.standing->wish = wanted_.wish;
   request.standing->terms = wanted_.terms;
   request.options.yes = wanted_.yes;
+  // Report a refusal at once instead of waiting for stock.
   request.options.wait = "0";
   auto rented = rent_machines(world_, request);
   if (!rented) {
@@ -242,7 +245,7 @@ void SelfTest::give_back() {
   world_.unlock(rental_.cluster);
 }
 
-// The signal by which the user has stopped it, or 0.
+// Returns the signal with which the user stopped the sweep, or 0.
 int SelfTest::sweep() {
   begin();
   const auto swept = world_.sweep(waits_for(kProgram, kForLeftovers));
@@ -288,7 +291,7 @@ Result<ExitCode> SelfTest::run() {
   return verdict(canceled && signal == 0 ? SIGINT : signal);
 }
 
-// What is not about GPUs shows on a machine of a cent an hour.
+// Everything except GPUs can be tested on a machine of a cent an hour.
 void take_type(const std::optional<std::string>& given, const std::string& provider,
                cloud::Wish& wish) {
   const cloud::MachineType* plain = cloud::plain_machine(provider);
@@ -306,14 +309,14 @@ Result<SelftestWish> selftest_wish(const Parsed& parsed) {
                     ? std::string("no provider is named")
                     : fmt::format("'{}' is one word too many", printable(parsed.names[1])),
                 "write lockstep cloud selftest aws");
-  // A machine is paid for: a budget alone is no consent here.
+  // Every test costs money, so a budget alone is no consent here.
   if (!options.yes && (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1))
     return fail(Errc::invalid_input,
                 "cannot ask for consent without a terminal, and a machine would be rented",
                 "give -y");
   SelftestWish wanted{.wish = {}, .terms = {}, .yes = options.yes};
   wanted.wish.providers = {parsed.names.front()};
-  wanted.wish.guarded = true;  // it is ended from here
+  wanted.wish.guarded = true;  // this command terminates the machine
   take_type(options.type, parsed.names.front(), wanted.wish);
   wanted.terms.lifetime_s = kSelftestLifetime;
   LOCKSTEP_TRY_ASSIGN(wanted.terms.allow_from, networks_of(options.allow_from));

@@ -137,6 +137,7 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
   } else {
     LOCKSTEP_TRY_ASSIGN(chosen.wish, wish_of(request.options, request.nodes));
     LOCKSTEP_TRY_ASSIGN(chosen.terms, terms_of(request.options));
+    // A job on spot machines gets a guard here: the guard continues the job if this command dies.
     if (request.before && chosen.wish.spot != cloud::SpotWish::no && chosen.terms.guard.empty() &&
         !request.options.will_watch)
       chosen.terms.guard = "here";
@@ -161,6 +162,7 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
     return Failure(cloud::nothing_found(chosen.market.catalog, chosen.wish, choice));
   LOCKSTEP_TRY(check_budget(chosen.terms, choice.candidates.front()));
   const cloud::Traits& first = world.provider(choice.candidates.front().offer.provider)->traits();
+  // The provider may cap the lifetime. Show the granted time in the plan.
   cloud::Terms granted = chosen.terms;
   granted.lifetime_s = cloud::lifetime_at(first, granted.lifetime_s);
   Plan plan = plan_of(choice, chosen.wish, granted, now);
@@ -275,7 +277,8 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
   LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
   rent::OnDemand::Market market;
   if (rental) {
-    // Sweep before taking it up: a journal restored from an old copy does not know all machines.
+    // Sweep before using the rental: a journal restored from an old copy does not know all
+    // machines.
     rent::Sweep sweep(world, rent::Sweep::When::always, waits_for(request.program, kForLeftovers));
     LOCKSTEP_TRY(tell_swept(world, request.program, sweep.finish()));
     tell_left_out(request, *rental);
