@@ -63,7 +63,7 @@ void look_at_home(const HostCheck& check, Findings& findings) {
   if (!home.there || !home.writable)
     findings.add(Weight::trouble, "home-not-writable", check.name,
                  fmt::format("the home {} can't be written to", path),
-                 "check its owner and its mount options");
+                 "check the folder's owner and mount options");
   else if (is_full(home, kHomeFull))
     findings.add(Weight::trouble, "home-full", check.name,
                  fmt::format("the disk of the home {} is full", path), "make room on it");
@@ -84,7 +84,7 @@ void look_at_tmp(const HostCheck& check, Findings& findings) {
   const host::Space& tmp = check.facts.tmp;
   if (!tmp.there || !tmp.writable)
     findings.add(Weight::trouble, "tmp-not-writable", check.name, "/tmp can't be written to",
-                 "chmod 1777 /tmp, or mount one");
+                 "chmod 1777 /tmp, or mount another /tmp");
   else if (is_full(tmp, kTmpFull))
     findings.add(Weight::trouble, "tmp-full", check.name, "/tmp is full", "make room in it");
   // Programs that compile at run time often write code to the temporary folder and load the code
@@ -92,7 +92,7 @@ void look_at_tmp(const HostCheck& check, Findings& findings) {
   if (tmp.there && tmp.no_exec)
     findings.add(Weight::trouble, "tmp-noexec", check.name,
                  "/tmp is mounted noexec, so code compiled there cannot run",
-                 "mount it without noexec, or set TMPDIR to a folder where programs may run");
+                 "mount /tmp without noexec, or set TMPDIR to a folder where programs may run");
   const host::Space& shm = check.facts.shm;
   if (!shm.there || !shm.writable)
     findings.add(Weight::trouble, "shm-missing", check.name,
@@ -128,7 +128,7 @@ void look_at_limits(const HostCheck& check, Findings& findings) {
   if (check.facts.logout_kills)
     findings.add(Weight::trouble, "logout-kills", check.name,
                  "systemd kills a user's processes at logout (KillUserProcesses=yes): a job ends "
-                 "soon after its client disconnects",
+                 "soon after the client disconnects",
                  "in /etc/systemd/logind.conf set KillUserProcesses=no, or name the user in "
                  "KillExcludeUsers=; then systemctl restart systemd-logind");
   if (check.facts.python.path.empty() && check.facts.project_python.path.empty())
@@ -183,11 +183,11 @@ std::string minor_version(const std::string& version) {
 void compare(const std::vector<const HostCheck*>& checks, Findings& findings) {
   look_for_difference(
       checks, Weight::trouble, "arch-differs", "processors",
-      "make a cluster of the hosts of one kind",
+      "make a separate cluster for each kind of host",
       [](const HostCheck& check) { return check.facts.arch; }, findings);
   look_for_difference(
       checks, Weight::trouble, "gpus-differ", "numbers of GPUs",
-      "choose hosts with --nodes, or give --nproc-per-node a number that all have",
+      "choose hosts with --nodes, or give --nproc-per-node the smallest number",
       [](const HostCheck& check) { return std::to_string(check.facts.gpus.size()); }, findings);
   // A host without Python has a warning of its own already.
   std::vector<const HostCheck*> with_python;
@@ -216,7 +216,7 @@ void look_for_twins(const std::vector<const HostCheck*>& checks, Findings& findi
       if (twins.size() > 1)
         findings.add(Weight::trouble, "same-machine", name,
                      fmt::format("{} are the same machine", names_text(twins)),
-                     "keep only one name in the cluster");
+                     "keep a single name in the cluster");
 }
 
 }  // namespace

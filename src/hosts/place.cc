@@ -66,7 +66,7 @@ Result<std::string> check_key_path(const std::string& path) {
   return fail(Errc::invalid_input,
               fmt::format("--key-path {}: {}", printable(path),
                           !there                   ? "there is no such file"
-                          : !S_ISREG(info.st_mode) ? "it must be a regular file"
+                          : !S_ISREG(info.st_mode) ? "the key must be a regular file"
                                                    : "it can't be read"));
 }
 

@@ -83,7 +83,7 @@ void PortForward::on_unaccepted(int error) {
   });
   if (std::exchange(out_of_files_, true)) return;
   Error why = fail_sys("accept a connection", error).value();
-  why.hint = "connections wait until others have ended; ulimit -n sets the limit";
+  why.hint = "new connections wait until older connections end; ulimit -n sets the limit";
   events_.trouble(why);
 }
 
@@ -140,8 +140,8 @@ void PortForward::tell_refusal(std::size_t spec) {
     // The host reaches the port, so only the rules of sshd can have refused.
     if (end.succeeded())
       return tell(fail(Errc::denied,
-                       fmt::format("its sshd refuses to forward connections to {}", port),
-                       "check AllowTcpForwarding and PermitOpen in its sshd_config"));
+                       fmt::format("the host's sshd refuses to forward connections to {}", port),
+                       "check AllowTcpForwarding and PermitOpen in the host's sshd_config"));
     using Kind = link::ChannelEnd::Kind;
     if (end.kind == Kind::lost || end.kind == Kind::refused)
       return tell(fail(Errc::unavailable, end.why));

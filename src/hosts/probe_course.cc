@@ -114,7 +114,7 @@ void ProbeCourse::on_end(const link::ChannelEnd& how) {
   if (over_) return;
   if (!how.succeeded()) return fail(check_.name + ": " + end_words("its lockstep", how));
   if (!take_answer(output_.rest(), check_))
-    return fail(check_.name + ": its lockstep printed no readable facts");
+    return fail(check_.name + ": the host's lockstep printed no readable facts");
   over_ = true;
 }
 

@@ -100,7 +100,7 @@ TEST_F(ProbeCourseTest, FactsThatMakeNoSenseAreTold) {
   clocks();
   answer(link::Data{1, link::Stream::out, "{}\n"});
   answer(link::Exit{1, 0, 0});
-  EXPECT_EQ(check_.error, "gpus-0: its lockstep printed no readable facts");
+  EXPECT_EQ(check_.error, "gpus-0: the host's lockstep printed no readable facts");
 }
 
 TEST_F(ProbeCourseTest, AnAnswerWithoutEndIsCut) {

@@ -151,7 +151,7 @@ Result<Cluster> Registry::find(const std::string& name) const {
     names.push_back(cluster.name);
   }
   return fail(Errc::not_found, fmt::format("there is no cluster {}", printable(name)),
-              names.empty() ? "make one with lockstep cluster add NAME --host user@host"
+              names.empty() ? "make a cluster with lockstep cluster add NAME --host user@host"
                             : "there are: " + join(names, ", "));
 }
 

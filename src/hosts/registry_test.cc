@@ -59,7 +59,7 @@ TEST_F(RegistryTest, NamesAreTakenOnceAndFreedByRemoval) {
   ASSERT_TRUE(registry->remove("gpus"));
   EXPECT_FALSE(fs::exists(registry->pins_file("gpus")));
   EXPECT_EQ(registry->find("gpus").error().hint,
-            "make one with lockstep cluster add NAME --host user@host");
+            "make a cluster with lockstep cluster add NAME --host user@host");
   EXPECT_EQ(registry->remove("gpus").error().code, Errc::not_found);
   EXPECT_TRUE(registry->add(gpus()));
   EXPECT_EQ(registry->find("gpu").error().hint, "there are: gpus");

@@ -46,7 +46,7 @@ Result<HostPlace> slurm_place(const Registry& registry, const std::string& where
                       find_places(registry, where.empty() ? std::string(kHere) : where, {}, {}));
   if (places.size() > 1)
     return fail(Errc::invalid_input,
-                fmt::format("{} must be a Slurm cluster or a login host (it has {} nodes)", where,
+                fmt::format("{} must be a Slurm cluster or a login host (got {} nodes)", where,
                             places.size()),
                 "name the login host, or a cluster added with --slurm");
   if (places.empty()) return HostPlace{.name = std::string(kHere), .target = {}, .here = true};

@@ -48,8 +48,7 @@ CREATE INDEX jobs_created ON jobs (created_ms);
 
 Result<db::Database> open_state(const std::string& folder) {
   if (auto made = io::make_folders(folder); !made) {
-    made.error().hint =
-        "clusters and jobs are kept below HOME, or in XDG_STATE_HOME if that is set";
+    made.error().hint = "clusters and jobs are kept in XDG_STATE_HOME, or below HOME";
     return tl::make_unexpected(std::move(made).error());
   }
   return db::Database::open(folder + "/state.db", kMigrations);

@@ -125,7 +125,7 @@ Result<std::vector<std::string>> variables_of(const GivenVariables& given, const
                   fmt::format("--secret {}=...: a secret's value is not given on the command line, "
                               "where others can read it",
                               printable(name.substr(0, name.find('=')))),
-                  "set the variable and give its name alone");
+                  "set the variable and give only the name");
     if (Status good = check_name(name); !good)
       return Failure(std::move(good).error().within("--secret"));
     // A missing secret is an error, unlike a missing --env NAME: a job without the token would fail
@@ -134,7 +134,7 @@ Result<std::vector<std::string>> variables_of(const GivenVariables& given, const
     if (!value)
       return fail(Errc::invalid_input,
                   fmt::format("--secret {}: the variable is not set here", name),
-                  "export it, then run this again");
+                  "export the variable, then run this again");
     LOCKSTEP_TRY(check_value(name, *value));
     put(entries, name + "=" + *value);
   }

@@ -106,7 +106,8 @@ JobStatus status_of(const std::vector<std::string>& names,
 Result<std::optional<job::JobRecord>> parse_status(std::string_view text) {
   const nlohmann::json answer = codec::parse_json(text);
   if (!answer.is_array() || answer.size() > 1)
-    return fail(Errc::corrupt, "the host's answer about the job is not a list of one record");
+    return fail(Errc::corrupt,
+                "the host's answer about the job must be a list with a single record");
   if (answer.empty()) return std::optional<job::JobRecord>();
   LOCKSTEP_TRY_ASSIGN(job::JobRecord record, job::record_from_json(answer[0]));
   return std::optional<job::JobRecord>(std::move(record));

@@ -89,18 +89,18 @@ std::string usual_advice(const KnownJob& job, JobState state) {
     case JobState::lost:
       return fmt::format("lockstep resume {} starts the lost parts again", job.id);
     case JobState::queued:
-      return fmt::format("lockstep cancel {} takes it out of the queue", job.id);
+      return fmt::format("lockstep cancel {} removes the job from the queue", job.id);
     case JobState::starting:
     case JobState::running:
     case JobState::restarting:
     case JobState::saving:
-      return fmt::format("lockstep logs -f {} follows it", job.id);
+      return fmt::format("lockstep logs -f {} follows the output", job.id);
     case JobState::succeeded:
     case JobState::failed:
     case JobState::canceled:
       break;
   }
-  return fmt::format("lockstep logs {} shows its output", job.id);
+  return fmt::format("lockstep logs {} shows the output", job.id);
 }
 
 }  // namespace

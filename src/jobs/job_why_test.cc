@@ -32,7 +32,7 @@ TEST(JobWhy, NamesTheWorkerThatFailedFirst) {
             "root cause: rank 7 on node1, exit code 3\n"
             "  ValueError: the batch is empty\n"
             "  log on node1: /logs/7/stderr.log\n"
-            "lockstep logs 3f0a9c1e shows its output\n");
+            "lockstep logs 3f0a9c1e shows the output\n");
   EXPECT_EQ(said.json["root_cause"]["rank"], 7);
   EXPECT_EQ(said.json["code"], 3);
   EXPECT_EQ(said.json["nodes"][1]["state"], "canceled");
@@ -67,7 +67,7 @@ TEST(JobWhy, AReportOfAHostMayBeAnything) {
     const Explanation said =
         explain_job(kJob, {.state = JobState::failed, .code = 1}, codec::parse_json(text));
     EXPECT_EQ(said.text.find('\x1b'), std::string::npos) << text;
-    EXPECT_TRUE(said.text.ends_with("shows its output\n")) << text;
+    EXPECT_TRUE(said.text.ends_with("shows the output\n")) << text;
   }
 }
 

@@ -19,7 +19,7 @@ namespace lockstep::project {
 namespace {
 
 constexpr const char* kNameIt =
-    "go to the project's folder, or name the one to send (run: --sync DIR)";
+    "go to the project's folder, or name the folder to send (run: --sync DIR)";
 
 // Resolves links: a tree has the same root whatever way the user came.
 Result<std::string> real_path(const std::string& path) {
@@ -74,10 +74,11 @@ Status check_not_everybodys(const std::string& folder) {
   struct stat info {};
   if (stat(folder.c_str(), &info) != 0) return fail_sys(printable(folder), errno);
   if (!is_everybodys(info.st_mode, info.st_uid, geteuid())) return {};
-  return fail(Errc::invalid_input,
-              fmt::format("{} cannot be a project: it has no .git, and any user can write to it",
-                          printable(folder)),
-              kNameIt);
+  return fail(
+      Errc::invalid_input,
+      fmt::format("{} cannot be a project: the folder has no .git, and any user can write there",
+                  printable(folder)),
+      kNameIt);
 }
 
 // Returns the folder to send if the user names none.

@@ -137,8 +137,8 @@ Status ProjectSync::send_restless() {
     HostSync& host = report_.hosts[index];
     if (!host.error.empty()) continue;
     host.code = 1;
-    host.error =
-        fmt::format("{}: not sent, because they keep changing: {}", host.name, some_of(names));
+    host.error = fmt::format("{}: not sent, because these files keep changing: {}", host.name,
+                             some_of(names));
     host.hint = ".lockstepignore leaves files out";
   }
   return {};

@@ -190,12 +190,12 @@ void ProjectSync::tell_removals(std::size_t index, const sync::Answer& answer) c
 
 void ProjectSync::tell_what_stays(const std::string& name, const sync::Answer& answer) const {
   if (!answer.kept.empty())
-    remark(fmt::format("{}: gone here, but made or changed there, so they stay: {}", name,
+    remark(fmt::format("{}: gone here, but made or changed there, so these files stay: {}", name,
                        some_of(answer.kept)));
   if (!answer.theirs.empty())
     remark(
-        fmt::format("{}: changed there and not sent from here, so they stay: {}; --back brings "
-                    "them, lockstep sync --force overwrites them",
+        fmt::format("{}: changed there and not sent from here, so these files stay: {}; --back "
+                    "brings the files here, lockstep sync --force overwrites the files there",
                     name, some_of(answer.theirs)));
 }
 
@@ -240,11 +240,10 @@ Result<HostSync> sync_back(const hosts::HostPlace& place, const Project& project
   LOCKSTEP_TRY_ASSIGN(Fetched fetched, fetch(place, project.root, destination, path, options.force,
                                              options.dry_run, tell, options.run_command));
   if (options.remark && !fetched.kept.empty())
-    options.remark("newer here, or no file here, so they stay: " + some_of(fetched.kept));
+    options.remark("newer here, or no file here, so these stay: " + some_of(fetched.kept));
   if (options.remark && !fetched.left_out.empty())
-    options.remark(
-        "left there, because they lead out, could belong to git, or changed meanwhile: " +
-        some_of(fetched.left_out));
+    options.remark("left there (these lead out, could belong to git, or changed meanwhile): " +
+                   some_of(fetched.left_out));
   return HostSync{.name = place.name,
                   .place = destination,
                   .files = fetched.files,

@@ -49,7 +49,7 @@ Result<std::string> own_shell() {
   if (size < 0) return fail_sys("find this program", errno);
   const std::string own(path.data(), static_cast<std::size_t>(size));
   if (own.find('\'') != std::string::npos)
-    return fail(Errc::invalid_input, own + " has a quote in its path, which rsync does not accept");
+    return fail(Errc::invalid_input, own + " has a quote in the path, which rsync does not accept");
   return "'" + own + "' rsync-shell";
 }
 

@@ -107,8 +107,8 @@ class Job {
                         slurm::ask_tool(slurm::run_here, slurm::sinfo_command(), "the nodes"));
     nodes_ = slurm::wheel_nodes(settings_, slurm::parse_sinfo(told));
     if (nodes_.nodes == 0)
-      return fail(Errc::invalid_input, "no node that could build the wheel is in service",
-                  "name a partition with --partition; sinfo lists them");
+      return fail(Errc::invalid_input, "no suitable node for the build is in service",
+                  "name a partition with --partition; sinfo lists all partitions");
     LOCKSTEP_TRY_ASSIGN(binary_.path, proc::own_executable());
     // Nodes cannot see a file on a local disk of this machine, so srun copies the binary. The
     // random name keeps other users from preparing a file or folder there.

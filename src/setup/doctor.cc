@@ -28,15 +28,16 @@ class Look {
 
   std::vector<Finding> take() {
     if (!facts_.python_error.empty())
-      add(true, "no-python", facts_.python_error, "install python3, or name it with --python PATH");
+      add(true, "no-python", facts_.python_error,
+          "install python3, or name a Python with --python PATH");
     for (Finding& each : findings_of(facts_.tools))
       findings_.push_back(std::move(each));
     look_at_gpus();
     look_at_deepspeed();
     look_at_ports();
     if (!facts_.clock_set)
-      add(false, "clock-not-set", "nothing sets this node's clock by NTP, as the kernel knows it",
-          "timedatectl set-ntp true; a container has its host's clock");
+      add(false, "clock-not-set", "the kernel reports that NTP does not set this node's clock",
+          "timedatectl set-ntp true; a container has the host's clock");
     look_at_slurm();
     return std::move(findings_);
   }
@@ -82,13 +83,13 @@ class Look {
       seen.push_back(capability);
       if (capability == 0 && facts_.host.gpus[i].vendor == "nvidia")
         add(false, "gpu-unknown", fmt::format("the compute capability of '{}' is not known", name),
-            "lockstep wheel needs --arch for it");
+            "lockstep wheel needs --arch for this GPU");
       // Without nvcc there is nothing to compare the capability with.
       if (capability == 0 || !facts_.tools.cuda) continue;
       const auto fits = check_archs({{capability}}, *facts_.tools.cuda);
       if (!fits)
         add(true, "gpu-not-compiled-for", fmt::format("{}: {}", name, fits.error().message),
-            "set CUDA_HOME to a toolkit that supports it");
+            "set CUDA_HOME to a toolkit that supports this GPU");
     }
   }
 
@@ -97,8 +98,8 @@ class Look {
     if (python.deepspeed.empty()) return;
     if (python.deepspeed_ops.empty())
       return add(false, "deepspeed-no-ops",
-                 fmt::format("DeepSpeed {} has no compiled ops: each node compiles an op at its "
-                             "first use, which takes minutes",
+                 fmt::format("DeepSpeed {} has no compiled ops: each node compiles an op at first "
+                             "use, which takes minutes",
                              printable(python.deepspeed)),
                  "lockstep wheel deepspeed --ops cpu_adam,...");
     // DeepSpeed compares these versions when an op is loaded, and refuses any difference of torch's
@@ -151,15 +152,15 @@ class Look {
     if (!slurm.configured)
       return add(false, "slurm-not-configured",
                  "Slurm's programs are installed, but there is no slurm.conf",
-                 "set SLURM_CONF, or leave Slurm out of it");
+                 "set SLURM_CONF, or work without Slurm");
     if (!slurm.answers)
       add(true, "slurm-not-reached", "Slurm's controller does not answer scontrol ping",
-          "check that slurmctld runs, and munge on both machines");
+          "check slurmctld, and munge on both machines");
     // An unreadable version proves nothing.
     const auto version = read_release(slurm.version);
     if (version && (*version < kOldestSlurm || *version > kNewestSlurm))
       add(false, "slurm-untested",
-          fmt::format("Slurm {} is not among the versions that Lockstep is tested with",
+          fmt::format("Slurm {} is not a version that Lockstep is tested with",
                       printable(slurm.version)),
           "22.05 to 26.05 are");
   }

@@ -45,14 +45,14 @@ Result<std::optional<Environment>> environment_at(const std::string& plain) {
   if (!bytes) return Failure(bytes.error());
   const json record = codec::parse_json(*bytes, {.bytes = kMostBytes});
   if (!record.is_object())
-    return fail(Errc::corrupt, path + " is damaged", "remove it and install again");
+    return fail(Errc::corrupt, path + " is damaged", "remove the file and install again");
   // key_of() keeps only a part of the path's digest, so make sure that the record is of this
   // folder.
   const auto folder = record.find("folder");
   if (folder == record.end() || *folder != plain) return std::nullopt;
   Environment found;
   if (!codec::read_fields(record, found, {.list = kMostLocal}))
-    return fail(Errc::corrupt, path + " is damaged", "remove it and install again");
+    return fail(Errc::corrupt, path + " is damaged", "remove the file and install again");
   return found;
 }
 

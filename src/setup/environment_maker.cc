@@ -153,7 +153,7 @@ Attempt<Environment> EnvironmentMaker::choose_conda(const std::string& place) {
                  "anaconda3/bin/conda", "/opt/conda/bin/conda", "/opt/miniconda3/bin/conda"});
   if (conda_.empty())
     return trouble(kNotThere, "conda is not on this host",
-                   "install it there (miniforge needs no root), or leave conda out");
+                   "install conda there (miniforge needs no root), or leave conda out");
   std::string prefix;
   if (place == SetupRequest::kOwn) {
     prefix = own_prefix("conda");
@@ -166,7 +166,7 @@ Attempt<Environment> EnvironmentMaker::choose_conda(const std::string& place) {
   }
   if (!asks_for_conda() && !runs(prefix + "/bin/python"))
     return trouble(1, fmt::format("the conda environment {} has no Python", prefix),
-                   "add python to the environment, or make it with a conda:FILE spec");
+                   "add python to the environment, or make the environment with a conda:FILE spec");
   return Environment{.kind = Kind::conda, .prefix = prefix, .python = prefix + "/bin/python"};
 }
 
@@ -197,7 +197,7 @@ Attempt<std::string> EnvironmentMaker::conda_prefix(const std::string& name) {
       info.is_object() ? info.value("envs_dirs", nlohmann::json()) : nlohmann::json();
   if (!asks_for_conda() || !folders.is_array() || folders.empty() || !folders[0].is_string())
     return trouble(1, fmt::format("there is no conda environment {}", printable(name)),
-                   "a conda:FILE spec makes it");
+                   "make the environment with a conda:FILE spec");
   return folders[0].get<std::string>() + "/" + name;
 }
 
@@ -217,8 +217,8 @@ Attempt<std::string> EnvironmentMaker::base_python() const {
   }
   for (const char* name : {"python3", "python"})
     if (const std::string found = find_program(name); !found.empty()) return found;
-  return trouble(kNotThere, "Python is not on this host, and these packages need it",
-                 "install python3 there, or name it with --python PATH");
+  return trouble(kNotThere, "Python is not on this host, and these packages need Python",
+                 "install python3 there, or name a Python with --python PATH");
 }
 
 Attempt<void> EnvironmentMaker::make(const Environment& environment,
@@ -233,7 +233,7 @@ Attempt<void> EnvironmentMaker::make(const Environment& environment,
     // Never remove a folder of the user's. Only the project's own environment may be made anew.
     if (prefix != own_prefix("venvs"))
       return trouble(1, prefix + " exists but is not a working virtual environment",
-                     "move it away, or give --venv another place");
+                     "move the folder away, or give --venv another place");
     say_(fmt::format("the Python of {} is gone: making the environment again", prefix));
     fs::remove_all(prefix, failed);
   }
@@ -298,7 +298,7 @@ Attempt<void> EnvironmentMaker::show_host_torch(const std::string& prefix, bool 
     return {};
   if (!may_change) {
     say_(
-        fmt::format("{} does not see the PyTorch of {}: install torch into it, or set "
+        fmt::format("{} does not see the PyTorch of {}: install torch there, or set "
                     "include-system-site-packages = true in {}",
                     prefix, *python, path));
     return {};

@@ -311,7 +311,7 @@ Attempt<std::string> HostSetup::commit_of(const Spec& spec) {
 Attempt<void> HostSetup::add_local(const Spec& spec, const std::string& path) {
   auto& local = answer_.environment.local;
   if (path.find(':') != std::string::npos)
-    return trouble(1, path + " has a ':' in its name, which divides the folders of PYTHONPATH");
+    return trouble(1, path + " has a ':' in the name, which divides the folders of PYTHONPATH");
   if (std::find(local.begin(), local.end(), path) == local.end()) local.push_back(path);
   say(fmt::format("{}: {} is on the path", spec.text, path));
   return {};
@@ -365,7 +365,7 @@ Attempt<std::vector<Argv>> HostSetup::plan(const Spec& spec, const Resolved& res
                    environment.kind == Environment::Kind::system
                        ? fmt::format("install pip there (as root: apt install python3-pip), or {}",
                                      kOwnInstead)
-                       : std::string("add pip to it, or install uv there"));
+                       : std::string("add pip to the environment, or install uv there"));
   return install_plan(spec, resolved, {interpreter_->python, interpreter_->pip, uv_});
 }
 

@@ -59,7 +59,7 @@ Result<std::vector<std::string>> list_folder(const std::string& top) {
       path += name;
       if (paths.size() == kMostFiles)
         return fail(Errc::invalid_input, top + " has more than a million files",
-                    "install from a folder of its own");
+                    "install from a separate folder");
       // A link to a folder counts as a link: following it could leave the project, or loop.
       if (entry->symlink_status(trouble).type() == fs::file_type::directory) {
         if (!is_environment(fmt::format("{}/{}", top, path))) folders.push_back(path);

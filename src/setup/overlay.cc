@@ -99,7 +99,7 @@ class Maker {
     LOCKSTEP_TRY_ASSIGN(sha_, sha256_of_file(request_.wheel));
     if (!request_.sha256.empty() && to_lower(request_.sha256) != sha_)
       return fail(Errc::corrupt,
-                  fmt::format("{} was damaged on the way: its SHA-256 is {}, not {}",
+                  fmt::format("{} was damaged on the way: the SHA-256 is {}, not {}",
                               base_name(request_.wheel), sha_, printable(request_.sha256)),
                   "send it again");
     find_place();
@@ -228,7 +228,7 @@ class Maker {
     return fail(Errc::unavailable,
                 fmt::format("{} can't be installed: {}", base_name(request_.wheel),
                             printable(telling_line(ended->tail))),
-                "build it for this Python and system: lockstep wheel");
+                "build the wheel for this Python and system: lockstep wheel");
   }
 
   Status verify(const std::string& folder) {
@@ -249,7 +249,7 @@ class Maker {
       // 132 is 128 + SIGILL.
       // A signal leaves no line to show.
       const std::string how = ended->code == 132
-                                  ? "illegal instruction: it is compiled for another CPU"
+                                  ? "illegal instruction: the wheel is compiled for another CPU"
                                   : printable(telling_line(ended->tail), 500);
       return fail(
           Errc::unavailable,

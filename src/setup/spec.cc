@@ -144,7 +144,7 @@ Result<Spec> parse_git(Spec spec) {
     url.resize(at);
     // git would take such a ref for an option.
     if (spec.ref.empty() || spec.ref.starts_with('-'))
-      return refuse(spec.text, "has no ref behind its '@'");
+      return refuse(spec.text, "has no ref behind the '@'");
   }
   spec.subject = std::move(url);
   return spec;
@@ -188,7 +188,7 @@ Result<Spec> parse_spec(std::string_view given) {
   const std::string_view text = strip(given);
   if (text.empty()) return fail(Errc::invalid_input, "a spec is empty", std::string(kThereIs));
   if (text.size() > kLongestSpec || text.find('\0') != std::string_view::npos)
-    return refuse(text, "is too long, or has a NUL in it");
+    return refuse(text, "is too long, or contains a NUL");
   if (!is_utf8(text))
     return refuse(text, "is not UTF-8");  // the spec travels to hosts as JSON, which is UTF-8
   Spec spec{.text = std::string(text)};

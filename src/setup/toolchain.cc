@@ -81,7 +81,8 @@ class Look {
     if (!tools_.headers)
       add(false, "no-python-headers",
           fmt::format("{} has no Python.h, without which no extension can be built", tools_.python),
-          "as root: apt install python3-dev; or take the Python of conda or uv, which has it");
+          "as root: apt install python3-dev; or take the Python of conda or uv, which includes the "
+          "headers");
   }
 
   void look_at_gcc() {
@@ -97,7 +98,7 @@ class Look {
         fmt::format("gcc {} ({}) is too old: the headers of PyTorch {} need C++{}",
                     release_text(*tools_.gcc_version), tools_.gcc, tools_.torch,
                     cxx_standard_of(*torch)),
-        fmt::format("take {}: set CC and CXX to it", wanted));
+        fmt::format("set CC and CXX to {}", wanted));
   }
 
   void look_at_cuda() {
@@ -118,7 +119,7 @@ class Look {
       return add(false, "cuda-unknown",
                  fmt::format("CUDA {} ({}) is unknown to Lockstep", release_text(*tools_.cuda),
                              tools_.nvcc),
-                 "builds with it may fail; CUDA 11.0 to 13 is known");
+                 "builds with this toolkit may fail; CUDA 11.0 to 13 is known");
     if (!tools_.gcc_version) return;
     const int gcc = tools_.gcc_version->major;
     if (gcc >= window->from && gcc < window->below) return;

@@ -77,7 +77,7 @@ Result<std::string> choose_python(const std::string& given) {
       return std::filesystem::absolute(given, trouble).lexically_normal().string();
     }
     return fail(Errc::not_found, fmt::format("there is no Python {}", printable(given)),
-                "give --python a path, or a name that is in PATH");
+                "give --python a path, or a name in PATH");
   }
   std::error_code trouble;
   const auto environment = find_environment(std::filesystem::current_path(trouble).string());

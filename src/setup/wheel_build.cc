@@ -331,7 +331,7 @@ Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& 
     LOCKSTEP_TRY(io::write_file(draft + "/" + name, bytes));
     LOCKSTEP_TRY_ASSIGN(const std::string sha, sha256_of_file(draft + "/" + name));
     if (sha != text_in(manifest, "sha256"))
-      return fail(Errc::corrupt, fmt::format("the wheel that came from {} is damaged", host),
+      return fail(Errc::corrupt, fmt::format("the wheel from {} is damaged", host),
                   "build it again");
     LOCKSTEP_TRY(
         io::write_file(manifest_of(draft + "/" + name), codec::print_json(manifest) + "\n"));

@@ -130,7 +130,7 @@ Result<WheelSource> read_wheel_source(std::string_view text) {
     if (source.place.empty()) return refuse("has nothing behind @");
     source.kind = is_url(source.place) ? WheelSource::Kind::url : WheelSource::Kind::folder;
     if (source.kind == WheelSource::Kind::folder && source.place.find("://") != std::string::npos)
-      return refuse("is not a URL that pip knows");
+      return refuse("is not a URL for pip");
     // A folder whose name only begins like the package, such as deepspeed-fork.
   } else {
     source.name.clear();

@@ -148,7 +148,7 @@ class Preparation {
     const PythonFacts& python = prepared_.plan.python;
     if (python.pip.empty())
       return fail(Errc::unavailable, python.python + " has no pip, which builds wheels",
-                  "install it there (python3-pip), or name another with --python PATH");
+                  "install pip there (python3-pip), or name another Python with --python PATH");
     if (python.setuptools.empty())
       return fail(Errc::unavailable, python.python + " has no setuptools",
                   "install setuptools and wheel there, or name another with --python PATH");

@@ -86,10 +86,11 @@ std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const V
     // the node half.
     if (known || node == own_host || ++asked > kMostAsked) continue;
     const bool alive = there(node);
-    failures.push_back({.cluster = {},
-                        .node = node,
-                        .weight = alive ? kDoubt : 1,
-                        .cause = alive ? "its agent ended without a word" : "lost under a job"});
+    failures.push_back(
+        {.cluster = {},
+         .node = node,
+         .weight = alive ? kDoubt : 1,
+         .cause = alive ? "the node's agent ended without a report" : "lost under a job"});
   }
   return failures;
 }
@@ -106,7 +107,7 @@ std::vector<std::string> note_bad_nodes(const JobFolder& folder, const BatchStat
     failure.cluster = cluster == nullptr ? "" : cluster;
     failure.time = state.ended_ms / 1000;
     if (const Status noted = note_bad_node(place, failure); !noted)
-      log::warning("node {} is not remembered as a bad one: {}", failure.node,
+      log::warning("node {} is not remembered as a bad node: {}", failure.node,
                    noted.error().message);
   }
   return unfit_nodes(folder, state.run);

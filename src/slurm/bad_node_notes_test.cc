@@ -29,8 +29,9 @@ std::vector<std::string> noted(const PreflightDecision& preflight, const Verdict
 using Texts = std::vector<std::string>;
 
 TEST(BadNodeNotes, LostNodesAreNoted) {
-  EXPECT_EQ(noted({}, verdict(Cause::node_lost, {"n1", "own", "up"})),
-            (Texts{"n1 out: lost under a job", "up once: its agent ended without a word"}));
+  EXPECT_EQ(
+      noted({}, verdict(Cause::node_lost, {"n1", "own", "up"})),
+      (Texts{"n1 out: lost under a job", "up once: the node's agent ended without a report"}));
   EXPECT_EQ(noted({}, verdict(Cause::success, {"n1"})).size(), 1U);
 }
 

@@ -78,7 +78,7 @@ Status Batch::carry_binary() {
     return fail(
         Errc::unavailable,
         fmt::format("sbcast ended with {}: the nodes have no lockstep at {}", code, call_.carry),
-        "put lockstep where all nodes see it, and submit from there");
+        "put lockstep on a file system that all nodes see, and submit from there");
   return {};
 }
 

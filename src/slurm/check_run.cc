@@ -155,7 +155,7 @@ Status take_program(const std::vector<std::string>& words, bool submit, CheckReq
     request.script = words.front();
   } else {
     return fail(Errc::invalid_input, "no script or command is named",
-                "write it behind the options");
+                "write the script behind the options");
   }
   return {};
 }

@@ -53,14 +53,14 @@ void check_settings(const ClusterFacts& facts, std::vector<ClusterFinding>& find
   const auto major = parse_int(facts.version().substr(0, facts.version().find('.')));
   if (major && *major < kOldest)
     findings.push_back({false, "old-slurm",
-                        fmt::format("Slurm {} is older than what Lockstep was tried with (22.05)",
+                        fmt::format("Slurm {} is older than the oldest tested version (22.05)",
                                     printable(facts.version())),
                         "lockstep check shows what this version would refuse"});
   if (!facts.has_accounting())
     findings.push_back({false, "no-accounting",
                         "the cluster keeps no accounts: Slurm forgets jobs some minutes after "
                         "their end",
-                        "lockstep jobs remembers jobs that it has shown"});
+                        "lockstep jobs remembers the jobs of earlier lists"});
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ std::vector<ClusterFinding> findings_of(const ClusterProbe& probe) {
   if (!probe.facts) {
     findings.push_back({true, "no-answer",
                         probe.error + (probe.ping.empty() ? "" : " (" + probe.ping + ")"),
-                        "no job can be submitted until its controller answers"});
+                        "no job can be submitted until the controller answers"});
     return findings;
   }
   if (!probe.has_srun)
@@ -103,13 +103,13 @@ std::vector<ClusterFinding> findings_of(const ClusterProbe& probe) {
                         "work on a login host that has Slurm's commands"});
   check_partitions(*probe.facts, findings);
   if (!probe.refusal.empty())
-    findings.push_back({true, "refused", "a job of one node would be refused: " + probe.refusal,
+    findings.push_back({true, "refused", "Slurm would refuse a job of one node: " + probe.refusal,
                         "see -p, -A and -q of lockstep submit"});
   check_settings(*probe.facts, findings);
   if (!probe.sacct_error.empty())
     findings.push_back({false, "accounting-away",
                         "the accounts do not answer: " + probe.sacct_error,
-                        "jobs run without; how they ended may be forgotten"});
+                        "jobs run without accounting, but their endings may be forgotten"});
   for (const OutOfService& each : probe.facts->out)
     findings.push_back({false, "out-of-service",
                         fmt::format("{} is {}: {}", printable(each.nodes), printable(each.state),

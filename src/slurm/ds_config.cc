@@ -133,7 +133,7 @@ void check_batch(const DsConfig& config, const DsArguments& arguments,
          std::floor(*value.value) == *value.value))
       return false;
     problems.push_back({std::string(field), fmt::format("{} is {}", field, shown(*value.value)),
-                        "it has to be a whole number above 0", "correct it"});
+                        "the value must be a whole number above 0", "correct it"});
     return true;
   };
   bool any = bad("train_batch_size", config.train_batch_size);
@@ -156,7 +156,7 @@ void check_batch(const DsConfig& config, const DsArguments& arguments,
       {"train_batch_size",
        fmt::format("train_batch_size is {}, but {} {} {}", shown(*total), product,
                    micro && steps ? "make" : "do not divide it; they make", shown(known)),
-       "DeepSpeed ends at its start when they do not fit",
+       "DeepSpeed fails at the start if the batch sizes do not fit",
        micro && steps ? fmt::format("write {} or \"auto\"", shown(known))
                       : "write a multiple of it"});
 }
@@ -167,7 +167,7 @@ Result<DsConfig> read_ds_config(std::string_view text) {
   const auto json = codec::parse_ordered_json(text);
   if (!json.is_object())
     return fail(Errc::corrupt, "it is no JSON object",
-                "check it with python3 -m json.tool; JSON has no comments and no last comma");
+                "check the file with python3 -m json.tool; JSON has no comments and no last comma");
   DsConfig config;
   config.train_batch_size = number(json, "train_batch_size");
   config.micro_batch_size = number(json, "train_micro_batch_size_per_gpu");
@@ -217,7 +217,7 @@ std::vector<DsProblem> check_ds_config(const DsConfig& config, const DsArguments
   compare("bf16.enabled", config.bf16, "--bf16", arguments.bf16, problems);
   if (config.fp16.value_or(false) && config.bf16.value_or(false))
     problems.push_back({"bf16.enabled", "fp16 and bf16 are both enabled",
-                        "DeepSpeed takes one of them", "switch one off"});
+                        "DeepSpeed takes one precision", "switch one off"});
   for (const std::string& path : config.nvme_paths)
     if (path.empty())
       problems.push_back({"device", "offload to NVMe has no nvme_path",

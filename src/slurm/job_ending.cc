@@ -100,12 +100,12 @@ void explain_cancelled(const JobStatus& job, Explanation& said) {
                            : by == job.user ? " by its owner"
                                             : fmt::format(" by user {}", printable(by));
   if (job.reason == "DependencyNeverSatisfied") {
-    said.why = "the job was canceled: its dependency can no longer be satisfied";
+    said.why = "the job was canceled: the dependency can no longer be satisfied";
   } else {
     said.why = fmt::format("the job was canceled{}{}", whom,
                            job.start ? ran_for(job) : " before its start");
   }
-  if (by.empty()) said.advice.emplace_back("only Slurm's accounting would tell who canceled it");
+  if (by.empty()) said.advice.emplace_back("only Slurm's accounting would name the person");
   advise_output(job, said);
 }
 
@@ -119,7 +119,7 @@ void explain_ended(const JobStatus& job, const Surroundings& around, Explanation
   } else if (state == "CANCELLED") {
     explain_cancelled(job, said);
   } else if (state == "OUT_OF_MEMORY") {
-    said.why = fmt::format("a node's part of its memory was used up{}", on_nodes(job));
+    said.why = fmt::format("the job used up the memory granted on a node{}", on_nodes(job));
     said.advice.emplace_back(
         "ask for more with --mem (of a node) or --mem-per-cpu, or use less: fewer "
         "data loader workers, smaller batches");
@@ -127,17 +127,16 @@ void explain_ended(const JobStatus& job, const Surroundings& around, Explanation
   } else if (state == "NODE_FAIL") {
     said.why = fmt::format("a node of the job failed{}", on_nodes(job));
     said.advice.emplace_back(
-        "send it again, with -x and the node's name (sinfo -R); --requeue lets "
-        "Slurm do so, and a spare node (lockstep submit --spare 1) keeps it running");
+        "submit the job again, with -x and the node's name (sinfo -R); --requeue lets Slurm do so, "
+        "and a spare node (lockstep submit --spare 1) keeps the job running");
   } else if (state == "PREEMPTED") {
-    said.why = "a job of higher priority took its nodes";
-    said.advice.emplace_back(
-        "--requeue queues the job again after that; checkpoints save the work");
+    said.why = "a job of higher priority took the nodes";
+    said.advice.emplace_back("--requeue queues the job again; checkpoints save the work");
   } else if (state == "DEADLINE") {
-    said.why = "the job could not end before its --deadline";
+    said.why = "the job could not end before the --deadline";
   } else if (state == "BOOT_FAIL") {
     said.why = fmt::format("a node of the job did not boot{}", on_nodes(job));
-    said.advice.emplace_back("send it again, with -x and the node's name (sinfo -R)");
+    said.advice.emplace_back("submit the job again, with -x and the node's name (sinfo -R)");
   } else if (state == "REVOKED") {
     said.why = "the job runs in another cluster of the federation";
   } else {

@@ -122,7 +122,7 @@ Status Planner::refuse_line_breaks() const {
     if (each.value.find('\n') != std::string::npos)
       return fail(
           Errc::invalid_input,
-          fmt::format("--{}: its value has a line break: {}", each.name, printable(each.value, 80)),
+          fmt::format("--{}: the value has a line break: {}", each.name, printable(each.value, 80)),
           "a #SBATCH line is one line");
   return {};
 }
@@ -193,7 +193,7 @@ Status Planner::split_tres_per_task() {
                 fmt::format("--tres-per-task: {} can't be counted by task: the one task of a node "
                             "is the agent of all its ranks",
                             printable(join(tres.rest, ","), 80)),
-                "give it with --gres or --licenses");
+                "use --gres or --licenses");
   for (const auto& [name, is_given] : {std::pair{"cpus-per-task", tres.cpus.has_value()},
                                        {"gpus-per-task", tres.gpus.has_value()}})
     if (is_given && find(name) != nullptr)
@@ -334,7 +334,7 @@ void Planner::drop_bindings() {
     const Setting* own = find(name);
     if (own == nullptr || own->value == "none") continue;
     remove(name);
-    plan_.notes.push_back(fmt::format("--{} is left out: a rank sees all GPUs of its node", name));
+    plan_.notes.push_back(fmt::format("--{} is left out: a rank sees all GPUs of the node", name));
   }
 }
 
@@ -343,8 +343,7 @@ Status Planner::add_chain() {
   if (!wish_.chain) return {};
   const Setting* limit = find("time");
   if (limit == nullptr || parse_duration(limit->value).value_or(0) <= 0)
-    return fail(Errc::invalid_input,
-                "--chain needs a time limit: the job goes on when that is over",
+    return fail(Errc::invalid_input, "--chain needs a time limit: the job goes on after the limit",
                 "give --time=HOURS:MINUTES:SECONDS");
   plan_.chain = wish_.chain;
   // A requeue keeps the job's id, so prefer a requeue to a new job.

@@ -181,7 +181,7 @@ bool JobRun::run_again(const Verdict& verdict) {
   if (state_.chain.value_or(0) > 0) rule.most_limits = *state_.chain;
   if (!is_requeued(rule, verdict.cause, state_.earlier)) {
     if (verdict.cause == Cause::time_limit && state_.chain)
-      log::warning("job {}: the chain is over: it has gone on {} times", state_.job, *state_.chain);
+      log::warning("job {}: the chain is over after {} continuations", state_.job, *state_.chain);
     return false;
   }
   const std::string told = told_by_slurm();
@@ -258,8 +258,8 @@ bool JobRun::go_on_in_next(const std::vector<std::string>& left_out) {
                                       {.patience = std::chrono::seconds(60)});
   const std::string job = said && said->exit.ok() ? submitted_job(said->out) : "";
   if (job.empty()) {
-    const Error why =
-        said ? tool_error("submit the job that goes on", "sbatch", *said) : Error(said.error());
+    const Error why = said ? tool_error("submit the next job of the chain", "sbatch", *said)
+                           : Error(said.error());
     log::error("job {}: {}", state_.job, why.message);
     return false;
   }

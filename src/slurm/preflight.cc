@@ -84,7 +84,7 @@ class Look {
             fmt::format("cannot be reached from {}: {}", names_text(cut), why),
             "check the node's network, and whether the node is up");
       else
-        add(NodeWeight::doubt, node, "it has said nothing in the time for the pre-flight");
+        add(NodeWeight::doubt, node, "no report came in the time for the pre-flight");
     }
   }
 
@@ -95,10 +95,10 @@ class Look {
     const FolderFacts& temp = facts.temp;
     if (!temp.trouble.empty())
       add(NodeWeight::bad, node, fmt::format("{} can't be written to: {}", temp.path, temp.trouble),
-          "make room in it, or set TMPDIR to another folder");
+          "make room there, or set TMPDIR to another folder");
     else if (temp.free_mib >= 0 && temp.free_mib < kFullMib)
       add(NodeWeight::bad, node, fmt::format("{} has {} MiB left", temp.path, temp.free_mib),
-          "make room in it, or set TMPDIR to another folder");
+          "make room there, or set TMPDIR to another folder");
     const FolderFacts& shared = facts.shared_memory;
     if (!shared.trouble.empty())
       add(NodeWeight::note, node,
@@ -134,7 +134,7 @@ class Look {
     if (!facts.gpu_users.empty())
       add(NodeWeight::doubt, node,
           fmt::format("GPUs of this job are in use by {}", names_text(facts.gpu_users)),
-          "end what an earlier job has left there");
+          "end the leftovers of an earlier job there");
   }
 
   // Returns the most frequent value. If two are equally frequent, an installed PyTorch wins over a
@@ -167,7 +167,7 @@ class Look {
     const bool all = broken.size() == asked.size() && asked.size() > 1;
     for (const int node : broken)
       add(all ? NodeWeight::note : NodeWeight::bad, node, python(node).trouble,
-          "install there what the other nodes have");
+          "install there the same as on the other nodes");
   }
 
   void look_at_python() {
@@ -188,8 +188,8 @@ class Look {
                 ? answer.path + " has not started in the time for the pre-flight"
                 : "PyTorch and the modules have not been imported in the time for the pre-flight");
       for (const std::string& module : answer.broken)
-        add(NodeWeight::bad, node, "a module that the job names does not load: " + module,
-            "lockstep install puts its wheel there");
+        add(NodeWeight::bad, node, "a module of the job does not load: " + module,
+            "lockstep install puts the wheel there");
     }
     add_broken(asked, broken);
     compare(started, "Python", [this](int node) { return minor_version(python(node).version); });
@@ -248,8 +248,8 @@ class Look {
         pair = pairs.erase(pair);
       }
       add(NodeWeight::bad, worst,
-          fmt::format("it and {} do not reach each other: {}", names_text(others), why),
-          "see to the network between them");
+          fmt::format("this node and {} do not reach each other: {}", names_text(others), why),
+          "check the network between the nodes");
     }
   }
 
@@ -269,7 +269,7 @@ class Look {
       const std::int64_t off = ahead[next++] - *middle;
       if (std::abs(off) > kClockOffMs)
         add(NodeWeight::note, node,
-            fmt::format("its clock is {:.1f} s {} the others'",
+            fmt::format("the clock is {:.1f} s {} the others'",
                         static_cast<double>(std::abs(off)) / 1000, off > 0 ? "ahead of" : "behind"),
             "have it set by NTP");
     }

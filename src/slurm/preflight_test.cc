@@ -114,9 +114,9 @@ TEST(Preflight, WhatFailsEverywhereIsNoNodesFault) {
   for (auto& facts : job.facts)
     facts->python.trouble = "import torch fails: ImportError: x";
   EXPECT_FALSE(job.decide(2).ends);
-  EXPECT_EQ(job.first_line(2),
-            "n0, n1: import torch fails: ImportError: x; install there what the "
-            "other nodes have");
+  EXPECT_EQ(
+      job.first_line(2),
+      "n0, n1: import torch fails: ImportError: x; install there the same as on the other nodes");
   job.at(0).python.trouble.clear();
   EXPECT_TRUE(job.decide(2).ends);
 }
@@ -177,9 +177,10 @@ TEST(Preflight, OfTwoThatDoNotReachEachOtherTheLaterOneGoes) {
   first.cut(0, 1);
   first.cut(0, 3);
   EXPECT_EQ(first.left_out(3), Names{"n0"});
-  EXPECT_EQ(first.first_line(3),
-            "n0: it and n1, n3 do not reach each other: timed out; see to the network between "
-            "them; the node is left out");
+  EXPECT_EQ(
+      first.first_line(3),
+      "n0: this node and n1, n3 do not reach each other: timed out; check the network between the "
+      "nodes; the node is left out");
   // Another program on the port says nothing about the way to the node.
   Job other(2);
   other.at(0).unreached.push_back({1, "another program answers", Unreached::How::other});

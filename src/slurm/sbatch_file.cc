@@ -73,7 +73,7 @@ class WordReader {
     }
     if (quote != 0)
       return fail(Errc::invalid_input, fmt::format("the quote {} is not closed", quote),
-                  "close it on the same line");
+                  "close the quote on the same line");
     rest_.remove_prefix(std::min(i, rest_.size()));
     return word;
   }

@@ -24,7 +24,7 @@ void add_line(std::string& text, std::string_view title, std::string_view line) 
 
 // Prints Slurm's own plan for the start.
 std::string start_line(const JobStatus& job, std::int64_t now) {
-  if (!job.start) return "Slurm has not planned it yet";
+  if (!job.start) return "Slurm has no plan yet";
   if (*job.start > now + kNoTelling) return "Slurm cannot tell: an earlier job has no time limit";
   std::string line = *job.start <= now ? "expected any moment"
                                        : fmt::format("expected {}, in {}", moment_text(*job.start),
@@ -124,12 +124,14 @@ std::string why_text(const std::vector<Explained>& all, std::int64_t now) {
     if (waits && each.said.outlook == Outlook::unknown)
       add_line(text, "start",
                each.job.start ? start_line(each.job, now)
-                              : "not known: Slurm does not say whether it starts by itself");
-    if (each.said.outlook == Outlook::never) add_line(text, "start", "never, unless it is changed");
-    if (each.said.outlook == Outlook::held) add_line(text, "start", "not before it is released");
+                              : "unknown: Slurm does not say whether the job starts by itself");
+    if (each.said.outlook == Outlook::never)
+      add_line(text, "start", "never, unless the job is changed");
+    if (each.said.outlook == Outlook::held)
+      add_line(text, "start", "not before the job is released");
     if (const int restarts = each.job.restarts.value_or(0); restarts > 0)
       add_line(text, "before",
-               fmt::format("Slurm has put it back to the queue {}",
+               fmt::format("Slurm has put the job back into the queue {}",
                            restarts == 1 ? "once" : fmt::format("{} times", restarts)));
     bool first = true;
     for (const std::string& line : each.said.advice)

@@ -44,15 +44,15 @@ TEST(WhyText, AJobThatWaits) {
 
 TEST(WhyText, TheExpectedStartIsHonest) {
   JobStatus job = waiting("7", "Resources");
-  EXPECT_NE(text_of({job}).find("Slurm has not planned it yet"), std::string::npos);
+  EXPECT_NE(text_of({job}).find("Slurm has no plan yet"), std::string::npos);
   job.start = kNow + std::int64_t{365} * 86400;
   EXPECT_NE(text_of({job}).find("cannot tell: an earlier job has no time limit"),
             std::string::npos);
   job.start = kNow - 5;
   EXPECT_NE(text_of({job}).find("expected any moment"), std::string::npos);
-  EXPECT_NE(text_of({waiting("7", "JobHeldUser")}).find("not before it is released"),
+  EXPECT_NE(text_of({waiting("7", "JobHeldUser")}).find("not before the job is released"),
             std::string::npos);
-  EXPECT_NE(text_of({waiting("7", "PartitionNodeLimit")}).find("never, unless it is changed"),
+  EXPECT_NE(text_of({waiting("7", "PartitionNodeLimit")}).find("never, unless the job is changed"),
             std::string::npos);
 }
 

@@ -167,7 +167,7 @@ def test_a_spot_machine_that_is_taken_leaves_its_outputs_on_the_host(world):
     assert "with what was not brought" in line and "missing: " in read(*world.state.glob("rentals/lab-*.log")), line
     (there,) = world.host_state().glob("watched/*/project/out/checkpoint")
     place = there.relative_to(world.host_state()).parents[1]
-    assert f"newer here, or no file here, so they stay: out/checkpoint; {world.where} keeps it in" in line, line
+    assert f"newer here, or no file here, so these stay: out/checkpoint; {world.where} keeps it in" in line, line
     assert f"/{place};" in line, line
     assert (world.project / "out/checkpoint").read_text() == "mine" and there.read_text() == "1"
     assert len(world.machines.all) == 1

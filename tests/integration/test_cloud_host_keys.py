@@ -40,7 +40,7 @@ def up(world, provider):
 def test_the_provider_knows_it(hosts, tmp_path):
     with CloudWorld(hosts, tmp_path, boot=with_own_key) as world:
         ended = up(world, "gcp")
-        assert ended.rc == 0 and "its image created a host key: " in ended.err, ended
+        assert ended.rc == 0 and "the image created a host key: " in ended.err, ended
         (machine,) = world.machines.all
         own = (machine.folder / "own_key.pub").read_text().split()[1]
         pins = read(world.client.root_home / ".local/state/lockstep/hosts-lab").splitlines()
@@ -60,7 +60,7 @@ def test_the_selftest_says_so(hosts, tmp_path):
     with CloudWorld(hosts, tmp_path, boot=with_own_key) as world:
         ended = world.lockstep("cloud", "selftest", "gcp", "-y", "--patience", "1s", "--allow-from",
                                f"{world.client.addr}/32")
-        assert "its image created a host key, the provider knows the same key" in ended.out, ended
+        assert "the image created a host key, the provider knows the same key" in ended.out, ended
         assert "the host key is the expected one" not in ended.out and world.live() == [], ended
 
 

@@ -64,7 +64,7 @@ def test_bad_input_is_named_and_adds_nothing(lockstep):
     refused(cluster(lockstep, "add", "x"), 2, "no host is given")
     refused(cluster(lockstep, "add", "x", "--slurm", "y"), 2, "'y' is one word too many")
     refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/no/key"), 2, "/no/key: there is no such file")
-    refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/"), 2, "it must be a regular file")
+    refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/"), 2, "the key must be a regular file")
     refused(cluster(lockstep, "add", "a/b", "--host", "a"), 2, "'a/b' cannot be the name of a cluster")
     refused(cluster(lockstep, "add", "local", "--host", "a"), 2, "this machine")
     refused(cluster(lockstep, "add", "x", "--host=-oProxyCommand=id"), 2, "is not a host")

@@ -351,7 +351,7 @@ def test_hosts_that_do_not_reach_each_other_are_named(world):
     one.host.holder.nft("add table inet wall", f"table inet wall {{ chain in {{ type filter hook input priority 0; "
                         f"ip saddr {two.addr} drop; }}; }}")
     ended = on(client, "gpus", "job.py")
-    assert ended.rc == 255 and "gpus-1 cannot reach gpus-0 at any of its addresses" in ended.err, ended
+    assert ended.rc == 255 and "gpus-1 cannot reach gpus-0 at any address" in ended.err, ended
     one.nothing_left()
 
 
@@ -470,7 +470,7 @@ def test_a_plain_run_is_awaited_and_canceled_as_any_job(world):
     assert ended.rc == 2 and f"the output of {name} goes to the terminal" in ended.err, ended
     assert client.run("resume", name).rc == 2
     ended = client.run("why", name)
-    assert ended.rc == 0 and ended.out.endswith(f": running\nlockstep wait {name} waits for its end\n"), ended
+    assert ended.rc == 0 and ended.out.endswith(f": running\nlockstep wait {name} waits for the end\n"), ended
     waiting = client.start("wait", name)
     ended = client.run("cancel", "--json", name)
     assert ended.rc == 0 and json.loads(ended.out)["state"] == "canceled", ended

@@ -104,14 +104,14 @@ def test_another_torch_is_left_out_for_a_spare_and_remembered(pythons, bad):
     assert left_out(cluster)[node.name].startswith("pre-flight: it has PyTorch 2.1.0")
     ended = train(cluster, "-N3")
     assert ended.rc == 0 and "pre-flight" not in ended.out, ended
-    assert f"note: left out, because they failed lately: {node.name} (pre-flight: it has PyTorch" in ended.err, ended
+    assert f"note: left out because of recent failures: {node.name} (pre-flight: it has PyTorch" in ended.err, ended
     number = re.search(r"batch job (\d+)", ended.out)[1]
     assert cluster.job(number)["ExcNodeList"] == node.name
     # Where it takes all nodes it is used all the same, and where the user says so.
     for words in (("-N4", "--min-nodes=3"), ("-N4", "--min-nodes=3", "--use-bad-nodes")):
         ended = train(cluster, *words)
         assert ended.rc == 0 and len(ranks(ended)) == 3, ended
-        assert ("because Slurm has too few others" in ended.err) == ("--use-bad-nodes" not in words), ended
+        assert ("because Slurm has too few other nodes" in ended.err) == ("--use-bad-nodes" not in words), ended
         assert "the job goes on with 3 nodes instead of 4" in ended.out, ended
 
 
@@ -147,7 +147,7 @@ def test_a_module_that_the_job_names_must_load(pythons):
         on(node, "echo > /tmp/lib/my_ops.py")
     ended = train(cluster, "-N3", "--spare", "1", "--preflight-import", "my_ops")
     assert ended.rc == 0 and len(ranks(ended)) == 3, ended
-    assert f"{cluster.nodes[3].name}: a module that the job names does not load: my_ops: ModuleNotFoundError" \
+    assert f"{cluster.nodes[3].name}: a module of the job does not load: my_ops: ModuleNotFoundError" \
         in ended.out, ended
 
 
@@ -174,7 +174,7 @@ def test_two_nodes_that_do_not_reach_each_other(cluster):
     ended = cluster.run("submit", "-N3", "--spare", "1", "-t5", "--follow", "--preflight=quick",
                         *worker("show=WORLD_SIZE"))
     assert ended.rc == 0 and ended.out.count("WORLD_SIZE=3") == 3, ended
-    assert f"pre-flight: {two.name}: it and {one.name} do not reach each other: connect to " in ended.out, ended
+    assert f"pre-flight: {two.name}: this node and {one.name} do not reach each other: connect to " in ended.out, ended
     ended = cluster.run("submit", "-N4", "-t5", "--follow", "--preflight=quick", "--use-bad-nodes",
                         *worker("show=WORLD_SIZE"))
     assert ended.rc == 125 and "WORLD_SIZE" not in ended.out, ended
@@ -197,7 +197,7 @@ def test_a_node_that_comes_late_is_left_out_and_ends_quietly(cluster, stall, tmp
     running = cluster.start("submit", "-N3", "--spare", "1", "-t5", "--follow", "--preflight=quick",
                             *worker(f"env={tmp_path}", f"wait={tmp_path}/go", "show=WORLD_SIZE"))
     until(lambda: "the node is left out" in running.out(), 60, "the others have decided")
-    assert f"pre-flight: {late.name}: it has said nothing in the time for the pre-flight" in running.out()
+    assert f"pre-flight: {late.name}: no report came in the time for the pre-flight" in running.out()
     (stall / late.name).unlink()
     until(lambda: any(each["outcome"] == "left out" for each in reports(cluster)), 30, "it has found that")
     (tmp_path / "go").touch()
@@ -209,7 +209,7 @@ def test_without_a_spare_a_late_node_is_waited_for(cluster, stall):
     late = cluster.nodes[0]
     (stall / late.name).touch()
     running = cluster.start("submit", "-N4", "-t5", "--follow", "--preflight=quick", *worker("show=WORLD_SIZE"))
-    until(lambda: "it has said nothing" in running.out(), 60, "the others have decided")
+    until(lambda: "no report came" in running.out(), 60, "the others have decided")
     (stall / late.name).unlink()
     ended = running.wait(90)
     assert ended.rc == 0 and ended.out.count("WORLD_SIZE=4") == 4, ended
@@ -240,7 +240,7 @@ def test_a_node_that_was_lost_under_a_job_is_left_out_of_the_next(cluster, tmp_p
     assert running.wait(90).rc == 0
     until(lambda: left_out(cluster) == {dead.name: "lost under a job"}, 30, "it is remembered")
     told = cluster.run("submit", "-N2", "-t5", "--wait", "--preflight=quick", *worker("exit=0"))
-    assert told.rc == 0 and f"note: left out, because they failed lately: {dead.name} (lost under a job)" in told.err
+    assert told.rc == 0 and f"note: left out because of recent failures: {dead.name} (lost under a job)" in told.err
 
 
 def test_a_worker_that_fails_is_no_bad_node(cluster):

@@ -308,7 +308,7 @@ def test_the_controller_is_away_while_a_job_is_followed(cluster, tmp_path):
 def test_a_node_whose_check_fails_holds_the_job_and_the_follower_says_so(cluster, tmp_path):
     cluster.bad_prolog(cluster.nodes[1])
     job = Job(cluster, "-N2", "-w", "node1,node2", "-t5", "--", "--no-python", WORKER, f"touch={tmp_path}")
-    until(lambda: f"lockstep why {job.number} explains it" in job.running.err() and
+    until(lambda: f"lockstep why {job.number} explains the reason" in job.running.err() and
           "launch failed requeued held" in job.running.err().replace("_", " "), 90, job.running.err())
     assert "node2" in cluster.run("why", job.number).out
     cluster.slurm("scontrol", "update", f"JobId={job.number}", "NodeList=", "ExcNodeList=node2")

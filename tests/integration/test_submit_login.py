@@ -254,7 +254,7 @@ def test_bad_login_hosts(world):
     world.login.path = str(farm)
     world.login.start_sshd()
     world.client.forget_masters()
-    refused(world.submit("-N1", *shell("true")), 1, f"{world.on} has no sbatch in its PATH")
+    refused(world.submit("-N1", *shell("true")), 1, f"{world.on} has no sbatch in PATH")
     # Another key.
     world.login.stop_sshd()
     world.login.host_key.unlink()
@@ -278,7 +278,7 @@ def test_a_connection_that_is_lost_while_it_submits(world, tmp_path, when):
     until((tmp_path / "there").exists, 60, "sbatch is called")
     world.client.forget_masters()
     ended = running.wait(120)
-    assert ended.rc == 0 and "asking again what became of job" in ended.err, ended
+    assert ended.rc == 0 and "asking again about job" in ended.err, ended
     job = ended.out.split()[3]
     assert ended.out == f"Submitted batch job {job}\nran\n", ended
     until(lambda: world.queue() == [f"{job} COMPLETED"], 60, "Slurm knows one job, which has ended")

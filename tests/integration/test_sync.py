@@ -178,7 +178,7 @@ def test_edits_there_are_overwritten_and_told_but_not_deleted(world):
     ended = client.run("sync", where, cwd=project.folder)
     assert ended.rc == 0, ended
     assert "1 file was changed there since it was sent, and overwritten" in ended.err, ended
-    assert "gone here, but made or changed there, so they stay: b" in ended.err, ended
+    assert "gone here, but made or changed there, so these files stay: b" in ended.err, ended
     assert (there / "a").read_text() == "1" and (there / "b").read_text() == "edited"
     assert client.run("sync", where, cwd=project.folder).err == ""
 
@@ -579,7 +579,7 @@ def test_a_folder_that_everybody_can_write_to_is_named_or_not_sent(world):
     shared.chmod(0o1777)
     (shared / "a").write_text("1")
     for words in (("sync", where), ("run", "--on", where, "--no-python", "true")):
-        one_error(client.run(*words, cwd=shared), 2, "any user can write to it", "--sync DIR")
+        one_error(client.run(*words, cwd=shared), 2, "any user can write there", "--sync DIR")
     assert "Connection from" not in server.sshd.err()
     assert client.run("run", "--on", where, "--sync", ".", "--no-python", "true", cwd=shared).rc == 0
     assert (server.homes["me"] / "scratch/a").exists()
@@ -780,7 +780,7 @@ def test_results_come_back(world):
     os.utime(there[1] / "out/log", (4e9, 4e9))
     assert client.run("sync", "gpus", "--nodes", "1", "--back", "out/log", cwd=project.folder).rc == 0
     assert (project.folder / "out/log").read_text() == "later"
-    one_error(client.run("sync", "gpus", "--nodes", "all", "--back", "out", cwd=project.folder), 2, "takes a single node")
+    one_error(client.run("sync", "gpus", "--nodes", "all", "--back", "out", cwd=project.folder), 2, "single node")
     one_error(client.run("sync", "gpus", "--back", "/etc", cwd=project.folder), 2, "/etc is not inside")
     one_error(client.run("sync", "gpus", "--back", "none", cwd=project.folder), 1, "gpus-0: there is no none there")
 
@@ -799,14 +799,14 @@ def test_what_a_job_made_is_never_removed_and_a_removal_is_told_first(world):
     assert client.run("sync", where, cwd=project.folder).out.startswith(f"{where}: nothing to do")
     as_me(there / "outputs/ckpt", lambda path: path.write_text("step 10"))  # the next job
     ended = client.run("run", "--on", where, "--no-python", "true", cwd=project.folder)
-    assert ended.rc == 0 and "not sent from here, so they stay: outputs/ckpt" in ended.err, ended
+    assert ended.rc == 0 and "not sent from here, so these files stay: outputs/ckpt" in ended.err, ended
     shutil.rmtree(project.folder / "outputs")
     (project.folder / "gone").unlink()
     for words in (("sync", "--dry-run", where), ("run", "--on", where, "--no-python", "cat", "gone")):
         ended = client.run(*words, cwd=project.folder)
         told = "would remove" if "sync" in words else "removes"
         assert f"{told} 1 file there, sent earlier and gone here: gone" in ended.err, ended
-        assert "made or changed there, so they stay: outputs/ckpt" in ended.err, ended
+        assert "made or changed there, so these files stay: outputs/ckpt" in ended.err, ended
         assert (there / "gone").exists() is (told != "removes")
     assert ended.err.index("removes 1 file") < ended.err.index("No such file"), ended
     assert (there / "outputs/ckpt").read_text() == "step 10"
@@ -873,7 +873,7 @@ def test_what_is_newer_here_stays(world):
     project.write("a", "here")
     os.utime(project.folder / "a", (4e9, 4e9))
     ended = client.run("sync", where, "--back", "a", cwd=project.folder)
-    assert ended.rc == 0 and "newer here, or no file here, so they stay: a" in ended.err, ended
+    assert ended.rc == 0 and "newer here, or no file here, so these stay: a" in ended.err, ended
     assert (project.folder / "a").read_text() == "here"
     assert client.run("sync", where, "--back", "a", "--force", "--dry-run", cwd=project.folder).rc == 0
     assert (project.folder / "a").read_text() == "here"

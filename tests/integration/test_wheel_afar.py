@@ -75,7 +75,7 @@ def test_what_can_not_be_built_there_is_said(cluster):
     ended = wheel(cluster, "./bad", "--slurm", "--isa=x86-64-v2", "--arch=8.0")
     assert ended.rc == 1 and ended.out == "" and "the build job exited with code 1" in ended.err, ended
     assert "RuntimeError: no such backend" in ended.err and "nodes have answered" not in ended.err, ended
-    for words, rc, text in ((("./bad", "--slurm", "-p", "nowhere"), 2, "no node that could build"),
+    for words, rc, text in ((("./bad", "--slurm", "-p", "nowhere"), 2, "no suitable node for the build"),
                             (("./bad", "--slurm", "--on", "x"), 2, "--slurm and --on exclude each other"),
                             (("./bad", "--slurm", "--print"), 2, "--print shows the plan for this machine only"),
                             (("./bad", "--slurm", "--nodez=2"), 2, "nodez"),

@@ -25,9 +25,10 @@ constexpr int kLookMs = 100;
 constexpr std::int64_t kClockStepMs = 5'000;
 
 Error gone(const KnownJob& job) {
-  return {.code = Errc::not_found,
-          .message = fmt::format("{} no longer runs", job.id),
-          .hint = "a run on this machine leaves no record; --report FILE writes how it ended"};
+  return {
+      .code = Errc::not_found,
+      .message = fmt::format("{} no longer runs", job.id),
+      .hint = "a run on this machine leaves no record; --report FILE writes a report at the end"};
 }
 
 // A pidfd refers to the process itself. Its number may belong to another process by the next call.
@@ -89,8 +90,8 @@ Result<Explanation> LocalJob::why() {
   LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
   // The output of such a run goes to its own terminal.
   return explain_job(record_, now, nullptr,
-                     now.is_over() ? "the run has ended, and left no record of its end"
-                                   : fmt::format("lockstep wait {} waits for its end", record_.id));
+                     now.is_over() ? "the run has ended, and left no record"
+                                   : fmt::format("lockstep wait {} waits for the end", record_.id));
 }
 
 Result<Followed> LocalJob::follow(const FollowOptions& options) {

@@ -58,10 +58,11 @@ Result<std::string> find_wheel(std::string text, const std::string& folder) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0)
     return fail(Errc::invalid_input, fmt::format("--wheel: there is no {}", printable(text)),
-                "give a file, or wheel:KEY of a wheel that lockstep wheel has built");
+                "give a file, or wheel:KEY of a wheel from lockstep wheel");
   if (!S_ISREG(info.st_mode) || !is_wheel_name(setup::base_name(path)))
-    return fail(Errc::invalid_input, fmt::format("--wheel: {} must be a wheel", printable(text)),
-                "a wheel is named NAME-VERSION-PYTHON-ABI-PLATFORM.whl; lockstep wheel builds one");
+    return fail(
+        Errc::invalid_input, fmt::format("--wheel: {} must be a wheel", printable(text)),
+        "a wheel is named NAME-VERSION-PYTHON-ABI-PLATFORM.whl; lockstep wheel builds wheels");
   if (static_cast<std::uint64_t>(info.st_size) > kLargest)
     return fail(Errc::invalid_input,
                 fmt::format("--wheel: {} is larger than 4 GiB", printable(text)));

@@ -85,7 +85,7 @@ Status check_login(const hosts::HostPlace& place) {
   if (ending.code == kNotThere)
     return fail(
         Errc::not_found,
-        fmt::format("{} has no sbatch in its PATH: it must be a Slurm login host", place.name),
+        fmt::format("{} has no sbatch in PATH: the host must be a Slurm login host", place.name),
         "name the host where you call sbatch; a PATH set only for interactive shells does not "
         "count");
   if (ending.code != 0) return fail(Errc::unavailable, place.name + " can't submit jobs");
@@ -122,7 +122,7 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
           Errc::unavailable,
           fmt::format("{}; job {} may or may not have been submitted", ending.error, request.id),
           "lockstep jobs finds out once the host is reached");
-    log::warning("{}; asking again what became of job {}", ending.error, request.id);
+    log::warning("{}; asking again about job {}", ending.error, request.id);
     std::this_thread::sleep_for(pauses.next());
   }
 }

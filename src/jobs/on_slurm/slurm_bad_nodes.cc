@@ -150,10 +150,11 @@ std::string leave_out_bad_nodes(slurm::JobWish& wish) {
   // Ask Slurm twice: if Slurm refuses the job also with the bad nodes, they are not the reason.
   if (!is_taken(wish, settings) && is_taken(wish, wish.settings))
     return fmt::format(
-        "nodes that failed lately are used anyway, because Slurm has too few others: {}", list);
+        "nodes with recent failures are used anyway, because Slurm has too few other nodes: {}",
+        list);
   wish.settings = std::move(settings);
-  return fmt::format("left out, because they failed lately: {}; --use-bad-nodes uses them anyway",
-                     list);
+  return fmt::format(
+      "left out because of recent failures: {}; --use-bad-nodes uses these nodes anyway", list);
 }
 
 }  // namespace lockstep::jobs::on_slurm

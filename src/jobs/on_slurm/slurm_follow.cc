@@ -233,7 +233,8 @@ class Follower {
     if (!request_.options.to_end) return;
     if (now.state.phase == slurm::JobPhase::waiting) {
       if (now.reason.empty()) return;  // the scheduler has not looked at the job yet
-      log::warning("job {} waits: {}; lockstep why {} explains it", number_, now.reason, number_);
+      log::warning("job {} waits: {}; lockstep why {} explains the reason", number_, now.reason,
+                   number_);
     } else if (now.state.phase == slurm::JobPhase::running && !now.nodes.empty()) {
       log::info("job {} runs on {}", number_, now.nodes);
     }
@@ -299,7 +300,7 @@ Result<jobs::KnownJob> find_slurm_job(const std::string& number) {
   LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs({{.id = number}}, slurm::Detail::all));
   if (told.empty())
     return fail(Errc::not_found, fmt::format("Slurm knows no job {}", printable(number)),
-                "lockstep jobs lists the jobs that Lockstep knows");
+                "lockstep jobs lists all known jobs");
   const slurm::JobStatus& status = told.front();
   return jobs::KnownJob{.id = number,
                         .name = status.name,

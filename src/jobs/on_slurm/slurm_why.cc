@@ -43,8 +43,9 @@ Result<Explanation> explain_slurm_job(const std::string& number, const KnownJob*
   const std::int64_t now = unix_ms() / 1000;
   LOCKSTEP_TRY_ASSIGN(const auto all, explained(number, known, now));
   if (all.empty())
-    return fail(Errc::not_found, fmt::format("Slurm knows no job {}", number),
-                "it forgets jobs some minutes after their end, unless the cluster keeps accounts");
+    return fail(
+        Errc::not_found, fmt::format("Slurm knows no job {}", number),
+        "Slurm forgets jobs some minutes after their end, unless the cluster keeps accounts");
   return Explanation{.text = slurm::why_text(all, now), .json = slurm::why_json(all)};
 }
 
