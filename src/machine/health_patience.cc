@@ -17,7 +17,7 @@ struct WaitRow {
 // In a published log of a p4d the fabric manager is up 47 s after the first login. An ailment
 // without a row does not pass by itself.
 constexpr std::array kWaits{
-    WaitRow{Ailment::no_driver, "its NVIDIA driver"},
+    WaitRow{Ailment::no_driver, "the NVIDIA driver"},
     WaitRow{Ailment::no_fabric, "the fabric manager of the NVSwitches"},
 };
 

@@ -39,7 +39,7 @@ TEST(HealthPatience, FiveMinutesAfterTheFirstFailedCheckTheMachineIsSick) {
   HealthPatience patience(seconds(300));
   const Word first = patience.judge({kDriver}, seconds(100));
   EXPECT_EQ(first.text,
-            "waits for its NVIDIA driver, 300 s at most: the NVIDIA driver does not answer");
+            "waits for the NVIDIA driver, 300 s at most: the NVIDIA driver does not answer");
   EXPECT_EQ(patience.judge({kFabric}, seconds(399)).kind, Word::Kind::wait);
   const Word last = patience.judge({kFabric}, seconds(400));
   EXPECT_EQ(last.kind, Word::Kind::sick);

@@ -145,7 +145,7 @@ def test_a_driver_and_a_fabric_that_come_up_late_are_waited_for(world):
     """A machine lets users in before its driver is loaded; NVSwitches take another 47 s (a published log of p4d)."""
     machine = world.launch()
     run = world.start(world.request(machine, gpu="A100-80GB", gpus=8))
-    until(lambda: "gpus-0 waits for its NVIDIA driver, 300 s at most" in run.err(), 30, "it waits for the driver")
+    until(lambda: "gpus-0 waits for the NVIDIA driver, 300 s at most" in run.err(), 30, "it waits for the driver")
     machine.give_gpus(8, 802)
     until(lambda: "gpus-0 waits for the fabric manager of the NVSwitches, 300 s at most" in run.err(), 30,
           "it waits for the fabric")
