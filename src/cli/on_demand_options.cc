@@ -186,10 +186,10 @@ std::vector<Option> terms_rows() {
       {.name = "guard",
        .field = into<&OnDemandOptions::guard>,
        .metavar = "here|HOST",
-       .help = "run a process here, or on a host that ssh reaches, that ends machines that cannot "
-               "end their own bill; here, and with --spot: the process also continues a job whose "
-               "command is gone; HOST: the process watches such a job to its end and keeps the "
-               "outputs"},
+       .help =
+           "run a guard here, or on HOST over ssh: a process that terminates machines which cannot "
+           "end their own bill; here, and with --spot: the guard also continues a job whose "
+           "command is gone; HOST: the guard watches such a job to the end and keeps the outputs"},
       {.name = "i-will-watch",
        .field = into<&OnDemandOptions::will_watch>,
        .help = "rent without a guard: you end the machines, whatever happens"},

@@ -309,9 +309,9 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
                         dollars_text(next.per_hour));
   text += end_line(plan, now_ms);
   if (!plan.fixed_by.empty())
-    text +=
-        fmt::format("keep: cannot extend that: {} ends its machines itself; give --lifetime now\n",
-                    plan.fixed_by);
+    text += fmt::format(
+        "keep: cannot extend this end: {} itself terminates the machines; give --lifetime now\n",
+        plan.fixed_by);
   if (plan.most)
     text += fmt::format(
         "cost: {} USD at most{}\n", dollars_text(*plan.most),

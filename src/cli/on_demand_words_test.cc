@@ -104,7 +104,7 @@ TEST(Plan, NamesTheProviderThatEndsItsMachinesItself) {
   Plan plan = plan_of({.candidates = {in_zone("r", "", 1)}, .left_out = {}}, {}, terms, kThen);
   EXPECT_EQ(plan_text(plan, kThen).find("keep: "), std::string::npos);
   plan.fixed_by = "RunPod";
-  EXPECT_NE(plan_text(plan, kThen).find("keep: cannot extend that: RunPod ends "),
+  EXPECT_NE(plan_text(plan, kThen).find("keep: cannot extend this end: RunPod itself terminates "),
             std::string::npos);
 }
 

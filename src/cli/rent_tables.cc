@@ -7,11 +7,11 @@ namespace {
 
 constexpr std::string_view kOnlyFakes =
     "Never run against a real provider: tested against simulators only. docs/cloud.md\n"
-    "lists what that leaves open.\n";
+    "lists the open questions.\n";
 
 constexpr std::string_view kSweeps =
-    "Like every command on demand, this also terminates machines that are tagged as\n"
-    "ours and no longer wanted: docs/cloud-lifecycle.md, \"The sweep\".\n";
+    "Like every command on demand, this also terminates machines with our\n"
+    "tag that are no longer wanted: docs/cloud-lifecycle.md, \"The sweep\".\n";
 
 Option json_row(std::string_view help) {
   return {.name = "json", .field = into<&UpOptions::json>, .help = help};

@@ -11,7 +11,7 @@ std::string_view backend_help() {
   static const std::string kText = [] {
     const auto views = launch::backend_names();
     return join(std::vector<std::string>(views.begin(), views.end()), ", ") +
-           "; without it one node needs none, several use " +
+           "; default: none for one node; for several nodes " +
            std::string(launch::static_backend().name) +
            " where --master-addr, --master-port or --node-rank is given, else " +
            std::string(launch::lockstep_backend().name);

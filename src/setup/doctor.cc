@@ -134,8 +134,8 @@ class Look {
     // The kernel may give this port to any outgoing connection. The rendezvous then cannot listen.
     if (first > 0 && first <= kMeetingPort && kMeetingPort <= last)
       add(false, "port-in-range",
-          fmt::format("port {}, where a job's nodes meet by default, is among those that any "
-                      "connection may get ({} to {})",
+          fmt::format("port {}, where a job's nodes meet by default, is among the ports that "
+                      "the kernel gives to connections ({} to {})",
                       kMeetingPort, first, last),
           fmt::format("sysctl -w net.ipv4.ip_local_reserved_ports={}", kMeetingPort));
     if (!facts_.port_holder.empty())

@@ -148,7 +148,7 @@ def test_keep_promises_no_more_than_the_provider_gives(world):
     began = time.time()
     ended = world.lockstep("up", "lab", "--gpus", "L4:1", "--provider", "gcp", "-y", "--lifetime", "62m",
                            "--allow-from", f"{world.client.addr}/32", timeout=180)
-    assert ended.rc == 0 and "keep: cannot extend that: Google Compute ends its machines itself" in ended.err, ended
+    assert ended.rc == 0 and "keep: cannot extend this end: Google Compute itself terminates" in ended.err, ended
     (machine,) = world.live()
     kept = world.lockstep("keep", "lab", "5h")
     assert kept.rc == 0 and "the provider ends the machine then" in kept.out, kept

@@ -69,7 +69,7 @@ def test_keep_goes_no_further_than_a_pod_of_runpods_lives(world):
     """RunPod deletes a pod at its terminateAfter, whatever the machine was told of its lease since."""
     said = typed(world, "up", "lab", "--gpus", "L4:1", "--provider", "runpod", "--max-price", "3", "--lifetime", "62m",
                  "--print")
-    assert "keep: cannot extend that: RunPod ends its machines itself; give --lifetime now" in said.out, said
+    assert "keep: cannot extend this end: RunPod itself terminates the machines; give --lifetime now" in said.out, said
     up(world, "runpod", "L4:1", "--lifetime", "62m")
     (machine,) = world.live()
     kept = typed(world, "keep", "lab", "5h")
