@@ -49,6 +49,8 @@ LaunchSpec spec_of(const RentParts& parts, const Rental& rental, const Attempt& 
 }  // namespace
 
 Result<LaunchOutcome> Launches::launch(Rental& rental, Attempt attempt, Provider& provider) {
+  // prepare() may change networks, keys or rules of the account, under the account's lock. The
+  // launch needs no lock.
   auto mine = parts_.hold_account ? parts_.hold_account() : Result<io::Fd>();
   if (!mine) return Failure(std::move(mine).error());
   auto call = provider.prepare(parts_.web, spec_of(parts_, rental, attempt));

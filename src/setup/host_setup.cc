@@ -221,9 +221,8 @@ Attempt<void> HostSetup::step(std::size_t index) {
 }
 
 Attempt<void> HostSetup::carry_out(const Spec& spec, const Resolved& resolved,
-                                   // Log the step before any change, so that a killed install does
-                                   // not count as done.
                                    const std::string& digest, const std::string& name) {
+  // Log the step before any change, so that a killed install does not count as done.
   log_.starting(name);
   if (auto kept = keep_log(); !kept) return as_trouble(kept.error());
   Attempt<void> done;

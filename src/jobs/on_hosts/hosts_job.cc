@@ -104,6 +104,7 @@ Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
   if (parts.lost.empty())
     return fail(Errc::invalid_input, "no part of job " + record_.id + " is lost",
                 "lockstep jobs shows the state of the job");
+  // Start the lost parts although other hosts are silent: their parts may still run.
   if (!parts.unknown.empty()) log::warning("{}; {}", left, again);
   LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, parts.lost, env));
   LOCKSTEP_TRY_ASSIGN(auto started, start_job(request));

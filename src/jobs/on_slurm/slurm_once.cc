@@ -20,6 +20,8 @@ constexpr const char* kNote = "submitted.json";
 // The request of a killed sbatch may still be in progress in the controller.
 constexpr std::chrono::seconds kUnderWay{2};
 
+// The script lies in the job's own folder, so the script's path identifies the job in squeue's
+// list.
 Result<std::string> ask_queue(const slurm::JobFolder& folder) {
   LOCKSTEP_TRY_ASSIGN(
       const std::string listed,
@@ -60,6 +62,7 @@ Result<std::string> queued_job(const slurm::JobFolder& folder) {
     number = ask_queue(folder);
   }
   if (number) return number;
+  // canceled: without Slurm's answer the job may or may not exist.
   return Failure(Error{Errc::canceled, number.error().message,
                        "squeue shows whether the job is there, as soon as Slurm answers", 0});
 }
