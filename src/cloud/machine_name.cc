@@ -40,6 +40,7 @@ MachineName name_of(const LaunchSpec& spec, std::int64_t now_ms) {
 }
 
 std::optional<MachineName> parse_machine_name(std::string_view text) {
+  // Names come from the provider's list, where machines of other programs have other names.
   if (text.size() > kMostOfName) return std::nullopt;
   const auto parts = split(text, '-');
   MachineName name;

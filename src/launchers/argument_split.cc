@@ -66,10 +66,12 @@ const ArgumentRow* Splitter::by_letter(char letter) const {
 std::vector<Match> Splitter::classify_long(std::string_view word) const {
   const std::size_t equals = word.find('=');
   std::string name(word.substr(2, equals == word.npos ? equals : equals - 2));
+  // Both spellings of an option are the same, with '-' and with '_'.
   std::replace(name.begin(), name.end(), '_', '-');
   std::optional<std::string> attached;
   if (equals != word.npos) attached = std::string(word.substr(equals + 1));
   std::vector<Match> matches;
+  // argparse accepts any unambiguous beginning of a long option.
   for (const ArgumentRow& row : rows_) {
     // A full name wins over longer names with the same beginning.
     if (row.name == name) return {{&row, attached}};
@@ -174,6 +176,7 @@ bool SplitArguments::has(std::string_view name) const {
 }
 
 std::string SplitArguments::text(std::string_view name) const {
+  // The last value wins, as in argparse.
   for (auto given = options.rbegin(); given != options.rend(); ++given)
     if (given->name == name) return given->value;
   return {};

@@ -112,8 +112,8 @@ class Maker {
     LOCKSTEP_TRY_ASSIGN(wheel_, read_wheel(request_.python, request_.wheel));
     std::error_code trouble;
     if (!is_whole()) fs::remove_all(overlay_.path, trouble);
-    if (fs::exists(overlay_.path,
-                   trouble)) {  // complete, but so far imported only by another Python
+    // The overlay may be complete, but imported only by another Python so far.
+    if (fs::exists(overlay_.path, trouble)) {
       LOCKSTEP_TRY(verify(overlay_.path));
       LOCKSTEP_TRY(keep_record(overlay_.path));
       return std::move(overlay_);
@@ -246,8 +246,7 @@ class Maker {
     if (!ended) return Failure(ended.error());
     const json done = codec::parse_json(reply);
     if (ended->code != 0 || !done.is_array()) {
-      // 132 is 128 + SIGILL.
-      // A signal leaves no line to show.
+      // A signal leaves no line to show. 132 is 128 + SIGILL.
       const std::string how = ended->code == 132
                                   ? "illegal instruction: the wheel is compiled for another CPU"
                                   : printable(telling_line(ended->tail), 500);

@@ -89,6 +89,7 @@ class OutputFile {
          begin = end + 1, end = rest_.find('\n', begin))
       LOCKSTEP_TRY(put_line(std::string_view(rest_).substr(begin, end + 1 - begin)));
     rest_.erase(0, begin);
+    // Print an endless line in pieces, so that memory stays bounded.
     if (rest_.size() < kChunk) return {};
     return put_line(std::exchange(rest_, {}));
   }
@@ -169,6 +170,7 @@ class Follower {
       if (request_.options.print) LOCKSTEP_TRY(output_.print_new());
       Followed followed{.status = look()};
       if (followed.status.is_over() || !request_.options.to_end) {
+        // The job may have written between the last print and the end.
         if (request_.options.print) LOCKSTEP_TRY(output_.print_new());
         LOCKSTEP_TRY(output_.finish());
         return followed;
