@@ -132,19 +132,26 @@ Result<Json> show_key_as_root(const nlohmann::json& request) {
   return answer;
 }
 
-Result<KeptLease> lease_to_change() {
-  auto lease = read_kept_lease();
-  if (!lease && lease.error().code == Errc::not_found)
+struct LockedLease {
+  io::Fd lock;
+  KeptLease lease;
+};
+
+// Reads the lease under its lock: another client may change the lease at the same time.
+Result<LockedLease> lease_to_change() {
+  // Without a lease there is no folder for the lock either.
+  if (const auto any = read_kept_lease(); !any && any.error().code == Errc::not_found)
     return fail(Errc::not_found, "this machine has no lease");
-  return lease;
+  LOCKSTEP_TRY_ASSIGN(io::Fd lock, lease_lock());
+  LOCKSTEP_TRY_ASSIGN(KeptLease lease, read_kept_lease());
+  return LockedLease{std::move(lock), std::move(lease)};
 }
 
 Result<Json> keep_as_root(const nlohmann::json& request) {
   if (!request.contains("terms")) return fail(Errc::corrupt, "the lease has no terms");
   LOCKSTEP_TRY_ASSIGN(const LeaseTerms terms, terms_from_json(request["terms"]));
-  LOCKSTEP_TRY_ASSIGN(KeptLease lease, lease_to_change());
-  // Another client may change the lease at the same time.
-  LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
+  LOCKSTEP_TRY_ASSIGN(LockedLease locked, lease_to_change());
+  KeptLease& lease = locked.lease;
   if (terms.idle_s >= 0) lease.terms.idle_s = terms.idle_s;
   lease.terms.ends_ms = terms.ends_ms;
   lease.terms.now_ms = terms.now_ms;
@@ -158,8 +165,8 @@ Result<Json> hold_as_root(const nlohmann::json& request) {
   const std::int64_t seconds = codec::integer_member(request, "hold_s");
   if (seconds < 0 || seconds > kMostHold)
     return fail(Errc::invalid_input, "a machine can't be held for so long");
-  LOCKSTEP_TRY_ASSIGN(KeptLease lease, lease_to_change());
-  LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
+  LOCKSTEP_TRY_ASSIGN(LockedLease locked, lease_to_change());
+  KeptLease& lease = locked.lease;
   // Several clients may hold the machine: the longest hold counts.
   lease.hold_until = std::max(lease.hold_until, boot_ms() + seconds * 1000);
   LOCKSTEP_TRY(write_lease(lease));

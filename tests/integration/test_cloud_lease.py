@@ -1,5 +1,6 @@
 """How a rented machine ends: nobody comes, its lease is over, nothing works on it, it is taken away. The machines were
 set up by Debian's real cloud-init (tests/cloud/machines.py), with real sshd, sudo and a power switch."""
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -76,6 +77,15 @@ def test_an_idle_machine_ends_and_one_that_works_does_not(world):
     machine.path(f"/home/{machine.user}/leave").touch()
     assert login.wait(60).rc == 0
     machine.powered_off(60)
+
+
+def test_changes_at_the_same_time_are_all_made(world):
+    """Each one arms the next timer and disarms the one before: one timer is left, whose number has counted all."""
+    machine = world.launch()
+    assert world.contact(machine, terms={"lives_s": 600})[0]["outcome"] == "ready"
+    with concurrent.futures.ThreadPoolExecutor(6) as clients:
+        list(clients.map(lambda number: world.lease(machine, "keep", lives_s=600 + number), range(6)))
+    assert sleepers(machine) == ["lockstep-lease-7"]
 
 
 def test_busy_gpus_and_a_hold_keep_an_idle_machine(world):
