@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints those of the given C++ files whose code differs from a commit. Comments, the contents of string literals and
-white space don't count: clang-tidy has nothing new to say of them. With --texts, literals count, because black-box
-tests compare messages, and files of other languages are always printed.
+"""Prints the C++ files whose code differs from a commit. Comments, the contents of string literals and white space do
+not count, because clang-tidy does not depend on them. With --texts, literals count, because black-box tests compare
+messages, and files of other languages are always printed.
 
 usage: changed_code.py [--texts] COMMIT FILE...
 """
@@ -19,8 +19,8 @@ TOKEN = re.compile(r"""
 
 
 def code_of(text, texts):
-    """The text without comments, white space and, unless texts, contents of literals. NOLINT comments stay: they mean
-    clang-tidy."""
+    """Returns the text without comments, white space and, unless texts, contents of literals. Keeps NOLINT comments,
+    which clang-tidy reads."""
     def blank(found):
         if found.lastgroup == "comment":
             return found.group() if "NOLINT" in found.group() else ""

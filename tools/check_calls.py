@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Refuses calls in src/ that would make the C library load a module of the machine: the binary is static, the
-module belongs to another C library, and the process dies by SIGSEGV or SIGFPE in it.
+"""Refuses calls in src/ that can make the C library load a module of the machine. The binary is static and the module
+was built for another C library, so the process would die in the module by SIGSEGV or SIGFPE.
 
-Look up the names of hosts with io::Lookup (io/resolve.h), and print users and groups as numbers.
+Look up host names with io::Lookup (io/resolve.h). Print users and groups as numbers.
 """
 import pathlib
 import re
@@ -21,13 +21,13 @@ FORBIDDEN = re.compile(r"\b(" + "|".join((
     # Names in other alphabets, character sets, stack traces: libidn2, gconv modules, libgcc_s.
     r"AI_(?:CANON)?IDN", r"NI_IDN", r"iconv(?:_open)?", r"backtrace",
     r"dlm?open",
-    # libuv and OpenSSL call them too.
+    # Functions of libuv and OpenSSL that call one of the above.
     r"uv_(?:getaddrinfo|getnameinfo|os_homedir|os_get_passwd2?|os_get_group|dlopen)",
     r"BIO_(?:gethostbyname|get_host_ip|get_port|get_accept_socket|lookup(?:_ex)?)",
     r"BIO_(?:new_connect|new_accept|s_connect|s_accept)",
     r"(?:OSSL_PROVIDER|DSO)_(?:try_)?load(?:_ex)?", r"ENGINE_\w+", r"OPENSSL_(?:config|load_builtin_modules)",
     r"CONF_modules_load(?:_file)?(?:_ex)?")) + r")\b")
-# These look names up unless the flag says that numbers will do.
+# Functions that look up names unless they are given this flag.
 NUMERIC = {"getnameinfo": "NI_NUMERICHOST"}
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
@@ -37,7 +37,7 @@ def blank(match):
 
 
 def complaints_about(path, text):
-    """One line for each forbidden call in the text of a file."""
+    """Yields a line for each forbidden call in the text of a file."""
     code = NOT_CODE.sub(blank, text)
     for match in FORBIDDEN.finditer(code):
         if path not in ALLOWED.get(match.group(1), ()):
@@ -48,11 +48,12 @@ def complaints_about(path, text):
         for match in re.finditer(rf"\b{name}\s*\(([^;]*)\)", code):
             if flag not in match.group(1):
                 line = code.count("\n", 0, match.start()) + 1
-                yield f"{path}:{line}: {name} without {flag} looks names up (see tools/check_calls.py)"
+                yield f"{path}:{line}: {name} without {flag} looks up names (see tools/check_calls.py)"
 
 
 def sees_what_it_should():
-    """A check that finds nothing proves nothing until it is known to find something."""
+    """Returns whether the patterns still find known bad calls and pass known good ones. A broken pattern would find
+    nothing and pass every file."""
     bad = ["getpwuid(0);", "getgrnam_r (x)", "::getaddrinfo(a)", "uv_os_homedir(a, b)", "getservbyname(a, b)",
            "getnameinfo(a, b, c, d, e, f, 0);", "int f = AI_IDN;"]
     good = ["// getpwuid", 'log("getpwuid");', "getpid();", "getaddrinfo_text", "getnameinfo(a,\n NI_NUMERICHOST);"]

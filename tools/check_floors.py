@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Checks the house rules that a compiler does not: which room may include which (docs/architecture.md),
-and that no file grows past what one sitting can read.
+"""Checks house rules that the compiler does not check (docs/architecture.md): the includes between rooms, and the
+length of files.
 
-A room may include rooms on floors below its own and on its own floor, but none above. Every room that
-it includes must be named by DEPS in its CMakeLists.txt or be reached through those that are, and every
-room in DEPS must be included. A file that uses std::uint64_t and its like includes <cstdint>, itself or
-through a header of ours: the headers of other compilers do not bring it along. A folder of a room that
-calls lockstep_room() itself is a room of its own on the same floor: rendezvous/hub is rendezvous_hub, with
-the namespace lockstep::rendezvous::hub. JSON goes through codec/json.h, whose limits hold for all that a
-peer may send.
+- A room may include rooms on its own floor and on floors below.
+- A room may include the rooms in DEPS of its CMakeLists.txt, and rooms that those depend on. Each room in DEPS must be
+  included.
+- A subfolder that calls lockstep_room() is a room of its own, on the same floor. rendezvous/hub is the room
+  rendezvous_hub with the namespace lockstep::rendezvous::hub.
+- A file that uses std::uint64_t and the like must include <cstdint>, directly or through a header of ours. With other
+  compilers the standard headers do not include it.
+- JSON goes through codec/json.h, which limits what a peer can send.
+- A file has at most MAX_LINES lines.
 """
 import pathlib
 import re
@@ -31,7 +33,7 @@ MAX_LINES = 800
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_0-9/]+)/[a-z_0-9]+\.h"', re.M)
 NAMESPACE = re.compile(r"^namespace (lockstep(?:::\w+)*) \{", re.M)
 JSON_DOOR = ("src/codec/json.h", "src/codec/json.cc")
-# nlohmann's own ways in and out.
+# Parsers and printers of nlohmann that have no limits.
 JSON_DIRECT = re.compile(r"<nlohmann/|\b\w*[jJ]son::(?:parse|sax_parse|accept|from_\w+)\b|\.dump\(")
 SIZED = re.compile(r"\bu?int(?:8|16|32|64)_t\b")
 OWN = re.compile(r'^\s*#\s*include\s+"([a-z_0-9/]+\.h)"', re.M)
@@ -39,12 +41,12 @@ CALL = re.compile(r"\b(lockstep_room|target_link_libraries)\((.*?)\)", re.S)
 
 
 def floor_of(room):
-    """The floor of a room, or of a room inside one (rendezvous_hub); None: there is no such room."""
+    """Returns the floor of a room, or of a room inside a room (rendezvous_hub). None: no such room."""
     return TOP_FLOOR_OF.get(room, TOP_FLOOR_OF.get(room.partition("_")[0]))
 
 
 def declared_deps(cmake_text, rooms):
-    """The rooms that one CMakeLists.txt names: DEPS of lockstep_room(), libraries linked by hand."""
+    """Returns the rooms that a CMakeLists.txt names: DEPS of lockstep_room(), and target_link_libraries()."""
     deps, linked = set(), set()
     for call, body in CALL.findall(re.sub(r"#.*", "", cmake_text)):
         words, reading = body.split()[1:], False
@@ -71,20 +73,20 @@ def reachable(room, deps):
 def check_deps(deps):
     for room, names in deps.items():
         if floor_of(room) is None:
-            yield f"{room}: no floor is known for it"
+            yield f"{room}: FLOORS has no floor for this room"
             continue
         for dep in sorted(names):
             if dep not in deps:
-                yield f"{room}: DEPS names {dep}, which is no room"
+                yield f"{room}: DEPS names {dep}, which is not a room"
             elif floor_of(dep) > floor_of(room):
-                yield f"{room}: DEPS names {dep}, a floor above"
+                yield f"{room}: DEPS names {dep}, which is on a floor above"
         if room in reachable(room, deps):
-            yield f"{room}: it depends on itself"
+            yield f"{room}: depends on itself"
 
 
 def included_rooms(text, rooms):
     found = {folder.replace("/", "_") for folder in INCLUDE.findall(text)}
-    # A folder that is no room of its own (launch/backends) belongs to the room above it.
+    # A subfolder without lockstep_room() (launch/backends) belongs to the room above.
     return {room if room in rooms else room.partition("_")[0] for room in found} & rooms
 
 
@@ -94,19 +96,20 @@ def check_file(path, room, text, deps):
         yield f"{path}: {lines} lines, more than {MAX_LINES}"
     if path.as_posix() not in JSON_DOOR and not path.stem.endswith("_test"):
         for direct in sorted(set(JSON_DIRECT.findall(text))):
-            yield f"{path}: '{direct}' goes past codec/json.h"
+            yield f"{path}: '{direct}' bypasses codec/json.h"
     for other in sorted(included_rooms(text, deps.keys()) - reachable(room, deps) - {room}):
-        where = "above" if floor_of(other) > floor_of(room) else "not among its DEPS"
+        where = "which is on a floor above" if floor_of(other) > floor_of(room) else "which DEPS does not reach"
         yield f"{path}: includes {other}, {where}"
     top, _, part = room.partition("_")
     own = f"lockstep::{top}::{part}" if part else ""
     for namespace in NAMESPACE.findall(text) if own else []:
         if namespace != own and not namespace.startswith(own + "::"):
-            yield f"{path}: {namespace} is another room's namespace, this one's is {own}"
+            yield f"{path}: {namespace} is the namespace of another room; use {own}"
 
 
 def check_sized(texts):
-    """texts: path below src/ -> text. Files that use types of <cstdint> and do not come to it by includes of ours."""
+    """Yields a complaint for each file that uses types of <cstdint> without including it. texts: path below src/ ->
+    text."""
     for path, text in texts.items():
         if not SIZED.search(re.sub(r"//.*", "", text)):
             continue
@@ -117,11 +120,11 @@ def check_sized(texts):
                     seen.add(header)
                     todo.append(header)
         if not any("#include <cstdint>" in texts[each] or "#include <stdint.h>" in texts[each] for each in seen):
-            yield f"src/{path}: uses types of <cstdint> and does not include it"
+            yield f"src/{path}: uses types of <cstdint> without including it"
 
 
 def find_rooms(source):
-    """Folder of each room, by the room's name."""
+    """Returns the folder of each room, by the room's name."""
     rooms = {}
     for cmake in sorted(source.rglob("CMakeLists.txt")):
         if "lockstep_room(" in cmake.read_text():
@@ -158,7 +161,7 @@ def check(source):
     yield from check_sized(texts)
     for room, named in linked.items():
         for dep in sorted(named - used[room]):
-            yield f"{room}: DEPS names {dep}, which nothing in it includes"
+            yield f"{room}: DEPS names {dep}, but no file includes {dep}"
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints how many lines of each folder's .cc files ran, from what gcov knows of build/coverage (`./dev coverage`).
+"""Prints how many lines of each folder's .cc files ran, by gcov's data in build/coverage (`./dev coverage`).
 
 usage: line_coverage.py [--least PERCENT] [--files] FOLDER...
 
@@ -45,7 +45,7 @@ def read_build(folders):
 
 
 def counts(files):
-    """Lines, and lines that ran, of a list of files."""
+    """Returns the number of lines, and of lines that ran, of a list of files."""
     return sum(map(len, files)), sum(sum(lines.values()) for lines in files)
 
 
@@ -55,7 +55,7 @@ def row(name, files):
 
 
 def table(folder, files):
-    """Rows of a room: each folder in the room, and the sum if there are several."""
+    """Yields the rows of a room: a row for each folder in the room, and the sum if there are several."""
     inside = {path: lines for path, lines in files.items() if path.startswith(folder + "/")}
     parents = sorted({os.path.dirname(path) for path in inside})
     for parent in parents:

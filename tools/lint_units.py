@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Puts files that clang-tidy is to read together into units, as the sanitizer build compiles them.
+"""Groups files into units for clang-tidy, as the sanitizer build groups them for the compiler.
 
-Nearly all that clang-tidy does for a file is done for the headers that it includes: ten files in a unit cost little
-more than one of them. A unit here has only the files that were asked for, so a few files cost no more than alone.
+clang-tidy spends most of its time on included headers, so a unit of ten files costs little more than one file. A unit
+contains only the requested files, so a few files never cost more than they would alone.
 
-    lint_units.py BUILD FILE...   BUILD: configured with LOCKSTEP_UNITY; prints what clang-tidy -p BUILD/units reads
+usage: lint_units.py BUILD FILE...
+
+BUILD is a build folder that was configured with LOCKSTEP_UNITY. Prints the units, for clang-tidy -p BUILD/units.
 """
 import json
 import pathlib
@@ -16,20 +18,20 @@ UNIT = re.compile(r"/CMakeFiles/(\w+)\.dir/Unity/unity_(\w+)_cxx\.cxx$")
 
 
 def members(entry):
-    """What a command compiles: the files of its unit, or its file."""
+    """Returns the files that a command compiles: those of its unit, or its single file."""
     path = entry["file"]
     return INCLUDE.findall(pathlib.Path(path).read_text()) if UNIT.search(path) else [path]
 
 
 def write_unit(folder, entry, files):
-    """A unit of some files of another one, and the command that compiles it."""
+    """Writes a unit with some files of another unit, and returns the command that compiles the new unit."""
     path = folder / (UNIT.search(entry["file"])[2] + ".cxx")
     path.write_text("".join(f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n' for file in files))
     return {**entry, "file": str(path), "command": entry["command"].replace(entry["file"], str(path))}
 
 
 def units_of(build, wanted):
-    """The commands that compile the wanted files."""
+    """Yields the wanted files of each unit, with the command that compiles them."""
     folder = build / "units"
     folder.mkdir(exist_ok=True)
     for entry in json.loads((build / "compile_commands.json").read_text()):
@@ -46,9 +48,9 @@ def main():
     units = list(units_of(build, wanted))
     unknown = wanted.difference(*(files for files, _ in units))
     if unknown:
-        sys.exit(f"lint_units.py: {', '.join(sorted(unknown))}: nothing compiles it; "
-                 "name it in the CMakeLists.txt of its room, or remove it")
-    # The largest first: none of them is left alone at the end.
+        sys.exit(f"lint_units.py: {', '.join(sorted(unknown))}: not part of the build; "
+                 "add the file to the CMakeLists.txt of its room, or remove the file")
+    # Print the largest first, so that no large unit runs alone at the end.
     units.sort(key=lambda unit: -len(unit[0]))
     (build / "units/compile_commands.json").write_text(json.dumps([entry for _, entry in units], indent=1))
     print("\n".join(entry["file"] for _, entry in units))

@@ -41,24 +41,24 @@ and store protocol.
 From Python, `import lockstep` runs functions and commands on hosts; it needs no other package. `python -m lockstep` is
 the binary. `lockstep --help` and `man lockstep` tell more.
 """
-# A static binary needs no C library: any that pip knows for the processor will do, glibc or musl.
+# The static binary needs no C library, so the wheel fits pip's platforms for both glibc and musl.
 WHEEL_TAG = "py3-none-manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
-ARCHITECTURES = {  # Debian's name: the kernel's name, prefix of binutils, what runs its programs here
+ARCHITECTURES = {  # Debian's name: (kernel's name, prefix of binutils, command that runs its programs)
     "amd64": ("x86_64", "", []),
     "arm64": ("aarch64", "aarch64-linux-gnu-", ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]),
 }
-# The packages of what is linked into the binary; their copyright files go into ours.
+# Debian packages whose code is linked into the binary. copyright_text() includes their copyright files.
 LINKED = ["libc6-dev", "libstdc++-12-dev", "libuv1-dev", "libssl-dev", "libsqlite3-dev", "libfmt-dev",
           "nlohmann-json3-dev", "libexpected-dev"]
-# Where the completions lie below /usr in Debian.
+# Paths of shell completions below /usr in Debian.
 BASH, ZSH, FISH = ("share/bash-completion/completions/lockstep", "share/zsh/vendor-completions/_lockstep",
                    "share/fish/vendor_completions.d/lockstep.fish")
-# Where they lie below /usr/local or in a Python environment, if that is another place.
+# Completions with another path below /usr/local and in a Python environment.
 LOCAL = {ZSH: "share/zsh/site-functions/_lockstep"}
 
 
 def version():
-    """The version, from the one place where it is written: CMake's project()."""
+    """Returns the version in CMake's project(), the only place that states it."""
     return re.search(r"^project\(lockstep VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
 
 
@@ -76,7 +76,7 @@ def copyright_text():
 
 
 def documents():
-    """README, docs/ and examples/, with the paths that help texts and the documents' links to each other have."""
+    """Returns README, docs/ and examples/. Keeps their relative paths, because help texts and links use those."""
     tracked = subprocess.check_output(["git", "ls-files", "-z", "README.md", "docs", "examples"], cwd=ROOT, text=True)
     files = {}
     for name in filter(None, tracked.split("\0")):
@@ -86,7 +86,8 @@ def documents():
 
 
 def contents(build, prefix, runner):
-    """path below /usr -> (mode, bytes); a symbolic link has mode None and its target."""
+    """Returns the installed files: path below /usr -> (mode, bytes). A symbolic link has the mode None, and its target
+    instead of bytes."""
     def output(*command):
         return subprocess.run([*runner, *command], check=True, capture_output=True).stdout
     binary = build / "lockstep"
@@ -99,7 +100,7 @@ def contents(build, prefix, runner):
         output(build / "src/cli/option_pages", "man", folder / "man", date)
         for page in sorted((folder / "man").iterdir()):
             files[f"share/man/man1/{page.name}"] = (0o644, page.read_bytes())
-    # The link's folder is in no PATH: a user who wants it puts it in front, as with ccache.
+    # This folder is not in PATH by default. A user who wants the name torchrun puts the folder first, as with ccache.
     files["lib/lockstep/torchrun"] = (None, "../../bin/lockstep")
     for path, shell in ((BASH, "bash"), (ZSH, "zsh"), (FISH, "fish")):
         files[path] = (0o644, output(binary, "run", "--print-completion", shell))
@@ -109,7 +110,7 @@ def contents(build, prefix, runner):
 
 
 def python_package():
-    """The modules of `import lockstep`, as paths in the wheel."""
+    """Returns the modules of `import lockstep`, by their paths in the wheel."""
     folder = ROOT / "python"
     paths = [*folder.glob("lockstep/*.py"), folder / "lockstep/py.typed"]
     return {str(path.relative_to(folder)): (0o644, path.read_bytes()) for path in paths}
@@ -167,13 +168,13 @@ def make_deb(path, files, when, arch):
                 target.chmod(mode)
         for directory in [top, *(entry for entry in top.rglob("*") if entry.is_dir())]:
             directory.chmod(0o755)
-        # dpkg-deb sorts the entries itself, and sets each time that is later than SOURCE_DATE_EPOCH to that.
+        # dpkg-deb sorts the entries, and replaces times later than SOURCE_DATE_EPOCH.
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", top, path], check=True,
                        stdout=subprocess.DEVNULL, env={**os.environ, "SOURCE_DATE_EPOCH": str(when)})
 
 
 def metadata():
-    """What pip shows. There are no URLs, as the project has no public place."""
+    """Returns the metadata that pip shows. No URLs: the project is not published anywhere yet."""
     lines = ["Metadata-Version: 2.1", "Name: lockstep", f"Version: {version()}", f"Summary: {SUMMARY}",
              "License: Apache-2.0", f"Keywords: {','.join(KEYWORDS)}", "Requires-Python: >=3.8",
              "Description-Content-Type: text/markdown", *(f"Classifier: {each}" for each in CLASSIFIERS)]
@@ -181,7 +182,7 @@ def metadata():
 
 
 def make_wheel(path, files, when, tag):
-    """bin/ becomes scripts, which pip puts on PATH; share/ goes below the environment's prefix."""
+    """Writes the wheel. pip puts bin/ on PATH as scripts, and share/ below the environment's prefix."""
     base, info = f"lockstep-{version()}", f"lockstep-{version()}.dist-info"
     entries = python_package()
     for name, (mode, data) in files.items():
@@ -190,7 +191,7 @@ def make_wheel(path, files, when, tag):
             entries[f"{base}.data/scripts/{name.removeprefix('bin/')}"] = (mode, data)
         elif name == "share/doc/lockstep/copyright":
             entries[f"{info}/licenses/copyright"] = (mode, data)
-        elif mode is not None:  # a wheel holds no links
+        elif mode is not None:  # a wheel cannot contain links
             entries[f"{base}.data/data/{name}"] = (mode, data)
     entries[f"{info}/METADATA"] = (0o644, metadata().encode())
     tags = [f"Tag: py3-none-{platform}\n" for platform in tag.removeprefix("py3-none-").split(".")]
@@ -205,7 +206,7 @@ def make_wheel(path, files, when, tag):
     ordered = sorted(entries.items()) + [(record, (0o644, "".join(rows).encode()))]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name, (mode, data) in ordered:
-            entry = zipfile.ZipInfo(name, time.gmtime(max(when, 315532800))[:6])  # zip knows no time before 1980
+            entry = zipfile.ZipInfo(name, time.gmtime(max(when, 315532800))[:6])  # zip cannot store a time before 1980
             entry.external_attr, entry.create_system = (0o100000 | mode) << 16, 3
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)

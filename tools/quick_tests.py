@@ -32,7 +32,7 @@ class Changes(typing.NamedTuple):
 
 
 def read_rows(text):
-    """rooms.txt: path -> names of black-box files."""
+    """Parses rooms.txt: path -> names of black-box files."""
     lines = (line.partition("#")[0].partition(":") for line in text.splitlines())
     return {path: names.split() for path, colon, names in lines if colon}
 
@@ -53,19 +53,20 @@ def sort_changes(files, rows):
 
 
 def read_costs(cmake_text, record):
-    """A file without a line in ctest's record gets a fourth of its time limit, a fair guess."""
+    """Returns the cost of each file. A file that ctest has not timed yet counts as a quarter of its time limit."""
     measured = dict(re.findall(r"^blackbox\.(\w+) \d+ ([\d.]+)$", record, re.M))
     return {name: Cost(float(measured.get(name, int(limit) / 4)), bool(serial))
             for name, limit, serial in REGISTERED.findall(cmake_text)}
 
 
 def in_turn(rows):
-    """The first name of each row, then the second of each: every changed room has its turn."""
+    """Returns the first name of each row, then the second of each row and so on, so that every changed room gets tests
+    before the time is used up."""
     return list(dict.fromkeys(filter(None, itertools.chain(*itertools.zip_longest(*rows)))))
 
 
 def choose(own, candidates, costs, seconds, slots):
-    """The files that run, those that do not fit into the time, and how many seconds the changed files alone take."""
+    """Returns the files to run, the files that do not fit into the time, and the seconds of the changed files alone."""
     chosen, left_out = list(own), []
 
     def share(name):
@@ -84,7 +85,7 @@ def choose(own, candidates, costs, seconds, slots):
 
 
 def explain(changes, rows, chosen, left_out, costs):
-    """Lines for a person."""
+    """Yields lines for a person."""
     for path, count in changes.paths.items():
         yield f"changed: {path} ({count} file{'s' if count > 1 else ''})"
     if changes.rest:
@@ -100,7 +101,7 @@ def explain(changes, rows, chosen, left_out, costs):
 
 
 def complaints(rows, root):
-    """Missing names in rooms.txt, and names of things that do not exist."""
+    """Yields the names that rooms.txt lacks, and names in rooms.txt that do not exist."""
     named = {name for names in rows.values() for name in names}
     files = {path.stem.removeprefix("test_") for path in (root / "tests/integration").glob("test_*.py")}
     rooms = {path.parent.relative_to(root).as_posix() for path in (root / "src").rglob("CMakeLists.txt")}

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Writes cmake/start_order.txt: the functions that a short job runs, in the order of their first use.
+"""Prints the functions that a short job runs, in the order of their first use, for cmake/start_order.txt.
 
-    tools/start_order.py build/release/lockstep > cmake/start_order.txt
+usage: start_order.py build/release/lockstep > cmake/start_order.txt
 
-The linker puts them side by side (src/cli/CMakeLists.txt), so that starting takes fewer page faults. A name that no
-longer exists does no harm; make the list anew when much of the start has changed. Takes a minute: every instruction
-of the launcher is stepped through.
+The linker places these functions side by side (src/cli/CMakeLists.txt), so that a start causes fewer page faults. The
+linker ignores names that no longer exist. Make the list anew after large changes to the start. Takes a minute, because
+the launcher runs in single steps.
 """
 import bisect
 import collections
@@ -17,7 +17,7 @@ import sys
 
 JOB = ["run", "--nproc-per-node", "2", "--no-python", "/bin/true"]
 TRACEME, SINGLESTEP, PEEKUSER, DETACH, SETOPTIONS = 0, 9, 3, 17, 0x4200
-FOLLOW = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000  # forks, vforks, clones, execs; all are killed with us
+FOLLOW = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000  # forks, vforks, clones, execs; all tracees die with this process
 RIP = 16 * 8
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.restype = ctypes.c_long
@@ -25,7 +25,7 @@ libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_
 
 
 def first_uses(command, low, high):
-    """Addresses in the program, of the launcher's processes but not of the workers."""
+    """Returns the addresses that the launcher's processes run, but not the workers, by their first use."""
     child = os.fork()
     if child == 0:
         libc.ptrace(TRACEME, 0, None, None)
@@ -69,7 +69,7 @@ def main():
     for at in first_uses([program, *JOB], addresses[0], addresses[-1] + 4096):
         for name in names[addresses[bisect.bisect_right(addresses, at) - 1]]:
             used.setdefault(name)
-    print("# Made by tools/start_order.py, which says what for.")
+    print("# Made by tools/start_order.py, which explains the purpose.")
     print("\n".join(used))
 
 
