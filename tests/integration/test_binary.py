@@ -15,7 +15,7 @@ def test_statically_linked():
     assert "INTERP" not in said and "NEEDED" not in said
 
 
-# docs/architecture.md: what `run` needs; ssh, link and remote; cluster; setup; doctor and wheel; sync; peer; job;
+# docs/architecture.md: `run`; ssh, link and remote; hosts, project and jobs; setup; doctor and wheel; sync; peer; job;
 # launchers; cli; slurm; cloud; the glue; help with examples for every command, and the course of a rented job.
 ROOMS = (8_300_000 + 170_000 + 1_520_000 + 150_000 + 170_000 + 220_000 + 60_000 + 80_000 +
          65_000 + 640_000 + 670_000 + 1_140_000 + 12_000 + 140_000)
