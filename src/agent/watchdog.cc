@@ -34,7 +34,7 @@ Result<std::unique_ptr<FileTimer>> FileTimer::open(io::Loop& loop, std::string p
   // In a folder that every user may write to, another user may have replaced the FIFO before
   // open().
   if (fstat(fd.get(), &found) != 0 || !S_ISFIFO(found.st_mode) || found.st_uid != geteuid())
-    return fail(Errc::denied, "the timer file " + path + " was replaced by somebody else");
+    return fail(Errc::denied, "the timer file " + path + " was replaced by another process");
   return std::unique_ptr<FileTimer>(
       new FileTimer(loop, std::move(path), std::move(fd), std::move(on_expired), std::move(ours)));
 }

@@ -41,7 +41,7 @@ Result<SecretFile> secret_file(const std::string& path, std::size_t limit) {
   if (!file) return fail_sys(path, errno);
   struct stat about {};
   if (fstat(file.get(), &about) != 0) return fail_sys(path, errno);
-  if (!S_ISREG(about.st_mode)) return fail(Errc::invalid_input, path + " is no plain file");
+  if (!S_ISREG(about.st_mode)) return fail(Errc::invalid_input, path + " is not a plain file");
   SecretFile found{std::string(limit, '\0'), about.st_mode & 07777U};
   std::size_t size = 0;
   while (size < limit) {

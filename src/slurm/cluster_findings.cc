@@ -26,9 +26,8 @@ void check_partitions(const ClusterFacts& facts, std::vector<ClusterFinding>& fi
     return each.state == "UP" && each.in_service > 0;
   };
   if (std::none_of(partitions.begin(), partitions.end(), usable)) {
-    findings.push_back({true, "no-partition", "no partition can start a job",
-                        "ask those who run "
-                        "the cluster"});
+    findings.push_back(
+        {true, "no-partition", "no partition can start a job", "ask the cluster's administrators"});
     return;
   }
   for (const PartitionSummary& each : partitions) {
@@ -60,7 +59,7 @@ void check_settings(const ClusterFacts& facts, std::vector<ClusterFinding>& find
     findings.push_back({false, "no-accounting",
                         "the cluster keeps no accounts: Slurm forgets jobs some minutes after "
                         "their end",
-                        "lockstep jobs remembers the jobs of earlier lists"});
+                        "lockstep jobs remembers the jobs that it has listed"});
 }
 
 }  // namespace

@@ -154,9 +154,9 @@ void check_batch(const DsConfig& config, const DsArguments& arguments,
   if (steps) product += fmt::format(" x {} accumulation steps", shown(*steps));
   problems.push_back(
       {"train_batch_size",
-       fmt::format("train_batch_size is {}, but {} {} {}", shown(*total), product,
-                   micro && steps ? "make" : "do not divide it; they make", shown(known)),
-       "DeepSpeed fails at the start if the batch sizes do not fit",
+       fmt::format("train_batch_size is {}, but {} make {}{}", shown(*total), product, shown(known),
+                   micro && steps ? "" : ", which does not divide " + shown(*total)),
+       "DeepSpeed ends at its start when they do not fit",
        micro && steps ? fmt::format("write {} or \"auto\"", shown(known))
                       : "write a multiple of it"});
 }
@@ -166,8 +166,8 @@ void check_batch(const DsConfig& config, const DsArguments& arguments,
 Result<DsConfig> read_ds_config(std::string_view text) {
   const auto json = codec::parse_ordered_json(text);
   if (!json.is_object())
-    return fail(Errc::corrupt, "it is no JSON object",
-                "check the file with python3 -m json.tool; JSON has no comments and no last comma");
+    return fail(Errc::corrupt, "it is not a JSON object",
+                "check it with python3 -m json.tool; JSON has no comments and no last comma");
   DsConfig config;
   config.train_batch_size = number(json, "train_batch_size");
   config.micro_batch_size = number(json, "train_micro_batch_size_per_gpu");

@@ -28,9 +28,9 @@ TEST(DsConfig, BatchSizesFitTheRanks) {
   EXPECT_EQ(check(all, "", std::nullopt), "");
   EXPECT_EQ(check(R"({"train_batch_size": 64})", "", 8), "");
   EXPECT_EQ(check(R"({"train_batch_size": 60})", "", 8),
-            "train_batch_size is 60, but 8 ranks do not divide it; they make 8\n");
+            "train_batch_size is 60, but 8 ranks make 8, which does not divide 60\n");
   EXPECT_EQ(check(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 3})", "", 8),
-            "train_batch_size is 64, but 8 ranks x 3 per GPU do not divide it; they make 24\n");
+            "train_batch_size is 64, but 8 ranks x 3 per GPU make 24, which does not divide 64\n");
   EXPECT_EQ(check(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto"})",
                   "--per_device_train_batch_size 4 --gradient_accumulation_steps=1", 8),
             "train_batch_size is 64, but 8 ranks x 4 per GPU x 1 accumulation steps make 32\n");
@@ -69,8 +69,8 @@ TEST(DsConfig, KnowsWhatTheTrainerFillsIn) {
 }
 
 TEST(DsConfig, RefusesWhatIsNoObject) {
-  EXPECT_EQ(check("[1]", "", 1), "refused: it is no JSON object");
-  EXPECT_EQ(check("{\"a\": 1,}", "", 1), "refused: it is no JSON object");
+  EXPECT_EQ(check("[1]", "", 1), "refused: it is not a JSON object");
+  EXPECT_EQ(check("{\"a\": 1,}", "", 1), "refused: it is not a JSON object");
   EXPECT_EQ(
       check("{\"train_batch_size\": {}, \"zero_optimization\": 3, \"optimizer\": \"auto\"}", "", 1),
       "");

@@ -85,9 +85,8 @@ void explain_timeout(const JobStatus& job, const Surroundings& around, Explanati
   for (const Partition& each : around.partitions)
     if (each.name == job.partition && each.max_time)
       most = fmt::format(" (partition {} allows {})", each.name, duration_text(*each.max_time));
-  said.advice.push_back(
-      "ask for a longer --time" + most +
-      ", or save checkpoints and let the job be put back to the queue before the end");
+  said.advice.push_back("ask for a longer --time" + most +
+                        ", or save checkpoints and have the job requeued before the limit");
   advise_output(job, said);
 }
 

@@ -111,7 +111,9 @@ Status Planner::refuse_what_cannot_be() const {
       return fail(Errc::invalid_input, "heterogeneous jobs are not submitted by Lockstep",
                   "use sbatch, and srun lockstep run in the script");
   if (wish_.spares < 0 || wish_.spares > kMostNodes)
-    return fail(Errc::invalid_input, "--spare is a number of nodes");
+    return fail(Errc::invalid_input,
+                fmt::format("--spare must be a number of nodes from 0 to {} (got {})", kMostNodes,
+                            wish_.spares));
   return {};
 }
 

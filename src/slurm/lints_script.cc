@@ -177,7 +177,7 @@ void look_time_limit(const JobScript& script, const CheckFacts& /*facts*/, Findi
         "add #SBATCH --time=HH:MM:SS");
   const std::string value = to_lower(time->value);
   if (value == "unlimited" || value == "infinite" || value == "0" || value == "-1")
-    found.add(time->line, fmt::format("--time={} is no limit", time->value),
+    found.add(time->line, fmt::format("--time={} sets no limit", time->value),
               "a job without an end is never backfilled", "write --time=HH:MM:SS");
 }
 

@@ -193,17 +193,17 @@ bool StepReader::binds_gpus() const {
 std::string StepReader::why_not() const {
   for (const char* name : {"multi-prog", "pty", "het-group", "nodelist", "exclude", "nodefile",
                            "relative", "gpu-bind", "ntasks-per-gpu", "tres-bind", "bcast"})
-    if (find(name) != nullptr) return fmt::format("of srun --{}", name);
+    if (find(name) != nullptr) return fmt::format("srun --{} is given", name);
   // srun refuses --ntasks beside --ntasks-per-gpu, and a step of agents needs --ntasks.
-  if (facts_.variable("SLURM_NTASKS_PER_GPU")) return "of the job's --ntasks-per-gpu";
-  if (step_.kind == StepKind::tasks && binds_gpus()) return "of the job's --gpu-bind";
+  if (facts_.variable("SLURM_NTASKS_PER_GPU")) return "the job has --ntasks-per-gpu";
+  if (step_.kind == StepKind::tasks && binds_gpus()) return "the job has --gpu-bind";
   if (const Setting* mpi = find("mpi"); mpi != nullptr && mpi->value != "none")
-    return fmt::format("of srun --mpi={}", printable(mpi->value, 40));
+    return fmt::format("srun --mpi={} is given", printable(mpi->value, 40));
   for (const Setting& each : read_.settings)
-    if (each.name.starts_with("container")) return fmt::format("of srun --{}", each.name);
+    if (each.name.starts_with("container")) return fmt::format("srun --{} is given", each.name);
   if (const Setting* order = find("distribution"); order != nullptr)
     if (!is_any(split(order->value, ':').front(), {"block", "*"}))
-      return fmt::format("of srun --distribution={}", printable(order->value, 40));
+      return fmt::format("srun --distribution={} is given", printable(order->value, 40));
   if (launch_->in_container) return "it starts a container";
   if (size_.nodes != facts_.nodes)
     return fmt::format("it takes {} of the job's {} nodes", size_.nodes, facts_.nodes);

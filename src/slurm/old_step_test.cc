@@ -119,18 +119,18 @@ TEST(OldStepTest, TheRestIsSruns) {
     EXPECT_EQ(read(words).why, "") << join(words, " ");
   }
   const Variables by_gpu = {{"SLURM_NTASKS", "4"}, {"SLURM_NTASKS_PER_GPU", "1"}};
-  EXPECT_EQ(read({"torchrun", "t.py"}, by_gpu).why, "of the job's --ntasks-per-gpu");
+  EXPECT_EQ(read({"torchrun", "t.py"}, by_gpu).why, "the job has --ntasks-per-gpu");
   const Variables bound = {{"SLURM_NTASKS", "4"}, {"SLURM_TRES_BIND", "gres/gpu:single:1"}};
-  EXPECT_EQ(read({"python", "t.py"}, bound).why, "of the job's --gpu-bind");
+  EXPECT_EQ(read({"python", "t.py"}, bound).why, "the job has --gpu-bind");
   const Variables by_task = {{"SLURM_NTASKS", "4"}, {"SLURM_TRES_BIND", "gres/gpu:per_task:1"}};
   EXPECT_EQ(read({"python", "t.py"}, by_task).kind, StepKind::tasks);
   for (const auto& [words, why] : std::vector<std::pair<Words, std::string>>{
            {{"-N1", "-n4", "python", "t.py"}, "it takes 1 of the job's 2 nodes"},
            {{"-n3", "python", "t.py"}, "3 tasks do not divide by 2 nodes"},
-           {{"-w", "n1", "torchrun", "t.py"}, "of srun --nodelist"},
-           {{"--mpi=pmix", "python", "t.py"}, "of srun --mpi=pmix"},
-           {{"-m", "cyclic", "python", "t.py"}, "of srun --distribution=cyclic"},
-           {{"--container-image=x", "torchrun", "t.py"}, "of srun --container-image"},
+           {{"-w", "n1", "torchrun", "t.py"}, "srun --nodelist is given"},
+           {{"--mpi=pmix", "python", "t.py"}, "srun --mpi=pmix is given"},
+           {{"-m", "cyclic", "python", "t.py"}, "srun --distribution=cyclic is given"},
+           {{"--container-image=x", "torchrun", "t.py"}, "srun --container-image is given"},
            {{"apptainer", "exec", "i.sif", "torchrun", "t.py"}, "it starts a container"}}) {
     EXPECT_EQ(read(words).kind, StepKind::pass) << join(words, " ");
     EXPECT_EQ(read(words).why, why) << join(words, " ");

@@ -134,7 +134,7 @@ void add_failed_launch(const JobStatus& job, const Surroundings& around, Explana
 // default 121 s.
 void add_after_requeue(std::string_view reason, const JobStatus& job, Explanation& said) {
   if (reason != "BeginTime" || job.restarts.value_or(0) == 0) return;
-  said.why += ": Slurm waits after putting a job back to the queue, two minutes as a rule";
+  said.why += ": Slurm waits after a requeue, usually for two minutes";
 }
 
 Explanation explain_limit(std::string_view reason, std::string words, const JobStatus& job) {

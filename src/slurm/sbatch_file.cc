@@ -215,7 +215,7 @@ class Scanner {
       refuse(each.line, std::move(each.error.message), std::move(each.error.hint));
     if (read.words < words_.size()) {
       const PlacedWord& word = words_[read.words];
-      refuse(word.line, fmt::format("'{}' is no option", printable(word.text, 80)),
+      refuse(word.line, fmt::format("'{}' is not an option", printable(word.text, 80)),
              "an option begins with - or --; put a value with spaces into quotes");
     }
     words_.clear();

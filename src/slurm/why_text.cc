@@ -131,7 +131,7 @@ std::string why_text(const std::vector<Explained>& all, std::int64_t now) {
       add_line(text, "start", "not before the job is released");
     if (const int restarts = each.job.restarts.value_or(0); restarts > 0)
       add_line(text, "before",
-               fmt::format("Slurm has put the job back into the queue {}",
+               fmt::format("Slurm has requeued the job {}",
                            restarts == 1 ? "once" : fmt::format("{} times", restarts)));
     bool first = true;
     for (const std::string& line : each.said.advice)

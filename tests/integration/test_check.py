@@ -60,7 +60,7 @@ def test_a_command_line_and_its_files(check):
     write(check.folder, "ds.json", '{\n "train_batch_size": 100,\n "train_micro_batch_size_per_gpu": 4\n}')
     text = check("submit", "-N2", "--gpus-per-node", "4", "-t1", "--mem=1", "--", "train.py", "--deepspeed", "ds.json",
                  "--per_device_train_batch_size=8", code=1)
-    assert "ds.json:2: error: train_batch_size is 100, but 8 ranks x 4 per GPU do not divide it" in text, text
+    assert "ds.json:2: error: train_batch_size is 100, but 8 ranks x 4 per GPU make 32, which does not" in text, text
     assert "ds.json:3: error: train_micro_batch_size_per_gpu is 4, but --per_device_train_batch_size is 8" in text, text
     # What Lockstep launches cannot have the mistakes of a launch; the script itself can.
     script = write(check.folder, "old.sh", HEAD + "srun torchrun --nproc_per_node=4 train.py | tee log\n")
@@ -90,7 +90,7 @@ def test_a_hostfile_and_a_configuration_alone(check):
     assert "hosts:1: error: 'n[1-2] slots=4' has a range" in text, text
     assert "hosts:2: error: 'n3' has no slots=N" in text, text
     text = check("--ds-config", write(check.folder, "ds.json", '{"a": 1,}'), code=1)
-    assert "it is no JSON object" in text, text
+    assert "it is not a JSON object" in text, text
     assert "nothing is wrong" in check("--hostfile", write(check.folder, "good", "n1 slots=4\n"))
 
 

@@ -164,7 +164,7 @@ def test_bad_input_submits_nothing(cluster):
             (("-N9", "-t5", "--no-check", "-p", "nowhere", "--", "train.py"), 1, "sbatch refused the job"),
             (("-N2", "-t5", "-o", "nowhere/x.out", "--", "train.py"), 2, "nowhere does not exist"),
             (("-N2", "-t5", "--", "trian.py"), 1, "trian.py is not there"),
-            (("-N2", "-t5", "--", "train.py", "--deepspeed", "ds.json"), 1, "it is no JSON object"),
+            (("-N2", "-t5", "--", "train.py", "--deepspeed", "ds.json"), 1, "it is not a JSON object"),
             (("-N2", "--detach", "--", "train.py"), 2, "--detach is not for jobs of Slurm's"),
             (("-N2", "--queue=5", "--", "train.py"), 2, "--queue is not for jobs of Slurm's"),
             (("-N2", "--name=a", "-J", "b", "--", "train.py"), 2, "--name and --job-name")):

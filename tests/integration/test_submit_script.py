@@ -166,8 +166,8 @@ exit 9
     lines, ended = output_of(cluster, path, rc=9)
     assert sorted(lines) == sorted(original(cluster, path, rc=9))
     assert "code 3" in lines
-    assert "left unchanged, without Lockstep: of srun --nodelist" in ended.out
-    assert "left unchanged, without Lockstep: of srun --mpi=pmi2" in ended.out
+    assert "left unchanged, without Lockstep: srun --nodelist is given" in ended.out
+    assert "left unchanged, without Lockstep: srun --mpi=pmi2 is given" in ended.out
 
 
 def test_one_node_without_srun(cluster, tmp_path):

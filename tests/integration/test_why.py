@@ -177,4 +177,4 @@ def test_earlier_runs_of_a_job_of_ours(cluster, tmp_path):
     state(cluster, job, "FAILED")
     text = why(cluster, job)
     assert "rank 0 on node1 exited with 4" in text and "  before  one run ended: time limit\n" in text, text
-    assert "Slurm has put the job back into the queue once" in text, text
+    assert "Slurm has requeued the job once" in text, text

@@ -154,7 +154,8 @@ Result<KeySourcePtr> KeyRing::role_source(const codec::Ini& credentials, const c
                                           int depth) const {
   auto source = new_source(KeySource::Kind::role, "AWS profile " + printable(name, 60));
   if (depth == kMostRoles)
-    return fail(Errc::invalid_input, source->from + ": its source_profile leads round in a circle");
+    return fail(Errc::invalid_input,
+                source->from + ": the chain of source_profile is too long or circular");
   source->from += ", role_arn";
   source->profile = profile;
   KeySourcePtr base;

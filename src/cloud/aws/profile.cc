@@ -84,8 +84,8 @@ Result<Keys> keys_with_expiration(Keys keys, std::string_view expiration) {
   if (expiration.empty()) return keys;
   const auto expires = parse_iso_time(expiration);
   if (!expires)
-    return fail(Errc::invalid_input, fmt::format("Expiration is '{}' and no time such as "
-                                                 "2026-01-31T12:00:00Z",
+    return fail(Errc::invalid_input, fmt::format("Expiration must be a time such as "
+                                                 "2026-01-31T12:00:00Z (got '{}')",
                                                  printable(expiration, 40)));
   keys.expires_ms = *expires;
   return keys;
@@ -97,9 +97,8 @@ std::string keys_note(const Keys& keys, std::int64_t until_ms) {
   // Roles, programs and the metadata service give new keys before the present keys expire.
   if (!keys.read || keys.key.session_token.empty()) return {};
   if (keys.expires_ms > until_ms) return {};
-  const std::string when = keys.expires_ms > 0
-                               ? fmt::format("end {}", iso_time(keys.expires_ms))
-                               : std::string("end at a time that nothing here tells");
+  const std::string when = keys.expires_ms > 0 ? fmt::format("end {}", iso_time(keys.expires_ms))
+                                               : std::string("end at an unknown time");
   const bool of_file = keys.from.starts_with("AWS profile");
   return fmt::format(
       "the keys of {} are temporary and {}, and these machines may run until {}: {}", keys.from,
@@ -131,7 +130,7 @@ Result<std::vector<std::string>> command_words(std::string_view text) {
 
 Result<Keys> parse_printed_keys(std::string_view json) {
   const nlohmann::json parsed = codec::parse_json(json, {.bytes = 64U << 10});
-  if (!parsed.is_object()) return fail(Errc::invalid_input, "it is no JSON object");
+  if (!parsed.is_object()) return fail(Errc::invalid_input, "it is not a JSON object");
   Keys keys{.key = {.id = codec::text_member(parsed, "AccessKeyId"),
                     .secret = codec::text_member(parsed, "SecretAccessKey"),
                     .session_token = codec::text_member(parsed, "SessionToken")}};

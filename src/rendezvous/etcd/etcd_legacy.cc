@@ -218,7 +218,7 @@ std::string EtcdLegacy::waiting_for() const {
                                 ? std::to_string(rules.min_nodes)
                                 : fmt::format("{} to {}", rules.min_nodes, rules.max_nodes);
   if (!seen && !trouble.empty()) return place;
-  if (!seen) return fmt::format("nobody has joined '{}' at {}", settings_.run_id, place);
+  if (!seen) return fmt::format("no node has joined '{}' at {}", settings_.run_id, place);
   if (driver_->spare())
     return fmt::format("this node is a spare; {} run the job", seen->participants);
   if (seen->status == Status_::final)
