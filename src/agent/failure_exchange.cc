@@ -38,10 +38,10 @@ std::string text_of(const ordered_json& json, const char* key) {
 
 // Makes peer text safe for one line of a terminal: no line breaks, no escape sequences. Tabs stay.
 std::string one_line(std::string_view text) {
-  std::vector<std::string> pieces = split(text.substr(0, kMostLine), '	');
+  std::vector<std::string> pieces = split(text.substr(0, kMostLine), '\t');
   for (std::string& piece : pieces)
     piece = printable(piece, kMostLine);
-  return join(pieces, "	");
+  return join(pieces, "\t");
 }
 
 // Values from a peer may be missing or of the wrong type. They become 0 instead of failing the

@@ -128,8 +128,7 @@ struct Folded {
   std::vector<RankOnHost> workers;
 
   void add(const WorkerFailure& failure) { workers.push_back({failure.global_rank, failure.host}); }
-  // Formats "  2 workers <was or were>: ranks 0-1 on n1\n". Empty without
-  // workers.
+  // Formats "  2 workers <was or were>: ranks 0-1 on n1\n". Returns "" without workers.
   std::string line(std::string_view was, std::string_view were) const {
     if (workers.empty()) return {};
     const bool one = workers.size() == 1;

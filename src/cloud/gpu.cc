@@ -63,7 +63,7 @@ const Gpu* find_gpu(std::string_view name) {
 const Gpu* gpu_described(std::string_view description, int memory_gb) {
   if (const Gpu* exact = find_gpu(description)) return exact;
   std::string bare = bare_name(description);
-  // Providers write "NVIDIA" before the name, or not.
+  // Some providers write "NVIDIA" before the name.
   if (bare.rfind("nvidia", 0) == 0) bare.erase(0, 6);
   if (const Gpu* exact = find_gpu(bare)) return exact;
   // Try family and memory, if both together mean only one GPU. Providers state memory differently

@@ -60,7 +60,7 @@ namespace {
 std::string print_call(const Call& call, const Origin& origin) {
   const std::string host = codec::host_text(origin.host, origin.port, origin.tls != nullptr);
   // A proxy for plain http must get the whole address. With TLS the tunnel hides the request from
-  // it.
+  // the proxy.
   const bool whole_address = origin.proxy && !origin.tls;
   std::string text = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", call.method,
                                  whole_address ? "http://" + host : "", call.target, host);
@@ -185,7 +185,7 @@ class RealExchange : public Exchange {
     const std::size_t taken = parser_.feed(bytes, body);
     received_ += body.size();
     const auto here = calls_.witness();
-    if (before == ResponseParser::State::head && parser_.state() != before && bad_head(here))
+    if (before == ResponseParser::State::head && parser_.state() != before && report_head(here))
       return;
     if (whole_ && received_ > call_.body_limit) {
       return finish(
@@ -207,7 +207,7 @@ class RealExchange : public Exchange {
   }
 
   // Reports the head. Returns true if a callback destroyed this exchange.
-  bool bad_head(const CallbackScope::Witness& here) {
+  bool report_head(const CallbackScope::Witness& here) {
     if (parser_.state() == ResponseParser::State::bad) return false;  // reported by the caller
     // The timeout of a stream covers its head only.
     if (!whole_) timer_.cancel();

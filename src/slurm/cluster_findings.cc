@@ -1,4 +1,4 @@
-// Asks a Slurm cluster about its health, and finds what would stop jobs there.
+// Probes a Slurm cluster, and reports findings that would stop or hinder jobs there.
 #include "base/text.h"
 #include "slurm/cluster_text.h"
 #include "slurm/words.h"

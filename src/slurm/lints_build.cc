@@ -30,7 +30,7 @@ bool is_build_variable(std::string_view name) {
                                                     "NVCC_FLAGS",
                                                     "CUDAHOSTCXX",
                                                     "TORCH_EXTENSIONS_DIR"};
-  return name.starts_with("DS_BUILD_") || name.starts_with("DS_") || kNames.contains(name);
+  return name.starts_with("DS_") || kNames.contains(name);
 }
 
 // Returns whether a command builds something: "python setup.py ...", "pip install ...", "python -m

@@ -12,7 +12,7 @@ namespace lockstep::slurm {
 
 NextJob next_job_of(const std::vector<Setting>& settings, std::vector<std::string> arguments) {
   NextJob job{.words = {}, .arguments = std::move(arguments)};
-  // Drop --hold: the first job was released, and nobody would release the next.
+  // Drop --hold: the user released the first job, and would have to release each next job, too.
   for (const Setting& setting : settings)
     // Settings with a line are in the script, which sbatch reads again.
     if (setting.line == 0 && setting.name != "hold") job.words.push_back(word_of(setting));
@@ -52,7 +52,7 @@ std::vector<std::string> next_job_command(const NextJob& job, const NextFacts& f
 }
 
 std::vector<std::string> environment_of_next(const std::vector<std::string>& own) {
-  // The new job would take some of these variables for its own.
+  // sbatch and the new job would read some of these variables as their own.
   constexpr std::array<std::string_view, 4> kOfTheJob = {"SLURM_", "SLURMD_",
                                                          "LOCKSTEP_JOB_ID=", "LOCKSTEP_SLURM_"};
   std::vector<std::string> kept;

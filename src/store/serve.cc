@@ -1,4 +1,4 @@
-// Runs a store alone: one loop, one server, one signalfd and one timer.
+// Runs a store without an agent: a loop, a server, a signalfd and a timer.
 #include "store/serve.h"
 
 #include "host/port_owner.h"
