@@ -45,12 +45,12 @@ class OnDemandCluster(Cluster):
         if not self._asked:
             return
         try:
-            self._give_back_for_certain()
+            self._terminate_for_certain()
         except LockstepError as failure:
             if error is None:
                 raise
-            # The caller must see the block's own exception.
-            print(f"lockstep: {self.where} was not given back: {failure}", file=sys.stderr)
+            # The caller must see the exception that ended the block.
+            print(f"lockstep: {self.where} cannot be terminated: {failure}", file=sys.stderr)
 
     def up_if_not(self, stream_logs: bool = True) -> "OnDemandCluster":
         """Rents the machines unless they are up; returns when all can be used. Any other use does the same.
@@ -112,7 +112,7 @@ class OnDemandCluster(Cluster):
         rows: List[Dict[str, Any]] = _program.ask(["cost", self.where, "--since", _PERIOD, "--json"])["rentals"]
         return rows
 
-    def _give_back_for_certain(self) -> None:
+    def _terminate_for_certain(self) -> None:
         """Terminates, also after a Ctrl-C: that may have come before anything was requested."""
         try:
             self.teardown(force=True)

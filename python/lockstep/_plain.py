@@ -94,7 +94,7 @@ class Plain(Maker):
     def make(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], called: bool) -> Any:
         maker = _MAKE.get(self.kind)
         if maker is None or kwargs:
-            raise Malformed(f"{self.name} is not made so")
+            raise Malformed(f"{self.name} cannot be made from these arguments")
         try:
             return maker(*args)
         except (ValueError, ArithmeticError) as error:
@@ -106,7 +106,7 @@ class Plain(Maker):
         elif type(state) is dict and self.kind is uuid.UUID:
             number = state.get("int")
             if type(number) is not int or not 0 <= number < 1 << 128:
-                raise Malformed("no UUID")
+                raise Malformed("not a UUID")
             safe = {0: uuid.SafeUUID.safe, -1: uuid.SafeUUID.unsafe}.get(_plain(state.get("is_safe")))
             object.__setattr__(made, "int", number)
             object.__setattr__(made, "is_safe", safe or uuid.SafeUUID.unknown)

@@ -96,7 +96,7 @@ def read_value(file: Any, serialization: str, trust: Trust) -> Any:
 def _refusal(names: List[str], value: Any) -> ValueRefused:
     # The names are the host's own words and go to a terminal: show printable characters only.
     shown = ", ".join("".join(part if part.isprintable() else "?" for part in name[:200]) for name in sorted(names)[:5])
-    return ValueRefused(f"the value holds objects of {shown}, which is not taken from a host without being asked for; "
+    return ValueRefused(f"the value holds objects of {shown}, which this program does not accept from a host; "
                         "name the class in allow=[...], or trust the host with serialization='pickle'", value)
 
 

@@ -171,7 +171,7 @@ def test_an_error_of_the_block_is_not_hidden_by_one_of_giving_back(world, capfd)
             gpu.up_if_not()
             world.binary.write_text("#!/bin/sh\necho 'lockstep down: error: aws does not answer' >&2; exit 1\n")
             raise ValueError
-    assert "lab was not given back: aws does not answer" in capfd.readouterr().err
+    assert "lab cannot be terminated: aws does not answer" in capfd.readouterr().err
 
 
 def test_why_nothing_was_rented_is_raised(world):
