@@ -265,9 +265,8 @@ std::string Renting::pause_words(milliseconds pause, std::int64_t until_ms) cons
     return fmt::format("asked again in {} s; the last answer: {}", seconds, memory_.last().message);
   const std::int64_t minutes = (again_ms_ - now + 59'999) / 60'000;
   return fmt::format(
-      "prices and places are looked at again in {} s, who has refused is asked again {}; the last "
-      "answer: {}",
-      seconds, again_ms_ > until_ms ? "after --wait is over" : fmt::format("in {} min", minutes),
+      "prices and stock are checked again in {} s, refused offers {}; the last answer: {}", seconds,
+      again_ms_ > until_ms ? "only after --wait is over" : fmt::format("in {} min", minutes),
       memory_.last().message);
 }
 
@@ -296,7 +295,7 @@ Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& jud
     if (is_whole(rental)) return {};
   }
   if (rules_.wait && *rules_.wait < milliseconds(0))
-    return fail(Errc::timeout, "--wait is over, and nothing was to be had");
+    return fail(Errc::timeout, "--wait is over, and no offer could be rented");
   const std::int64_t until_ms = rules_.wait ? parts_.web.now_ms() + rules_.wait->count()
                                             : std::numeric_limits<std::int64_t>::max();
   Backoff backoff({.first = seconds(15), .longest = seconds(300)});

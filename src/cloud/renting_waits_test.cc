@@ -52,16 +52,16 @@ TEST_F(RentingCase, APauseSaysWhoIsAskedWhen) {
                        rules);
     EXPECT_FALSE(rent());
   };
-  const std::string again = "prices and places are looked at again in ";
+  const std::string again = "prices and stock are checked again in ";
   words(std::chrono::minutes(12));
   ASSERT_EQ(said.size(), 6U);
-  EXPECT_EQ(said[0], again + "15 s, who has refused is asked again in 10 min");
-  EXPECT_EQ(said[4], again + "240 s, who has refused is asked again in 7 min");
+  EXPECT_EQ(said[0], again + "15 s, refused offers in 10 min");
+  EXPECT_EQ(said[4], again + "240 s, refused offers in 7 min");
   EXPECT_TRUE(said[5].starts_with("asked again in 2")) << said[5];
   EXPECT_EQ(provider.specs.size(), 4U);
   said.clear();
   words(std::chrono::minutes(5));
-  EXPECT_EQ(said[0], again + "15 s, who has refused is asked again after --wait is over");
+  EXPECT_EQ(said[0], again + "15 s, refused offers only after --wait is over");
 }
 
 TEST_F(RentingCase, SilenceAfterTheFirstPassIsWaitedFor) {

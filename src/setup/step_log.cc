@@ -1,6 +1,7 @@
 #include "setup/step_log.h"
 
 #include "codec/json.h"
+#include "codec/json_members.h"
 
 #include <algorithm>
 
@@ -11,16 +12,6 @@ using nlohmann::json;
 
 constexpr std::size_t kMostEntries = 2000;
 
-std::string text_at(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::int64_t number_at(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
-
 }  // namespace
 
 StepLog StepLog::read(std::string_view text) {
@@ -28,15 +19,16 @@ StepLog StepLog::read(std::string_view text) {
   StepLog log;
   const auto entries = record.is_object() ? record.find("steps") : record.end();
   if (!record.is_object() || entries == record.end() || !entries->is_array()) return log;
-  log.interpreter_ = text_at(record, "interpreter");
-  log.environment_ = text_at(record, "environment");
-  log.running_ = text_at(record, "running");
-  log.epoch_ = number_at(record, "epoch");
+  log.interpreter_ = codec::text_member(record, "interpreter");
+  log.environment_ = codec::text_member(record, "environment");
+  log.running_ = codec::text_member(record, "running");
+  log.epoch_ = codec::integer_member(record, "epoch");
   for (const json& each : *entries) {
     // A damaged log must not skip a step: begin with an empty one.
     if (!each.is_object() || log.entries_.size() == kMostEntries) return {};
-    log.entries_.push_back({text_at(each, "step"), text_at(each, "digest"),
-                            number_at(each, "held_at"), number_at(each, "changed_at")});
+    log.entries_.push_back({codec::text_member(each, "step"), codec::text_member(each, "digest"),
+                            codec::integer_member(each, "held_at"),
+                            codec::integer_member(each, "changed_at")});
   }
   return log;
 }

@@ -25,10 +25,9 @@ constexpr std::size_t kMostOps = 500;
 constexpr std::int64_t kMemoryOfACompiler = std::int64_t{2} << 30;
 
 // Ops whose variable is not DS_BUILD_ and the name in capitals.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOtherNames = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOtherNames = {
     {{"async_io", "AIO"},
      {"dc", "DEEP_COMPILE"},
-     {"cutlass_ops", "CUTLASS_OPS"},
      {"deepspeed_ccl_comm", "CCL_COMM"},
      {"deepspeed_shm_comm", "SHM_COMM"}}};
 constexpr std::array<std::string_view, 22> kOps = {"cpu_adagrad",
@@ -145,8 +144,7 @@ std::vector<Op> deepspeed_ops() {
   for (const auto& [name, variable] : kOtherNames)
     ops.push_back({std::string(name), std::string(kPrefix) + std::string(variable)});
   for (const std::string_view name : kOps)
-    if (name != "cutlass_ops")
-      ops.push_back({std::string(name), std::string(kPrefix) + to_upper(name)});
+    ops.push_back({std::string(name), std::string(kPrefix) + to_upper(name)});
   return ops;
 }
 
@@ -239,7 +237,7 @@ std::vector<std::string> build_variables(const WheelPlan& plan) {
   return variables;
 }
 
-// Whatever changes the compiled code must be in the key; jobs and ninja do not.
+// The key must contain everything that changes the compiled code, but neither jobs nor ninja.
 std::string key_text(const WheelPlan& plan) {
   using nlohmann::json;
   json ops = json::array();

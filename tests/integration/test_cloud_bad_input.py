@@ -276,7 +276,7 @@ def test_nobody_has_any_now(cloud, laptop):  # noqa: F811
     ended = laptop.run("up", "gpus", "--gpus", "L4:1", "--provider", "aws,gcp,runpod", "--region",
                        "us-east-1,us-central1,EU-RO-1", "-y", "--wait", "6s", timeout=120)
     assert ended.rc == 1 and nothing_rented(cloud), ended
-    assert "lockstep up: no offer is available now; prices and places are looked at again in" in ended.err, ended
+    assert "lockstep up: no offer is available now; prices and stock are checked again in" in ended.err, ended
     asked = [line for line in ended.error_lines if line.startswith("lockstep up: asking for")]
     assert len(asked) == len(set(asked)) and {line.split()[4] for line in asked} == {"aws", "gcp", "runpod"}, ended
     assert [line for line in ended.error_lines if ": error: " in line] == ended.error_lines[-1:], ended
