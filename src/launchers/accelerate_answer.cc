@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "codec/json.h"
+#include "codec/json_members.h"
 #include "launchers/launcher_words.h"
 
 #include <fmt/core.h>
@@ -25,11 +26,6 @@ std::optional<Words> words_at(const nlohmann::json& answer, const char* name) {
     words.push_back(word.get<std::string>());
   }
   return words;
-}
-
-std::string text_at(const nlohmann::json& answer, const char* name) {
-  const auto found = answer.find(name);
-  return found != answer.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 std::string_view last_part(std::string_view path) {
@@ -69,7 +65,7 @@ Result<Launch> read_process(const Words& command, const Words& env,
 Result<Launch> read_torchruns(const nlohmann::json& answer, Words torchrun,
                               const ReadOptions& options) {
   torchrun.emplace_back("--");
-  torchrun.push_back(text_at(answer, "script"));
+  torchrun.push_back(codec::text_member(answer, "script"));
   const Words arguments = words_at(answer, "args").value_or(Words{});
   torchrun.insert(torchrun.end(), arguments.begin(), arguments.end());
   return read_torchrun(torchrun, options, false);
@@ -99,7 +95,7 @@ Result<Launch> read_accelerate_answer(std::string_view answer, std::span<const s
   // accelerate's own parser has printed the reason.
   if (json.contains("exit"))
     return fail(Errc::invalid_input, "accelerate launch refuses these words");
-  if (const std::string error = text_at(json, "error"); !error.empty())
+  if (const std::string error = codec::text_member(json, "error"); !error.empty())
     return accelerate_itself(words, error);
   const Words env = words_at(json, "env").value_or(Words{});
   const auto torchrun = words_at(json, "torchrun");

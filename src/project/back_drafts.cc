@@ -12,12 +12,13 @@
 #include <utility>
 
 namespace lockstep::project {
-namespace {
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
+
+namespace {
 
 // Returns whether a process is bringing files back into the folder or a folder above. The lock is
 // on the root of that process's project, which may be any folder above.

@@ -9,6 +9,9 @@
 
 namespace lockstep::project {
 
+// Returns the folder of a path: "a" for "a/b", "" for "b".
+std::string folder_of(const std::string& path);
+
 // Removes the drafts below a root, except in folders where a running process is bringing files
 // back. drafts: paths relative to the root.
 void drop_back_drafts(const std::string& root, const std::vector<std::string>& drafts);

@@ -183,11 +183,6 @@ bool may_come(const sync::Entry& entry) {
   return entry.kind != sync::Kind::link || sync::link_may_come(entry);
 }
 
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 class Fetch {
  public:
   Fetch(const hosts::HostPlace& host, const std::string& destination, sync::Confined tree,

@@ -3,6 +3,7 @@
 #include "base/fnv.h"
 #include "base/id.h"
 #include "base/text.h"
+#include "codec/sha256.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "proc/spawn.h"
@@ -35,17 +36,6 @@ constexpr std::size_t kHead = 16UL << 10;  // an executable's notes are near its
 constexpr std::array<std::string_view, 6> kMachines = {"x86_64",  "aarch64", "ppc64le",
                                                        "riscv64", "s390x",   "loongarch64"};
 
-std::string hex(std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 template <class T>
 std::optional<T> at(std::string_view bytes, std::size_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
@@ -64,7 +54,7 @@ std::optional<std::string> id_in_notes(std::string_view notes) {
     if (note->n_type == NT_GNU_BUILD_ID &&
         notes.substr(name, note->n_namesz) == std::string_view("GNU\0", 4) &&
         note->n_descsz >= kIdBytes)
-      return hex(notes.substr(content, kIdBytes));
+      return codec::hex(notes.substr(content, kIdBytes));
     notes.remove_prefix(end);
   }
   return std::nullopt;
@@ -93,7 +83,7 @@ Result<std::string> sha256_of(const std::string& path) {
   std::array<char, EVP_MAX_MD_SIZE> digest;
   unsigned int size = 0;
   EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()), &size);
-  return hex({digest.data(), size});
+  return codec::hex({digest.data(), size});
 }
 
 // Identifies this user on this machine.
@@ -101,7 +91,7 @@ std::string client_id() {
   utsname here{};
   uname(&here);
   const std::uint64_t value = fnv1a(std::string(here.nodename) + "/" + std::to_string(geteuid()));
-  return hex({reinterpret_cast<const char*>(&value), sizeof value});
+  return codec::hex({reinterpret_cast<const char*>(&value), sizeof value});
 }
 
 Result<Binary> named(std::string path) {
