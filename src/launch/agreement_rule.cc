@@ -20,7 +20,7 @@ Result<RankOrder> rank_order(const std::string& text) {
     if (order_name(order) == text) return order;
   return fail(
       Errc::invalid_input,
-      fmt::format("--rank-order is one of host, node-rank, address, got {}", printable(text)));
+      fmt::format("--rank-order must be one of host, node-rank, address, got {}", printable(text)));
 }
 
 // Checks that the backend supports the order. Some backends support only torchrun's order, which is

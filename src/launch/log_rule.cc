@@ -79,10 +79,10 @@ Result<std::uint64_t> max_size(const std::string& text) {
   const auto count = parse_int(number);
   if (!count || *count < 1 || *count > (INT64_MAX >> shift) ||
       (static_cast<std::uint64_t>(*count) << shift) < kLeast)
-    return fail(
-        Errc::invalid_input,
-        fmt::format("--log-max-size is a number of bytes, at least 1K, got {}", printable(text)),
-        "as 100M or 2G");
+    return fail(Errc::invalid_input,
+                fmt::format("--log-max-size must be a number of bytes, at least 1K, got {}",
+                            printable(text)),
+                "as 100M or 2G");
   return static_cast<std::uint64_t>(*count) << shift;
 }
 
@@ -93,7 +93,7 @@ Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
   if (raw.log_prefix == "time") return std::string(kTimePrefix);
   if (raw.log_prefix != "torchrun")
     return fail(Errc::invalid_input,
-                fmt::format("--log-prefix is one of torchrun, readable, time, got {}",
+                fmt::format("--log-prefix must be one of torchrun, readable, time, got {}",
                             printable(raw.log_prefix)));
   const auto env = facts.env("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
   return env && !env->empty() ? *env : std::string(kTorchrunPrefix);
@@ -104,7 +104,7 @@ Result<LogConfig::Fold> fold(const std::string& text) {
   if (text == "always") return LogConfig::Fold::always;
   if (text == "never") return LogConfig::Fold::never;
   return fail(Errc::invalid_input,
-              fmt::format("--fold is one of auto, always, never, got {}", printable(text)));
+              fmt::format("--fold must be one of auto, always, never, got {}", printable(text)));
 }
 
 // Warns about unknown macros, which stay in the text. torchrun keeps them without a word.
@@ -147,7 +147,7 @@ Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& confi
   // The run id becomes a directory's name.
   if (!config.logs.disabled && config.run_id.find('/') != std::string::npos)
     return fail(Errc::invalid_input,
-                fmt::format("run id '{}' has a slash and is to become a directory's name",
+                fmt::format("run id '{}' must not contain a slash: a directory is named after it",
                             printable(config.run_id)),
                 "choose another --rdzv-id, or --log-dir /dev/null");
   auto redirects = logs::parse_std_spec(raw.redirects);

@@ -46,9 +46,9 @@ bool asks_scheduler(const RawOptions& raw, const Facts& facts, const LaunchConfi
 Status read_spares(const RawOptions& raw, LaunchConfig& config) {
   constexpr std::int64_t kMost = 32'000;
   if (raw.spares && (*raw.spares < 0 || *raw.spares > kMost))
-    return fail(Errc::invalid_input,
-                fmt::format("--spares must be a number of nodes from 0 to {} (got {})", kMost,
-                            *raw.spares));
+    return fail(
+        Errc::invalid_input,
+        fmt::format("--spares must be a number of nodes from 0 to {}, got {}", kMost, *raw.spares));
   config.spares = static_cast<int>(raw.spares.value_or(0));
   return {};
 }

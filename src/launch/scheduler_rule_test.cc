@@ -166,7 +166,7 @@ TEST(Scheduler, SparesThatAreNotThereAreRefused) {
        [](RawOptions& raw) { raw.spares = 1; },
        "--spares 1: no scheduler says how many nodes there are"},
       {slurm(), [](RawOptions& raw) { raw.spares = -1; },
-       "--spares must be a number of nodes from 0 to 32000 (got -1)"},
+       "--spares must be a number of nodes from 0 to 32000, got -1"},
       {slurm(),
        [](RawOptions& raw) {
          raw.spares = 1;

@@ -84,7 +84,7 @@ Result<Isolation> isolation(const std::string& text) {
   if (text == "guardian") return Isolation::guardian;
   if (text == "none") return Isolation::none;
   return fail(Errc::invalid_input,
-              fmt::format("--isolation is one of auto, pidns, cgroup, guardian, none, got {}",
+              fmt::format("--isolation must be one of auto, pidns, cgroup, guardian, none, got {}",
                           printable(text)));
 }
 
@@ -92,15 +92,16 @@ Result<ExitCodeMode> exit_code(const std::string& text) {
   if (text == "torchrun") return ExitCodeMode::torchrun;
   if (text == "worker") return ExitCodeMode::worker;
   return fail(Errc::invalid_input,
-              fmt::format("--exit-code is one of torchrun, worker, got {}", printable(text)));
+              fmt::format("--exit-code must be one of torchrun, worker, got {}", printable(text)));
 }
 
 Result<ReportTails> report_tails(const std::string& text) {
   if (text == "first") return ReportTails::first;
   if (text == "all") return ReportTails::all;
   if (text == "none") return ReportTails::none;
-  return fail(Errc::invalid_input,
-              fmt::format("--report-tails is one of first, all, none, got {}", printable(text)));
+  return fail(
+      Errc::invalid_input,
+      fmt::format("--report-tails must be one of first, all, none, got {}", printable(text)));
 }
 
 }  // namespace

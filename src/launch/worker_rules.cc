@@ -82,9 +82,10 @@ Result<NumaBinding> numa_binding(const std::string& text) {
   if (text == "socket") return NumaBinding::socket;
   if (text == "exclusive") return NumaBinding::exclusive;
   if (text == "core-complex") return NumaBinding::core_complex;
-  return fail(Errc::invalid_input,
-              fmt::format("--numa-binding is one of node, socket, exclusive, core-complex, got {}",
-                          printable(text)));
+  return fail(
+      Errc::invalid_input,
+      fmt::format("--numa-binding must be one of node, socket, exclusive, core-complex, got {}",
+                  printable(text)));
 }
 
 }  // namespace
