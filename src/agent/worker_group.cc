@@ -1,4 +1,4 @@
-// Implementation of the WorkerGroup table. While doubt_ is set, on() decides when the last failure
+// Implements the WorkerGroup table. While doubt_ is set, on() decides when the last failure
 // is told; on_state() has one function per state.
 #include "agent/worker_group.h"
 
@@ -24,10 +24,10 @@ std::vector<Action> WorkerGroup::on(Event event) {
     case EventKind::grace_over:
       if (state_ != State::killing) return on_state(event);
       [[fallthrough]];
+    // No lost node was found in time: the failure is real and final. Tell it before anything else.
     case EventKind::doubt_over:
     case EventKind::stop_signal:
     case EventKind::urgent:
-    // No lost node was found in time: the failure is real and final. Tell it before anything else.
     case EventKind::unhealthy: {
       doubt_ = false;
       Actions actions = on_state(event);

@@ -47,7 +47,7 @@ Etcd3Backend::~Etcd3Backend() {
   election_.reset();
 }
 
-// --- opening: etcd, then whoever leads ---
+// --- opening: etcd, then the leader ---
 
 void Etcd3Backend::open(Done<void> done) {
   open_done_ = std::move(done);
