@@ -96,7 +96,7 @@ TEST_F(ProjectTest, IsNoFolderThatEverybodyCanWriteToUnlessNamed) {
   const auto refused = find_project(path("code"), std::nullopt);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::invalid_input);
-  EXPECT_NE(refused.error().message.find("any user can write to it"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("any user can write there"), std::string::npos);
   EXPECT_NE(refused.error().hint.find("--sync"), std::string::npos);
   EXPECT_EQ(find_project(path("code"), ".")->root, path("code"));
   EXPECT_EQ(find_project(path("code/src"), std::nullopt)->root, path("code/src"));

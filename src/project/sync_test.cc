@@ -270,7 +270,7 @@ TEST_F(SyncTest, BackKeepsWhatIsNewerHereUnlessForced) {
   age(there("a") / "one.py", std::chrono::hours(2));
   write(here_ / "one.py", "mine");
   EXPECT_EQ(back().files, 0U);
-  EXPECT_NE(remarks_.find("these files stay: one.py"), std::string::npos) << remarks_;
+  EXPECT_NE(remarks_.find("so these stay: one.py"), std::string::npos) << remarks_;
   EXPECT_EQ(read(here_ / "one.py"), "mine");
   options_.force = true;
   EXPECT_EQ(back().files, 1U);

@@ -19,21 +19,21 @@ struct Row {
   int capability;
 };
 constexpr std::array kRows = {
-    Row{"RTX PRO", 120},   Row{"GB10", 121},     Row{"Thor", 110},        Row{"B300", 103},
-    Row{"GB300", 103},     Row{"B100", 100},     Row{"B200", 100},        Row{"GB200", 100},
-    Row{"H100", 90},       Row{"H200", 90},      Row{"H800", 90},         Row{"H20", 90},
-    Row{"GH200", 90},      Row{"Ada", 89},       Row{"RTX #000Ada", 89},  Row{"#000Ada", 89},
-    Row{"Quadro RTX", 75}, Row{"RTX #000", 75},  Row{"RTX 50##", 120},    Row{"RTX 40##", 89},
-    Row{"L4", 89},         Row{"L20", 89},       Row{"L40", 89},          Row{"Orin", 87},
-    Row{"RTX 30##", 86},   Row{"RTX A####", 86}, Row{"A#000", 86},        Row{"A2", 86},
-    Row{"A10", 86},        Row{"A16", 86},       Row{"A40", 86},          Row{"A100", 80},
-    Row{"A800", 80},       Row{"A30", 80},       Row{"T4", 75},           Row{"TITAN RTX", 75},
-    Row{"RTX 20##", 75},   Row{"GTX 16##", 75},  Row{"Xavier", 72},       Row{"V100", 70},
-    Row{"TITAN V", 70},    Row{"GV100", 70},     Row{"TX2", 62},          Row{"P100", 60},
-    Row{"GP100", 60},      Row{"P4", 61},        Row{"P40", 61},          Row{"GTX 10##", 61},
-    Row{"TITAN X", 61},    Row{"TITAN Xp", 61},  Row{"Quadro P####", 61}, Row{"Quadro P###", 61},
-    Row{"50#0", 120},      Row{"40#0", 89},      Row{"30#0", 86},         Row{"20#0", 75},
-    Row{"10#0", 61},
+    Row{"RTX PRO", 120},    Row{"GB10", 121},     Row{"Thor", 110},       Row{"B300", 103},
+    Row{"GB300", 103},      Row{"B100", 100},     Row{"B200", 100},       Row{"GB200", 100},
+    Row{"H100", 90},        Row{"H200", 90},      Row{"H800", 90},        Row{"H20", 90},
+    Row{"GH200", 90},       Row{"Ada", 89},       Row{"RTX #000Ada", 89}, Row{"#000Ada", 89},
+    Row{"Quadro RTX", 75},  Row{"RTX #000", 75},  Row{"RTX 50##", 120},   Row{"RTX 40##", 89},
+    Row{"L4", 89},          Row{"L20", 89},       Row{"L40", 89},         Row{"Orin", 87},
+    Row{"RTX 30##", 86},    Row{"RTX A####", 86}, Row{"A#000", 86},       Row{"A2", 86},
+    Row{"A10", 86},         Row{"A16", 86},       Row{"A40", 86},         Row{"A100", 80},
+    Row{"A800", 80},        Row{"A30", 80},       Row{"T4", 75},          Row{"TITAN RTX", 75},
+    Row{"RTX 20##", 75},    Row{"GTX 16##", 75},  Row{"Xavier", 72},      Row{"V100", 70},
+    Row{"TITAN V", 70},     Row{"GV100", 70},     Row{"TX2", 62},         Row{"P100", 60},
+    Row{"GP100", 60},       Row{"P4", 61},        Row{"P40", 61},         Row{"GTX 10##", 61},
+    Row{"GTX TITAN X", 52}, Row{"TITAN X", 61},   Row{"TITAN Xp", 61},    Row{"Quadro P####", 61},
+    Row{"Quadro P###", 61}, Row{"50#0", 120},     Row{"40#0", 89},        Row{"30#0", 86},
+    Row{"20#0", 75},        Row{"10#0", 61},
 };
 
 bool is_letter_or_digit(char c) {

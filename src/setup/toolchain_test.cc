@@ -170,6 +170,8 @@ TEST(GpuTable, NamesOfNvidiaSmiAreKnown) {
       {"Tesla P100-PCIE-16GB", 60},
       {"NVIDIA TITAN RTX", 75},
       {"NVIDIA TITAN V", 70},
+      {"NVIDIA GeForce GTX TITAN X", 52},
+      {"NVIDIA TITAN X (Pascal)", 61},
       {"NVIDIA Z9999", 0},
       {"Quadro RTX 5000", 75},
       {"Quadro RTX 4000", 75},

@@ -167,8 +167,8 @@ TEST(JobPlan, TheOutputIsWhereSbatchPutsIt) {
 // Text behind a line break would run as commands of the script.
 TEST(JobPlan, ALineBreakInAnOptionIsRefused) {
   EXPECT_EQ(refused({"--comment=a\nrm -rf x"}),
-            "--comment: its value has a line break: a\\x0arm -rf x");
-  EXPECT_EQ(refused({"--chdir=/a\nb"}), "--chdir: its value has a line break: /a\\x0ab");
+            "--comment: the value has a line break: a\\x0arm -rf x");
+  EXPECT_EQ(refused({"--chdir=/a\nb"}), "--chdir: the value has a line break: /a\\x0ab");
   const auto named = plan_job({.settings = {}, .folder = "/work", .name = "a\nrm x"});
   EXPECT_EQ(value(*named, "job-name"), "a\\x0arm x");
 }

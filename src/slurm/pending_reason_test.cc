@@ -142,7 +142,7 @@ TEST(PendingReason, ARequeuedJobWaitsForSlurm) {
   job.eligible = 1795374458;
   EXPECT_EQ(explain_pending(job, {}).why, "the job may not start before 2026-11-22 19:07:38");
   job.restarts = 1;
-  EXPECT_NE(explain_pending(job, {}).why.find("after putting a job back"), std::string::npos);
+  EXPECT_NE(explain_pending(job, {}).why.find("Slurm waits after a requeue"), std::string::npos);
 }
 
 TEST(PendingReason, LimitsAreReadFromTheirNames) {

@@ -239,14 +239,14 @@ TEST(Preflight, LockedMemoryMattersWithGpusAndAFabric) {
 TEST(Preflight, AClockThatIsOffIsTold) {
   Job job(4);
   job.at(2).clock_ms += 3'500;
-  EXPECT_EQ(job.first_line(3), "n2: its clock is 3.5 s ahead of the others'; have it set by NTP");
+  EXPECT_EQ(job.first_line(3), "n2: the clock is 3.5 s ahead of the others'; have it set by NTP");
   EXPECT_TRUE(job.left_out(3).empty());
   // Compared by the deciding node's clock, which is wrong here.
   Job first(3);
   for (int node = 1; node < 3; ++node)
     first.at(node).arrived_ms += 60'000;
   EXPECT_EQ(first.first_line(3),
-            "n0: its clock is 60.0 s ahead of the others'; have it set by NTP");
+            "n0: the clock is 60.0 s ahead of the others'; have it set by NTP");
   job.at(2).clock_ms = job.at(2).arrived_ms + 1'500;
   EXPECT_TRUE(job.decide(3).lines.empty());
 }

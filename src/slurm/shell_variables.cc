@@ -136,6 +136,12 @@ Piece braces(std::string_view text, const Lookup& lookup) {
   const bool plain = rest.empty() || rest.starts_with(":-") || rest.starts_with("-");
   Piece piece{end + 1, std::nullopt};
   if (!name.empty() && plain) piece.value = lookup(name);
+  // ":-" replaces an empty value, too.
+  if (rest.starts_with(":-") && piece.value && piece.value->empty()) {
+    const std::string_view other = rest.substr(2);
+    piece.value = other.find('$') == std::string_view::npos ? std::optional(std::string(other))
+                                                            : std::nullopt;
+  }
   return piece;
 }
 

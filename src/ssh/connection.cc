@@ -202,7 +202,7 @@ void Connection::push(const Absent& absent) {
 void Connection::on_pushed(Status done) {
   // `done` was called from inside Push: destroy it on the next turn.
   loop_.post(calls_([this] { push_.reset(); }));
-  if (!done && done.error().hint == kTryAgain && !std::exchange(pushes_all_, true)) {
+  if (push_->arrived_damaged() && !std::exchange(pushes_all_, true)) {
     pushed_ = false;
     stage_ = Stage::booting;
     return boot_again();

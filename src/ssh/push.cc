@@ -29,9 +29,9 @@ Status told(std::optional<Pushed> pushed, const std::string& errors) {
                   "binary lies in ~/.cache/lockstep",
                   "make ~/.cache/lockstep a link to a folder where programs may be run");
     case Pushed::cut:
-      return fail(Errc::unavailable, "only a part of the binary arrived", kTryAgain);
+      return fail(Errc::unavailable, "only a part of the binary arrived", "try again");
     case Pushed::corrupt:
-      return fail(Errc::corrupt, "the binary was damaged on the way" + why, kTryAgain);
+      return fail(Errc::corrupt, "the binary was damaged on the way" + why, "try again");
     case Pushed::no_space:
       return fail(Errc::exhausted, "the binary can't be written to ~/.cache/lockstep there" + why);
     case Pushed::no_home:
@@ -115,7 +115,9 @@ void Push::on_end() {
   from_err_.reset();
   io::read_now(out_, output_, kMostOutput);
   io::read_now(err_, errors_, kMostOutput);
-  std::exchange(done_, nullptr)(told(parse_pushed(output_), errors_));
+  const auto pushed = parse_pushed(output_);
+  damaged_ = pushed == Pushed::cut || pushed == Pushed::corrupt;
+  std::exchange(done_, nullptr)(told(pushed, errors_));
 }
 
 }  // namespace lockstep::ssh

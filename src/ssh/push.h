@@ -16,9 +16,6 @@
 
 namespace lockstep::ssh {
 
-// The hint of errors after which a second push may succeed: the content was damaged or cut.
-inline constexpr const char* kTryAgain = "try again";
-
 class Push {
  public:
   // partial: bytes that an earlier push left on the host. done: called once, only after begin() has
@@ -30,6 +27,8 @@ class Push {
 
   // Opens the session and starts to send. If begin() fails, `done` is never called.
   Status begin();
+  // Returns whether the binary arrived cut or damaged: a second push may succeed.
+  bool arrived_damaged() const { return damaged_; }
 
  private:
   Status open_session(const std::string& command);
@@ -40,6 +39,7 @@ class Push {
   std::string socket_;
   Binary binary_;
   std::uint64_t partial_;
+  bool damaged_ = false;
   std::function<void(Status)> done_;
   io::Fd file_;
   io::Fd in_;

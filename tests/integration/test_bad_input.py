@@ -256,7 +256,7 @@ def test_a_token_that_is_none_is_refused(clean, key):
     one_line(clean.run("train.py", env={"LOCKSTEP_RDZV_TOKEN": ""}), 1, "LOCKSTEP_RDZV_TOKEN", "empty")
     pipe = clean.folder / "pipe"
     os.mkfifo(pipe, 0o600)
-    one_line(clean.run("--rdzv-token-file", pipe, "train.py"), 1, "pipe", "no plain file")
+    one_line(clean.run("--rdzv-token-file", pipe, "train.py"), 1, "pipe", "not a plain file")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="changes the user")
