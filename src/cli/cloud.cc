@@ -39,7 +39,7 @@ const char* kind_word(Finding::Kind kind) {
 Result<std::vector<Checked>> check_all(rent::OnDemand& world,
                                        const std::vector<std::string>& names) {
   std::vector<Checked> checked;
-  for (const auto& provider : world.all()) {
+  for (const auto& provider : world.providers().all()) {
     const std::string name(provider->traits().name);
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
     checked.push_back({.provider = provider.get()});
@@ -59,8 +59,8 @@ Result<std::vector<Checked>> check_all(rent::OnDemand& world,
                     [&one](cloud::Web& web) { one.findings = one.provider->check(web); }});
   }
   rent::Asking(world.web(), std::move(jobs))
-      .wait(waits_for(cloud_check_table().program, "check the keys and their rights"));
-  LOCKSTEP_TRY(world.check_stopped());
+      .wait(waits_for(cloud_check_table().program, "what our keys may do there"));
+  LOCKSTEP_TRY(world.signals().check());
   return checked;
 }
 
@@ -95,7 +95,8 @@ Result<ExitCode> check_clouds(const Call& call, Swept& swept) {
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   // Refuse unknown names before anything is asked. with_keys() words that error.
   for (const std::string& name : call.parsed.names)
-    if (world->provider(name) == nullptr) return Failure(world->with_keys({name}).error());
+    if (world->providers().find(name) == nullptr)
+      return Failure(world->providers().with_keys({name}).error());
   swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto checked, check_all(*world, call.parsed.names));
   if (options.json)

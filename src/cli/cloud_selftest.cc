@@ -11,7 +11,10 @@
 #include "cli/rent_tables.h"
 #include "cloud/machine_table.h"
 #include "proc/signals.h"
+#include "rent/gang.h"
+#include "rent/market.h"
 #include "rent/rented_host.h"
+#include "rent/sweep.h"
 
 #include <fmt/core.h>
 
@@ -148,8 +151,8 @@ void SelfTest::report_health() {
 
 Status SelfTest::find_cheapest() {
   begin();
-  LOCKSTEP_TRY_ASSIGN(const auto market,
-                      world_.ask(wanted_.wish, true, waits_for(kProgram, kForOffers)));
+  LOCKSTEP_TRY_ASSIGN(const auto market, rent::ask_market(world_, wanted_.wish, true,
+                                                          waits_for(kProgram, kForOffers)));
   const std::int64_t now = world_.web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world_.journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wanted_.wish, blocks, now);
@@ -207,7 +210,7 @@ Status SelfTest::rent() {
 Status SelfTest::watch_end() {
   const std::int64_t last = unix_ms() + (kSelftestEndIn + wanted_.patience_s) * 1000;
   while (true) {
-    Status looked = world_.look(rental_);
+    Status looked = rent::look(world_, rental_);
     if (!looked && looked.error().code == Errc::canceled) return looked;
     if (looked && rental_.live().empty()) return {};
     if (unix_ms() >= last)
@@ -242,13 +245,13 @@ void SelfTest::give_back() {
     report(Mark::ok, "terminated: the provider lists nothing of the machine");
   else
     fail_with("the machine may still be there: lockstep down --orphans", back.error());
-  world_.unlock(rental_.cluster);
+  world_.locks().release(rental_.cluster);
 }
 
 // Returns the signal with which the user stopped the sweep, or 0.
 int SelfTest::sweep() {
   begin();
-  const auto swept = world_.sweep(waits_for(kProgram, kForLeftovers));
+  const auto swept = rent::sweep_now(world_, waits_for(kProgram, kForLeftovers));
   if (!swept) {
     if (swept.error().code == Errc::canceled) return swept.error().sys;
     fail_with("the sweep found no answer", swept.error());
@@ -266,7 +269,8 @@ int SelfTest::sweep() {
 
 ExitCode SelfTest::verdict(int signal) {
   begin();
-  report(Mark::note, fmt::format("the bill: {} USD", cloud::dollars_text(world_.cost(rental_))));
+  report(Mark::note, fmt::format("the bill: {} USD", cloud::dollars_text(cloud::cost_so_far(
+                                                         rental_, world_.now_ms()))));
   std::puts(signal != 0 ? "result: stopped by the user"
                         : fmt::format("result: {}", failed_ ? "FAILED" : "ok").c_str());
   if (signal != 0) return stopped_by(signal);
@@ -283,7 +287,7 @@ Result<ExitCode> SelfTest::run() {
     return Failure(rented.error());
   }
   const Status ended = end_by_itself();
-  int signal = world_.take_signal();
+  int signal = world_.signals().take();
   const bool canceled = !ended && ended.error().code == Errc::canceled;
   if (!ended && !canceled) fail_with("the machine has not ended itself", ended.error());
   give_back();
@@ -333,7 +337,7 @@ Result<SelftestWish> selftest_wish(const Parsed& parsed) {
 Result<ExitCode> test_provider(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(SelftestWish wanted, selftest_wish(call.parsed));
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
-  LOCKSTEP_TRY_ASSIGN(const auto providers, world->with_keys(wanted.wish.providers));
+  LOCKSTEP_TRY_ASSIGN(const auto providers, world->providers().with_keys(wanted.wish.providers));
   return SelfTest(*world, providers.front()->traits(), std::move(wanted)).run();
 }
 

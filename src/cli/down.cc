@@ -12,6 +12,8 @@
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/places/find_job.h"
+#include "rent/gang.h"
+#include "rent/sweep.h"
 
 #include <fmt/core.h>
 
@@ -57,7 +59,7 @@ Result<std::vector<std::string>> jobs_there(rent::OnDemand& world, Rental rental
   if (!book) return ids;
   const auto jobs = unended_jobs(*book, rental.cluster);
   // If the provider does not answer, the machines may be alive.
-  if (jobs.empty() || (world.look_only(rental) && rental.live().empty())) return ids;
+  if (jobs.empty() || (rent::look_only(world, rental) && rental.live().empty())) return ids;
   for (const jobs::KnownJob& job : jobs) {
     LOCKSTEP_TRY_ASSIGN(const bool ended, has_ended(*book, job));
     if (!ended) ids.push_back(job.id);
@@ -78,7 +80,7 @@ Status agree_to_end(rent::OnDemand& world, const Rental& rental, const DownOptio
 // Takes the cluster's lock. A renting command stops once the journal says "not wanted". A follower
 // stops once the journal no longer has the job.
 Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
-  Status locked = world.lock(rental.cluster);
+  Status locked = world.locks().take(rental.cluster);
   if (locked) return locked;
   LOCKSTEP_TRY(world.journal().ask_to_end(rental.id));
   tell_line(down_table().program,
@@ -87,7 +89,7 @@ Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
     // Repeat this: a message of the other command may arrive late and name the job again.
     LOCKSTEP_TRY(drop_unwatched(world, rental.id));
     LOCKSTEP_TRY(world.web().pause(std::chrono::seconds(1)));
-    locked = world.lock(rental.cluster);
+    locked = world.locks().take(rental.cluster);
   }
   if (locked) return drop_unwatched(world, rental.id);
   locked.error().hint = "it is noted that nobody wants it: it ends once that one is gone";
@@ -103,7 +105,7 @@ void tell_gone(rent::OnDemand& world, Rental& rental) {
   tell_line(down_table().program,
             rental.closed_ms != 0
                 ? fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
-                              cloud::dollars_text(world.cost(rental)))
+                              cloud::dollars_text(cloud::cost_so_far(rental, world.now_ms())))
                 : fmt::format("'{}' is gone already", rental.cluster));
 }
 
@@ -139,18 +141,18 @@ bool used_since(rent::OnDemand& world, std::string_view provider, std::int64_t m
 // command. Another process that rents now is in the journal already, or waits for this lock and
 // makes them again.
 void clean_up(rent::OnDemand& world) {
-  const auto mine = world.hold_account();
+  const auto mine = world.locks().take_account(world.web());
   if (!mine || !*mine) return;
   const auto open = world.journal().open_rentals();
   if (!open || !open->empty()) return;
   const std::int64_t now = world.web().now_ms();
-  for (cloud::Provider* provider : world.keyed()) {
+  for (cloud::Provider* provider : world.providers().keyed()) {
     const std::string name(provider->traits().name);
     const std::string kept = "cleaned-" + name;
-    const auto before = cloud::kept_answer(world.cache(), kept, now, now);
+    const auto before = cloud::kept_answer(world.ground().cache, kept, now, now);
     if (!used_since(world, name, before ? before->as_of_ms : 0)) continue;
     const Status cleaned = provider->clean(world.web());
-    if (cleaned) cloud::keep_answer(world.cache(), kept, world.owner(), now);
+    if (cleaned) cloud::keep_answer(world.ground().cache, kept, world.owner(), now);
     tell_line(down_table().program,
               fmt::format(
                   "{}: what was made there besides machines {}", name,
@@ -175,18 +177,19 @@ Status end_named(rent::OnDemand& world, const std::string& name, const DownOptio
   if (!rental) return Failure(rental.error());
   LOCKSTEP_TRY(agree_to_end(world, *rental, options));
   Status done = give_back_locked(world, *rental, options.force);
-  world.unlock(name);
+  world.locks().release(name);
   rows.push_back(rental_row(world, *rental));
   return done;
 }
 
 // Terminates machines without a rental, at all providers. An error means that some may be left.
 Status end_orphans(rent::OnDemand& world, const DownOptions& options, cloud::Reconciled& swept) {
-  LOCKSTEP_TRY_ASSIGN(swept, world.sweep(waits_for(down_table().program, kForLeftovers)));
+  LOCKSTEP_TRY_ASSIGN(swept,
+                      rent::sweep_now(world, waits_for(down_table().program, kForLeftovers)));
   tell_sweep(down_table().program, swept, world.web().now_ms());
   if (!options.json && swept.ended.empty() && swept.ending.empty() && swept.unheard.empty())
-    std::puts(world.with_keys({}) ? "nothing of ours is there that nobody wants"
-                                  : "no provider was asked: no keys are found");
+    std::puts(world.providers().with_keys({}) ? "nothing of ours is there that nobody wants"
+                                              : "no provider was asked: no keys are found");
   return {};
 }
 
@@ -210,7 +213,7 @@ Result<ExitCode> take_down(const Call& call, Swept& swept) {
   }
   ExitCode code = ExitCode::ok;
   const auto failed = [&](const Error& error) {
-    const int signal = world->take_signal();
+    const int signal = world->signals().take();
     code = refuse(down_table().program, error);
     if (signal != 0) code = stopped_by(signal);
   };

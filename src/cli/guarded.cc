@@ -40,8 +40,8 @@ std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& jo
                          const cloud::Rental* rental) {
   using JobStage = cloud::RentedJob::Stage;
   if (job.stage == JobStage::ended) return fmt::format("exit code {}, {}", job.code, job.note);
-  const std::string cost =
-      fmt::format("given back, {} USD", cloud::dollars_text(world.cost(*rental)));
+  const std::string cost = fmt::format(
+      "given back, {} USD", cloud::dollars_text(cloud::cost_so_far(*rental, world.now_ms())));
   if (job.stage == JobStage::ending)
     return fmt::format("exit code {}, {}{}", job.code, job.note.empty() ? "" : job.note + ", ",
                        cost);
@@ -147,7 +147,7 @@ void drop_old_logs(const std::vector<cloud::Rental>& open) {
 
 Status keys_of(const rent::OnDemand& world, const cloud::Rental& rental) {
   for (const cloud::Attempt& attempt : rental.attempts)
-    if (cloud::Provider* one = world.provider(attempt.offer.provider);
+    if (cloud::Provider* one = world.providers().find(attempt.offer.provider);
         attempt.open() && one != nullptr)
       LOCKSTEP_TRY(one->keys());
   return {};
@@ -176,7 +176,7 @@ void keep_guarded_here(rent::OnDemand& world, std::string_view program,
 // A command that holds the cluster's lock tells the guard by itself.
 void keep_guarded_there(rent::OnDemand& world, std::string_view program,
                         const std::string& cluster) {
-  if (!world.lock(cluster)) return;
+  if (!world.locks().take(cluster)) return;
   if (const auto rental = world.journal().of_cluster(cluster)) {
     using Word = rent::GuardHosts::Word;
     const rent::GuardHosts& guards = world.guards();
@@ -192,7 +192,7 @@ void keep_guarded_there(rent::OnDemand& world, std::string_view program,
       tell_line(program, fmt::format("'{}' may be without a guard: {}", cluster,
                                      guards.trouble_of(*rental)));
   }
-  world.unlock(cluster);
+  world.locks().release(cluster);
 }
 
 }  // namespace
@@ -222,7 +222,7 @@ std::string ended_by_words(std::string_view name, std::string_view where) {
 
 std::int64_t fixed_end_ms(const rent::OnDemand& world, const cloud::Rental& rental) {
   return cloud::fixed_end_ms(rental, [&](std::string_view name) {
-    const cloud::Provider* known = world.provider(name);
+    const cloud::Provider* known = world.providers().find(name);
     return known != nullptr && known->traits().fixed_end;
   });
 }
@@ -255,7 +255,7 @@ Status agree_with_guard(rent::OnDemand& world, const cloud::Wish& wish, cloud::T
   const cloud::Rental would{.id = {}, .cluster = {}, .owner = {}, .terms = terms};
   const std::string host = rent::guard_host_of(would);
   if (host.empty()) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto asked, world.with_keys(wish.providers));
+  LOCKSTEP_TRY_ASSIGN(const auto asked, world.providers().with_keys(wish.providers));
   std::vector<std::string> names;
   for (const cloud::Provider* provider : asked)
     if (terms.watched || provider->traits().ending == cloud::Ending::with_guard)

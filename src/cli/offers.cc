@@ -6,6 +6,7 @@
 #include "cli/subcommand.h"
 #include "cli/swept.h"
 #include "codec/json.h"
+#include "rent/market.h"
 
 #include <fmt/core.h>
 
@@ -31,8 +32,8 @@ Result<ExitCode> show_offers(const Call& call, Swept& swept) {
   wish.guarded = true;
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
-  LOCKSTEP_TRY_ASSIGN(const auto market,
-                      world->ask(wish, false, waits_for(swept.program(), kForOffers)));
+  LOCKSTEP_TRY_ASSIGN(const auto market, rent::ask_market(*world, wish, false,
+                                                          waits_for(swept.program(), kForOffers)));
   const std::int64_t now = world->web().now_ms();
   // Rank as `up` does: an offer that a provider refused lately stands lower, with the reason.
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));

@@ -7,7 +7,11 @@
 #include "cli/subcommand.h"
 #include "cli/watched_job.h"
 #include "codec/json.h"
+#include "rent/gang.h"
 #include "rent/guard.h"
+#include "rent/market.h"
+#include "rent/rented_cluster.h"
+#include "rent/ssh_access.h"
 #include "rent/sweep.h"
 
 #include <fmt/core.h>
@@ -84,14 +88,14 @@ Status let_in(rent::OnDemand& world, const RentRequest& request, cloud::Rental& 
   if (request.options.allow_from) {
     LOCKSTEP_TRY_ASSIGN(const cloud::Terms terms, terms_of(request.options));
     rental.terms.own_address = false;
-    return world.open_to(rental, terms.allow_from);
+    return rent::open_to(world, rental, terms.allow_from);
   }
   if (rental.terms.open_to_all()) return {};
-  const auto address = rent::OnDemand::own_address(world.web());
+  const auto address = rent::own_address(world.web());
   const auto step = [&](const std::string& line) { tell_line(request.program, line); };
-  const Status open =
-      address ? world.follow_address(rental, *address, step) : Status(Failure(address.error()));
-  LOCKSTEP_TRY(world.check_stopped());
+  const Status open = address ? rent::follow_address(world, rental, *address, step)
+                              : Status(Failure(address.error()));
+  LOCKSTEP_TRY(world.signals().check());
   if (!open) print_error(request.program, open.error());
   return {};
 }
@@ -115,7 +119,7 @@ void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
 // Reports the result of the sweep. Returns an error if the user wants to stop.
 Status tell_swept(rent::OnDemand& world, std::string_view program,
                   const Result<cloud::Reconciled>& swept) {
-  LOCKSTEP_TRY(world.check_stopped());
+  LOCKSTEP_TRY(world.signals().check());
   if (swept)
     tell_sweep(program, *swept, world.web().now_ms());
   else
@@ -124,7 +128,7 @@ Status tell_swept(rent::OnDemand& world, std::string_view program,
 }
 
 struct Chosen {
-  rent::OnDemand::Market market;
+  rent::Market market;
   cloud::Wish wish;
   cloud::Terms terms;
 };
@@ -145,11 +149,12 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
         request.before && !chosen.terms.guard.empty() && chosen.terms.guard != "here";
   }
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
-  LOCKSTEP_TRY(world.with_keys(chosen.wish.providers));
+  LOCKSTEP_TRY(world.providers().with_keys(chosen.wish.providers));
   if (!request.options.print) LOCKSTEP_TRY(agree_with_guard(world, chosen.wish, chosen.terms));
   rent::Sweep sweep(world, rent::Sweep::When::always, waits_for(request.program, kForLeftovers));
-  LOCKSTEP_TRY_ASSIGN(chosen.market,
-                      world.ask(chosen.wish, true, waits_for(request.program, kForOffers), &sweep));
+  LOCKSTEP_TRY_ASSIGN(
+      chosen.market,
+      rent::ask_market(world, chosen.wish, true, waits_for(request.program, kForOffers), &sweep));
   auto swept = sweep.finish();
   const std::int64_t now = world.web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world.journal().blocks(now));
@@ -161,14 +166,16 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
   if (choice.candidates.empty())
     return Failure(cloud::nothing_found(chosen.market.catalog, chosen.wish, choice));
   LOCKSTEP_TRY(check_budget(chosen.terms, choice.candidates.front()));
-  const cloud::Traits& first = world.provider(choice.candidates.front().offer.provider)->traits();
   // The provider may cap the lifetime. Show the granted time in the plan.
+  const cloud::Traits& first =
+      world.providers().find(choice.candidates.front().offer.provider)->traits();
   cloud::Terms granted = chosen.terms;
   granted.lifetime_s = cloud::lifetime_at(first, granted.lifetime_s);
   Plan plan = plan_of(choice, chosen.wish, granted, now);
   if (first.fixed_end) plan.fixed_by = first.title;
   const std::string note =
-      world.provider(first.name)
+      world.providers()
+          .find(first.name)
           ->keys_note(world.web(),
                       plan.ends_ms > 0 ? plan.ends_ms : now + granted.lifetime_s * 1000);
   if (!note.empty()) tell_line(request.program, note);
@@ -187,11 +194,11 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
 // what is left.
 Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental& rental,
                Error why) {
-  const int signal = world.take_signal();
+  const int signal = world.signals().take();
   if (why.code == Errc::canceled && why.sys == 0) why.sys = signal;
   const bool may_be_left = !rental.settled();
-  if (const Status back = world.give_back(
-          rental,
+  if (const Status back = rent::give_back(
+          world, rental,
           [&](const cloud::RentEvent& event) { tell_line(request.program, event_text(event)); });
       !back && !rental.settled()) {
     tell_line(request.program, back.error().message);
@@ -209,7 +216,7 @@ Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental&
 
 // The machines may be in use: a failed or interrupted look must not terminate them.
 Failure as_it_was(rent::OnDemand& world, const cloud::Rental& rental, Error why) {
-  if (why.code == Errc::canceled && why.sys == 0) why.sys = world.take_signal();
+  if (why.code == Errc::canceled && why.sys == 0) why.sys = world.signals().take();
   why.message += fmt::format("; '{}' stays as it is", rental.cluster);
   return Failure(std::move(why));
 }
@@ -230,8 +237,8 @@ bool at_terminal() {
 
 Status ask_consent(rent::OnDemand& world, const std::string& question, const char* otherwise) {
   std::fputs((question + " [y/N] ").c_str(), stderr);
-  if (says_yes(world.stop_fd())) return {};
-  const int signal = world.take_signal();
+  if (says_yes(world.signals().fd())) return {};
+  const int signal = world.signals().take();
   if (signal != 0) std::fputs("\n", stderr);
   return Failure(Error{Errc::canceled, otherwise, {}, signal});
 }
@@ -271,11 +278,11 @@ void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::i
 
 Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(request.options));
-  LOCKSTEP_TRY(world.check_name(request.cluster));
+  LOCKSTEP_TRY(rent::check_name(request.cluster));
   // With the lock, no other process changes this rental: the journal's record is current.
-  if (!request.options.print) LOCKSTEP_TRY(world.lock(request.cluster));
+  if (!request.options.print) LOCKSTEP_TRY(world.locks().take(request.cluster));
   LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
-  rent::OnDemand::Market market;
+  rent::Market market;
   if (rental) {
     // Sweep before using the rental: a journal restored from an old copy does not know all
     // machines.
@@ -293,7 +300,8 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
   } else {
     LOCKSTEP_TRY_ASSIGN(std::optional<Chosen> chosen, choose_machines(world, request));
     if (!chosen) return Rented{};
-    LOCKSTEP_TRY_ASSIGN(rental, world.new_rental(request.cluster, chosen->wish, chosen->terms));
+    LOCKSTEP_TRY_ASSIGN(rental,
+                        rent::new_rental(world, request.cluster, chosen->wish, chosen->terms));
     market = std::move(chosen->market);
   }
   // Start the guard before any request: machines without a guard must not be rented.
@@ -303,8 +311,8 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
   }
   if (request.before) LOCKSTEP_TRY(request.before(*rental));
   const bool in_use = !request.before && is_in_use(*rental);
-  const Status rented = world.rent(
-      *rental, std::move(market), rules_of(wait_s),
+  const Status rented = rent::rent_gang(
+      world, *rental, std::move(market), rules_of(wait_s),
       [&](const cloud::RentEvent& event) {
         tell_line(request.program, event_text(event));
         if (request.on_event) request.on_event(event);
@@ -321,9 +329,9 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
 }
 
 Status give_machines_back(rent::OnDemand& world, std::string_view program, cloud::Rental& rental) {
-  const Status back = world.give_back(
-      rental, [&](const cloud::RentEvent& event) { tell_line(program, event_text(event)); });
-  const std::string cost = cloud::dollars_text(world.cost(rental));
+  const Status back = rent::give_back(
+      world, rental, [&](const cloud::RentEvent& event) { tell_line(program, event_text(event)); });
+  const std::string cost = cloud::dollars_text(cloud::cost_so_far(rental, world.now_ms()));
   if (back) {
     tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
     end_if_watched(world, program, rental.id);

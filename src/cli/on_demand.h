@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "cli/on_demand_options.h"
+#include "cloud/reconcile.h"
+#include "rent/gang.h"
 #include "rent/on_demand.h"
 
 #include <functional>
@@ -26,8 +28,8 @@ struct RentRequest {
   // With it, the guard here watches spot machines unless the user chose otherwise.
   std::function<Status(const cloud::Rental&)> before = {};
   // Called with events and steps, besides telling the user.
-  rent::OnDemand::Tell on_event = {};
-  rent::OnDemand::TellStep on_step = {};
+  rent::TellEvent on_event = {};
+  rent::TellStep on_step = {};
 };
 
 // Returns the rental recorded by `cluster add --on-demand` under that name; nullopt: none.

@@ -7,8 +7,10 @@
 #include "cli/on_demand_words.h"
 #include "cli/places.h"
 #include "proc/signal_watch.h"
+#include "rent/gang.h"
 #include "rent/guard.h"
 #include "rent/job_claim.h"
+#include "rent/market.h"
 #include "rent/rented_host.h"
 
 #include <fmt/core.h>
@@ -61,7 +63,7 @@ void RentedCourse::note_signal(int signal) {
 
 // Takes note of the signals that came during a step and were not returned with its error.
 void RentedCourse::look_for_signals() {
-  note_signal(world_.take_signal());
+  note_signal(world_.signals().take());
   while (const int signal = proc::SignalWatch::take_stop())
     note_signal(signal);
 }
@@ -74,10 +76,10 @@ bool RentedCourse::is_wanted() {
 // Takes the cluster's lock and reads the rental again. The lock is free while the job runs, so
 // `keep` and `down` may have changed the rental.
 Status RentedCourse::take_lock() {
-  Status locked = world_.lock(rental_.cluster);
+  Status locked = world_.locks().take(rental_.cluster);
   for (int tries = 0; !locked && tries < kLockTries; ++tries) {
     LOCKSTEP_TRY(world_.web().pause(std::chrono::seconds(1)));
-    locked = world_.lock(rental_.cluster);
+    locked = world_.locks().take(rental_.cluster);
   }
   LOCKSTEP_TRY(locked);
   auto known = world_.journal().of_cluster(rental_.cluster);
@@ -132,7 +134,7 @@ Status RentedCourse::end_lost() {
                    lost.spot ? "was taken away by its provider" : "has lost a machine",
                    job_.losses + 1));
   const auto told = [&](const cloud::RentEvent& event) { tell(event_text(event)); };
-  LOCKSTEP_TRY(world_.drop_machines(rental_, "taken by the provider", told));
+  LOCKSTEP_TRY(rent::drop_machines(world_, rental_, "taken by the provider", told));
   if (!lost.spot) return {};  // the loss says nothing about capacity there
   return world_.journal().learn({.kind = cloud::Block::Kind::capacity,
                                  .provider = lost.provider,
@@ -156,16 +158,16 @@ Status RentedCourse::machines_again() {
   LOCKSTEP_TRY(note(Stage::renting));
   if (rental_.wish.spot == cloud::SpotWish::prefer && job_.losses >= kLossesToOnDemand)
     rental_.wish.spot = cloud::SpotWish::no;
-  if (rental_.settled()) LOCKSTEP_TRY(world_.new_keys(rental_));
+  if (rental_.settled()) LOCKSTEP_TRY(rent::new_keys(world_, rental_));
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(options_));
-  LOCKSTEP_TRY_ASSIGN(auto market, world_.ask(rental_.wish, true));
+  LOCKSTEP_TRY_ASSIGN(auto market, rent::ask_market(world_, rental_.wish, true));
   cloud::RentRules rules = rules_of(wait_s);
   // The limit of --wait counts from the job's start, across all followers.
   if (rules.wait && job_.losses == 0 && job_.began_ms > 0)
     *rules.wait -=
         std::chrono::milliseconds(std::max<std::int64_t>(world_.web().now_ms() - job_.began_ms, 0));
-  LOCKSTEP_TRY(world_.rent(
-      rental_, std::move(market), rules,
+  LOCKSTEP_TRY(rent::rent_gang(
+      world_, rental_, std::move(market), rules,
       [&](const cloud::RentEvent& event) { tell(event_text(event)); },
       [&](const rent::ContactStep& step) { tell(step.text); }));
   if (!is_wanted()) return fail(Errc::unavailable, "its job is not wanted any more");
@@ -219,7 +221,7 @@ Seen RentedCourse::run_job() {
   auto ended = attempt();
   if (!ended) {
     Error why = ended.error();
-    if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
+    if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.signals().take();
     print_error(kRentedRun, why);
     job_.note = why.message;
     return seen(Failure(std::move(why)));
@@ -279,7 +281,7 @@ Seen RentedCourse::terminate() {
   }
   const Status back = give_machines_back(world_, kRentedRun, rental_);
   // The lock is taken again for the next try.
-  if (!back && back.error().code == Errc::canceled) world_.unlock(rental_.cluster);
+  if (!back && back.error().code == Errc::canceled) world_.locks().release(rental_.cluster);
   if (!back) {
     job_.note = back.error().message;
     print_error(kRentedRun, back.error());
@@ -292,12 +294,12 @@ Seen RentedCourse::carry_out(Step step) {
     case Step::check_begin:
     case Step::rent: {
       const Status done = step == Step::rent ? machines_again() : may_begin();
-      if (step == Step::rent) world_.unlock(rental_.cluster);
+      if (step == Step::rent) world_.locks().release(rental_.cluster);
       Seen seen = this->seen(done);
       seen.unwanted = !done && (rental_.closed_ms != 0 || !rental_.wanted);
       if (done || (step == Step::rent && seen.unwanted)) return seen;
       Error why = done.error();
-      if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
+      if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.signals().take();
       note_signal(why.code == Errc::canceled ? why.sys : 0);
       print_error(kRentedRun, why);
       job_.note = why.message;
@@ -346,7 +348,7 @@ void RentedCourse::conclude(int code) {
   job_.code = code;
   job_.note += fmt::format("{}{}{} USD", job_.note.empty() ? "" : ", ",
                            course_.ended_elsewhere() ? "given back by another lockstep, " : "",
-                           cloud::dollars_text(world_.cost(rental_)));
+                           cloud::dollars_text(cloud::cost_so_far(rental_, world_.now_ms())));
   if (const Status noted = note(Stage::ended); !noted) tell(noted.error().message);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/rented_loss.h"
 
 #include "cloud/renting.h"
+#include "rent/gang.h"
 #include "rent/on_demand.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ bool machines_gone(const cloud::Rental& rental) {
   const auto other = rent::OnDemand::open();
   if (!other) return false;
   cloud::Rental copy = rental;
-  return (*other)->look_only(copy) && !cloud::is_whole(copy);
+  return rent::look_only(**other, copy) && !cloud::is_whole(copy);
 }
 
 bool may_be_done(const cloud::Rental& rental, const RemoteOutcome& ended) {
@@ -21,7 +22,7 @@ bool may_be_done(const cloud::Rental& rental, const RemoteOutcome& ended) {
   if (!ended.gone || autostop.count() == 0 || ended.silent < autostop) return false;
   const auto other = rent::OnDemand::open();
   cloud::Rental copy = rental;
-  if (!other || !(*other)->look_only(copy)) return true;
+  if (!other || !rent::look_only(**other, copy)) return true;
   const auto& machines = copy.attempts.back().machines;
   // A preempted machine did not end by itself, so the job can start again.
   return std::none_of(machines.begin(), machines.end(),

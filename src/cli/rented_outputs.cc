@@ -6,6 +6,7 @@
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
 #include "project/sync_tree.h"
+#include "rent/gang.h"
 #include "rent/rented_host.h"
 
 #include <fmt/core.h>
@@ -77,7 +78,7 @@ Status RentedCourse::hold_machines(const std::string& why) {
 // answer.
 bool RentedCourse::first_runs() {
   cloud::Rental now = rental_;
-  if (!world_.look_only(now)) return true;
+  if (!rent::look_only(world_, now)) return true;
   const auto live = now.live();
   return std::any_of(live.begin(), live.end(), [](const cloud::Held* held) {
     return held->node == 0 && held->machine.state == cloud::Machine::State::running;

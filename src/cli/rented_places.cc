@@ -7,8 +7,10 @@
 #include "codec/json_members.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
+#include "rent/gang.h"
 #include "rent/guard.h"
 #include "rent/job_claim.h"
+#include "rent/rental_files.h"
 
 #include <fmt/core.h>
 
@@ -45,7 +47,7 @@ class SignalsBlocked {
 // idle then.
 bool used_lately(const cloud::Rental& rental) {
   struct stat info {};
-  const std::string path = rent::OnDemand::used_file(rental.cluster);
+  const std::string path = rent::used_file(rental.cluster);
   if (stat(path.c_str(), &info) != 0) return false;
   const std::int64_t since_ms = unix_ms() - std::int64_t{info.st_mtim.tv_sec} * 1000;
   return since_ms >= 0 && since_ms < rental.terms.autostop_s * 1000;
@@ -64,9 +66,9 @@ Result<bool> has_job(cloud::Journal& journal, const cloud::Rental& rental) {
 Status check_machines_of_job(rent::OnDemand& world, cloud::Rental rental,
                              const hosts::Cluster& known) {
   const std::string& name = rental.cluster;
-  if (rental.wanted) LOCKSTEP_TRY(world.look_only(rental));
+  if (rental.wanted) LOCKSTEP_TRY(rent::look_only(world, rental));
   if (rental.wanted && cloud::is_whole(rental) && !known.nodes.empty()) {
-    rent::OnDemand::note_use(name);
+    rent::note_use(name);
     return {};
   }
   return fail(
@@ -87,7 +89,7 @@ Status rent_standing(rent::OnDemand& world, const std::string& name) {
   request.options.yes = true;
   request.standing = std::move(standing);
   LOCKSTEP_TRY(rent_machines(world, request));
-  world.unlock(name);
+  world.locks().release(name);
   return {};
 }
 
@@ -95,7 +97,7 @@ bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
   if (!rental.wanted || !cloud::is_whole(rental)) return false;
   const auto known = registry.find(rental.cluster);
   if (!known || known->nodes.empty()) return false;
-  rent::OnDemand::note_use(rental.cluster);
+  rent::note_use(rental.cluster);
   return true;
 }
 
@@ -104,19 +106,19 @@ bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
 Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
                       const std::string& name, const cloud::Rental& looked) {
   if (is_usable(registry, looked)) return true;
-  LOCKSTEP_TRY(world.lock(name));
+  LOCKSTEP_TRY(world.locks().take(name));
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code != Errc::not_found) return Failure(rental.error());
   if (rental && rental->wanted) {
-    LOCKSTEP_TRY(world.look(*rental));
+    LOCKSTEP_TRY(rent::look(world, *rental));
     if (is_usable(registry, *rental)) {
-      world.unlock(name);
+      world.locks().release(name);
       return true;
     }
     tell_line(kRenting, fmt::format("the machines of '{}' have ended", name));
   }
   if (rental) LOCKSTEP_TRY(give_machines_back(world, kRenting, *rental));
-  world.unlock(name);
+  world.locks().release(name);
   return false;
 }
 
@@ -136,7 +138,7 @@ Status ensure_rented(const hosts::Registry& registry, const std::string& name) {
   if (!rental && rental.error().code != Errc::not_found) return Failure(rental.error());
   if (rental && rental->wanted && !known->nodes.empty() && unix_ms() < rental->ends_ms &&
       used_lately(*rental) && (!rent::wants_guard(*rental) || rent::guard_lives())) {
-    rent::OnDemand::note_use(name);
+    rent::note_use(name);
     return {};
   }
   const SignalsBlocked blocked;
@@ -146,7 +148,7 @@ Status ensure_rented(const hosts::Registry& registry, const std::string& name) {
     LOCKSTEP_TRY_ASSIGN(const bool job, has_job(journal, *rental));
     if (job) return check_machines_of_job(*world, std::move(*rental), *known);
   }
-  if (rental && rental->wanted) LOCKSTEP_TRY(world->look_only(*rental));
+  if (rental && rental->wanted) LOCKSTEP_TRY(rent::look_only(*world, *rental));
   LOCKSTEP_TRY_ASSIGN(const bool there, rental ? is_there(*world, registry, name, *rental) : false);
   return there ? Status() : rent_standing(*world, name);
 }
@@ -165,7 +167,7 @@ Result<nlohmann::json> rented_facts(const std::vector<hosts::Cluster>& clusters,
   LOCKSTEP_TRY_ASSIGN(const auto rentals, world->journal().open_rentals());
   for (const cloud::Rental& rental : rentals)
     facts[rental.cluster] = {{"micros_per_hour", cloud::rate_now(rental)},
-                             {"cost_micros", world->cost(rental)},
+                             {"cost_micros", cloud::cost_so_far(rental, world->now_ms())},
                              {"ends_ms", certain_end_ms(*world, rental)},
                              {"ended_by", ended_by_name(ended_by(*world, rental))},
                              {"guard", rental.terms.guard}};

@@ -155,7 +155,7 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
   if (!rented && begun.kept) (void)world->journal().drop_job(job.rental);
   if (!rented) return Failure(std::move(rented).error());
   if (!rented->rental) return ExitCode::ok;
-  world->unlock(request.cluster);
+  world->locks().release(request.cluster);
   // If this note is lost, the next process starts over from renting and finds these machines.
   job.stage = RentedJob::Stage::working;
   (void)world->journal().note_job(job);

@@ -50,7 +50,7 @@ ExitCode Swept::end(ExitCode code) {
   // After Ctrl-C the user does not want to wait for the sweep. The next command sweeps again.
   if (is_stopped(code)) sweep_.reset();
   tell();
-  const int signal = world_ ? world_->take_signal() : 0;
+  const int signal = world_ ? world_->signals().take() : 0;
   return signal == 0 ? code : stopped_by(signal);
 }
 
@@ -73,7 +73,7 @@ nlohmann::ordered_json rental_row(const rent::OnDemand& world, const cloud::Rent
           {"nodes", std::move(nodes)},
           {"micros_per_hour", cloud::rate_now(rental)},
           {"unanswered", cloud::has_unanswered(rental)},
-          {"cost_micros", world.cost(rental)},
+          {"cost_micros", cloud::cost_so_far(rental, world.now_ms())},
           {"created_ms", rental.created_ms},
           {"ends_ms", certain_end_ms(world, rental)},
           {"ended_by", ended_by_name(ended_by(world, rental))},

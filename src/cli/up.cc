@@ -138,8 +138,8 @@ KeptEnd kept_end(const rent::OnDemand& world, const Rental& rental, std::int64_t
                  std::int64_t now) {
   cloud::Terms terms = rental.terms;
   terms.lifetime_s = seconds;
-  const auto wanted =
-      cloud::lease_end(terms, cloud::rate_now(rental), world.cost(rental), now, now);
+  const auto wanted = cloud::lease_end(terms, cloud::rate_now(rental),
+                                       cloud::cost_so_far(rental, world.now_ms()), now, now);
   const std::int64_t end = std::max(wanted.value_or(now), rental.ends_ms);
   const std::int64_t fixed = fixed_end_ms(world, rental);
   if (fixed > 0 && fixed < end) return {.ms = fixed, .fixed = true};
@@ -156,7 +156,7 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
   // Another command may change the same rental: read it under the lock only.
-  LOCKSTEP_TRY(world->lock(names[0]));
+  LOCKSTEP_TRY(world->locks().take(names[0]));
   LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
   const std::int64_t now = world->web().now_ms();
   const KeptEnd kept = kept_end(*world, rental, seconds, now);
@@ -211,7 +211,7 @@ Result<ExitCode> show_cost(const Call& call, Swept& swept) {
   // result.
   if (!rentals.empty() || options.json) swept.tell();
   // After Ctrl-C the sweep is incomplete, and a program would take the list for complete.
-  if (options.json) LOCKSTEP_TRY(world->check_stopped());
+  if (options.json) LOCKSTEP_TRY(world->signals().check());
   if (options.since) {
     LOCKSTEP_TRY_ASSIGN(rentals, world->journal().since(world->web().now_ms() - seconds * 1000));
   } else {
@@ -226,11 +226,11 @@ Result<ExitCode> show_cost(const Call& call, Swept& swept) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::vector<std::array<std::string, 5>> lines = {{"CLUSTER", "RENTED", "STATE", "USD/H", "USD"}};
   for (const Rental& rental : rentals) {
-    sum += world->cost(rental);
+    sum += cloud::cost_so_far(rental, world->now_ms());
     rows.push_back(rental_row(*world, rental));
     lines.push_back({rental.cluster, date_text(rental.created_ms), state_words(*world, rental),
                      cloud::dollars_text(cloud::rate_now(rental)),
-                     cloud::dollars_text(world->cost(rental))});
+                     cloud::dollars_text(cloud::cost_so_far(rental, world->now_ms()))});
   }
   if (options.json) {
     std::puts(codec::print_json(nlohmann::ordered_json{{"rentals", std::move(rows)},

@@ -3,12 +3,16 @@
 #include "base/date_text.h"
 #include "base/text.h"
 #include "cli/on_demand.h"
+#include "hosts/registry.h"
 #include "io/own_folders.h"
 #include "jobs/on_hosts/hosts_job.h"
 #include "jobs/places/find_job.h"
 #include "project/sync_tree.h"
+#include "rent/gang.h"
 #include "rent/guard.h"
 #include "rent/guard_talk.h"
+#include "rent/rental_files.h"
+#include "rent/rented_cluster.h"
 #include "rent/rented_host.h"
 #include "rent/watch_desk.h"
 
@@ -81,7 +85,7 @@ Status WatchCourse::change(const std::function<bool(cloud::RentedJob&)>& change)
 Result<std::vector<hosts::HostPlace>> WatchCourse::places() const {
   LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
   auto places = rent::rented_places(rental_, registry.pins_file(rental_.cluster),
-                                    rent::OnDemand::user_key_file(rental_.cluster));
+                                    rent::user_key_file(rental_.cluster));
   if (places.empty()) return fail(Errc::unavailable, "its machines are gone");
   return places;
 }
@@ -91,7 +95,7 @@ bool WatchCourse::machines_gone() const {
   const auto other = rent::OnDemand::open();
   if (!other) return false;
   cloud::Rental copy = rental_;
-  return (*other)->look_only(copy) && !cloud::is_whole(copy);
+  return rent::look_only(**other, copy) && !cloud::is_whole(copy);
 }
 
 // Only what has begun everywhere: before that its command may still be at it.
@@ -220,15 +224,15 @@ Status WatchCourse::stand_in() {
         failed, fmt::format("not all of its outputs were brought: {}{}", brought.error().message,
                             held ? "; its machines wait for you" : ""));
   }
-  Status locked = world_.lock(rental_.cluster);
+  Status locked = world_.locks().take(rental_.cluster);
   for (int tries = 0; !locked && tries < kLockTries; ++tries) {
     LOCKSTEP_TRY(pause(kAWhileMs));
-    locked = world_.lock(rental_.cluster);
+    locked = world_.locks().take(rental_.cluster);
   }
   LOCKSTEP_TRY(locked);
   Status back;
   if (refresh() && !closed_) back = give_machines_back(world_, kWatching, rental_);
-  world_.unlock(rental_.cluster);
+  world_.locks().release(rental_.cluster);
   if (!back) return conclude(failed, back.error().message);
   return conclude(code,
                   noticed_ ? "its provider took a machine away" : "its machines are given back");

@@ -54,7 +54,7 @@ std::vector<std::string> guard_words() {
 bool knows_keys(const std::vector<std::string>& words, const OnDemand& world) {
   bool lacks = false;
   bool has_more = false;
-  for (const auto& provider : world.all()) {
+  for (const auto& provider : world.providers().all()) {
     const bool knows =
         std::find(words.begin(), words.end(), provider->traits().name) != words.end();
     const bool ours = provider->keys().has_value();
@@ -78,7 +78,7 @@ void end_guard(const std::vector<std::string>& words) {
 // them absolute.
 std::vector<std::string> environment_elsewhere(const OnDemand& world) {
   std::vector<std::string_view> files = {"LOCKSTEP_CA_FILE", "SSL_CERT_FILE"};
-  for (const auto& provider : world.all())
+  for (const auto& provider : world.providers().all())
     for (const std::string_view name : provider->traits().file_variables)
       files.push_back(name);
   std::vector<std::string> env = proc::own_environment();
@@ -139,7 +139,7 @@ Result<io::Fd> take_guard_lock(const OnDemand& world) {
   if (!taken) return fail(Errc::already_exists, "another guard is running");
   // Later commands read these words to decide whether this guard has the credentials they need.
   std::string words = std::to_string(getpid());
-  for (const auto& provider : world.all())
+  for (const auto& provider : world.providers().all())
     if (provider->keys()) words += fmt::format(" {}", provider->traits().name);
   words += '\n';
   if (ftruncate(file.fd(), 0) != 0 ||

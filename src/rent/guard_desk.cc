@@ -8,6 +8,8 @@
 #include "rent/guard_plan.h"
 #include "rent/guard_talk.h"
 #include "rent/on_demand.h"
+#include "rent/rental_files.h"
+#include "rent/ssh_access.h"
 #include "rent/watch_desk.h"
 #include "ssh/pins.h"
 
@@ -74,14 +76,14 @@ Status check_key(cloud::Provider* provider) {
 Result<GuardAnswer> answer_ask(OnDemand& world, const Words& words) {
   GuardAnswer answer;
   for (const std::string& name : split(words[2], ',')) {
-    cloud::Provider* provider = world.provider(name);
+    cloud::Provider* provider = world.providers().find(name);
     LOCKSTEP_TRY(check_key(provider));
     LOCKSTEP_TRY_ASSIGN(const std::string account, provider->account(world.web()));
     if (provider->traits().ending == cloud::Ending::by_itself)
       answer.accounts.push_back(account_word(name, account));
   }
   if (words[3] == "address") {
-    LOCKSTEP_TRY_ASSIGN(answer.cidr, OnDemand::own_address(world.web()));
+    LOCKSTEP_TRY_ASSIGN(answer.cidr, own_address(world.web()));
   }
   answer.now_ms = world.web().now_ms();
   return answer;
@@ -91,7 +93,7 @@ Result<GuardAnswer> answer_ask(OnDemand& world, const Words& words) {
 // the account with the machines' registered ssh key.
 Status check_account(OnDemand& world, const Rental& rental) {
   for (const cloud::Attempt& attempt : rental.attempts) {
-    cloud::Provider* provider = world.provider(attempt.offer.provider);
+    cloud::Provider* provider = world.providers().find(attempt.offer.provider);
     LOCKSTEP_TRY(check_key(provider));
     LOCKSTEP_TRY_ASSIGN(const bool same, provider->has_key(world.web(), rental.public_key));
     if (!same)
@@ -114,13 +116,13 @@ Status keep_access(const Rental& rental, const std::string& user_key) {
       LOCKSTEP_TRY(ssh::pin_host(registry.pins_file(rental.cluster), held->machine.address,
                                  held->machine.port, {.keys = {ssh::bare_key(held->host_key)}}));
   if (user_key.empty()) return {};
-  const std::string path = OnDemand::user_key_file(rental.cluster);
+  const std::string path = user_key_file(rental.cluster);
   LOCKSTEP_TRY(io::make_folders(path.substr(0, path.rfind('/'))));
   return cloud::write_key_pair(path, {.private_text = user_key, .public_line = rental.public_key});
 }
 
 void drop_access(const Rental& rental) {
-  const std::string path = OnDemand::user_key_file(rental.cluster);
+  const std::string path = user_key_file(rental.cluster);
   cloud::remove_key_pair(path);
   rmdir(path.substr(0, path.rfind('/')).c_str());
   if (const auto registry = hosts::Registry::open(io::state_folder()))
@@ -174,10 +176,10 @@ Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
   LOCKSTEP_TRY_ASSIGN(GuardNews news, read_guard_news(text, owner));
   news.rental.cluster = name_there(news.rental.cluster, news.rental.id);
   const std::string name = news.rental.cluster;
-  Status locked = world.lock(name);
+  Status locked = world.locks().take(name);
   for (int tries = 0; !locked && tries < kDeskTries; ++tries) {
     LOCKSTEP_TRY(world.web().pause(kDeskPause));
-    locked = world.lock(name);
+    locked = world.locks().take(name);
   }
   if (!locked) {
     // The guard holds the lock, and is either looking at the rental or terminating the machines.
@@ -187,7 +189,7 @@ Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
     return GuardAnswer{.now_ms = world.web().now_ms(), .over = true};
   }
   auto answer = take_news(world, std::move(news));
-  world.unlock(name);
+  world.locks().release(name);
   return answer;
 }
 

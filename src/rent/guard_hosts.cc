@@ -4,12 +4,13 @@
 #include "base/clock_ms.h"
 #include "base/text.h"
 #include "hosts/place.h"
+#include "hosts/registry.h"
 #include "hosts/small_command.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
 #include "rent/guard_plan.h"
-#include "rent/on_demand.h"
+#include "rent/rental_files.h"
 
 #include <fmt/core.h>
 
@@ -177,8 +178,7 @@ Status GuardHosts::tell(const cloud::Rental& rental, GuardNewsKind kind) {
   // The guard needs the ssh key only once there is a machine that a client has met.
   std::string key;
   if (!met_machines(rental).empty())
-    if (auto text = io::read_file(OnDemand::user_key_file(rental.cluster), 4096))
-      key = std::move(*text);
+    if (auto text = io::read_file(user_key_file(rental.cluster), 4096)) key = std::move(*text);
   const GuardNews news = guard_news(rental, kind, std::move(key));
   const std::string host = guard_host_of(rental);
   const auto silent = silent_.find(host);

@@ -1,13 +1,17 @@
 // The guard's loop: read the journal, start missing followers, ask the machines about their leases,
 // terminate what is over, wait.
 #include "cloud/time_text.h"
+#include "hosts/registry.h"
 #include "io/own_folders.h"
 #include "rent/follow_plan.h"
+#include "rent/gang.h"
 #include "rent/guard.h"
 #include "rent/guard_files.h"
 #include "rent/guard_plan.h"
 #include "rent/job_claim.h"
 #include "rent/on_demand.h"
+#include "rent/rental_files.h"
+#include "rent/rented_cluster.h"
 #include "rent/rented_host.h"
 
 #include <fmt/core.h>
@@ -135,8 +139,8 @@ Status Guard::ask_machines(const std::vector<Rental>& rentals) {
     // The follower watches these machines, and they terminate themselves in any case.
     if (is_followed(rental) && ends_itself(rental)) continue;
     const auto machines = met_machines(rental);
-    const auto all = rented_places(rental, registry->pins_file(rental.cluster),
-                                   OnDemand::user_key_file(rental.cluster));
+    const auto all =
+        rented_places(rental, registry->pins_file(rental.cluster), user_key_file(rental.cluster));
     if (all.size() != machines.size()) continue;  // first contact is not finished
     for (std::size_t at = 0; at < all.size(); ++at) {
       const std::string& id = machines[at]->machine.id;
@@ -171,10 +175,10 @@ Status Guard::look_after(const Rental& known) {
       }))
     return {};
   trouble.look_ms = now() + pace_.asked_ms;
-  if (!world_->lock(known.cluster)) return {};
+  if (!world_->locks().take(known.cluster)) return {};
   auto rental = world_->journal().of_cluster(known.cluster);
-  const Status looked = rental && rental->id == known.id ? world_->look(*rental) : Status();
-  world_->unlock(known.cluster);
+  const Status looked = rental && rental->id == known.id ? look(*world_, *rental) : Status();
+  world_->locks().release(known.cluster);
   if (!looked) say(fmt::format("'{}': {}", known.cluster, looked.error().message));
   return looked || looked.error().code != Errc::canceled ? Status() : looked;
 }
@@ -191,7 +195,7 @@ Status Guard::end_now(const Rental& rental, const std::vector<std::size_t>& mach
       });
       if (held.gone_ms == 0 && (machines.empty() || named)) ended.push_back(held.machine);
     }
-    cloud::Provider* provider = world_->provider(attempt.offer.provider);
+    cloud::Provider* provider = world_->providers().find(attempt.offer.provider);
     if (ended.empty() || provider == nullptr || !attempt.open()) continue;
     LOCKSTEP_TRY(provider->keys());
     LOCKSTEP_TRY(provider->end(world_->web(), ended));
@@ -206,22 +210,22 @@ Status Guard::act_locked(Rental& rental, const GuardPlan& plan) {
                       : fmt::format("{} of its machines", plan.machines.size())));
   if (plan.what == GuardPlan::What::end_some) {
     LOCKSTEP_TRY(end_now(rental, plan.machines));
-    return world_->look(rental);
+    return look(*world_, rental);
   }
   const auto tell = [&](const cloud::RentEvent& event) {
     if (event.kind == cloud::RentEvent::Kind::not_ended)
       say(fmt::format("'{}': {}", rental.cluster, event.text));
   };
-  LOCKSTEP_TRY(world_->give_back(rental, tell, kEndPatience));
+  LOCKSTEP_TRY(give_back(*world_, rental, tell, kEndPatience));
   say(fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
-                  cloud::dollars_text(world_->cost(rental))));
+                  cloud::dollars_text(cloud::cost_so_far(rental, world_->now_ms()))));
   return {};
 }
 
 Status Guard::act(const Rental& known) {
   GuardPlan plan = guard_plan(known, words_, now(), pace_, is_followed(known));
   if (plan.what == GuardPlan::What::wait) return {};
-  if (!world_->lock(known.cluster)) {
+  if (!world_->locks().take(known.cluster)) {
     if (!plan.forced) return {};
     say(fmt::format("'{}': {}, but the client that holds the lock does not end it", known.cluster,
                     plan.why));
@@ -238,7 +242,7 @@ Status Guard::act(const Rental& known) {
   } else if (!rental && rental.error().code != Errc::not_found) {
     done = Failure(rental.error());
   }
-  world_->unlock(known.cluster);
+  world_->locks().release(known.cluster);
   return done;
 }
 
@@ -254,9 +258,11 @@ std::int64_t Guard::pause_until(const std::vector<Rental>& rentals) const {
 // set lacks a provider: credentials from the environment exist only in this process's memory.
 void Guard::read_keys_again() {
   auto again = OnDemand::open();
-  if (again && std::all_of(world_->all().begin(), world_->all().end(), [&](const auto& one) {
-        return !one->keys() || (*again)->provider(one->traits().name)->keys();
-      }))
+  if (again && std::all_of(world_->providers().all().begin(), world_->providers().all().end(),
+                           [&](const auto& one) {
+                             return !one->keys() ||
+                                    (*again)->providers().find(one->traits().name)->keys();
+                           }))
     world_ = std::move(*again);
 }
 

@@ -1,8 +1,11 @@
 #include "rent/moved_client.h"
 
 #include "base/text.h"
+#include "hosts/registry.h"
 #include "io/own_folders.h"
+#include "rent/gang.h"
 #include "rent/on_demand.h"
+#include "rent/ssh_access.h"
 
 #include <fmt/core.h>
 
@@ -35,17 +38,17 @@ Result<std::string> rented_cluster(const std::string& pins) {
 
 // Asks again under the cluster's lock: another lockstep may have changed the port rule already.
 void follow_to(OnDemand& world, const std::string& name, const std::string& address) {
-  if (!world.lock(name)) return;  // another lockstep is changing this rental
+  if (!world.locks().take(name)) return;  // another lockstep is changing this rental
   auto rental = world.journal().of_cluster(name);
   if (!rental || !rental->wanted) return;
-  if (const Status open = world.follow_address(*rental, address, say_moved); !open)
+  if (const Status open = follow_address(world, *rental, address, say_moved); !open)
     say_trouble(open.error());
 }
 
 // Returns true, with a message, if the machine does not answer because the machine has ended.
 bool told_that_it_ended(OnDemand& world, cloud::Rental rental, cloud::Web& web) {
-  const std::string where = world.rented_where(rental);
-  if (!world.look_only(rental, web) || !cloud::is_lost(rental)) return false;
+  const std::string where = rented_where(world, rental);
+  if (!look_only(world, rental, web) || !cloud::is_lost(rental)) return false;
   say_moved(
       fmt::format("{0}: a machine of '{1}' has ended; lockstep up {1} rents the machine again, "
                   "lockstep down {1} gives the rest back",
@@ -66,16 +69,16 @@ void look_after(const std::string& pins, cloud::Web& web) {
     (void)told_that_it_ended(**world, *rental, web);
     return;
   }
-  const auto address = OnDemand::own_address(web);
+  const auto address = own_address(web);
   if (!web.pause({})) return;
-  const bool moved = address && !OnDemand::lets_in(*rental, *address);
+  const bool moved = address && !lets_in(*rental, *address);
   if (address && (moved || rental->terms.own_address)) follow_to(**world, *name, *address);
   if (moved) return;
   if (told_that_it_ended(**world, *rental, web) || address || !web.pause({})) return;
   say_moved(
       fmt::format("{0}: the ssh port of '{1}' may not be open to this machine, whose public "
-                  "address was not found; lockstep up {1} --allow-from ADDRESS/32 opens the port",
-                  (*world)->rented_where(*rental), *name));
+                  "address was not found; lockstep up {1} --allow-from ADDRESS/32 opens it",
+                  rented_where(**world, *rental), *name));
 }
 
 class SlowLogins {

@@ -18,8 +18,10 @@ namespace lockstep::rent {
 
 class OnDemand;
 
-// Returns a job for each provider in `heard` that lists our machines there.
-std::vector<Asking::Job> lists_of(std::vector<cloud::Heard>& heard);
+// Runs a whole sweep now, without a time limit.
+Result<cloud::Reconciled> sweep_now(OnDemand& world, const Asking::Waiting& waiting);
+// Makes the next sweep ask the providers: a launch may leave a machine behind.
+void forget_clean_sweep(const OnDemand& world);
 
 class Sweep {
  public:
@@ -31,7 +33,7 @@ class Sweep {
   };
 
   // Starts asking at once, if there are credentials. Until it is finished nothing else may use
-  // other_web(), as OnDemand::give_back() and rent() do. waiting: as in Asking::wait().
+  // OnDemand::side(), as give_back() and rent_gang() do. waiting: as in Asking::wait().
   Sweep(OnDemand& world, When when, Asking::Waiting waiting = {});
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;

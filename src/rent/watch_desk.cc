@@ -43,10 +43,10 @@ Result<std::optional<RentedJob>> find_watched(OnDemand& world, const std::string
 }
 
 Status lock_watched(OnDemand& world, const std::string& rental) {
-  Status locked = world.lock(rental + ".job");
+  Status locked = world.locks().take(rental + ".job");
   for (int tries = 0; !locked && tries < kWatchTries; ++tries) {
     LOCKSTEP_TRY(world.web().pause(kWatchPause));
-    locked = world.lock(rental + ".job");
+    locked = world.locks().take(rental + ".job");
   }
   return locked;
 }
@@ -149,7 +149,7 @@ Result<WatchAnswer> answer_watch(OnDemand& world, const WatchWord& word) {
     // As it was found: who has just been heard goes on, whatever was thought of it.
     return answer_of(world, known);
   }();
-  world.unlock(word.rental + ".job");
+  world.locks().release(word.rental + ".job");
   return answer;
 }
 
@@ -161,7 +161,7 @@ Result<std::optional<RentedJob>> change_watched(OnDemand& world, const std::stri
     if (job && change(*job)) LOCKSTEP_TRY(world.journal().keep_job(*job));
     return job;
   }();
-  world.unlock(rental + ".job");
+  world.locks().release(rental + ".job");
   return changed;
 }
 

@@ -1,24 +1,57 @@
-// Finds this machine's public address, and opens the ssh port of rented machines to that address
-// only.
+#include "rent/ssh_access.h"
+
 #include "base/text.h"
 #include "http/proxy.h"
+#include "io/fd.h"
 #include "rent/on_demand.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace lockstep::rent {
 namespace {
 
 constexpr int kSshPort = 22;
 
+// A provider's rule may cover several rentals of a region or an account. Keep the rule open to the
+// needs of the other rentals. The last of `all` is the rental whose address has changed.
+Status set_rule(cloud::Web& web, cloud::Provider& provider, const cloud::Offer& offer,
+                const std::vector<cloud::Rental>& all) {
+  LOCKSTEP_TRY(provider.keys());
+  const cloud::Ending ending = provider.traits().ending;
+  switch (provider.traits().port_rule) {
+    case cloud::PortRule::none:
+      break;
+    case cloud::PortRule::of_rental:
+      return provider.allow(web, offer.region, all.back().terms.allowed(offer.ending));
+    case cloud::PortRule::of_region:
+      return provider.allow(web, offer.region,
+                            cloud::allowed_by(all, offer.provider, offer.region, ending));
+    case cloud::PortRule::of_account:
+      return provider.allow(web, offer.region, cloud::allowed_by(all, offer.provider, {}, ending));
+  }
+  return {};
+}
+
+// Notes the address in another rental, unless a process is changing that rental just now: such a
+// process asks for the rule again anyway.
+void note_address(OnDemand& world, const std::string& cluster, const std::string& address) {
+  if (!world.locks().take(cluster)) return;
+  if (auto rental = world.journal().of_cluster(cluster);
+      rental && rental->terms.allow_from != address) {
+    rental->terms.allow_from = address;
+    (void)world.journal().keep(*rental);
+  }
+  world.locks().release(cluster);
+}
+
 }  // namespace
 
-Result<std::string> OnDemand::own_address(cloud::Web& web) {
+Result<std::string> own_address(cloud::Web& web) {
   const char* other = std::getenv("LOCKSTEP_CHECKIP_URL");
   const cloud::Reply reply =
       web.ask({.method = "GET",
@@ -40,25 +73,24 @@ Result<std::string> OnDemand::own_address(cloud::Web& web) {
   return address + "/32";
 }
 
-Result<std::string> OnDemand::address_for(const cloud::Wish& wish) {
-  LOCKSTEP_TRY_ASSIGN(const auto asked, with_keys(wish.providers));
+Result<std::string> address_for(OnDemand& world, const cloud::Wish& wish) {
+  LOCKSTEP_TRY_ASSIGN(const auto asked, world.providers().with_keys(wish.providers));
   const bool ruled = std::any_of(asked.begin(), asked.end(), [](const cloud::Provider* one) {
     return one->traits().port_rule != cloud::PortRule::none;
   });
   if (!ruled) return std::string(cloud::kEverybody);
-  return own_address(*web_);
+  return own_address(world.web());
 }
 
-bool OnDemand::lets_in(const cloud::Rental& rental, const std::string& address) {
+bool lets_in(const cloud::Rental& rental, const std::string& address) {
   return rental.settled() || http::is_in_no_proxy(rental.terms.allow_from,
                                                   address.substr(0, address.find('/')), kSshPort);
 }
 
-// A provider's rule may cover several rentals of a region or an account. Keep the rule open to the
-// needs of the other rentals. Rentals that follow this machine's address get the new address too.
-Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
-  LOCKSTEP_TRY_ASSIGN(const io::Fd mine, hold_account());
-  LOCKSTEP_TRY_ASSIGN(std::vector<cloud::Rental> all, journal_->open_rentals());
+// Rentals that follow this machine's address get the new address too.
+Status open_to(OnDemand& world, cloud::Rental& rental, const std::string& address) {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd mine, world.locks().take_account(world.web()));
+  LOCKSTEP_TRY_ASSIGN(std::vector<cloud::Rental> all, world.journal().open_rentals());
   std::erase_if(all, [&](const cloud::Rental& other) { return other.id == rental.id; });
   if (rental.terms.own_address)
     for (cloud::Rental& other : all)
@@ -66,49 +98,24 @@ Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
   all.push_back(rental);
   all.back().terms.allow_from = address;
   for (const cloud::Attempt& attempt : rental.attempts) {
-    cloud::Provider* one = attempt.open() ? provider(attempt.offer.provider) : nullptr;
+    cloud::Provider* one =
+        attempt.open() ? world.providers().find(attempt.offer.provider) : nullptr;
     if (one == nullptr) continue;
-    const auto& [name, region] = std::tie(attempt.offer.provider, attempt.offer.region);
-    const cloud::Ending ending = one->traits().ending;
-    Status open = one->keys();
-    if (open) switch (one->traits().port_rule) {
-        case cloud::PortRule::none:
-          break;
-        case cloud::PortRule::of_rental:
-          open = one->allow(*web_, region, all.back().terms.allowed(attempt.offer.ending));
-          break;
-        case cloud::PortRule::of_region:
-          open = one->allow(*web_, region, cloud::allowed_by(all, name, region, ending));
-          break;
-        case cloud::PortRule::of_account:
-          open = one->allow(*web_, region, cloud::allowed_by(all, name, {}, ending));
-          break;
-      }
-    if (!open)
+    if (Status open = set_rule(world.web(), *one, attempt.offer, all); !open)
       return Failure(std::move(open).error().within(
           fmt::format("{} {}: the ssh port of '{}' is not open to {}, where this machine is now",
                       one->traits().title, attempt.offer.region, rental.cluster, address)));
   }
   rental.terms.allow_from = address;
-  LOCKSTEP_TRY(journal_->keep(rental));
+  LOCKSTEP_TRY(world.journal().keep(rental));
   for (const cloud::Rental& other : all)
-    if (rental.terms.own_address && other.terms.own_address) note_address(other.cluster, address);
+    if (rental.terms.own_address && other.terms.own_address)
+      note_address(world, other.cluster, address);
   return {};
 }
 
-// Notes the address in another rental, unless a process is changing that rental just now: such a
-// process asks for the rule again anyway.
-void OnDemand::note_address(const std::string& cluster, const std::string& address) {
-  if (!lock(cluster)) return;
-  if (auto rental = journal_->of_cluster(cluster); rental && rental->terms.allow_from != address) {
-    rental->terms.allow_from = address;
-    (void)journal_->keep(*rental);
-  }
-  unlock(cluster);
-}
-
-Status OnDemand::follow_address(cloud::Rental& rental, const std::string& address,
-                                const std::function<void(const std::string& line)>& tell) {
+Status follow_address(OnDemand& world, cloud::Rental& rental, const std::string& address,
+                      const std::function<void(const std::string& line)>& tell) {
   const bool known = lets_in(rental, address);
   const std::string before = rental.terms.allow_from;
   if (rental.settled() || (known && !rental.terms.own_address)) return {};
@@ -116,11 +123,11 @@ Status OnDemand::follow_address(cloud::Rental& rental, const std::string& addres
     return fail(Errc::denied,
                 fmt::format("{}: the ssh port of '{}' is open to {} alone (--allow-from), and this "
                             "machine is at {} now",
-                            rented_where(rental), rental.cluster, before, address),
+                            rented_where(world, rental), rental.cluster, before, address),
                 fmt::format("lockstep up {} --allow-from {} opens it", rental.cluster, address));
   // Open even an address already open in the journal: another process may have changed a shared
   // rule.
-  LOCKSTEP_TRY(open_to(rental, address));
+  LOCKSTEP_TRY(open_to(world, rental, address));
   if (known) return {};
   tell(fmt::format(
       "your address changed from {} to {}: the machines' ssh port is open to the new one", before,
@@ -128,10 +135,9 @@ Status OnDemand::follow_address(cloud::Rental& rental, const std::string& addres
   return {};
 }
 
-// -
-std::string OnDemand::rented_where(const cloud::Rental& rental) const {
+std::string rented_where(const OnDemand& world, const cloud::Rental& rental) {
   for (const cloud::Attempt& attempt : rental.attempts)
-    if (const cloud::Provider* one = provider(attempt.offer.provider);
+    if (const cloud::Provider* one = world.providers().find(attempt.offer.provider);
         attempt.open() && one != nullptr)
       return fmt::format("{} {}", one->traits().title, attempt.offer.region);
   return "nowhere";
