@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +32,7 @@ class FakeProvider : public cloud::Provider {
   const cloud::Traits& traits() const override { return traits_; }
   Status keys() override {
     if (has_keys) return {};
-    return fail(Errc::not_found, "no key is found");
+    return fail(no_keys, "no key is found");
   }
   Result<std::string> account(cloud::Web& /*web*/) override { return "fake"; }
   cloud::Catalog offers(cloud::Web& /*web*/, const cloud::OfferQuery& query) override {
@@ -55,6 +57,8 @@ class FakeProvider : public cloud::Provider {
     return cloud::Listing{.machines = machines, .unheard = {}};
   }
   Status end(cloud::Web& /*web*/, const std::vector<cloud::Machine>& ended) override {
+    ++ends;
+    if (deaf) return fail(Errc::unavailable, "503");
     for (const cloud::Machine& one : ended)
       std::erase_if(machines, [&](const cloud::Machine& other) { return other.id == one.id; });
     return {};
@@ -69,8 +73,20 @@ class FakeProvider : public cloud::Provider {
   void set_rule(cloud::PortRule rule) { traits_.port_rule = rule; }
   void set_spot(bool spot) { traits_.has_spot = spot; }
 
+  Result<std::string> host_key(cloud::Web& /*web*/, const cloud::Machine& /*machine*/) override {
+    return told_key;
+  }
+  void know_host_keys(std::string key) {
+    traits_.knows_host_keys = true;
+    told_key = std::move(key);
+  }
+
   bool has_keys = true;
+  Errc no_keys = Errc::not_found;  // the error without keys
   bool allows = true;
+  bool deaf = false;  // terminates nothing
+  int ends = 0;       // calls of end()
+  std::string told_key;
   cloud::Catalog catalog;
   std::vector<cloud::Machine> machines;
   std::vector<cloud::OfferQuery> queries;
@@ -91,6 +107,17 @@ class FakeWorld : public ::testing::Test {
     std::string name = ::testing::TempDir() + "worldXXXXXX";
     folder = mkdtemp(name.data());
     setenv("XDG_STATE_HOME", folder.c_str(), 1);
+    world = make_world();
+  }
+  ~FakeWorld() override {
+    world.reset();
+    unsetenv("XDG_STATE_HOME");
+    std::filesystem::remove_all(folder);
+  }
+
+  // Makes a world of new fakes in this test's folder: `one`, `two` and `web` are of the newest
+  // world.
+  std::unique_ptr<OnDemand> make_world() {
     auto journal = cloud::Journal::open(folder + "/lockstep");
     auto signals = StopSignals::open();
     std::vector<std::unique_ptr<cloud::Provider>> all;
@@ -104,23 +131,18 @@ class FakeWorld : public ::testing::Test {
     };
     auto main_web = std::make_unique<cloud::testing::ScriptedWeb>(script);
     web = main_web.get();
-    cloud::Ground ground{.env = [](auto) { return std::nullopt; },
+    cloud::Ground ground{.env = [this](std::string_view name) { return variable(name); },
                          .home = folder,
                          .cache = folder + "/cache",
                          .state = folder + "/lockstep",
                          .owner = journal->owner().value()};
-    world = std::make_unique<OnDemand>(
+    return std::make_unique<OnDemand>(
         OnDemand::Parts{.ground = std::move(ground),
                         .journal = std::move(*journal),
                         .providers = ProviderSet(std::move(all)),
                         .signals = std::move(*signals),
                         .web = std::move(main_web),
                         .side = SideWeb(std::make_unique<cloud::testing::ScriptedWeb>(script))});
-  }
-  ~FakeWorld() override {
-    world.reset();
-    unsetenv("XDG_STATE_HOME");
-    std::filesystem::remove_all(folder);
   }
 
   // Returns a rental with a running machine at provider `one`, and keeps the rental in the journal.
@@ -145,12 +167,20 @@ class FakeWorld : public ::testing::Test {
     return rental;
   }
   cloud::Rental kept(const std::string& cluster) {
-    auto rental = world->journal().of_cluster(cluster);
+    // The test may have given its world away.
+    auto journal = cloud::Journal::open(folder + "/lockstep");
+    auto rental = journal->of_cluster(cluster);
     EXPECT_TRUE(rental);
     return rental ? *rental : cloud::Rental{};
   }
 
+  std::optional<std::string> variable(std::string_view name) const {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  }
+
   std::string folder;
+  std::map<std::string, std::string, std::less<>> variables;  // the providers' environment
   std::string address = "198.51.100.7\n";  // the answer to the question for this machine's address
   FakeProvider* one = nullptr;
   FakeProvider* two = nullptr;  // without credentials

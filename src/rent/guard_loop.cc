@@ -1,18 +1,13 @@
-// The guard's loop: read the journal, start missing followers, ask the machines about their leases,
-// terminate what is over, wait.
+#include "rent/guard_loop.h"
+
 #include "cloud/time_text.h"
 #include "hosts/registry.h"
 #include "io/own_folders.h"
-#include "rent/follow_plan.h"
 #include "rent/gang.h"
 #include "rent/guard.h"
 #include "rent/guard_files.h"
-#include "rent/guard_plan.h"
-#include "rent/job_claim.h"
-#include "rent/on_demand.h"
 #include "rent/rental_files.h"
 #include "rent/rented_cluster.h"
-#include "rent/rented_host.h"
 
 #include <fmt/core.h>
 
@@ -21,7 +16,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <utility>
 
 namespace lockstep::rent {
@@ -36,47 +30,7 @@ constexpr std::int64_t kNearestLookMs = 200;
 // The guard retries later. A provider that refuses to end machines must not delay other rentals.
 constexpr std::chrono::minutes kEndPatience{1};
 
-class Guard {
- public:
-  explicit Guard(std::unique_ptr<OnDemand> world) : world_(std::move(world)), pace_(guard_pace()) {}
-
-  Status run(io::Fd alive);
-
- private:
-  struct Trouble {
-    int failures = 0;
-    std::int64_t again_ms = 0;
-    std::int64_t look_ms = 0;  // when the provider is asked about its machines next
-  };
-
-  std::int64_t now() const { return world_->web().now_ms(); }
-  // If the clock was set back, `when` may lie far ahead. A distance above `most` does not count, so
-  // nothing waits for hours.
-  bool is_later(std::int64_t when, std::int64_t most) const {
-    return when > now() && when - now() <= most;
-  }
-  void say(const std::string& text);
-  Result<std::vector<Rental>> guarded();
-  bool is_followed(const Rental& rental) const { return unended_job(jobs_, rental) != nullptr; }
-  Status follow(const Rental& rental);
-  Status leave_job(cloud::RentedJob job);
-  Status ask_machines(const std::vector<Rental>& rentals);
-  Status look_after(const Rental& rental);
-  Status act(const Rental& rental);
-  Status act_locked(Rental& rental, const GuardPlan& plan);
-  Status end_now(const Rental& rental, const std::vector<std::size_t>& machines);
-  std::int64_t pause_until(const std::vector<Rental>& rentals) const;
-  void read_keys_again();
-
-  std::unique_ptr<OnDemand> world_;
-  GuardPace pace_;
-  MachineWords words_;
-  std::vector<cloud::RentedJob> jobs_;
-  std::map<std::string, FollowTries> follows_;  // by rental id
-  std::vector<proc::Child> followers_;
-  std::map<std::string, Trouble> troubles_;  // by rental id
-  std::string said_;
-};
+}  // namespace
 
 // Writes one line to the log, unless the last line was the same.
 void Guard::say(const std::string& text) {
@@ -107,7 +61,7 @@ Status Guard::follow(const Rental& rental) {
   }
   say(fmt::format("'{}': no process follows its job; starting a follower, which writes {}",
                   rental.cluster, follow_log(rental.cluster)));
-  LOCKSTEP_TRY_ASSIGN(proc::Child follower, start_follower(rental.id));
+  LOCKSTEP_TRY_ASSIGN(proc::Child follower, reach_.follower(rental.id));
   followers_.push_back(std::move(follower));
   return {};
 }
@@ -152,7 +106,7 @@ Status Guard::ask_machines(const std::vector<Rental>& rentals) {
     }
   }
   if (places.empty()) return {};
-  const auto answers = ask_leases(places);
+  const auto answers = reach_.leases(places);
   if (!answers)
     return answers.error().code == Errc::canceled ? Status(Failure(answers.error())) : Status();
   for (std::size_t at = 0; at < answers->size(); ++at) {
@@ -257,7 +211,7 @@ std::int64_t Guard::pause_until(const std::vector<Rental>& rentals) const {
 // Reads the credentials again, since the user may have replaced them. Keeps the old ones if the new
 // set lacks a provider: credentials from the environment exist only in this process's memory.
 void Guard::read_keys_again() {
-  auto again = OnDemand::open();
+  auto again = reach_.open();
   if (again && std::all_of(world_->providers().all().begin(), world_->providers().all().end(),
                            [&](const auto& one) {
                              return !one->keys() ||
@@ -305,8 +259,6 @@ Status Guard::run(io::Fd alive) {
   }
 }
 
-}  // namespace
-
 GuardPace guard_pace() {
   GuardPace pace;
   const char* text = std::getenv("LOCKSTEP_GUARD_SPEED");
@@ -326,7 +278,7 @@ Result<int> guard_rentals() {
   auto alive = take_guard_lock(*world);
   if (!alive && alive.error().code == Errc::already_exists) return 0;
   if (!alive) return Failure(alive.error());
-  Guard guard(std::move(world));
+  Guard guard(std::move(world), guard_pace(), {});
   const Status done = guard.run(std::move(*alive));
   if (done || done.error().code == Errc::canceled) return 0;
   return Failure(done.error());
