@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "logs/capture_testing.h"
+#include "logs/line_hold.h"
 #include "logs/line_prefix.h"
 #include "logs/log_file.h"
 #include "logs/pty.h"
@@ -37,32 +38,71 @@ TEST_F(CaptureTest, TeeWritesTheFileRawAndTheConsoleWithPrefixes) {
   EXPECT_EQ(there(out_.read.get()), "[default0]:one\n[default0]:two \xff\n[default0]:last");
 }
 
-TEST_F(CaptureTest, AWholeLineComesAtOnceAndTheRestAfterAWhile) {
+TEST_F(CaptureTest, AWholeLineComesAtOnceAndTheRestWaitsForItsEnd) {
   auto capture = open(tee_plan());
   put(capture->child_stdout_fd(), "line\n 10%");
   loop_.run_once();
   EXPECT_EQ(there(out_.read.get()), "[default0]:line\n");
-  const auto begin = io::Clock::now();
+  EXPECT_FALSE(turn_until([&] { return there(out_.read.get()) != ""; }, 100));
+  put(capture->child_stdout_fd(), " done\n");
   std::string rest;
   EXPECT_TRUE(turn_until([&] { return !(rest = there(out_.read.get())).empty(); }, 2000));
-  EXPECT_EQ(rest, "[default0]: 10%");
-  EXPECT_GT(io::Clock::now() - begin, milliseconds(10));
-  put(capture->child_stdout_fd(), " done\n");
-  EXPECT_TRUE(turn_until([&] { return !(rest = there(out_.read.get())).empty(); }, 2000));
-  EXPECT_EQ(rest, " done\n");
+  EXPECT_EQ(rest, "[default0]: 10% done\n");
 }
 
-TEST_F(CaptureTest, ANewRestIsGivenItsOwnTime) {
+TEST_F(CaptureTest, AProgressBarDoesNotWaitForItsNextFrame) {
   auto capture = open(tee_plan());
-  put(capture->child_stdout_fd(), "a\nb");
-  loop_.run_once();
-  std::this_thread::sleep_for(milliseconds(15));
-  put(capture->child_stdout_fd(), "\nnew rest");
   const auto begin = io::Clock::now();
-  std::string got;
-  EXPECT_TRUE(turn_until(
-      [&] { return (got += there(out_.read.get())).find("new rest") != std::string::npos; }, 2000));
-  EXPECT_GE(io::Clock::now() - begin, milliseconds(19));
+  put(capture->child_stdout_fd(), "\r 10%");
+  std::string shown;
+  EXPECT_TRUE(turn_until([&] { return !(shown = there(out_.read.get())).empty(); }));
+  EXPECT_EQ(shown, "[default0]:\r[default0]: 10%");
+  EXPECT_GE(io::Clock::now() - begin, LineHold::kShort);
+  EXPECT_LT(io::Clock::now() - begin, LineHold::kLong);
+}
+
+// A '\r' makes a waiting line a drawn one.
+TEST_F(CaptureTest, ALineThatBecomesABarWaitsNoLonger) {
+  auto capture = open(tee_plan());
+  put(capture->child_stdout_fd(), "step 1");
+  EXPECT_FALSE(turn_until([&] { return there(out_.read.get()) != ""; }, 50));
+  const auto begin = io::Clock::now();
+  put(capture->child_stdout_fd(), "\r");
+  std::string shown;
+  EXPECT_TRUE(turn_until([&] { return !(shown = there(out_.read.get())).empty(); }));
+  EXPECT_EQ(shown, "[default0]:step 1\r");
+  EXPECT_LT(io::Clock::now() - begin, LineHold::kLong / 2);
+}
+
+TEST_F(CaptureTest, ALineThatStaysUnfinishedIsShownAndAgainWholeIfInterrupted) {
+  auto capture = open(tee_plan());
+  put(capture->child_stdout_fd(), "loading ...");
+  const auto begin = io::Clock::now();
+  std::string shown;
+  EXPECT_TRUE(turn_until([&] { return !(shown = there(out_.read.get())).empty(); }));
+  EXPECT_GE(io::Clock::now() - begin, LineHold::kLong);
+  EXPECT_EQ(shown, "[default0]:loading ...");
+  console_->write(Stream::out, "[default1]:hello\n");
+  put(capture->child_stdout_fd(), " done\n");
+  shown.clear();
+  EXPECT_TRUE(turn_until([&] { return (shown += there(out_.read.get())).ends_with("done\n"); }));
+  EXPECT_EQ(shown, "\n[default1]:hello\n[default0]:loading ... done\n");
+}
+
+TEST_F(CaptureTest, TheOnlySourceWithoutAPrefixShowsItsPromptsSoon) {
+  CapturePlan plan;
+  plan.err.route = Route::passthrough;
+  auto capture = open(plan);
+  const auto began = io::Clock::now();
+  put(capture->child_stderr_fd(), "name: ");
+  std::string shown;
+  EXPECT_TRUE(turn_until([&] { return !(shown = there(err_.read.get())).empty(); }));
+  EXPECT_EQ(shown, "name: ");
+  EXPECT_LT(io::Clock::now() - began, LineHold::kLong / 2);
+  // With another source, a line could be torn.
+  const auto other = open(plan);
+  put(other->child_stderr_fd(), "half");
+  EXPECT_FALSE(turn_until([&] { return there(err_.read.get()) != ""; }, 100));
 }
 
 TEST_F(CaptureTest, RedirectAndDiscard) {

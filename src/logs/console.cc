@@ -115,6 +115,10 @@ void Console::detach(Stream stream, ConsoleSource& source) {
   sink(stream).detach(source);
 }
 
+bool Console::is_alone(Stream stream) const {
+  return sink(stream).sources() == 1;
+}
+
 ByteQueue& Console::begin(Stream stream, ConsoleSource& source, bool takes_over) {
   return sink(stream).begin(&source, takes_over);
 }

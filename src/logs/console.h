@@ -75,6 +75,8 @@ class Console {
   // takes_over: the bytes begin with '\r' and may overwrite another source's unterminated line.
   void attach(Stream stream, ConsoleSource& source);
   void detach(Stream stream, ConsoleSource& source);
+  // Returns whether this stream has a single source, apart from the agent itself.
+  bool is_alone(Stream stream) const;
   ByteQueue& begin(Stream stream, ConsoleSource& source, bool takes_over = false);
   void end(Stream stream, ConsoleSource& source, bool mid_line);
 

@@ -70,11 +70,12 @@ TEST_F(ConsoleFoldTest, ALineThatComesInPiecesIsWhole) {
   EXPECT_EQ(shown(), "[0-1/8-9]:loss\n");
 }
 
-// A prompt appears as soon as without folding, after the worker's earlier lines.
+// A prompt appears as early as without folding, after the worker's earlier lines.
 TEST_F(ConsoleFoldTest, WhatIsNoLineDoesNotWait) {
   const std::array workers = {worker(0), worker(1)};
   say(workers[0], "hello\nname: ");
-  EXPECT_EQ(shown(), "[0/8]:hello\n[0/8]:name: ");
+  EXPECT_EQ(shown(), "[0/8]:hello\n");
+  EXPECT_EQ(shown(), "[0/8]:name: ");
   say(workers[0], "x\n");
   EXPECT_EQ(shown(), "x\n");
   say(workers[0], "10%\r20%\r\nnext\n");

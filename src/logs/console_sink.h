@@ -20,6 +20,7 @@ class ConsoleSink {
 
   void attach(ConsoleSource& source);
   void detach(ConsoleSource& source);
+  std::size_t sources() const { return sources_.size(); }
   // source: nullptr for the agent itself.
   ByteQueue& begin(ConsoleSource* source, bool takes_over);
   void end(ConsoleSource* source, bool mid_line);

@@ -3,7 +3,8 @@
 // A line ends at '\n', at '\r' (progress bars) or at "\r\n". All other bytes pass unchanged,
 // including NUL and broken UTF-8. The result does not depend on how the stream is cut into chunks.
 // Up to kHold bytes after the last '\n' are held back, so that lines reach the console whole.
-// flush() releases them.
+// flush() shows the held bytes early. If another source then interrupts the line, the line is
+// appended again from its start when it goes on.
 #pragma once
 
 #include "logs/byte_queue.h"
@@ -17,7 +18,8 @@ namespace lockstep::logs {
 
 class LineTagger {
  public:
-  static constexpr std::size_t kHold = 64 << 10;
+  // A longer line is passed on in pieces, which other sources may interrupt.
+  static constexpr std::size_t kHold = 1 << 20;
 
   explicit LineTagger(std::string prefix) : prefix_(std::move(prefix)) {}
 
@@ -26,14 +28,15 @@ class LineTagger {
 
   // Returns whether feed(chunk) would append anything.
   bool ready(std::string_view chunk) const;
-  // Appends the tagged bytes of whole lines to `to`, and holds back the rest.
+  // Appends the tagged bytes of whole lines to `to`, and holds back the rest. The rest of a line
+  // that was shown early follows at once.
   void feed(std::string_view chunk, ByteQueue& to);
   // Appends the held bytes to `to`, although their line has not ended.
   void flush(ByteQueue& to);
 
   // Returns the first byte of the next output, after its prefix. chunk: the bytes about to be fed.
   char first(std::string_view chunk) const { return held_.empty() ? chunk.front() : held_.front(); }
-  bool holds_cr() const { return held_.find('\r') != held_.npos; }
+  bool holds_cr() const { return held_cr_; }
   bool holds() const { return !held_.empty(); }
   // The output so far does not end in '\n'.
   bool mid_line() const { return state_ == State::in_line || state_ == State::after_cr; }
@@ -41,9 +44,9 @@ class LineTagger {
   bool starts_with_prefix() const { return at_line_start() || state_ == State::cut; }
   bool prefixed() const { return !prefix_.empty(); }
 
-  // Hands the held bytes to the caller, to be shown another way.
-  std::string take_held() { return std::exchange(held_, {}); }
-  void hold(std::string bytes) { held_ = std::move(bytes); }
+  // The held bytes, which the caller may show another way and then drop.
+  const std::string& held() const { return held_; }
+  void drop_held();
 
   // Another source ended the unterminated line with '\n'. The next output begins with a prefix. If
   // it is only the line's own end, it is left out.
@@ -53,9 +56,15 @@ class LineTagger {
   enum class State { line_start, in_line, after_cr, cut };
 
   void tag(std::string_view bytes, ByteQueue& to);
+  void remember(std::string_view rest, bool from_start);
+  void hold(std::string_view bytes);
+  void clear_held();
 
   std::string prefix_;
   std::string held_;
+  bool held_cr_ = false;
+  // The shown part of the unfinished line. Empty if that part is longer than kHold.
+  std::string shown_;
   State state_ = State::line_start;
 };
 

@@ -129,7 +129,7 @@ TEST(LineTagger, ALineOfAnyLengthNeedsBoundedMemory) {
     seen += out.size();
     out.consume(out.size());
     ASSERT_LE(fed + chunk.size() + kPrefix.size() - seen, LineTagger::kHold + kPrefix.size());
-    ASSERT_LE(out.capacity(), 1u << 20);
+    ASSERT_LE(out.capacity(), 4u << 20);
   }
   tagger.flush(out);
   EXPECT_EQ(seen + out.size(), fed + kPrefix.size());
@@ -143,22 +143,87 @@ TEST(LineTagger, HoldsNoLongRestAfterAWholeLine) {
   EXPECT_TRUE(tagger.mid_line());
 }
 
-TEST(LineTagger, AfterACutTheRestGetsAPrefixAndTheEndIsNotDoubled) {
+// Shows what was fed so far, and lets another source write.
+std::string interrupted(LineTagger& tagger, std::string_view bytes) {
+  ByteQueue out;
+  tagger.feed(bytes, out);
+  tagger.flush(out);
+  tagger.cut();
+  return std::string(out.view());
+}
+
+std::string fed(LineTagger& tagger, std::string_view bytes) {
+  ByteQueue out;
+  tagger.feed(bytes, out);
+  return std::string(out.view());
+}
+
+TEST(LineTagger, AnInterruptedLineIsShownAgainFromItsStart) {
+  LineTagger tagger{std::string(kPrefix)};
+  EXPECT_EQ(interrupted(tagger, "before\nha"), "[d0]:before\n[d0]:ha");
+  EXPECT_FALSE(tagger.mid_line());
+  EXPECT_EQ(interrupted(tagger, "lf"), "[d0]:half");
+  EXPECT_EQ(fed(tagger, " and half\nnext\n"), "[d0]:half and half\n[d0]:next\n");
+}
+
+TEST(LineTagger, TheEndOfAnInterruptedLineIsNotDoubled) {
+  LineTagger tagger{std::string(kPrefix)};
+  (void)interrupted(tagger, "x");
+  EXPECT_EQ(fed(tagger, "\nnext\n"), "[d0]:next\n");
+  (void)interrupted(tagger, "y");
+  EXPECT_EQ(fed(tagger, "\n"), "");
+  EXPECT_EQ(fed(tagger, "z\n"), "[d0]:z\n");
+}
+
+// The next frame replaces the interrupted one.
+TEST(LineTagger, AnInterruptedFrameOfABarIsNotShownAgain) {
+  LineTagger tagger{std::string(kPrefix)};
+  EXPECT_EQ(interrupted(tagger, "\r 10%"), "[d0]:\r[d0]: 10%");
+  EXPECT_EQ(interrupted(tagger, "\r 20%"), "[d0]:\r[d0]: 20%");
+  EXPECT_EQ(fed(tagger, " done\n"), "[d0]: 20% done\n");
+}
+
+TEST(LineTagger, WhatWasShownEarlyGoesOnAtOnce) {
   LineTagger tagger{std::string(kPrefix)};
   ByteQueue out;
-  tagger.feed("half", out);
+  tagger.feed(".", out);
+  tagger.flush(out);
+  EXPECT_EQ(fed(tagger, "."), ".");
+  EXPECT_EQ(fed(tagger, "\r 10%"), "");
+  EXPECT_TRUE(tagger.holds_cr());
   tagger.flush(out);
   tagger.cut();
-  EXPECT_FALSE(tagger.mid_line());
-  out.clear();
-  tagger.feed(" other half\n", out);
-  EXPECT_EQ(out.view(), "[d0]: other half\n");
-  tagger.feed("x", out);
-  tagger.flush(out);
+  EXPECT_FALSE(tagger.holds_cr());
+  EXPECT_EQ(fed(tagger, "0\n"), "[d0]: 10%0\n");
+}
+
+TEST(LineTagger, ALineTooLongToHoldIsNotShownAgain) {
+  LineTagger tagger{std::string(kPrefix)};
+  (void)fed(tagger, std::string(LineTagger::kHold + 1, 'x'));
   tagger.cut();
-  out.clear();
-  tagger.feed("\nnext\n", out);
-  EXPECT_EQ(out.view(), "[d0]:next\n");
+  EXPECT_EQ(fed(tagger, "y\n"), "[d0]:y\n");
+  (void)interrupted(tagger, std::string(LineTagger::kHold, 'x'));
+  (void)interrupted(tagger, "x");
+  EXPECT_EQ(fed(tagger, "y\n"), "[d0]:y\n");
+}
+
+// Whatever is cut where: the whole line stands on the console in one piece.
+TEST(LineTagger, PropertyEveryLineIsShownWhole) {
+  std::mt19937 random(4);
+  for (int i = 0; i < 300; ++i) {
+    const std::string line = std::to_string(random()) + std::to_string(random());
+    LineTagger tagger{std::string(kPrefix)};
+    ByteQueue out;
+    for (const auto& chunk : cut_up(random, line + "\n", 1 + random() % 10)) {
+      tagger.feed(chunk, out);
+      if (random() % 3 == 0) tagger.flush(out);
+      if (random() % 3 == 0 && tagger.mid_line()) {
+        out.append("\nother\n");
+        tagger.cut();
+      }
+    }
+    EXPECT_NE(out.view().find("[d0]:" + line + "\n"), std::string_view::npos) << out.view();
+  }
 }
 
 }  // namespace

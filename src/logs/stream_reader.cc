@@ -11,8 +11,6 @@
 
 namespace lockstep::logs {
 namespace {
-// An unterminated line is shown after this time without further bytes, such as a prompt.
-constexpr auto kHoldTime = std::chrono::milliseconds(20);
 // A bound for one turn: more than a pipe or pty holds by default.
 constexpr std::size_t kMostAtOnce = 1 << 20;
 
@@ -44,8 +42,13 @@ void StreamReader::on_pause(bool paused) {
   if (paused || !parts_.tagger->holds()) return;
   // The end of the line may have been waiting in the pipe during the pause: start the hold time
   // anew.
-  held_since_ = io::Clock::now();
-  timer_.start(kHoldTime, [this] { on_held_long(); });
+  hold_.begin(io::Clock::now());
+  hold_on();
+}
+
+void StreamReader::on_cut() {
+  parts_.tagger->cut();
+  hold_.on_cut();
 }
 
 StreamReader::Found StreamReader::read_once(std::size_t& left) {
@@ -123,7 +126,8 @@ void StreamReader::show_folded(std::string_view bytes) {
     if (!whole) {
       show_plain(piece);
     } else if (tagger.holds()) {
-      parts_.fold->put(parts_.source, tagger.take_held().append(piece));
+      parts_.fold->put(parts_.source, std::string(tagger.held()).append(piece));
+      tagger.drop_held();
     } else {
       parts_.fold->put(parts_.source, piece);
     }
@@ -136,11 +140,9 @@ void StreamReader::show_folded(std::string_view bytes) {
 bool StreamReader::draw_folded(std::string_view rest) {
   LineTagger& tagger = *parts_.tagger;
   if (!parts_.folds || !tagger.starts_with_prefix()) return false;
-  std::string piece = tagger.take_held();
-  const std::size_t held = piece.size();
-  if (parts_.fold->draw(parts_.source, piece.append(rest))) return true;
-  tagger.hold(piece.substr(0, held));
-  return false;
+  if (!parts_.fold->draw(parts_.source, std::string(tagger.held()).append(rest))) return false;
+  tagger.drop_held();
+  return true;
 }
 
 // Waiting lines of this worker must appear before the next plain output.
@@ -159,24 +161,32 @@ void StreamReader::show_plain(std::string_view bytes) {
     const bool takes_over = !tagger.prefixed() && tagger.first(bytes) == '\r';
     tagger.feed(bytes, console_.begin(parts_.stream, *this, takes_over));
     console_.end(parts_.stream, *this, tagger.mid_line());
-    held_since_ = io::Clock::now();
+    hold_.begin(io::Clock::now());
+    if (tagger.at_line_start()) hold_.on_line_end();
   } else {
-    if (!tagger.holds()) held_since_ = io::Clock::now();
+    if (!tagger.holds()) hold_.begin(io::Clock::now());
     ByteQueue nothing;
     tagger.feed(bytes, nothing);
   }
-  if (tagger.holds() && !timer_.active()) timer_.start(kHoldTime, [this] { on_held_long(); });
+  if (tagger.holds()) hold_on();
+}
+
+// A line without a prefix belongs to a job that shows one rank, or to one of many ranks.
+io::Duration StreamReader::time_to_hold() const {
+  const LineTagger& tagger = *parts_.tagger;
+  const bool alone = !tagger.prefixed() && console_.is_alone(parts_.stream);
+  return hold_.due(tagger.holds_cr() || alone) - io::Clock::now();
+}
+
+void StreamReader::hold_on() {
+  const io::Duration least = std::chrono::milliseconds(1);
+  timer_.start(std::max(time_to_hold(), least), [this] { on_held_long(); });
 }
 
 void StreamReader::on_held_long() {
   if (paused_ || !parts_.tagger->holds()) return;
-  const auto age = io::Clock::now() - held_since_;
   // More bytes wait in the pipe, perhaps the end of the line: hold on.
-  if (age < kHoldTime || bytes_waiting(input()) != 0) {
-    const auto rest = std::max<io::Duration>(kHoldTime - age, std::chrono::milliseconds(1));
-    timer_.start(rest, [this] { on_held_long(); });
-    return;
-  }
+  if (time_to_hold() > io::Duration::zero() || bytes_waiting(input()) != 0) return hold_on();
   release_held();
 }
 

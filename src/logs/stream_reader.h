@@ -6,6 +6,7 @@
 #include "io/loop.h"
 #include "logs/console.h"
 #include "logs/line_filter.h"
+#include "logs/line_hold.h"
 #include "logs/line_prefix.h"
 #include "logs/line_tagger.h"
 #include "logs/log_file.h"
@@ -55,7 +56,7 @@ class StreamReader final : public ConsoleSource {
 
  private:
   void on_pause(bool paused) override;
-  void on_cut() override { parts_.tagger->cut(); }
+  void on_cut() override;
 
   // Result of one read.
   enum class Found { bytes, nothing, end };
@@ -70,6 +71,8 @@ class StreamReader final : public ConsoleSource {
   void show_folded_first() const;
   void leave_fold();
   void release_held();
+  io::Duration time_to_hold() const;
+  void hold_on();
   void on_held_long();
   void finish();
 
@@ -78,7 +81,7 @@ class StreamReader final : public ConsoleSource {
   TailRing tail_;
   std::unique_ptr<io::Watch> watch_;
   io::Timer timer_;
-  io::TimePoint held_since_;
+  LineHold hold_;
   bool paused_ = false;
   bool in_fold_ = false;
   std::function<void()> on_end_;

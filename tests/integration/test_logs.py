@@ -248,15 +248,46 @@ def test_a_line_is_on_the_console_at_once(lockstep):
     run.wait()
 
 
-def test_a_partial_line_is_shown_without_waiting_for_its_end(lockstep):
-    """A progress bar that ends in \\r, or a prompt."""
+def shown_while_the_worker_lives(lockstep, text):
     reader, writer = os.pipe()
-    run = lockstep.start_worker("-t", 1, stdout=writer, actions=["out=50%\\r", "pause"])
+    run = lockstep.start_worker("-t", 1, stdout=writer, actions=[f"out={text}", "pause"])
     os.close(writer)
-    assert os.read(reader, 100).startswith(b"[default0]:50%\r")
+    shown = os.read(reader, 100)
     os.close(reader)
     run.signal(signal.SIGTERM)
     run.wait()
+    return shown
+
+
+def test_a_progress_bar_is_shown_without_waiting_for_its_end(lockstep):
+    assert shown_while_the_worker_lives(lockstep, "50%\\r").startswith(b"[default0]:50%\r")
+
+
+def test_a_prompt_is_shown_while_the_worker_waits(lockstep):
+    assert shown_while_the_worker_lives(lockstep, "name? ") == b"[default0]:name? "
+
+
+PIECES = """
+import os, sys, time
+rank = os.environ["RANK"]
+for step in range(5):
+    # print() of several values writes each of them at once to an unbuffered stream.
+    for piece in ("rank", " ", rank, " ", str(step)):
+        sys.stdout.write(piece)
+        time.sleep(0.05)
+    print()
+print(rank * 1_000_000)
+"""
+
+
+def test_lines_of_ranks_that_write_them_in_pieces_are_whole(lockstep):
+    (lockstep.work / "pieces.py").write_text(PIECES)
+    ended = lockstep.run("-t", 1, "--nproc-per-node", 8, "pieces.py")
+    assert ended.rc == 0, str(ended)[:2000]
+    whole = [f"[default{rank}]:rank {rank} {step}" for rank in range(8) for step in range(5)]
+    whole += [f"[default{rank}]:" + str(rank) * 1_000_000 for rank in range(8)]
+    shown = ended.out.splitlines()
+    assert sorted(shown) == sorted(whole), [line[:100] for line in shown]
 
 
 def test_a_daemon_that_holds_the_pipe_does_not_hold_the_job(lockstep):
