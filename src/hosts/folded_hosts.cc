@@ -1,7 +1,5 @@
 #include "hosts/folded_hosts.h"
 
-#include "hosts/log_lines.h"
-
 #include <chrono>
 
 namespace lockstep::hosts {
@@ -10,8 +8,6 @@ namespace {
 constexpr std::chrono::milliseconds kLook{50};
 // Ticks after the last output: together longer than FoldedLines holds any line.
 constexpr int kLooks = 8;
-// Longer lines are shown in pieces, so that a program without line ends cannot fill the memory.
-constexpr std::size_t kLongestLine = 64UL << 10;
 
 }  // namespace
 
@@ -31,33 +27,25 @@ void FoldedHosts::put(std::string_view prefix, std::string_view bytes,
     (void)lines_.put(bytes, io::Clock::now());
     return look_again();
   }
-  std::string& line = unfinished_[std::string(prefix)];
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\n');
-    line += bytes.substr(0, end == bytes.npos ? end : end + 1);
-    bytes.remove_prefix(end == bytes.npos ? bytes.size() : end + 1);
-    if (end == bytes.npos && line.size() < kLongestLine) break;
-    // A piece of a long line gets a line end of its own, so that the next line of another host
-    // starts at the left.
-    if (!line.ends_with('\n')) line += '\n';
-    put_line(prefix, std::exchange(line, {}));
-  }
+  hosts_[std::string(prefix)].put(bytes, [&](const OutputLine& line) { add(prefix, line); });
   look_again();
 }
 
 // A line with a rank has no host name, since equal lines of different hosts must fold. Other lines
 // need the host name to be understood.
-void FoldedHosts::put_line(std::string_view prefix, std::string_view line) {
-  std::string_view rest = line;
-  const bool of_rank = take_rank(rest).has_value();
-  (void)lines_.put(of_rank ? std::string(line) : std::string(prefix).append(line),
-                   io::Clock::now());
+void FoldedHosts::add(std::string_view prefix, const OutputLine& line) {
+  std::string text(line.rank ? "" : prefix);
+  text.append(line.text);
+  // A piece of a long line gets a line end of its own, so that the next line of another host
+  // starts at the left.
+  if (!line.ends()) text += '\n';
+  (void)lines_.put(OutputLine{.rank = line.rank, .text = text}, io::Clock::now());
 }
 
 void FoldedHosts::end(std::string_view prefix) {
-  const auto at = unfinished_.find(prefix);
-  if (at == unfinished_.end() || at->second.empty()) return;
-  put_line(prefix, std::exchange(at->second, {}).append("\n"));
+  const auto at = hosts_.find(prefix);
+  if (at == hosts_.end()) return;
+  at->second.take_rest([&](const OutputLine& line) { add(prefix, line); });
 }
 
 // No equal line can follow any more, so nothing is held back.

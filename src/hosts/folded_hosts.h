@@ -31,13 +31,13 @@ class FoldedHosts {
   using Waiting = std::vector<std::pair<std::size_t, HostOutput::Printed>>;
 
   static void tell_printed(const Waiting& waiting);
-  void put_line(std::string_view prefix, std::string_view line);
+  void add(std::string_view prefix, const OutputLine& line);
   Status write(std::string_view text);
   void look_again();
 
   HostOutput& output_;
   FoldedLines lines_;
-  std::map<std::string, std::string, std::less<>> unfinished_;  // unfinished lines, by prefix
+  std::map<std::string, OutputLines, std::less<>> hosts_;  // by prefix
   // Hosts that get credit with the next printed bytes.
   Waiting waiting_;
   // Ticks of next_look_ that are due after the last output.

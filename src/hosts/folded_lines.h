@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "hosts/log_lines.h"
 #include "logs/line_folder.h"
 
 #include <functional>
@@ -22,8 +23,10 @@ class FoldedLines {
   FoldedLines(const FoldedLines&) = delete;
   FoldedLines& operator=(const FoldedLines&) = delete;
 
-  // Adds output. Lines of ranks begin with rank_prefix().
+  // Adds output of one host.
   Status put(std::string_view bytes, Time now);
+  // Adds a whole line of one of several hosts.
+  Status put(const OutputLine& line, Time now);
   // Call from time to time. Prints lines that have waited long enough, and an unfinished line after
   // a pause.
   Status tick(Time now);
@@ -33,16 +36,15 @@ class FoldedLines {
   Status finish();
 
  private:
-  void put_line(std::string_view line, Time now);
-  void show_rest();
-  bool draw_line(std::string_view line, Time now);
+  void add(OutputLine line, Time now);
+  bool draw(const OutputLine& line, Time now);
   Status write_out();
 
   Write write_;
   logs::LineFolder folder_;
-  std::string rest_;          // bytes of an unfinished line
-  bool rest_is_old_ = false;  // a tick() has passed since the last bytes of rest_
-  bool mid_line_ = false;     // the beginning of the current line was shown already
+  OutputLines lines_;
+  bool rest_is_old_ = false;  // a tick() has passed since the last bytes
+  bool drawn_ = false;        // the current line is a bar, whose unfinished frame was taken
   Time last_;                 // the time of the last bytes
   std::string text_;          // ready for `write`
 };

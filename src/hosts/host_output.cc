@@ -14,24 +14,23 @@ namespace {
 constexpr std::size_t kMostLine = 64UL << 10;
 }  // namespace
 
-HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text)
+HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream)
     : stream_(std::move(stream)),
       on_terminal_(isatty(stream_.fd()) == 1 && isatty(STDERR_FILENO) == 1),
-      line_text_(std::move(line_text)),
       sink_(loop, stream_.fd(), stream_.pollable(),
             {[this](std::size_t bytes) { on_consumed(bytes); }, [] {}}) {}
 
 void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed printed) {
-  // Raw bytes of a single host pass unchanged: prompts and progress bars have no line ends.
-  if (prefix.empty() && !line_text_) {
-    pieces_.push_back({bytes.size(), bytes.size(), std::move(printed)});
-    return write(bytes);
-  }
-  const std::string text = whole_lines(prefix, bytes);
+  // Bytes of a single host pass unchanged: prompts and progress bars have no line ends.
+  if (prefix.empty()) return put_text(bytes, bytes.size(), std::move(printed));
+  put_text(whole_lines(prefix, bytes), bytes.size(), std::move(printed));
+}
+
+void HostOutput::put_text(std::string_view text, std::size_t given, Printed printed) {
   // Nothing of these bytes is printed now, and no later report would count them: give the credit at
   // once.
-  if (text.empty()) return printed(bytes.size());
-  pieces_.push_back({text.size(), bytes.size(), std::move(printed)});
+  if (text.empty()) return printed(given);
+  pieces_.push_back({text.size(), given, std::move(printed)});
   write(text);
 }
 
@@ -39,15 +38,6 @@ void HostOutput::write(std::string_view text) {
   // A message on stderr must start a new line if the output stopped in the middle of a line.
   if (on_terminal_ && !text.empty()) set_mid_line(!text.ends_with('\n'));
   sink_.put(text);
-}
-
-void HostOutput::add_line(std::string_view prefix, std::string_view line, std::string& text) const {
-  std::string shown = line_text_ ? line_text_(line) : std::string(line);
-  if (shown.empty()) return;
-  // Another host may print next, so every piece needs a line end.
-  if (!shown.ends_with('\n')) shown += '\n';
-  text += prefix;
-  text += shown;
 }
 
 std::string HostOutput::whole_lines(std::string_view prefix, std::string_view bytes) {
@@ -59,7 +49,9 @@ std::string HostOutput::whole_lines(std::string_view prefix, std::string_view by
     line += bytes.substr(0, ends ? end + 1 : end);
     bytes.remove_prefix(ends ? end + 1 : bytes.size());
     if (!ends && line.size() < kMostLine) break;
-    add_line(prefix, line, text);
+    text.append(prefix).append(line);
+    // Another host may print next, so every piece needs a line end.
+    if (!ends) text += '\n';
     line.clear();
   }
   return text;
@@ -68,12 +60,8 @@ std::string HostOutput::whole_lines(std::string_view prefix, std::string_view by
 void HostOutput::end(std::string_view prefix) {
   const auto at = unfinished_.find(prefix);
   if (at == unfinished_.end() || at->second.empty()) return;
-  std::string text;
-  add_line(prefix, std::exchange(at->second, {}), text);
-  if (text.empty()) return;
   // put() has given credit for these bytes already.
-  pieces_.push_back({text.size(), 0, [](std::size_t) {}});
-  write(text);
+  put_text(std::string(prefix) + std::exchange(at->second, {}) + "\n", 0, [](std::size_t) {});
 }
 
 void HostOutput::when_idle(std::function<void()> fn) {

@@ -22,15 +22,13 @@ class HostOutput {
   // Called with the number of bytes of a put(), once they are printed.
   using Printed = std::function<void(std::size_t bytes)>;
 
-  // Returns the text to print for a line, after the prefix. "" drops the line and the prefix. A cut
-  // line (too long, or the last line of a host) comes without its line end. Without this function,
-  // lines are printed unchanged.
-  using LineText = std::function<std::string(std::string_view line)>;
-  HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text = {});
+  HostOutput(io::Loop& loop, io::OwnStream stream);
 
   // Prints bytes of a host. prefix: empty for one host. Calls `printed` once, possibly before put()
   // returns.
   void put(std::string_view prefix, std::string_view bytes, Printed printed);
+  // Prints text made from `given` bytes of a host. Calls `printed` once with `given`.
+  void put_text(std::string_view text, std::size_t given, Printed printed);
   // Prints the unfinished last line of a host.
   void end(std::string_view prefix);
   // Returns whether all bytes are written.
@@ -46,12 +44,10 @@ class HostOutput {
   };
   void write(std::string_view text);
   void on_consumed(std::size_t bytes);
-  void add_line(std::string_view prefix, std::string_view line, std::string& text) const;
   std::string whole_lines(std::string_view prefix, std::string_view bytes);
 
   io::OwnStream stream_;
   bool on_terminal_;  // this stream and stderr are terminals, usually the same
-  LineText line_text_;
   link::Sink sink_;
   std::deque<Piece> pieces_;                                    // not printed yet, oldest first
   std::map<std::string, std::string, std::less<>> unfinished_;  // unfinished lines, by prefix

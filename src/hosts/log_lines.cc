@@ -5,27 +5,82 @@
 #include "codec/base64.h"
 #include "codec/json.h"
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace lockstep::hosts {
-std::string rank_prefix(std::int64_t rank) {
+namespace {
+
+// A program may print "[rank5000000000]: " itself. Such a line counts as a line without a rank.
+constexpr int kMostRanks = 1 << 20;
+
+std::string tag_of(int rank) {
   std::string text = kRankTemplate;
   replace_all(text, "${rank}", std::to_string(rank));
   return text;
 }
 
-std::optional<std::int64_t> take_rank(std::string_view& line) {
+// Removes the tag from the line and returns its rank. nullopt: the line has no tag.
+std::optional<int> take_rank(std::string_view& line) {
   constexpr std::string_view kBefore = "[rank";
   constexpr std::string_view kBehind = "]: ";
   if (!line.starts_with(kBefore)) return {};
-  std::int64_t rank = 0;
+  int rank = 0;
   const char* end = line.data() + line.size();
   const auto [at, error] = std::from_chars(line.data() + kBefore.size(), end, rank);
   const std::string_view rest(at, static_cast<std::size_t>(end - at));
-  // A worker may print similar text itself, so check every part of the prefix.
-  if (error != std::errc() || rank < 0 || !rest.starts_with(kBehind)) return {};
+  // A worker may print similar text itself, so check every part of the tag.
+  if (error != std::errc() || rank < 0 || rank > kMostRanks || !rest.starts_with(kBehind))
+    return {};
   line = rest.substr(kBehind.size());
   return rank;
+}
+
+}  // namespace
+
+void OutputLines::put(std::string_view bytes, const Put& put) {
+  while (!bytes.empty()) {
+    const std::string_view piece =
+        bytes.substr(0, std::min(bytes.find('\n'), bytes.size() - 1) + 1);
+    bytes.remove_prefix(piece.size());
+    if (rest_.empty() && piece.ends_with('\n')) {  // the usual case: no copy
+      put(line(piece));
+      continue;
+    }
+    rest_.append(piece);
+    if (piece.ends_with('\n') || rest_.size() >= kMostLine) take_rest(put);
+  }
+}
+
+void OutputLines::take_rest(const Put& put) {
+  if (rest_.empty()) return;
+  const std::string piece = std::exchange(rest_, {});
+  put(line(piece));
+}
+
+OutputLine OutputLines::line(std::string_view piece) {
+  OutputLine line{.rank = rank_, .text = piece, .begins = !mid_line_};
+  if (line.begins) line.rank = rank_ = take_rank(line.text);
+  mid_line_ = !piece.ends_with('\n');
+  return line;
+}
+
+std::string tagged_text(const OutputLine& line) {
+  return (line.rank ? tag_of(*line.rank) : std::string()).append(line.text);
+}
+
+std::string without_inner_tags(const OutputLine& line) {
+  std::string text(line.text);
+  if (line.rank) replace_all(text, "\r" + tag_of(*line.rank), "\r");
+  return text;
+}
+
+std::string LineForm::text(const OutputLine& line) const {
+  if (rank && line.rank != rank) return {};
+  if (json) return before + log_line_rest(line);
+  // Another host may print next, so a piece of a line needs a line end, too.
+  return before + tagged_text(line) + (line.ends() ? "" : "\n");
 }
 
 std::string log_line_head(std::string_view node, std::string_view stream) {
@@ -36,15 +91,15 @@ std::string log_line_head(std::string_view node, std::string_view stream) {
   return head;
 }
 
-std::string log_line_rest(std::string_view line) {
-  const bool cut = !line.ends_with('\n');
-  if (!cut) line.remove_suffix(1);
+std::string log_line_rest(const OutputLine& line) {
+  std::string_view text = line.text;
+  if (line.ends()) text.remove_suffix(1);
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (const auto rank = take_rank(line)) json["rank"] = *rank;
-  json["text"] = line;
+  if (line.rank) json["rank"] = *line.rank;
+  json["text"] = text;
   // JSON is UTF-8. The printer replaces wrong bytes, which base64 keeps.
-  if (!is_utf8(line)) json["text_base64"] = codec::base64_encode(line);
-  if (cut) json["cut"] = true;
+  if (!is_utf8(text)) json["text_base64"] = codec::base64_encode(text);
+  if (!line.ends()) json["cut"] = true;
   // Without the opening brace, which log_line_head() has.
   return codec::print_json(json).substr(1) + "\n";
 }

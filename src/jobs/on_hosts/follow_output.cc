@@ -42,59 +42,58 @@ Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request) {
 
 FollowOutput::FollowOutput(io::Loop& loop, const FollowRequest& request, io::OwnStream out,
                            io::OwnStream err)
-    : request_(request),
-      out_(loop, std::move(out), line_text()),
-      err_(loop, std::move(err), line_text()) {
+    : request_(request), out_(loop, std::move(out)), err_(loop, std::move(err)) {
   if (request.options.fold && !request.options.json && !request.options.rank) {
     folded_out_.emplace(loop, out_);
     folded_err_.emplace(loop, err_);
   }
   for (const hosts::HostPlace& node : request.job.nodes)
-    prefixes_.push_back(prefixes_of(node.name));
+    nodes_.push_back({output(node.name, "stdout"), output(node.name, "stderr")});
 }
 
-hosts::HostOutput::LineText FollowOutput::line_text() const {
-  if (!request_.options.rank && !request_.options.json) return {};
-  const std::string prefix =
-      request_.options.rank ? hosts::rank_prefix(*request_.options.rank) : "";
-  // An empty text drops the line: it is another rank's.
-  return [prefix, json = request_.options.json](std::string_view line) {
-    if (!line.starts_with(prefix)) return std::string();
-    return json ? hosts::log_line_rest(line) : std::string(line);
-  };
-}
-
-FollowOutput::Prefixes FollowOutput::prefixes_of(const std::string& name) const {
-  if (request_.options.json)
-    return {hosts::log_line_head(name, "stdout"), hosts::log_line_head(name, "stderr")};
-  // With one host the lines need no prefix.
-  if (request_.job.nodes.size() > 1) return {name + ": ", name + ": "};
-  return {};
+FollowOutput::Output FollowOutput::output(const std::string& node, const char* stream) const {
+  Output output{.form = {.rank = request_.options.rank, .json = request_.options.json}};
+  if (output.form.json)
+    output.form.before = hosts::log_line_head(node, stream);
+  else if (request_.job.nodes.size() > 1)  // with one host the lines need no prefix
+    output.form.before = node + ": ";
+  return output;
 }
 
 // JSON objects of both outputs go to stdout, for one reading program.
-hosts::HostOutput& FollowOutput::output_of(link::Stream stream) {
+hosts::HostOutput& FollowOutput::sink_of(link::Stream stream) {
   return stream == link::Stream::out || request_.options.json ? out_ : err_;
 }
 
 void FollowOutput::put(std::size_t node, link::Stream stream, std::string_view bytes,
                        std::function<void(std::size_t)> printed) {
-  const Prefixes& prefixes = prefixes_[node];
   const bool out = stream == link::Stream::out;
-  auto& folded = out ? folded_out_ : folded_err_;
-  if (folded) return folded->put(out ? prefixes.out : prefixes.err, bytes, std::move(printed));
-  output_of(stream).put(out ? prefixes.out : prefixes.err, bytes, std::move(printed));
+  Output& output = out ? nodes_[node].out : nodes_[node].err;
+  if (auto& folded = out ? folded_out_ : folded_err_)
+    return folded->put(output.form.before, bytes, std::move(printed));
+  // Otherwise the text of the host is what a person reads.
+  if (!output.form.by_line())
+    return sink_of(stream).put(output.form.before, bytes, std::move(printed));
+  std::string text;
+  output.lines.put(bytes, [&](const hosts::OutputLine& line) { text += output.form.text(line); });
+  sink_of(stream).put_text(text, bytes.size(), std::move(printed));
 }
 
 void FollowOutput::end(std::size_t node) {
-  if (folded_out_) folded_out_->end(prefixes_[node].out);
-  if (folded_err_) folded_err_->end(prefixes_[node].err);
-  output_of(link::Stream::out).end(prefixes_[node].out);
-  output_of(link::Stream::err).end(prefixes_[node].err);
+  for (const link::Stream stream : {link::Stream::out, link::Stream::err}) {
+    const bool out = stream == link::Stream::out;
+    Output& output = out ? nodes_[node].out : nodes_[node].err;
+    if (auto& folded = out ? folded_out_ : folded_err_) folded->end(output.form.before);
+    sink_of(stream).end(output.form.before);
+    // put() has given credit for these bytes already.
+    output.lines.take_rest([&](const hosts::OutputLine& line) {
+      sink_of(stream).put_text(output.form.text(line), 0, [](std::size_t) {});
+    });
+  }
 }
 
 void FollowOutput::finish(std::function<void()> fn) {
-  for (std::size_t i = 0; i < prefixes_.size(); ++i)
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
     end(i);
   if (folded_out_) folded_out_->finish();
   if (folded_err_) folded_err_->finish();

@@ -4,6 +4,7 @@
 
 #include "hosts/folded_hosts.h"
 #include "hosts/host_output.h"
+#include "hosts/log_lines.h"
 #include "io/loop.h"
 #include "io/own_stream.h"
 #include "jobs/on_hosts/job_follow.h"
@@ -44,16 +45,19 @@ class FollowOutput {
   void finish(std::function<void()> fn);
 
  private:
-  struct Prefixes {
-    std::string out;
-    std::string err;
+  struct Output {
+    hosts::LineForm form;
+    hosts::OutputLines lines = {};  // only if the form prints by line
   };
-  hosts::HostOutput::LineText line_text() const;
-  Prefixes prefixes_of(const std::string& name) const;
-  hosts::HostOutput& output_of(link::Stream stream);
+  struct Node {
+    Output out;
+    Output err;
+  };
+  Output output(const std::string& node, const char* stream) const;
+  hosts::HostOutput& sink_of(link::Stream stream);
 
   const FollowRequest& request_;
-  std::vector<Prefixes> prefixes_;  // for each node
+  std::vector<Node> nodes_;
   hosts::HostOutput out_;
   hosts::HostOutput err_;
   // In front of out_ and err_. Both are folded, since progress bars are drawn on stderr.

@@ -41,10 +41,10 @@ class OutputFile {
   OutputFile(const SlurmFollow& request, std::string path)
       : request_(request),
         path_(std::move(path)),
-        head_(hosts::log_line_head(request.place.job, "stdout")),
+        form_{.rank = request.options.rank, .json = request.options.json},
         at_(request.from) {
-    if (request.options.rank) prefix_ = hosts::rank_prefix(*request.options.rank);
-    if (request.options.fold && !request.options.json && !request.options.rank)
+    if (form_.json) form_.before = hosts::log_line_head(request.place.job, "stdout");
+    if (request.options.fold && !form_.by_line())
       folded_.emplace(
           [](std::string_view text) { return io::write_all(STDOUT_FILENO, text, kStdout); });
   }
@@ -75,37 +75,25 @@ class OutputFile {
 
   Status finish() {
     if (folded_) return folded_->finish();
-    return rest_.empty() ? Status() : put_line(std::exchange(rest_, {}));
+    std::string text;
+    lines_.take_rest([&](const hosts::OutputLine& line) { text = form_.text(line); });
+    return io::write_all(STDOUT_FILENO, text, kStdout);
   }
 
  private:
   Status put(std::string_view bytes) {
     if (folded_) return folded_->put(bytes, Clock::now());
-    if (!request_.options.json && prefix_.empty())
-      return io::write_all(STDOUT_FILENO, bytes, kStdout);
-    rest_ += bytes;
-    std::size_t begin = 0;
-    for (std::size_t end = rest_.find('\n'); end != std::string::npos;
-         begin = end + 1, end = rest_.find('\n', begin))
-      LOCKSTEP_TRY(put_line(std::string_view(rest_).substr(begin, end + 1 - begin)));
-    rest_.erase(0, begin);
     // Print an endless line in pieces, so that memory stays bounded.
-    if (rest_.size() < kChunk) return {};
-    return put_line(std::exchange(rest_, {}));
-  }
-
-  Status put_line(std::string_view line) const {
-    if (!line.starts_with(prefix_)) return {};
-    return io::write_all(
-        STDOUT_FILENO,
-        request_.options.json ? head_ + hosts::log_line_rest(line) : std::string(line), kStdout);
+    if (!form_.by_line()) return io::write_all(STDOUT_FILENO, bytes, kStdout);
+    std::string text;
+    lines_.put(bytes, [&](const hosts::OutputLine& line) { text += form_.text(line); });
+    return io::write_all(STDOUT_FILENO, text, kStdout);
   }
 
   const SlurmFollow& request_;
   std::string path_;
-  std::string head_;
-  std::string prefix_;
-  std::string rest_;
+  hosts::LineForm form_;
+  hosts::OutputLines lines_;
   std::optional<hosts::FoldedLines> folded_;
   std::int64_t at_;
   bool began_ = false;
