@@ -11,12 +11,12 @@ namespace {
 // Buffers of long lines are freed: few lines are long, and a node may have hundreds of streams.
 constexpr std::size_t kKeep = 64 << 10;
 
-void empty(std::string& buffer) {
+void clear_buffer(std::string& buffer) {
   buffer.clear();
   if (buffer.capacity() > kKeep) buffer.shrink_to_fit();
 }
 
-bool has(std::string_view bytes, char c) {
+bool contains(std::string_view bytes, char c) {
   return bytes.find(c) != bytes.npos;
 }
 
@@ -27,7 +27,7 @@ bool LineTagger::ready(std::string_view chunk) const {
   if (memrchr(chunk.data(), '\n', chunk.size()) != nullptr) return true;
   // The line is on the console already. A '\r' begins a new frame of a progress bar, which waits
   // for its own rest.
-  return state_ == State::in_line && held_.empty() && !chunk.empty() && !has(chunk, '\r');
+  return state_ == State::in_line && held_.empty() && !chunk.empty() && !contains(chunk, '\r');
 }
 
 void LineTagger::feed(std::string_view chunk, ByteQueue& to) {
@@ -54,16 +54,16 @@ void LineTagger::flush(ByteQueue& to) {
 
 void LineTagger::drop_held() {
   clear_held();
-  empty(shown_);
+  clear_buffer(shown_);
 }
 
 void LineTagger::hold(std::string_view bytes) {
   held_.append(bytes);
-  held_cr_ = held_cr_ || has(bytes, '\r');
+  held_cr_ = held_cr_ || contains(bytes, '\r');
 }
 
 void LineTagger::clear_held() {
-  empty(held_);
+  clear_buffer(held_);
   held_cr_ = false;
 }
 
@@ -102,7 +102,7 @@ void LineTagger::remember(std::string_view rest, bool from_start) {
   if (rest.empty()) return;
   const bool too_long = (shown_.empty() && !from_start) || shown_.size() + rest.size() > kHold;
   if (state_ != State::in_line || too_long)
-    empty(shown_);
+    clear_buffer(shown_);
   else
     shown_.append(rest);
 }
