@@ -101,11 +101,5 @@ TEST(JobPlan, ALostNodeBeginsAgainWithItsOwnWordsAndVariables) {
   EXPECT_FALSE(resumed_request(job, {1}, {}));
 }
 
-TEST(JobStart, AnAddressIsOneThatAllHaveReached) {
-  EXPECT_EQ(common_address({"a", "b", "c"}, {{"a", "b"}, {"b", "c"}}), "b");
-  EXPECT_EQ(common_address({"a", "b"}, {{"a"}, {"b"}}), "");
-  EXPECT_EQ(common_address({"a"}, {{}}), "");
-}
-
 }  // namespace
 }  // namespace lockstep::jobs::on_hosts

@@ -30,9 +30,4 @@ struct StartedJob {
 // signal. The handled signals must be blocked.
 Result<StartedJob> start_job(const JobRequest& request);
 
-// Returns the first of node 0's addresses that all other nodes have reached, or "". reached: for
-// each other node. Pure.
-std::string common_address(const std::vector<std::string>& addresses,
-                           const std::vector<std::vector<std::string>>& reached);
-
 }  // namespace lockstep::jobs::on_hosts

@@ -1,0 +1,226 @@
+// Starts a job without any host: the test makes the hosts' frames.
+#include "jobs/on_hosts/start_course.h"
+
+#include "codec/json_members.h"
+
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+namespace lockstep::jobs::on_hosts {
+namespace {
+
+using Texts = std::vector<std::string>;
+using Json = nlohmann::json;
+
+class StartCourseTest : public ::testing::Test {
+ protected:
+  void begin(std::size_t hosts, bool needs_endpoint = true) {
+    for (std::size_t i = 0; i < hosts; ++i) {
+      request_.hosts.push_back({.name = "gpus-" + std::to_string(i), .target = {}});
+      request_.words.push_back({"--node-rank=" + std::to_string(i)});
+    }
+    request_.spec.id = "aaaa1111";
+    request_.needs_endpoint = needs_endpoint;
+    sent_.resize(hosts);
+    course_.emplace(request_,
+                    StartCourse::Events{
+                        .send = [this](std::size_t node,
+                                       const link::Frame& frame) { sent_[node].push_back(frame); },
+                        .warn = [this](const std::string& text) { warnings_.push_back(text); }});
+    course_->begin();
+    for (std::size_t i = 0; i < hosts; ++i)
+      course_->take(i, link::Started{1, 42});
+  }
+  void says(std::size_t node, const std::string& line) {
+    course_->take(node, link::Data{1, link::Stream::out, line + "\n"});
+  }
+  // The last request that went to a host.
+  Json asked(std::size_t node) const {
+    for (auto frame = sent_[node].rbegin(); frame != sent_[node].rend(); ++frame)
+      if (const auto* data = std::get_if<link::Data>(&*frame))
+        return codec::parse_json(data->bytes);
+    return {};
+  }
+  Error error() const {
+    EXPECT_TRUE(course_->is_over());
+    const auto result = course_->result();
+    EXPECT_FALSE(result);
+    return result ? Error() : result.error();
+  }
+
+  JobRequest request_;
+  std::vector<std::vector<link::Frame>> sent_;
+  Texts warnings_;
+  std::optional<StartCourse> course_;
+};
+
+constexpr const char* kNodeZero =
+    R"({"prepared":{"addresses":["10.0.0.1","fd00::1"],"port":29400,"secret":"s","let_go":["old1"]}})";
+constexpr const char* kPrepared = R"({"prepared":{"let_go":["old2"]}})";
+
+TEST_F(StartCourseTest, AllHostsPrepareThenMeetThenGo) {
+  begin(3);
+  const auto& start = std::get<link::Start>(sent_[1].front());
+  EXPECT_EQ(start.argv, (Texts{"host-job", "start"}));
+  EXPECT_EQ(asked(1)["prepare"]["node"], 1);
+  EXPECT_EQ(asked(1)["prepare"]["nodes"], 3);
+  says(0, kNodeZero);
+  says(2, kPrepared);
+  EXPECT_FALSE(asked(2).contains("try")) << "a host is not prepared yet";
+  EXPECT_TRUE(course_->waits_for(1));
+  EXPECT_FALSE(course_->waits_for(2));
+  says(1, kPrepared);
+  EXPECT_EQ(asked(1)["try"]["port"], 29400);
+  EXPECT_EQ(asked(1)["try"]["secret"], "s");
+  says(1, R"({"reached":["fd00::1"]})");
+  says(2, R"({"reached":["10.0.0.1","fd00::1"]})");
+  EXPECT_EQ(asked(0)["tried"], true) << "node 0 frees the port first";
+  EXPECT_FALSE(asked(1).contains("go"));
+  says(0, R"({"closed":true})");
+  EXPECT_EQ(asked(2)["go"]["words"], (Texts{"--rdzv-endpoint=[fd00::1]:29400", "--node-rank=2"}));
+  EXPECT_EQ(asked(2)["go"]["after"], (Texts{"old1", "old2", "old2"}));
+  for (const std::size_t node : {0U, 1U, 2U})
+    says(node, R"({"started":true})");
+  ASSERT_TRUE(course_->is_over());
+  EXPECT_EQ(course_->result()->endpoint, "[fd00::1]:29400");
+  EXPECT_TRUE(course_->result()->ahead.empty());
+  EXPECT_FALSE(course_->is_half_begun());
+}
+
+// A lost node keeps its number, and the words of the job's start.
+TEST_F(StartCourseTest, APartThatBeginsAgainKeepsItsNumber) {
+  request_.nodes = {3};
+  request_.spec.nodes = 4;
+  begin(1, false);
+  EXPECT_EQ(asked(0)["prepare"]["node"], 3);
+  EXPECT_EQ(asked(0)["prepare"]["nodes"], 4);
+  says(0, R"({"prepared":{}})");
+  EXPECT_EQ(asked(0)["go"]["words"], Texts{"--node-rank=0"});
+  says(0, R"({"queued":["old11","../x",7]})");
+  ASSERT_TRUE(course_->is_over());
+  EXPECT_EQ(course_->result()->ahead, Texts{"old11"}) << "names of jobs become words of a command";
+}
+
+TEST_F(StartCourseTest, AHostThatReachesNoAddressIsNamed) {
+  begin(2);
+  says(0, kNodeZero);
+  says(1, kPrepared);
+  says(1, R"({"reached":[]})");
+  EXPECT_EQ(error().message,
+            "gpus-1 cannot reach gpus-0 at any of its addresses (10.0.0.1, fd00::1), port 29400");
+  EXPECT_NE(error().hint.find("firewall"), std::string::npos);
+  EXPECT_FALSE(course_->is_half_begun());
+}
+
+TEST_F(StartCourseTest, OneAddressMustDoForAllHosts) {
+  begin(3);
+  says(0, kNodeZero);
+  says(1, kPrepared);
+  says(2, kPrepared);
+  says(1, R"({"reached":["10.0.0.1"]})");
+  says(2, R"({"reached":["fd00::1"]})");
+  EXPECT_EQ(error().message, "no single address of gpus-0 is reachable from all other hosts");
+}
+
+TEST(StartCourse, AnAddressIsOneThatAllHaveReached) {
+  EXPECT_EQ(common_address({"a", "b", "c"}, {{"a", "b"}, {"b", "c"}}), "b");
+  EXPECT_EQ(common_address({"a", "b"}, {{"a"}, {"b"}}), "");
+  EXPECT_EQ(common_address({"a"}, {{}}), "");
+}
+
+// Nothing runs yet: closing the links drops the job, and nothing needs to be canceled.
+TEST_F(StartCourseTest, ALossBeforeTheStartLeavesNothing) {
+  begin(2);
+  says(0, kNodeZero);
+  course_->lost("gpus-1: the connection broke");
+  EXPECT_EQ(error().message, "gpus-1: the connection broke");
+  EXPECT_EQ(error().code, Errc::unavailable);
+  EXPECT_FALSE(course_->is_half_begun());
+  says(1, kPrepared);
+  EXPECT_FALSE(asked(0).contains("try")) << "the start is over";
+}
+
+// gpus-0 may run its part: the caller must cancel the job everywhere.
+TEST_F(StartCourseTest, ALossAfterTheStartLeavesAHalfBegunJob) {
+  begin(2, false);
+  says(0, kNodeZero);
+  says(1, kPrepared);
+  says(0, R"({"started":true})");
+  course_->lost("gpus-1: the connection broke");
+  EXPECT_EQ(error().message, "gpus-1: the connection broke");
+  EXPECT_TRUE(course_->is_half_begun());
+}
+
+TEST_F(StartCourseTest, ARefusalOfAHostIsTheReason) {
+  begin(1);
+  says(0, R"({"refused":"the folder /x does not exist"})");
+  EXPECT_EQ(error().message, "gpus-0: the folder /x does not exist");
+}
+
+TEST_F(StartCourseTest, ASupervisorThatEndsTooEarlyIsNamed) {
+  begin(1);
+  course_->take(0, link::Exit{1, 1, 0});
+  EXPECT_EQ(error().message, "gpus-0: the job's supervisor ended before the job had begun");
+}
+
+TEST_F(StartCourseTest, TheEndOfAStartedSupervisorsLinkIsNormal) {
+  begin(2, false);
+  says(0, kNodeZero);
+  says(1, kPrepared);
+  says(0, R"({"started":true})");
+  course_->take(0, link::Exit{1, 0, 0});
+  EXPECT_FALSE(course_->is_over());
+  says(1, R"({"started":true})");
+  EXPECT_TRUE(course_->result());
+}
+
+TEST_F(StartCourseTest, ASignalEndsTheStart) {
+  begin(2);
+  course_->on_signal(SIGWINCH);
+  EXPECT_FALSE(course_->is_over());
+  course_->on_signal(SIGINT);
+  EXPECT_EQ(error().code, Errc::canceled);
+  EXPECT_EQ(error().sys, SIGINT);
+  course_->lost("gpus-0: too late");
+  EXPECT_EQ(error().code, Errc::canceled) << "the first reason stays";
+}
+
+TEST_F(StartCourseTest, RemarksOfAHostReachTheUser) {
+  begin(1);
+  course_->take(0, link::Data{1, link::Stream::err, "the clock is\x1b[2J wrong\n"});
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_EQ(warnings_[0].find('\x1b'), std::string::npos) << "not even a hostile one may clear the "
+                                                             "terminal";
+  EXPECT_TRUE(warnings_[0].starts_with("gpus-0: the clock is"));
+  EXPECT_FALSE(course_->is_over());
+}
+
+TEST_F(StartCourseTest, AnAnswerOutOfTurnIsRefused) {
+  for (const char* line :
+       {"", "[]", "{}", "prepared", R"({"started":true})", R"({"reached":[]})"}) {
+    request_ = {};
+    begin(1);
+    says(0, line);
+    EXPECT_EQ(error().code, Errc::corrupt) << line;
+    EXPECT_EQ(error().message, "gpus-0: invalid answer") << line;
+  }
+}
+
+TEST_F(StartCourseTest, AHostCannotFillTheMemory) {
+  begin(1);
+  const std::string piece(60'000, 'x');
+  for (int i = 0; i < 40 && !course_->is_over(); ++i)
+    course_->take(0, link::Data{1, link::Stream::out, piece});
+  EXPECT_EQ(error().message, "gpus-0: its answer is too long");
+}
+
+TEST_F(StartCourseTest, AnEnvironmentTooLargeForOneRequestIsRefused) {
+  request_.spec.env = {"X=" + std::string(link::kWindow, 'x')};
+  begin(1);
+  EXPECT_EQ(error().code, Errc::invalid_input);
+  EXPECT_EQ(error().message, "the command and its environment are too large");
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::on_hosts
