@@ -2,11 +2,9 @@
 
 #include "base/log.h"
 #include "codec/json.h"
-#include "hosts/command_run.h"
 #include "hosts/words.h"
 #include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
-#include "jobs/on_hosts/job_start.h"
 
 #include <fmt/core.h>
 
@@ -15,18 +13,20 @@
 namespace lockstep::jobs::on_hosts {
 namespace {
 
-Result<std::vector<hosts::HostEnding>> ask(const KnownJob& job, const char* verb) {
-  return hosts::run_command({.hosts = job.nodes,
-                             .argv = {"host-job", verb, job.id},
-                             .own_binary = true,
-                             .input = hosts::CommandRequest::Input::none,
-                             .output = hosts::CommandRequest::Output::keep});
+Result<std::vector<hosts::HostEnding>> ask(const KnownJob& job, const char* verb,
+                                           const hosts::RunCommand& run) {
+  io::Loop loop;
+  return run(loop, {.hosts = job.nodes,
+                    .argv = {"host-job", verb, job.id},
+                    .own_binary = true,
+                    .input = hosts::CommandRequest::Input::none,
+                    .output = hosts::CommandRequest::Output::keep});
 }
 
 // Returns one answer for each node. A silent host must not hide the answers of the others: warnings
 // say why there is none.
-Result<std::vector<PartAnswer>> ask_parts(const KnownJob& job) {
-  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(job, "status"));
+Result<std::vector<PartAnswer>> ask_parts(const KnownJob& job, const hosts::RunCommand& run) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(job, "status", run));
   std::vector<PartAnswer> answers;
   for (std::size_t i = 0; i < endings.size(); ++i) {
     if (!endings[i].error.empty()) log::warning("{}", endings[i].error);
@@ -49,8 +49,9 @@ std::vector<std::string> names_of(const KnownJob& job, const std::vector<int>& n
 
 }  // namespace
 
-Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& job) {
-  LOCKSTEP_TRY_ASSIGN(auto answers, ask_parts(job));
+Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& job,
+                                                               const hosts::RunCommand& run) {
+  LOCKSTEP_TRY_ASSIGN(auto answers, ask_parts(job, run));
   std::vector<std::optional<job::JobRecord>> records;
   for (PartAnswer& answer : answers)
     records.push_back(std::move(answer.record));
@@ -58,7 +59,7 @@ Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& j
 }
 
 Result<JobStatus> HostsJob::status() {
-  LOCKSTEP_TRY_ASSIGN(const auto records, ask_records(record_));
+  LOCKSTEP_TRY_ASSIGN(const auto records, ask_records(record_, world_.run));
   return status_of(node_names(record_), records);
 }
 
@@ -66,7 +67,7 @@ Result<JobStatus> HostsJob::status() {
 Result<Explanation> HostsJob::why() {
   LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
   if (now.state != JobState::failed) return explain_job(record_, now, nullptr);
-  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "report"));
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "report", world_.run));
   for (const hosts::HostEnding& ending : endings) {
     nlohmann::json report = codec::parse_json(ending.out);
     // All nodes of a failed job have the same root cause, unless they could not speak any more.
@@ -81,7 +82,7 @@ Result<Followed> HostsJob::follow(const FollowOptions& options) {
 }
 
 Result<JobStatus> HostsJob::cancel() {
-  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "cancel"));
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "cancel", world_.run));
   std::vector<std::optional<job::JobRecord>> nodes;
   for (std::size_t i = 0; i < endings.size(); ++i) {
     nodes.push_back(parse_status(endings[i].out).value_or(std::nullopt));
@@ -94,7 +95,7 @@ Result<JobStatus> HostsJob::cancel() {
 }
 
 Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
-  LOCKSTEP_TRY_ASSIGN(const auto answers, ask_parts(record_));
+  LOCKSTEP_TRY_ASSIGN(const auto answers, ask_parts(record_, world_.run));
   const LostParts parts = lost_parts(answers);
   const std::string left = fmt::format(
       "no answer from {}: the job may still run there, so nothing is started there again",
@@ -107,7 +108,7 @@ Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
   // Start the lost parts although other hosts are silent: their parts may still run.
   if (!parts.unknown.empty()) log::warning("{}; {}", left, again);
   LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, parts.lost, env));
-  LOCKSTEP_TRY_ASSIGN(auto started, start_job(request));
+  LOCKSTEP_TRY_ASSIGN(auto started, world_.start(request));
   return Resumed{.nodes = names_of(record_, parts.lost), .ahead = std::move(started.ahead)};
 }
 

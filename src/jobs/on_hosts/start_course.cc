@@ -131,7 +131,7 @@ void StartCourse::take_prepared(std::size_t node, const Json& facts) {
 void StartCourse::say(std::size_t node, const OrderedJson& request) {
   std::string line = codec::print_json(request) + "\n";
   if (line.size() > kMostRequest)
-    return fail_with({Errc::invalid_input, "the command and its environment are too large", {}, 0});
+    return fail_with({Errc::invalid_input, "the command and the environment are too large", {}, 0});
   hosts_[node].channel->write(std::move(line));
 }
 
@@ -164,7 +164,7 @@ void StartCourse::end_trial() {
     reached.push_back(hosts_[i].reached);
     if (reached.back().empty())
       return fail_with({Errc::unavailable,
-                        fmt::format("{} cannot reach {} at any of its addresses ({}), port {}",
+                        fmt::format("{} cannot reach {} at any address ({}), port {}",
                                     request_.hosts[i].name, request_.hosts[0].name,
                                     printable(join(addresses_, ", ")), port_),
                         "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});

@@ -108,7 +108,7 @@ TEST_F(StartCourseTest, AHostThatReachesNoAddressIsNamed) {
   says(1, kPrepared);
   says(1, R"({"reached":[]})");
   EXPECT_EQ(error().message,
-            "gpus-1 cannot reach gpus-0 at any of its addresses (10.0.0.1, fd00::1), port 29400");
+            "gpus-1 cannot reach gpus-0 at any address (10.0.0.1, fd00::1), port 29400");
   EXPECT_NE(error().hint.find("firewall"), std::string::npos);
   EXPECT_FALSE(course_->is_half_begun());
 }
@@ -219,7 +219,7 @@ TEST_F(StartCourseTest, AnEnvironmentTooLargeForOneRequestIsRefused) {
   request_.spec.env = {"X=" + std::string(link::kWindow, 'x')};
   begin(1);
   EXPECT_EQ(error().code, Errc::invalid_input);
-  EXPECT_EQ(error().message, "the command and its environment are too large");
+  EXPECT_EQ(error().message, "the command and the environment are too large");
 }
 
 }  // namespace

@@ -1,0 +1,196 @@
+// A job on hosts, without any host: the test answers for them.
+#include "jobs/on_hosts/hosts_job.h"
+
+#include "jobs/on_hosts/job_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include <map>
+
+namespace lockstep::jobs::on_hosts {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+class HostsJobTest : public ::testing::Test {
+ protected:
+  HostsJobTest() {
+    JobRequest request;
+    request.hosts = {{.name = "gpus-0", .target = {.host = "a"}},
+                     {.name = "gpus-1", .target = {.host = "b"}}};
+    request.spec.id = "aaaa1111";
+    request.spec.name = "train";
+    request.words = {{"--node-rank=0"}, {"--node-rank=1"}};
+    known_ = {.id = "aaaa1111", .name = "train", .place = "gpus", .command = "train.py"};
+    known_.nodes = request.hosts;
+    known_.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:7"});
+  }
+  static std::string record(const job::PartState& state) {
+    job::JobRecord record;
+    record.spec.id = "aaaa1111";
+    record.spec.name = "train";
+    record.state = state;
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    all.push_back(to_json(record));
+    return codec::print_json(all) + "\n";
+  }
+  static hosts::HostEnding told(const std::string& out) { return {.code = 0, .out = out}; }
+  static hosts::HostEnding silent(const std::string& name) {
+    return {.code = 255, .error = name + ": no route to host"};
+  }
+  HostsJob job() {
+    return HostsJob(known_, {.run = [this](io::Loop&, const hosts::CommandRequest& request)
+                                 -> Result<std::vector<hosts::HostEnding>> {
+                               EXPECT_EQ(request.argv.at(0), "host-job");
+                               EXPECT_EQ(request.argv.at(2), "aaaa1111");
+                               asked_.push_back(request.argv.at(1));
+                               if (stopped_)
+                                 return Failure({Errc::canceled, "stopped", {}, SIGINT});
+                               return answers_.at(request.argv.at(1));
+                             },
+                             .start = [this](const JobRequest& request) -> Result<StartedJob> {
+                               started_.push_back(request);
+                               return StartedJob{.ahead = ahead_, .endpoint = {}};
+                             }});
+  }
+
+  KnownJob known_;
+  std::map<std::string, std::vector<hosts::HostEnding>> answers_;
+  Texts ahead_;
+  bool stopped_ = false;
+  Texts asked_;
+  std::vector<JobRequest> started_;
+};
+
+const job::PartState kRuns{.stage = job::Stage::running};
+const job::PartState kLost{.stage = job::Stage::lost};
+const job::PartState kFailed{.stage = job::Stage::ended, .ended_ms = 7, .code = 3};
+const job::PartState kDone{.stage = job::Stage::ended, .ended_ms = 9};
+const job::PartState kCanceled{
+    .stage = job::Stage::ended, .ended_ms = 9, .code = 143, .canceled = true};
+
+TEST_F(HostsJobTest, ASilentHostDoesNotHideTheOthers) {
+  answers_["status"] = {silent("gpus-0"), told(record(kRuns))};
+  const auto status = job().status();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->state, JobState::running);
+  EXPECT_FALSE(status->nodes.at(0).state);
+  EXPECT_EQ(status->nodes.at(1).state, JobState::running);
+}
+
+// A host of a newer version, a login shell that prints, a hostile host.
+TEST_F(HostsJobTest, AnAnswerThatIsNoRecordIsNoAnswer) {
+  for (const char* text : {"", "welcome to gpus-0", "{}", "[{}]", "[1,2]", "[null]"}) {
+    answers_["status"] = {told(text), told(record(kRuns))};
+    const auto status = job().status();
+    ASSERT_TRUE(status) << text;
+    EXPECT_FALSE(status->nodes.at(0).state) << text;
+    EXPECT_EQ(status->state, JobState::running) << text;
+  }
+}
+
+TEST_F(HostsJobTest, ASignalWhileAskingIsTheAnswer) {
+  stopped_ = true;
+  EXPECT_EQ(job().status().error().sys, SIGINT);
+  EXPECT_EQ(job().why().error().sys, SIGINT);
+  EXPECT_EQ(job().cancel().error().sys, SIGINT);
+  EXPECT_EQ(job().resume({}).error().sys, SIGINT);
+}
+
+TEST_F(HostsJobTest, OnlyAFailedJobIsAskedForItsReport) {
+  answers_["status"] = {told(record(kDone)), told(record(kDone))};
+  const auto said = job().why();
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->json["state"], "succeeded");
+  EXPECT_EQ(asked_, Texts{"status"}) << "each question is a log-in at each host";
+}
+
+TEST_F(HostsJobTest, TheFirstReportWithACauseExplainsAFailure) {
+  answers_["status"] = {told(record(kFailed)), told(record(kFailed))};
+  answers_["report"] = {
+      told(R"({"root_cause":null,"reason":"gpus-1 was lost"})"),
+      told(R"({"root_cause":{"rank":5,"host":"gpus-1","exit_code":3,"message":"KeyError: 'x'"}})")};
+  const auto said = job().why();
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->json["root_cause"]["rank"], 5);
+  EXPECT_NE(said->text.find("KeyError: 'x'"), std::string::npos) << said->text;
+}
+
+TEST_F(HostsJobTest, AFailureWithoutAReportIsStillExplained) {
+  answers_["status"] = {told(record(kFailed)), silent("gpus-1")};
+  answers_["report"] = {told("not JSON"), silent("gpus-1")};
+  const auto said = job().why();
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->json["state"], "failed");
+  EXPECT_EQ(said->json["code"], 3);
+  EXPECT_TRUE(said->json["root_cause"].is_null());
+  EXPECT_NE(said->text.find("gpus-1: does not answer"), std::string::npos) << said->text;
+}
+
+TEST_F(HostsJobTest, ACanceledJobIsCanceledWhateverItsCode) {
+  answers_["cancel"] = {told(record(kCanceled)), told(record(kCanceled))};
+  const auto status = job().cancel();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->state, JobState::canceled);
+  EXPECT_TRUE(status->by_person);
+  EXPECT_EQ(status->code, 143);
+}
+
+// The caller sees which part has not been told, and must not call the job over on that host.
+TEST_F(HostsJobTest, APartThatNeverAnswersACancelIsNamed) {
+  answers_["cancel"] = {told(record(kCanceled)), silent("gpus-1")};
+  const auto status = job().cancel();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->nodes.at(0).state, JobState::canceled);
+  EXPECT_FALSE(status->nodes.at(1).state);
+  answers_["cancel"] = {told("[]"), silent("gpus-1")};
+  EXPECT_EQ(job().cancel()->state, JobState::lost);
+}
+
+TEST_F(HostsJobTest, OnlyLostPartsBeginAgain) {
+  answers_["status"] = {told(record(kRuns)), told(record(kLost))};
+  ahead_ = {"old1"};
+  const auto resumed = job().resume({"A=1"});
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(resumed->nodes, Texts{"gpus-1"});
+  EXPECT_EQ(resumed->ahead, Texts{"old1"});
+  ASSERT_EQ(started_.size(), 1U);
+  EXPECT_EQ(started_[0].nodes, std::vector<int>{1});
+  EXPECT_EQ(started_[0].words,
+            (std::vector<Texts>{{"--node-rank=1", "--rdzv-endpoint=10.0.0.1:7"}}));
+  EXPECT_EQ(started_[0].spec.env, Texts{"A=1"});
+}
+
+TEST_F(HostsJobTest, AJobWithoutALostPartIsNotStartedTwice) {
+  answers_["status"] = {told(record(kRuns)), told(record(kDone))};
+  EXPECT_EQ(job().resume({}).error().code, Errc::invalid_input);
+  // The silent host may still run its part.
+  answers_["status"] = {told(record(kRuns)), silent("gpus-1")};
+  const auto refused = job().resume({});
+  EXPECT_EQ(refused.error().code, Errc::unavailable);
+  EXPECT_NE(refused.error().message.find("no answer from gpus-1"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(started_.empty());
+}
+
+TEST_F(HostsJobTest, ASilentHostDoesNotKeepALostPartOfAnotherFromBeginningAgain) {
+  answers_["status"] = {told(record(kLost)), silent("gpus-1")};
+  const auto resumed = job().resume({});
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(resumed->nodes, Texts{"gpus-0"});
+  EXPECT_EQ(started_.at(0).hosts.size(), 1U);
+}
+
+TEST_F(HostsJobTest, APlanThatAnotherVersionWroteIsRefused) {
+  answers_["status"] = {told(record(kLost)), told(record(kLost))};
+  for (const char* plan : {"", "{}", R"({"spec":{},"words":[[]]})", R"({"spec":{},"words":7})"}) {
+    known_.plan = plan;
+    EXPECT_EQ(job().resume({}).error().code, Errc::corrupt) << plan;
+  }
+  EXPECT_TRUE(started_.empty());
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::on_hosts
