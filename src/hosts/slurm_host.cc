@@ -1,7 +1,6 @@
 #include "hosts/slurm_host.h"
 
 #include "base/text.h"
-#include "hosts/command_run.h"
 #include "hosts/place.h"
 
 #include <fmt/core.h>
@@ -14,14 +13,16 @@ namespace {
 // The code of shells for a missing command.
 constexpr int kNotFound = 127;
 
-Result<proc::ToolOutput> run_there(const HostPlace& place, const std::vector<std::string>& argv) {
+Result<proc::ToolOutput> run_there(const HostPlace& place, const RunCommand& run,
+                                   const std::vector<std::string>& argv) {
   CommandRequest request;
   request.hosts = {place};
   // The user's shell there may set variables that change the output.
   request.argv = slurm::command_for_tools(argv);
   request.input = CommandRequest::Input::none;
   request.output = CommandRequest::Output::keep;
-  LOCKSTEP_TRY_ASSIGN(auto endings, run_command(request));
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(auto endings, run(loop, request));
   HostEnding& ending = endings.at(0);
   if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
   // Tell a host without Slurm from a failing program: the user named the wrong host then.
@@ -36,9 +37,9 @@ Result<proc::ToolOutput> run_there(const HostPlace& place, const std::vector<std
 
 }  // namespace
 
-slurm::RunTool slurm_tools(const HostPlace& place) {
+slurm::RunTool slurm_tools(const HostPlace& place, const RunCommand& run) {
   if (place.here) return slurm::run_here;
-  return [place](const std::vector<std::string>& argv) { return run_there(place, argv); };
+  return [place, run](const std::vector<std::string>& argv) { return run_there(place, run, argv); };
 }
 
 Result<HostPlace> slurm_place(const Registry& registry, const std::string& where) {
