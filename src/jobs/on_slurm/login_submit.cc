@@ -4,13 +4,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/json_members.h"
-#include "hosts/command_run.h"
 #include "jobs/on_slurm/slurm_submit.h"
 
 #include <fmt/core.h>
 
-#include <chrono>
-#include <thread>
 #include <utility>
 
 namespace lockstep::jobs::on_slurm {
@@ -29,6 +26,12 @@ hosts::CommandRequest asking(const hosts::HostPlace& place, std::vector<std::str
           .own_binary = true,
           .input = hosts::CommandRequest::Input::none,
           .output = hosts::CommandRequest::Output::keep_out};
+}
+
+Result<hosts::HostEnding> ask(const hosts::CommandRequest& command, const LoginWorld& world) {
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(auto endings, world.run(loop, command));
+  return std::move(endings.at(0));
 }
 
 Failure left_by(const hosts::HostEnding& signaled) {
@@ -73,11 +76,9 @@ Result<LoginRequest> parse_request(std::string_view text) {
   return request;
 }
 
-Status check_login(const hosts::HostPlace& place) {
-  LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      hosts::run_command(asking(place, {"host-submit", "check"})));
-  const hosts::HostEnding& ending = endings.at(0);
-  // Codes above 128 mean a signal; 255 means that the host was not reached.
+// Codes above 128 mean a signal; 255 means that the host was not reached.
+Status check_login(const hosts::HostPlace& place, const LoginWorld& world) {
+  LOCKSTEP_TRY_ASSIGN(const auto ending, ask(asking(place, {"host-submit", "check"}), world));
   if (!ending.error.empty() && ending.signal == 0 && ending.code > 128 &&
       ending.code != kNotReached)
     return left_by(ending);
@@ -92,50 +93,51 @@ Status check_login(const hosts::HostPlace& place) {
   return {};
 }
 
-Result<int> preview_on_login(const hosts::HostPlace& place, const LoginRequest& request) {
+Result<int> preview_on_login(const hosts::HostPlace& place, const LoginRequest& request,
+                             const LoginWorld& world) {
   hosts::CommandRequest command = asking(place, {"host-submit"});
   command.input = hosts::CommandRequest::Input::given;
   command.given = {request_text(request)};
   command.output = hosts::CommandRequest::Output::print;
-  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
-  if (!endings.at(0).error.empty()) return fail(Errc::unavailable, endings[0].error);
-  return endings[0].code;
+  LOCKSTEP_TRY_ASSIGN(const auto ending, ask(command, world));
+  if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
+  return ending.code;
 }
 
-Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const LoginRequest& request) {
+Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const LoginRequest& request,
+                                       const LoginWorld& world) {
   hosts::CommandRequest command = asking(place, {"host-submit"});
   command.input = hosts::CommandRequest::Input::given;
   command.given = {request_text(request)};
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = world.now() + kPatience;
   Backoff pauses(kPauses);
   while (true) {
-    LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
-    const hosts::HostEnding& ending = endings.at(0);
+    LOCKSTEP_TRY_ASSIGN(const auto ending, ask(command, world));
     if (ending.error.empty() && ending.code != 0) return SubmittedThere{.code = ending.code};
     if (ending.error.empty()) return answer_of(place, ending.out);
     // Codes above 128 mean a signal; 255 is ssh's code for a lost or refused connection.
     if (ending.code != kNotReached && ending.code > 128) return left_by(ending);
     if (ending.code != kNotReached) return fail(Errc::unavailable, ending.error);
     // Retrying is safe: the host submits only one job under the request's id.
-    if (std::chrono::steady_clock::now() > end)
+    if (world.now() > end)
       return fail(
           Errc::unavailable,
           fmt::format("{}; job {} may or may not have been submitted", ending.error, request.id),
           "lockstep jobs finds out once the host is reached");
-    log::warning("{}; asking again about job {}", ending.error, request.id);
-    std::this_thread::sleep_for(pauses.next());
+    log::warning("{}; asking again what became of job {}", ending.error, request.id);
+    world.sleep(pauses.next());
   }
 }
 
-Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job) {
+Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job,
+                           const LoginWorld& world) {
   const auto place = slurm_place(job);
   // Only a job without Slurm's id is incomplete: its client lost the connection before the answer
   // came.
   if (!place || !place->job.empty() || job.nodes.size() != 1) return {};
   hosts::CommandRequest command = asking(job.nodes[0], {"host-submit", "known", job.id});
   command.limit = kPatienceToKnow;
-  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
-  const hosts::HostEnding& ending = endings.at(0);
+  LOCKSTEP_TRY_ASSIGN(const auto ending, ask(command, world));
   // The host has no such job. Without this note the job would be asked for again and again.
   if (ending.code == kNotSubmitted) {
     job.status = {.state = JobState::lost};
@@ -143,8 +145,13 @@ Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job) {
   }
   // A silent host says nothing about the job. The next command asks again.
   if (ending.code != 0 || !ending.error.empty()) return {};
-  LOCKSTEP_TRY_ASSIGN(const SubmittedThere there, answer_of(job.nodes[0], ending.out));
-  job.plan = plan_text(SlurmPlace{there.job, there.folder, there.output});
+  const auto there = answer_of(job.nodes[0], ending.out);
+  // One host with a strange answer must not keep the user from the list of all other jobs.
+  if (!there) {
+    log::warning("{}", there.error().message);
+    return {};
+  }
+  job.plan = plan_text(SlurmPlace{there->job, there->folder, there->output});
   job.status = {.state = JobState::queued};
   LOCKSTEP_TRY(book.note_plan(job.id, job.plan));
   return book.note(job.id, job.status);

@@ -3,10 +3,14 @@
 #pragma once
 
 #include "base/error.h"
-#include "hosts/host_link.h"
+#include "hosts/command_run.h"
 #include "jobs/job_book.h"
 
+#include <chrono>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 namespace lockstep::jobs::on_slurm {
@@ -26,11 +30,23 @@ struct LoginRequest {
 std::string request_text(const LoginRequest& request);
 Result<LoginRequest> parse_request(std::string_view text);
 
+// What the login host is asked with. A test gives stand-ins.
+struct LoginWorld {
+  using Clock = std::chrono::steady_clock;
+
+  hosts::RunCommand run = hosts::over_links();
+  std::function<Clock::time_point()> now = Clock::now;
+  std::function<void(std::chrono::milliseconds)> sleep = [](std::chrono::milliseconds pause) {
+    std::this_thread::sleep_for(pause);
+  };
+};
+
 // Checks that jobs can be submitted there. The error gives the reason in one line.
-Status check_login(const hosts::HostPlace& place);
+Status check_login(const hosts::HostPlace& place, const LoginWorld& world = {});
 
 // Prints the preview there. Returns its exit code.
-Result<int> preview_on_login(const hosts::HostPlace& place, const LoginRequest& request);
+Result<int> preview_on_login(const hosts::HostPlace& place, const LoginRequest& request,
+                             const LoginWorld& world = {});
 
 struct SubmittedThere {
   int code = 0;  // not 0: the job was refused, and the host has said why
@@ -42,10 +58,12 @@ struct SubmittedThere {
 // Submits the job. Retries after a lost connection; the job is still submitted only once.
 // unavailable: the host's answer never came, so the job may or may not be submitted. canceled: the
 // same, after a signal, whose number is in Error::sys.
-Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const LoginRequest& request);
+Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const LoginRequest& request,
+                                       const LoginWorld& world = {});
 
 // Finds and records the Slurm id of a job with an interrupted submission. A job not submitted is
 // recorded as lost. Does nothing for other jobs, or if the host does not answer.
-Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job);
+Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job,
+                           const LoginWorld& world = {});
 
 }  // namespace lockstep::jobs::on_slurm

@@ -44,8 +44,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
-// Nodes of a step start within seconds of each other.
-constexpr std::chrono::seconds kPatience{5};
 constexpr std::size_t kPiece = 1UL << 20;
 // How long to wait for the first nodes to record whether they can train. Agents without that
 // knowledge wait for the first node themselves.
@@ -56,8 +54,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-int number(const char* name, int otherwise) {
-  return static_cast<int>(parse_int(variable(name)).value_or(otherwise));
+int number_in(const std::string& text) {
+  return static_cast<int>(parse_int(text).value_or(0));
 }
 
 double seconds_since(Clock::time_point began) {
@@ -77,7 +75,7 @@ std::vector<int> ports_of(int job, int step) {
 }
 
 // Returns the addresses of a host name or a numeric address; empty: not known.
-std::vector<std::string> addresses_of(const std::string& host) {
+std::vector<std::string> addresses_of(const std::string& host, std::chrono::milliseconds patience) {
   std::vector<std::string> addresses;
   io::Loop loop;
   io::Timer limit(loop);
@@ -87,15 +85,17 @@ std::vector<std::string> addresses_of(const std::string& host) {
         if (addresses.size() < 16) addresses.push_back(io::address_text(each));
     loop.stop();
   });
-  limit.start(kPatience, [&] { loop.stop(); });
+  limit.start(patience, [&] { loop.stop(); });
   loop.run();
   return addresses;
 }
 
 class Node {
  public:
-  Node(const slurm::JobFolder& folder, JobWheels wheels, const std::vector<std::string>& left_out)
+  Node(const slurm::JobFolder& folder, JobWheels wheels, const std::vector<std::string>& left_out,
+       const WheelStep& step)
       : folder_(folder),
+        step_(step),
         wheels_(std::move(wheels)),
         left_out_(left_out),
         overlays_(wheels_.wheels.size()) {}
@@ -137,6 +137,7 @@ class Node {
   void say_done();
 
   const slurm::JobFolder& folder_;
+  const WheelStep& step_;
   const JobWheels wheels_;
   const std::vector<std::string>& left_out_;
   ordered_json rows_ = ordered_json::array();
@@ -154,7 +155,7 @@ class Node {
 
 Node::~Node() {
   // Other nodes may still fetch wheels from this node, even if this node failed.
-  if (giver_) giver_->finish(kPatience);
+  if (giver_) giver_->finish(step_.patience);
   std::error_code trouble;
   if (!draft_.empty()) fs::remove_all(draft_, trouble);
 }
@@ -166,19 +167,14 @@ Status Node::prepare() {
   draft_ = top + "/wheel-XXXXXX";
   if (mkdtemp(draft_.data()) == nullptr) return fail_sys("make " + draft_, errno);
   // The ranks' Python must import the wheels: PYTHON_EXEC, else the active environment.
-  python_ = variable("PYTHON_EXEC");
-  if (const std::string venv = variable("VIRTUAL_ENV"); python_.empty() && !venv.empty())
-    python_ = venv + "/bin/python3";
-  LOCKSTEP_TRY_ASSIGN(python_, setup::choose_python(python_.empty() ? "python3" : python_));
   // Only this user can read the token, so processes of other users can neither give nor take
   // wheels.
+  LOCKSTEP_TRY_ASSIGN(python_, setup::choose_python(step_.python));
   LOCKSTEP_TRY_ASSIGN(const std::string token, io::read_file(folder_.at("token")));
   key_ = setup::digest_of("lockstep wheels " + token);
-  node_ = number("SLURM_NODEID", 0);
-  if (auto nodes = codec::expand_nodelist(variable("SLURM_STEP_NODELIST")))
-    nodes_ = std::move(*nodes);
-  node_ = leave_out(left_out_, node_, nodes_);
-  ports_ = ports_of(number("SLURM_JOB_ID", 0), number("SLURM_STEP_ID", 0));
+  if (auto nodes = codec::expand_nodelist(step_.nodes)) nodes_ = std::move(*nodes);
+  node_ = leave_out(left_out_, step_.number, nodes_);
+  ports_ = ports_of(number_in(step_.job), number_in(step_.step));
   return {};
 }
 
@@ -192,7 +188,7 @@ std::vector<Node::Want> Node::wants() {
                           .python = python_,
                           .local = {},
                           .folder = place_}};
-    overlays_[i] = setup::kept_overlay(want.request);
+    overlays_[i] = step_.kept_overlay(want.request);
     if (!overlays_[i]) wants.push_back(std::move(want));
   }
   return wants;
@@ -226,9 +222,9 @@ Status Node::open_relay(const std::vector<Want>& wants) {
 }
 
 Status Node::open_taker() {
-  const auto addresses = addresses_of(giver_name());
+  const auto addresses = addresses_of(giver_name(), step_.patience);
   if (addresses.empty()) return fail(Errc::not_found, "the address is not known");
-  LOCKSTEP_TRY_ASSIGN(auto taker, peer::RelayTaker::open(addresses, ports_, key_, kPatience));
+  LOCKSTEP_TRY_ASSIGN(auto taker, peer::RelayTaker::open(addresses, ports_, key_, step_.patience));
   taker_.emplace(std::move(taker));
   return {};
 }
@@ -297,9 +293,9 @@ Status Node::put(const Want& want) {
   setup::OverlayRequest request = want.request;
   for (const auto& each : overlays_)
     if (each) request.local.push_back(each->path);
-  for (const std::string& each : split(variable("PYTHONPATH"), ':'))
+  for (const std::string& each : split(step_.path, ':'))
     if (!each.empty()) request.local.push_back(each);
-  LOCKSTEP_TRY_ASSIGN(overlays_[want.wheel], setup::make_overlay(request, [](std::string_view) {}));
+  LOCKSTEP_TRY_ASSIGN(overlays_[want.wheel], step_.make_overlay(request));
   const JobWheel& wheel = wheels_.wheels[want.wheel];
   rows_.push_back({{"wheel", wheel.file},
                    {"from", want.from},
@@ -339,14 +335,14 @@ void report(const slurm::JobFolder& folder, int run, const ordered_json& report)
 }
 
 // Ends the job: the other agents would wait for this node in vain.
-void end_job(const slurm::JobFolder& folder, int run, const std::string& node,
+void end_job(const slurm::JobFolder& folder, int run, const WheelStep& step,
              const std::string& why) {
   report(folder, run,
-         {{"node", node},
+         {{"node", step.node},
           {"outcome", "failed"},
           {"root_cause",
-           {{"exit_code", 1}, {"host", node}, {"time_ms", unix_ms()}, {"message", why}}}});
-  const auto told = slurm::run_here({"scancel", "--signal=TERM", variable("SLURM_JOB_ID")});
+           {{"exit_code", 1}, {"host", step.node}, {"time_ms", unix_ms()}, {"message", why}}}});
+  const auto told = step.run({"scancel", "--signal=TERM", step.job});
   if (!told) log::error("{}", told.error().message);
 }
 
@@ -364,26 +360,39 @@ int leave_out(const std::vector<std::string>& names, int self, std::vector<std::
   return place;
 }
 
+WheelStep this_step() {
+  WheelStep step{.node = variable("SLURMD_NODENAME"),
+                 .number = number_in(variable("SLURM_NODEID")),
+                 .nodes = variable("SLURM_STEP_NODELIST"),
+                 .job = variable("SLURM_JOB_ID"),
+                 .step = variable("SLURM_STEP_ID"),
+                 .python = variable("PYTHON_EXEC"),
+                 .path = variable("PYTHONPATH")};
+  const std::string venv = variable("VIRTUAL_ENV");
+  if (step.python.empty()) step.python = venv.empty() ? "python3" : venv + "/bin/python3";
+  return step;
+}
+
 Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
-                                   const std::vector<std::string>& left_out) {
+                                   const std::vector<std::string>& left_out,
+                                   const WheelStep& step) {
   const auto text = io::read_file(folder.at(kWheelsFile));
   if (!text && text.error().sys == ENOENT) return NodeWheels();
   if (!text) return Failure(text.error());
   LOCKSTEP_TRY_ASSIGN(const JobWheels wheels, wheels_from_text(*text));
   const int run = slurm::run_number(folder);
-  const std::string name = variable("SLURMD_NODENAME");
-  const WheelRecords records(folder, run, variable("SLURM_STEP_ID"));
+  const WheelRecords records(folder, run, step.step);
   std::vector<std::string> nodes;
   signal(SIGPIPE, SIG_IGN);
   Status done;
   NodeWheels result;
   // Leave the block before the agent starts: ~Node waits for nodes that still take wheels.
   {
-    Node node(folder, wheels, left_out);
+    Node node(folder, wheels, left_out, step);
     done = node.run();
     result = node.result();
     nodes = node.nodes();
-    records.note(name, node.rows(), done);
+    records.note(step.node, node.rows(), done);
   }
   // The agent starts next in this process and expects the default.
   signal(SIGPIPE, SIG_DFL);
@@ -392,10 +401,10 @@ Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
   if (done) return result;
   // More failures than the job has spare nodes end the job.
   if (records.failed() > wheels.spare)
-    end_job(folder, run, name, done.error().message);
+    end_job(folder, run, step, done.error().message);
   else
     report(folder, run,
-           {{"node", name},
+           {{"node", step.node},
             {"outcome", slurm::kLeftOut},
             {"reason", "left out: " + done.error().message}});
   return Failure(done.error());

@@ -22,16 +22,15 @@ namespace {
 
 using slurm::Setting;
 
-std::string name_of_cluster() {
-  // Slurm sets the variable inside of a job. Elsewhere ask the controller.
+// Slurm sets the variable inside of a job. Elsewhere ask the controller.
+std::string name_of_cluster(const slurm::RunTool& run) {
   if (const char* name = std::getenv("SLURM_CLUSTER_NAME"); name != nullptr) return name;
-  const auto text =
-      slurm::ask_tool(slurm::run_here, {"scontrol", "show", "config"}, "its settings");
+  const auto text = slurm::ask_tool(run, {"scontrol", "show", "config"}, "its settings");
   return text ? slurm::parse_config(*text)["ClusterName"] : "";
 }
 
 // Returns whether Slurm would accept the job. No answer counts as yes.
-bool is_taken(slurm::JobWish wish, std::vector<Setting> settings) {
+bool is_taken(const slurm::RunTool& run, slurm::JobWish wish, std::vector<Setting> settings) {
   wish.settings = std::move(settings);
   const auto plan = slurm::plan_job(wish);
   if (!plan) return true;
@@ -40,7 +39,7 @@ bool is_taken(slurm::JobWish wish, std::vector<Setting> settings) {
     argv.push_back(slurm::word_of(each));
   // sbatch tests only jobs with a script. --wrap saves a file.
   argv.emplace_back("--wrap=true");
-  const auto said = slurm::run_here(argv);
+  const auto said = run(argv);
   return !said || slurm::trouble_of(*said) != slurm::Trouble::refused;
 }
 
@@ -132,13 +131,14 @@ std::vector<Setting> with_excluded(const std::vector<Setting>& settings,
   return all;
 }
 
-std::string leave_out_bad_nodes(slurm::JobWish& wish) {
+std::string leave_out_bad_nodes(slurm::JobWish& wish, const SlurmWorld& world) {
   const std::string folder = io::state_folder();
   // Most users have no bad nodes. Ask Slurm nothing then.
   if (access((folder + "/bad-nodes").c_str(), R_OK) != 0) return {};
   // Other clusters have nodes with other names.
   if (slurm::find_setting(wish.settings, "clusters") != nullptr) return {};
-  const auto bad = slurm::known_bad_nodes(folder, name_of_cluster(), unix_ms() / 1000);
+  const auto bad =
+      slurm::known_bad_nodes(folder, name_of_cluster(world.run), world.unix_ms() / 1000);
   if (!bad || bad->empty()) return {};
   std::vector<std::string> names;
   for (const slurm::BadNode& each : *bad)
@@ -148,7 +148,7 @@ std::string leave_out_bad_nodes(slurm::JobWish& wish) {
   if (added.empty()) return {};
   const std::string list = list_text(*bad, added);
   // Ask Slurm twice: if Slurm refuses the job also with the bad nodes, they are not the reason.
-  if (!is_taken(wish, settings) && is_taken(wish, wish.settings))
+  if (!is_taken(world.run, wish, settings) && is_taken(world.run, wish, wish.settings))
     return fmt::format(
         "nodes with recent failures are used anyway, because Slurm has too few other nodes: {}",
         list);

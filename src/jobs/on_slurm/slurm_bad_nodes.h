@@ -3,6 +3,7 @@
 #pragma once
 
 #include "hosts/command_run.h"
+#include "jobs/on_slurm/slurm_world.h"
 #include "slurm/bad_nodes.h"
 #include "slurm/job_plan.h"
 
@@ -15,7 +16,7 @@ namespace lockstep::jobs::on_slurm {
 // Adds the bad nodes of this machine's Slurm to the wish's --exclude. Leaves the wish as it is if
 // Slurm would refuse the job only because of that. Returns a note for people, or "". Slurm is asked
 // only if a bad node is known.
-std::string leave_out_bad_nodes(slurm::JobWish& wish);
+std::string leave_out_bad_nodes(slurm::JobWish& wish, const SlurmWorld& world = {});
 
 // Returns the nodes that a job submitted at this place now would exclude. cluster: Slurm's own
 // name. now: Unix seconds. Errors: unavailable, or the file there cannot be read.

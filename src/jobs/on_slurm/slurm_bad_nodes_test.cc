@@ -1,6 +1,7 @@
 #include "jobs/on_slurm/slurm_bad_nodes.h"
 
 #include "base/clock_ms.h"
+#include "jobs/on_slurm/slurm_world_testing.h"
 #include "slurm/bad_node_file.h"
 
 #include <gtest/gtest.h>
@@ -97,6 +98,79 @@ TEST_F(BadNodesThere, AreForgottenThere) {
   EXPECT_EQ(left_out(here_), Names{"n1: power cut"});
   EXPECT_TRUE(forget_bad_node_at(here_, "hpc", "n1", now_, run_));
   EXPECT_EQ(left_out(here_), Names{});
+}
+
+// A submission where the failures are noted, and a Slurm that says whether it would take the job.
+class BadNodesHere : public SlurmWorldTest {
+ protected:
+  BadNodesHere() {
+    note("hpc", "n1");
+    note("other", "n9");
+  }
+  void note(const std::string& cluster, const std::string& node) const {
+    EXPECT_TRUE(slurm::note_bad_node(
+        io::state_folder(),
+        {.cluster = cluster, .node = node, .time = world_s_, .weight = 1, .cause = "power cut"}));
+  }
+  slurm::JobWish wish(const Names& words) const {
+    return {.settings = slurm::read_settings(words)->settings, .folder = "/tmp", .name = "train"};
+  }
+  // Leaves out nodes, with a Slurm that refuses every job without these words.
+  std::string leave_out(slurm::JobWish& wish, const std::string& refused = "-") {
+    SlurmWorld slurm = world();
+    slurm.run = [this, refused](const Names& argv) -> Result<proc::ToolOutput> {
+      asked_ = argv;
+      if (argv[0] == "scontrol") return FakeSlurm::says("ClusterName             = hpc\n");
+      for (const std::string& word : argv)
+        if (word.starts_with(refused)) return FakeSlurm::fails("sbatch: error: no such nodes\n");
+      return FakeSlurm::says("");
+    };
+    return leave_out_bad_nodes(wish, slurm);
+  }
+  static std::string excluded_by(const slurm::JobWish& wish) {
+    const slurm::Setting* setting = slurm::find_setting(wish.settings, "exclude");
+    return setting == nullptr ? "" : setting->value;
+  }
+
+  static constexpr std::int64_t world_s_ = 1'000'000;
+  Names asked_;
+};
+
+TEST_F(BadNodesHere, ANodeThatFailedLatelyIsLeftOutAndNamed) {
+  slurm::JobWish job = wish({"-N2"});
+  EXPECT_EQ(
+      leave_out(job, "nothing"),
+      "left out, because they failed lately: n1 (power cut); --use-bad-nodes uses them anyway");
+  EXPECT_EQ(excluded_by(job), "n1") << "n9 is a node of another cluster";
+  EXPECT_EQ(leave_out(job, "nothing"), "") << "once is enough";
+}
+
+// A small cluster has no other nodes.
+TEST_F(BadNodesHere, AJobThatSlurmWouldRefuseWithoutThemUsesThem) {
+  slurm::JobWish job = wish({"-N2"});
+  const std::string note = leave_out(job, "--exclude");
+  EXPECT_TRUE(note.starts_with("nodes that failed lately are used anyway")) << note;
+  EXPECT_EQ(excluded_by(job), "");
+  leave_out(job, "--nodes");
+  EXPECT_EQ(excluded_by(job), "n1") << "refused either way: they are not the reason";
+}
+
+TEST_F(BadNodesHere, SlurmIsNotAskedWithoutABadNode) {
+  slurm::JobWish job = wish({"-M", "far"});
+  EXPECT_EQ(leave_out(job), "") << "the nodes of another cluster have other names";
+  job = wish({"-w", "n1"});
+  EXPECT_EQ(leave_out(job), "") << "the user wants this one";
+  std::filesystem::remove(io::state_folder() + "/bad-nodes");
+  asked_.clear();
+  job = wish({"-N2"});
+  EXPECT_EQ(leave_out(job), "");
+  EXPECT_TRUE(asked_.empty());
+}
+
+TEST_F(BadNodesHere, AClientsWordsAreChecked) {
+  EXPECT_NE(serve_bad_nodes({"bad-nodes"})->find("n1"), std::string::npos);
+  EXPECT_EQ(serve_bad_nodes({}).error().code, Errc::invalid_input);
+  EXPECT_EQ(serve_bad_nodes({"forget-node", "hpc"}).error().code, Errc::invalid_input);
 }
 
 }  // namespace

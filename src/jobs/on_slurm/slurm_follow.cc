@@ -1,14 +1,12 @@
 #include "jobs/on_slurm/slurm_follow.h"
 
 #include "base/backoff.h"
-#include "base/clock_ms.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "hosts/folded_lines.h"
 #include "hosts/log_lines.h"
 #include "io/fd.h"
 #include "io/last_lines.h"
-#include "proc/signals.h"
 #include "slurm/verdict.h"
 
 #include <fmt/core.h>
@@ -26,27 +24,25 @@ namespace lockstep::jobs::on_slurm {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kLook{100};  // between two looks at the output file
 // Pauses between questions to Slurm, whose controller many users share. A running job records the
 // end in the job's folder, so asking seldom delays nothing.
 constexpr Backoff::Rules kAsk{.first = milliseconds(1000), .longest = milliseconds(15'000)};
-constexpr const char* kStdout = "standard output";
 constexpr std::size_t kChunk = 256UL << 10;
 
 // Prints a growing file. Splits it into lines only if lines are filtered or wrapped in JSON.
 class OutputFile {
  public:
-  OutputFile(const SlurmFollow& request, std::string path)
+  OutputFile(const SlurmFollow& request, const SlurmWorld& world)
       : request_(request),
-        path_(std::move(path)),
-        form_{.rank = request.options.rank, .json = request.options.json},
+        world_(world),
+        path_(request.place.output),
+        head_(hosts::log_line_head(request.place.job, "stdout")),
         at_(request.from) {
-    if (form_.json) form_.before = hosts::log_line_head(request.place.job, "stdout");
-    if (request.options.fold && !form_.by_line())
-      folded_.emplace(
-          [](std::string_view text) { return io::write_all(STDOUT_FILENO, text, kStdout); });
+    if (request.options.rank) prefix_ = hosts::rank_prefix(*request.options.rank);
+    if (request.options.fold && !request.options.json && !request.options.rank)
+      folded_.emplace(world.print);
   }
 
   const std::string& path() const { return path_; }
@@ -67,7 +63,7 @@ class OutputFile {
     while (true) {
       const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), at_);
       if (got < 0) return fail_sys("read " + path_, errno);
-      if (got == 0) return folded_ ? folded_->tick(Clock::now()) : Status();
+      if (got == 0) return folded_ ? folded_->tick(world_.now()) : Status();
       at_ += got;
       LOCKSTEP_TRY(put({bytes.data(), static_cast<std::size_t>(got)}));
     }
@@ -82,15 +78,27 @@ class OutputFile {
 
  private:
   Status put(std::string_view bytes) {
-    if (folded_) return folded_->put(bytes, Clock::now());
     // Print an endless line in pieces, so that memory stays bounded.
-    if (!form_.by_line()) return io::write_all(STDOUT_FILENO, bytes, kStdout);
-    std::string text;
-    lines_.put(bytes, [&](const hosts::OutputLine& line) { text += form_.text(line); });
-    return io::write_all(STDOUT_FILENO, text, kStdout);
+    if (folded_) return folded_->put(bytes, world_.now());
+    if (!request_.options.json && prefix_.empty()) return world_.print(bytes);
+    rest_ += bytes;
+    std::size_t begin = 0;
+    for (std::size_t end = rest_.find('\n'); end != std::string::npos;
+         begin = end + 1, end = rest_.find('\n', begin))
+      LOCKSTEP_TRY(put_line(std::string_view(rest_).substr(begin, end + 1 - begin)));
+    rest_.erase(0, begin);
+    if (rest_.size() < kChunk) return {};
+    return put_line(std::exchange(rest_, {}));
+  }
+
+  Status put_line(std::string_view line) const {
+    if (!line.starts_with(prefix_)) return {};
+    return world_.print(request_.options.json ? head_ + hosts::log_line_rest(line)
+                                              : std::string(line));
   }
 
   const SlurmFollow& request_;
+  const SlurmWorld& world_;
   std::string path_;
   hosts::LineForm form_;
   hosts::OutputLines lines_;
@@ -105,12 +113,15 @@ int shell_code(const slurm::JobStatus& status) {
   return code == 0 && !status.state.completed() ? 1 : code & 0xff;
 }
 
+bool is_ended(const std::optional<slurm::BatchState>& own) {
+  return own && own->stage == slurm::Stage::ended;
+}
+
 // Returns whether the batch step's record is final. After other causes, Slurm may queue the job
 // again, as after a stop or a lost node.
 bool is_over(const std::optional<slurm::BatchState>& own) {
-  return own && own->stage == slurm::Stage::ended &&
-         (own->cause == slurm::cause_name(slurm::Cause::success) ||
-          own->cause == slurm::cause_name(slurm::Cause::worker));
+  return is_ended(own) && (own->cause == slurm::cause_name(slurm::Cause::success) ||
+                           own->cause == slurm::cause_name(slurm::Cause::worker));
 }
 
 // Returns whether a person stopped the job. Slurm has other words for a preemption and a time
@@ -118,6 +129,11 @@ bool is_over(const std::optional<slurm::BatchState>& own) {
 bool was_canceled(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status) {
   if (status != nullptr && status->state.ended()) return status->state.cancelled();
   return own && own->cause == slurm::cause_name(slurm::Cause::stopped);
+}
+
+// Returns whether the job has its nodes, and they are not ready yet.
+bool is_booting(const slurm::SlurmState& state) {
+  return state.name == "CONFIGURING" || state.name == "POWER_UP_NODE";
 }
 
 JobStatus ended(int code, std::int64_t ended_ms, std::string why, bool canceled) {
@@ -143,6 +159,14 @@ std::optional<slurm::BatchState> own_words(const SlurmPlace& place) {
   return state ? std::optional(std::move(*state)) : std::nullopt;
 }
 
+// Returns the status of a job of which Slurm was asked. nullopt: neither Slurm nor the batch step
+// knows the end.
+std::optional<JobStatus> known_status(const std::optional<slurm::BatchState>& own,
+                                      const slurm::JobStatus* status, std::int64_t now_ms) {
+  if (status == nullptr && !is_ended(own)) return std::nullopt;
+  return batch_status(own, status, now_ms);
+}
+
 bool is_another(const slurm::BatchState& state, const std::string& number) {
   const std::string_view now = slurm::job_now(state);
   return slurm::is_job_id(now) && now != number;
@@ -150,8 +174,8 @@ bool is_another(const slurm::BatchState& state, const std::string& number) {
 
 class Follower {
  public:
-  explicit Follower(const SlurmFollow& request)
-      : request_(request), output_(request, request.place.output) {}
+  Follower(const SlurmFollow& request, const SlurmWorld& world)
+      : request_(request), world_(world), output_(request, world) {}
 
   Result<Followed> run() {
     while (true) {
@@ -163,7 +187,7 @@ class Follower {
         LOCKSTEP_TRY(output_.finish());
         return followed;
       }
-      if (const int signal = proc::take_stop_signal(kLook); signal != 0) {
+      if (const int signal = world_.wait_for_signal(kLook); signal != 0) {
         followed.left = true;
         followed.signal = signal;
         return followed;
@@ -174,17 +198,17 @@ class Follower {
  private:
   JobStatus look() {
     auto own = own_words(request_.place);
-    if (is_over(own)) return batch_status(own, nullptr, unix_ms());
+    if (is_over(own)) return batch_status(own, nullptr, world_.unix_ms());
     // Ask Slurm once as soon as the batch step has recorded its end: Slurm may queue the job again.
-    const bool seems_over =
-        own && own->stage == slurm::Stage::ended && !std::exchange(seen_end_, true);
-    if (seems_over || Clock::now() >= next_ask_) {
+    const bool seems_over = is_ended(own) && !std::exchange(seen_end_, true);
+    if (seems_over || world_.now() >= next_ask_) {
       ask();
       own = own_words(request_.place);
     }
     if (goes_on(own)) return {.state = JobState::running};
-    if (status_) return batch_status(own, &*status_, unix_ms());
-    return {.state = nobody_knows_ ? JobState::lost : JobState::running};
+    if (!status_ && !nobody_knows_) return {.state = JobState::running};
+    return known_status(own, status_ ? &*status_ : nullptr, world_.unix_ms())
+        .value_or(JobStatus{.state = JobState::lost});
   }
 
   // Returns whether the chain continued as another Slurm job. Earlier answers of Slurm were about
@@ -194,7 +218,7 @@ class Follower {
     number_ = slurm::job_now(*own);
     status_.reset();
     nobody_knows_ = seen_end_ = false;
-    next_ask_ = Clock::now();
+    next_ask_ = world_.now();
     pauses_.reset();
     return true;
   }
@@ -203,15 +227,19 @@ class Follower {
     // Only the long form of the question names the output file.
     const bool whole = output_.path().empty() && request_.options.print;
     auto jobs = slurm::ask_jobs({asked(request_.job, number_)},
-                                whole ? slurm::Detail::all : slurm::Detail::usual);
-    next_ask_ = Clock::now() + pauses_.next();
+                                whole ? slurm::Detail::all : slurm::Detail::usual, world_.run);
+    next_ask_ = world_.now() + pauses_.next();
     if (!jobs) {
       if (!std::exchange(away_, true)) log::warning("{}; the job goes on", jobs.error().message);
       return;
     }
     if (std::exchange(away_, false)) log::warning("Slurm answers again");
     nobody_knows_ = jobs->empty();
-    if (jobs->empty()) return;
+    if (jobs->empty()) {
+      // Slurm's controller forgets ended jobs after some minutes. The last answer is out of date.
+      status_.reset();
+      return;
+    }
     tell_change(jobs->front());
     status_ = std::move(jobs->front());
     if (output_.path().empty()) output_.set_path(status_->output);
@@ -231,13 +259,14 @@ class Follower {
   }
 
   const SlurmFollow& request_;
+  const SlurmWorld& world_;
   OutputFile output_;
   std::string number_ = request_.place.job;
   std::optional<slurm::JobStatus> status_;
   bool nobody_knows_ = false;
   bool seen_end_ = false;
   bool away_ = false;
-  Clock::time_point next_ask_ = Clock::now();
+  SlurmWorld::Clock::time_point next_ask_ = world_.now();
   Backoff pauses_{kAsk};
 };
 
@@ -246,30 +275,30 @@ class Follower {
 JobStatus batch_status(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status,
                        std::int64_t now_ms) {
   const bool agreed = status == nullptr || status->state.ended();
-  const bool own_end = own && own->stage == slurm::Stage::ended;
-  if (is_over(own) || (own_end && agreed))
+  if (is_over(own) || (is_ended(own) && agreed))
     return ended(own->code, own->ended_ms, own->cause + ": " + own->words,
                  !is_over(own) && was_canceled(own, status));
   if (status == nullptr) return {.state = JobState::running};
   if (status->state.phase == slurm::JobPhase::waiting) return {.state = JobState::queued};
+  if (is_booting(status->state)) return {.state = JobState::starting};
   if (!status->state.ended()) return {.state = JobState::running};
   return ended(shell_code(*status), status->end ? *status->end * 1000 : now_ms,
                to_lower(status->state.name), was_canceled(own, status));
 }
 
-Result<Followed> follow_slurm_job(const SlurmFollow& request) {
-  return Follower(request).run();
+Result<Followed> follow_slurm_job(const SlurmFollow& request, const SlurmWorld& world) {
+  return Follower(request, world).run();
 }
 
 Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
-    const std::vector<jobs::KnownJob>& jobs) {
+    const std::vector<jobs::KnownJob>& jobs, const SlurmWorld& world) {
   std::vector<slurm::JobAsked> ids;
   std::vector<SlurmPlace> places;
   for (const jobs::KnownJob& job : jobs) {
     places.push_back(slurm_place(job).value_or(SlurmPlace()));
     ids.push_back(asked(job, places.back().job));
   }
-  LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs(ids));
+  LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs(ids, slurm::Detail::usual, world.run));
   std::vector<std::optional<JobStatus>> statuses;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto status = std::find_if(told.begin(), told.end(),
@@ -277,17 +306,16 @@ Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     const auto own = own_words(places[i]);
     if (own && is_another(*own, places[i].job))
       statuses.emplace_back(JobStatus{.state = JobState::queued});
-    else if (status == told.end() && !(own && own->stage == slurm::Stage::ended))
-      statuses.emplace_back();  // neither Slurm nor the batch step knows the end
     else
-      statuses.emplace_back(
-          batch_status(own, status == told.end() ? nullptr : &*status, unix_ms()));
+      statuses.push_back(
+          known_status(own, status == told.end() ? nullptr : &*status, world.unix_ms()));
   }
   return statuses;
 }
 
-Result<jobs::KnownJob> find_slurm_job(const std::string& number) {
-  LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs({{.id = number}}, slurm::Detail::all));
+Result<jobs::KnownJob> find_slurm_job(const std::string& number, const SlurmWorld& world) {
+  LOCKSTEP_TRY_ASSIGN(const auto told,
+                      slurm::ask_jobs({{.id = number}}, slurm::Detail::all, world.run));
   if (told.empty())
     return fail(Errc::not_found, fmt::format("Slurm knows no job {}", printable(number)),
                 "lockstep jobs lists all known jobs");

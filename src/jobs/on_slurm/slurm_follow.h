@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "jobs/job.h"
 #include "jobs/on_slurm/slurm_submit.h"
+#include "jobs/on_slurm/slurm_world.h"
 #include "slurm/ask_jobs.h"
 #include "slurm/job_folder.h"
 
@@ -23,16 +24,16 @@ struct SlurmFollow {
 };
 
 // Follows the job. The handled signals must be blocked.
-Result<Followed> follow_slurm_job(const SlurmFollow& request);
+Result<Followed> follow_slurm_job(const SlurmFollow& request, const SlurmWorld& world = {});
 
 // Returns the status of each job, in their order. All must be jobs of this machine's Slurm.
 // nullopt: neither Slurm nor the job's folder knows it.
 Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
-    const std::vector<jobs::KnownJob>& jobs);
+    const std::vector<jobs::KnownJob>& jobs, const SlurmWorld& world = {});
 
 // Returns a job submitted without Lockstep, by its Slurm id. not_found: Slurm does not know the
 // job.
-Result<jobs::KnownJob> find_slurm_job(const std::string& number);
+Result<jobs::KnownJob> find_slurm_job(const std::string& number, const SlurmWorld& world = {});
 
 // Combines the batch step's record with Slurm's status. The batch step's record wins. own: nullopt:
 // nothing was recorded. status: nullptr: Slurm was not asked, or does not know the job. Pure.

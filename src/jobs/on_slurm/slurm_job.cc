@@ -7,22 +7,28 @@
 namespace lockstep::jobs::on_slurm {
 
 Result<JobStatus> SlurmJob::status() {
-  LOCKSTEP_TRY_ASSIGN(const auto statuses, ask_slurm_jobs({record_}));
+  LOCKSTEP_TRY_ASSIGN(const auto statuses, ask_slurm_jobs({record_}, world_));
   return statuses.at(0).value_or(JobStatus{.state = JobState::lost});
 }
 
 Result<Explanation> SlurmJob::why() {
-  return explain_slurm_job(place_.job, &record_);
+  return explain_slurm_job(place_.job, &record_, world_);
 }
 
 Result<Followed> SlurmJob::follow(const FollowOptions& options) {
-  return follow_slurm_job({.job = record_, .place = place_, .options = options});
+  return follow_slurm_job({.job = record_, .place = place_, .options = options}, world_);
 }
 
 // scancel returns at once. The job may still save its work, so wait for the end.
 Result<JobStatus> SlurmJob::cancel() {
-  LOCKSTEP_TRY(slurm::ask_tool(slurm::run_here, slurm::scancel_command(place_.job),
-                               "cancel job " + place_.job));
+  const auto told =
+      slurm::ask_tool(world_.run, slurm::scancel_command(place_.job), "cancel job " + place_.job);
+  if (!told) {
+    // Slurm refuses to cancel a job that has ended meanwhile. Its end is the answer then.
+    auto now = status();
+    if (now && now->code) return now;
+    return Failure(told.error());
+  }
   LOCKSTEP_TRY_ASSIGN(Followed followed, follow({.print = false}));
   if (followed.left)
     return Failure({Errc::canceled, "the end of the job was not awaited", {}, followed.signal});

@@ -3,6 +3,7 @@
 
 #include "jobs/job.h"
 #include "jobs/on_slurm/slurm_submit.h"
+#include "jobs/on_slurm/slurm_world.h"
 
 #include <string>
 #include <utility>
@@ -12,7 +13,8 @@ namespace lockstep::jobs::on_slurm {
 
 class SlurmJob : public Job {
  public:
-  SlurmJob(KnownJob record, SlurmPlace place) : Job(std::move(record)), place_(std::move(place)) {}
+  SlurmJob(KnownJob record, SlurmPlace place, SlurmWorld world = {})
+      : Job(std::move(record)), place_(std::move(place)), world_(std::move(world)) {}
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
   Result<Followed> follow(const FollowOptions& options) override;
@@ -22,6 +24,7 @@ class SlurmJob : public Job {
 
  private:
   SlurmPlace place_;
+  SlurmWorld world_;
 };
 
 }  // namespace lockstep::jobs::on_slurm

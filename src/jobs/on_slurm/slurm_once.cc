@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <thread>
 
 namespace lockstep::jobs::on_slurm {
 namespace {
@@ -22,10 +21,10 @@ constexpr std::chrono::seconds kUnderWay{2};
 
 // The script lies in the job's own folder, so the script's path identifies the job in squeue's
 // list.
-Result<std::string> ask_queue(const slurm::JobFolder& folder) {
+Result<std::string> ask_queue(const slurm::JobFolder& folder, const SlurmWorld& world) {
   LOCKSTEP_TRY_ASSIGN(
       const std::string listed,
-      slurm::ask_tool(slurm::run_here, slurm::squeue_scripts_command(std::to_string(geteuid())),
+      slurm::ask_tool(world.run, slurm::squeue_scripts_command(std::to_string(geteuid())),
                       "find out whether the job was submitted"));
   return slurm::job_of_script(listed, folder.at("script"));
 }
@@ -42,24 +41,24 @@ Result<SubmitLock> SubmitLock::take() {
   return lock;
 }
 
-Result<std::string> submitted_before(const slurm::JobFolder& folder) {
+Result<std::string> submitted_before(const slurm::JobFolder& folder, const SlurmWorld& world) {
   std::error_code error;
   if (!std::filesystem::exists(folder.path(), error)) return std::string();
   const std::string id = std::filesystem::path(folder.path()).filename();
   // Three records may name the job: our note, the batch step's state, and Slurm's queue.
   if (const auto noted = find_submitted(id)) return slurm_place(*noted)->job;
   if (const auto state = folder.state(); state && slurm::is_job_id(state->job)) return state->job;
-  LOCKSTEP_TRY_ASSIGN(std::string number, queued_job(folder));
+  LOCKSTEP_TRY_ASSIGN(std::string number, queued_job(folder, world));
   // The earlier submission failed: clear its folder for a new one.
   if (number.empty()) std::filesystem::remove_all(folder.path(), error);
   return number;
 }
 
-Result<std::string> queued_job(const slurm::JobFolder& folder) {
-  auto number = ask_queue(folder);
+Result<std::string> queued_job(const slurm::JobFolder& folder, const SlurmWorld& world) {
+  auto number = ask_queue(folder, world);
   if (number && number->empty()) {
-    std::this_thread::sleep_for(kUnderWay);
-    number = ask_queue(folder);
+    world.sleep(kUnderWay);
+    number = ask_queue(folder, world);
   }
   if (number) return number;
   // canceled: without Slurm's answer the job may or may not exist.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/file_lock.h"
 #include "jobs/job_book.h"
+#include "jobs/on_slurm/slurm_world.h"
 #include "slurm/job_folder.h"
 
 #include <optional>
@@ -24,11 +25,11 @@ class SubmitLock {
 
 // Returns Slurm's id of the job submitted from this folder. Empty: there is none, and the folder is
 // removed.
-Result<std::string> submitted_before(const slurm::JobFolder& folder);
+Result<std::string> submitted_before(const slurm::JobFolder& folder, const SlurmWorld& world = {});
 
 // Like submitted_before(), but asks only Slurm's controller, for a folder submitted moments ago.
 // canceled: the controller does not answer.
-Result<std::string> queued_job(const slurm::JobFolder& folder);
+Result<std::string> queued_job(const slurm::JobFolder& folder, const SlurmWorld& world = {});
 
 // Records the job, once Slurm has it.
 Status note_submitted(const slurm::JobFolder& folder, const jobs::KnownJob& job);

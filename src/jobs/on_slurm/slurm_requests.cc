@@ -11,7 +11,6 @@
 
 #include <signal.h>
 
-#include <cstdio>
 #include <limits>
 #include <utility>
 
@@ -24,6 +23,9 @@ constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2
 struct Asked {
   jobs::KnownJob job;
   SlurmPlace place;
+  const SlurmWorld& world;
+
+  SlurmJob as_job() const { return {job, place, world}; }
 };
 
 Result<std::int64_t> number_in(const std::vector<std::string>& words, std::size_t at) {
@@ -37,7 +39,8 @@ Result<int> follow(const Asked& asked, const std::vector<std::string>& words, bo
   LOCKSTEP_TRY(follow_slurm_job({.job = asked.job,
                                  .place = asked.place,
                                  .options = {.print = from < kBehindAll, .to_end = to_end},
-                                 .from = from}));
+                                 .from = from},
+                                asked.world));
   return 0;
 }
 
@@ -45,23 +48,24 @@ Result<int> tell_places(const Asked& asked, const std::vector<std::string>& word
   LOCKSTEP_TRY_ASSIGN(const std::int64_t lines, number_in(words, 2));
   std::string output = asked.place.output;
   if (output.empty()) {  // only Slurm knows the job's output file
-    LOCKSTEP_TRY_ASSIGN(const jobs::KnownJob told, find_slurm_job(asked.place.job));
+    LOCKSTEP_TRY_ASSIGN(const jobs::KnownJob told, find_slurm_job(asked.place.job, asked.world));
     output = slurm_place(told).value_or(SlurmPlace()).output;
   }
   const nlohmann::ordered_json answer{{"out", job::place_of_last(output, lines)}, {"err", 0}};
-  std::puts(codec::print_json(answer).c_str());
+  LOCKSTEP_TRY(asked.world.print(codec::print_json(answer) + "\n"));
   return 0;
 }
 
 job::Stage stage_of(JobState state) {
   if (state == JobState::lost) return job::Stage::lost;
   if (is_over(state)) return job::Stage::ended;
+  if (state == JobState::starting) return job::Stage::prepared;
   return state == JobState::queued ? job::Stage::queued : job::Stage::running;
 }
 
 // Clients expect a supervisor's record. Slurm's jobs have no supervisor, so make a record of
 // Slurm's answer.
-void tell(const Asked& asked, const JobStatus& status) {
+Result<int> tell(const Asked& asked, const JobStatus& status) {
   job::JobRecord record;
   record.state.stage = stage_of(status.state);
   record.state.ended_ms = status.ended_ms;
@@ -73,24 +77,24 @@ void tell(const Asked& asked, const JobStatus& status) {
   // A list with one record, as in `host-job status`.
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   all.push_back(to_json(record));
-  std::puts(codec::print_json(all).c_str());
+  LOCKSTEP_TRY(asked.world.print(codec::print_json(all) + "\n"));
+  return 0;
 }
 
 Result<int> tell_status(const Asked& asked) {
-  LOCKSTEP_TRY_ASSIGN(const JobStatus status, SlurmJob(asked.job, asked.place).status());
-  tell(asked, status);
-  return 0;
+  LOCKSTEP_TRY_ASSIGN(const JobStatus status, asked.as_job().status());
+  return tell(asked, status);
 }
 
 Result<int> cancel(const Asked& asked) {
-  LOCKSTEP_TRY_ASSIGN(const JobStatus status, SlurmJob(asked.job, asked.place).cancel());
-  tell(asked, status);
-  return 0;
+  LOCKSTEP_TRY_ASSIGN(const JobStatus status, asked.as_job().cancel());
+  return tell(asked, status);
 }
 
 }  // namespace
 
-std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words) {
+std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words,
+                                               const SlurmWorld& world) {
   const auto verb = job::verb_of(words);
   if (!verb || words.size() < 2) return std::nullopt;
   auto job = find_submitted(words[1]);
@@ -99,7 +103,7 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
   // Slurm's programs are children whose exit codes are needed, so SIGCHLD must not be ignored.
   signal(SIGCHLD, SIG_DFL);
   auto place = *slurm_place(*job);
-  const Asked asked{std::move(*job), std::move(place)};
+  const Asked asked{std::move(*job), std::move(place), world};
   switch (*verb) {
     case job::Verb::follow:
       return follow(asked, words, true);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "jobs/on_slurm/slurm_world.h"
 
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@ namespace lockstep::jobs::on_slurm {
 
 // Answers one request. words: follow ID OUT ERR | print ID OUT ERR | places ID LINES | status ID |
 // cancel ID. nullopt: the request is about no such job. Blocks the handled signals.
-std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words);
+std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words,
+                                               const SlurmWorld& world = {});
 
 }  // namespace lockstep::jobs::on_slurm

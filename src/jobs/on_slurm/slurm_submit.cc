@@ -1,6 +1,5 @@
 #include "jobs/on_slurm/slurm_submit.h"
 
-#include "base/clock_ms.h"
 #include "base/id.h"
 #include "base/text.h"
 #include "codec/json_members.h"
@@ -179,7 +178,7 @@ bool may_have_arrived(const setup::ToolEnding& ending) {
 // Calls sbatch, which prints "ID" or "ID;CLUSTER". canceled: it is not known whether Slurm has the
 // job.
 Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPlan& plan,
-                                const slurm::JobFolder& folder) {
+                                const slurm::JobFolder& folder, const SlurmWorld& world) {
   const std::string program = setup::find_program("sbatch");
   if (program.empty())
     return fail(Errc::not_found, "sbatch is missing: this machine must be a Slurm login node",
@@ -197,7 +196,7 @@ Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPla
                         if (lines.size() < 100) lines.emplace_back(line);
                       }));
   if (may_have_arrived(ending)) {
-    LOCKSTEP_TRY_ASSIGN(std::string job, queued_job(folder));
+    LOCKSTEP_TRY_ASSIGN(std::string job, queued_job(folder, world));
     if (!job.empty()) return job;
   }
   if (ending.code != 0)
@@ -221,11 +220,11 @@ std::string output_of(const slurm::JobPlan& plan, const std::string& job) {
 }
 
 // Submits the job and returns Slurm's id. Removes the folder of a refused job.
-Result<std::string> hand_in(const SlurmRequest& request, const Draft& draft,
-                            const std::string& id) {
+Result<std::string> hand_in(const SlurmRequest& request, const Draft& draft, const std::string& id,
+                            const SlurmWorld& world) {
   LOCKSTEP_TRY_ASSIGN(const slurm::JobFolder folder, slurm::JobFolder::create(id));
   const Status filled = fill(folder, request, draft);
-  auto number = filled ? call_sbatch(request, draft.plan, folder)
+  auto number = filled ? call_sbatch(request, draft.plan, folder, world)
                        : Result<std::string>(Failure(filled.error()));
   // canceled: Slurm may have the job, so the folder must stay.
   if (number || number.error().code == Errc::canceled) return number;
@@ -244,7 +243,7 @@ Result<Submission> preview_slurm_job(const SlurmRequest& request) {
                     .notes = std::move(draft.plan.notes)};
 }
 
-Result<Submission> submit_slurm_job(const SlurmRequest& request) {
+Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorld& world) {
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   const std::string id = request.id.empty() ? job::new_job_id() : request.id;
   const slurm::JobFolder folder(slurm::JobFolder::place(id));
@@ -254,10 +253,10 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request) {
   // A client may repeat a request under the same id. Look for the first submission under the lock.
   if (!request.id.empty()) {
     LOCKSTEP_TRY_ASSIGN(lock, SubmitLock::take());
-    LOCKSTEP_TRY_ASSIGN(number, submitted_before(folder));
+    LOCKSTEP_TRY_ASSIGN(number, submitted_before(folder, world));
   }
   if (number.empty()) {
-    LOCKSTEP_TRY_ASSIGN(number, hand_in(request, draft, id));
+    LOCKSTEP_TRY_ASSIGN(number, hand_in(request, draft, id, world));
   }
   const slurm::Setting* name = slurm::find_setting(draft.plan.settings, "job-name");
   const SlurmPlace place{number, folder.path(), output_of(draft.plan, number)};
@@ -266,7 +265,7 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request) {
                              .place = kPlace,
                              .command = printable(shell_join(request.command), 500),
                              .plan = plan_text(place),
-                             .created_ms = unix_ms(),
+                             .created_ms = world.unix_ms(),
                              .status = {.state = jobs::JobState::queued}};
   LOCKSTEP_TRY(note_submitted(folder, known));
   // A repeated request finds the job recorded already: replace the record.

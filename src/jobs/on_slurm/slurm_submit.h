@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "jobs/job_book.h"
+#include "jobs/on_slurm/slurm_world.h"
 #include "slurm/job_folder.h"
 #include "slurm/job_plan.h"
 
@@ -45,7 +46,7 @@ struct Submission {
 // Returns the script and settings of the job. Creates nothing.
 Result<Submission> preview_slurm_job(const SlurmRequest& request);
 // Submits the job. Errors contain sbatch's own message.
-Result<Submission> submit_slurm_job(const SlurmRequest& request);
+Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorld& world = {});
 
 // Where a Slurm job is, from KnownJob::plan. slurm_place() returns nullopt if the job does not run
 // on Slurm.

@@ -1,6 +1,5 @@
 #include "jobs/on_slurm/slurm_why.h"
 
-#include "base/clock_ms.h"
 #include "jobs/on_slurm/slurm_submit.h"
 #include "slurm/ask_cluster.h"
 #include "slurm/ask_jobs.h"
@@ -16,8 +15,7 @@ namespace lockstep::jobs::on_slurm {
 namespace {
 
 Result<std::vector<slurm::Explained>> explained(const std::string& number, const KnownJob* known,
-                                                std::int64_t now) {
-  const slurm::RunTool run = slurm::run_here;
+                                                const slurm::RunTool& run, std::int64_t now) {
   LOCKSTEP_TRY_ASSIGN(const auto jobs, slurm::ask_jobs({{number}}, slurm::Detail::all, run));
   auto all = slurm::explain_all(jobs, slurm::ask_surroundings(run, now));
   if (known == nullptr) return all;
@@ -39,9 +37,10 @@ Result<std::vector<slurm::Explained>> explained(const std::string& number, const
 
 }  // namespace
 
-Result<Explanation> explain_slurm_job(const std::string& number, const KnownJob* known) {
-  const std::int64_t now = unix_ms() / 1000;
-  LOCKSTEP_TRY_ASSIGN(const auto all, explained(number, known, now));
+Result<Explanation> explain_slurm_job(const std::string& number, const KnownJob* known,
+                                      const SlurmWorld& world) {
+  const std::int64_t now = world.unix_ms() / 1000;
+  LOCKSTEP_TRY_ASSIGN(const auto all, explained(number, known, world.run, now));
   if (all.empty())
     return fail(
         Errc::not_found, fmt::format("Slurm knows no job {}", number),

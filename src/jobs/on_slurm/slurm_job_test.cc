@@ -1,0 +1,107 @@
+#include "jobs/on_slurm/slurm_job.h"
+
+#include "jobs/on_slurm/slurm_world_testing.h"
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+using std::chrono::seconds;
+
+class SlurmJobTest : public SlurmWorldTest {
+ protected:
+  SlurmJob job() { return {known(), place_, world()}; }
+};
+
+TEST_F(SlurmJobTest, ACancelWaitsForTheRanksToSaveTheirWork) {
+  at(seconds(40), [this] {
+    keep(ended("stopped", 143));
+    slurm_.state = "CANCELLED";
+  });
+  const auto status = job().cancel();
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(slurm_.canceled, std::vector<std::string>{"7"});
+  EXPECT_EQ(status->state, JobState::canceled);
+  EXPECT_EQ(status->code, 143);
+  EXPECT_GE(time_, seconds(40));
+}
+
+TEST_F(SlurmJobTest, ACancelThatSlurmRefusesIsAnErrorInSlurmsWords) {
+  slurm_.refusal = "Kill job error on job id 7: Access/permission denied";
+  const auto refused = job().cancel();
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("Access/permission denied"), std::string::npos)
+      << refused.error().message;
+  EXPECT_LT(time_, seconds(1)) << "the job goes on, so its end is not awaited";
+}
+
+TEST_F(SlurmJobTest, ACancelWithoutAControllerIsWorthARetry) {
+  slurm_.answers = false;
+  EXPECT_EQ(job().cancel().error().code, Errc::unavailable);
+}
+
+// The job ended by itself before scancel came.
+TEST_F(SlurmJobTest, ACancelThatComesTooLateTellsTheEnd) {
+  slurm_.state = "FAILED";
+  slurm_.exit = "3:0";
+  slurm_.refusal = "Kill job error on job id 7: Job/step already completing or completed";
+  const auto status = job().cancel();
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(status->state, JobState::failed);
+  EXPECT_EQ(status->code, 3);
+}
+
+TEST_F(SlurmJobTest, ASecondSignalEndsTheWaitForACanceledJob) {
+  patience_ = seconds(5);
+  const auto left = job().cancel();
+  EXPECT_EQ(left.error().code, Errc::canceled);
+  EXPECT_EQ(left.error().sys, SIGINT);
+}
+
+TEST_F(SlurmJobTest, AJobThatNobodyKnowsIsLost) {
+  EXPECT_EQ(job().status()->state, JobState::running);
+  slurm_.knows = false;
+  EXPECT_EQ(job().status()->state, JobState::lost);
+  slurm_.answers = false;
+  EXPECT_EQ(job().status().error().code, Errc::unavailable);
+}
+
+TEST_F(SlurmJobTest, OnlySlurmResumesItsJobs) {
+  const auto refused = job().resume({});
+  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_NE(refused.error().hint.find("scontrol requeue 7"), std::string::npos);
+}
+
+TEST_F(SlurmJobTest, WhyAJobWaitsIsSlurmsReason) {
+  slurm_.state = "PENDING";
+  slurm_.reason = "Priority";
+  const auto said = job().why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_NE(said->text.find("7"), std::string::npos);
+  EXPECT_NE(said->text.find("Priority"), std::string::npos) << said->text;
+}
+
+TEST_F(SlurmJobTest, WhyAForgottenJobFailedIsInItsFolder) {
+  slurm_.knows = false;
+  EXPECT_EQ(job().why().error().code, Errc::not_found) << "nothing is recorded yet";
+  slurm::BatchState end = ended("worker", 3);
+  end.words = "rank 3 (n2) exited with 3";
+  keep(end);
+  const auto said = job().why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_NE(said->text.find("rank 3 (n2) exited with 3"), std::string::npos) << said->text;
+}
+
+// Slurm counts from 1 again after it lost its state: the job 7 of today is not ours.
+TEST_F(SlurmJobTest, WordsOfAnOlderJobWithThisNumberAreNotMixedIn) {
+  slurm::BatchState end = ended("worker", 3);
+  end.words = "rank 3 (n2) exited with 3";
+  keep(end);
+  jobs::KnownJob other = known();
+  other.name = "older";
+  const auto said = SlurmJob(other, place_, world()).why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->text.find("exited with 3"), std::string::npos) << said->text;
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::on_slurm

@@ -1,0 +1,126 @@
+// What the binary on a login host answers a client elsewhere.
+#include "jobs/on_slurm/slurm_requests.h"
+
+#include "jobs/job_status.h"
+#include "jobs/on_slurm/slurm_once.h"
+#include "jobs/on_slurm/slurm_world_testing.h"
+
+#include <limits>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+using std::chrono::seconds;
+
+class SlurmRequestsTest : public SlurmWorldTest {
+ protected:
+  SlurmRequestsTest() { EXPECT_TRUE(note_submitted(slurm::JobFolder(place_.folder), known())); }
+  std::optional<Result<int>> serve(const std::vector<std::string>& words) {
+    printed_.clear();
+    return serve_slurm_request(words, world());
+  }
+  // The client's view of the answer.
+  job::PartState part(const std::string& verb) {
+    const auto code = serve({verb, "aaaa1111"});
+    EXPECT_TRUE(code && *code && **code == 0);
+    const auto record = parse_status(printed_);
+    EXPECT_TRUE(record && *record) << printed_;
+    if (!record || !*record) return {};
+    EXPECT_EQ((*record)->spec.id, "aaaa1111");
+    EXPECT_EQ((*record)->spec.name, "train");
+    return (*record)->state;
+  }
+};
+
+TEST_F(SlurmRequestsTest, TheClientSeesTheStateAsThatOfAHost) {
+  EXPECT_EQ(part("status").stage, job::Stage::running);
+  slurm_.state = "PENDING";
+  EXPECT_EQ(part("status").stage, job::Stage::queued);
+  slurm_.state = "CONFIGURING";
+  EXPECT_EQ(part("status").stage, job::Stage::prepared);
+  keep(ended("worker", 3));
+  EXPECT_EQ(part("status").stage, job::Stage::ended);
+  EXPECT_EQ(part("status").code, 3);
+  EXPECT_FALSE(part("status").canceled);
+  std::filesystem::remove(place_.folder + "/state.json");
+  slurm_.knows = false;
+  EXPECT_EQ(part("status").stage, job::Stage::lost);
+}
+
+TEST_F(SlurmRequestsTest, ACanceledJobIsCanceledForTheClientToo) {
+  at(seconds(5), [this] {
+    keep(ended("stopped", 143));
+    slurm_.state = "CANCELLED";
+  });
+  const job::PartState end = part("cancel");
+  EXPECT_EQ(end.stage, job::Stage::ended);
+  EXPECT_TRUE(end.canceled);
+  EXPECT_EQ(end.code, 143);
+}
+
+// No record at all would read as "no such job is known there".
+TEST_F(SlurmRequestsTest, ASilentSlurmIsAnErrorAndNoState) {
+  slurm_.answers = false;
+  const auto code = serve({"status", "aaaa1111"});
+  ASSERT_TRUE(code);
+  EXPECT_FALSE(*code);
+  EXPECT_EQ(printed_, "");
+}
+
+TEST_F(SlurmRequestsTest, OutputGoesOnAtTheClientsByte) {
+  write_output("one\ntwo\n");
+  EXPECT_TRUE(*serve({"print", "aaaa1111", "4", "0"}));
+  EXPECT_EQ(printed_, "two\n");
+  at(seconds(5), [this] {
+    write_output("one\ntwo\nthree\n");
+    keep(ended("success", 0));
+  });
+  EXPECT_TRUE(*serve({"follow", "aaaa1111", "4", "0"}));
+  EXPECT_EQ(printed_, "two\nthree\n");
+}
+
+TEST_F(SlurmRequestsTest, AClientThatOnlyWaitsGetsNoOutput) {
+  write_output("one\n");
+  keep(ended("success", 0));
+  const std::string behind = std::to_string(std::numeric_limits<std::int64_t>::max() / 2);
+  EXPECT_TRUE(*serve({"follow", "aaaa1111", behind, behind}));
+  EXPECT_EQ(printed_, "");
+}
+
+TEST_F(SlurmRequestsTest, TheLastLinesBeginAtAByte) {
+  write_output("one\ntwo\n");
+  EXPECT_TRUE(*serve({"places", "aaaa1111", "1"}));
+  EXPECT_EQ(printed_, "{\"out\":4,\"err\":0}\n");
+  // The job's output path has a pattern that only Slurm can fill in.
+  slurm_.output = place_.output;
+  place_.output.clear();
+  ASSERT_TRUE(note_submitted(slurm::JobFolder(place_.folder), known()));
+  EXPECT_TRUE(*serve({"places", "aaaa1111", "1"}));
+  EXPECT_EQ(printed_, "{\"out\":4,\"err\":0}\n");
+}
+
+TEST_F(SlurmRequestsTest, ARequestWithoutItsNumbersIsRefused) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"follow", "aaaa1111"},
+                                                {"follow", "aaaa1111", "x", "0"},
+                                                {"print", "aaaa1111", "-1", "0"},
+                                                {"places", "aaaa1111"}}) {
+    const auto code = serve(words);
+    ASSERT_TRUE(code);
+    EXPECT_EQ(code->error().code, Errc::invalid_input);
+  }
+}
+
+// The words go on to the jobs that run on this host itself.
+TEST_F(SlurmRequestsTest, RequestsAboutOtherJobsAreNotAnswered) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                {"status"},
+                                                {"status", "bbbb2222"},
+                                                {"status", "../../x"},
+                                                {"dance", "aaaa1111"},
+                                                {"start", "aaaa1111"},
+                                                {"report", "aaaa1111"}})
+    EXPECT_FALSE(serve(words));
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::on_slurm

@@ -1,0 +1,200 @@
+// Submits to a Slurm whose sbatch is a script of the test.
+#include "jobs/on_slurm/slurm_submit.h"
+
+#include "jobs/on_slurm/slurm_once.h"
+#include "jobs/on_slurm/slurm_world_testing.h"
+
+#include <sys/stat.h>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+namespace fs = std::filesystem;
+using Texts = std::vector<std::string>;
+
+class SlurmSubmitTest : public SlurmWorldTest {
+ protected:
+  SlurmSubmitTest() {
+    fs::create_directories(top_ + "/bin");
+    fs::create_directories(top_ + "/work");
+    const char* path = getenv("PATH");
+    path_ = path == nullptr ? "" : path;
+    setenv("PATH", (top_ + "/bin:" + path_).c_str(), 1);
+    sbatch("echo 7");
+  }
+  ~SlurmSubmitTest() override { setenv("PATH", path_.c_str(), 1); }
+
+  // Notes its arguments, one a line, then does what the test says.
+  void sbatch(const std::string& does) const {
+    const std::string program = top_ + "/bin/sbatch";
+    EXPECT_TRUE(io::write_file(program, "#!/bin/sh\nprintf '%s\\n' \"$@\" >>" + top_ +
+                                            "/calls\necho >>" + top_ + "/calls\n" + does + "\n"));
+    EXPECT_EQ(chmod(program.c_str(), 0755), 0);
+  }
+  std::string calls() const { return io::read_file(top_ + "/calls").value_or(""); }
+  SlurmRequest request(const Texts& options = {}) const {
+    SlurmRequest made;
+    made.wish.settings = slurm::read_settings(options)->settings;
+    made.wish.folder = top_ + "/work";
+    made.wish.name = "train";
+    made.run = {"--", "train.py"};
+    made.command = {"train.py", "--lr", "0.1"};
+    return made;
+  }
+  jobs::JobBook book() const { return jobs::JobBook::open(io::state_folder()).value(); }
+  Result<Submission> submit(const SlurmRequest& what) { return submit_slurm_job(what, world()); }
+  // Folders of jobs, without the one that the fixture makes.
+  std::size_t folders() const {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(io::state_folder() + "/slurm"))
+      if (entry.is_directory() && entry.path().filename() != "aaaa1111") ++count;
+    return count;
+  }
+
+  std::string path_;
+};
+
+TEST_F(SlurmSubmitTest, ASubmittedJobIsKnownByBothItsNames) {
+  const auto done = submit(request({"-N2"}));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->job, "7");
+  EXPECT_NE(calls().find("--parsable\n"), std::string::npos) << calls();
+  EXPECT_NE(calls().find("--nodes=2\n"), std::string::npos) << calls();
+  const auto known = book().find("7");
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->id, done->id);
+  EXPECT_EQ(known->name, "train");
+  EXPECT_EQ(known->command, "train.py --lr 0.1");
+  EXPECT_EQ(known->status.state, JobState::queued);
+  const slurm::JobFolder folder(done->folder);
+  struct stat token {};
+  ASSERT_EQ(stat(folder.at("token").c_str(), &token), 0);
+  EXPECT_EQ(token.st_mode & 0777, 0600U) << "the job's shared secret";
+  EXPECT_EQ(access(folder.at("lockstep").c_str(), X_OK), 0);
+  EXPECT_EQ(*io::read_file(folder.at("script")), done->script);
+  ASSERT_TRUE(find_submitted(done->id));
+}
+
+TEST_F(SlurmSubmitTest, ARefusedJobLeavesNothing) {
+  sbatch("echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1");
+  const auto refused = submit(request());
+  EXPECT_EQ(refused.error().message,
+            "sbatch refused the job: sbatch: error: Batch job submission failed: Invalid account");
+  EXPECT_EQ(folders(), 0U);
+  EXPECT_TRUE(book().list(10)->empty());
+}
+
+TEST_F(SlurmSubmitTest, AnAnswerWithoutANumberIsAnError) {
+  sbatch("echo welcome; echo 12x");
+  EXPECT_EQ(submit(request()).error().message, "sbatch printed no job id: welcome 12x");
+  sbatch("echo welcome; echo '12;cluster'");
+  EXPECT_EQ(submit(request())->job, "12");
+}
+
+// sbatch gave up, but the controller had the request.
+TEST_F(SlurmSubmitTest, AJobThatArrivedLateIsFoundInTheQueue) {
+  auto wish = request();
+  wish.id = "bbbb2222";
+  slurm_.script = slurm::JobFolder(slurm::JobFolder::place("bbbb2222")).at("script");
+  for (const char* does : {"kill -9 $$", "echo 'sbatch: error: Socket timed out' >&2; exit 1"}) {
+    sbatch(does);
+    const auto done = submit(wish);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->job, "7");
+    fs::remove_all(done->folder);
+  }
+}
+
+TEST_F(SlurmSubmitTest, AJobThatMayHaveArrivedKeepsItsFolder) {
+  sbatch("kill -9 $$");
+  slurm_.answers = false;
+  const auto unknown = submit(request());
+  EXPECT_EQ(unknown.error().code, Errc::canceled);
+  EXPECT_NE(unknown.error().hint.find("squeue"), std::string::npos);
+  EXPECT_EQ(folders(), 1U) << "the job would fail without it";
+}
+
+TEST_F(SlurmSubmitTest, ARepeatedRequestSubmitsNothing) {
+  auto wish = request();
+  wish.id = "bbbb2222";
+  ASSERT_EQ(submit(wish)->job, "7");
+  sbatch("echo 8");
+  const auto again = submit(wish);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->job, "7");
+  EXPECT_EQ(book().list(10)->size(), 1U);
+}
+
+TEST_F(SlurmSubmitTest, WithoutSbatchTheHintNamesAnotherPlace) {
+  setenv("PATH", (top_ + "/none").c_str(), 1);
+  const auto refused = submit(request());
+  EXPECT_EQ(refused.error().code, Errc::not_found);
+  EXPECT_NE(refused.error().hint.find("--on user@login"), std::string::npos);
+  EXPECT_EQ(folders(), 0U);
+}
+
+TEST_F(SlurmSubmitTest, APreviewMakesNothing) {
+  const auto shown = preview_slurm_job(request({"-N2"}));
+  ASSERT_TRUE(shown) << shown.error().message;
+  EXPECT_NE(shown->script.find("train.py"), std::string::npos);
+  EXPECT_TRUE(shown->job.empty());
+  EXPECT_EQ(folders(), 0U);
+  EXPECT_EQ(calls(), "");
+}
+
+TEST_F(SlurmSubmitTest, WhatSlurmWouldEndWithoutAWordIsRefusedHere) {
+  const auto refused = submit(request({"--output=missing/%j.out"}));
+  EXPECT_NE(refused.error().message.find("--output: the folder"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(submit(request({"--output=%x/%j.out"}))) << "only Slurm knows this folder";
+}
+
+TEST_F(SlurmSubmitTest, FewerNodesThanAskedForMustBePossible) {
+  for (const int fewer : {0, 3}) {
+    auto wish = request({"-N2"});
+    wish.min_nodes = fewer;
+    EXPECT_EQ(submit(wish).error().message, "--min-nodes must be a number from 1 to --nodes");
+  }
+  auto wish = request({"-N2"});
+  wish.min_nodes = 1;
+  EXPECT_TRUE(submit(wish));
+}
+
+// The launchers that the script calls are stand-ins in the job's folder.
+TEST_F(SlurmSubmitTest, AUsersOwnScriptGetsStandInsForItsLaunchers) {
+  auto wish = request({"-N2"});
+  wish.wish.old_script = true;
+  wish.script = "#!/bin/bash\nsrun torchrun train.py\n";
+  wish.run = {};
+  wish.arguments = {"first", "second"};
+  const auto done = submit(wish);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_NE(done->script.find("srun torchrun train.py"), std::string::npos);
+  EXPECT_NE(calls().find("script\nfirst\nsecond\n"), std::string::npos) << calls();
+  EXPECT_EQ(access((done->folder + "/bin/srun").c_str(), X_OK), 0);
+  EXPECT_EQ(access((done->folder + "/launch.json").c_str(), R_OK), 0);
+}
+
+TEST_F(SlurmSubmitTest, AChainKeepsTheWordsOfItsNextJob) {
+  auto wish = request({"-N2", "--time=10"});
+  wish.wish.chain = 3;
+  const auto done = submit(wish);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_TRUE(io::read_file(done->folder + "/next.json"));
+}
+
+TEST_F(SlurmSubmitTest, AJobOfAnotherPlaceIsNoSlurmJob) {
+  jobs::KnownJob known{.id = "cccc3333", .name = "x", .place = "gpus", .command = "x"};
+  for (const char* plan : {"", "{}", "[]", R"({"slurm":7})", R"({"spec":{}})"}) {
+    known.plan = plan;
+    EXPECT_FALSE(slurm_place(known)) << plan;
+  }
+  known.plan = plan_text(place_);
+  EXPECT_TRUE(slurm_place_here(known));
+  known.nodes = {{.name = "login", .target = {}}};
+  EXPECT_TRUE(slurm_place(known));
+  EXPECT_FALSE(slurm_place_here(known)) << "its folder lies on the login host";
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::on_slurm
