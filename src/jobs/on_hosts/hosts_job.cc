@@ -59,8 +59,26 @@ Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& j
 }
 
 Result<JobStatus> HostsJob::status() {
-  LOCKSTEP_TRY_ASSIGN(const auto records, ask_records(record_, world_.run));
-  return status_of(node_names(record_), records);
+  LOCKSTEP_TRY_ASSIGN(const auto answers, ask_parts(record_, world_.run));
+  std::vector<std::optional<job::JobRecord>> records;
+  std::vector<int> silent;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    records.push_back(answers[i].record);
+    if (!answers[i].answered) silent.push_back(static_cast<int>(i));
+  }
+  JobStatus now = status_of(node_names(record_), records);
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    if (answers[i].answered && !answers[i].record) {
+      now.nodes[i].state = JobState::lost;
+      now.nodes[i].problem = "knows no such job";
+    }
+  // A silent host may still run the job.
+  if (now.state == JobState::lost && !silent.empty())
+    return fail(Errc::unavailable,
+                fmt::format("no answer from {}: the state of job {} is not known",
+                            hosts::names_text(names_of(record_, silent)), record_.id),
+                "ask again once all hosts answer");
+  return now;
 }
 
 // Asks for a failure report only if there can be one: each question is a log-in per host.

@@ -80,6 +80,29 @@ TEST_F(HostsJobTest, ASilentHostDoesNotHideTheOthers) {
   EXPECT_EQ(status->nodes.at(1).state, JobState::running);
 }
 
+// "lost" would be wrong: the job may run there.
+TEST_F(HostsJobTest, AJobWhoseHostsAreAllSilentHasNoKnownState) {
+  answers_["status"] = {silent("gpus-0"), silent("gpus-1")};
+  const auto unknown = job().status();
+  EXPECT_EQ(unknown.error().code, Errc::unavailable);
+  EXPECT_EQ(unknown.error().message,
+            "no answer from gpus-0, gpus-1: the state of job aaaa1111 is not known");
+  EXPECT_EQ(job().why().error().code, Errc::unavailable);
+  answers_["status"] = {told(record(kLost)), silent("gpus-1")};
+  EXPECT_EQ(job().status().error().code, Errc::unavailable);
+}
+
+TEST_F(HostsJobTest, AHostThatKnowsNoSuchJobHasLostItsPart) {
+  answers_["status"] = {told("[]"), told("[]")};
+  const auto status = job().status();
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(status->state, JobState::lost);
+  EXPECT_EQ(status->nodes.at(1).state, JobState::lost);
+  EXPECT_NE(job().why()->text.find("gpus-1: lost: knows no such job"), std::string::npos);
+  answers_["status"] = {told("[]"), told(record(kRuns))};
+  EXPECT_EQ(job().status()->state, JobState::running);
+}
+
 // A host of a newer version, a login shell that prints, a hostile host.
 TEST_F(HostsJobTest, AnAnswerThatIsNoRecordIsNoAnswer) {
   for (const char* text : {"", "welcome to gpus-0", "{}", "[{}]", "[1,2]", "[null]"}) {
