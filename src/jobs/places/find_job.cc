@@ -6,7 +6,6 @@
 #include "jobs/on_hosts/hosts_job.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_job.h"
-#include "jobs/places/job_refresh.h"
 #include "slurm/job_status.h"
 
 #include <fmt/core.h>
@@ -16,21 +15,22 @@
 
 namespace lockstep::jobs::places {
 
-Result<KnownJob> find_job(const JobBook& book, const std::string& word) {
+Result<KnownJob> find_job(const JobBook& book, const std::string& word, const PlacesWorld& world) {
   if (auto run = here::find_local_job(word)) return std::move(*run);
   auto job = on_slurm::find_job(book, word);
   if (!job && job.error().code == Errc::not_found && slurm::is_job_id(word))
-    return on_slurm::find_slurm_job(word);
+    return on_slurm::find_slurm_job(word, world.slurm);
   return job;
 }
 
-Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, Several several) {
-  LOCKSTEP_TRY_ASSIGN(KnownJob newest, find_job(book, word));
+Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, Several several,
+                                  const PlacesWorld& world) {
+  LOCKSTEP_TRY_ASSIGN(KnownJob newest, find_job(book, word, world));
   if (newest.id == word || newest.name != word) return newest;
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.going_on(word));
   const bool newest_alone = jobs.size() == 1 && jobs.front().id == newest.id;
   // The journal's states may be old. Asking takes time, so ask only if the answer matters.
-  if (!newest_alone) LOCKSTEP_TRY(refresh_jobs(book, jobs));
+  if (!newest_alone) LOCKSTEP_TRY(refresh_jobs(book, jobs, world));
   std::erase_if(jobs, [](const KnownJob& job) { return job.is_over(); });
   if (jobs.empty()) return newest;
   if (jobs.size() == 1) return std::move(jobs.front());

@@ -1,9 +1,7 @@
 #include "jobs/places/job_refresh.h"
 
-#include "base/clock_ms.h"
 #include "base/log.h"
 #include "codec/json.h"
-#include "hosts/command_run.h"
 #include "jobs/on_slurm/login_submit.h"
 #include "jobs/on_slurm/slurm_follow.h"
 
@@ -46,7 +44,7 @@ void take(Told& told, const hosts::HostEnding& ending) {
 
 // Asks hosts and adds their answers to `told`. Hosts without an answer before are not asked again.
 Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::string>& ids,
-           std::vector<Told>& told) {
+           const hosts::RunCommand& run, std::vector<Told>& told) {
   std::vector<hosts::HostPlace> hosts;
   for (const hosts::HostPlace& place : places) {
     const Told* known = find(told, place);
@@ -59,13 +57,13 @@ Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::s
   if (hosts.empty()) return {};
   std::vector<std::string> argv = {"host-job", "status"};
   argv.insert(argv.end(), ids.begin(), ids.end());
-  LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      hosts::run_command({.hosts = hosts,
-                                          .argv = std::move(argv),
-                                          .own_binary = true,
-                                          .input = hosts::CommandRequest::Input::none,
-                                          .output = hosts::CommandRequest::Output::keep,
-                                          .limit = kPatience}));
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(const auto endings, run(loop, {.hosts = hosts,
+                                                     .argv = std::move(argv),
+                                                     .own_binary = true,
+                                                     .input = hosts::CommandRequest::Input::none,
+                                                     .output = hosts::CommandRequest::Output::keep,
+                                                     .limit = kPatience}));
   for (std::size_t i = 0; i < hosts.size(); ++i)
     take(*find(told, hosts[i]), endings[i]);
   return {};
@@ -73,7 +71,8 @@ Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::s
 
 // Asks Slurm once for all of its jobs: each squeue call loads the controller, which all users
 // share.
-Status ask_slurm(const JobBook& book, std::vector<KnownJob>& jobs) {
+Status ask_slurm(const JobBook& book, std::vector<KnownJob>& jobs,
+                 const on_slurm::SlurmWorld& world) {
   std::vector<KnownJob*> mine;
   std::vector<KnownJob> asked;
   for (KnownJob& job : jobs) {
@@ -82,7 +81,7 @@ Status ask_slurm(const JobBook& book, std::vector<KnownJob>& jobs) {
     asked.push_back(job);
   }
   if (mine.empty()) return {};
-  const auto statuses = on_slurm::ask_slurm_jobs(asked);
+  const auto statuses = on_slurm::ask_slurm_jobs(asked, world);
   // No answer says nothing about the jobs: keep their states.
   if (!statuses) {
     log::warning("{}", statuses.error().message);
@@ -96,7 +95,7 @@ Status ask_slurm(const JobBook& book, std::vector<KnownJob>& jobs) {
   return {};
 }
 
-Status settle(const JobBook& book, KnownJob& job, std::vector<Told>& told) {
+Status settle(const JobBook& book, KnownJob& job, std::vector<Told>& told, std::int64_t now_ms) {
   bool all_reached = true;
   bool all_told = true;
   std::vector<std::optional<job::JobRecord>> nodes;
@@ -109,42 +108,67 @@ Status settle(const JobBook& book, KnownJob& job, std::vector<Told>& told) {
     all_told = all_told && nodes.back().has_value();
   }
   JobStatus status = status_of(node_names(job), nodes);
-  // A silent host may still know the job.
   if (status.state == JobState::lost && !all_told) {
-    if (all_reached) return {};
-    LOCKSTEP_TRY_ASSIGN(job.away_ms, book.note_away(job.id, unix_ms()));
-    return {};
+    // A silent host may still know the job.
+    if (!all_reached) {
+      LOCKSTEP_TRY_ASSIGN(job.away_ms, book.note_away(job.id, now_ms));
+      return {};
+    }
+    // The hosts do not know a job yet that another process is starting.
+    if (job.status.state == JobState::starting) return {};
   }
   job.status = std::move(status);
   job.away_ms = 0;
   return book.note(job.id, job.status);
 }
 
+// Takes the states that only the record of a rented job's course tells.
+Status ask_courses(const JobBook& book, std::vector<KnownJob>& jobs,
+                   const std::vector<cloud::RentedJob>& courses) {
+  for (KnownJob& job : jobs) {
+    const auto state = state_in_course(job, jobs, courses);
+    if (!state) continue;
+    // The journal keeps the end of a job that is only saving its outputs.
+    if (*state != JobState::saving) LOCKSTEP_TRY(book.note(job.id, *state));
+    job.status.state = *state;
+    job.away_ms = 0;
+  }
+  return {};
+}
+
+// Returns whether hosts can tell the state of the job. The machines of a restarting job are gone.
+bool is_asked(const KnownJob& job) {
+  return !job.is_over() && !job.nodes.empty() && job.status.state != JobState::restarting &&
+         job.status.state != JobState::saving;
+}
+
 }  // namespace
 
-Status refresh_jobs(const JobBook& book, std::vector<KnownJob>& jobs) {
-  LOCKSTEP_TRY(ask_slurm(book, jobs));
+Status refresh_jobs(const JobBook& book, std::vector<KnownJob>& jobs, const PlacesWorld& world) {
+  LOCKSTEP_TRY(ask_slurm(book, jobs, world.slurm));
+  LOCKSTEP_TRY(ask_courses(book, jobs, world.courses()));
   std::vector<hosts::HostPlace> hosts;
   std::vector<std::string> ids;
   std::vector<KnownJob*> asked;
   std::vector<Told> told;
   for (KnownJob& job : jobs) {
-    if (job.is_over() || job.nodes.empty()) continue;
+    if (!is_asked(job)) continue;
     asked.push_back(&job);
     if (on_slurm::slurm_place(job)) continue;
     ids.push_back(job.id);
     hosts.insert(hosts.end(), job.nodes.begin(), job.nodes.end());
   }
-  LOCKSTEP_TRY(ask(hosts, ids, told));
+  LOCKSTEP_TRY(ask(hosts, ids, world.run, told));
   // A login host answers for one Slurm job at a time.
   for (KnownJob* job : asked) {
     if (!on_slurm::slurm_place(*job)) continue;
     const Told* host = find(told, job->nodes.front());
-    if (host == nullptr || host->reached) LOCKSTEP_TRY(on_slurm::complete_submission(book, *job));
-    if (!job->is_over()) LOCKSTEP_TRY(ask(job->nodes, {job->id}, told));
+    if (host == nullptr || host->reached)
+      LOCKSTEP_TRY(on_slurm::complete_submission(book, *job, {.run = world.run}));
+    if (!job->is_over()) LOCKSTEP_TRY(ask(job->nodes, {job->id}, world.run, told));
   }
   for (KnownJob* job : asked)
-    if (!job->is_over()) LOCKSTEP_TRY(settle(book, *job, told));
+    if (!job->is_over()) LOCKSTEP_TRY(settle(book, *job, told, world.slurm.unix_ms()));
   return {};
 }
 

@@ -1,16 +1,28 @@
 // Asks the hosts of jobs for the jobs' states, all at the same time, and writes them into the
-// journal.
+// journal. Slurm and the records of rented jobs answer for theirs.
 #pragma once
 
 #include "base/error.h"
+#include "hosts/command_run.h"
 #include "jobs/job_book.h"
+#include "jobs/on_slurm/slurm_world.h"
+#include "jobs/places/rented_state.h"
 
+#include <functional>
 #include <vector>
 
 namespace lockstep::jobs::places {
 
+// How hosts, Slurm and the records of rented jobs are asked. A test gives stand-ins.
+struct PlacesWorld {
+  hosts::RunCommand run = hosts::over_links();
+  on_slurm::SlurmWorld slurm = {};
+  std::function<std::vector<cloud::RentedJob>()> courses = courses_here;
+};
+
 // Updates the unended jobs. A warning names each host without an answer within 5 s. A job keeps its
 // state and gets away_ms if no host knows about the job.
-Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs);
+Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs,
+                    const PlacesWorld& world = {});
 
 }  // namespace lockstep::jobs::places

@@ -1,0 +1,93 @@
+#include "jobs/places/find_job.h"
+
+#include "jobs/here/local_job.h"
+#include "jobs/on_hosts/hosts_job.h"
+#include "jobs/on_slurm/slurm_job.h"
+#include "jobs/places/places_testing.h"
+
+namespace lockstep::jobs::places {
+namespace {
+
+class FindJobTest : public PlacesTest {
+ protected:
+  Result<KnownJob> find(const std::string& word) { return find_job(book(), word, places()); }
+  Result<KnownJob> running(const std::string& word, Several several) {
+    return find_running_job(book(), word, several, places());
+  }
+};
+
+const job::PartState kRunsThere{.stage = job::Stage::running};
+const job::PartState kEndedThere{.stage = job::Stage::ended, .ended_ms = 7};
+
+TEST_F(FindJobTest, AWordIsAnIdANameOrTheBeginningOfAnId) {
+  add("aaaa1111", "train", {"a"});
+  add("aabb2222", "eval", {"a"});
+  EXPECT_EQ(find("aaaa1111")->name, "train");
+  EXPECT_EQ(find("eval")->id, "aabb2222");
+  EXPECT_EQ(find("aab")->id, "aabb2222");
+  const auto several = find("aa");
+  EXPECT_EQ(several.error().code, Errc::invalid_input);
+  EXPECT_NE(several.error().message.find("aaaa1111"), std::string::npos) << several.error().message;
+  EXPECT_EQ(find("other").error().code, Errc::not_found);
+}
+
+TEST_F(FindJobTest, ANumberMayBeThatOfSlurm) {
+  EXPECT_EQ(find("7")->place, "slurm") << "submitted without Lockstep";
+  EXPECT_EQ(find("8").error().code, Errc::not_found);
+  ASSERT_TRUE(book().add(known()));
+  EXPECT_EQ(find("7")->id, "aaaa1111") << "our record says more";
+}
+
+TEST_F(FindJobTest, ARunningJobComesBeforeANewerOneThatHasEnded) {
+  add("aaaa1111", "train", {"a"});
+  add("bbbb2222", "train", {"a"});
+  tells("a", "aaaa1111", kRunsThere);
+  tells("a", "bbbb2222", kEndedThere);
+  EXPECT_EQ(running("train", Several::newest)->id, "aaaa1111");
+  EXPECT_EQ(running("train", Several::refuse)->id, "aaaa1111");
+  EXPECT_EQ(running("bbbb2222", Several::refuse)->id, "bbbb2222") << "an id means just that job";
+}
+
+TEST_F(FindJobTest, ACancelDoesNotGuessAmongRunningJobs) {
+  add("aaaa1111", "train", {"a"});
+  add("bbbb2222", "train", {"a"});
+  tells("a", "aaaa1111", kRunsThere);
+  tells("a", "bbbb2222", kRunsThere);
+  EXPECT_EQ(running("train", Several::newest)->id, "bbbb2222");
+  const auto refused = running("train", Several::refuse);
+  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_TRUE(refused.error().message.starts_with("2 jobs are named train: bbbb2222"))
+      << refused.error().message;
+  EXPECT_NE(refused.error().message.find("aaaa1111 (running on gpus"), std::string::npos);
+}
+
+TEST_F(FindJobTest, WithoutARunningJobTheNewestIsMeant) {
+  add("aaaa1111", "train", {"a"});
+  add("bbbb2222", "train", {"a"}, JobState::failed);
+  tells("a", "aaaa1111", kEndedThere);
+  EXPECT_EQ(running("train", Several::refuse)->id, "bbbb2222");
+}
+
+TEST_F(FindJobTest, OneRunningJobCostsNoQuestion) {
+  add("aaaa1111", "train", {"a"});
+  EXPECT_EQ(running("train", Several::refuse)->id, "aaaa1111");
+  EXPECT_TRUE(asked_.empty());
+}
+
+TEST_F(FindJobTest, TheRecordTellsThePlace) {
+  const auto opened = [](const KnownJob& record) { return open_job(record); };
+  EXPECT_NE(dynamic_cast<on_slurm::SlurmJob*>(opened(known()).get()), nullptr);
+  KnownJob there = known();
+  there.nodes = {host("login")};
+  EXPECT_NE(dynamic_cast<on_hosts::HostsJob*>(opened(there).get()), nullptr)
+      << "its login host answers";
+  EXPECT_NE(dynamic_cast<here::LocalJob*>(opened({.id = "pid-1", .place = "this machine"}).get()),
+            nullptr);
+  EXPECT_NE(
+      dynamic_cast<on_hosts::HostsJob*>(opened({.id = "aaaa1111", .place = "this machine"}).get()),
+      nullptr)
+      << "a cluster may have this name";
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::places

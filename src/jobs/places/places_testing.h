@@ -1,0 +1,66 @@
+// Hosts that answer about their jobs, for tests of places.
+#pragma once
+
+#include "jobs/on_slurm/slurm_world_testing.h"
+#include "jobs/places/job_refresh.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep::jobs::places {
+
+class PlacesTest : public on_slurm::SlurmWorldTest {
+ protected:
+  PlacesWorld places() {
+    return {.run = [this](io::Loop&, const hosts::CommandRequest& request)
+                -> Result<std::vector<hosts::HostEnding>> {
+              asked_.push_back(request);
+              std::vector<hosts::HostEnding> endings;
+              for (const hosts::HostPlace& host : request.hosts)
+                endings.push_back(answer(host.name, request.argv));
+              return endings;
+            },
+            .slurm = world(),
+            .courses = [this] { return courses_; }};
+  }
+  JobBook book() const { return JobBook::open(top_ + "/book").value(); }
+  static hosts::HostPlace host(const std::string& name) {
+    return {.name = name, .target = {.host = name}};
+  }
+  KnownJob add(const std::string& id, const std::string& name, const std::vector<std::string>& on,
+               JobState state = JobState::running) const {
+    KnownJob job{.id = id, .name = name, .place = "gpus", .command = "train.py"};
+    for (const std::string& each : on)
+      job.nodes.push_back(host(each));
+    job.created_ms = ++created_;
+    job.status = {.state = state};
+    EXPECT_TRUE(book().add(job));
+    return job;
+  }
+  // From now on the host knows this part of the job.
+  void tells(const std::string& host, const std::string& id, const job::PartState& state) {
+    job::JobRecord record;
+    record.spec.id = id;
+    record.spec.name = "train";
+    record.state = state;
+    known_[host][id] = std::move(record);
+  }
+  hosts::HostEnding answer(const std::string& host, const std::vector<std::string>& argv) {
+    if (const auto odd = odd_.find(host); odd != odd_.end()) return odd->second;
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (std::size_t i = 2; i < argv.size(); ++i)
+      if (const auto at = known_[host].find(argv[i]); at != known_[host].end())
+        all.push_back(to_json(at->second));
+    return {.out = codec::print_json(all) + "\n"};
+  }
+
+  std::vector<hosts::CommandRequest> asked_;
+  std::map<std::string, std::map<std::string, job::JobRecord>> known_;
+  std::map<std::string, hosts::HostEnding> odd_;  // hosts with another answer
+  std::vector<cloud::RentedJob> courses_;
+  const hosts::HostEnding silent_{.code = 255, .error = "no route to host"};
+  mutable std::int64_t created_ = 1000;
+};
+
+}  // namespace lockstep::jobs::places

@@ -1,0 +1,69 @@
+#include "jobs/places/rented_state.h"
+
+#include "cloud/journal.h"
+#include "io/own_folders.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace lockstep::jobs::places {
+
+namespace {
+
+using Stage = cloud::RentedJob::Stage;
+
+bool is_of(const KnownJob& attempt, const cloud::RentedJob& course) {
+  return course.cluster == attempt.place && attempt.created_ms >= course.began_ms;
+}
+
+bool saves(const cloud::RentedJob& course) {
+  return course.stage == Stage::ending || (course.stage == Stage::working && !course.back.empty());
+}
+
+// Returns the state of an attempt that has not ended, and is not the present one of the course.
+std::optional<JobState> state_of_earlier(const KnownJob& attempt, const cloud::RentedJob& course,
+                                         const std::vector<KnownJob>& all) {
+  if (course.losses == 0) return std::nullopt;
+  const auto is_later = [&](const KnownJob& each) {
+    return is_of(each, course) && each.created_ms > attempt.created_ms;
+  };
+  // The course clears the id when machines are lost. The next attempt has an id of its own.
+  if (course.job.empty()) {
+    const bool last = std::none_of(all.begin(), all.end(), is_later);
+    return last && course.goes_on() ? JobState::restarting : JobState::lost;
+  }
+  // A job that is newer than the present attempt is another one that the user runs beside it.
+  const bool replaced = std::any_of(all.begin(), all.end(), [&](const KnownJob& each) {
+    return each.id == course.job && is_later(each);
+  });
+  return replaced ? std::optional(JobState::lost) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<cloud::RentedJob> courses_here() {
+  const std::string folder = io::state_folder();
+  // To open the journal would make it.
+  if (access(cloud::Journal::path_in(folder).c_str(), R_OK) != 0) return {};
+  auto journal = cloud::Journal::open(folder);
+  auto jobs = journal ? journal->jobs() : Failure(journal.error());
+  return jobs ? std::move(*jobs) : std::vector<cloud::RentedJob>();
+}
+
+std::optional<JobState> state_in_course(const KnownJob& attempt, const std::vector<KnownJob>& all,
+                                        const std::vector<cloud::RentedJob>& courses) {
+  const auto course = std::find_if(courses.begin(), courses.end(),
+                                   [&](const auto& each) { return is_of(attempt, each); });
+  if (course == courses.end()) {
+    // The course has ended without another attempt.
+    if (attempt.status.state == JobState::restarting) return JobState::lost;
+    return std::nullopt;
+  }
+  if (attempt.is_over())
+    return course->job == attempt.id && saves(*course) ? std::optional(JobState::saving)
+                                                       : std::nullopt;
+  return course->job == attempt.id ? std::nullopt : state_of_earlier(attempt, *course, all);
+}
+
+}  // namespace lockstep::jobs::places
