@@ -13,7 +13,7 @@
 #include "jobs/on_slurm/slurm_why.h"
 #include "jobs/places/find_job.h"
 #include "proc/signals.h"
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <fmt/core.h>
 

@@ -17,20 +17,20 @@ namespace {
 // Seconds by which the clocks of the submitting host and the controller may differ.
 constexpr std::int64_t kClockSlack = 120;
 
-using Reports = std::vector<JobStatus>;
+using Reports = std::vector<JobReport>;
 
 std::string wanted_words(const std::vector<std::string>& ids) {
   return ids.size() == 1 ? fmt::format("job {}", ids[0]) : fmt::format("{} jobs", ids.size());
 }
 
 // Matches a job, a task of an array, or a whole array or heterogeneous job.
-bool is_part(const JobStatus& status, const std::string& id) {
+bool is_part(const JobReport& status, const std::string& id) {
   return status.id == id || status.job == id;
 }
 
 // Matches the record "12_[4-9]", which stands for all waiting tasks of an array. An exact match is
 // better, so callers try is_part() first.
-bool may_stand_for(const JobStatus& status, const std::string& id) {
+bool may_stand_for(const JobReport& status, const std::string& id) {
   return status.id.find('[') != std::string::npos && status.job == whole_job(id);
 }
 
@@ -50,7 +50,7 @@ Reports of_job(const Reports& all, const std::string& id) {
   for (const auto& matches : {is_part, may_stand_for}) {
     Reports found;
     std::copy_if(all.begin(), all.end(), std::back_inserter(found),
-                 [&](const JobStatus& each) { return matches(each, id); });
+                 [&](const JobReport& each) { return matches(each, id); });
     if (!found.empty()) return found;
   }
   return {};
@@ -65,7 +65,7 @@ Status add_from_controller(const std::vector<std::string>& ids, Detail detail, c
   for (const std::string& id : ids) {
     Reports known = of_job(queue, id);
     const bool told = std::none_of(known.begin(), known.end(),
-                                   [](const JobStatus& each) { return each.state.ended(); });
+                                   [](const JobReport& each) { return each.state.ended(); });
     if (known.empty() || !told || detail == Detail::all) {
       LOCKSTEP_TRY_ASSIGN(const std::string shown,
                           controller_says(run, scontrol_job_command(id), {id}));
@@ -83,8 +83,8 @@ Status add_from_controller(const std::vector<std::string>& ids, Detail detail, c
 void add_from_accounting(const std::vector<std::string>& ids, const RunTool& run, Reports& found) {
   const auto said = run(sacct_command(ids));
   if (!said || !said->exit.ok()) return;
-  for (JobStatus& past : parse_sacct(said->out)) {
-    const auto same = std::find_if(found.begin(), found.end(), [&](const JobStatus& each) {
+  for (JobReport& past : parse_sacct(said->out)) {
+    const auto same = std::find_if(found.begin(), found.end(), [&](const JobReport& each) {
       // Accounting may know an older job with the same id.
       return each.id == past.id && each.name == past.name;
     });
@@ -98,7 +98,7 @@ void add_from_accounting(const std::vector<std::string>& ids, const RunTool& run
 
 }  // namespace
 
-bool is_of(const JobStatus& status, const JobAsked& job) {
+bool is_of(const JobReport& status, const JobAsked& job) {
   if (!is_part(status, job.id) && !may_stand_for(status, job.id)) return false;
   if (!job.name.empty() && status.name != job.name) return false;
   if (!job.user.empty() && status.user != job.user) return false;
@@ -115,23 +115,23 @@ Result<Reports> ask_jobs(const std::vector<JobAsked>& jobs, Detail detail, const
   if (ids.empty()) return Reports();
   Reports found;
   LOCKSTEP_TRY(add_from_controller(ids, detail, run, found));
-  const auto is_asked_for = [&](const JobStatus& status) {
+  const auto is_asked_for = [&](const JobReport& status) {
     return std::any_of(jobs.begin(), jobs.end(),
                        [&](const JobAsked& job) { return is_of(status, job); });
   };
-  std::erase_if(found, [&](const JobStatus& status) { return !is_asked_for(status); });
+  std::erase_if(found, [&](const JobReport& status) { return !is_asked_for(status); });
 
   std::vector<std::string> for_accounting;
   for (const JobAsked& job : jobs) {
     const Reports known = of_job(found, job.id);
     // The controller does not tell who canceled a job.
     const bool cancelled = std::any_of(
-        known.begin(), known.end(), [](const JobStatus& each) { return each.state.cancelled(); });
+        known.begin(), known.end(), [](const JobReport& each) { return each.state.cancelled(); });
     if (known.empty() || (cancelled && detail == Detail::all)) for_accounting.push_back(job.id);
   }
   // Filter again: accounting may return older jobs with the same ids.
   if (!for_accounting.empty()) add_from_accounting(for_accounting, run, found);
-  std::erase_if(found, [&](const JobStatus& status) { return !is_asked_for(status); });
+  std::erase_if(found, [&](const JobReport& status) { return !is_asked_for(status); });
   return found;
 }
 

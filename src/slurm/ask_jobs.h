@@ -1,7 +1,7 @@
 // Asks Slurm for the states of jobs, by squeue, scontrol and sacct in that order.
 #pragma once
 
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 #include "slurm/tools.h"
 
 #include <string>
@@ -28,12 +28,12 @@ enum class Detail {
 // forgotten. Arrays and heterogeneous jobs give one report per part. Errors: unavailable (Slurm
 // does not answer; running jobs go on), not_found (Slurm's programs are not installed), timeout,
 // invalid_input.
-Result<std::vector<JobStatus>> ask_jobs(const std::vector<JobAsked>& jobs,
+Result<std::vector<JobReport>> ask_jobs(const std::vector<JobAsked>& jobs,
                                         Detail detail = Detail::usual,
                                         const RunTool& run = run_here);
 
 // Returns whether a report is about this job. Submission times may differ by two minutes of clock
 // skew.
-bool is_of(const JobStatus& status, const JobAsked& job);
+bool is_of(const JobReport& status, const JobAsked& job);
 
 }  // namespace lockstep::slurm

@@ -16,22 +16,22 @@ constexpr int kNoFolder = 53;
 constexpr int kNotRun = 126;
 constexpr int kNotFound = 127;
 
-std::string on_nodes(const JobStatus& job) {
+std::string on_nodes(const JobReport& job) {
   return job.nodes.empty() ? "" : fmt::format(" on {}", printable(job.nodes));
 }
 
-std::string ran_for(const JobStatus& job) {
+std::string ran_for(const JobReport& job) {
   if (!job.start || !job.end || *job.end < *job.start) return "";
   return fmt::format(" after {}", about_text(*job.end - *job.start));
 }
 
-void advise_output(const JobStatus& job, Explanation& said) {
+void advise_output(const JobReport& job, Explanation& said) {
   if (!job.output.empty() && job.output != "/dev/null")
     said.advice.push_back("the job's output: " + printable(job.output));
 }
 
 // Explains FAILED by the batch script's exit code or signal.
-void explain_failure(const JobStatus& job, Explanation& said) {
+void explain_failure(const JobReport& job, Explanation& said) {
   const int code = job.exit_code.value_or(0);
   const int signal = job.signal.value_or(0);
   // Slurm fails such a job without a run, with the reason of a waiting job.
@@ -78,7 +78,7 @@ void explain_failure(const JobStatus& job, Explanation& said) {
 }
 
 // Adds the partition's limit, because a longer --time may not be possible there.
-void explain_timeout(const JobStatus& job, const Surroundings& around, Explanation& said) {
+void explain_timeout(const JobReport& job, const Surroundings& around, Explanation& said) {
   said.why = fmt::format("the time limit {}was over",
                          job.time_limit ? "of " + duration_text(*job.time_limit) + " " : "");
   std::string most;
@@ -91,7 +91,7 @@ void explain_timeout(const JobStatus& job, const Surroundings& around, Explanati
 }
 
 // Only sacct knows who canceled, and many clusters have no accounting.
-void explain_cancelled(const JobStatus& job, Explanation& said) {
+void explain_cancelled(const JobReport& job, Explanation& said) {
   const std::string& by = job.state.cancelled_by;
   // sacct gives a user id or a name.
   const std::string whom = by.empty()       ? ""
@@ -109,7 +109,7 @@ void explain_cancelled(const JobStatus& job, Explanation& said) {
 }
 
 // Explains each end state of Slurm. Unknown ones are explained by exit code and signal.
-void explain_ended(const JobStatus& job, const Surroundings& around, Explanation& said) {
+void explain_ended(const JobReport& job, const Surroundings& around, Explanation& said) {
   const std::string& state = job.state.name;
   if (state == "COMPLETED") {
     said.why = fmt::format("the job succeeded{}", ran_for(job));
@@ -146,7 +146,7 @@ void explain_ended(const JobStatus& job, const Surroundings& around, Explanation
 
 }  // namespace
 
-Explanation explain_run(const JobStatus& job, const Surroundings& around) {
+Explanation explain_run(const JobReport& job, const Surroundings& around) {
   Explanation said{.outlook = Outlook::runs, .why = {}, .advice = {}};
   const std::string since = job.start && around.now >= *job.start
                                 ? fmt::format(" for {}", about_text(around.now - *job.start))
@@ -179,7 +179,7 @@ Explanation explain_run(const JobStatus& job, const Surroundings& around) {
   return said;
 }
 
-Explanation explain(const JobStatus& job, const Surroundings& around) {
+Explanation explain(const JobReport& job, const Surroundings& around) {
   return job.state.phase == JobPhase::waiting ? explain_pending(job, around)
                                               : explain_run(job, around);
 }

@@ -6,9 +6,9 @@
 namespace lockstep::slurm {
 
 // Explains a job in any phase but waiting.
-Explanation explain_run(const JobStatus& job, const Surroundings& around);
+Explanation explain_run(const JobReport& job, const Surroundings& around);
 
 // Explains a job in any phase.
-Explanation explain(const JobStatus& job, const Surroundings& around);
+Explanation explain(const JobReport& job, const Surroundings& around);
 
 }  // namespace lockstep::slurm

@@ -5,8 +5,8 @@
 namespace lockstep::slurm {
 namespace {
 
-JobStatus ended(const std::string& state, int code = 0, int signal = 0) {
-  JobStatus job;
+JobReport ended(const std::string& state, int code = 0, int signal = 0) {
+  JobReport job;
   job.id = job.job = "7";
   job.state = parse_job_state(state);
   job.partition = "gpu";
@@ -19,7 +19,7 @@ JobStatus ended(const std::string& state, int code = 0, int signal = 0) {
   return job;
 }
 
-std::string why(const JobStatus& job) {
+std::string why(const JobReport& job) {
   return explain(job, {}).why;
 }
 
@@ -40,7 +40,7 @@ TEST(JobEnding, AFolderThatIsNotThere) {
 }
 
 TEST(JobEnding, TheTimeLimitAndWhatThePartitionAllows) {
-  JobStatus job = ended("TIMEOUT", 0, 15);
+  JobReport job = ended("TIMEOUT", 0, 15);
   job.time_limit = 60;
   Surroundings around;
   around.partitions.push_back({.name = "gpu", .max_time = 86400});
@@ -52,7 +52,7 @@ TEST(JobEnding, TheTimeLimitAndWhatThePartitionAllows) {
 TEST(JobEnding, WhoCancelledIt) {
   EXPECT_EQ(why(ended("CANCELLED by 1000", 0, 15)), "the job was canceled by user 1000 after 60 s");
   EXPECT_EQ(why(ended("CANCELLED by 0", 0, 15)), "the job was canceled by root after 60 s");
-  JobStatus job = ended("CANCELLED", 0, 15);
+  JobReport job = ended("CANCELLED", 0, 15);
   job.start.reset();
   EXPECT_EQ(why(job), "the job was canceled before its start");
 }
@@ -65,14 +65,14 @@ TEST(JobEnding, EveryOtherEndHasItsWordsAndAnOutlook) {
     EXPECT_NE(said.why, "the job failed") << state;
     EXPECT_NE(said.why, "") << state;
   }
-  JobStatus impossible = ended("FAILED", 1);
+  JobReport impossible = ended("FAILED", 1);
   impossible.reason = "BadConstraints";
   EXPECT_EQ(explain(impossible, {}).why, "no node of the cluster has the requested resources");
   EXPECT_EQ(explain(impossible, {}).outlook, Outlook::ended);
 }
 
 TEST(JobEnding, ARunIsToldWithItsTime) {
-  JobStatus job = ended("RUNNING");
+  JobReport job = ended("RUNNING");
   job.time_limit = 3600;
   job.end = 4600;
   Surroundings around;

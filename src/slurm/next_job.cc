@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "codec/json_fields.h"
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <algorithm>
 #include <array>

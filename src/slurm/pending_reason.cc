@@ -48,7 +48,7 @@ std::string or_else(const std::string& text, std::string_view otherwise) {
   return text.empty() ? std::string(otherwise) : printable(text);
 }
 
-std::string filled(std::string_view text, const JobStatus& job) {
+std::string filled(std::string_view text, const JobReport& job) {
   std::string out(text);
   // scontrol takes the array's id for tasks like "12_[4-9]".
   replace_all(out, "{id}", job.id.find('[') == std::string::npos ? job.id : job.job);
@@ -68,7 +68,7 @@ std::string filled(std::string_view text, const JobStatus& job) {
   return out;
 }
 
-const Partition* partition_of(const JobStatus& job, const Surroundings& around) {
+const Partition* partition_of(const JobReport& job, const Surroundings& around) {
   const auto names = split(job.partition, ',');
   const auto is_its = [&](const Partition& each) {
     return std::find(names.begin(), names.end(), each.name) != names.end();
@@ -78,7 +78,7 @@ const Partition* partition_of(const JobStatus& job, const Surroundings& around) 
 }
 
 // Adds the partition's limit to a row's text.
-void add_numbers(std::string_view reason, const JobStatus& job, const Surroundings& around,
+void add_numbers(std::string_view reason, const JobReport& job, const Surroundings& around,
                  Explanation& said) {
   const Partition* partition = partition_of(job, around);
   if (partition == nullptr) return;
@@ -106,7 +106,7 @@ void add_out_of_service(std::string_view reason, const Surroundings& around, Exp
 
 // Explains a failed launch. If the check before jobs (prolog) fails on a node, Slurm holds the job
 // for good, so name the node and how to continue without it.
-void add_failed_launch(const JobStatus& job, const Surroundings& around, Explanation& said) {
+void add_failed_launch(const JobReport& job, const Surroundings& around, Explanation& said) {
   const auto failed = failed_to_launch(job, around);
   std::vector<std::string> nodes;
   for (const OutOfService& each : failed) {
@@ -132,12 +132,12 @@ void add_failed_launch(const JobStatus& job, const Surroundings& around, Explana
 
 // Explains BeginTime after a requeue, which the user did not set. Slurm waits cred_expire + 1 s, by
 // default 121 s.
-void add_after_requeue(std::string_view reason, const JobStatus& job, Explanation& said) {
+void add_after_requeue(std::string_view reason, const JobReport& job, Explanation& said) {
   if (reason != "BeginTime" || job.restarts.value_or(0) == 0) return;
   said.why += ": Slurm waits after a requeue, usually for two minutes";
 }
 
-Explanation explain_limit(std::string_view reason, std::string words, const JobStatus& job) {
+Explanation explain_limit(std::string_view reason, std::string words, const JobReport& job) {
   // Waiting never meets a limit on a single job.
   const bool of_a_job = reason.find("PerJob") != std::string::npos ||
                         reason.find("PerNode") != std::string::npos ||
@@ -154,7 +154,7 @@ Explanation explain_limit(std::string_view reason, std::string words, const JobS
 }
 
 // Explains one reason. An unknown reason gives the outlook unknown and no advice.
-Explanation explain_reason(std::string_view reason, const JobStatus& job) {
+Explanation explain_reason(std::string_view reason, const JobReport& job) {
   const auto row = std::find_if(kRows.begin(), kRows.end(),
                                 [&](const Row& each) { return matches(each.reason, reason); });
   if (row != kRows.end()) {
@@ -170,7 +170,7 @@ Explanation explain_reason(std::string_view reason, const JobStatus& job) {
 // Explains a list of reasons. squeue joins the reasons of an array's tasks with commas:
 // "Resources,JobHeldUser". The first reason that keeps tasks from starting by themselves counts. A
 // list with an unknown part stays unknown.
-Explanation explain_worst_of(std::string_view reasons, const JobStatus& job, Explanation unknown) {
+Explanation explain_worst_of(std::string_view reasons, const JobReport& job, Explanation unknown) {
   std::optional<Explanation> told;
   for (const std::string& reason : split(reasons, ',')) {
     Explanation said = explain_reason(reason, job);
@@ -184,14 +184,14 @@ Explanation explain_worst_of(std::string_view reasons, const JobStatus& job, Exp
 
 // Returns whether the job is held. Slurm starts no job of priority 0, whatever its reason says. The
 // states listed here are holds, too.
-bool is_held(const JobStatus& job) {
+bool is_held(const JobReport& job) {
   return job.priority == 0 || job.state.name == "REQUEUE_HOLD" ||
          job.state.name == "SPECIAL_EXIT" || job.state.name == "RESV_DEL_HOLD";
 }
 
 // Explains --requeue=expedite of 25.11. Once the epilogs on the nodes have run, slurmctld holds the
 // job if no epilog has failed (batch_requeue_fini).
-Explanation explain_expedited(const JobStatus& job) {
+Explanation explain_expedited(const JobReport& job) {
   return {
       Outlook::unknown,
       "the last run failed, and Slurm waits for the epilogs of the nodes: if an epilog fails the "
@@ -199,7 +199,7 @@ Explanation explain_expedited(const JobStatus& job) {
       {filled("scontrol release {id} once the job is held", job)}};
 }
 
-void say_held(const JobStatus& job, Explanation& said) {
+void say_held(const JobReport& job, Explanation& said) {
   said.outlook = Outlook::held;
   said.why += "; the job is held";
   said.advice.push_back(filled("scontrol release {id}", job));
@@ -227,7 +227,7 @@ std::string_view outlook_word(Outlook outlook) {
   return "";
 }
 
-std::vector<OutOfService> failed_to_launch(const JobStatus& job, const Surroundings& around) {
+std::vector<OutOfService> failed_to_launch(const JobReport& job, const Surroundings& around) {
   constexpr std::int64_t kNear = 300;  // seconds between the failure and the requeue
   std::vector<OutOfService> all;
   std::vector<OutOfService> near;
@@ -242,7 +242,7 @@ std::vector<OutOfService> failed_to_launch(const JobStatus& job, const Surroundi
   return near.empty() ? all : near;
 }
 
-Explanation explain_pending(const JobStatus& job, const Surroundings& around) {
+Explanation explain_pending(const JobReport& job, const Surroundings& around) {
   // A comma may be part of a reason's name, so try the whole text first.
   std::string reason = normalized(job.reason);
   if (job.state.name == "REQUEUE_HOLD" && reason == "None") reason = "job_requeued_in_held_state";

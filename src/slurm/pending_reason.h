@@ -1,7 +1,7 @@
 // Explains in words why a job waits and what to change. Pure.
 #pragma once
 
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 #include "slurm/partitions.h"
 #include "slurm/sinfo_command.h"
 
@@ -38,7 +38,7 @@ struct Surroundings {
 
 // Explains a waiting job. An unknown reason is repeated in Slurm's words, with the outlook unknown.
 // A job of priority 0 is held, whatever the reason says.
-Explanation explain_pending(const JobStatus& job, const Surroundings& around);
+Explanation explain_pending(const JobReport& job, const Surroundings& around);
 
 // Explains the name of a limit: "QOSMaxGRESPerUser" -> "the QOS allows each user only so many
 // GPUs". Empty: not the name of a limit.
@@ -46,6 +46,6 @@ std::string limit_words(std::string_view reason);
 
 // Returns the nodes that failed to launch the job, judged by Slurm's notes about nodes. Prefers
 // failures close to the job's requeue.
-std::vector<OutOfService> failed_to_launch(const JobStatus& job, const Surroundings& around);
+std::vector<OutOfService> failed_to_launch(const JobReport& job, const Surroundings& around);
 
 }  // namespace lockstep::slurm

@@ -123,7 +123,7 @@ constexpr std::array kTexts = {
 };
 
 Explanation said(std::string_view reason) {
-  JobStatus job;
+  JobReport job;
   job.id = job.job = "7";
   job.state = parse_job_state("PENDING");
   job.reason = reason;

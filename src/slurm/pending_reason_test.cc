@@ -8,8 +8,8 @@
 namespace lockstep::slurm {
 namespace {
 
-JobStatus job_for(const std::string& reason) {
-  JobStatus job;
+JobReport job_for(const std::string& reason) {
+  JobReport job;
   job.id = job.job = "7";
   job.state = parse_job_state("PENDING");
   job.reason = reason;
@@ -138,7 +138,7 @@ TEST(PendingReason, NodesThatAreOutOfServiceAreShownWhereTheyMatter) {
 TEST(PendingReason, ARequeuedJobWaitsForSlurm) {
   setenv("TZ", "UTC", 1);
   tzset();
-  JobStatus job = job_for("BeginTime");
+  JobReport job = job_for("BeginTime");
   job.eligible = 1795374458;
   EXPECT_EQ(explain_pending(job, {}).why, "the job may not start before 2026-11-22 19:07:38");
   job.restarts = 1;
@@ -164,7 +164,7 @@ TEST(PendingReason, LimitsAreReadFromTheirNames) {
 
 TEST(PendingReason, AJobOfPriorityZeroIsHeldWhateverItsReasonSays) {
   for (const char* reason : {"SolarEclipse", "None", "Resources"}) {
-    JobStatus job = job_for(reason);
+    JobReport job = job_for(reason);
     job.priority = 0;
     const Explanation explained = explain_pending(job, {});
     EXPECT_EQ(explained.outlook, Outlook::held) << reason;
@@ -177,7 +177,7 @@ TEST(PendingReason, AJobOfPriorityZeroIsHeldWhateverItsReasonSays) {
 }
 
 TEST(PendingReason, AnExpeditedRequeueMayEndInAHold) {
-  JobStatus job = job_for("None");
+  JobReport job = job_for("None");
   job.state = parse_job_state("EXPEDITING");
   EXPECT_EQ(explain_pending(job, {}).outlook, Outlook::unknown);
   job.priority = 0;

@@ -27,12 +27,12 @@ std::vector<std::string> sacct_command(std::span<const std::string> ids) {
           "--jobs=" + join(ids, ",")};
 }
 
-std::vector<JobStatus> parse_sacct(std::string_view text) {
-  std::vector<JobStatus> jobs;
+std::vector<JobReport> parse_sacct(std::string_view text) {
+  std::vector<JobReport> jobs;
   for (const std::string& line : split(text, '\n')) {
     const auto fields = split_fields(line, kFields);
     if (fields.size() != kFields) continue;
-    JobStatus job;
+    JobReport job;
     job.id = strip(fields[0]);
     job.job = whole_job(job.id);
     if (!is_job_id(job.job)) continue;

@@ -1,7 +1,7 @@
 // sacct: its argv, and the parser of its output. Many clusters have no accounting.
 #pragma once
 
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <span>
 #include <string>
@@ -14,6 +14,6 @@ namespace lockstep::slurm {
 std::vector<std::string> sacct_command(std::span<const std::string> ids);
 
 // Skips lines that do not parse.
-std::vector<JobStatus> parse_sacct(std::string_view text);
+std::vector<JobReport> parse_sacct(std::string_view text);
 
 }  // namespace lockstep::slurm

@@ -44,7 +44,7 @@ std::string job_id_in(std::string_view line) {
 }
 
 // Reads "3:0" (the script's exit code 3) or "0:9" (signal 9).
-void read_exit_code(std::string_view text, JobStatus& job) {
+void read_exit_code(std::string_view text, JobReport& job) {
   const std::size_t colon = text.find(':');
   if (!job.state.ended() || colon == std::string_view::npos) return;
   job.exit_code = small_number(text.substr(0, colon));
@@ -56,8 +56,8 @@ std::optional<int> node_count_in(std::string_view text) {
   return small_number(text.substr(0, text.find('-')));
 }
 
-JobStatus read_job(std::string_view line) {
-  JobStatus job;
+JobReport read_job(std::string_view line) {
+  JobReport job;
   // Search behind the job's name. A name is free text and may look like "State=...", while fields
   // in front of it hold nothing chosen by a user.
   const std::size_t name = line.find("JobName=");
@@ -119,11 +119,11 @@ std::vector<std::string> scontrol_job_command(const std::string& id) {
   return {"scontrol", "--oneliner", "--all", "show", "job", id};
 }
 
-std::vector<JobStatus> parse_scontrol_jobs(std::string_view text) {
-  std::vector<JobStatus> jobs;
+std::vector<JobReport> parse_scontrol_jobs(std::string_view text) {
+  std::vector<JobReport> jobs;
   for (const std::string& line : split(text, '\n')) {
     if (!line.starts_with("JobId=")) continue;
-    JobStatus job = read_job(line);
+    JobReport job = read_job(line);
     if (is_job_id(job.job)) jobs.push_back(std::move(job));
   }
   return jobs;

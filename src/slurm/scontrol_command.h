@@ -1,7 +1,7 @@
 // scontrol: its argv, and the parser of its --oneliner output.
 #pragma once
 
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@ namespace lockstep::slurm {
 std::vector<std::string> scontrol_job_command(const std::string& id);
 
 // Skips lines that do not parse.
-std::vector<JobStatus> parse_scontrol_jobs(std::string_view text);
+std::vector<JobReport> parse_scontrol_jobs(std::string_view text);
 
 // Returns the value behind " Key=" up to the next space. The first occurrence counts. Empty: no
 // such key, or one of Slurm's words for nothing.

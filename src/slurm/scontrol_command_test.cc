@@ -42,7 +42,7 @@ std::string ended(const std::string& state, const std::string& code) {
 TEST(Scontrol, AJobIsRead) {
   const auto jobs = parse_scontrol_jobs(kPending);
   ASSERT_EQ(jobs.size(), 1U);
-  const JobStatus& job = jobs[0];
+  const JobReport& job = jobs[0];
   EXPECT_EQ(job.id, "2");
   EXPECT_EQ(job.name, "wai\tt=ing Reason=None");
   EXPECT_EQ(job.user, "root");

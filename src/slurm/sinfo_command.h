@@ -1,7 +1,7 @@
 // sinfo: its argv, and the parser of its output.
 #pragma once
 
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <optional>
 #include <string>

@@ -47,12 +47,12 @@ std::string job_of_script(std::string_view text, std::string_view script) {
   return newest;
 }
 
-std::vector<JobStatus> parse_squeue(std::string_view text) {
-  std::vector<JobStatus> jobs;
+std::vector<JobReport> parse_squeue(std::string_view text) {
+  std::vector<JobReport> jobs;
   for (const std::string& line : split(text, '\n')) {
     const auto fields = split_fields(line, kFields);
     if (fields.size() != kFields) continue;
-    JobStatus job;
+    JobReport job;
     job.id = strip(fields[0]);
     job.job = fields[1];
     if (!is_job_id(job.job)) continue;

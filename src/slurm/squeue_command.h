@@ -1,7 +1,7 @@
 // squeue: its argv, and the parser of its output.
 #pragma once
 
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <span>
 #include <string>
@@ -21,6 +21,6 @@ std::vector<std::string> squeue_scripts_command(const std::string& user);
 std::string job_of_script(std::string_view text, std::string_view script);
 
 // Skips lines that do not parse. squeue tells neither exit codes nor restarts.
-std::vector<JobStatus> parse_squeue(std::string_view text);
+std::vector<JobReport> parse_squeue(std::string_view text);
 
 }  // namespace lockstep::slurm

@@ -23,8 +23,8 @@ void add_line(std::string& text, std::string_view title, std::string_view line) 
 }
 
 // Prints Slurm's own plan for the start.
-std::string start_line(const JobStatus& job, std::int64_t now) {
-  if (!job.start) return "Slurm has no plan yet";
+std::string start_line(const JobReport& job, std::int64_t now) {
+  if (!job.start) return "Slurm has not planned it yet";
   if (*job.start > now + kNoTelling) return "Slurm cannot tell: an earlier job has no time limit";
   std::string line = *job.start <= now ? "expected any moment"
                                        : fmt::format("expected {}, in {}", moment_text(*job.start),
@@ -34,7 +34,7 @@ std::string start_line(const JobStatus& job, std::int64_t now) {
 }
 
 // Repeats the request, because the reason often lies in it.
-std::string asked_for(const JobStatus& job) {
+std::string asked_for(const JobReport& job) {
   std::vector<std::string> parts;
   if (job.node_count) parts.push_back(nodes_text(*job.node_count));
   if (!job.gpus.empty()) parts.push_back(printable(job.gpus) + " on each");
@@ -45,7 +45,7 @@ std::string asked_for(const JobStatus& job) {
 }
 
 std::string head_line(const Explained& each) {
-  const JobStatus& job = each.job;
+  const JobReport& job = each.job;
   std::string state = job.state.name;
   if (!job.reason.empty()) state += " (" + job.reason + ")";
   return fmt::format("job {} {} of {}: {}\n", printable(join(each.ids, ", ")),
@@ -65,7 +65,7 @@ nlohmann::ordered_json facts_json(const std::vector<Fact>& facts) {
 }
 
 nlohmann::ordered_json json_of(const Explained& each) {
-  const JobStatus& job = each.job;
+  const JobReport& job = each.job;
   const bool waits = job.state.phase == JobPhase::waiting;
   return {{"ids", each.ids},
           {"job", job.job},
@@ -90,9 +90,9 @@ nlohmann::ordered_json json_of(const Explained& each) {
 
 }  // namespace
 
-std::vector<Explained> explain_all(const std::vector<JobStatus>& jobs, const Surroundings& around) {
+std::vector<Explained> explain_all(const std::vector<JobReport>& jobs, const Surroundings& around) {
   std::vector<Explained> all;
-  for (const JobStatus& job : jobs) {
+  for (const JobReport& job : jobs) {
     Explained made{job, explain(job, around), {job.id}, {}};
     const auto same = std::find_if(all.begin(), all.end(), [&](const Explained& each) {
       return each.job.state == job.state && each.job.job == job.job &&

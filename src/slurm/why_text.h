@@ -16,14 +16,14 @@ struct Fact {
 };
 
 struct Explained {
-  JobStatus job;
+  JobReport job;
   Explanation said;
   std::vector<std::string> ids;  // tasks of an array that wait for the same reason share an entry
   std::vector<Fact> facts = {};
 };
 
 // Explains jobs. Parts of an array with the same state and explanation share an entry.
-std::vector<Explained> explain_all(const std::vector<JobStatus>& jobs, const Surroundings& around);
+std::vector<Explained> explain_all(const std::vector<JobReport>& jobs, const Surroundings& around);
 
 std::string why_text(const std::vector<Explained>& all, std::int64_t now);
 nlohmann::ordered_json why_json(const std::vector<Explained>& all);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t kNow = 1795374000;
 
-JobStatus waiting(const std::string& id, const std::string& reason) {
-  JobStatus job;
+JobReport waiting(const std::string& id, const std::string& reason) {
+  JobReport job;
   job.id = id;
   job.job = whole_job(id);
   job.name = "train";
@@ -24,14 +24,14 @@ JobStatus waiting(const std::string& id, const std::string& reason) {
   return job;
 }
 
-std::string text_of(const std::vector<JobStatus>& jobs) {
+std::string text_of(const std::vector<JobReport>& jobs) {
   setenv("TZ", "UTC", 1);
   tzset();
   return why_text(explain_all(jobs, {}), kNow);
 }
 
 TEST(WhyText, AJobThatWaits) {
-  JobStatus job = waiting("7", "Resources");
+  JobReport job = waiting("7", "Resources");
   job.start = kNow + 720;
   job.held_nodes = "n[2-3]";
   EXPECT_EQ(text_of({job}),
@@ -43,8 +43,8 @@ TEST(WhyText, AJobThatWaits) {
 }
 
 TEST(WhyText, TheExpectedStartIsHonest) {
-  JobStatus job = waiting("7", "Resources");
-  EXPECT_NE(text_of({job}).find("Slurm has no plan yet"), std::string::npos);
+  JobReport job = waiting("7", "Resources");
+  EXPECT_NE(text_of({job}).find("Slurm has not planned it yet"), std::string::npos);
   job.start = kNow + std::int64_t{365} * 86400;
   EXPECT_NE(text_of({job}).find("cannot tell: an earlier job has no time limit"),
             std::string::npos);
@@ -64,7 +64,7 @@ TEST(WhyText, TasksThatWaitForTheSameAreOne) {
 }
 
 TEST(WhyText, ForPrograms) {
-  JobStatus job = waiting("7", "Resources");
+  JobReport job = waiting("7", "Resources");
   job.start = kNow;
   job.name = "\xff\n";
   const auto json = why_json(explain_all({job}, {}));

@@ -1,7 +1,7 @@
 // Prints Slurm's values for people.
 #pragma once
 
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <cstdint>
 #include <string>

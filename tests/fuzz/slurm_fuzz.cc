@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   slurm::ClusterFacts facts;
-  std::vector<slurm::JobStatus> jobs;
+  std::vector<slurm::JobReport> jobs;
   switch (data[0] % 8) {
     case 0:
       jobs = slurm::parse_squeue(text);
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       return 0;
     }
   }
-  for (const slurm::JobStatus& job : jobs)
+  for (const slurm::JobReport& job : jobs)
     LOCKSTEP_CHECK(slurm::is_job_id(job.job));
   const slurm::Surroundings around{facts.partitions, facts.out, 1'000'000};
   const auto explained = slurm::explain_all(jobs, around);

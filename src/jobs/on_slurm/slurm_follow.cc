@@ -107,7 +107,7 @@ class OutputFile {
   bool began_ = false;
 };
 
-int shell_code(const slurm::JobStatus& status) {
+int shell_code(const slurm::JobReport& status) {
   if (status.signal.value_or(0) > 0) return 128 + *status.signal;
   const int code = status.exit_code.value_or(0);
   return code == 0 && !status.state.completed() ? 1 : code & 0xff;
@@ -126,7 +126,7 @@ bool is_over(const std::optional<slurm::BatchState>& own) {
 
 // Returns whether a person stopped the job. Slurm has other words for a preemption and a time
 // limit.
-bool was_canceled(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status) {
+bool was_canceled(const std::optional<slurm::BatchState>& own, const slurm::JobReport* status) {
   if (status != nullptr && status->state.ended()) return status->state.cancelled();
   return own && own->cause == slurm::cause_name(slurm::Cause::stopped);
 }
@@ -162,7 +162,7 @@ std::optional<slurm::BatchState> own_words(const SlurmPlace& place) {
 // Returns the status of a job of which Slurm was asked. nullopt: neither Slurm nor the batch step
 // knows the end.
 std::optional<JobStatus> known_status(const std::optional<slurm::BatchState>& own,
-                                      const slurm::JobStatus* status, std::int64_t now_ms) {
+                                      const slurm::JobReport* status, std::int64_t now_ms) {
   if (status == nullptr && !is_ended(own)) return std::nullopt;
   return batch_status(own, status, now_ms);
 }
@@ -245,7 +245,7 @@ class Follower {
     if (output_.path().empty()) output_.set_path(status_->output);
   }
 
-  void tell_change(const slurm::JobStatus& now) {
+  void tell_change(const slurm::JobReport& now) {
     if (status_ && status_->state == now.state && status_->reason == now.reason) return;
     pauses_.reset();
     if (!request_.options.to_end) return;
@@ -262,7 +262,7 @@ class Follower {
   const SlurmWorld& world_;
   OutputFile output_;
   std::string number_ = request_.place.job;
-  std::optional<slurm::JobStatus> status_;
+  std::optional<slurm::JobReport> status_;
   bool nobody_knows_ = false;
   bool seen_end_ = false;
   bool away_ = false;
@@ -272,7 +272,7 @@ class Follower {
 
 }  // namespace
 
-JobStatus batch_status(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status,
+JobStatus batch_status(const std::optional<slurm::BatchState>& own, const slurm::JobReport* status,
                        std::int64_t now_ms) {
   const bool agreed = status == nullptr || status->state.ended();
   if (is_over(own) || (is_ended(own) && agreed))
@@ -318,8 +318,8 @@ Result<jobs::KnownJob> find_slurm_job(const std::string& number, const SlurmWorl
                       slurm::ask_jobs({{.id = number}}, slurm::Detail::all, world.run));
   if (told.empty())
     return fail(Errc::not_found, fmt::format("Slurm knows no job {}", printable(number)),
-                "lockstep jobs lists all known jobs");
-  const slurm::JobStatus& status = told.front();
+                "lockstep jobs lists the jobs that Lockstep knows");
+  const slurm::JobReport& status = told.front();
   return jobs::KnownJob{.id = number,
                         .name = status.name,
                         .place = "slurm",

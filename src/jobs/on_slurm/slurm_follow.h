@@ -37,7 +37,7 @@ Result<jobs::KnownJob> find_slurm_job(const std::string& number, const SlurmWorl
 
 // Combines the batch step's record with Slurm's status. The batch step's record wins. own: nullopt:
 // nothing was recorded. status: nullptr: Slurm was not asked, or does not know the job. Pure.
-JobStatus batch_status(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status,
+JobStatus batch_status(const std::optional<slurm::BatchState>& own, const slurm::JobReport* status,
                        std::int64_t now_ms);
 
 }  // namespace lockstep::jobs::on_slurm

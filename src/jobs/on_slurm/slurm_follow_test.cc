@@ -215,7 +215,7 @@ TEST_F(SlurmFollowTest, StatesOfSeveralJobsCostOneQuestion) {
 // The batch step's record and Slurm's word, for one job.
 TEST_F(SlurmFollowTest, TheJobsOwnRecordOfAnEndWinsOverSlurms) {
   const auto state_of = [](const char* state, int code) {
-    slurm::JobStatus status;
+    slurm::JobReport status;
     status.state = slurm::parse_job_state(state);
     status.exit_code = code;
     return status;

@@ -16,7 +16,7 @@
 #include "slurm/agent_words.h"
 #include "slurm/batch_script.h"
 #include "slurm/job_folder.h"
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 #include "slurm/next_job.h"
 #include "slurm/old_script.h"
 #include "ssh/binary.h"

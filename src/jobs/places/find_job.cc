@@ -6,7 +6,7 @@
 #include "jobs/on_hosts/hosts_job.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_job.h"
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <fmt/core.h>
 

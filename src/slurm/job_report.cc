@@ -1,4 +1,4 @@
-#include "slurm/job_status.h"
+#include "slurm/job_report.h"
 
 #include <algorithm>
 

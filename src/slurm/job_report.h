@@ -14,7 +14,7 @@ namespace lockstep::slurm {
 
 using Moment = std::optional<std::int64_t>;  // Unix seconds; nullopt: Slurm does not know (yet)
 
-struct JobStatus {
+struct JobReport {
   std::string id;   // as squeue shows it: "12", "12_3" (of an array), "12_[4-9]", "12+1"
   std::string job;  // id of the whole array or heterogeneous job, else the same as id
   std::string name;
