@@ -91,4 +91,10 @@ const char* HostLink::doing() const {
              : "logging in";
 }
 
+OpenLink host_links() {
+  return [](io::Loop& loop, const Link::Settings& settings, Link::Events events) {
+    return std::make_unique<HostLink>(loop, settings, std::move(events));
+  };
+}
+
 }  // namespace lockstep::hosts

@@ -29,7 +29,9 @@ struct HostPlace {
 // Returns the error of a failed log-in, with the similar cluster name (HostPlace::like) as a hint.
 Error with_guess(Error error, const HostPlace& place);
 
-class HostLink {
+// A link as its users see it. HostLink is the real one; a test gives a stand-in. Destruction ends
+// the session.
+class Link {
  public:
   struct Settings {
     HostPlace place;
@@ -44,18 +46,33 @@ class HostLink {
     std::function<void()> asked = {};
   };
 
+  Link() = default;
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  virtual ~Link() = default;
+
+  // Sends a frame. Frames wait until the link is ready.
+  virtual void send(const link::Frame& frame) = 0;
+  virtual bool ready() const = 0;
+  // Returns the current step of a link that is not ready: "logging in".
+  virtual const char* doing() const = 0;
+};
+
+// The way to open links: HostLinks in production. No event comes before the call returns.
+using OpenLink = std::function<std::unique_ptr<Link>(io::Loop& loop, const Link::Settings& settings,
+                                                     Link::Events events)>;
+OpenLink host_links();
+
+class HostLink : public Link {
+ public:
   // Calls no event from inside the constructor or send(). The loop must outlive the link.
   // Destruction ends the session, and with it all commands of the link unless
   // Commands::may_outlive_us.
   HostLink(io::Loop& loop, const Settings& settings, Events events);
-  HostLink(const HostLink&) = delete;
-  HostLink& operator=(const HostLink&) = delete;
 
-  // Sends a frame. Frames wait until the link is ready.
-  void send(const link::Frame& frame);
-  bool ready() const;
-  // Returns the current step of a link that is not ready: "logging in".
-  const char* doing() const;
+  void send(const link::Frame& frame) override;
+  bool ready() const override;
+  const char* doing() const override;
 
  private:
   Status open_here(ssh::Commands commands);

@@ -1,7 +1,6 @@
 #include "jobs/on_hosts/follow_output.h"
 
 #include "codec/json.h"
-#include "hosts/command_run.h"
 #include "hosts/log_lines.h"
 
 #include <limits>
@@ -18,7 +17,8 @@ std::int64_t place_in(const nlohmann::json& answer, const char* name) {
 
 }  // namespace
 
-Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request) {
+Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request,
+                                               const hosts::RunCommand& run) {
   // An offset behind any output: the host then only reports the job's end.
   constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
   const std::size_t count = request.job.nodes.size();
@@ -26,13 +26,14 @@ Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request) {
   if (!request.options.print) return std::vector<OutputPlaces>(count, {kBehindAll, kBehindAll});
   // Only the hosts know where their last lines begin.
   if (!request.options.lines) return places;
+  io::Loop loop;
   LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      hosts::run_command({.hosts = request.job.nodes,
-                                          .argv = {"host-job", "places", request.job.id,
-                                                   std::to_string(*request.options.lines)},
-                                          .own_binary = true,
-                                          .input = hosts::CommandRequest::Input::none,
-                                          .output = hosts::CommandRequest::Output::keep}));
+                      run(loop, {.hosts = request.job.nodes,
+                                 .argv = {"host-job", "places", request.job.id,
+                                          std::to_string(*request.options.lines)},
+                                 .own_binary = true,
+                                 .input = hosts::CommandRequest::Input::none,
+                                 .output = hosts::CommandRequest::Output::keep}));
   for (std::size_t i = 0; i < count; ++i) {
     const nlohmann::json answer = codec::parse_json(endings[i].out);
     places[i] = {place_in(answer, "out"), place_in(answer, "err")};

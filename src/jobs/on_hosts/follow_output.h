@@ -28,7 +28,8 @@ struct OutputPlaces {
 
 // Returns the offsets at which each host's output begins for this request. Asks the hosts if only
 // they know, as for the last lines.
-Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request);
+Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request,
+                                               const hosts::RunCommand& run);
 
 // Merges the output of all hosts onto this process's stdout and stderr.
 class FollowOutput {

@@ -14,7 +14,9 @@ namespace lockstep::jobs::on_hosts {
 // How a job's hosts are asked, and how parts are started there. A test gives stand-ins.
 struct HostsWorld {
   hosts::RunCommand run = hosts::over_links();
-  std::function<Result<StartedJob>(const JobRequest&)> start = start_job;
+  std::function<Result<StartedJob>(const JobRequest&)> start = [](const JobRequest& request) {
+    return start_job(request);
+  };
 };
 
 class HostsJob : public Job {

@@ -41,13 +41,14 @@ FollowCore::Now now() {
 // timer.
 class Driver {
  public:
-  Driver(const FollowRequest& request, io::OwnStream out, io::OwnStream err);
+  Driver(const FollowRequest& request, hosts::OpenLink open_link, io::OwnStream out,
+         io::OwnStream err);
   // from: where each host's output begins.
   Result<Followed> run(const std::vector<OutputPlaces>& from);
 
  private:
   struct Host {
-    std::unique_ptr<hosts::HostLink> link;
+    std::unique_ptr<hosts::Link> link;
     std::vector<std::shared_ptr<link::Channel>> channels;  // of this link
     OutputPlaces come;                                     // bytes of both outputs received so far
     std::string record;                                    // the answer to `ask`, so far
@@ -70,6 +71,7 @@ class Driver {
   void ask_gone();
 
   const FollowRequest& request_;
+  hosts::OpenLink open_link_;
   io::Loop loop_;
   std::vector<Host> hosts_;
   FollowCore core_;
@@ -79,8 +81,10 @@ class Driver {
   std::jthread asking_;  // must end before the loop does
 };
 
-Driver::Driver(const FollowRequest& request, io::OwnStream out, io::OwnStream err)
+Driver::Driver(const FollowRequest& request, hosts::OpenLink open_link, io::OwnStream out,
+               io::OwnStream err)
     : request_(request),
+      open_link_(std::move(open_link)),
       hosts_(request.job.nodes.size()),
       core_(settings(), now()),
       output_(loop_, request, std::move(out), std::move(err)),
@@ -140,9 +144,9 @@ void Driver::open(std::size_t node) {
   Host& host = hosts_[node];
   host.channels.clear();
   host.link.reset();  // first: both links may use the connection's one log-in
-  host.link = std::make_unique<hosts::HostLink>(
-      loop_, hosts::HostLink::Settings{.place = request_.job.nodes[node]},
-      hosts::HostLink::Events{
+  host.link = open_link_(
+      loop_, hosts::Link::Settings{.place = request_.job.nodes[node]},
+      hosts::Link::Events{
           [this, node](const link::Frame& frame) { on_frame(node, frame); },
           [this, node](const std::string& why) { carry_out(core_.on_failed(node, why, now())); }});
   follow(node);
@@ -253,15 +257,16 @@ void Driver::ask_gone() {
 
 }  // namespace
 
-Result<Followed> follow_job(const FollowRequest& request) {
+Result<Followed> follow_job(const FollowRequest& request, const hosts::OpenLink& open_link,
+                            const hosts::RunCommand& run) {
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.job.nodes.size() + 1)));
   io::raise_open_files_limit();
-  LOCKSTEP_TRY_ASSIGN(const auto places, first_places(request));
+  LOCKSTEP_TRY_ASSIGN(const auto places, first_places(request, run));
   LOCKSTEP_TRY_ASSIGN(io::OwnStream out,
                       io::OwnStream::open(STDOUT_FILENO, io::OwnStream::Way::write));
   LOCKSTEP_TRY_ASSIGN(io::OwnStream err,
                       io::OwnStream::open(STDERR_FILENO, io::OwnStream::Way::write));
-  return Driver(request, std::move(out), std::move(err)).run(places);
+  return Driver(request, open_link, std::move(out), std::move(err)).run(places);
 }
 
 }  // namespace lockstep::jobs::on_hosts

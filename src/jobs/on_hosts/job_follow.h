@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "hosts/command_run.h"
 #include "jobs/job.h"
 
 namespace lockstep::jobs::on_hosts {
@@ -15,6 +16,8 @@ struct FollowRequest {
 // Returns once the hosts' own records say that the job has ended or is lost, or after a signal. If
 // a follower on a host ends but the record there says that the job runs, another follower is
 // started. The handled signals must be blocked.
-Result<Followed> follow_job(const FollowRequest& request);
+Result<Followed> follow_job(const FollowRequest& request,
+                            const hosts::OpenLink& open_link = hosts::host_links(),
+                            const hosts::RunCommand& run = hosts::over_links());
 
 }  // namespace lockstep::jobs::on_hosts

@@ -1,7 +1,6 @@
 #include "jobs/on_hosts/job_start.h"
 
 #include "base/log.h"
-#include "hosts/command_run.h"
 #include "hosts/wait_notice.h"
 #include "jobs/on_hosts/start_course.h"
 #include "proc/signal_watch.h"
@@ -17,8 +16,9 @@ namespace {
 // Carries out a StartCourse: owns a link to each host, and the signals.
 class JobStart {
  public:
-  explicit JobStart(const JobRequest& request)
+  JobStart(const JobRequest& request, hosts::OpenLink open_link)
       : request_(request),
+        open_link_(std::move(open_link)),
         course_(request, {.send = [this](std::size_t node,
                                          const link::Frame& frame) { links_[node]->send(frame); },
                           .warn = [](const std::string& text) { log::warning("{}", text); }}),
@@ -32,10 +32,11 @@ class JobStart {
   hosts::WaitNotice::Waiting waiting() const;
 
   const JobRequest& request_;
+  hosts::OpenLink open_link_;
   io::Loop loop_;
   StartCourse course_;
   // Closing the links tells hosts without a started part to drop the job.
-  std::vector<std::unique_ptr<hosts::HostLink>> links_;
+  std::vector<std::unique_ptr<hosts::Link>> links_;
   std::unique_ptr<proc::SignalWatch> signals_;
   hosts::WaitNotice notice_;
 };
@@ -56,19 +57,18 @@ Result<StartedJob> JobStart::run() {
 void JobStart::open(std::size_t node) {
   // Only one host may ask for a password: several prompts would mix.
   const bool alone = request_.hosts.size() == 1;
-  links_.push_back(std::make_unique<hosts::HostLink>(
-      loop_,
-      hosts::HostLink::Settings{.place = request_.hosts[node],
-                                .may_ask = alone && isatty(STDERR_FILENO) == 1,
-                                .commands = ssh::Commands::may_outlive_us},
-      hosts::HostLink::Events{[this, node](const link::Frame& frame) {
-                                course_.take(node, frame);
-                                stop_if_over();
-                              },
-                              [this](const std::string& why) {
-                                course_.lost(why);
-                                stop_if_over();
-                              }}));
+  links_.push_back(open_link_(loop_,
+                              hosts::Link::Settings{.place = request_.hosts[node],
+                                                    .may_ask = alone && isatty(STDERR_FILENO) == 1,
+                                                    .commands = ssh::Commands::may_outlive_us},
+                              hosts::Link::Events{[this, node](const link::Frame& frame) {
+                                                    course_.take(node, frame);
+                                                    stop_if_over();
+                                                  },
+                                                  [this](const std::string& why) {
+                                                    course_.lost(why);
+                                                    stop_if_over();
+                                                  }}));
 }
 
 void JobStart::stop_if_over() {
@@ -88,22 +88,24 @@ hosts::WaitNotice::Waiting JobStart::waiting() const {
 
 }  // namespace
 
-Result<StartedJob> start_job(const JobRequest& request) {
+Result<StartedJob> start_job(const JobRequest& request, const hosts::OpenLink& open_link,
+                             const hosts::RunCommand& run) {
   bool half_begun = false;
   Result<StartedJob> started;
   {
-    JobStart start(request);
+    JobStart start(request, open_link);
     started = start.run();
     half_begun = start.is_half_begun();
   }
   if (!half_begun) return started;
   // Cancel the job everywhere: a job runs on all hosts or none. The user must cancel it on a silent
   // host.
-  const auto endings = hosts::run_command({.hosts = request.hosts,
-                                           .argv = {"host-job", "cancel", request.spec.id},
-                                           .own_binary = true,
-                                           .input = hosts::CommandRequest::Input::none,
-                                           .output = hosts::CommandRequest::Output::keep});
+  io::Loop loop;
+  const auto endings = run(loop, {.hosts = request.hosts,
+                                  .argv = {"host-job", "cancel", request.spec.id},
+                                  .own_binary = true,
+                                  .input = hosts::CommandRequest::Input::none,
+                                  .output = hosts::CommandRequest::Output::keep});
   for (std::size_t i = 0; endings && i < endings->size(); ++i)
     if (!(*endings)[i].error.empty())
       log::warning("{}; the job {} may still run there", (*endings)[i].error, request.spec.id);

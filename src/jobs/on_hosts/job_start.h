@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "hosts/host_link.h"
+#include "hosts/command_run.h"
 #include "job/job_spec.h"
 
 #include <string>
@@ -28,6 +28,8 @@ struct StartedJob {
 
 // Starts the job. After an error, which names the host, nothing of the job is left. canceled: by a
 // signal. The handled signals must be blocked.
-Result<StartedJob> start_job(const JobRequest& request);
+Result<StartedJob> start_job(const JobRequest& request,
+                             const hosts::OpenLink& open_link = hosts::host_links(),
+                             const hosts::RunCommand& run = hosts::over_links());
 
 }  // namespace lockstep::jobs::on_hosts
