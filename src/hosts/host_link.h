@@ -29,8 +29,8 @@ struct HostPlace {
 // Returns the error of a failed log-in, with the similar cluster name (HostPlace::like) as a hint.
 Error with_guess(Error error, const HostPlace& place);
 
-// A link as its users see it. HostLink is the real one; a test gives a stand-in. Destruction ends
-// the session.
+// The interface of a link. HostLink implements it, and FakeLinks for tests. Destruction ends the
+// session.
 class Link {
  public:
   struct Settings {

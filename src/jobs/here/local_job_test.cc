@@ -69,13 +69,13 @@ class LocalJobTest : public ::testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return pid;
   }
-  // Ends the run as its user would, and takes its end as a shell does.
+  // Kills the run and reaps the process.
   void end(pid_t pid) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     std::erase(started_, pid);
   }
-  // Takes the end of the run, as a shell does, while the test waits in a call.
+  // Reaps the process in the background, as the shell of its user does.
   std::jthread reaper(pid_t pid) {
     std::erase(started_, pid);
     return std::jthread([pid] {

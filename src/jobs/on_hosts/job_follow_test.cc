@@ -98,7 +98,7 @@ class JobFollowTest : public ::testing::Test {
 
   std::map<std::string, Host> hosts_;
   hosts::FakeLinks links_;
-  std::string places_;  // what the hosts answer about the places of last lines
+  std::string places_;  // the answer of the hosts to `host-job places`
   std::string printed_;
 };
 
@@ -183,7 +183,7 @@ TEST_F(JobFollowTest, TheLastLinesBeginWhereTheHostSays) {
   }
 }
 
-TEST_F(JobFollowTest, WhoOnlyWaitsGetsNoOutput) {
+TEST_F(JobFollowTest, AWaitPrintsNothing) {
   hosts_["a"].out = "one\n";
   EXPECT_EQ(follow({.print = false}).status.code, 0);
   EXPECT_EQ(printed_, "");

@@ -73,7 +73,7 @@ class NodeWheelsTest : public ::testing::Test {
               return setup::Overlay{.path = request.folder + "/made", .imported = {"a"}};
             }};
   }
-  // What this node noted about itself for the others and for `lockstep why`.
+  // Reads a record that a node wrote into the folder of the job.
   nlohmann::json noted(const std::string& name) const {
     return codec::parse_json(io::read_file(folder_.at(name)).value_or(""));
   }

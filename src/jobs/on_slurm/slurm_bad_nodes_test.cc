@@ -100,7 +100,7 @@ TEST_F(BadNodesThere, AreForgottenThere) {
   EXPECT_EQ(left_out(here_), Names{});
 }
 
-// A submission where the failures are noted, and a Slurm that says whether it would take the job.
+// A submission on the machine where the failures are noted.
 class BadNodesHere : public SlurmWorldTest {
  protected:
   BadNodesHere() {

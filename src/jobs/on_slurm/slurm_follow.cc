@@ -131,7 +131,7 @@ bool was_canceled(const std::optional<slurm::BatchState>& own, const slurm::JobR
   return own && own->cause == slurm::cause_name(slurm::Cause::stopped);
 }
 
-// Returns whether the job has its nodes, and they are not ready yet.
+// Returns whether Slurm still prepares or boots the nodes of the job.
 bool is_booting(const slurm::SlurmState& state) {
   return state.name == "CONFIGURING" || state.name == "POWER_UP_NODE";
 }

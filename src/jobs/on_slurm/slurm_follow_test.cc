@@ -63,7 +63,7 @@ TEST_F(SlurmFollowTest, AControllerThatIsDownEndsNothing) {
   EXPECT_GT(time_, seconds(200));
 }
 
-// The controller was away for longer than it remembers ended jobs, and there is no accounting.
+// The controller was down for longer than MinJobAge, and accounting is off.
 TEST_F(SlurmFollowTest, AJobThatSlurmHasForgottenIsNotFollowedForever) {
   at(seconds(30), [this] { slurm_.knows = false; });
   Followed followed = follow();
@@ -127,7 +127,7 @@ TEST_F(SlurmFollowTest, ASignalEndsOnlyTheFollowing) {
   EXPECT_TRUE(slurm_.canceled.empty());
 }
 
-// Many users share one controller.
+// Many users share the controller.
 TEST_F(SlurmFollowTest, ALongJobAsksTheControllerSeldom) {
   at(std::chrono::minutes(30), [this] { keep(ended("success", 0)); });
   EXPECT_EQ(follow().status.state, JobState::succeeded);

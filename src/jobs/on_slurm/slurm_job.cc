@@ -24,7 +24,7 @@ Result<JobStatus> SlurmJob::cancel() {
   const auto told =
       slurm::ask_tool(world_.run, slurm::scancel_command(place_.job), "cancel job " + place_.job);
   if (!told) {
-    // Slurm refuses to cancel a job that has ended meanwhile. Its end is the answer then.
+    // scancel fails for a job that has just ended. Return the end of the job then.
     auto now = status();
     if (now && now->code) return now;
     return Failure(told.error());

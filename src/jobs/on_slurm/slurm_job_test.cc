@@ -91,7 +91,7 @@ TEST_F(SlurmJobTest, WhyAForgottenJobFailedIsInItsFolder) {
   EXPECT_NE(said->text.find("rank 3 (n2) exited with 3"), std::string::npos) << said->text;
 }
 
-// Slurm counts from 1 again after it lost its state: the job 7 of today is not ours.
+// Slurm counts from 1 again after the loss of its state. Job 7 may be another one today.
 TEST_F(SlurmJobTest, WordsOfAnOlderJobWithThisNumberAreNotMixedIn) {
   slurm::BatchState end = ended("worker", 3);
   end.words = "rank 3 (n2) exited with 3";

@@ -24,7 +24,7 @@ class SlurmSubmitTest : public SlurmWorldTest {
   }
   ~SlurmSubmitTest() override { setenv("PATH", path_.c_str(), 1); }
 
-  // Notes its arguments, one a line, then does what the test says.
+  // Makes an sbatch that writes its arguments to `calls`, one a line, and then runs `does`.
   void sbatch(const std::string& does) const {
     const std::string program = top_ + "/bin/sbatch";
     EXPECT_TRUE(io::write_file(program, "#!/bin/sh\nprintf '%s\\n' \"$@\" >>" + top_ +

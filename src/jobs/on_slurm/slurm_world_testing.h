@@ -1,4 +1,5 @@
-// A Slurm with one job, and a clock that only waiting moves, for tests of jobs on Slurm.
+// For tests of jobs on Slurm: a Slurm with one job, and a clock that moves only while the test
+// waits.
 #pragma once
 
 #include "io/fd.h"
@@ -29,7 +30,7 @@ struct FakeSlurm {
   std::string reason = "None";
   std::string output;                      // what scontrol names as the job's output file
   std::string script;                      // path of the job's script
-  std::string accounting;                  // what sacct prints; empty: there is no accounting
+  std::string accounting;                  // what sacct prints; empty: accounting is off
   std::string refusal;                     // what scancel says when it fails
   bool knows = true;                       // false: Slurm has forgotten the job
   bool answers = true;                     // false: the controller is down
@@ -71,7 +72,7 @@ struct FakeSlurm {
   }
 };
 
-// A user's state folder, a job's folder, and a world around both.
+// Makes a state folder with the folder of job aaaa1111, which is job 7 of the fake Slurm.
 class SlurmWorldTest : public ::testing::Test {
  protected:
   using Ms = std::chrono::milliseconds;

@@ -59,7 +59,7 @@ TEST_F(JobRefreshTest, AHostWithAStrangeAnswerCountsAsSilent) {
     EXPECT_NE(shown("aaaa1111").away_ms, 0) << text;
     ASSERT_TRUE(book().remove("aaaa1111"));
   }
-  // Records of another version, and of jobs that nobody asked for.
+  // Records of another version, and of a job that was not asked for.
   odd_["a"] = {.out = R"([1,{},{"spec":{"id":"zzzz9999"}}])"};
   add("aaaa1111", "one", {"a"}, JobState::starting);
   EXPECT_EQ(shown("aaaa1111").status.state, JobState::starting);

@@ -21,7 +21,7 @@ bool saves(const cloud::RentedJob& course) {
   return course.stage == Stage::ending || (course.stage == Stage::working && !course.back.empty());
 }
 
-// Returns the state of an attempt that has not ended, and is not the present one of the course.
+// Returns the state of an unended attempt other than the present attempt of the course.
 std::optional<JobState> state_of_earlier(const KnownJob& attempt, const cloud::RentedJob& course,
                                          const std::vector<KnownJob>& all) {
   if (course.losses == 0) return std::nullopt;

@@ -1,5 +1,5 @@
-// States of a job on rented machines that only the record of its course tells: its machines were
-// lost, or its outputs are being brought back. The machines themselves know nothing of either.
+// The states restarting and saving of a job on rented machines. Only the record of the job's course
+// has them: machines do not know that other machines are being found or outputs brought back.
 #pragma once
 
 #include "cloud/rented_job.h"
