@@ -44,8 +44,12 @@ class GuardLoop : public testing::FakeWorld {
     return rental;
   }
   void give_job(const cloud::Rental& rental) {
-    EXPECT_TRUE(world->journal().keep_job(
-        {.rental = rental.id, .cluster = rental.cluster, .folder = "/", .stage = Stage::working}));
+    cloud::RentedJob job;
+    job.rental = rental.id;
+    job.cluster = rental.cluster;
+    job.folder = "/";
+    job.stage = Stage::working;
+    EXPECT_TRUE(world->journal().keep_job(job));
   }
   cloud::RentedJob job() { return cloud::Journal::open(folder + "/lockstep")->jobs()->at(0); }
 

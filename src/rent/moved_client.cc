@@ -77,7 +77,7 @@ void look_after(const std::string& pins, cloud::Web& web) {
   if (told_that_it_ended(**world, *rental, web) || address || !web.pause({})) return;
   say_moved(
       fmt::format("{0}: the ssh port of '{1}' may not be open to this machine, whose public "
-                  "address was not found; lockstep up {1} --allow-from ADDRESS/32 opens it",
+                  "address was not found; lockstep up {1} --allow-from ADDRESS/32 opens the port",
                   rented_where(**world, *rental), *name));
 }
 

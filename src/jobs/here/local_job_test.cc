@@ -87,7 +87,8 @@ class LocalJobTest : public ::testing::Test {
   LocalJob job(pid_t pid) const {
     auto known = find_local_job(local_id(pid));
     EXPECT_TRUE(known);
-    return LocalJob(known.value_or(KnownJob{.id = local_id(pid), .name = "-"}));
+    return LocalJob(
+        known.value_or(KnownJob{.id = local_id(pid), .name = "-", .place = {}, .command = {}}));
   }
 
   std::string folder_;

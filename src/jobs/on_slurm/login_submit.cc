@@ -124,7 +124,7 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
           Errc::unavailable,
           fmt::format("{}; job {} may or may not have been submitted", ending.error, request.id),
           "lockstep jobs finds out once the host is reached");
-    log::warning("{}; asking again what became of job {}", ending.error, request.id);
+    log::warning("{}; asking again about job {}", ending.error, request.id);
     world.sleep(pauses.next());
   }
 }

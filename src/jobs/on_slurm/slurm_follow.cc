@@ -26,8 +26,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{100};  // between two looks at the output file
-// Pauses between questions to Slurm, whose controller many users share. A running job records the
-// end in the job's folder, so asking seldom delays nothing.
+// Pauses between questions to Slurm, whose controller many users share. A running job records its
+// end in its own folder, so asking seldom delays nothing.
 constexpr Backoff::Rules kAsk{.first = milliseconds(1000), .longest = milliseconds(15'000)};
 constexpr std::size_t kChunk = 256UL << 10;
 
@@ -38,11 +38,10 @@ class OutputFile {
       : request_(request),
         world_(world),
         path_(request.place.output),
-        head_(hosts::log_line_head(request.place.job, "stdout")),
+        form_{.rank = request.options.rank, .json = request.options.json},
         at_(request.from) {
-    if (request.options.rank) prefix_ = hosts::rank_prefix(*request.options.rank);
-    if (request.options.fold && !request.options.json && !request.options.rank)
-      folded_.emplace(world.print);
+    if (form_.json) form_.before = hosts::log_line_head(request.place.job, "stdout");
+    if (request.options.fold && !form_.by_line()) folded_.emplace(world.print);
   }
 
   const std::string& path() const { return path_; }
@@ -73,28 +72,16 @@ class OutputFile {
     if (folded_) return folded_->finish();
     std::string text;
     lines_.take_rest([&](const hosts::OutputLine& line) { text = form_.text(line); });
-    return io::write_all(STDOUT_FILENO, text, kStdout);
+    return world_.print(text);
   }
 
  private:
   Status put(std::string_view bytes) {
-    // Print an endless line in pieces, so that memory stays bounded.
     if (folded_) return folded_->put(bytes, world_.now());
-    if (!request_.options.json && prefix_.empty()) return world_.print(bytes);
-    rest_ += bytes;
-    std::size_t begin = 0;
-    for (std::size_t end = rest_.find('\n'); end != std::string::npos;
-         begin = end + 1, end = rest_.find('\n', begin))
-      LOCKSTEP_TRY(put_line(std::string_view(rest_).substr(begin, end + 1 - begin)));
-    rest_.erase(0, begin);
-    if (rest_.size() < kChunk) return {};
-    return put_line(std::exchange(rest_, {}));
-  }
-
-  Status put_line(std::string_view line) const {
-    if (!line.starts_with(prefix_)) return {};
-    return world_.print(request_.options.json ? head_ + hosts::log_line_rest(line)
-                                              : std::string(line));
+    if (!form_.by_line()) return world_.print(bytes);
+    std::string text;
+    lines_.put(bytes, [&](const hosts::OutputLine& line) { text += form_.text(line); });
+    return world_.print(text);
   }
 
   const SlurmFollow& request_;
@@ -182,7 +169,6 @@ class Follower {
       if (request_.options.print) LOCKSTEP_TRY(output_.print_new());
       Followed followed{.status = look()};
       if (followed.status.is_over() || !request_.options.to_end) {
-        // The job may have written between the last print and the end.
         if (request_.options.print) LOCKSTEP_TRY(output_.print_new());
         LOCKSTEP_TRY(output_.finish());
         return followed;
@@ -318,7 +304,7 @@ Result<jobs::KnownJob> find_slurm_job(const std::string& number, const SlurmWorl
                       slurm::ask_jobs({{.id = number}}, slurm::Detail::all, world.run));
   if (told.empty())
     return fail(Errc::not_found, fmt::format("Slurm knows no job {}", printable(number)),
-                "lockstep jobs lists the jobs that Lockstep knows");
+                "lockstep jobs lists all known jobs");
   const slurm::JobReport& status = told.front();
   return jobs::KnownJob{.id = number,
                         .name = status.name,

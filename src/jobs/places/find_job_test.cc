@@ -76,16 +76,18 @@ TEST_F(FindJobTest, OneRunningJobCostsNoQuestion) {
 
 TEST_F(FindJobTest, TheRecordTellsThePlace) {
   const auto opened = [](const KnownJob& record) { return open_job(record); };
+  KnownJob local = known();
+  local.plan.clear();
+  local.id = "pid-1";
+  local.place = "this machine";
   EXPECT_NE(dynamic_cast<on_slurm::SlurmJob*>(opened(known()).get()), nullptr);
   KnownJob there = known();
   there.nodes = {host("login")};
   EXPECT_NE(dynamic_cast<on_hosts::HostsJob*>(opened(there).get()), nullptr)
       << "its login host answers";
-  EXPECT_NE(dynamic_cast<here::LocalJob*>(opened({.id = "pid-1", .place = "this machine"}).get()),
-            nullptr);
-  EXPECT_NE(
-      dynamic_cast<on_hosts::HostsJob*>(opened({.id = "aaaa1111", .place = "this machine"}).get()),
-      nullptr)
+  EXPECT_NE(dynamic_cast<here::LocalJob*>(opened(local).get()), nullptr);
+  local.id = "aaaa1111";
+  EXPECT_NE(dynamic_cast<on_hosts::HostsJob*>(opened(local).get()), nullptr)
       << "a cluster may have this name";
 }
 
