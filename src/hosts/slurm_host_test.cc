@@ -50,7 +50,7 @@ TEST_F(SlurmHostTest, APlaceOfSlurmIsOneHost) {
   ASSERT_TRUE(registry_.add({.name = "gpus", .nodes = {{.target = {.host = "a"}}, {.target = {.host = "b"}}}}));
   const auto refused = place("gpus");
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("(it has 2 nodes)"), std::string::npos)
+  EXPECT_NE(refused.error().message.find("(got 2 nodes)"), std::string::npos)
       << refused.error().message;
 }
 

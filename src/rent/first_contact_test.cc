@@ -84,7 +84,7 @@ TEST_F(FirstContactTest, AnotherHostKeyThanOursMakesAMachineBad) {
   cloud::Rental rental = machine_at(sshd.port());
   const cloud::Verdict verdict = meet(rental);
   EXPECT_EQ(verdict.kind, Kind::bad);
-  EXPECT_NE(verdict.error.message.find("its host key differs from the key made for it"),
+  EXPECT_NE(verdict.error.message.find("the host key differs from the key made for this machine"),
             std::string::npos)
       << verdict.error.message;
   EXPECT_TRUE(stepped("a-0: logs in"));

@@ -134,7 +134,7 @@ TEST_F(LoginHostTest, OnlyAHostWithSbatchIsALoginHost) {
   EXPECT_TRUE(check_login(login_, world()));
   answers_ = {{.code = kNotThere}};
   EXPECT_EQ(check_login(login_, world()).error().message,
-            "login has no sbatch in its PATH: it must be a Slurm login host");
+            "login has no sbatch in PATH: the host must be a Slurm login host");
   answers_ = {{.code = 1}};
   EXPECT_EQ(check_login(login_, world()).error().message, "login can't submit jobs");
   answers_ = {lost_};

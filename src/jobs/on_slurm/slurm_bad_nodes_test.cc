@@ -140,7 +140,7 @@ TEST_F(BadNodesHere, ANodeThatFailedLatelyIsLeftOutAndNamed) {
   slurm::JobWish job = wish({"-N2"});
   EXPECT_EQ(
       leave_out(job, "nothing"),
-      "left out, because they failed lately: n1 (power cut); --use-bad-nodes uses them anyway");
+      "left out because of recent failures: n1 (power cut); --use-bad-nodes uses these nodes anyway");
   EXPECT_EQ(excluded_by(job), "n1") << "n9 is a node of another cluster";
   EXPECT_EQ(leave_out(job, "nothing"), "") << "once is enough";
 }
@@ -149,7 +149,7 @@ TEST_F(BadNodesHere, ANodeThatFailedLatelyIsLeftOutAndNamed) {
 TEST_F(BadNodesHere, AJobThatSlurmWouldRefuseWithoutThemUsesThem) {
   slurm::JobWish job = wish({"-N2"});
   const std::string note = leave_out(job, "--exclude");
-  EXPECT_TRUE(note.starts_with("nodes that failed lately are used anyway")) << note;
+  EXPECT_TRUE(note.starts_with("nodes with recent failures are used anyway")) << note;
   EXPECT_EQ(excluded_by(job), "");
   leave_out(job, "--nodes");
   EXPECT_EQ(excluded_by(job), "n1") << "refused either way: they are not the reason";

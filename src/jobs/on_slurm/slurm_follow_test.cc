@@ -147,7 +147,7 @@ TEST_F(SlurmFollowTest, OutputThatExistsNowIsEnoughWithoutFollow) {
 TEST_F(SlurmFollowTest, LinesOfOneRankOrAsJson) {
   write_output("[rank0]: zero\n[rank1]: one\n[rank11]: eleven\nplain\n[rank1]: cut");
   follow({.to_end = false, .rank = 1});
-  EXPECT_EQ(printed_, "[rank1]: one\n[rank1]: cut");
+  EXPECT_EQ(printed_, "[rank1]: one\n[rank1]: cut\n");
   printed_.clear();
   follow({.to_end = false, .json = true, .lines = 2});
   EXPECT_EQ(std::count(printed_.begin(), printed_.end(), '\n'), 2);
