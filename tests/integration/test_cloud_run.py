@@ -65,13 +65,21 @@ def test_the_jobs_code_is_ours_and_its_machine_is_given_back(world, project):
     assert ended.rc == 1 and "exitcode  : 7" in ended.err and world.live() == [], ended
 
 
+def states(world):
+    """What `lockstep jobs` shows, the newest first."""
+    return [job["state"] for job in json.loads(world.lockstep("jobs", "--json").out)["jobs"]]
+
+
 def test_spot_is_taken_in_the_middle_and_the_job_goes_on_from_its_checkpoint(world, project):
     run = world.start(*words(world, "--spot", "--back", "out", "--resume-arg=--resume", "lasting.py"), cwd=project)
     until(lambda: "began at step 0" in run.out(), 120, f"it trains: {run.out()} {run.err()}")
     (first,) = world.live()
+    assert states(world) == ["running"]
     world.fake.world.notify(first, 60)
+    until(lambda: states(world) == ["restarting"], 60, "others are being found")
     ended = run.wait(180)
     assert ended.rc == 0, ended
+    assert states(world) == ["succeeded", "failed"], "the first attempt has ended at the notice"
     assert "saved 1" in ended.out and "began at step 1 args ['--resume'] attempt 2" in ended.out, ended
     assert len(run_ids(ended.out)) == 1, "one run id over both attempts"
     assert len(world.machines.all) == 2 and world.live() == [], ended

@@ -128,8 +128,8 @@ Status ask_courses(const JobBook& book, std::vector<KnownJob>& jobs,
   for (KnownJob& job : jobs) {
     const auto state = state_in_course(job, jobs, courses);
     if (!state) continue;
-    // Do not overwrite the end of a job while its outputs are being saved.
-    if (*state != JobState::saving) LOCKSTEP_TRY(book.note(job.id, *state));
+    // Do not overwrite the end of an attempt.
+    if (!job.is_over()) LOCKSTEP_TRY(book.note(job.id, *state));
     job.status.state = *state;
     job.away_ms = 0;
   }

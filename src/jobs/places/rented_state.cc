@@ -21,23 +21,10 @@ bool saves(const cloud::RentedJob& course) {
   return course.stage == Stage::ending || (course.stage == Stage::working && !course.back.empty());
 }
 
-// Returns the state of an unended attempt other than the present attempt of the course.
-std::optional<JobState> state_of_earlier(const KnownJob& attempt, const cloud::RentedJob& course,
-                                         const std::vector<KnownJob>& all) {
-  if (course.losses == 0) return std::nullopt;
-  const auto is_later = [&](const KnownJob& each) {
-    return is_of(each, course) && each.created_ms > attempt.created_ms;
-  };
-  // The course clears the id when machines are lost. The next attempt has an id of its own.
-  if (course.job.empty()) {
-    const bool last = std::none_of(all.begin(), all.end(), is_later);
-    return last && course.goes_on() ? JobState::restarting : JobState::lost;
-  }
-  // A job that is newer than the present attempt is another one that the user runs beside it.
-  const bool replaced = std::any_of(all.begin(), all.end(), [&](const KnownJob& each) {
-    return each.id == course.job && is_later(each);
-  });
-  return replaced ? std::optional(JobState::lost) : std::nullopt;
+// Returns whether the course looks for machines for its next attempt. The course clears the id of
+// its job when machines are lost, and the next attempt has an id of its own.
+bool restarts(const cloud::RentedJob& course) {
+  return course.job.empty() && course.losses > 0 && course.goes_on();
 }
 
 }  // namespace
@@ -60,10 +47,21 @@ std::optional<JobState> state_in_course(const KnownJob& attempt, const std::vect
     if (attempt.status.state == JobState::restarting) return JobState::lost;
     return std::nullopt;
   }
+  const auto is_later = [&](const KnownJob& each) {
+    return is_of(each, *course) && each.created_ms > attempt.created_ms;
+  };
+  const bool last = std::none_of(all.begin(), all.end(), is_later);
+  // An attempt may also have ended by itself, at the notice of a preemption.
+  if (last && restarts(*course)) return JobState::restarting;
   if (attempt.is_over())
     return course->job == attempt.id && saves(*course) ? std::optional(JobState::saving)
                                                        : std::nullopt;
-  return course->job == attempt.id ? std::nullopt : state_of_earlier(attempt, *course, all);
+  if (course->losses == 0 || course->job == attempt.id) return std::nullopt;
+  // A job that is newer than the present attempt is another one that the user runs beside it.
+  const bool replaced = std::any_of(all.begin(), all.end(), [&](const KnownJob& each) {
+    return each.id == course->job && is_later(each);
+  });
+  return course->job.empty() || replaced ? std::optional(JobState::lost) : std::nullopt;
 }
 
 }  // namespace lockstep::jobs::places

@@ -42,6 +42,9 @@ TEST_F(RentedStateTest, AfterALossTheJobIsRestartingUntilItRunsAgain) {
   EXPECT_EQ(state(), JobState::restarting);
   course_.stage = Stage::renting;
   EXPECT_EQ(state(), JobState::restarting);
+  attempt_.status = {.state = JobState::failed, .code = 143};
+  EXPECT_EQ(state(), JobState::restarting) << "it has ended by itself, at the notice of the loss";
+  attempt_.status = {.state = JobState::running};
   add("bbbb2222", 300);
   EXPECT_EQ(state(), JobState::lost) << "the machines of an earlier attempt are gone, too";
   course_.stage = Stage::working;
