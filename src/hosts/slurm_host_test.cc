@@ -47,7 +47,8 @@ TEST_F(SlurmHostTest, APlaceOfSlurmIsOneHost) {
     EXPECT_TRUE(place(word)->here) << word;
   EXPECT_EQ(place("ann@login")->target.host, "login");
   (void)registry_.remove("gpus");
-  ASSERT_TRUE(registry_.add({.name = "gpus", .nodes = {{.target = {.host = "a"}}, {.target = {.host = "b"}}}}));
+  ASSERT_TRUE(registry_.add(
+      {.name = "gpus", .nodes = {{.target = {.host = "a"}}, {.target = {.host = "b"}}}}));
   const auto refused = place("gpus");
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("(got 2 nodes)"), std::string::npos)

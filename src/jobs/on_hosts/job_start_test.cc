@@ -67,8 +67,8 @@ TEST_F(JobStartTest, AHalfBegunJobIsCanceledEverywhere) {
 
 TEST_F(JobStartTest, ASignalDuringTheStartCancelsWhatBegan) {
   signals_at_go_ = "a";
-  links_.on_frame = [this, usual = links_.on_frame](hosts::FakeLinks::End& end,
-                                                    const link::Frame& frame) {
+  links_.on_frame = [usual = links_.on_frame](hosts::FakeLinks::End& end,
+                                              const link::Frame& frame) {
     const auto* data = std::get_if<link::Data>(&frame);
     const bool silent =
         data != nullptr && end.host == "b" && codec::parse_json(data->bytes).contains("go");

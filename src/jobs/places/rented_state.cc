@@ -11,13 +11,12 @@ namespace lockstep::jobs::places {
 
 namespace {
 
-using Stage = cloud::RentedJob::Stage;
-
 bool is_of(const KnownJob& attempt, const cloud::RentedJob& course) {
   return course.cluster == attempt.place && attempt.created_ms >= course.began_ms;
 }
 
 bool saves(const cloud::RentedJob& course) {
+  using Stage = cloud::RentedJob::Stage;
   return course.stage == Stage::ending || (course.stage == Stage::working && !course.back.empty());
 }
 
