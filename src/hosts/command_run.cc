@@ -134,7 +134,11 @@ void CommandRun::start(std::size_t index) {
   host.connection = std::make_unique<HostLink>(
       // The prompts of several ssh processes would mix on the terminal. Without a terminal, no user
       // can answer.
-      loop_, HostLink::Settings{.place = place, .may_ask = alone && isatty(STDERR_FILENO) == 1},
+      loop_,
+      HostLink::Settings{.place = place,
+                         .may_ask = alone && isatty(STDERR_FILENO) == 1,
+                         .commands = request_.may_outlive ? ssh::Commands::may_outlive_us
+                                                          : ssh::Commands::end_with_us},
       HostLink::Events{[this, index](const link::Frame& frame) { on_frame(index, frame); },
                        [&host](std::string why) { host.channel->lose(std::move(why)); },
                        [this, index] { on_asked(index); }});

@@ -63,6 +63,8 @@ struct CommandRequest {
   int answer_fd = -1;
   // A host whose command runs longer counts as not reached.
   std::optional<std::chrono::seconds> limit = {};
+  // What the command starts on the host may outlive the connection, as a guard does.
+  bool may_outlive = false;
   // Takes the bytes of stderr, which are then neither printed nor kept.
   std::function<void(std::size_t host, std::string_view bytes)> on_errors = {};
 };
