@@ -2,10 +2,12 @@
 
 #include "base/text.h"
 #include "host/identity.h"
+#include "io/own_folders.h"
 #include "project/back_drafts.h"
 #include "project/installation.h"
 #include "project/piece_run.h"
 #include "project/tree_lock.h"
+#include "sync/host_place.h"
 #include "sync/rsync_command.h"
 #include "sync/scan.h"
 
@@ -61,10 +63,23 @@ Result<SyncReport> ProjectSync::run() {
   return std::move(report_);
 }
 
+// Leaves out the files that no client has sent to this tree. A tree without a record stays whole.
+static void keep_received(const std::string& root, sync::Manifest& manifest) {
+  const auto record = sync::read_record(
+      {.home = io::home_folder(), .records = io::state_folder() + "/synced"}, root);
+  if (!record) return;
+  std::erase_if(manifest, [&](const sync::Entry& entry) {
+    return sync::find(record->sent, entry.path) == nullptr &&
+           sync::find(record->coming, entry.path) == nullptr &&
+           sync::find(record->met, entry.path) == nullptr;
+  });
+}
+
 Status ProjectSync::look() {
   LOCKSTEP_TRY_ASSIGN(
       sync::Scan found,
       sync::scan(project_.root, options_.everything ? sync::By::nothing : sync::By::git));
+  if (options_.as_received) keep_received(project_.root, found.manifest);
   for (const std::string& text : found.remarks)
     remark(text);
   // File names may hold control characters, which must not reach the terminal.

@@ -185,6 +185,21 @@ TEST_F(SyncTest, AnEditThereIsToldBeforeItIsOverwritten) {
   EXPECT_EQ(read(there("a") / "one.py"), "changed here");
 }
 
+TEST_F(SyncTest, AReceivedTreeSendsOnOnlyWhatItWasSent) {
+  write(here_ / "train.py", "1");
+  sync();
+  write(there("a") / "out/result", "of an earlier job");
+  // Host a becomes the client, with its record of what it was sent.
+  fs::create_directories(top_ / "state/lockstep");
+  fs::create_directory_symlink(folders("a").records, top_ / "state/lockstep/synced");
+  project_.root = there("a");
+  options_.as_received = true;
+  EXPECT_EQ(sync({"b"}).files, 1U);
+  EXPECT_FALSE(fs::exists(there("b") / "out"));
+  options_.as_received = false;
+  EXPECT_EQ(sync({"c"}).files, 2U);
+}
+
 TEST_F(SyncTest, ADryRunChangesNothing) {
   write(here_ / "one.py", "1");
   options_.dry_run = true;

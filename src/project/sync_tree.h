@@ -19,6 +19,9 @@ struct SyncOptions {
   bool force = false;  // takes over another project's place; overwrites files in the way
   bool dry_run = false;
   bool everything = false;  // sends ignored files too
+  // The project is a tree that a client has synced to this machine: sends only the files that the
+  // client has sent, and no outputs of earlier jobs.
+  bool as_received = false;
   // Called often during transfers, with the bytes sent to all hosts so far and the total.
   std::function<void(std::uint64_t bytes, std::uint64_t of)> progress = {};
   // Called with remarks for the user: before much is sent, about removed files, and so on.
