@@ -156,8 +156,9 @@ void CourseLog::show(const std::optional<Progress>& progress) {
   if (progress_) (void)!pwrite(progress_.get(), text.data(), text.size(), 0);
 }
 
-CourseLogReader::CourseLogReader(const std::string& cluster)
+CourseLogReader::CourseLogReader(const std::string& cluster, From from)
     : cluster_(cluster), paths_(rent::follow_logs(cluster)), buffer_(kReadPiece) {
+  if (from == From::beginning) return;  // read() opens the first part that exists
   file_ = io::Fd(::open(paths_.back().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (file_) (void)lseek(file_.get(), 0, SEEK_END);
 }

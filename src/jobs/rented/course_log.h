@@ -65,11 +65,12 @@ class CourseLog {
   std::thread pump_;
 };
 
-// Reads a log as it grows, from its present end on. If the reader is more than two files behind,
-// output between is lost for it.
+// Reads a log as it grows. If the reader is more than two files behind, output between is lost for
+// it.
 class CourseLogReader {
  public:
-  explicit CourseLogReader(const std::string& cluster);
+  enum class From { beginning, present_end };
+  explicit CourseLogReader(const std::string& cluster, From from = From::present_end);
 
   // Passes on up to 256 KiB written since the last call. Returns false if there is nothing new.
   bool read(const StreamDecoder::Put& put);

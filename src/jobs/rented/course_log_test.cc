@@ -110,6 +110,12 @@ TEST_F(CourseLogs, AReaderGetsBothStreamsFromWhereItBegan) {
   EXPECT_EQ(text_of(rent::follow_log("lab")), "before\none\ntrouble\n");
 }
 
+TEST_F(CourseLogs, AReaderFromTheBeginningGetsWhatWasSaidBefore) {
+  write([] { std::fputs("early\n", stdout); });
+  CourseLogReader reader("lab", CourseLogReader::From::beginning);
+  EXPECT_EQ(read(reader), "early\n");
+}
+
 TEST_F(CourseLogs, AReaderMayComeBeforeTheLog) {
   CourseLogReader reader("lab");
   EXPECT_EQ(read(reader), "");
