@@ -6,6 +6,7 @@
 #include "cli/cluster_options.h"
 #include "cli/cluster_slurm.h"
 #include "cli/on_demand_options.h"
+#include "cli/owner_host.h"
 #include "cli/rented_places.h"
 #include "cli/subcommand.h"
 #include "cloud/journal.h"
@@ -289,7 +290,7 @@ Status list(const Call& call) {
   return {};
 }
 
-Status show(const Call& call) {
+Status show_here(const Call& call) {
   ClusterShowOptions options;
   fill(cluster_show_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
@@ -327,6 +328,13 @@ Status show(const Call& call) {
   return {};
 }
 
+Result<ExitCode> show(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(call, {"cluster", "show"}));
+  if (there) return *there;
+  LOCKSTEP_TRY(show_here(call));
+  return ExitCode::ok;
+}
+
 Status remove(const Call& call) {
   ClusterShowOptions options;
   fill(cluster_remove_table(), call.parsed, options);
@@ -352,7 +360,7 @@ constexpr Subcommand kList{.name = "list",
 constexpr Subcommand kShow{.name = "show",
                            .summary = "show the nodes of a cluster",
                            .table = cluster_show_table,
-                           .run = run_status<show>,
+                           .run = show,
                            .signals = Signals::children};
 constexpr Subcommand kRemove{.name = "remove",
                              .summary = "forget a cluster and the host keys",

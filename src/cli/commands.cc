@@ -45,6 +45,7 @@ extern const Subcommand kHostLease;
 extern const Subcommand kGuardRentals;
 extern const Subcommand kFollowRented;
 extern const Subcommand kHostGuard;
+extern const Subcommand kHostRental;
 extern const Subcommand kSubmit;
 extern const Subcommand kOffers;
 extern const Subcommand kUp;
@@ -130,6 +131,7 @@ constexpr const Subcommand* kRows[] = {
     &kGuardRentals,
     &kFollowRented,
     &kHostGuard,
+    &kHostRental,
     &kSlurmBatch,
     &kSlurmNode,
     &kSlurmLaunch,

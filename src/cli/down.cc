@@ -3,10 +3,10 @@
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
+#include "cli/owner_host.h"
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
 #include "cli/swept.h"
-#include "cli/watched_job.h"
 #include "cloud/kept_answer.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -87,11 +87,11 @@ Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
             fmt::format("another lockstep has '{}' in hands: that ends first", rental.cluster));
   for (int tries = 0; !locked && tries < kTriesToEnd; ++tries) {
     // Repeat this: a message of the other command may arrive late and name the job again.
-    LOCKSTEP_TRY(drop_unwatched(world, rental.id));
+    LOCKSTEP_TRY(world.journal().drop_job(rental.id));
     LOCKSTEP_TRY(world.web().pause(std::chrono::seconds(1)));
     locked = world.locks().take(rental.cluster);
   }
-  if (locked) return drop_unwatched(world, rental.id);
+  if (locked) return world.journal().drop_job(rental.id);
   locked.error().hint = "it is noted that nobody wants it: it ends once that one is gone";
   return locked;
 }
@@ -110,7 +110,7 @@ void tell_gone(rent::OnDemand& world, Rental& rental) {
 }
 
 // Terminates the machines of the rental as it is under the lock.
-Status give_back_locked(rent::OnDemand& world, Rental& rental, bool force) {
+Status give_back_locked(rent::OnDemand& world, Rental& rental) {
   LOCKSTEP_TRY(lock_to_end(world, rental));
   auto now = world.journal().of_cluster(rental.cluster);
   if (now ? now->id != rental.id : now.error().code == Errc::not_found) {
@@ -119,10 +119,43 @@ Status give_back_locked(rent::OnDemand& world, Rental& rental, bool force) {
   }
   if (!now) return Failure(now.error());
   rental = std::move(*now);
-  LOCKSTEP_TRY(fetch_before_end(world, down_table().program, rental.id, !force));
   LOCKSTEP_TRY(give_machines_back(world, down_table().program, rental));
   // The user asked for the end, so the next command need not report it.
-  return drop_unwatched(world, rental.id);
+  return world.journal().drop_job(rental.id);
+}
+
+// Asks the user whether to end a job that another host owns. An ended job needs no question.
+Status agree_to_end_there(rent::OnDemand& world, const cloud::RentedJob& job,
+                          const DownOptions& options) {
+  if (options.force || options.yes) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto there, state_of_owned(job));
+  if (!there.known || there.ended) return {};
+  const std::string what = fmt::format("the job of '{}' at {} goes on", job.cluster, job.host);
+  if (!at_terminal()) return fail(Errc::invalid_input, what, "give --force, or cancel it first");
+  return ask_consent(world, what + "; end it?", "nothing was ended");
+}
+
+// Ends a rental that another host owns, and brings the outputs that the host has saved.
+Status end_owned(rent::OnDemand& world, const cloud::RentedJob& job, const DownOptions& options) {
+  LOCKSTEP_TRY(agree_to_end_there(world, job, options));
+  // A job that has ended is told as any other end.
+  (void)settle_owned(world.journal(), down_table().program, job, Telling::full);
+  const auto code = run_at_owner_of(job, {"down", job.cluster, "--force"});
+  if (!code) {
+    Error error = code.error();
+    error.hint = fmt::format("lockstep down {} --force forgets the job here", job.cluster);
+    if (!options.force || error.code != Errc::unavailable) return Failure(std::move(error));
+    // Nothing that this machine can do ends the machines of a host that does not answer.
+    LOCKSTEP_TRY(world.journal().drop_job(job.rental));
+    error.message += fmt::format("; '{}' is forgotten here", job.cluster);
+    error.hint = "its machines end with their lease, or in the provider's console";
+    return Failure(std::move(error));
+  }
+  if (*code != ExitCode::ok)
+    return fail(Errc::unavailable, fmt::format("{} has not ended '{}'", job.host, job.cluster));
+  LOCKSTEP_TRY_ASSIGN(const bool known, world.journal().has_job(job.rental));
+  if (known) LOCKSTEP_TRY(bring_from_owner(down_table().program, job));
+  return world.journal().drop_job(job.rental);
 }
 
 // Returns whether a machine was requested from the provider since `ms`; 0: ever.
@@ -164,6 +197,8 @@ void clean_up(rent::OnDemand& world) {
 // a rental.
 Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
+  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(name));
+  if (owned) return end_owned(world, *owned, options);
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {
     // A rental that ended before is not an error. An unknown name is one.
@@ -172,11 +207,11 @@ Status end_named(rent::OnDemand& world, const std::string& name, const DownOptio
                      [&](const Rental& one) { return one.cluster == name; }))
       return Failure(rental.error());
     tell_line(down_table().program, fmt::format("'{}' is gone already", name));
-    return settle_watched(world, down_table().program, name, options.force);
+    return {};
   }
   if (!rental) return Failure(rental.error());
   LOCKSTEP_TRY(agree_to_end(world, *rental, options));
-  Status done = give_back_locked(world, *rental, options.force);
+  Status done = give_back_locked(world, *rental);
   world.locks().release(name);
   rows.push_back(rental_row(world, *rental));
   return done;
@@ -210,6 +245,9 @@ Result<ExitCode> take_down(const Call& call, Swept& swept) {
     LOCKSTEP_TRY_ASSIGN(const auto open, world->journal().open_rentals());
     for (const Rental& rental : open)
       names.push_back(rental.cluster);
+    LOCKSTEP_TRY_ASSIGN(const auto owned, owned_jobs());
+    for (const cloud::RentedJob& job : owned)
+      names.push_back(job.cluster);
   }
   ExitCode code = ExitCode::ok;
   const auto failed = [&](const Error& error) {

@@ -8,10 +8,10 @@
 #include "cli/rented_course.h"
 #include "cli/run_options.h"
 #include "cli/transfer_bar.h"
-#include "cli/watch_course.h"
 #include "io/loop.h"
 #include "io/own_folders.h"
 #include "jobs/rented/course_log.h"
+#include "jobs/rented/owner_talk.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
 #include "rent/job_claim.h"
@@ -21,11 +21,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -92,6 +95,15 @@ enum class Origin {
   guard,        // the guard, in another environment than the command's
 };
 
+// Takes the client's variables out of the environment, because children of this process must not
+// inherit them. nullopt: no client elsewhere began the job.
+std::optional<std::map<std::string, std::string>> take_variables() {
+  const char* text = std::getenv(jobs::rented::kRequestVariable);
+  const auto request = jobs::rented::read_owner_request(text == nullptr ? "" : text);
+  unsetenv(jobs::rented::kRequestVariable);
+  return request ? std::optional(request->variables) : std::nullopt;
+}
+
 // Runs the course of the job until it ends or is left. Changes to the job's folder before the
 // environment is read, which may name files by relative paths.
 Result<ExitCode> run_course(const Program& program, RentedJob job, cloud::Rental rental,
@@ -109,7 +121,13 @@ Result<ExitCode> run_course(const Program& program, RentedJob job, cloud::Rental
   RemoteOptions remote = remote_options(run_table(), *parsed);
   OnDemandOptions options;
   fill(run_table(), *parsed, options);
+  remote.as_received = !job.client.empty();
   remote.own_environment = origin != Origin::guard;
+  if (const auto given = take_variables())
+    remote.own_variable = [given](const std::string& name) {
+      const auto found = given->find(name);
+      return found == given->end() ? std::nullopt : std::optional(found->second);
+    };
   // A job that runs already is followed all the same, and its machines are terminated.
   if (gone)
     remote.cannot_begin =
@@ -124,19 +142,11 @@ Result<ExitCode> run_course(const Program& program, RentedJob job, cloud::Rental
 Result<ExitCode> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
                             Origin origin) {
   jobs::rented::CourseLog log(job.cluster);
-  // For another host's job the log has the rental's id in its name, so all of it belongs to this
-  // job.
-  LOCKSTEP_TRY(log.begin(rental.told_ms != 0 ? 0 : rental.created_ms));
+  LOCKSTEP_TRY(log.begin(rental.created_ms));
   TransferBar::send_to([&log](std::uint64_t bytes, std::uint64_t of) {
     if (bytes == 0 && of == 0) return log.show({});
     log.show(jobs::rented::Progress{bytes, of});
   });
-  if (rental.told_ms != 0) {
-    LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
-    const Status watched = WatchCourse(*world, std::move(rental), std::move(job)).run();
-    if (watched) return ExitCode::ok;
-    return refuse(kRentedRun, watched.error(), always(ExitCode::failed));
-  }
   if (origin != Origin::handed_over)
     tell_line(kRentedRun, fmt::format("{}: '{}' is followed, as its command is gone",
                                       date_text(unix_ms()), job.cluster));

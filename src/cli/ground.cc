@@ -68,6 +68,7 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
     TransferBar bar(true);
     project::SyncOptions settings;
     settings.force = options.force;
+    settings.as_received = options.as_received;
     settings.remark = [&bar](const std::string& text) {
       bar.clear();
       log::warning("{}", text);

@@ -3,7 +3,7 @@
 #include "base/clock_ms.h"
 #include "base/date_text.h"
 #include "cli/on_demand.h"
-#include "cli/watched_job.h"
+#include "cli/owner_host.h"
 #include "io/own_folders.h"
 #include "jobs/rented/course_log.h"
 #include "jobs/rented/course_words.h"
@@ -48,23 +48,23 @@ std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& jo
   return cost + "; how it ended is not known";
 }
 
-// Returns whether the watching host has dropped the job's record because of age.
-bool is_long_over(rent::OnDemand& world, const cloud::RentedJob& job) {
-  const std::int64_t then = world.web().now_ms() - std::chrono::milliseconds(kLogsKept).count();
-  if (job.began_ms > then) return false;
-  const auto since = world.journal().since(then);  // open rentals, and those closed since then
-  return since && std::none_of(since->begin(), since->end(),
-                               [&](const auto& rental) { return rental.id == job.rental; });
+// Tells the end of a job that another host owns, once it has ended there. Returns canceled if a
+// signal came, because each host may take long to answer.
+Status tell_owned(rent::OnDemand& world, std::string_view program, const cloud::RentedJob& job) {
+  const auto told = settle_owned(world.journal(), program, job, Telling::full);
+  if (told) return {};
+  if (told.error().code == Errc::canceled) return Failure(told.error());
+  tell_line(program, fmt::format("the state of the job of '{}' is not known: {}", job.cluster,
+                                 error_line(told.error())));
+  return {};
 }
 
-void tell_watched(rent::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
-                  const Error& error) {
-  const bool over = is_long_over(world, job);
-  tell_line(program,
-            fmt::format("what became of the job of '{}' is {}: {}{}", job.cluster,
-                        over ? "not known, and forgotten" : "still to be asked", error.message,
-                        over ? "" : "; lockstep down " + job.cluster + " --force forgets it"));
-  if (over) (void)world.journal().drop_job(job.rental);
+// Keeps the record of a client's job for the client, which tells the end to the user. Drops the
+// record 30 days after the start of the job.
+void keep_for_client(rent::OnDemand& world, const cloud::RentedJob& job) {
+  const std::int64_t then = world.web().now_ms() - std::chrono::milliseconds(kLogsKept).count();
+  if (job.stage == cloud::RentedJob::Stage::ended && job.began_ms < then)
+    (void)world.journal().drop_job(job.rental);
 }
 
 // Starts a process for the course of a job whose command and course are both gone, as after a loss
@@ -83,11 +83,12 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
   for (const cloud::RentedJob& job : *jobs) {
     // A process goes on with the job, or its command is about to tell the end.
     if (rent::job_is_claimed(job.rental)) continue;
-    if (!job.watcher.empty()) {
-      const auto told = fetch_left(world, program, job);
-      if (told) continue;
-      tell_watched(world, program, job, told.error());
-      if (told.error().code == Errc::canceled) return;
+    if (!job.host.empty()) {
+      if (!tell_owned(world, program, job)) return;
+      continue;
+    }
+    if (!job.client.empty()) {
+      keep_for_client(world, job);
       continue;
     }
     std::vector<cloud::Rental> closed;
@@ -237,6 +238,13 @@ std::string end_words(const rent::OnDemand& world, const cloud::Rental& rental) 
   return "by itself it ends at " + date_text(certain_end_ms(world, rental));
 }
 
+void keep_guarded_here(rent::OnDemand& world, std::string_view program) {
+  auto rentals = world.journal().open_rentals();
+  if (!rentals) return;
+  std::erase_if(*rentals, [](const auto& rental) { return !rent::wants_guard(rental); });
+  keep_guarded_here(world, program, *rentals);
+}
+
 void keep_guarded(rent::OnDemand& world, std::string_view program) {
   const auto rentals = world.journal().open_rentals();
   if (!rentals) return;
@@ -258,23 +266,13 @@ Status agree_with_guard(rent::OnDemand& world, const cloud::Wish& wish, cloud::T
   LOCKSTEP_TRY_ASSIGN(const auto asked, world.providers().with_keys(wish.providers));
   std::vector<std::string> names;
   for (const cloud::Provider* provider : asked)
-    if (terms.watched || provider->traits().ending == cloud::Ending::with_guard)
+    if (provider->traits().ending == cloud::Ending::with_guard)
       names.emplace_back(provider->traits().name);
   if (names.empty()) return {};
   // --allow-from names all addresses to let in: do not add the guard's.
   LOCKSTEP_TRY_ASSIGN(const auto there,
                       world.guards().agree(host, names, terms.allow_from.empty()));
   terms.guard_from = there.cidr;
-  for (cloud::Provider* provider : asked) {
-    if (!terms.watched || provider->traits().ending == cloud::Ending::with_guard) continue;
-    LOCKSTEP_TRY_ASSIGN(const std::string account, provider->account(world.web()));
-    const std::string ours = rent::account_word(provider->traits().name, account);
-    if (std::find(there.accounts.begin(), there.accounts.end(), ours) == there.accounts.end())
-      return fail(Errc::denied,
-                  fmt::format("the guard on {}: its key of {} is of another account than yours",
-                              host, provider->traits().title),
-                  fmt::format("it is looked for in {}", provider->traits().keys_hint));
-  }
   return {};
 }
 

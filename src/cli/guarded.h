@@ -43,6 +43,9 @@ Status keys_of(const rent::OnDemand& world, const cloud::Rental& rental);
 // state of the rentals. Reports what was done, or why it failed.
 void keep_guarded(rent::OnDemand& world, std::string_view program);
 
+// Makes sure that the guard of this machine's rentals runs. A part of keep_guarded().
+void keep_guarded_here(rent::OnDemand& world, std::string_view program);
+
 // Checks that the host of --guard can terminate the wished machines. Call this before asking for
 // prices. Adds the host's address to the terms if the machines must let the host in.
 Status agree_with_guard(rent::OnDemand& world, const cloud::Wish& wish, cloud::Terms& terms);

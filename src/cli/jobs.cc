@@ -1,6 +1,9 @@
 // lockstep jobs: lists this user's jobs on other machines, and the runs on this machine.
+#include "base/clock_ms.h"
 #include "base/date_text.h"
+#include "base/log.h"
 #include "cli/job_options.h"
+#include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -111,6 +114,28 @@ void print_table(const std::vector<KnownJob>& jobs, const std::vector<jobs::here
   }
 }
 
+// Returns the jobs whose rental another host owns, in front of `jobs`.
+Result<std::vector<KnownJob>> with_owned(std::vector<KnownJob> jobs, bool offline) {
+  LOCKSTEP_TRY_ASSIGN(const auto owned, owned_jobs());
+  for (const cloud::RentedJob& job : owned) {
+    KnownJob row{.id = job.job.empty() ? "-" : job.job,
+                 .name = job.cluster,
+                 .place = job.host,
+                 .command = job.note,
+                 .created_ms = job.began_ms};
+    const auto there = offline ? jobs::rented::OwnedState() : state_of_owned(job);
+    if (!there) log::warning("{}", there.error().message);
+    if (!there) row.away_ms = unix_ms();
+    if (there && there->known) {
+      row.status.state = jobs::state_of(there->state).value_or(jobs::JobState::running);
+      if (there->ended) row.status.code = there->code;
+      if (!there->job.empty()) row.id = there->job;
+    }
+    jobs.insert(jobs.begin(), std::move(row));
+  }
+  return jobs;
+}
+
 Status list_jobs(const Call& call) {
   JobsOptions options;
   fill(jobs_table(), call.parsed, options);
@@ -119,6 +144,7 @@ Status list_jobs(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
   // Asks the hosts of all unended jobs at the same time.
   if (!options.offline) LOCKSTEP_TRY(jobs::places::refresh_jobs(book, jobs));
+  LOCKSTEP_TRY_ASSIGN(jobs, with_owned(std::move(jobs), options.offline));
   const auto runs = jobs::here::local_runs();
   options.json ? print_json(jobs, runs) : print_table(jobs, runs);
   return {};

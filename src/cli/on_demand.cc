@@ -4,8 +4,8 @@
 #include "base/mid_line.h"
 #include "cli/guarded.h"
 #include "cli/on_demand_words.h"
+#include "cli/owner_host.h"
 #include "cli/subcommand.h"
-#include "cli/watched_job.h"
 #include "codec/json.h"
 #include "rent/gang.h"
 #include "rent/guard.h"
@@ -41,21 +41,6 @@ bool says_yes(int stop_fd) {
     if (ready[1].revents != 0) return false;
   } while (read(STDIN_FILENO, &letter, 1) == 1 && letter != '\n');
   return answer == "y" || answer == "Y" || answer == "yes";
-}
-
-// Refuses a command that cannot ask the user and has no limit on the cost. Checked before any
-// provider is asked.
-Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
-                     const cloud::Wish& wish) {
-  if (options.print || options.yes || terms.budget || wish.max_price || at_terminal()) return {};
-  return fail(Errc::invalid_input,
-              "cannot ask for consent without a terminal, and nothing caps the cost",
-              "give -y, --max-price or --budget, or see the plan with --print");
-}
-
-Status consent(rent::OnDemand& world, const RentRequest& request) {
-  if (request.options.yes || !at_terminal()) return {};
-  return ask_consent(world, "rent it?", "nothing was rented");
 }
 
 // Refuses a budget that does not pay for ten minutes.
@@ -145,8 +130,6 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
     if (request.before && chosen.wish.spot != cloud::SpotWish::no && chosen.terms.guard.empty() &&
         !request.options.will_watch)
       chosen.terms.guard = "here";
-    chosen.terms.watched =
-        request.before && !chosen.terms.guard.empty() && chosen.terms.guard != "here";
   }
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
   LOCKSTEP_TRY(world.providers().with_keys(chosen.wish.providers));
@@ -186,7 +169,7 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
     return std::optional<Chosen>();
   }
   std::fputs(plan_text(plan, now).c_str(), stderr);
-  LOCKSTEP_TRY(consent(world, request));
+  LOCKSTEP_TRY(consent(world, request.options));
   return std::optional<Chosen>(std::move(chosen));
 }
 
@@ -231,6 +214,19 @@ bool is_in_use(const cloud::Rental& rental) {
 
 }  // namespace
 
+Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
+                     const cloud::Wish& wish) {
+  if (options.print || options.yes || terms.budget || wish.max_price || at_terminal()) return {};
+  return fail(Errc::invalid_input,
+              "cannot ask for consent without a terminal, and nothing caps the cost",
+              "give -y, --max-price or --budget, or see the plan with --print");
+}
+
+Status consent(rent::OnDemand& world, const OnDemandOptions& options) {
+  if (options.yes || !at_terminal()) return {};
+  return ask_consent(world, "rent it?", "nothing was rented");
+}
+
 bool at_terminal() {
   return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
 }
@@ -271,7 +267,13 @@ rent::Asking::Waiting waits_for(std::string_view program, std::string_view what)
   };
 }
 
-void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms) {
+void tell_sweep(std::string_view program, cloud::Reconciled swept, std::int64_t now_ms) {
+  // The machines of a job that another host owns carry that host's installation, and are no news.
+  const auto owned = owned_jobs();
+  std::erase_if(swept.foreign, [&](const cloud::Leftover& one) {
+    return owned && std::any_of(owned->begin(), owned->end(),
+                                [&](const auto& job) { return job.rental == one.machine.intent; });
+  });
   for (const std::string& line : sweep_lines(swept, now_ms))
     tell_line(program, line);
 }
@@ -279,10 +281,14 @@ void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::i
 Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(request.options));
   LOCKSTEP_TRY(rent::check_name(request.cluster));
+  LOCKSTEP_TRY(check_not_owned_elsewhere(world.journal(), request.cluster));
   // With the lock, no other process changes this rental: the journal's record is current.
   if (!request.options.print) LOCKSTEP_TRY(world.locks().take(request.cluster));
   LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
   rent::Market market;
+  if (rental && request.hand_over)
+    return fail(Errc::already_exists, fmt::format("'{}' is rented already", request.cluster),
+                "give another --name");
   if (rental) {
     // Sweep before using the rental: a journal restored from an old copy does not know all
     // machines.
@@ -302,6 +308,7 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
     if (!chosen) return Rented{};
     LOCKSTEP_TRY_ASSIGN(rental,
                         rent::new_rental(world, request.cluster, chosen->wish, chosen->terms));
+    if (request.hand_over) rental->id = *request.hand_over;
     market = std::move(chosen->market);
   }
   // Start the guard before any request: machines without a guard must not be rented.
@@ -310,6 +317,11 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
     LOCKSTEP_TRY_ASSIGN(guard, rent::need_guard(world));
   }
   if (request.before) LOCKSTEP_TRY(request.before(*rental));
+  if (request.hand_over) {
+    // From here on the course rents: it finds the rental in the journal.
+    LOCKSTEP_TRY(world.journal().keep(*rental));
+    return Rented{.rental = std::move(rental)};
+  }
   const bool in_use = !request.before && is_in_use(*rental);
   const Status rented = rent::rent_gang(
       world, *rental, std::move(market), rules_of(wait_s),
@@ -334,7 +346,6 @@ Status give_machines_back(rent::OnDemand& world, std::string_view program, cloud
   const std::string cost = cloud::dollars_text(cloud::cost_so_far(rental, world.now_ms()));
   if (back) {
     tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
-    end_if_watched(world, program, rental.id);
     if (world.guards().word_of(rental) == rent::GuardHosts::Word::silent)
       tell_line(program,
                 fmt::format("the guard notices by itself: {}", world.guards().trouble_of(rental)));

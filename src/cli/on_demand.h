@@ -27,6 +27,9 @@ struct RentRequest {
   // For a job: called with the rental before anything is requested; an error stops the renting.
   // With it, the guard here watches spot machines unless the user chose otherwise.
   std::function<Status(const cloud::Rental&)> before = {};
+  // The rental gets this id and is written into the journal after `before`, and nothing is
+  // requested: the course of the job rents.
+  std::optional<std::string> hand_over = {};
   // Called with events and steps, besides telling the user.
   rent::TellEvent on_event = {};
   rent::TellStep on_step = {};
@@ -59,10 +62,16 @@ inline constexpr std::string_view kForLeftovers = "was something of ours left ov
 
 // Returns whether a user can be asked.
 bool at_terminal();
+// Refuses a command that cannot ask the user and has no limit on the cost. Call this before any
+// provider is asked.
+Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
+                     const cloud::Wish& wish);
+// Asks whether to rent what the plan shows, unless the user has agreed already.
+Status consent(rent::OnDemand& world, const OnDemandOptions& options);
 // Asks the user. canceled: the answer is no, or a signal came (sys).
 Status ask_consent(rent::OnDemand& world, const std::string& question, const char* otherwise);
 
 // Prints what the sweep has found.
-void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms);
+void tell_sweep(std::string_view program, cloud::Reconciled swept, std::int64_t now_ms);
 
 }  // namespace lockstep::cli

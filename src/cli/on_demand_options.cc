@@ -189,7 +189,8 @@ std::vector<Option> terms_rows() {
        .help =
            "run a guard here, or on HOST over ssh: a process that terminates machines which cannot "
            "end their own bill; here, and with --spot: the guard also continues a job whose "
-           "command is gone; HOST: the guard watches such a job to the end and keeps the outputs"},
+           "command is gone; run --on-demand with HOST: that host rents, with keys of its own, and "
+           "sees the job to its end"},
       {.name = "i-will-watch",
        .field = into<&OnDemandOptions::will_watch>,
        .help = "rent without a guard: you end the machines, whatever happens"},

@@ -264,7 +264,6 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
       cloud::lease_end(terms, plan.first.per_hour, 0, now_ms, now_ms).value_or(0);
   if (!is_unguarded(plan.first, terms)) plan.ends_ms = ends_ms;
   plan.autostop_s = terms.autostop_s;
-  if (terms.watched) plan.watcher = terms.guard;
   // If a provider refuses an offer, a dearer offer follows. The limit covers the offers of the
   // plan. Only --max-price or --budget bounds later offers.
   cloud::Micros rate = plan.first.per_hour;
@@ -322,11 +321,6 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
     text += fmt::format("cost: not bounded: {} USD an hour until you end it{}\n",
                         dollars_text(plan.first.per_hour),
                         plan.ends_ms == 0 ? "" : ", on machines that need a guard");
-  if (!plan.watcher.empty())
-    text += fmt::format(
-        "gone: if this command is gone, {} watches the job to its end, but starts it on no other "
-        "machines\n",
-        plan.watcher);
   return text;
 }
 

@@ -37,7 +37,6 @@ struct Plan {
   std::optional<cloud::Micros> most = {};  // upper limit of the cost; nullopt: there is none
   bool capped = true;         // true: `most` holds for every offer; false: only for those shown
   std::string fixed_by = {};  // provider whose machines `keep` cannot extend; "": none
-  std::string watcher = {};   // host that watches the job; "": none
 };
 // Returns the plan for the cheapest candidate. choice: has at least one candidate.
 Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::Terms& terms,

@@ -40,9 +40,12 @@ struct RemoteOptions {
   std::function<Status(const std::string& job)> on_job = {};
   // Called once the hosts have the job. ahead: the earlier jobs in the queue.
   std::function<void(const std::vector<std::string>& ahead)> on_started = {};
+  bool as_received = false;  // project::SyncOptions::as_received
   bool is_course = false;  // this process is the course of a rented job, not a command
   std::optional<Error> cannot_begin = {};  // why the course must not begin the job
   bool own_environment = true;             // this process has the environment of the user's command
+  // Values for --env NAME and --secret NAME; empty: those of this process's environment.
+  std::function<std::optional<std::string>(const std::string& name)> own_variable = {};
 
   bool elsewhere() const { return on || hostfile; }
 };

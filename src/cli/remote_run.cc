@@ -109,7 +109,8 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   LOCKSTEP_TRY_ASSIGN(spec.env, hosts::variables_of({.env = variables,
                                                      .files = options.variables.env_files,
                                                      .secrets = options.variables.secrets},
-                                                    hosts::own_variable));
+                                                    options.own_variable ? options.own_variable
+                                                                         : hosts::own_variable));
   request.secrets = options.variables.secrets;
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))

@@ -151,9 +151,6 @@ Status RentedCourse::machines_again() {
   LOCKSTEP_TRY(take_lock());
   if (rental_.closed_ms != 0 || !rental_.wanted)
     return fail(Errc::unavailable, fmt::format("'{}' is being given back", rental_.cluster));
-  // The watching host may have ended the job meanwhile. Do not go on without an answer from that
-  // host.
-  LOCKSTEP_TRY(name_to_watcher(world_, job_));
   if (job_.stage == Stage::lost) LOCKSTEP_TRY(end_lost());
   LOCKSTEP_TRY(note(Stage::renting));
   if (rental_.wish.spot == cloud::SpotWish::prefer && job_.losses >= kLossesToOnDemand)
@@ -241,7 +238,8 @@ Seen RentedCourse::run_job() {
 Seen RentedCourse::bring() {
   if (ended_.gone && !first_runs()) {
     missing_ = "its machine was gone before";
-    if (job_.note.empty()) job_.note = "its outputs are not here: " + missing_;
+    // A note of the loss was told when it was made.
+    if (job_.note.empty()) tell(job_.note = "its outputs are not here: " + missing_);
     return {.ok = false, .gone = true};
   }
   const Status brought = bring_back();
@@ -252,19 +250,9 @@ Seen RentedCourse::bring() {
 }
 
 Seen RentedCourse::hold() {
-  return seen(hold_machines(missing_));
-}
-
-Seen RentedCourse::fetch() {
-  const auto saved = fetch_saved(world_, kRentedRun, job_);
-  const bool whole = saved && saved->whole;
-  // The reason may have been printed already: do not repeat it.
-  const bool told = job_.note.find(missing_) == std::string::npos;
-  if (!whole && !told) tell(job_.note);
-  if (whole) job_.note = "outputs in " + join(options_.back, ", ");
-  Seen seen{.ok = saved.has_value(), .whole = whole};
-  if (saved && saved->ended) seen.saved_code = saved->code;
-  return seen;
+  const Status held = hold_machines(missing_);
+  if (!held) tell(job_.note);
+  return seen(held);
 }
 
 Seen RentedCourse::terminate() {
@@ -308,8 +296,6 @@ Seen RentedCourse::carry_out(Step step) {
     }
     case Step::run:
       return run_job();
-    case Step::ask_watcher:
-      return {.taken_over = ended_by_watcher(world_, kRentedRun, job_)};
     case Step::ask_loss:
       return {.taken = was_taken()};
     case Step::save:
@@ -324,8 +310,6 @@ Seen RentedCourse::carry_out(Step step) {
       return bring();
     case Step::hold:
       return hold();
-    case Step::fetch_saved:
-      return fetch();
     case Step::note_end:
       job_.code = course_.job_code();
       if (const Status noted = note(Stage::ending); !noted) tell(noted.error().message);
@@ -342,8 +326,6 @@ Seen RentedCourse::carry_out(Step step) {
 
 // The record stays until the user was told: by the command that views the job, or the next one.
 void RentedCourse::conclude(int code) {
-  if (!job_.watcher.empty())
-    return end_watched(world_, kRentedRun, job_, course_.outputs_are_here());
   if (!is_wanted()) return;
   job_.code = code;
   job_.note += fmt::format("{}{}{} USD", job_.note.empty() ? "" : ", ",

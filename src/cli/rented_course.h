@@ -6,7 +6,6 @@
 #include "cli/on_demand_options.h"
 #include "cli/remote_run.h"
 #include "cli/rented_loss.h"
-#include "cli/watched_job.h"
 #include "jobs/rented/course.h"
 #include "proc/signal_watch.h"
 #include "rent/on_demand.h"
@@ -39,9 +38,8 @@ class RentedCourse {
     remote_.run_id = job_.run_id;
     remote_.is_course = true;
     remote_.hosts_gone = [this] { return machines_gone(rental_); };
-    remote_.on_job = [this](const std::string& id) -> Status {
+    remote_.on_job = [this](const std::string& id) {
       job_.job = id;
-      LOCKSTEP_TRY(name_to_watcher(world_, job_));
       return world_.journal().note_job(job_);
     };
     // The command shows these jobs to the user who detaches. Without the note they are not shown.
@@ -61,7 +59,6 @@ class RentedCourse {
   jobs::rented::Seen save();
   jobs::rented::Seen bring();
   jobs::rented::Seen hold();
-  jobs::rented::Seen fetch();
   jobs::rented::Seen terminate();
   void note_signal(int signal);
   void look_for_signals();

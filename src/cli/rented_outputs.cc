@@ -1,5 +1,5 @@
-// Outputs (--back) of a job on rented machines: brought from the machines or the watching host,
-// kept on a held machine if bringing fails, and copied to the next machines.
+// Outputs (--back) of a job on rented machines: brought from the machines, kept
+// on a held machine if bringing fails, and copied to the next machines.
 #include "base/date_text.h"
 #include "base/text.h"
 #include "cli/ground.h"
@@ -24,7 +24,6 @@ Status RentedCourse::bring_back() {
     return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
                 "leave --sync none out");
   project::SyncOptions settings;
-  settings.progress = words_to_watcher(world_, job_);
   settings.remark = [this](const std::string& text) { tell(text); };
   for (const std::string& path : options_.back) {
     LOCKSTEP_TRY_ASSIGN(const std::string below, project::path_in_project(*ground.project, path));
@@ -85,18 +84,13 @@ bool RentedCourse::first_runs() {
   });
 }
 
-// Brings the saved outputs of a job with preempted machines. The watching host may know that the
-// job had ended well before the loss.
+// Brings the saved outputs of a job with preempted machines.
 jobs::rented::Seen RentedCourse::save() {
   const Status brought =
       ended_.gone && !first_runs() ? fail(Errc::unavailable, "its machine is gone") : bring_back();
-  const auto saved = brought ? std::nullopt : fetch_saved(world_, kRentedRun, job_);
-  job_.brought = job_.brought || ((brought || saved) && !options_.back.empty());
-  if (!brought && !(saved && saved->whole))
-    tell("what --back names was not brought back: " + brought.error().message);
-  const bool well = saved && saved->whole && saved->ended && saved->code == 0;
-  if (well) job_.note = "outputs in " + join(options_.back, ", ");
-  return {.ended_well = well, .whole = brought.has_value() || (saved && saved->whole)};
+  job_.brought = job_.brought || (brought && !options_.back.empty());
+  if (!brought) tell("what --back names was not brought back: " + brought.error().message);
+  return {.whole = brought.has_value()};
 }
 
 }  // namespace lockstep::cli

@@ -125,7 +125,7 @@ Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
 // These words also appear in JSON.
 const char* who_sees_to(const cloud::RentedJob& job) {
   if (rent::job_is_claimed(job.rental)) return job.follower == 0 ? "command" : "follower";
-  return job.watcher.empty() ? "nobody" : "host";
+  return "nobody";
 }
 
 }  // namespace
@@ -180,7 +180,6 @@ Result<nlohmann::json> rented_facts(const std::vector<hosts::Cluster>& clusters,
                                         {"attempt", job.losses + 1},
                                         {"by", who_sees_to(job)},
                                         {"pid", job.follower},
-                                        {"host", job.watcher},
                                         {"log", rent::follow_log(job.cluster)}};
   return facts;
 }
@@ -191,15 +190,12 @@ std::string rented_job_words(const nlohmann::json& facts, const std::string& nam
   const nlohmann::json& job = (*found)["job"];
   const std::string by = codec::text_member(job, "by");
   const std::string id = codec::text_member(job, "id");
-  const std::string host = codec::text_member(job, "host");
   const std::string log = codec::text_member(job, "log");
   std::string who = "is followed by nobody just now";
   if (by == "command") who = "is with its command";
   if (by == "follower")
     who = fmt::format("is followed by process {}", codec::integer_member(job, "pid"));
-  if (by == "host") who = "is watched by " + host;
   if (by == "follower") who += ": " + log;
-  if (by != "host" && !host.empty()) who += fmt::format("; {} watches it, too", host);
   return fmt::format("its job ({}{}attempt {}, {}) {}", id, id.empty() ? "" : ", ",
                      codec::integer_member(job, "attempt"), codec::text_member(job, "stage"), who);
 }

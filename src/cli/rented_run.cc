@@ -2,22 +2,26 @@
 
 #include "base/id.h"
 #include "base/text.h"
-#include "cli/ground.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
+#include "cli/owned_job.h"
 #include "cli/rented_course.h"
 #include "cli/rented_view.h"
 #include "cli/run_options.h"
 #include "cli/terminal.h"
-#include "cli/watched_job.h"
 #include "launch/backend_row.h"
 #include "rent/guard.h"
 #include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace lockstep::cli {
@@ -27,26 +31,10 @@ constexpr int kMostCounted = 1'000'000;  // nodes
 
 using cloud::RentedJob;
 
-// Records where the outputs of --back lie: the watching host does not have the job's options.
-Status note_outputs(const RemoteOptions& remote, const std::vector<std::string>& back,
-                    RentedJob& job) {
-  if (back.empty()) return {};
-  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote, false));
-  if (!ground.project) return {};
-  job.root = ground.project->root;
-  job.tree = ground.project->name;
-  for (const std::string& path : back) {
-    LOCKSTEP_TRY_ASSIGN(std::string below, project::path_in_project(*ground.project, path));
-    job.back.push_back(std::move(below));
-  }
-  return {};
-}
-
 // A job that was begun, before its machines are rented.
 struct Begun {
   RentedJob job;
   io::Fd claim;
-  bool told_watcher = false;
   bool kept = false;  // in the journal
   std::optional<rent::CourseProcess> course;
 };
@@ -62,8 +50,8 @@ Args words_of_job(const Parsed& parsed) {
 
 // Claims and records the job, and starts the process of its course, which waits for this command.
 // If this command is killed while it rents, that process goes on.
-Status begin_job(rent::OnDemand& world, const Call& call, const RemoteOptions& remote,
-                 const std::vector<std::string>& back, const cloud::Rental& rental, Begun& begun) {
+Status begin_job(rent::OnDemand& world, const Call& call, const std::string& client,
+                 const cloud::Rental& rental, Begun& begun) {
   RentedJob& job = begun.job;
   auto mine = rent::claim_job(rental.id);
   if (!mine && mine.error().code == Errc::already_exists)
@@ -77,19 +65,9 @@ Status begin_job(rent::OnDemand& world, const Call& call, const RemoteOptions& r
          .cluster = rental.cluster,
          .words = words_of_job(call.parsed),
          .folder = std::filesystem::current_path(error),
-         .began_ms = world.web().now_ms()};
+         .began_ms = world.web().now_ms(),
+         .client = client};
   job.run_id = random_uuid4();  // one id for all attempts, on whatever machines
-  if (rental.terms.watched) {
-    job.watcher = rental.terms.guard;
-    LOCKSTEP_TRY_ASSIGN(const bool known, world.journal().has_job(rental.id));
-    if (known)
-      return fail(Errc::unavailable,
-                  fmt::format("{} watches a job on '{}' already", job.watcher, rental.cluster),
-                  "wait for it, give another --name, or end it: lockstep down " + rental.cluster);
-    LOCKSTEP_TRY(note_outputs(remote, back, job));
-    begun.told_watcher = true;
-    LOCKSTEP_TRY(name_to_watcher(world, job));
-  }
   LOCKSTEP_TRY(world.journal().keep_job(job));
   begun.kept = true;
   LOCKSTEP_TRY_ASSIGN(begun.course, rent::start_course(rental.id, begun.claim));
@@ -137,11 +115,15 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
                       .json = remote.json};
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   keep_guarded(*world, kRentedRun);
+  const auto& guard = options.guard;
+  // Machines that are rented from here already stay with this machine.
+  if (guard && !guard->empty() && *guard != "here" && !world->journal().of_cluster(request.cluster))
+    return run_at_owner(call, remote, options, *world, request.cluster);
   Begun begun;
   RentedJob& job = begun.job;
   std::optional<RentedView> view;
   request.before = [&](const cloud::Rental& rental) -> Status {
-    LOCKSTEP_TRY(begin_job(*world, call, remote, options.back, rental, begun));
+    LOCKSTEP_TRY(begin_job(*world, call, {}, rental, begun));
     view.emplace(
         *world,
         ViewRequest{
@@ -151,7 +133,6 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
   };
   auto rented = rent_machines(*world, request);
   // Without its record the course ends by itself.
-  if (!rented && begun.told_watcher) (void)tell_watcher(*world, job, rent::WatchVerb::drop);
   if (!rented && begun.kept) (void)world->journal().drop_job(job.rental);
   if (!rented) return Failure(std::move(rented).error());
   if (!rented->rental) return ExitCode::ok;
@@ -166,7 +147,46 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
   return Failure(std::move(code).error());
 }
 
+// The variables go to the course alone: the guard, which may live for days, does not get them.
+Status begin_with_variables(rent::OnDemand& world, const Call& call,
+                            const jobs::rented::OwnerRequest& request, const cloud::Rental& rental,
+                            Begun& begun) {
+  using jobs::rented::kRequestVariable;
+  // A view that begins before the course would show the log of an earlier job of that name.
+  std::error_code error;
+  for (const std::string& log : rent::follow_logs(rental.cluster))
+    std::filesystem::remove(log, error);
+  if (setenv(kRequestVariable, jobs::rented::owner_request_text(request).c_str(), 1) != 0)
+    return fail_sys("set the job's variables", errno);
+  Status begun_well = begin_job(world, call, request.client, rental, begun);
+  unsetenv(kRequestVariable);
+  return begun_well;
+}
+
 }  // namespace
+
+Result<ExitCode> begin_for_client(const Call& call, const jobs::rented::OwnerRequest& request) {
+  const RemoteOptions remote = remote_options(run_table(), call.parsed);
+  RentRequest rent{.program = kRentedRun,
+                   .cluster = request.cluster,
+                   .options = {},
+                   .nodes = remote.place.nodes,
+                   .json = remote.json,
+                   .hand_over = request.rental};
+  fill(run_table(), call.parsed, rent.options);
+  LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const bool again, world->journal().has_job(request.rental));
+  if (again) return ExitCode::ok;
+  Begun begun;
+  rent.before = [&](const cloud::Rental& rental) {
+    return begin_with_variables(*world, call, request, rental, begun);
+  };
+  const auto rented = rent_machines(*world, rent);
+  if (!rented && begun.kept) (void)world->journal().drop_job(begun.job.rental);
+  if (!rented) return Failure(rented.error());
+  if (begun.course) (void)!write(begun.course->go.get(), "g", 1);
+  return ExitCode::ok;
+}
 
 ExitCode run_on_rented(const Call& call, const RemoteOptions& remote,
                        const OnDemandOptions& options) {

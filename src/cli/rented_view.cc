@@ -37,6 +37,22 @@ constexpr milliseconds kLook{100};
 
 }  // namespace
 
+std::optional<jobs::KnownJob> started_job(const std::optional<cloud::RentedJob>& job) {
+  if (!job || job->job.empty()) return std::nullopt;
+  const auto book = jobs::JobBook::open(io::state_folder());
+  auto known = book ? book->find(job->job) : Failure(book.error());
+  if (!known || known->status.state == jobs::JobState::starting) return std::nullopt;
+  return std::move(*known);
+}
+
+std::string start_text(const cloud::RentedJob& job, const jobs::KnownJob& known, bool json) {
+  if (!json) return known.id;
+  std::vector<std::string> nodes;
+  for (const hosts::HostPlace& node : known.nodes)
+    nodes.push_back(node.name);
+  return codec::print_json(started_json(known.id, nodes, job.ahead));
+}
+
 RentedView::RentedView(rent::OnDemand& world, ViewRequest request, rent::CourseProcess course,
                        io::Fd claim)
     : world_(world),
@@ -67,12 +83,10 @@ void RentedView::say(const std::string& text) {
 std::string RentedView::going_on_words() const {
   const auto known = world_.journal().of_cluster(request_.rental.cluster);
   const cloud::Rental& rental = known && known->id == request_.rental.id ? *known : request_.rental;
-  const std::string watcher =
-      rental.terms.watched ? fmt::format(", and {} watches it", rental.terms.guard) : "";
   return fmt::format(
       "'{}' goes on: {} USD an hour; it ends with its job, which is followed from "
-      "here{}, or {}; {}",
-      rental.cluster, cloud::dollars_text(cloud::rate_now(rental)), watcher,
+      "here, or {}; {}",
+      rental.cluster, cloud::dollars_text(cloud::rate_now(rental)),
       date_text(certain_end_ms(world_, rental)), rent::follow_log(rental.cluster));
 }
 
@@ -142,16 +156,6 @@ bool RentedView::is_ready(const std::optional<cloud::RentedJob>& job) const {
   return course_.child.alive() && job && job->follower == course_.child.pid();
 }
 
-// Returns the record of the job if it runs or is queued.
-std::optional<jobs::KnownJob> RentedView::started(
-    const std::optional<cloud::RentedJob>& job) const {
-  if (!job || job->job.empty()) return std::nullopt;
-  const auto book = jobs::JobBook::open(io::state_folder());
-  auto known = book ? book->find(job->job) : Failure(book.error());
-  if (!known || known->status.state == jobs::JobState::starting) return std::nullopt;
-  return std::move(*known);
-}
-
 void RentedView::look() {
   if (over_) return;
   std::array<char, 8192> events;
@@ -163,7 +167,7 @@ void RentedView::look() {
   next_look_.start(kLook, [this] { look(); });
   if (!core_.is_waiting()) return;
   const auto job = record().value_or(std::nullopt);
-  carry_out(core_.on_look(is_ready(job), request_.detach && started(job)));
+  carry_out(core_.on_look(is_ready(job), request_.detach && started_job(job)));
 }
 
 void RentedView::show_output() {
@@ -194,13 +198,8 @@ void RentedView::show_progress() {
 // Keeps the text about a detached job for run(), which prints it.
 void RentedView::note_start() {
   const auto job = record().value_or(std::nullopt);
-  const auto known = started(job);
-  if (!request_.detach || !known) return;
-  std::vector<std::string> nodes;
-  for (const hosts::HostPlace& node : known->nodes)
-    nodes.push_back(node.name);
-  start_text_ =
-      request_.json ? codec::print_json(started_json(known->id, nodes, job->ahead)) : known->id;
+  const auto known = started_job(job);
+  if (request_.detach && known) start_text_ = start_text(*job, *known, request_.json);
 }
 
 // Ends the view of a job that goes on.

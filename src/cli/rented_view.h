@@ -21,6 +21,11 @@
 
 namespace lockstep::cli {
 
+// Returns the job's entry in the job book if the job runs or is queued.
+std::optional<jobs::KnownJob> started_job(const std::optional<cloud::RentedJob>& job);
+// Returns what --detach prints of a job that has started.
+std::string start_text(const cloud::RentedJob& job, const jobs::KnownJob& known, bool json);
+
 struct ViewRequest {
   std::string_view program;  // for messages
   cloud::Rental rental;
@@ -49,7 +54,6 @@ class RentedView {
   void show_output();
   void show_progress();
   bool is_ready(const std::optional<cloud::RentedJob>& job) const;
-  std::optional<jobs::KnownJob> started(const std::optional<cloud::RentedJob>& job) const;
   void note_start();
   void leave();
   void finish();

@@ -5,10 +5,12 @@
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
+#include "cli/owner_host.h"
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
 #include "cli/swept.h"
 #include "codec/json.h"
+#include "codec/json_members.h"
 #include "hosts/place.h"
 #include "io/own_folders.h"
 #include "rent/move_end.h"
@@ -153,6 +155,8 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
                 "write lockstep keep NAME 2h");
   LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("TIME", names[1]));
   LOCKSTEP_TRY(hosts::check_cluster_name(names[0]));
+  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(call, {"keep"}));
+  if (there) return *there;
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
   // Another command may change the same rental: read it under the lock only.
@@ -197,9 +201,31 @@ std::string state_words(const rent::OnDemand& world, const Rental& rental) {
          ended_by_words(ended_by_name(ended_by(world, rental)), rental.terms.guard);
 }
 
+// Asks the hosts that own rentals for the rows of `cost --json`, and adds the member `host` to each
+// row. The rows of a silent host are missing.
+std::vector<nlohmann::json> cost_elsewhere(const CostOptions& options,
+                                           const std::vector<cloud::RentedJob>& owned) {
+  std::vector<nlohmann::json> rows;
+  for (const cloud::RentedJob& job : owned) {
+    Args command = {"ask", job.rental, job.cluster, "cost", job.cluster, "--json"};
+    if (options.since) command.push_back("--since=" + *options.since);
+    const auto said = ask_owner(job.host, command);
+    if (!said) print_error(cost_table().program, said.error());
+    const nlohmann::json there = said ? codec::parse_json(*said) : nlohmann::json();
+    if (!there.is_object() || !there.contains("rentals")) continue;
+    for (const nlohmann::json& row : there["rentals"]) {
+      rows.push_back(row);
+      if (row.is_object()) rows.back()["host"] = job.host;
+    }
+  }
+  return rows;
+}
+
 Result<ExitCode> show_cost(const Call& call, Swept& swept) {
   CostOptions options;
   fill(cost_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(call, {"cost"}));
+  if (there) return *there;
   std::int64_t seconds = 0;
   if (options.since) {
     LOCKSTEP_TRY_ASSIGN(seconds, parse_time("since", *options.since));
@@ -222,6 +248,11 @@ Result<ExitCode> show_cost(const Call& call, Swept& swept) {
       return std::find(call.parsed.names.begin(), call.parsed.names.end(), one.cluster) ==
              call.parsed.names.end();
     });
+  // After begin(), which forgets jobs that have ended.
+  std::vector<cloud::RentedJob> owned;
+  if (call.parsed.names.empty()) {
+    LOCKSTEP_TRY_ASSIGN(owned, owned_jobs());
+  }
   cloud::Micros sum = 0;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::vector<std::array<std::string, 5>> lines = {{"CLUSTER", "RENTED", "STATE", "USD/H", "USD"}};
@@ -231,6 +262,16 @@ Result<ExitCode> show_cost(const Call& call, Swept& swept) {
     lines.push_back({rental.cluster, date_text(rental.created_ms), state_words(*world, rental),
                      cloud::dollars_text(cloud::rate_now(rental)),
                      cloud::dollars_text(cloud::cost_so_far(rental, world->now_ms()))});
+  }
+  for (const nlohmann::json& row : cost_elsewhere(options, owned)) {
+    const cloud::Micros cost = codec::integer_member(row, "cost_micros");
+    lines.push_back({printable(codec::text_member(row, "name"), 63),
+                     date_text(codec::integer_member(row, "created_ms")),
+                     "at " + codec::text_member(row, "host"),
+                     cloud::dollars_text(codec::integer_member(row, "micros_per_hour")),
+                     cloud::dollars_text(cost)});
+    sum += cost;
+    rows.push_back(nlohmann::ordered_json(row));
   }
   if (options.json) {
     std::puts(codec::print_json(nlohmann::ordered_json{{"rentals", std::move(rows)},

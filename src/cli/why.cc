@@ -1,5 +1,6 @@
 // lockstep why: explains the state of a job, wherever it runs, and what the user can do.
 #include "base/text.h"
+#include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "cli/why_options.h"
 #include "hosts/command_run.h"
@@ -84,6 +85,8 @@ Result<ExitCode> explain(const Call& call) {
   WhyOptions options;
   fill(why_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const std::string word, one_job(call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(call, {"why"}));
+  if (there) return *there;
   if (!options.on.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
     LOCKSTEP_TRY_ASSIGN(const auto place, hosts::slurm_place(registry, options.on));

@@ -117,7 +117,7 @@ std::int64_t fixed_end_ms(const Rental& rental,
 std::string Terms::allowed(Ending ending) const {
   // Name both networks even if they are equal now. The second network tells a provider that the
   // rules are for a guard, too.
-  const bool guarded = (watched || ending == Ending::with_guard) && !guard_from.empty();
+  const bool guarded = ending == Ending::with_guard && !guard_from.empty();
   return guarded ? allow_from + "," + guard_from : allow_from;
 }
 

@@ -75,7 +75,6 @@ struct Terms {
   std::string guard = {};       // "": none, "here", or a host
   std::string guard_from = {};  // CIDR of the guard host, for machines that need a guard
   bool own_address = false;     // allow_from is this client's address, also after a move
-  bool watched = false;         // the guard host also watches the job, and reaches all machines
 
   bool open_to_all() const { return allow_from == kEverybody; }
   // Returns the networks that may reach port 22: CIDRs separated by commas.

@@ -56,7 +56,6 @@ static void fields(codec::JsonFields& io, Terms& terms) {
   io("guard", terms.guard);
   io("guard_from", terms.guard_from);
   io("own_address", terms.own_address);
-  io("watched", terms.watched);
 }
 
 // Leaves Machine::intent out, which is the rental's id.

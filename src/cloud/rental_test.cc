@@ -79,8 +79,7 @@ Rental a_rental() {
                   .image = "ami-1",
                   .guard = "host",
                   .guard_from = "203.0.113.9/32",
-                  .own_address = true,
-                  .watched = true};
+                  .own_address = true};
   rental.created_ms = 51;
   rental.ends_ms = 52;
   rental.wanted = true;
@@ -180,13 +179,11 @@ TEST(Rental, EveryMemberComesBack) {
                b->wish.disk_gb, b->wish.guarded, b->wish.archs, b->wish.types));
   EXPECT_EQ(std::tie(gpu.name, gpu.kinds, gpu.count, gpu.at_least),
             std::tie(b->wish.gpu.name, b->wish.gpu.kinds, b->wish.gpu.count, b->wish.gpu.at_least));
-  const auto& [lifetime, autostop, hold, budget, allow_from, image, guard, from, own, watched] =
-      terms;
-  EXPECT_EQ(
-      std::tie(lifetime, autostop, hold, budget, allow_from, image, guard, from, own, watched),
-      std::tie(b->terms.lifetime_s, b->terms.autostop_s, b->terms.hold_s, b->terms.budget,
-               b->terms.allow_from, b->terms.image, b->terms.guard, b->terms.guard_from,
-               b->terms.own_address, b->terms.watched));
+  const auto& [lifetime, autostop, hold, budget, allow_from, image, guard, from, own] = terms;
+  EXPECT_EQ(std::tie(lifetime, autostop, hold, budget, allow_from, image, guard, from, own),
+            std::tie(b->terms.lifetime_s, b->terms.autostop_s, b->terms.hold_s, b->terms.budget,
+                     b->terms.allow_from, b->terms.image, b->terms.guard, b->terms.guard_from,
+                     b->terms.own_address));
   ASSERT_EQ(attempts.size(), b->attempts.size());
   expect_same(attempts.front(), b->attempts.front());
 }
@@ -197,8 +194,6 @@ TEST(Rental, OnlyMachinesThatNeedAGuardLetItIn) {
   terms.guard_from = "203.0.113.9/32";
   EXPECT_EQ(terms.allowed(Ending::with_guard), "192.0.2.7/32,203.0.113.9/32");
   EXPECT_EQ(terms.allowed(Ending::by_itself), "192.0.2.7/32");
-  terms.watched = true;
-  EXPECT_EQ(terms.allowed(Ending::by_itself), "192.0.2.7/32,203.0.113.9/32");
   terms.guard_from = terms.allow_from;
   EXPECT_EQ(terms.allowed(Ending::with_guard), "192.0.2.7/32,192.0.2.7/32");
 }

@@ -28,16 +28,13 @@ static void fields(codec::JsonFields& io, RentedJob& job) {
   io("code", job.code, {0, 255});
   io("note", job.note);
   io("began_ms", job.began_ms);
+  io("host", job.host);
   io("root", job.root);
   io("tree", job.tree);
   io("back", job.back);
-  io("watcher", job.watcher);
-  io("heard_ms", job.heard_ms);
-  io("taken", job.taken);
-  io("whole", job.whole);
+  io("client", job.client);
   io("follower", job.follower);
   io("ahead", job.ahead);
-  io("left_to_watcher", job.left_to_watcher);
 }
 
 const char* rented_job_stage(RentedJob::Stage stage) {

@@ -33,24 +33,22 @@ struct RentedJob {
   int code = 0;           // exit code; from Stage::ending on
   std::string note = {};  // what else the user is told
   std::int64_t began_ms = 0;
-  // Outputs (--back): the paths `back`, below `root` here and below ~/`tree` on the machines.
+  // The host of --guard HOST, which owns the rental: journal, course and guard are there. Empty:
+  // this machine owns the rental.
+  std::string host = {};
+  // With `host`: the files to bring at the end, as paths `back` below `root` here and below `tree`
+  // in the home there.
   std::string root = {};
   std::string tree = {};
   std::vector<std::string> back = {};
-  std::string watcher = {};   // the host of --guard HOST, which watches the job, too
-  std::int64_t heard_ms = 0;  // on that host: Unix time of the last sign of life of the command
-  bool taken = false;         // on that host: the host terminates the machines
-  // On that host: the id of the attempt whose outputs are complete.
-  std::string whole = {};
+  // On that host: the installation that began the job. Only commands of that installation tell the
+  // end of the job.
+  std::string client = {};
   std::int64_t follower = 0;  // pid of the process of the course; 0: the command still rents
   std::vector<std::string> ahead = {};  // jobs that the last attempt waited for
-  // The course has ended, and the record stays only because the watching host may have outputs.
-  bool left_to_watcher = false;
 
   // Returns whether the job may begin again on other machines.
   bool goes_on() const { return stage < Stage::ending; }
-  // On that host: returns whether all outputs of the last attempt have come.
-  bool all_came() const { return back.empty() || (!job.empty() && whole == job); }
 };
 
 const char* rented_job_stage(RentedJob::Stage stage);

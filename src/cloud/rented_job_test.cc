@@ -18,13 +18,11 @@ RentedJob some_job() {
           .code = 143,
           .note = "3.20 USD",
           .began_ms = 1'800'000'000'000,
+          .host = "me@desk",
           .root = "/home/me/project",
           .tree = "project",
           .back = {"out", "logs/a b"},
-          .watcher = "me@desk",
-          .heard_ms = 1'800'000'000'001,
-          .taken = true,
-          .whole = "abcd1234",
+          .client = "lk01",
           .follower = 4711};
 }
 
@@ -39,19 +37,8 @@ TEST(RentedJob, ComesBackAsItWas) {
   EXPECT_EQ(read->follower, 4711);
   EXPECT_TRUE(read->brought);
   EXPECT_EQ(read->back, job.back);
-  EXPECT_EQ(read->watcher, "me@desk");
-  EXPECT_TRUE(read->taken);
-}
-
-TEST(RentedJob, WhatCameOfAnEarlierAttemptIsNotAll) {
-  RentedJob job = some_job();
-  EXPECT_TRUE(parse_rented_job(rented_job_json(job))->all_came());
-  job.job = "efgh5678";
-  EXPECT_FALSE(job.all_came()) << "the next attempt";
-  job.job = job.whole = "";
-  EXPECT_FALSE(job.all_came()) << "it has not begun";
-  job.back = {};
-  EXPECT_TRUE(job.all_came());
+  EXPECT_EQ(read->host, "me@desk");
+  EXPECT_EQ(read->client, "lk01");
 }
 
 TEST(RentedJob, WhatMakesNoSenseIsRefused) {

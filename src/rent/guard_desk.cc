@@ -10,7 +10,6 @@
 #include "rent/on_demand.h"
 #include "rent/rental_files.h"
 #include "rent/ssh_access.h"
-#include "rent/watch_desk.h"
 #include "ssh/pins.h"
 
 #include <fmt/core.h>
@@ -36,18 +35,6 @@ constexpr std::size_t kMostNews = 1UL << 20;
 constexpr int kDeskTries = 200;
 constexpr std::chrono::milliseconds kDeskPause{100};
 constexpr std::int64_t kRememberedMs = 40LL * 86'400'000;
-
-Result<std::string> read_news() {
-  std::string text;
-  std::array<char, 4096> bytes;
-  while (text.size() <= kMostNews) {
-    const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-  return fail(Errc::invalid_input, "the message to the guard is too long");
-}
 
 // Keep each client installation's state below this user's own state folder. XDG_STATE_HOME is set
 // in the environment because the guard started from here must use the same folder.
@@ -78,9 +65,7 @@ Result<GuardAnswer> answer_ask(OnDemand& world, const Words& words) {
   for (const std::string& name : split(words[2], ',')) {
     cloud::Provider* provider = world.providers().find(name);
     LOCKSTEP_TRY(check_key(provider));
-    LOCKSTEP_TRY_ASSIGN(const std::string account, provider->account(world.web()));
-    if (provider->traits().ending == cloud::Ending::by_itself)
-      answer.accounts.push_back(account_word(name, account));
+    LOCKSTEP_TRY(provider->account(world.web()));
   }
   if (words[3] == "address") {
     LOCKSTEP_TRY_ASSIGN(answer.cidr, own_address(world.web()));
@@ -137,11 +122,7 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
   const Rental* known = nullptr;
   for (const Rental& one : all)
     if (one.id == told.id) known = &one;
-  NewsFate fate = fate_of_news(known, news);
-  // This host has taken over the rental's job: the client must not rent anything else for that job.
-  if (fate == NewsFate::take && told.wanted && has_open_attempt(told) &&
-      is_taken(world, told.id, news.kind != GuardNewsKind::noting))
-    fate = NewsFate::over;
+  const NewsFate fate = fate_of_news(known, news);
   answer.over = fate == NewsFate::over;
   const bool lives = fate == NewsFate::take ? has_open_attempt(told) && told.closed_ms == 0
                                             : known != nullptr && known->closed_ms == 0;
@@ -172,7 +153,7 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
 }
 
 Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
-  LOCKSTEP_TRY_ASSIGN(const std::string text, read_news());
+  LOCKSTEP_TRY_ASSIGN(const std::string text, read_request());
   LOCKSTEP_TRY_ASSIGN(GuardNews news, read_guard_news(text, owner));
   news.rental.cluster = name_there(news.rental.cluster, news.rental.id);
   const std::string name = news.rental.cluster;
@@ -195,18 +176,25 @@ Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
 
 Result<GuardAnswer> answer_to(const Words& words) {
   const bool asks = words.size() == 4 && words[0] == "ask";
-  const bool watches = words.size() == 2 && words[0] == "watch";
-  if (!asks && !watches && (words.size() != 2 || words[0] != "tell"))
-    return fail(Errc::invalid_input, "a guard takes ask, tell or watch");
+  if (!asks && (words.size() != 2 || words[0] != "tell"))
+    return fail(Errc::invalid_input, "a guard takes ask or tell");
   LOCKSTEP_TRY_ASSIGN(const auto world, open_for(words[1]));
-  if (!watches) return asks ? answer_ask(*world, words) : answer_tell(*world, words[1]);
-  LOCKSTEP_TRY_ASSIGN(const std::string text, read_news());
-  LOCKSTEP_TRY_ASSIGN(const WatchWord word, read_watch_word(text));
-  LOCKSTEP_TRY_ASSIGN(WatchAnswer answer, answer_watch(*world, word));
-  return GuardAnswer{.now_ms = world->web().now_ms(), .watch = std::move(answer)};
+  return asks ? answer_ask(*world, words) : answer_tell(*world, words[1]);
 }
 
 }  // namespace
+
+Result<std::string> read_request() {
+  std::string text;
+  std::array<char, 4096> bytes;
+  while (text.size() <= kMostNews) {
+    const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  return fail(Errc::invalid_input, "the request is too long");
+}
 
 std::string answer_guard_request(const Words& words) {
   return guard_answer_text(answer_to(words));

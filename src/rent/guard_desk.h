@@ -3,14 +3,19 @@
 // keys of its rentals, and a guard like the one on the user's own machine.
 #pragma once
 
+#include "base/error.h"
+
 #include <string>
 #include <vector>
 
 namespace lockstep::rent {
 
-// Answers one request. words: "ask" OWNER PROVIDER,... address|-; "tell" OWNER with the news on
-// standard input; or "watch" OWNER with a request about a watched job. The handled signals must be
-// blocked. Returns the answer as one line; an error is an answer too.
+// Answers one request. words: "ask" OWNER PROVIDER,... address|-; or "tell" OWNER with the news on
+// standard input. The handled signals must be blocked. Returns the answer as one line; an error is
+// an answer too.
 std::string answer_guard_request(const std::vector<std::string>& words);
+
+// Reads a client's request from standard input: at most 1 MiB.
+Result<std::string> read_request();
 
 }  // namespace lockstep::rent

@@ -36,23 +36,6 @@ constexpr seconds kSilentFor{30};
 constexpr int kInsistTries = 3;
 constexpr int kInsistPauseMs = 2'000;
 
-Result<hosts::HostPlace> guard_place(const std::string& host) {
-  const auto refuse = [&](std::string_view why) {
-    return fail(Errc::invalid_input, fmt::format("--guard {}: {}", printable(host, 60), why),
-                "name a machine that is on all the time, as you would for ssh, or --guard here");
-  };
-  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
-  if (const auto known = registry.find(host); known && known->is_rented())
-    // A rented machine may be terminated before the machines that it should guard.
-    return refuse("a rented cluster cannot be a guard");
-  auto places = hosts::find_places(registry, host, std::nullopt, {});
-  if (!places)
-    return Failure(std::move(places).error().within(fmt::format("--guard {}", printable(host))));
-  if (places->size() != 1) return refuse(fmt::format("it has {} nodes", places->size()));
-  if (places->front().here) return refuse("that is this machine");
-  return std::move(places->front());
-}
-
 // Sends one request to one host and waits for the answer.
 class GuardCall {
  public:
@@ -110,7 +93,7 @@ std::string line_of(const Error& error) {
 
 Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::string> words,
                                     std::string input, std::chrono::seconds patience) {
-  LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, guard_place(host));
+  LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, place_of(host));
   signal(SIGPIPE, SIG_IGN);
   proc::block(proc::handled_signals());
   GuardCall call(place, patience, stop_fd_);
@@ -146,20 +129,21 @@ Result<GuardAnswer> GuardHosts::agree(const std::string& host,
   return answer;
 }
 
-Result<WatchAnswer> GuardHosts::watch(const std::string& host, const WatchWord& word) {
-  const bool brief = word.verb != WatchVerb::watch;
-  const auto silent = silent_.find(host);
-  if (brief && silent != silent_.end() && steady_clock::now() - silent->second.at < kSilentFor)
-    return Failure(silent->second.why);
-  LOCKSTEP_TRY_ASSIGN(GuardAnswer answer,
-                      say(host, {kHostGuardCommand, "watch", owner_}, watch_word_text(word),
-                          brief ? kNotePatience : kTellPatience));
-  if (!answer.watch) return fail(Errc::corrupt, fmt::format("the guard on {}: no answer", host));
-  return std::move(*answer.watch);
-}
-
 Result<hosts::HostPlace> GuardHosts::place_of(const std::string& host) {
-  return guard_place(host);
+  const auto refuse = [&](std::string_view why) {
+    return fail(Errc::invalid_input, fmt::format("--guard {}: {}", printable(host, 60), why),
+                "name a machine that is on all the time, as you would for ssh, or --guard here");
+  };
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  if (const auto known = registry.find(host); known && known->is_rented())
+    // A rented machine may be terminated before the machines that it should guard.
+    return refuse("a rented cluster cannot be a guard");
+  auto places = hosts::find_places(registry, host, std::nullopt, {});
+  if (!places)
+    return Failure(std::move(places).error().within(fmt::format("--guard {}", printable(host))));
+  if (places->size() != 1) return refuse(fmt::format("it has {} nodes", places->size()));
+  if (places->front().here) return refuse("that is this machine");
+  return std::move(places->front());
 }
 
 GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<GuardAnswer>& answer) {

@@ -43,8 +43,7 @@ class GuardHosts {
   // Like tell(), but retries a host that does not answer up to three times.
   Status insist(const cloud::Rental& rental);
 
-  // Sends a request about a job that the host watches.
-  Result<WatchAnswer> watch(const std::string& host, const WatchWord& word);
+  // Returns the place of a host of --guard. invalid_input: that host cannot be a guard.
   static Result<hosts::HostPlace> place_of(const std::string& host);
 
   Word word_of(const cloud::Rental& rental) const;

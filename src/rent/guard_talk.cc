@@ -75,18 +75,17 @@ bool is_good_key(const std::string& text) {
                                       [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
 }
 
-bool is_theirs(const Rental& rental, const Attempt& attempt) {
-  return rental.terms.watched || attempt.offer.ending == cloud::Ending::with_guard;
+bool needs_guard(const Attempt& attempt) {
+  return attempt.offer.ending == cloud::Ending::with_guard;
 }
 
 // Returns the part of a rental that a guard on another host needs. User data and launch requests
 // contain the machines' private host keys and are left out. Machines that terminate themselves are
-// left out too, unless their job is watched.
+// left out too.
 Rental guarded_part(const Rental& rental) {
   Rental part = rental;
-  std::erase_if(part.attempts, [&](const Attempt& attempt) {
-    return !attempt.open() || !is_theirs(rental, attempt);
-  });
+  std::erase_if(part.attempts,
+                [](const Attempt& attempt) { return !attempt.open() || !needs_guard(attempt); });
   part.user_data.clear();
   part.start_script.clear();
   for (Attempt& attempt : part.attempts)
@@ -115,10 +114,6 @@ bool is_rental_id(std::string_view text) {
 
 std::string name_there(const std::string& cluster, const std::string& rental) {
   return fmt::format("{}-{}", cluster.substr(0, kNameKept), rental.substr(0, kIntentShown));
-}
-
-std::string account_word(std::string_view provider, std::string_view account) {
-  return fmt::format("{}={}", provider, account.substr(0, account.find(',')));
 }
 
 GuardNews guard_news(const Rental& rental, GuardNewsKind kind, std::string user_key) {
@@ -170,12 +165,10 @@ std::string guard_answer_text(const Result<GuardAnswer>& answer) {
         {"hint", answer.error().hint},
         {"again",
          answer.error().code == Errc::unavailable || answer.error().code == Errc::timeout}});
-  nlohmann::ordered_json object{{"now_ms", answer->now_ms},
-                                {"cidr", answer->cidr},
-                                {"started", answer->started},
-                                {"over", answer->over},
-                                {"accounts", answer->accounts}};
-  if (answer->watch) object["watch"] = watch_answer_json(*answer->watch);
+  const nlohmann::ordered_json object{{"now_ms", answer->now_ms},
+                                      {"cidr", answer->cidr},
+                                      {"started", answer->started},
+                                      {"over", answer->over}};
   return codec::print_json(object);
 }
 
@@ -191,11 +184,7 @@ Result<GuardAnswer> read_guard_answer(std::string_view text) {
   GuardAnswer answer{.now_ms = codec::integer_member(object, "now_ms"),
                      .cidr = codec::text_member(object, "cidr"),
                      .started = yes(object, "started"),
-                     .over = yes(object, "over"),
-                     .accounts = codec::texts_member(object, "accounts")};
-  if (const auto watch = object.find("watch"); watch != object.end() && watch->is_object()) {
-    LOCKSTEP_TRY_ASSIGN(answer.watch, read_watch_answer(*watch));
-  }
+                     .over = yes(object, "over")};
   const std::size_t slash = answer.cidr.find('/');
   if (answer.now_ms <= 0 || !is_time(answer.now_ms) || !is_address(answer.cidr.substr(0, slash)) ||
       (!answer.cidr.empty() && answer.cidr.substr(std::min(slash, answer.cidr.size())) != "/32"))
@@ -219,8 +208,7 @@ std::string guard_host_of(const Rental& rental) {
 
 bool concerns_guard(const Rental& rental) {
   return !guard_host_of(rental).empty() &&
-         std::any_of(rental.attempts.begin(), rental.attempts.end(),
-                     [&](const Attempt& attempt) { return is_theirs(rental, attempt); });
+         std::any_of(rental.attempts.begin(), rental.attempts.end(), needs_guard);
 }
 
 int newest_number(const Rental& rental) {

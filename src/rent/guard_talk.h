@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "cloud/rental.h"
-#include "rent/watch_talk.h"
 
 #include <cstdint>
 #include <optional>
@@ -47,13 +46,7 @@ struct GuardAnswer {
   std::string cidr = {};    // the host's public address, if that was asked for
   bool started = false;     // the guard did not run there and was started
   bool over = false;        // the guard has terminated the machines, or is doing so
-  // Accounts of the host's credentials, "aws=account 1234", for providers whose machines terminate
-  // themselves. Such machines may be in another account.
-  std::vector<std::string> accounts = {};
-  std::optional<WatchAnswer> watch = {};  // about a watched job
 };
-// Returns "aws=account 1234" from the text of Provider::account(), without the user's name.
-std::string account_word(std::string_view provider, std::string_view account);
 
 std::string guard_answer_text(const Result<GuardAnswer>& answer);
 // Reads a guard's answer. unavailable: the trouble may pass. denied: the host does not guard the

@@ -49,15 +49,6 @@ std::vector<std::string> names_of(const KnownJob& job, const std::vector<int>& n
 
 }  // namespace
 
-Result<std::vector<std::optional<job::JobRecord>>> ask_records(const KnownJob& job,
-                                                               const hosts::RunCommand& run) {
-  LOCKSTEP_TRY_ASSIGN(auto answers, ask_parts(job, run));
-  std::vector<std::optional<job::JobRecord>> records;
-  for (PartAnswer& answer : answers)
-    records.push_back(std::move(answer.record));
-  return records;
-}
-
 Result<JobStatus> HostsJob::status() {
   LOCKSTEP_TRY_ASSIGN(const auto answers, ask_parts(record_, world_.run));
   std::vector<std::optional<job::JobRecord>> records;

@@ -33,9 +33,4 @@ class HostsJob : public Job {
   HostsWorld world_;
 };
 
-// Asks all hosts of a job for their records. nullopt: the host did not answer (a warning says why),
-// or knows no such job.
-Result<std::vector<std::optional<job::JobRecord>>> ask_records(
-    const KnownJob& job, const hosts::RunCommand& run = hosts::over_links());
-
 }  // namespace lockstep::jobs::on_hosts

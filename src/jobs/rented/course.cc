@@ -34,8 +34,6 @@ Step Course::next(const Seen& seen) {
       return after_rent(seen);
     case Step::run:
       return after_run(seen);
-    case Step::ask_watcher:
-      return after_watcher(seen);
     case Step::ask_loss:
       return after_loss(seen);
     case Step::save:
@@ -48,8 +46,6 @@ Step Course::next(const Seen& seen) {
       return after_bring(seen);
     case Step::hold:
       return after_hold(seen);
-    case Step::fetch_saved:
-      return after_fetch(seen);
     case Step::note_end:
       // Without the note another process would run the job again; the machines cost more.
       return to(Step::terminate);
@@ -77,16 +73,6 @@ Step Course::after_run(const Seen& seen) {
   ran_ = seen;
   job_code_ = code_ = seen.code;
   if (seen.left || seen.asked_to_leave) return to(Step::leave);
-  return to(Step::ask_watcher);
-}
-
-// The watching host takes over if it has not heard from this process at the job's end, as after a
-// sleep of this machine. Only one process may bring outputs and terminate machines.
-Step Course::after_watcher(const Seen& seen) {
-  if (seen.taken_over) {
-    code_ = *seen.taken_over;
-    return to(Step::quit);
-  }
   // A job does not start again after success, or after a person ended it: no need to ask why.
   if (job_code_ == 0 || ran_.canceled_job || seen.asked_to_end) return finish(ran_.started);
   return to(Step::ask_loss);
@@ -99,18 +85,11 @@ Step Course::after_loss(const Seen& seen) {
 }
 
 Step Course::after_save(const Seen& seen) {
-  if (seen.ended_well) {
-    job_code_ = 0;
-    brought_ = true;
-    return end();
-  }
   if (seen.asked_to_leave) return to(Step::leave);
   if (seen.asked_to_end) {
     // Ctrl-C may have cut the transfer off. The machine may still be there: bring the outputs
     // again.
-    if (!seen.whole) return finish(ran_.started);
-    brought_ = true;
-    return end();
+    return seen.whole ? end() : finish(ran_.started);
   }
   return to(Step::note_loss);
 }
@@ -120,24 +99,20 @@ Step Course::finish(bool started) {
 }
 
 Step Course::after_bring(const Seen& seen) {
-  brought_ = seen.ok;
   if (seen.ok) return end();
-  if (seen.gone) return to(Step::fetch_saved);
+  if (seen.gone) return without_outputs();
   // Leave the outputs to another follower: a machine with them still exists.
   return seen.asked_to_leave ? to(Step::leave) : to(Step::hold);
 }
 
 Step Course::after_hold(const Seen& seen) {
   if (seen.ok) return conclude(failed(job_code_));
-  return seen.asked_to_leave ? to(Step::leave) : to(Step::fetch_saved);
+  return seen.asked_to_leave ? to(Step::leave) : without_outputs();
 }
 
-Step Course::after_fetch(const Seen& seen) {
-  brought_ = seen.ok;
-  if (seen.saved_code && ran_.gone)
-    job_code_ = *seen.saved_code;
-  else if (!seen.whole)
-    job_code_ = failed(job_code_);  // a job without its outputs did not succeed
+// Ends a job whose outputs are lost: such a job did not succeed.
+Step Course::without_outputs() {
+  job_code_ = failed(job_code_);
   return end();
 }
 

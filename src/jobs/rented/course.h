@@ -13,13 +13,11 @@ enum class Step {
   check_begin,  // check for the job's environment variables in this process
   rent,         // rent machines: the ones asked for already, else new ones
   run,          // start the job there, or follow the running job; until its end
-  ask_watcher,  // ask whether the watching host has taken over
   ask_loss,     // ask whether the machines were preempted, or are about to be
   save,         // bring the outputs of a job without its machines
   note_loss,    // note in the journal: the job starts again
   bring_back,   // bring the outputs of an ended job
   hold,         // keep the machine for a while: no other copy of the outputs exists
-  fetch_saved,  // fetch the outputs saved by the watching host
   note_end,     // write into the journal how the job ended
   terminate,    // terminate the machines
   leave,        // the job continues without this process; another goes on from the journal
@@ -53,12 +51,9 @@ struct Seen {
   bool left = false;          // run: the following ended before the job
   bool canceled_job = false;  // run: a person canceled the job
   bool gone = false;          // run: a machine will not come back. bring_back: no machine is left
-  std::optional<int> taken_over = {};  // ask_watcher: the exit code reported by the watching host
-  bool taken = false;                  // ask_loss
-  bool ended_well = false;             // save: the job had ended with 0 before the loss
-  bool whole = false;                  // save, fetch_saved: all outputs are here
-  std::optional<int> saved_code = {};  // fetch_saved: the watching host saw the end
-  bool elsewhere = false;              // terminate: another lockstep has terminated them
+  bool taken = false;         // ask_loss
+  bool whole = false;         // save: all outputs are here
+  bool elsewhere = false;     // terminate: another lockstep has terminated them
 };
 
 class Course {
@@ -73,7 +68,6 @@ class Course {
   int code() const { return code_; }
   // Returns the exit code of the job itself, which note_end writes into the journal.
   int job_code() const { return job_code_; }
-  bool outputs_are_here() const { return brought_; }
   bool ended_elsewhere() const { return elsewhere_; }
 
  private:
@@ -81,12 +75,11 @@ class Course {
   Step begin();
   Step after_rent(const Seen& seen);
   Step after_run(const Seen& seen);
-  Step after_watcher(const Seen& seen);
   Step after_loss(const Seen& seen);
   Step after_save(const Seen& seen);
   Step after_bring(const Seen& seen);
   Step after_hold(const Seen& seen);
-  Step after_fetch(const Seen& seen);
+  Step without_outputs();
   Step after_terminate(const Seen& seen);
   Step finish(bool started);
   Step conclude(int code);
@@ -98,7 +91,6 @@ class Course {
   int code_ = 1;
   int job_code_ = 1;  // of the last attempt
   Seen ran_;          // of the last attempt
-  bool brought_ = false;
   bool elsewhere_ = false;
   // An error stopped the course: its exit code stays whatever the clean-up finds.
   std::optional<int> stopped_;

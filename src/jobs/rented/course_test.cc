@@ -90,8 +90,6 @@ class Process {
       case Step::hold:
         world_.held = world_.alive && happens(0.8);
         return error(!world_.held);
-      case Step::fetch_saved:
-        return error(true);
       case Step::note_end:
         world_.record.ending = true;
         world_.record.code = course_.job_code();
@@ -107,7 +105,6 @@ class Process {
         world_.told_code = course_.code();
         world_.known = false;
         return {};
-      case Step::ask_watcher:
       case Step::leave:
       case Step::quit:
         break;
@@ -251,33 +248,31 @@ std::vector<Step> walk(Course course, const std::vector<Seen>& seen) {
 const CourseRules kOwn{.brings_back = true};
 
 TEST(Course, AJobThatSucceeds) {
-  EXPECT_EQ(walk({{.working = true}, kOwn}, {{.started = true}, {.started = true}, {}, {}, {}}),
-            (std::vector<Step>{Step::run, Step::ask_watcher, Step::bring_back, Step::note_end,
-                               Step::terminate, Step::conclude}));
+  EXPECT_EQ(walk({{.working = true}, kOwn}, {{.started = true}, {}, {}, {}}),
+            (std::vector<Step>{Step::run, Step::bring_back, Step::note_end, Step::terminate,
+                               Step::conclude}));
 }
 
 TEST(Course, AFailureOnGoodMachinesEndsTheJob) {
-  EXPECT_EQ(walk({{.working = true}, kOwn}, {{.code = 3, .started = true}, {}, {.taken = false}}),
-            (std::vector<Step>{Step::run, Step::ask_watcher, Step::ask_loss, Step::bring_back}));
+  EXPECT_EQ(walk({{.working = true}, kOwn}, {{.code = 3, .started = true}, {.taken = false}}),
+            (std::vector<Step>{Step::run, Step::ask_loss, Step::bring_back}));
 }
 
 TEST(Course, MachinesThatAreTakenMeanAnotherAttempt) {
   EXPECT_EQ(walk({{.working = true}, kOwn},
-                 {{.code = 143, .started = true}, {}, {.taken = true}, {}, {}, {}, {}}),
-            (std::vector<Step>{Step::run, Step::ask_watcher, Step::ask_loss, Step::save,
-                               Step::note_loss, Step::check_begin, Step::rent, Step::run}));
+                 {{.code = 143, .started = true}, {.taken = true}, {}, {}, {}, {}}),
+            (std::vector<Step>{Step::run, Step::ask_loss, Step::save, Step::note_loss,
+                               Step::check_begin, Step::rent, Step::run}));
 }
 
 TEST(Course, AJobThatAPersonCanceledIsNotBegunAgain) {
-  EXPECT_EQ(
-      walk({{.working = true}, kOwn}, {{.code = 143, .started = true, .canceled_job = true}, {}}),
-      (std::vector<Step>{Step::run, Step::ask_watcher, Step::bring_back}));
+  EXPECT_EQ(walk({{.working = true}, kOwn}, {{.code = 143, .started = true, .canceled_job = true}}),
+            (std::vector<Step>{Step::run, Step::bring_back}));
 }
 
 TEST(Course, OutputsThatDoNotComeHoldTheMachine) {
   Course course({.working = true}, kOwn);
   course.first();
-  course.next({.started = true});
   course.next({.started = true});
   EXPECT_EQ(course.next({.ok = false}), Step::hold);
   EXPECT_EQ(course.next({}), Step::conclude);
@@ -286,7 +281,15 @@ TEST(Course, OutputsThatDoNotComeHoldTheMachine) {
 
 // Returns the step after the outputs of a job that ended well could not be brought.
 Step after_failed_bring(const Seen& seen) {
-  return walk({{.working = true}, kOwn}, {{.started = true}, {.started = true}, seen}).back();
+  return walk({{.working = true}, kOwn}, {{.started = true}, seen}).back();
+}
+
+TEST(Course, AJobWhoseOutputsAreLostDidNotSucceed) {
+  Course course({.working = true}, kOwn);
+  course.first();
+  course.next({.started = true});
+  EXPECT_EQ(course.next({.ok = false, .gone = true}), Step::note_end);
+  EXPECT_EQ(course.job_code(), 1);
 }
 
 TEST(Course, AProcessThatIsAskedToEndLeavesTheRest) {
@@ -315,13 +318,13 @@ TEST(Course, AUserWhoCancelsWhileMachinesAreRentedBeginsNothing) {
   EXPECT_EQ(walk({{}, kOwn}, {{}, canceled}).back(), Step::note_end);
   // The same between the loss of the machines and the next ones.
   EXPECT_EQ(walk({{.working = true}, kOwn},
-                 {{.code = 143, .started = true}, {}, {.taken = true}, {}, canceled})
+                 {{.code = 143, .started = true}, {.taken = true}, {}, canceled})
                 .back(),
             Step::note_end);
 }
 
 TEST(Course, CtrlCWhileOutputsOfATakenMachineComeBringsThemAgain) {
-  const std::vector<Seen> to_save = {{.code = 143, .started = true}, {}, {.taken = true}};
+  const std::vector<Seen> to_save = {{.code = 143, .started = true}, {.taken = true}};
   std::vector<Seen> cut = to_save;
   cut.push_back({.asked_to_end = true, .whole = false});
   EXPECT_EQ(walk({{.working = true}, kOwn}, cut).back(), Step::bring_back);
@@ -349,14 +352,6 @@ TEST(Course, AnErrorBeforeTheJobBeganTerminatesTheMachines) {
 TEST(Course, AnEndingThatWasNotedIsOnlyFinished) {
   EXPECT_EQ(walk({{.ending = true, .started = true, .code = 7}, kOwn}, {{}, {}}),
             (std::vector<Step>{Step::note_end, Step::terminate, Step::conclude}));
-}
-
-TEST(Course, AWatcherThatTookOverTellsTheEnd) {
-  Course course({.working = true}, kOwn);
-  course.first();
-  course.next({.code = 0, .started = true});
-  EXPECT_EQ(course.next({.taken_over = 5}), Step::quit);
-  EXPECT_EQ(course.code(), 5);
 }
 
 }  // namespace

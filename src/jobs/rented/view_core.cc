@@ -43,7 +43,7 @@ ViewStep ViewCore::on_signal(int number, const Record& record) {
 }
 
 ViewStep ViewCore::on_course_end(int exit_code, const Record& record, milliseconds lived) {
-  if (!record || record->stage == Stage::ended || record->left_to_watcher) {
+  if (!record || record->stage == Stage::ended) {
     code_ = record && record->stage == Stage::ended ? record->code : exit_code;
     return ViewStep::finish;
   }

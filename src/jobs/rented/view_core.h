@@ -27,7 +27,7 @@ class ViewCore {
   explicit ViewCore(bool detaches);
 
   // record: what the journal says of the job now; nullopt: it has no record any more, as after
-  // `lockstep down`, or after the outputs of a watched job were fetched.
+  // `lockstep down`.
   using Record = std::optional<cloud::RentedJob>;
 
   ViewStep on_signal(int number, const Record& record);

@@ -73,14 +73,6 @@ TEST(ViewCore, ALongLifeEndsARowOfFailures) {
               ViewStep::start_again);
 }
 
-TEST(ViewCore, AJobThatItsWatcherHasEndsWithTheCoursesCode) {
-  ViewCore view(false);
-  auto watched = record(Stage::ending, 7);
-  watched->left_to_watcher = true;
-  EXPECT_EQ(view.on_course_end(3, watched, kShort), ViewStep::finish);
-  EXPECT_EQ(view.code(), 3);
-}
-
 TEST(ViewCore, CtrlCAfterTheEndSparesTheRestOfTheOutput) {
   ViewCore view(false);
   EXPECT_EQ(view.on_course_end(1, record(Stage::ended, 7), kShort), ViewStep::finish);

@@ -1,0 +1,146 @@
+// lockstep host-rental: for a client elsewhere, on the host that owns the rental of its job
+// (`run --on-demand --guard HOST`): begins the job, tells how it is, runs commands about it. People
+// do not call this.
+#include "base/text.h"
+#include "cli/guarded.h"
+#include "cli/host_view.h"
+#include "cli/rented_run.h"
+#include "cli/rented_view.h"
+#include "cli/run_options.h"
+#include "cli/subcommand.h"
+#include "io/own_folders.h"
+#include "jobs/job_status.h"
+#include "jobs/rented/owner_talk.h"
+#include "rent/guard_desk.h"
+#include "rent/guard_talk.h"
+#include "rent/job_claim.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cloud::RentedJob;
+using jobs::rented::OwnedState;
+using jobs::rented::OwnerRequest;
+
+// The folder is the project's, which the client has synced before.
+Status enter(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::current_path(io::home_folder() + "/", error);
+  if (!error && !folder.empty()) std::filesystem::current_path(folder, error);
+  return error ? Status(fail(Errc::not_found, fmt::format("{}: {}", folder, error.message())))
+               : Status();
+}
+
+Result<ExitCode> take_request(const Call& call, bool begins) {
+  LOCKSTEP_TRY_ASSIGN(const std::string text, rent::read_request());
+  LOCKSTEP_TRY_ASSIGN(const OwnerRequest request, jobs::rented::read_owner_request(text));
+  if (begins) LOCKSTEP_TRY(enter(request.folder));
+  auto parsed = parse_options(run_table(), request.words,
+                              [](std::string_view) { return std::optional<std::string>(); });
+  if (!parsed) return Failure(std::move(parsed).error().error);
+  return begin_for_client({call.program, request.words, std::move(*parsed)}, request);
+}
+
+Result<std::optional<RentedJob>> job_of_client(cloud::Journal& journal, const std::string& rental) {
+  LOCKSTEP_TRY_ASSIGN(auto jobs, journal.jobs());
+  for (RentedJob& job : jobs)
+    if (job.rental == rental && !job.client.empty()) return std::optional(std::move(job));
+  return std::optional<RentedJob>();
+}
+
+jobs::JobState state_of(const RentedJob& job) {
+  using jobs::JobState;
+  using Stage = RentedJob::Stage;
+  if (job.stage == Stage::lost) return JobState::restarting;
+  if (job.stage == Stage::ending) return JobState::saving;
+  if (job.goes_on()) return started_job(job) ? JobState::running : JobState::starting;
+  return job.code == 0 ? JobState::succeeded : JobState::failed;
+}
+
+// Notes the end of a job without machines and without a course, as after a kill of the course.
+Status note_unseen_end(cloud::Journal& journal, RentedJob& job) {
+  LOCKSTEP_TRY_ASSIGN(const auto open, journal.open_rentals());
+  const bool rented = std::any_of(open.begin(), open.end(),
+                                  [&](const auto& rental) { return rental.id == job.rental; });
+  if (rented || job.stage == RentedJob::Stage::ended || rent::job_is_claimed(job.rental)) return {};
+  if (job.goes_on()) {
+    job.code = number(ExitCode::failed);
+    job.note = "its machines were terminated before the end of the job was seen";
+  }
+  job.stage = RentedJob::Stage::ended;
+  return journal.note_job(job);
+}
+
+Result<ExitCode> print_state(const std::string& rental) {
+  LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
+  // After a reboot of this host no guard runs, and only a guard starts the course again.
+  keep_guarded_here(*world, "lockstep");
+  LOCKSTEP_TRY_ASSIGN(auto job, job_of_client(world->journal(), rental));
+  OwnedState state;
+  if (job) {
+    LOCKSTEP_TRY(note_unseen_end(world->journal(), *job));
+    const bool ended = job->stage == RentedJob::Stage::ended && !rent::job_is_claimed(job->rental);
+    state = {.known = true,
+             .ended = ended,
+             .state = std::string(jobs::state_name(state_of(*job))),
+             .code = job->code,
+             .note = job->note,
+             .job = job->job};
+  }
+  std::puts(jobs::rented::owned_state_text(state).c_str());
+  return ExitCode::ok;
+}
+
+Result<ExitCode> follow(const std::string& rental, const std::string& how) {
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto job, job_of_client(journal, rental));
+  if (!job) return fail(Errc::not_found, "the job is not known there any more");
+  return show_to_client(std::move(journal), *job, how);
+}
+
+// Runs a user's command about the rental. Another rental may have the name by now.
+Result<ExitCode> run_about(const Call& call) {
+  const std::string& rental = call.words[1];
+  const std::string& cluster = call.words[2];
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
+  const auto known = journal.of_cluster(cluster);
+  if (!known && known.error().code != Errc::not_found) return Failure(known.error());
+  if (known && known->id != rental)
+    return fail(Errc::unavailable,
+                fmt::format("'{}' is another rental now", printable(cluster, 63)));
+  return dispatch(call.program, "lockstep", {call.words.begin() + 3, call.words.end()});
+}
+
+Result<ExitCode> host_rental(const Call& call) {
+  const Args& words = call.words;
+  const std::string first = words.empty() ? std::string() : words.front();
+  if (words.size() == 1 && (first == "plan" || first == "begin"))
+    return take_request(call, first == "begin");
+  if (words.size() < 2 || !rent::is_rental_id(words[1]))
+    return fail(Errc::invalid_input, "it takes a verb and the id of a rental");
+  if (words.size() == 2 && first == "state") return print_state(words[1]);
+  if (words.size() == 3 && first == "follow") return follow(words[1], words[2]);
+  if (words.size() > 3 && first == "ask") return run_about(call);
+  if (words.size() != 2 || first != "told") return fail(Errc::invalid_input, "unknown verb");
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
+  LOCKSTEP_TRY(journal.drop_job(words[1]));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kHostRental{.name = jobs::rented::kHostRental,
+                                              .summary = "the rental of a client's job here",
+                                              .run = host_rental,
+                                              .signals = Signals::blocked,
+                                              .listed = false};
+
+}  // namespace lockstep::cli
