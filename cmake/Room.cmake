@@ -1,11 +1,14 @@
-# lockstep_room(<name> [COLD] SOURCES a.cc .. DEPS base io .. [LIBS third-party ..] [TESTS x_test.cc ..] [HOT a.cc ..])
+# lockstep_room(<name> [COLD] [UNWINDS] SOURCES a.cc .. DEPS base io .. [LIBS third-party ..] [TESTS x_test.cc ..] [HOT a.cc ..])
 # One folder of src/ = one static library lockstep_<name> = one namespace. Unit tests lie beside the
 # code and become one executable, <name>_test, known to ctest case by case under the label "unit".
 # COLD: compiled for size in release builds, which makes it little more than half as large. For rooms that run a few
 # times in a job (options, rounds, reports); what sees every line of a worker or every request stays fast. HOT names
 # files of a cold room that are an exception.
+# UNWINDS: tests of this room end a simulated process by an exception. In release builds, all other rooms are compiled
+# without exceptions and without the tables to unwind: our code throws and catches none (tools/check_calls.py), and both
+# are a tenth of the binary. What a library throws ends the process either way.
 function(lockstep_room name)
-  cmake_parse_arguments(ROOM "COLD" "" "SOURCES;DEPS;LIBS;TESTS;HOT" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD;UNWINDS" "" "SOURCES;DEPS;LIBS;TESTS;HOT" ${ARGN})
   add_library(lockstep_${name} STATIC ${ROOM_SOURCES})
   target_link_libraries(lockstep_${name} PUBLIC lockstep_settings)
   foreach(dep IN LISTS ROOM_DEPS)
@@ -21,6 +24,9 @@ function(lockstep_room name)
     set_target_properties(lockstep_${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
   endif()
   lockstep_fuzzed(lockstep_${name})
+  if(NOT ROOM_UNWINDS)
+    lockstep_without_exceptions(lockstep_${name})
+  endif()
   if(ROOM_COLD)
     lockstep_cold(lockstep_${name})
     set_source_files_properties(${ROOM_HOT} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
@@ -32,6 +38,10 @@ function(lockstep_room name)
     gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
                          PROPERTIES LABELS unit TIMEOUT 300)
   endif()
+endfunction()
+
+function(lockstep_without_exceptions target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-fno-exceptions -fno-asynchronous-unwind-tables>)
 endfunction()
 
 function(lockstep_cold target)

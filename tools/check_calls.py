@@ -3,6 +3,8 @@
 was built for another C library, so the process would die in the module by SIGSEGV or SIGFPE.
 
 Look up host names with io::Lookup (io/resolve.h). Print users and groups as numbers.
+
+Also refuses exceptions, except in tests: release builds are compiled without them (cmake/Room.cmake).
 """
 import pathlib
 import re
@@ -27,6 +29,8 @@ FORBIDDEN = re.compile(r"\b(" + "|".join((
     r"BIO_(?:new_connect|new_accept|s_connect|s_accept)",
     r"(?:OSSL_PROVIDER|DSO)_(?:try_)?load(?:_ex)?", r"ENGINE_\w+", r"OPENSSL_(?:config|load_builtin_modules)",
     r"CONF_modules_load(?:_file)?(?:_ex)?")) + r")\b")
+EXCEPTION = re.compile(r"\b(?:try\s*\{|catch\s*\(|throw\b)")
+OF_TESTS = re.compile(r"_(?:test|testing)\.(?:cc|h)$")
 # Functions that look up names unless they are given this flag.
 NUMERIC = {"getnameinfo": "NI_NUMERICHOST"}
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
@@ -44,6 +48,9 @@ def complaints_about(path, text):
             line = code.count("\n", 0, match.start()) + 1
             yield (f"{path}:{line}: {match.group(1)} could load a module of the machine's C library "
                    "(see tools/check_calls.py)")
+    for match in EXCEPTION.finditer("" if OF_TESTS.search(path) else code):
+        line = code.count("\n", 0, match.start()) + 1
+        yield f"{path}:{line}: return a Result: release builds have no exceptions (see tools/check_calls.py)"
     for name, flag in NUMERIC.items():
         for match in re.finditer(rf"\b{name}\s*\(([^;]*)\)", code):
             if flag not in match.group(1):
@@ -55,7 +62,7 @@ def sees_what_it_should():
     """Returns whether the patterns still find known bad calls and pass known good ones. A broken pattern would find
     nothing and pass every file."""
     bad = ["getpwuid(0);", "getgrnam_r (x)", "::getaddrinfo(a)", "uv_os_homedir(a, b)", "getservbyname(a, b)",
-           "getnameinfo(a, b, c, d, e, f, 0);", "int f = AI_IDN;"]
+           "getnameinfo(a, b, c, d, e, f, 0);", "int f = AI_IDN;", "try {", "throw 1;"]
     good = ["// getpwuid", 'log("getpwuid");', "getpid();", "getaddrinfo_text", "getnameinfo(a,\n NI_NUMERICHOST);"]
     return all(list(complaints_about("x.cc", text)) for text in bad) and \
         not any(list(complaints_about("x.cc", text)) for text in good)

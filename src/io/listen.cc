@@ -63,14 +63,12 @@ Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::s
   std::minstd_rand pause(
       static_cast<unsigned>(getpid()) ^
       static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count()));
-  bool raced = false;
-  auto listener = try_to_listen(address, size, name, backlog, raced);
-  for (int again = 0; raced && again < kMostRaces; ++again) {
-    raced = false;
+  for (int races = 0;; ++races) {
+    bool raced = false;
+    auto listener = try_to_listen(address, size, name, backlog, raced);
+    if (!raced || races == kMostRaces) return listener;
     usleep(static_cast<useconds_t>(pause() % kLongestPauseUs));
-    listener = try_to_listen(address, size, name, backlog, raced);
   }
-  return listener;
 }
 
 Result<Listener> listen_everywhere(int port, int backlog) {
@@ -103,12 +101,13 @@ Result<Listener> open_listener(const std::string& host, int port, int backlog) {
     error.code = Errc::invalid_input;
     return tl::make_unexpected(std::move(error).within("listen on " + place(host, port)));
   }
-  Result<Listener> listener = fail(Errc::not_found, "no address for " + host);
+  Error error = fail(Errc::not_found, "no address for " + host).value();
   for (const Address& address : found->addresses) {
-    listener = listen_at(address.get(), address.size, place(host, port), backlog);
-    if (listener) break;
+    auto listener = listen_at(address.get(), address.size, place(host, port), backlog);
+    if (listener) return listener;
+    error = std::move(listener).error();
   }
-  return listener;
+  return Failure(std::move(error));
 }
 
 namespace {

@@ -12,9 +12,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 namespace lockstep::io {
@@ -71,6 +71,21 @@ std::optional<Resolved> resolve_numeric(const std::string& host, int port) {
   return std::move(*resolved);
 }
 
+// Starts a thread that nobody waits for. Returns an errno; std::thread would throw it.
+static int start_thread(std::function<void()> work) {
+  auto kept = std::make_unique<std::function<void()>>(std::move(work));
+  const auto run = [](void* given) -> void* {
+    const std::unique_ptr<std::function<void()>> mine(static_cast<std::function<void()>*>(given));
+    (*mine)();
+    return nullptr;
+  };
+  pthread_t thread{};
+  const int error = pthread_create(&thread, nullptr, run, kept.get());
+  if (error != 0) return error;
+  (void)kept.release();
+  return pthread_detach(thread);
+}
+
 Lookup::Lookup(Loop& loop, std::string host, int port, Done done)
     : shared_(std::make_shared<Shared>()) {
   shared_->loop = &loop;
@@ -88,13 +103,9 @@ Lookup::Lookup(Loop& loop, std::string host, int port, Done done)
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread([answer, host = std::move(host), port] {
-      answer(look_up(host, port, Names::any));
-    }).detach();
-  } catch (const std::system_error& error) {
-    answer(fail_sys("start a thread to look up a host name", error.code().value()));
-  }
+  const int error = start_thread(
+      [answer, host = std::move(host), port] { answer(look_up(host, port, Names::any)); });
+  if (error != 0) answer(fail_sys("start a thread to look up a host name", error));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -15,6 +15,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace lockstep::peer {
@@ -65,13 +66,16 @@ int relay_takers(int host, int hosts) {
 
 Result<std::unique_ptr<RelayGiver>> RelayGiver::open(const std::vector<int>& ports, std::string key,
                                                      int takers, std::size_t files) {
-  Result<io::Listener> listener = fail(Errc::invalid_input, "no port is given to listen on");
+  std::optional<io::Listener> listener;
+  Error error = fail(Errc::invalid_input, "no port is given to listen on").value();
   for (const int port : ports) {
     // All hosts know the list of ports; the first free one is found by trying.
-    listener = io::open_listener("", port, kBacklog);
+    auto opened = io::open_listener("", port, kBacklog);
+    if (opened) listener.emplace(std::move(*opened));
     if (listener) break;
+    error = std::move(opened).error();
   }
-  if (!listener) return Failure(listener.error());
+  if (!listener) return Failure(std::move(error));
   LOCKSTEP_TRY_ASSIGN(io::Pipe wake, io::make_pipe());
   std::unique_ptr<RelayGiver> giver(
       new RelayGiver(std::move(*listener), std::move(wake), std::move(key), takers, files));

@@ -1,6 +1,6 @@
 #include "setup/interpreter.h"
 
-#include "codec/json.h"
+#include "codec/json_fields.h"
 #include "io/fd.h"
 #include "io/replace_file.h"
 #include "setup/digest.h"
@@ -18,7 +18,6 @@ namespace lockstep::setup {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr std::size_t kMostSites = 100;
 
@@ -45,20 +44,25 @@ print('lockstep:' + json.dumps({
     'sites': sorted(set(sites))})))";
 constexpr std::string_view kMarker = "lockstep:";
 
+}  // namespace
+
+static void fields(codec::JsonFields& io, Interpreter& found) {
+  io("version", found.version);
+  io("pip", found.pip);
+  io("venv", found.makes_venvs);
+  io("virtualenv", found.has_virtualenv);
+  io("torch", found.has_torch);
+  io("sites", found.sites);
+  io("venv_sites", found.venv_sites);
+}
+
+namespace {
+
 Result<Interpreter> read_reply(const std::string& python, std::string_view text) {
-  const json reply = codec::parse_json(text);
+  const nlohmann::json reply = codec::parse_json(text);
   Interpreter found{.python = python};
-  try {
-    found.version = reply.at("version").get<std::string>();
-    found.pip = reply.at("pip").get<std::string>();
-    found.makes_venvs = reply.at("venv").get<bool>();
-    found.has_virtualenv = reply.at("virtualenv").get<bool>();
-    found.has_torch = reply.at("torch").get<bool>();
-    found.sites = reply.at("sites").get<std::vector<std::string>>();
-    found.venv_sites = reply.at("venv_sites").get<std::vector<std::string>>();
-  } catch (const json::exception&) {
+  if (!codec::read_fields(reply, found))
     return fail(Errc::corrupt, python + " gave no readable answer about itself");
-  }
   if (found.sites.size() > kMostSites)
     return fail(Errc::corrupt, python + " has too many folders for packages");
   return found;

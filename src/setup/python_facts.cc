@@ -1,15 +1,13 @@
 #include "setup/python_facts.h"
 
 #include "base/text.h"
-#include "codec/json.h"
+#include "codec/json_fields.h"
 #include "setup/tool.h"
 
 #include <unistd.h>
 
 namespace lockstep::setup {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostOps = 1000;
@@ -74,29 +72,30 @@ constexpr std::string_view kMarker = "lockstep:";
 
 }  // namespace
 
+static void fields(codec::JsonFields& io, PythonFacts& facts) {
+  io("version", facts.version);
+  io("tag", facts.tag);
+  io("libc", facts.libc);
+  io("include", facts.include);
+  io("headers", facts.headers);
+  io("pip", facts.pip);
+  io("setuptools", facts.setuptools);
+  io("wheel", facts.wheel);
+  io("torch", facts.torch);
+  io("torch_cuda", facts.torch_cuda);
+  io("torch_hip", facts.torch_hip);
+  io("nccl", facts.nccl);
+  io("deepspeed", facts.deepspeed);
+  io("deepspeed_torch", facts.deepspeed_torch);
+  io("deepspeed_cuda", facts.deepspeed_cuda);
+  io("deepspeed_ops", facts.deepspeed_ops);
+}
+
 Result<PythonFacts> read_python_facts(const std::string& python, std::string_view text) {
-  const json reply = codec::parse_json(text, {.bytes = kMostAnswer});
+  const nlohmann::json reply = codec::parse_json(text, {.bytes = kMostAnswer});
   PythonFacts facts{.python = python};
-  try {
-    reply.at("version").get_to(facts.version);
-    reply.at("tag").get_to(facts.tag);
-    reply.at("libc").get_to(facts.libc);
-    reply.at("include").get_to(facts.include);
-    reply.at("headers").get_to(facts.headers);
-    reply.at("pip").get_to(facts.pip);
-    reply.at("setuptools").get_to(facts.setuptools);
-    reply.at("wheel").get_to(facts.wheel);
-    reply.at("torch").get_to(facts.torch);
-    reply.at("torch_cuda").get_to(facts.torch_cuda);
-    reply.at("torch_hip").get_to(facts.torch_hip);
-    reply.at("nccl").get_to(facts.nccl);
-    reply.at("deepspeed").get_to(facts.deepspeed);
-    reply.at("deepspeed_torch").get_to(facts.deepspeed_torch);
-    reply.at("deepspeed_cuda").get_to(facts.deepspeed_cuda);
-    reply.at("deepspeed_ops").get_to(facts.deepspeed_ops);
-  } catch (const json::exception&) {
+  if (!codec::read_fields(reply, facts))
     return fail(Errc::corrupt, python + " gave no readable answer about its packages");
-  }
   if (facts.deepspeed_ops.size() > kMostOps)
     return fail(Errc::corrupt, python + " says that DeepSpeed has too many ops");
   return facts;

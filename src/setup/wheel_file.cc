@@ -1,7 +1,7 @@
 #include "setup/wheel_file.h"
 
 #include "base/text.h"
-#include "codec/json.h"
+#include "codec/json_fields.h"
 #include "setup/spec.h"
 #include "setup/tool.h"
 
@@ -9,8 +9,6 @@
 
 namespace lockstep::setup {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kMostNames = 10'000;
 constexpr std::string_view kMarker = "lockstep:";
@@ -64,20 +62,20 @@ with zipfile.ZipFile(sys.argv[1]) as archive:
 
 }  // namespace
 
+static void fields(codec::JsonFields& io, WheelFile& wheel) {
+  io("name", wheel.name);
+  io("version", wheel.version);
+  io("modules", wheel.modules);
+  io("libraries", wheel.libraries);
+  io("pure", wheel.pure);
+  io("ops", wheel.ops);
+  io("knows_ops", wheel.knows_ops);
+}
+
 Result<WheelFile> read_wheel_answer(const std::string& path, std::string_view text) {
-  const json reply = codec::parse_json(text);
+  const nlohmann::json reply = codec::parse_json(text);
   WheelFile wheel{.file = base_name(path)};
-  try {
-    reply.at("name").get_to(wheel.name);
-    reply.at("version").get_to(wheel.version);
-    reply.at("modules").get_to(wheel.modules);
-    reply.at("libraries").get_to(wheel.libraries);
-    reply.at("pure").get_to(wheel.pure);
-    reply.at("ops").get_to(wheel.ops);
-    reply.at("knows_ops").get_to(wheel.knows_ops);
-  } catch (const json::exception&) {
-    return fail(Errc::corrupt, path + " is not a valid wheel");
-  }
+  if (!codec::read_fields(reply, wheel)) return fail(Errc::corrupt, path + " is not a valid wheel");
   if (wheel.modules.size() + wheel.libraries.size() + wheel.ops.size() > kMostNames)
     return fail(Errc::corrupt, path + " has too many modules");
   return wheel;
