@@ -15,15 +15,10 @@ def test_statically_linked():
     assert "INTERP" not in said and "NEEDED" not in said
 
 
-# docs/architecture.md: `run`; ssh, link and remote; hosts, project and jobs; setup; doctor and wheel; sync; peer; job;
-# launchers; cli; slurm; cloud; the glue; help with examples for every command, and the course of a rented job.
-ROOMS = (8_300_000 + 170_000 + 1_520_000 + 150_000 + 170_000 + 220_000 + 60_000 + 80_000 +
-         65_000 + 640_000 + 670_000 + 1_140_000 + 12_000 + 140_000)
-
-
-def test_weighs_no_more_than_its_rooms_may(tmp_path):
+def test_weighs_no_more_than_it_may(tmp_path):
+    """docs/architecture.md, "The size of the binary"."""
     subprocess.run(["strip", "-o", tmp_path / "lockstep", BINARY], check=True)
-    assert (tmp_path / "lockstep").stat().st_size <= ROOMS
+    assert (tmp_path / "lockstep").stat().st_size <= 12_000_000
 
 
 @root
