@@ -65,6 +65,18 @@ TEST(OwnEnding, TakesThePlaceOfTheExitCode) {
   EXPECT_EQ(why_json({job})["jobs"][0]["facts"]["log"][0], "/w/3/stderr.log");
 }
 
+TEST(OwnEnding, IsToldWhileSlurmStillCompletesTheJob) {
+  OwnEnding ending = own("worker", 7);
+  ending.culprit = read_culprit(kReport);
+  Explained job = ended("COMPLETING", 7);
+  add_own_words(ending, job);
+  EXPECT_TRUE(job.said.why.starts_with("rank 3 on n2 exited with 7")) << job.said.why;
+  // The job was queued again, and runs.
+  job = ended("RUNNING", 0);
+  add_own_words(ending, job);
+  EXPECT_FALSE(job.said.why.starts_with("rank 3")) << job.said.why;
+}
+
 TEST(OwnEnding, CausesThatAreNoWorkers) {
   Explained job = ended("FAILED", 124);
   add_own_words(own("time limit", 124), job);
