@@ -43,7 +43,7 @@ constexpr std::int64_t kLookEveryMs = 5'000;
 constexpr std::int64_t kToldPatience = 30'000;
 constexpr std::chrono::seconds kToldPause{2};
 constexpr const char* kOwnHostKey =
-    "its image created a host key: the key known to the provider counts";
+    "the image created a host key: the key known to the provider counts";
 
 // Returns the host key reported by the machine to its provider. The provider's API is
 // authenticated, so the key can be trusted. Empty: no key came within 30 s.

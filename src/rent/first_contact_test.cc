@@ -96,7 +96,7 @@ TEST_F(FirstContactTest, TheProviderIsAskedForTheKeyThatTheImageMade) {
   cloud::Rental rental = machine_at(sshd.port());
   one->know_host_keys("ssh-ed25519 BBBB");
   EXPECT_EQ(meet(rental).kind, Kind::bad) << "another machine may still answer there";
-  EXPECT_TRUE(stepped("its image created a host key: the key known to the provider counts"));
+  EXPECT_TRUE(stepped("the image created a host key: the key known to the provider counts"));
 }
 
 TEST_F(FirstContactTest, WhereTheProviderKnowsNoOtherKeyTheMachineIsNotTried) {
@@ -108,7 +108,7 @@ TEST_F(FirstContactTest, WhereTheProviderKnowsNoOtherKeyTheMachineIsNotTried) {
   EXPECT_EQ(verdict.kind, Kind::bad);
   EXPECT_NE(verdict.error.message.find("and the provider knows no other key"), std::string::npos)
       << verdict.error.message;
-  EXPECT_FALSE(stepped("its image created a host key"));
+  EXPECT_FALSE(stepped("the image created a host key"));
 }
 
 TEST_F(FirstContactTest, AStopWhileTheProviderIsAskedStopsTheRenting) {

@@ -130,7 +130,7 @@ def test_what_cannot_be_called_is_one_line(host):
     one_line(call("functions:nan"), 3, where, "the value of nan, a float, is not JSON")
     one_line(call("functions:leave"), 7, where, "ended with code 7 before the function returned")
     one_line(call("functions:die"), 137, where, "ended by SIGKILL")
-    one_line(call("functions:add", "--python", "python9"), 127, where, "there is no python9")
+    one_line(call("functions:add", "--python", "python9"), 127, where, "no executable python9 is found")
     one_line(call("functions"), 2, "'functions' does not name a function", "module:function")
     one_line(client.run("call", where, "functions:add", "--cwd", "nowhere"), 126, where, "nowhere: No such file")
     one_line(client.run("call", "me@no-such-host", "a:b", "--cwd", "x"), 255, "does not resolve")

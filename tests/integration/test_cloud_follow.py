@@ -219,9 +219,9 @@ def test_a_follower_that_cannot_see_the_job_throws_nothing_away(world):
 def test_down_ends_a_job_that_nobody_has_machines_for(world):
     world.fake.faults.add({"action": "RunInstances", "times": -1, "do": {"kind": "capacity"}})
     run = world.train("--spot", "--wait", "forever")
-    until(lambda: "asked again in" in run.err(), 60, f"nobody has any: {run.err()}")
+    until(lambda: "checked again in" in run.err(), 60, f"nobody has any: {run.err()}")
     kill_client(world)
-    until(lambda: "asked again in" in world.log(), 60, f"its follower asks on: {world.log()}")
+    until(lambda: "checked again in" in world.log(), 60, f"its follower asks on: {world.log()}")
     ended = world.lockstep("down", "lab", timeout=60)
     assert ended.rc == 0 and "another lockstep has 'lab' in hands" in ended.err, ended
     until(lambda: not world.followers(), 20, f"nobody follows it: {world.log()}")

@@ -12,7 +12,8 @@ from harness import BINARY, REPOSITORY
 PAGES = "".join((REPOSITORY / f"docs/cloud{part}.md").read_text() for part in ("", "-lifecycle", "-reference"))
 README = re.search(r"^## On rented machines\n(.*?)^## ", (REPOSITORY / "README.md").read_text(), re.M | re.S)[1]
 # What a command says of the cluster that the page has rented before.
-NOT_RENTED = re.compile(r"nothing is rented for 'lab'|there is no cluster|'lab' is not known|no host is called|lab: ")
+NOT_RENTED = re.compile(r"nothing is rented for 'lab'|there is no cluster|'lab' is not known|no host is called|lab: |"
+                        r"there is no job 'NAME'|desk.example.org does not resolve")
 
 
 def commands(text):

@@ -280,7 +280,7 @@ if __name__ == "__main__":
     told(work.add, 1)
 """)).splitlines()
     expected = ["the value of generator, a generator, can't be sent", "from a module or script", "are not JSON",
-                "can't be sent", "there is no python9", "does not resolve", "gone"]
+                "can't be sent", "no executable python9 is found", "does not resolve", "gone"]
     assert len(said) == len(expected) and all(text in line for text, line in zip(expected, said)), said
 
 

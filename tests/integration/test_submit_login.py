@@ -394,7 +394,7 @@ def test_an_old_script_from_the_laptop(world):
     job = ended.out.split()[-1]
     assert "['--lr', '0.1']" in world.run("logs", "old").out
     assert (world.book()[0]["name"], world.book()[0]["job"]) == ("old", job)
-    refused(world.submit("--print", "old.slurm"), 2, "--print shows")
+    refused(world.submit("--print", "old.slurm"), 2, "--print can't show")
 
 
 def test_a_wheel_of_the_project_goes_along(world):

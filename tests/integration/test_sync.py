@@ -897,7 +897,7 @@ def test_nothing_from_a_host_leads_out_of_the_project(world):
     as_me(there / ".git/config", lambda path: path.write_text("x"))
     config = (project.folder / ".git/config").read_text()
     ended = client.run("sync", where, "--back", ".", cwd=project.folder)
-    assert ended.rc == 0 and "or changed meanwhile: out/evil, out/up" in ended.err, ended
+    assert ended.rc == 0 and "or changed meanwhile): out/evil, out/up" in ended.err, ended
     assert os.readlink(project.folder / "out/fine") == "../a" and not os.path.lexists(project.folder / "out/evil")
     assert (project.folder / ".git/config").read_text() == config
     shutil.rmtree(project.folder / "out")
