@@ -30,6 +30,8 @@ FORBIDDEN = re.compile(r"\b(" + "|".join((
     r"(?:OSSL_PROVIDER|DSO)_(?:try_)?load(?:_ex)?", r"ENGINE_\w+", r"OPENSSL_(?:config|load_builtin_modules)",
     r"CONF_modules_load(?:_file)?(?:_ex)?")) + r")\b")
 EXCEPTION = re.compile(r"\b(?:try\s*\{|catch\s*\(|throw\b)")
+# A range-for over a folder throws at an error in the middle.
+FOLDER_LOOP = re.compile(r"for \([^;{]*:\s*(?:std::filesystem|fs)::(?:recursive_)?directory_iterator\(")
 OF_TESTS = re.compile(r"_(?:test|testing)\.(?:cc|h)$")
 # Functions that look up names unless they are given this flag.
 NUMERIC = {"getnameinfo": "NI_NUMERICHOST"}
@@ -48,6 +50,9 @@ def complaints_about(path, text):
             line = code.count("\n", 0, match.start()) + 1
             yield (f"{path}:{line}: {match.group(1)} could load a module of the machine's C library "
                    "(see tools/check_calls.py)")
+    for match in FOLDER_LOOP.finditer("" if OF_TESTS.search(path) else code):
+        line = code.count("\n", 0, match.start()) + 1
+        yield f"{path}:{line}: use io::names_in(), or increment(error) (see tools/check_calls.py)"
     for match in EXCEPTION.finditer("" if OF_TESTS.search(path) else code):
         line = code.count("\n", 0, match.start()) + 1
         yield f"{path}:{line}: return a Result: release builds have no exceptions (see tools/check_calls.py)"
@@ -62,7 +67,8 @@ def sees_what_it_should():
     """Returns whether the patterns still find known bad calls and pass known good ones. A broken pattern would find
     nothing and pass every file."""
     bad = ["getpwuid(0);", "getgrnam_r (x)", "::getaddrinfo(a)", "uv_os_homedir(a, b)", "getservbyname(a, b)",
-           "getnameinfo(a, b, c, d, e, f, 0);", "int f = AI_IDN;", "try {", "throw 1;"]
+           "getnameinfo(a, b, c, d, e, f, 0);", "int f = AI_IDN;", "try {", "throw 1;",
+           "for (const auto& one : std::filesystem::directory_iterator(a, error))"]
     good = ["// getpwuid", 'log("getpwuid");', "getpid();", "getaddrinfo_text", "getnameinfo(a,\n NI_NUMERICHOST);"]
     return all(list(complaints_about("x.cc", text)) for text in bad) and \
         not any(list(complaints_about("x.cc", text)) for text in good)

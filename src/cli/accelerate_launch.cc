@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "host/identity.h"
 #include "io/fd.h"
+#include "io/folder_names.h"
 #include "io/own_folders.h"
 #include "launch/machine_facts.h"
 #include "launchers/accelerate_answer.h"
@@ -111,14 +112,9 @@ std::optional<std::string> key_of(const std::string& python, const Words& words,
 void keep(const std::string& folder, const std::string& name, const std::string& answer) {
   if (!io::make_folders(folder)) return;
   std::error_code error;
-  std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    (void)entry;
-    ++count;
-  }
   // Old environments and settings leave answers that no call finds again. Starting afresh bounds
   // the folder, at the price of a few questions.
-  if (count >= kMostKept) {
+  if (io::names_in(folder).size() >= kMostKept) {
     std::filesystem::remove_all(folder, error);
     if (!io::make_folders(folder)) return;
   }

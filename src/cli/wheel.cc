@@ -119,7 +119,9 @@ Status build(const WheelOptions& options, const setup::WheelRequest& request) {
     return {};
   }
   // The path alone is on stdout, for $(lockstep wheel ...).
-  if (!wheel.cached) say(fmt::format("built in {:.0f} s", wheel.manifest.value("seconds", 0.0)));
+  const auto seconds = wheel.manifest.find("seconds");
+  if (!wheel.cached && seconds != wheel.manifest.end() && seconds->is_number())
+    say(fmt::format("built in {:.0f} s", seconds->get<double>()));
   std::puts(path.c_str());
   return {};
 }

@@ -1,6 +1,7 @@
 #include "job/job_files.h"
 
 #include "codec/json.h"
+#include "io/folder_names.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 
@@ -61,9 +62,8 @@ Result<JobFiles> JobFiles::open(const std::string& id) {
 
 std::vector<std::string> JobFiles::ids() {
   std::vector<std::string> ids;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(jobs_folder(), error))
-    if (const std::string name = entry.path().filename(); is_job_id(name)) ids.push_back(name);
+  for (std::string& name : io::names_in(jobs_folder()))
+    if (is_job_id(name)) ids.push_back(std::move(name));
   return ids;
 }
 

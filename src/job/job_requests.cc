@@ -60,7 +60,16 @@ Result<int> tell_status(Words words) {
     // A job may vanish between listing and opening.
     const auto files = JobFiles::open(id);
     if (!files) continue;
-    if (const auto record = files->record()) all.push_back(to_json(*record));
+    if (const auto record = files->record()) {
+      all.push_back(to_json(*record));
+    } else if (files->has_supervisor()) {
+      // The record cannot be read just now, but the job lives: to leave it out would say that this
+      // host knows no such job.
+      JobRecord alive;
+      alive.spec.id = id;
+      alive.state.stage = Stage::running;
+      all.push_back(to_json(alive));
+    }
   }
   std::puts(codec::print_json(all).c_str());
   return 0;

@@ -61,6 +61,16 @@ TEST_F(CaptureTest, AProgressBarDoesNotWaitForItsNextFrame) {
   EXPECT_LT(io::Clock::now() - begin, LineHold::kLong);
 }
 
+TEST_F(CaptureTest, FramesWithoutPauseAreShownMeanwhile) {
+  auto capture = open(tee_plan());
+  std::string shown;
+  EXPECT_TRUE(turn_until([&] {
+    put(capture->child_stdout_fd(), "\r1");
+    return !(shown = there(out_.read.get())).empty();
+  }));
+  EXPECT_LT(shown.size(), LineTagger::kHold / 2) << "shown only once no more can be held";
+}
+
 // A '\r' makes a waiting line a drawn one.
 TEST_F(CaptureTest, ALineThatBecomesABarWaitsNoLonger) {
   auto capture = open(tee_plan());

@@ -10,6 +10,8 @@ namespace {
 
 // Buffers of long lines are freed: few lines are long, and a node may have hundreds of streams.
 constexpr std::size_t kKeep = 64 << 10;
+// rich draws bars of several rows: one such sequence for each row, then the rows.
+constexpr std::string_view kCursorUp = "\x1b[1A";
 
 void clear_buffer(std::string& buffer) {
   buffer.clear();
@@ -45,6 +47,7 @@ void LineTagger::feed(std::string_view chunk, ByteQueue& to) {
     tag(chunk.substr(0, whole), to);
   }
   hold(chunk.substr(whole));
+  if (whole != 0) moves_up_ = holds() && chunk.substr(0, whole).find(kCursorUp) != chunk.npos;
 }
 
 void LineTagger::flush(ByteQueue& to) {
@@ -65,6 +68,7 @@ void LineTagger::hold(std::string_view bytes) {
 void LineTagger::clear_held() {
   clear_buffer(held_);
   held_cr_ = false;
+  moves_up_ = false;
 }
 
 void LineTagger::tag(std::string_view bytes, ByteQueue& to) {
@@ -83,7 +87,7 @@ void LineTagger::tag(std::string_view bytes, ByteQueue& to) {
       continue;
     }
     // The line was interrupted: show it whole. A '\r' draws another frame instead.
-    const bool again = state_ == State::cut && *at != '\r';
+    const bool again = state_ == State::cut && *at != '\r' && !shown_.empty();
     if (state_ != State::in_line) to.append(prefix_);
     if (again) to.append(shown_);
     if (state_ != State::in_line && !again) line = at;

@@ -37,6 +37,9 @@ class LineTagger {
   // Returns the first byte of the next output, after its prefix. chunk: the bytes about to be fed.
   char first(std::string_view chunk) const { return held_.empty() ? chunk.front() : held_.front(); }
   bool holds_cr() const { return held_cr_; }
+  // The held bytes belong to a progress bar: of one row ('\r'), or of several rows, which the
+  // worker draws after moving the cursor up.
+  bool redraws() const { return held_cr_ || moves_up_; }
   bool holds() const { return !held_.empty(); }
   // The output so far does not end in '\n'.
   bool mid_line() const { return state_ == State::in_line || state_ == State::after_cr; }
@@ -63,6 +66,7 @@ class LineTagger {
   std::string prefix_;
   std::string held_;
   bool held_cr_ = false;
+  bool moves_up_ = false;  // the chunk that began the held bytes moved the cursor up
   // The shown part of the unfinished line. Empty if that part is longer than kHold.
   std::string shown_;
   State state_ = State::line_start;

@@ -183,6 +183,26 @@ TEST(LineTagger, AnInterruptedFrameOfABarIsNotShownAgain) {
   EXPECT_EQ(fed(tagger, " done\n"), "[d0]: 20% done\n");
 }
 
+TEST(LineTagger, ALineAfterAnInterruptedFrameIsShownAgain) {
+  LineTagger tagger{std::string(kPrefix)};
+  EXPECT_EQ(interrupted(tagger, "step 1\r"), "[d0]:step 1\r");
+  EXPECT_EQ(interrupted(tagger, "step 2"), "[d0]:step 2");
+  EXPECT_EQ(fed(tagger, " done\n"), "[d0]:step 2 done\n");
+}
+
+// As rich draws two rows.
+TEST(LineTagger, TheLastOfSeveralRowsIsDrawn) {
+  LineTagger tagger{std::string(kPrefix)};
+  ByteQueue out;
+  tagger.feed("\r\x1b[2K\x1b[1A\x1b[2Krow 1\nrow 2", out);
+  EXPECT_TRUE(tagger.holds());
+  EXPECT_FALSE(tagger.holds_cr());
+  EXPECT_TRUE(tagger.redraws());
+  tagger.feed(" more\nrest", out);
+  EXPECT_TRUE(tagger.holds());
+  EXPECT_FALSE(tagger.redraws());
+}
+
 TEST(LineTagger, WhatWasShownEarlyGoesOnAtOnce) {
   LineTagger tagger{std::string(kPrefix)};
   ByteQueue out;

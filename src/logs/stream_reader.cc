@@ -156,6 +156,8 @@ void StreamReader::leave_fold() {
 
 void StreamReader::show_plain(std::string_view bytes) {
   LineTagger& tagger = *parts_.tagger;
+  // Another frame of a progress bar: an interrupted frame is not shown again.
+  if (bytes.find('\r') != bytes.npos) hold_.on_line_end();
   if (tagger.ready(bytes)) {
     show_folded_first();
     const bool takes_over = !tagger.prefixed() && tagger.first(bytes) == '\r';
@@ -175,12 +177,17 @@ void StreamReader::show_plain(std::string_view bytes) {
 io::Duration StreamReader::time_to_hold() const {
   const LineTagger& tagger = *parts_.tagger;
   const bool alone = !tagger.prefixed() && console_.is_alone(parts_.stream);
-  return hold_.due(tagger.holds_cr() || alone) - io::Clock::now();
+  return hold_.due(tagger.redraws() || alone) - io::Clock::now();
 }
 
 void StreamReader::hold_on() {
   const io::Duration least = std::chrono::milliseconds(1);
-  timer_.start(std::max(time_to_hold(), least), [this] { on_held_long(); });
+  const io::Duration rest = std::max(time_to_hold(), least);
+  const io::TimePoint at = io::Clock::now() + rest;
+  // Only earlier: steady output must not push the timer away.
+  if (timer_.active() && fires_ <= at) return;
+  fires_ = at;
+  timer_.start(rest, [this] { on_held_long(); });
 }
 
 void StreamReader::on_held_long() {

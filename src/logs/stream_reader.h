@@ -81,6 +81,7 @@ class StreamReader final : public ConsoleSource {
   TailRing tail_;
   std::unique_ptr<io::Watch> watch_;
   io::Timer timer_;
+  io::TimePoint fires_;  // when timer_ fires, if active
   LineHold hold_;
   bool paused_ = false;
   bool in_fold_ = false;

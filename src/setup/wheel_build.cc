@@ -1,6 +1,7 @@
 #include "setup/wheel_build.h"
 
 #include "base/text.h"
+#include "codec/json_members.h"
 #include "host/identity.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -299,7 +300,7 @@ Result<BuiltWheel> seen_wheel(const ordered_json& manifest) {
                 fmt::format("the wheel is on {} at {}, a path that this node does not see",
                             printable(text_in(manifest, "host")), printable(path)),
                 "set XDG_CACHE_HOME to a folder that all nodes see");
-  wheel->cached = manifest.value("cached", false);
+  wheel->cached = codec::flag_member(manifest, "cached");
   return *std::move(wheel);
 }
 
@@ -341,7 +342,7 @@ Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& 
     fs::remove_all(draft, trouble);
     return Failure(filled.error());
   }
-  const bool cached = manifest.value("cached", false);
+  const bool cached = codec::flag_member(manifest, "cached");
   return BuiltWheel{top + "/" + key + "/" + name, cached, std::move(manifest)};
 }
 

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "io/dialer.h"
 #include "io/fd.h"
+#include "io/folder_names.h"
 #include "slurm/bad_node_file.h"
 #include "slurm/preflight_text.h"
 
@@ -49,10 +50,9 @@ bool answers(const std::string& node) {
 // the file's name then ends with the number of the step.
 std::string preflight_file(const JobFolder& folder, int run) {
   std::string path = folder.preflight(run);
-  std::error_code error;
-  if (std::filesystem::exists(path, error)) return path;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error))
-    if (entry.path().native().starts_with(path + ".")) return entry.path();
+  if (access(path.c_str(), F_OK) == 0) return path;
+  for (const std::string& name : io::names_in(folder.path()))
+    if (const std::string step = folder.at(name); step.starts_with(path + ".")) return step;
   return path;
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "codec/json_fields.h"
 #include "io/fd.h"
+#include "io/folder_names.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 
@@ -101,9 +102,8 @@ Result<BatchState> JobFolder::state() const {
 
 std::vector<std::string> JobFolder::launches() const {
   std::vector<std::int64_t> numbers;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(at("launches"), error))
-    if (const auto number = parse_int(entry.path().filename().native())) numbers.push_back(*number);
+  for (const std::string& name : io::names_in(at("launches")))
+    if (const auto number = parse_int(name)) numbers.push_back(*number);
   // Launches are numbered in order, so the highest number is the latest.
   std::sort(numbers.rbegin(), numbers.rend());
   std::vector<std::string> paths;
@@ -136,11 +136,11 @@ Status JobFolder::note_runs_before(std::string_view job, int runs) const {
 std::vector<std::string> JobFolder::reports(int run) const {
   std::vector<std::string> texts;
   const std::string begin = fmt::format("{}-", run);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(at("reports"), error)) {
+  for (const std::string& name : io::names_in(at("reports"))) {
     // Reports of earlier runs stay in the folder.
-    if (!entry.path().filename().native().starts_with(begin)) continue;
-    if (auto text = io::read_file(entry.path(), kMostBytes)) texts.push_back(std::move(*text));
+    if (!name.starts_with(begin)) continue;
+    if (auto text = io::read_file(at("reports/" + name), kMostBytes))
+      texts.push_back(std::move(*text));
     if (texts.size() == kMostReports) break;
   }
   return texts;

@@ -3,6 +3,7 @@
 #include "base/clock_ms.h"
 #include "base/text.h"
 #include "io/fd.h"
+#include "io/folder_names.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -74,11 +75,11 @@ std::optional<LocalRun> find_run(pid_t pid) {
 
 std::vector<LocalRun> local_runs() {
   std::vector<LocalRun> runs;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const auto pid = parse_int(entry.path().filename().native());
+  for (const std::string& name : io::names_in("/proc")) {
+    const auto pid = parse_int(name);
     if (!pid || *pid <= 0) continue;
-    if (auto run = run_of(entry.path(), static_cast<pid_t>(*pid))) runs.push_back(std::move(*run));
+    if (auto run = run_of("/proc/" + name, static_cast<pid_t>(*pid)))
+      runs.push_back(std::move(*run));
   }
   return runs;
 }

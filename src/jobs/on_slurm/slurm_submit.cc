@@ -7,6 +7,7 @@
 #include "hosts/log_lines.h"
 #include "io/fd.h"
 #include "io/file_system.h"
+#include "io/folder_names.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 #include "jobs/on_slurm/job_wheels.h"
@@ -98,13 +99,13 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
 
 // Removes binaries of versions without a job: only one link to the file is left.
 void remove_unused_binaries() {
-  std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(io::state_folder() + "/slurm", error)) {
+  const std::string folder = io::state_folder() + "/slurm/";
+  for (const std::string& name : io::names_in(folder)) {
+    const std::string path = folder + name;
     struct stat file {};
-    if (entry.path().filename().native().starts_with("lockstep-") &&
-        stat(entry.path().c_str(), &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1)
-      std::filesystem::remove(entry.path(), error);
+    if (name.starts_with("lockstep-") && stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) &&
+        file.st_nlink == 1)
+      unlink(path.c_str());
   }
 }
 
