@@ -56,20 +56,25 @@ Result<std::optional<RentedJob>> job_of_client(cloud::Journal& journal, const st
   return std::optional<RentedJob>();
 }
 
-jobs::JobState state_of(const RentedJob& job) {
+// rented: machines of the job may exist.
+jobs::JobState state_of(const RentedJob& job, bool rented) {
   using jobs::JobState;
   using Stage = RentedJob::Stage;
   if (job.stage == Stage::lost) return JobState::restarting;
-  if (job.stage == Stage::ending) return JobState::saving;
+  if (job.stage == Stage::ending || (job.stage == Stage::ended && rented)) return JobState::saving;
   if (job.goes_on()) return started_job(job) ? JobState::running : JobState::starting;
   return job.code == 0 ? JobState::succeeded : JobState::failed;
 }
 
+Result<bool> is_rented(cloud::Journal& journal, const RentedJob& job) {
+  LOCKSTEP_TRY_ASSIGN(const auto open, journal.open_rentals());
+  return std::any_of(open.begin(), open.end(),
+                     [&](const auto& rental) { return rental.id == job.rental; });
+}
+
 // Notes the end of a job without machines and without a course, as after a kill of the course.
 Status note_unseen_end(cloud::Journal& journal, RentedJob& job) {
-  LOCKSTEP_TRY_ASSIGN(const auto open, journal.open_rentals());
-  const bool rented = std::any_of(open.begin(), open.end(),
-                                  [&](const auto& rental) { return rental.id == job.rental; });
+  LOCKSTEP_TRY_ASSIGN(const bool rented, is_rented(journal, job));
   if (rented || job.stage == RentedJob::Stage::ended || rent::job_is_claimed(job.rental)) return {};
   if (job.goes_on()) {
     job.code = number(ExitCode::failed);
@@ -87,10 +92,14 @@ Result<ExitCode> print_state(const std::string& rental) {
   OwnedState state;
   if (job) {
     LOCKSTEP_TRY(note_unseen_end(world->journal(), *job));
-    const bool ended = job->stage == RentedJob::Stage::ended && !rent::job_is_claimed(job->rental);
+    LOCKSTEP_TRY_ASSIGN(const bool rented, is_rented(world->journal(), *job));
+    // The client forgets an ended job. Machines that are held, or could not be terminated, cost
+    // money, and only `lockstep down` of the client ends them.
+    const bool ended =
+        job->stage == RentedJob::Stage::ended && !rented && !rent::job_is_claimed(job->rental);
     state = {.known = true,
              .ended = ended,
-             .state = std::string(jobs::state_name(state_of(*job))),
+             .state = std::string(jobs::state_name(state_of(*job, rented))),
              .code = job->code,
              .note = job->note,
              .job = job->job};

@@ -5,6 +5,7 @@
 #include "cli/ground.h"
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
+#include "host/identity.h"
 #include "project/sync_tree.h"
 #include "rent/gang.h"
 #include "rent/rented_host.h"
@@ -68,8 +69,10 @@ Status RentedCourse::hold_machines(const std::string& why) {
   const cloud::Micros cost = cloud::cost_of(cloud::rate_now(rental_), rental_.terms.hold_s * 1000);
   tell(fmt::format("outputs are not here: {}; '{}' is held for {}, which costs {} USD", why,
                    rental_.cluster, time_words(rental_.terms.hold_s), cloud::dollars_text(cost)));
-  tell(fmt::format("lockstep sync {} --back PATH brings them, lockstep down {} ends it",
-                   rental_.cluster, rental_.cluster));
+  const std::string where =
+      job_.client.empty() ? "" : fmt::format("in {} on {}: ", job_.folder, host::hostname());
+  tell(fmt::format("{0}lockstep sync {1} --back PATH brings them, lockstep down {1} ends it", where,
+                   rental_.cluster));
   return {};
 }
 

@@ -313,3 +313,20 @@ def test_outputs_that_are_newer_here_stay_and_the_host_keeps_its_copy(world):
     assert f"out/result; {world.where} keeps its copy in project" in ended.err, ended
     assert (world.project / "out/result").read_text() == "mine"
     assert (world.home / "project/out/result").read_text() == "done"
+
+
+def test_a_job_whose_machine_is_held_for_its_outputs_is_not_forgotten(world):
+    run = world.train()
+    begun(world, run)
+    (world.home / "project/out").mkdir()  # of another user: the outputs cannot be brought there
+    world.go()
+    ended = run.wait(90)
+    assert ended.rc == 1 and "'lab' is held for " in ended.err, ended
+    assert "in /home/me/project on " in ended.err and world.live(), ended
+    assert f"'lab' goes on at {world.where}" in ended.err, ended
+    assert "lab" not in world.lockstep("cost").err and len(jobs_in(world.state)) == len(world.owner_jobs()) == 1
+    assert "saving" in world.lockstep("jobs").out
+    world.give("project/out")
+    ended = world.lockstep("down", "lab", "--force")
+    assert ended.rc == 0 and not world.live(), ended
+    assert jobs_in(world.state) == [] == world.owner_jobs()
