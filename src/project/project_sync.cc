@@ -63,23 +63,27 @@ Result<SyncReport> ProjectSync::run() {
   return std::move(report_);
 }
 
-// Leaves out the files that no client has sent to this tree. A tree without a record stays whole.
-static void keep_received(const std::string& root, sync::Manifest& manifest) {
+// Returns the files that a client has sent to this tree. A tree without a record is sent whole. The
+// client's git has chosen those files, and git tracks files that .gitignore names: the ignore files
+// do not count again here, where the tree has no .git.
+static Result<sync::Scan> scan_received(const std::string& root, sync::By by) {
   const auto record = sync::read_record(
       {.home = io::home_folder(), .records = io::state_folder() + "/synced"}, root);
-  if (!record) return;
-  std::erase_if(manifest, [&](const sync::Entry& entry) {
+  if (!record) return sync::scan(root, by);
+  LOCKSTEP_TRY_ASSIGN(sync::Scan found, sync::scan(root, sync::By::nothing));
+  std::erase_if(found.manifest, [&](const sync::Entry& entry) {
     return sync::find(record->sent, entry.path) == nullptr &&
            sync::find(record->coming, entry.path) == nullptr &&
            sync::find(record->met, entry.path) == nullptr;
   });
+  found.special.clear();  // no client sends them
+  return found;
 }
 
 Status ProjectSync::look() {
-  LOCKSTEP_TRY_ASSIGN(
-      sync::Scan found,
-      sync::scan(project_.root, options_.everything ? sync::By::nothing : sync::By::git));
-  if (options_.as_received) keep_received(project_.root, found.manifest);
+  const sync::By by = options_.everything ? sync::By::nothing : sync::By::git;
+  LOCKSTEP_TRY_ASSIGN(sync::Scan found, options_.as_received ? scan_received(project_.root, by)
+                                                             : sync::scan(project_.root, by));
   for (const std::string& text : found.remarks)
     remark(text);
   // File names may hold control characters, which must not reach the terminal.

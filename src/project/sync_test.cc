@@ -200,6 +200,22 @@ TEST_F(SyncTest, AReceivedTreeSendsOnOnlyWhatItWasSent) {
   EXPECT_EQ(sync({"c"}).files, 2U);
 }
 
+TEST_F(SyncTest, AReceivedTreeSendsOnIgnoredFilesThatItWasSent) {
+  write(here_ / ".gitignore", "*.bin\n");
+  write(here_ / "weights.bin", "1");
+  options_.everything = true;  // as git sends a tracked file that .gitignore names
+  sync();
+  options_.everything = false;
+  write(there("a") / "more.bin", "of an earlier job");
+  fs::create_directories(top_ / "state/lockstep");
+  fs::create_directory_symlink(folders("a").records, top_ / "state/lockstep/synced");
+  project_.root = there("a");
+  options_.as_received = true;
+  EXPECT_EQ(sync({"b"}).files, 2U);
+  EXPECT_TRUE(fs::exists(there("b") / "weights.bin"));
+  EXPECT_FALSE(fs::exists(there("b") / "more.bin"));
+}
+
 TEST_F(SyncTest, ADryRunChangesNothing) {
   write(here_ / "one.py", "1");
   options_.dry_run = true;
