@@ -84,14 +84,20 @@ Status note_unseen_end(cloud::Journal& journal, RentedJob& job) {
   return journal.note_job(job);
 }
 
+// Returns the job as it is now. After a reboot of this host no guard runs, and only a guard starts
+// the course again.
+Result<std::optional<RentedJob>> guarded_job(rent::OnDemand& world, const std::string& rental) {
+  keep_guarded_here(world, "lockstep");
+  LOCKSTEP_TRY_ASSIGN(auto job, job_of_client(world.journal(), rental));
+  if (job) LOCKSTEP_TRY(note_unseen_end(world.journal(), *job));
+  return job;
+}
+
 Result<ExitCode> print_state(const std::string& rental) {
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
-  // After a reboot of this host no guard runs, and only a guard starts the course again.
-  keep_guarded_here(*world, "lockstep");
-  LOCKSTEP_TRY_ASSIGN(auto job, job_of_client(world->journal(), rental));
+  LOCKSTEP_TRY_ASSIGN(const auto job, guarded_job(*world, rental));
   OwnedState state;
   if (job) {
-    LOCKSTEP_TRY(note_unseen_end(world->journal(), *job));
     LOCKSTEP_TRY_ASSIGN(const bool rented, is_rented(world->journal(), *job));
     // The client forgets an ended job. Machines that are held, or could not be terminated, cost
     // money, and only `lockstep down` of the client ends them.
@@ -109,9 +115,11 @@ Result<ExitCode> print_state(const std::string& rental) {
 }
 
 Result<ExitCode> follow(const std::string& rental, const std::string& how) {
-  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const auto job, job_of_client(journal, rental));
+  LOCKSTEP_TRY_ASSIGN(auto world, rent::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto job, guarded_job(*world, rental));
   if (!job) return fail(Errc::not_found, "the job is not known there any more");
+  world.reset();  // the view lives as long as the job
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   return show_to_client(std::move(journal), *job, how);
 }
 

@@ -2,6 +2,7 @@
 
 #include "cli/rented_view.h"
 #include "io/fd.h"
+#include "io/own_folders.h"
 #include "jobs/rented/course_log.h"
 #include "jobs/rented/view_core.h"
 #include "proc/signals.h"
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string_view>
@@ -26,6 +28,8 @@ using jobs::rented::CourseLogReader;
 using jobs::rented::ViewStep;
 
 constexpr long kLookNs = 50'000'000;
+// The guard starts another process for the course within this time, unless it fails to.
+constexpr std::chrono::seconds kAlone{60};
 
 // Waits until the next look. Returns the signal that came meanwhile; 0: none.
 int wait_for_signal() {
@@ -45,6 +49,7 @@ class HostView {
   std::optional<ExitCode> carry_out(ViewStep step, const std::optional<RentedJob>& job);
   void cancel(const RentedJob& job);
   bool is_ready(const std::optional<RentedJob>& job) const;
+  bool is_alone(bool claimed);
 
   cloud::Journal journal_;
   std::string rental_;
@@ -53,6 +58,7 @@ class HostView {
   bool until_start_;
   CourseLogReader log_;
   jobs::rented::ViewCore core_;
+  std::optional<std::chrono::steady_clock::time_point> alone_since_;
 };
 
 HostView::HostView(cloud::Journal journal, const RentedJob& job, const std::string& how)
@@ -92,6 +98,14 @@ bool HostView::is_ready(const std::optional<RentedJob>& job) const {
   return job && job->follower != 0 && rent::job_is_claimed(rental_);
 }
 
+// Returns whether no process has followed the job for a while.
+bool HostView::is_alone(bool claimed) {
+  const auto now = std::chrono::steady_clock::now();
+  if (claimed) alone_since_.reset();
+  if (!claimed && !alone_since_) alone_since_ = now;
+  return !claimed && now - *alone_since_ >= kAlone;
+}
+
 void HostView::cancel(const RentedJob& job) {
   const io::Fd course(static_cast<int>(syscall(SYS_pidfd_open, job.follower, 0)));
   // The pid may have another owner by now, unless the journal still names it after the open.
@@ -113,11 +127,14 @@ Result<ExitCode> HostView::run() {
   while (true) {
     // Read the record first: the course writes its last line before it gives up the claim.
     LOCKSTEP_TRY_ASSIGN(const auto job, record());
-    const bool over =
-        (!job || job->stage == RentedJob::Stage::ended) && !rent::job_is_claimed(rental_);
+    const bool claimed = rent::job_is_claimed(rental_);
+    const bool over = (!job || job->stage == RentedJob::Stage::ended) && !claimed;
     show_output();
     if (over && job) return passed_on(job->code);
     if (over) return fail(Errc::unavailable, "the job was ended by lockstep down");
+    if (is_alone(claimed))
+      return fail(Errc::unavailable,
+                  "no process follows the job there now: see guard.log in " + io::state_folder());
     const ViewStep seen = core_.is_waiting()
                               ? core_.on_look(is_ready(job), until_start_ && started_job(job))
                               : ViewStep::go_on;

@@ -330,3 +330,16 @@ def test_a_job_whose_machine_is_held_for_its_outputs_is_not_forgotten(world):
     ended = world.lockstep("down", "lab", "--force")
     assert ended.rc == 0 and not world.live(), ended
     assert jobs_in(world.state) == [] == world.owner_jobs()
+
+
+def test_a_waiting_command_starts_the_guard_again_after_a_reboot_of_the_host(world):
+    detached = world.train("--detach").wait(180)
+    assert detached.rc == 0, detached
+    begun(world)
+    # As a reboot does: only commands of the client know of the job then.
+    kill(world, *world.there(b"guard-rentals"), *world.courses())
+    waits = world.start("wait", "lab")
+    until(world.courses, 60, "the guard there has started another course")
+    world.go()
+    assert waits.wait(90).rc == 0 and (world.project / "out/result").read_text() == "done"
+    assert not world.live() and jobs_in(world.state) == [] == world.owner_jobs()
