@@ -78,7 +78,8 @@ Result<bool> bring_path(std::string_view program, const hosts::HostPlace& place,
                                    project::size_text(host.bytes), job.host));
   if (host.code == 0) return true;
   if (host.code != 1) return fail(Errc::unavailable, host.error, host.hint);
-  tell_line(program, fmt::format("{}: {}", path, host.error));
+  tell_line(program, fmt::format("{}: {}; {} keeps what it has in {}", path, host.error, job.host,
+                                 job.tree));
   return false;
 }
 
@@ -93,6 +94,8 @@ Result<std::optional<int>> settle_claimed(cloud::Journal& journal, std::string_v
       job.stage == RentedJob::Stage::renting && unix_ms() - job.began_ms < kStartMs;
   if (there.known ? !there.ended : may_begin) return std::optional<int>();
   if (!there.known) {
+    // `lockstep down` may have ended it there and lost the connection: the files are there still.
+    if (job.stage == RentedJob::Stage::working) LOCKSTEP_TRY(bring_from_owner(program, job));
     tell_line(
         program,
         fmt::format("{} has no job on '{}' any more: it never began there, or was ended there",
