@@ -143,17 +143,23 @@ Result<ExitCode> print_logs(const Call& call) {
                 false);
 }
 
-// Waits for the end of a job that another host owns, and prints it as JSON if wanted.
+// Waits for the end of a job that another host owns, and prints it as JSON if wanted. Prints
+// nothing for a job that goes on, whose code here is never 0. `ended` says which.
 Result<ExitCode> end_of_owned(const Table& table, const cloud::RentedJob& job,
-                              const std::string& how, bool json) {
+                              const std::string& how, bool json, bool& ended) {
+  using jobs::JobState;
   LOCKSTEP_TRY_ASSIGN(const ExitCode code, view_owned(table.program, job, how));
-  const bool canceled = how == "cancel";
-  const std::string_view state = jobs::state_name(canceled               ? jobs::JobState::canceled
-                                                  : code == ExitCode::ok ? jobs::JobState::succeeded
-                                                                         : jobs::JobState::failed);
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const bool goes_on, journal.has_job(job.rental));
+  ended = !goes_on;
+  if (goes_on) return is_stopped(code) ? code : ExitCode::not_reached;
+  const bool cancels = how == "cancel";
+  const std::string_view state = jobs::state_name(code == ExitCode::ok ? JobState::succeeded
+                                                  : cancels            ? JobState::canceled
+                                                                       : JobState::failed);
   if (json)
     print({{"id", job.job}, {"name", job.cluster}, {"state", state}, {"code", number(code)}});
-  else if (canceled)
+  else if (cancels)
     std::puts(fmt::format("{}: {}", job.cluster, state).c_str());
   return code;
 }
@@ -162,7 +168,8 @@ Result<ExitCode> wait_for_job(const Call& call) {
   EndingOptions options;
   fill(wait_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const auto owned, owned_one(call.parsed));
-  if (owned) return end_of_owned(wait_table(), *owned, "quiet", options.json);
+  bool ended = false;
+  if (owned) return end_of_owned(wait_table(), *owned, "quiet", options.json, ended);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob job,
                       job_going_on(known, call.parsed, jobs::places::Several::newest));
@@ -186,8 +193,10 @@ Result<ExitCode> cancel_job(const Call& call) {
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const auto owned, owned_one(call.parsed));
   if (owned) {
-    LOCKSTEP_TRY(end_of_owned(cancel_table(), *owned, "cancel", options.json));
-    return ExitCode::ok;
+    bool ended = false;
+    LOCKSTEP_TRY_ASSIGN(const ExitCode code,
+                        end_of_owned(cancel_table(), *owned, "cancel", options.json, ended));
+    return ended ? ExitCode::ok : code;
   }
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   // With several running jobs of that name, cancel must not guess.
