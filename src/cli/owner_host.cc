@@ -6,6 +6,7 @@
 #include "hosts/command_run.h"
 #include "io/own_folders.h"
 #include "proc/signal_watch.h"
+#include "proc/signals.h"
 #include "project/sync_tree.h"
 #include "rent/guard_hosts.h"
 #include "rent/job_claim.h"
@@ -13,6 +14,7 @@
 #include <fmt/core.h>
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -28,6 +30,7 @@ using jobs::rented::OwnedState;
 // A plan asks all providers, and the binary may have to be copied first.
 constexpr std::chrono::seconds kAskPatience{600};
 constexpr std::int64_t kStartMs = 15LL * 60'000;
+constexpr long kClaimPauseNs = 100'000'000;
 constexpr std::string_view kErrorMark = "error: ";
 
 Args words_of(const Args& argv) {
@@ -112,6 +115,19 @@ Result<std::optional<int>> settle_claimed(cloud::Journal& journal, std::string_v
     tell_line(program, fmt::format("'{}' has ended at {}: exit code {}, {}", job.cluster, job.host,
                                    code, there.note));
   return std::optional<int>(code);
+}
+
+// Waits until the other command here that sees to the job's end is done or gone. canceled: a signal
+// came.
+Result<io::Fd> await_claim(const std::string& rental) {
+  const sigset_t set = proc::handled_signals();
+  while (true) {
+    auto mine = rent::claim_job(rental);
+    if (mine || mine.error().code != Errc::already_exists) return mine;
+    const timespec pause{0, kClaimPauseNs};
+    if (const int signal = sigtimedwait(&set, nullptr, &pause); proc::is_stop_signal(signal))
+      return Failure(Error{Errc::canceled, "stopped by the user", {}, signal});
+  }
 }
 
 // Writes down the id by which commands here may name the job from now on.
@@ -243,7 +259,13 @@ Result<ExitCode> view_owned(cloud::Journal& journal, std::string_view program, c
     tell_line(program, fmt::format("'{}' is being canceled", job.cluster));
     return view_owned(journal, program, job, "cancel", settles);
   }
-  if (!settles) return code;
+  // The outputs are here once the job is settled.
+  io::Fd mine;
+  if (!settles) {
+    if (signal != 0) return code;
+    LOCKSTEP_TRY_ASSIGN(mine, await_claim(job.rental));
+  }
+  if (!journal.has_job(job.rental).value_or(true)) return code;
   const auto settled = settle_claimed(journal, program, job, Telling::brief);
   if (settled && *settled) return passed_on(**settled);
   if (!settled) print_error(program, settled.error());

@@ -48,8 +48,8 @@ Result<std::optional<int>> settle_owned(cloud::Journal& journal, std::string_vie
 Result<bool> bring_from_owner(std::string_view program, const cloud::RentedJob& job);
 
 // Shows the job as `host-rental follow RENTAL HOW` does, and settles it at its end. settles: this
-// process has the claim to the job; without the claim, another command settles it. Returns the
-// job's exit code, or 128 + N after signal N.
+// process has the claim to the job; without the claim, waits until another command has settled it.
+// Returns the job's exit code, or 128 + N after signal N.
 Result<ExitCode> view_owned(cloud::Journal& journal, std::string_view program,
                             const cloud::RentedJob& job, const std::string& how, bool settles);
 // Opens the journal and claims the job first.

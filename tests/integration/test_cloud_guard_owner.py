@@ -213,6 +213,7 @@ def test_other_terminals_follow_wait_and_cancel(world):
     ended = logs.wait(90)
     assert ended.rc not in (0, 255) and "is given back; it cost" in ended.err, ended
     assert waits.wait(30).rc == ended.rc and not world.live()
+    assert jobs_in(world.state) == [], "wait returns once the other command has brought the outputs"
     assert (world.project / "out/checkpoint").read_text() == "1", "what it saved is here"
     assert jobs_in(world.state) == [] == world.owner_jobs()
     # The same by `cancel`, while machines are being rented.
