@@ -46,7 +46,10 @@ Error error_there(const std::string& host, const hosts::HostEnding& ending) {
   line.erase(0, line.rfind('\n') + 1);
   if (const auto mark = line.find(kErrorMark); mark != std::string::npos)
     line.erase(0, mark + kErrorMark.size());
-  const Errc code = ending.code == number(ExitCode::usage) ? Errc::invalid_input : Errc::denied;
+  // A command that a signal has ended may have done what it was asked to do.
+  const Errc code = ending.code == number(ExitCode::usage) ? Errc::invalid_input
+                    : ending.code > 128                    ? Errc::unavailable
+                                                           : Errc::denied;
   return {
       code, fmt::format("{}: {}", host, line.empty() ? "no answer" : printable(line, 1000)), {}, 0};
 }
