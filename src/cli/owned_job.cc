@@ -182,14 +182,15 @@ Result<ExitCode> run_at_owner(const Call& call, const RemoteOptions& remote,
                 .words = {},
                 .folder = std::filesystem::current_path(error),
                 .note = command_text(call.parsed),
-                .began_ms = world.web().now_ms(),
                 .host = *options.guard};
   LOCKSTEP_TRY(describe(call, remote, options, ground, request, job));
   LOCKSTEP_TRY(show_plan(world, remote, options, request));
   if (options.print) return ExitCode::ok;
   LOCKSTEP_TRY(bring_project(remote, job.host, ground));
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, rent::claim_job(job.rental));
-  // Before the host is told: a job that has begun there must be known here.
+  // Before the host is told: a job that has begun there must be known here. A lost begin is awaited
+  // for some time from now on: the question and the upload may have taken long.
+  job.began_ms = world.web().now_ms();
   LOCKSTEP_TRY(world.journal().keep_job(job));
   LOCKSTEP_TRY(begin(world.journal(), job, request));
   const char* const how = !remote.detach ? "all" : remote.json ? "start-json" : "start";
