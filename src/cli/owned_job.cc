@@ -9,6 +9,7 @@
 #include "cli/run_options.h"
 #include "cli/terminal.h"
 #include "hosts/variables.h"
+#include "proc/signal_watch.h"
 #include "rent/guard_hosts.h"
 #include "rent/job_claim.h"
 #include "rent/rented_cluster.h"
@@ -193,7 +194,9 @@ Result<ExitCode> run_at_owner(const Call& call, const RemoteOptions& remote,
   job.began_ms = world.web().now_ms();
   LOCKSTEP_TRY(world.journal().keep_job(job));
   LOCKSTEP_TRY(begin(world.journal(), job, request));
-  const char* const how = !remote.detach ? "all" : remote.json ? "start-json" : "start";
+  const char* how = !remote.detach ? "all" : remote.json ? "start-json" : "start";
+  // The signal came too late for the command on the host, and no other command sees it.
+  if (is_cancel(proc::SignalWatch::take_stop())) how = "cancel";
   return view_owned(world.journal(), kRentedRun, job, how, true);
 }
 

@@ -222,6 +222,10 @@ Result<std::optional<ExitCode>> pass_to_owner(const Call& call, const Args& path
   return std::optional(code);
 }
 
+bool is_cancel(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
+}
+
 Result<bool> bring_from_owner(std::string_view program, const RentedJob& job) {
   bool all = true;
   if (job.root.empty() || job.back.empty()) return all;
@@ -250,22 +254,25 @@ Result<ExitCode> view_owned(cloud::Journal& journal, std::string_view program, c
                                     .own_binary = true,
                                     .input = hosts::CommandRequest::Input::none,
                                     .labels = hosts::CommandRequest::Labels::never}));
+  const bool canceled = !ending && ending.error().code == Errc::canceled;
+  const int signal = canceled ? ending.error().sys : proc::SignalWatch::take_stop();
+  // The view there has not begun, or was ended by the signal. SIGINT does not end a view.
+  const bool unseen =
+      canceled || (ending && signal != SIGINT && passed_on(ending->code) == stopped_by(signal));
+  if (unseen && is_cancel(signal) && how != "cancel") {
+    tell_line(program, fmt::format("'{}' is being canceled", job.cluster));
+    return view_owned(journal, program, job, "cancel", settles);
+  }
   if (!ending) {
     Error error = ending.error();
     error.hint = going_on_words(job);
     return Failure(std::move(error));
   }
   const ExitCode code = passed_on(ending->code);
-  const int signal = proc::SignalWatch::take_stop();
-  // The view there was ended by a signal of this user, who wants the end of the job.
-  if ((signal == SIGTERM || signal == SIGQUIT) && code == stopped_by(signal)) {
-    tell_line(program, fmt::format("'{}' is being canceled", job.cluster));
-    return view_owned(journal, program, job, "cancel", settles);
-  }
   // The outputs are here once the job is settled.
   io::Fd mine;
   if (!settles) {
-    if (signal != 0) return code;
+    if (signal != 0 && code == stopped_by(signal)) return code;
     LOCKSTEP_TRY_ASSIGN(mine, await_claim(job.rental));
   }
   if (!journal.has_job(job.rental).value_or(true)) return code;

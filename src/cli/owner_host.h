@@ -47,6 +47,8 @@ Result<std::optional<int>> settle_owned(cloud::Journal& journal, std::string_vie
 // path costs none of the others. unavailable: the host was not reached.
 Result<bool> bring_from_owner(std::string_view program, const cloud::RentedJob& job);
 
+// Returns whether the signal to a view says that the user wants the end of the job.
+bool is_cancel(int signal);
 // Shows the job as `host-rental follow RENTAL HOW` does, and settles it at its end. settles: this
 // process has the claim to the job; without the claim, waits until another command has settled it.
 // Returns the job's exit code, or 128 + N after signal N.
