@@ -62,7 +62,11 @@ jobs::JobState state_of(const RentedJob& job, bool rented) {
   using Stage = RentedJob::Stage;
   if (job.stage == Stage::lost) return JobState::restarting;
   if (job.stage == Stage::ending || (job.stage == Stage::ended && rented)) return JobState::saving;
-  if (job.goes_on()) return started_job(job) ? JobState::running : JobState::starting;
+  if (job.goes_on()) {
+    const auto known = started_job(job);
+    if (!known) return JobState::starting;
+    return known->is_over() && !job.back.empty() ? JobState::saving : JobState::running;
+  }
   return job.code == 0 ? JobState::succeeded : JobState::failed;
 }
 

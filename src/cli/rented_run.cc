@@ -60,12 +60,15 @@ Status begin_job(rent::OnDemand& world, const Call& call, const std::string& cli
                 "wait for it, give another --name, or end it: lockstep down " + rental.cluster);
   if (!mine) return Failure(std::move(mine).error());
   begun.claim = std::move(*mine);
+  OnDemandOptions options;
+  fill(run_table(), call.parsed, options);
   std::error_code error;
   job = {.rental = rental.id,
          .cluster = rental.cluster,
          .words = words_of_job(call.parsed),
          .folder = std::filesystem::current_path(error),
          .began_ms = world.web().now_ms(),
+         .back = options.back,
          .client = client};
   job.run_id = random_uuid4();  // one id for all attempts, on whatever machines
   LOCKSTEP_TRY(world.journal().keep_job(job));

@@ -37,7 +37,7 @@ struct RentedJob {
   // this machine owns the rental.
   std::string host = {};
   // With `host`: the files to bring at the end, as paths `back` below `root` here and below `tree`
-  // in the home there.
+  // in the home there. Without `host`, `back` is --back as given, and the others are empty.
   std::string root = {};
   std::string tree = {};
   std::vector<std::string> back = {};
