@@ -60,10 +60,11 @@ Status tell_owned(rent::OnDemand& world, std::string_view program, const cloud::
 }
 
 // Keeps the record of a client's job for the client, which tells the end to the user. Drops the
-// record 30 days after the start of the job.
+// record 30 days after the last line of the job's log: the job may have run for longer.
 void keep_for_client(rent::OnDemand& world, const cloud::RentedJob& job) {
-  const std::int64_t then = world.web().now_ms() - std::chrono::milliseconds(kLogsKept).count();
-  if (job.stage == cloud::RentedJob::Stage::ended && job.began_ms < then)
+  const std::int64_t then = unix_ms() - std::chrono::milliseconds(kLogsKept).count();
+  const std::int64_t last = jobs::rented::log_written_ms(job.cluster).value_or(job.began_ms);
+  if (job.stage == cloud::RentedJob::Stage::ended && last < then)
     (void)world.journal().drop_job(job.rental);
 }
 
