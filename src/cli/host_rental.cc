@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/guarded.h"
 #include "cli/host_view.h"
+#include "cli/owner_host.h"
 #include "cli/rented_run.h"
 #include "cli/rented_view.h"
 #include "cli/run_options.h"
@@ -134,7 +135,8 @@ Result<ExitCode> run_about(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   const auto known = journal.of_cluster(cluster);
   if (!known && known.error().code != Errc::not_found) return Failure(known.error());
-  if (known && known->id != rental)
+  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(cluster));
+  if (owned || (known && known->id != rental))
     return fail(Errc::unavailable,
                 fmt::format("'{}' is another rental now", printable(cluster, 63)));
   return dispatch(call.program, "lockstep", {call.words.begin() + 3, call.words.end()});
