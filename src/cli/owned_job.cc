@@ -127,10 +127,11 @@ Status show_plan(rent::OnDemand& world, const RemoteOptions& remote, const OnDem
                  OwnerRequest request) {
   request.variables.clear();
   request.words.insert(request.words.begin(), "--print");
-  if (remote.json && options.print) request.words.insert(request.words.begin(), "--json");
+  const bool json = remote.json && options.print;
+  if (json) request.words.insert(request.words.begin(), "--json");
   LOCKSTEP_TRY_ASSIGN(const std::string plan, ask_owner(*options.guard, {"plan"},
                                                         jobs::rented::owner_request_text(request)));
-  std::fputs(plan.c_str(), options.print ? stdout : stderr);
+  std::fputs((json ? plan : printable_lines(plan)).c_str(), options.print ? stdout : stderr);
   if (options.print) return {};
   return consent(world, options);
 }

@@ -30,6 +30,7 @@ using jobs::rented::OwnedState;
 // A plan asks all providers, and the binary may have to be copied first.
 constexpr std::chrono::seconds kAskPatience{600};
 constexpr std::int64_t kStartMs = 15LL * 60'000;
+constexpr std::size_t kMostLine = 1000;
 constexpr long kClaimPauseNs = 100'000'000;
 constexpr std::string_view kErrorMark = "error: ";
 
@@ -156,6 +157,13 @@ Result<std::vector<RentedJob>> owned_jobs() {
   return jobs;
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string shown;
+  for (const std::string& line : split(strip(text), '\n'))
+    if (!line.empty()) shown += printable(line, kMostLine) + "\n";
+  return shown;
+}
+
 Result<std::optional<RentedJob>> find_owned(const std::string& word) {
   LOCKSTEP_TRY_ASSIGN(auto jobs, owned_jobs());
   for (RentedJob& job : jobs)
@@ -188,7 +196,7 @@ Result<std::string> ask_owner(const std::string& host, const Args& argv, const s
                            .limit = kAskPatience,
                            .may_outlive = true})));
   if (ending.code != 0) return Failure(error_there(host, ending));
-  std::fputs(ending.err.c_str(), stderr);
+  std::fputs(printable_lines(ending.err).c_str(), stderr);
   return std::move(ending.out);
 }
 

@@ -58,6 +58,8 @@ Result<ExitCode> view_owned(cloud::Journal& journal, std::string_view program,
 Result<ExitCode> view_owned(std::string_view program, const cloud::RentedJob& job,
                             const std::string& how);
 
+// Returns the lines of a host as they may go to the terminal.
+std::string printable_lines(std::string_view text);
 // Returns "MESSAGE; HINT".
 std::string error_line(const Error& error);
 
