@@ -27,9 +27,6 @@ namespace {
 using cloud::RentedJob;
 using jobs::rented::OwnerRequest;
 
-// The values travel in one variable of the environment there, which Linux bounds to 128 KiB.
-constexpr std::size_t kMostVariables = 100'000;
-
 // Returns 20 hexadecimal digits: 19 of them random.
 std::string new_rental_id() {
   std::string id = random_uuid4();
@@ -55,19 +52,18 @@ Status add_variables(const RemoteOptions& remote, OwnerRequest& request) {
   const auto has = [](const std::vector<std::string>& list, const std::string& word) {
     return std::find(list.begin(), list.end(), word) != list.end();
   };
-  std::size_t bytes = 0;
   for (const std::string& each : all) {
     const std::string name = each.substr(0, each.find('='));
     const bool secret = has(given.secrets, name);
     const bool typed = !secret && has(given.env, each);
     request.words.push_back(fmt::format("--{}={}", secret ? "secret" : "env", typed ? each : name));
     if (!typed) request.variables[name] = each.substr(name.size() + 1);
-    if (!typed) bytes += each.size();
   }
-  if (bytes <= kMostVariables) return {};
+  const std::size_t bytes = jobs::rented::kept_request_text(request).size();
+  if (bytes <= jobs::rented::kMostKept) return {};
   return fail(Errc::invalid_input,
               fmt::format("--guard HOST takes {} bytes of variables at most, and these are {}",
-                          kMostVariables, bytes),
+                          jobs::rented::kMostKept, bytes),
               "put long values into a file of the project");
 }
 

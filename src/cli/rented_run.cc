@@ -159,7 +159,7 @@ Status begin_with_variables(rent::OnDemand& world, const Call& call,
   std::error_code error;
   for (const std::string& log : rent::follow_logs(rental.cluster))
     std::filesystem::remove(log, error);
-  if (setenv(kRequestVariable, jobs::rented::owner_request_text(request).c_str(), 1) != 0)
+  if (setenv(kRequestVariable, jobs::rented::kept_request_text(request).c_str(), 1) != 0)
     return fail_sys("set the job's variables", errno);
   Status begun_well = begin_job(world, call, request.client, rental, begun);
   unsetenv(kRequestVariable);

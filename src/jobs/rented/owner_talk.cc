@@ -44,6 +44,15 @@ Result<OwnerRequest> read_owner_request(std::string_view text) {
   return request;
 }
 
+std::string kept_request_text(const OwnerRequest& request) {
+  return owner_request_text({.rental = request.rental,
+                             .cluster = request.cluster,
+                             .client = request.client,
+                             .folder = {},
+                             .words = {},
+                             .variables = request.variables});
+}
+
 std::string owned_state_text(const OwnedState& state) {
   return codec::print_json(nlohmann::json(codec::write_fields(state)));
 }

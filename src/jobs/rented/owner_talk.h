@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -37,8 +38,12 @@ std::string owner_request_text(const OwnerRequest& request);
 // Checks all members that become a path or an argument.
 Result<OwnerRequest> read_owner_request(std::string_view text);
 
-// The variable that gives the request, with its values, to the process of the course.
+// The variable that gives the values of a request to the process of the course. Linux bounds a
+// variable, with its name, to 128 KiB.
 inline constexpr const char* kRequestVariable = "LOCKSTEP_OWNER_REQUEST";
+inline constexpr std::size_t kMostKept = 128'000;  // bytes
+// Returns the value of that variable: the request without what only the command needs.
+std::string kept_request_text(const OwnerRequest& request);
 
 // A job as the host knows it.
 struct OwnedState {

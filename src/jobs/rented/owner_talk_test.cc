@@ -26,6 +26,17 @@ TEST(OwnerTalk, ARequestArrivesAsItWasSent) {
   EXPECT_EQ(read->variables, sent.variables);
 }
 
+TEST(OwnerTalk, TheCourseGetsTheValuesAndNoWords) {
+  OwnerRequest sent = some_request();
+  const std::string text = kept_request_text(sent);
+  sent.words.emplace_back(200'000, 'x');
+  EXPECT_EQ(kept_request_text(sent), text) << "the words count for the limit of a variable";
+  const auto read = read_owner_request(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->rental, sent.rental);
+  EXPECT_EQ(read->variables, sent.variables);
+}
+
 TEST(OwnerTalk, NamesThatBecomePathsAreChecked) {
   for (const auto member : {&OwnerRequest::rental, &OwnerRequest::cluster, &OwnerRequest::client})
     for (const char* bad : {"", "../../x", "a/b"}) {
