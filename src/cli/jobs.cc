@@ -124,6 +124,7 @@ Result<std::vector<KnownJob>> with_owned(std::vector<KnownJob> jobs, bool offlin
                  .command = job.note,
                  .created_ms = job.began_ms};
     const auto there = offline ? jobs::rented::OwnedState() : state_of_owned(job);
+    if (!there && there.error().code == Errc::canceled) return Failure(there.error());
     if (!there) log::warning("{}", there.error().message);
     if (!there) row.away_ms = unix_ms();
     if (there && there->known) {
@@ -131,6 +132,8 @@ Result<std::vector<KnownJob>> with_owned(std::vector<KnownJob> jobs, bool offlin
       if (there->ended) row.status.code = there->code;
       if (!there->job.empty()) row.id = there->job;
     }
+    const bool begun = job.stage == cloud::RentedJob::Stage::working;
+    if (there && !there->known && begun && !offline) row.status.state = jobs::JobState::lost;
     jobs.insert(jobs.begin(), std::move(row));
   }
   return jobs;

@@ -29,6 +29,8 @@ using jobs::rented::OwnedState;
 
 // A plan asks all providers, and the binary may have to be copied first.
 constexpr std::chrono::seconds kAskPatience{600};
+// Commands about other jobs ask for the state, too: a host that hangs must not hold them for long.
+constexpr std::chrono::seconds kStatePatience{60};
 constexpr std::int64_t kStartMs = 15LL * 60'000;
 constexpr std::size_t kMostLine = 1000;
 constexpr long kClaimPauseNs = 100'000'000;
@@ -193,7 +195,7 @@ Result<std::string> ask_owner(const std::string& host, const Args& argv, const s
                            .input = input.empty() ? Request::Input::none : Request::Input::given,
                            .given = {input},
                            .output = Request::Output::keep,
-                           .limit = kAskPatience,
+                           .limit = argv.front() == "state" ? kStatePatience : kAskPatience,
                            .may_outlive = true})));
   if (ending.code != 0) return Failure(error_there(host, ending));
   std::fputs(printable_lines(ending.err).c_str(), stderr);

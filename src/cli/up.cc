@@ -203,13 +203,14 @@ std::string state_words(const rent::OnDemand& world, const Rental& rental) {
 
 // Asks the hosts that own rentals for the rows of `cost --json`, and adds the member `host` to each
 // row. The rows of a silent host are missing.
-std::vector<nlohmann::json> cost_elsewhere(const CostOptions& options,
-                                           const std::vector<cloud::RentedJob>& owned) {
+Result<std::vector<nlohmann::json>> cost_elsewhere(const CostOptions& options,
+                                                   const std::vector<cloud::RentedJob>& owned) {
   std::vector<nlohmann::json> rows;
   for (const cloud::RentedJob& job : owned) {
     Args command = {"ask", job.rental, job.cluster, "cost", job.cluster, "--json"};
     if (options.since) command.push_back("--since=" + *options.since);
     const auto said = ask_owner(job.host, command);
+    if (!said && said.error().code == Errc::canceled) return Failure(said.error());
     if (!said) print_error(cost_table().program, said.error());
     const nlohmann::json there = said ? codec::parse_json(*said) : nlohmann::json();
     if (!there.is_object() || !there.contains("rentals")) continue;
@@ -263,7 +264,8 @@ Result<ExitCode> show_cost(const Call& call, Swept& swept) {
                      cloud::dollars_text(cloud::rate_now(rental)),
                      cloud::dollars_text(cloud::cost_so_far(rental, world->now_ms()))});
   }
-  for (const nlohmann::json& row : cost_elsewhere(options, owned)) {
+  LOCKSTEP_TRY_ASSIGN(const auto elsewhere, cost_elsewhere(options, owned));
+  for (const nlohmann::json& row : elsewhere) {
     const cloud::Micros cost = codec::integer_member(row, "cost_micros");
     lines.push_back({printable(codec::text_member(row, "name"), 63),
                      date_text(codec::integer_member(row, "created_ms")),
