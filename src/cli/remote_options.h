@@ -41,7 +41,7 @@ struct RemoteOptions {
   // Called once the hosts have the job. ahead: the earlier jobs in the queue.
   std::function<void(const std::vector<std::string>& ahead)> on_started = {};
   bool as_received = false;  // project::SyncOptions::as_received
-  bool is_course = false;  // this process is the course of a rented job, not a command
+  bool is_course = false;    // this process is the course of a rented job, not a command
   std::optional<Error> cannot_begin = {};  // why the course must not begin the job
   bool own_environment = true;             // this process has the environment of the user's command
   // Values for --env NAME and --secret NAME; empty: those of this process's environment.

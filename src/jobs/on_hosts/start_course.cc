@@ -163,11 +163,11 @@ void StartCourse::end_trial() {
   for (std::size_t i = 1; i < hosts_.size(); ++i) {
     reached.push_back(hosts_[i].reached);
     if (reached.back().empty())
-      return fail_with({Errc::unavailable,
-                        fmt::format("{} cannot reach {} at any address ({}), port {}",
-                                    request_.hosts[i].name, request_.hosts[0].name,
-                                    printable(join(addresses_, ", ")), port_),
-                        "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
+      return fail_with(
+          {Errc::unavailable,
+           fmt::format("{} cannot reach {} at any address ({}), port {}", request_.hosts[i].name,
+                       request_.hosts[0].name, printable(join(addresses_, ", ")), port_),
+           "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
   }
   const std::string address = common_address(addresses_, reached);
   if (address.empty())

@@ -138,9 +138,9 @@ class BadNodesHere : public SlurmWorldTest {
 
 TEST_F(BadNodesHere, ANodeThatFailedLatelyIsLeftOutAndNamed) {
   slurm::JobWish job = wish({"-N2"});
-  EXPECT_EQ(
-      leave_out(job, "nothing"),
-      "left out because of recent failures: n1 (power cut); --use-bad-nodes uses these nodes anyway");
+  EXPECT_EQ(leave_out(job, "nothing"),
+            "left out because of recent failures: n1 (power cut); --use-bad-nodes uses these nodes "
+            "anyway");
   EXPECT_EQ(excluded_by(job), "n1") << "n9 is a node of another cluster";
   EXPECT_EQ(leave_out(job, "nothing"), "") << "once is enough";
 }
