@@ -5,6 +5,7 @@
 #include "logs/capture_testing.h"
 #include "logs/line_hold.h"
 #include "logs/line_prefix.h"
+#include "logs/line_tagger.h"
 #include "logs/log_file.h"
 #include "logs/pty.h"
 
