@@ -192,8 +192,10 @@ void StreamReader::hold_on() {
 
 void StreamReader::on_held_long() {
   if (paused_ || !parts_.tagger->holds()) return;
-  // More bytes wait in the pipe, perhaps the end of the line: hold on.
-  if (time_to_hold() > io::Duration::zero() || bytes_waiting(input()) != 0) return hold_on();
+  // More bytes wait in the pipe, perhaps the end of the line: hold on. A bar has no end to wait
+  // for.
+  const bool more = !parts_.tagger->redraws() && bytes_waiting(input()) != 0;
+  if (time_to_hold() > io::Duration::zero() || more) return hold_on();
   release_held();
 }
 
