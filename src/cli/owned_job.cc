@@ -150,6 +150,9 @@ Status begin(cloud::Journal& journal, RentedJob& job, const OwnerRequest& reques
     return journal.note_job(job);
   }
   Error error = begun.error();
+  // A command that a signal has ended there is over: if the host has no record, nothing began.
+  if (error.code == Errc::unavailable && error.sys != 0)
+    if (const auto there = state_of_owned(job); there && !there->known) error.code = Errc::denied;
   if (error.code == Errc::denied || error.code == Errc::invalid_input)
     (void)journal.drop_job(job.rental);
   else

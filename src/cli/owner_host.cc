@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -42,8 +43,8 @@ Args words_of(const Args& argv) {
   return words;
 }
 
-// Returns the error of a command on the host. Its last line is that of print_error(), whose name of
-// the command means nothing to this user.
+// Returns the error of a command on the host. `sys` is the signal that ended the command there. Its
+// last line is that of print_error(), whose name of the command means nothing to this user.
 Error error_there(const std::string& host, const hosts::HostEnding& ending) {
   std::string line(strip(ending.err));
   line.erase(0, line.rfind('\n') + 1);
@@ -54,7 +55,10 @@ Error error_there(const std::string& host, const hosts::HostEnding& ending) {
                     : ending.code > 128                    ? Errc::unavailable
                                                            : Errc::denied;
   return {
-      code, fmt::format("{}: {}", host, line.empty() ? "no answer" : printable(line, 1000)), {}, 0};
+      .code = code,
+      .message = fmt::format("{}: {}", host, line.empty() ? "no answer" : printable(line, 1000)),
+      .hint = {},
+      .sys = std::max(ending.code - 128, 0)};
 }
 
 std::string going_on_words(const RentedJob& job) {
