@@ -14,9 +14,9 @@ TEST(FolderNames, AllEntriesAndNothingElse) {
   std::string folder = std::filesystem::temp_directory_path() / "names-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   EXPECT_TRUE(names_in(folder).empty());
-  std::ofstream(folder + "/.hidden");
+  std::ofstream hidden(folder + "/.hidden");
   std::filesystem::create_directory(folder + "/below");
-  std::ofstream(folder + "/below/deep");
+  std::ofstream deep(folder + "/below/deep");
   auto names = names_in(folder);
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{".hidden", "below"}));

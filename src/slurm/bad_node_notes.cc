@@ -52,7 +52,7 @@ std::string preflight_file(const JobFolder& folder, int run) {
   std::string path = folder.preflight(run);
   if (access(path.c_str(), F_OK) == 0) return path;
   for (const std::string& name : io::names_in(folder.path()))
-    if (const std::string step = folder.at(name); step.starts_with(path + ".")) return step;
+    if (std::string step = folder.at(name); step.starts_with(path + ".")) return step;
   return path;
 }
 

@@ -39,7 +39,7 @@ class NodeWheelsTest : public ::testing::Test {
   }
   // A second node sees the same folder of the job, and has a disk of its own.
   slurm::JobFolder seen_by_second() const {
-    const slurm::JobFolder seen(top_ + "/seen");
+    slurm::JobFolder seen(top_ + "/seen");
     fs::create_directories(seen.path());
     fs::create_directories(top_ + "/disk2");
     for (const char* name : {"token", "wheels", "reports"})

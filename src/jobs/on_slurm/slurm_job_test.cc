@@ -76,7 +76,7 @@ TEST_F(SlurmJobTest, WhyAJobWaitsIsSlurmsReason) {
   slurm_.reason = "Priority";
   const auto said = job().why();
   ASSERT_TRUE(said) << said.error().message;
-  EXPECT_NE(said->text.find("7"), std::string::npos);
+  EXPECT_NE(said->text.find('7'), std::string::npos);
   EXPECT_NE(said->text.find("Priority"), std::string::npos) << said->text;
 }
 
