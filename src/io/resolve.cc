@@ -71,7 +71,7 @@ std::optional<Resolved> resolve_numeric(const std::string& host, int port) {
   return std::move(*resolved);
 }
 
-// Starts a thread that nobody waits for. Returns an errno; std::thread would throw it.
+// Starts a detached thread. Returns 0 or an errno, where std::thread would throw.
 static int start_thread(std::function<void()> work) {
   auto kept = std::make_unique<std::function<void()>>(std::move(work));
   const auto run = [](void* given) -> void* {

@@ -31,7 +31,7 @@ struct FakeSlurm {
   std::string output;                      // what scontrol names as the job's output file
   std::string script;                      // path of the job's script
   std::string accounting;                  // what sacct prints; empty: accounting is off
-  std::string refusal;                     // what scancel says when it fails
+  std::string refusal;                     // the error text of a failing scancel
   bool knows = true;                       // false: Slurm has forgotten the job
   bool answers = true;                     // false: the controller is down
   std::vector<std::string> asked = {};     // the programs, in order

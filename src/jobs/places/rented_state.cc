@@ -56,7 +56,7 @@ std::optional<JobState> state_in_course(const KnownJob& attempt, const std::vect
     return course->job == attempt.id && saves(*course) ? std::optional(JobState::saving)
                                                        : std::nullopt;
   if (course->losses == 0 || course->job == attempt.id) return std::nullopt;
-  // A job that is newer than the present attempt is another one that the user runs beside it.
+  // A job newer than the present attempt is another job, which the user runs beside the rented job.
   const bool replaced = std::any_of(all.begin(), all.end(), [&](const KnownJob& each) {
     return each.id == course->job && is_later(each);
   });
