@@ -1,0 +1,36 @@
+// Finds CPython among the files that a process has mapped (/proc/PID/maps).
+#pragma once
+
+#include "stacks/memory.h"
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::stacks {
+
+struct MappedFile {
+  Address start = 0;  // of the mapping that begins with the file's first byte
+  Address end = 0;
+  std::string path;      // as the process sees it, without " (deleted)"
+  bool deleted = false;  // or replaced by an upgrade
+  friend bool operator==(const MappedFile&, const MappedFile&) = default;
+};
+
+struct Version {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const Version&) const = default;
+};
+
+// Returns the mapped files that may hold CPython, in the order in which to ask them: a program
+// named like python, the shared library libpython3.N, the program of the process (`exe`), which may
+// embed CPython. At most 8.
+std::vector<MappedFile> python_files(std::string_view maps, std::string_view exe);
+
+// Returns the version in a file name: libpython3.10.so.1.0, python3.8.
+std::optional<Version> version_in_name(std::string_view path);
+
+}  // namespace lockstep::stacks
