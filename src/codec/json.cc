@@ -131,6 +131,7 @@ Value parse(std::string_view text, const JsonLimits& limits) {
 
 template <class Value>
 std::string print(const Value& value, JsonText text, int indent) {
+  // replace: bytes that are not UTF-8 must not throw.
   return value.dump(indent, ' ', text == JsonText::ascii, Value::error_handler_t::replace);
 }
 

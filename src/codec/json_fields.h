@@ -263,8 +263,9 @@ nlohmann::ordered_json write_fields(const Struct& value) {
   return into;
 }
 
-// Reads `value` from an object. In a tolerant reader, missing members keep their values, and so do
-// all members after a fault. Fails with Errc::corrupt and names the member.
+// Reads `value` from an object. Errors: Errc::corrupt, which names the first member at fault. After
+// an error `value` may be half read. A tolerant reader fails only if `from` is not an object, or if
+// fields() insists on a member by needed() or require().
 template <class Struct>
 Status read_fields(const nlohmann::json& from, Struct& value, const JsonRules& rules = {}) {
   JsonFields reader(rules);

@@ -1,4 +1,6 @@
-// Members of a JSON object that may be missing or of the wrong type.
+// Reads single members of a JSON object that may be missing or of another type, such as a peer's
+// answer. All functions expect an object, and none of them fails. To read a whole struct, and to
+// name the member at fault, use json_fields.h.
 #pragma once
 
 #include "codec/json.h"
@@ -9,17 +11,18 @@
 
 namespace lockstep::codec {
 
-// "" if missing or not a string
+// Returns the member's text; "" if the member is missing or not a string.
 std::string text_member(const nlohmann::json& object, const char* name);
-// 0 if missing or not an integer
+// Returns the member's number; 0 if the member is missing or not an integer.
 std::int64_t integer_member(const nlohmann::json& object, const char* name);
-// false if missing or not a flag
+// Returns the member's value; false if the member is missing or not a boolean.
 template <class Json>
 bool flag_member(const Json& object, const char* name) {
   const auto at = object.find(name);
   return at != object.end() && at->is_boolean() && at->template get<bool>();
 }
-// Returns the strings of a list. Empty if the member is not a list.
+// Returns the strings of a list, without elements of other types; empty if the member is missing or
+// not a list.
 std::vector<std::string> texts_member(const nlohmann::json& object, const char* name);
 
 }  // namespace lockstep::codec

@@ -18,6 +18,7 @@ namespace {
 using JwtKey = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
 Failure bad_jwt_key(std::string_view why) {
+  // OpenSSL queues errors. A later call must not find an old error.
   ERR_clear_error();
   return fail(Errc::invalid_input, "the private key can't be used: " + std::string(why),
               "it must be an unencrypted RSA key in PEM (BEGIN PRIVATE KEY)");

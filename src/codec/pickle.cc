@@ -21,7 +21,7 @@ using Kind = PickleValue::Kind;
 using Ref = std::uint32_t;  // a value's place in the tree
 
 bool may_be_key(Kind kind) {
-  return kind != Kind::dict && kind != Kind::set;
+  return kind != Kind::dict && kind != Kind::set && kind != Kind::list;
 }
 
 }  // namespace
@@ -49,11 +49,13 @@ class PickleReader {
   }
   Status step(Op op);
   Status scalar(Op op);
+  Status with_lists(Op op);
   Status text(std::size_t length_bytes);
   Status collect(Op op);
   Status header();
   Status frame();
   Status memoize();
+  Status put(std::size_t index_bytes);
   Status recall(std::size_t index_bytes);
   Status tuple(std::size_t size);
   Status construct(Kind kind);
@@ -192,6 +194,38 @@ Status PickleReader::scalar(Op op) {
       return push({.kind = Kind::bytes, .text = bytes});
     }
     default:
+      return limits_.lists ? with_lists(op) : corrupt("an operation that is not accepted");
+  }
+}
+
+Status PickleReader::with_lists(Op op) {
+  switch (op) {
+    case Op::empty_list:
+      return push({.kind = Kind::list});
+    case Op::append:
+    case Op::appends:
+      return collect(op);
+    case Op::binput:
+      return put(1);
+    case Op::long_binput:
+      return put(4);
+    case Op::binfloat: {
+      LOCKSTEP_TRY_ASSIGN(const std::string_view bytes, take(8));
+      std::uint64_t bits = 0;
+      for (const char byte : bytes)  // big-endian, unlike all integers
+        bits = bits << 8 | static_cast<unsigned char>(byte);
+      return push({.kind = Kind::real, .number = static_cast<std::int64_t>(bits)});
+    }
+    case Op::tuple: {
+      if (marks_.empty()) return corrupt("no mark");
+      const std::size_t first = marks_.back();
+      marks_.pop_back();
+      const std::vector<Ref> items(stack_.begin() + static_cast<std::ptrdiff_t>(first),
+                                   stack_.end());
+      stack_.resize(first);
+      return push({.kind = Kind::tuple}, items);
+    }
+    default:
       return corrupt("an operation that is not accepted");
   }
 }
@@ -215,6 +249,16 @@ Status PickleReader::memoize() {
   // A mark protects the values below: an operation must not reach beyond the last mark.
   if (stack_.size() <= floor()) return corrupt("nothing on the stack");
   memo_.push_back(stack_.back());
+  return {};
+}
+
+// Memos are numbered in turn, so that a number cannot make the memo large.
+Status PickleReader::put(std::size_t index_bytes) {
+  LOCKSTEP_TRY_ASSIGN(const std::uint64_t index, number(index_bytes));
+  if (index > memo_.size()) return corrupt(fmt::format("memo {} out of turn", index));
+  if (index == memo_.size()) return memoize();
+  if (stack_.size() <= floor()) return corrupt("nothing on the stack");
+  memo_[index] = stack_.back();
   return {};
 }
 
@@ -285,10 +329,11 @@ Status PickleReader::global() {
 
 Status PickleReader::collect(Op op) {
   std::size_t first = 0;
-  if (op == Op::setitem) {
-    if (stack_.size() - floor() < 3) return corrupt("too little on the stack");
-    // SETITEM takes a key and a value without a mark.
-    first = stack_.size() - 2;
+  if (op == Op::setitem || op == Op::append) {
+    // SETITEM takes a key and a value without a mark, APPEND takes an item.
+    const std::size_t taken = op == Op::setitem ? 2 : 1;
+    if (stack_.size() - floor() < taken + 1) return corrupt("too little on the stack");
+    first = stack_.size() - taken;
   } else {
     if (marks_.empty()) return corrupt("no mark");
     first = marks_.back();
@@ -296,8 +341,10 @@ Status PickleReader::collect(Op op) {
     // The container lies just below the mark.
     if (first <= floor()) return corrupt("nothing to fill before the mark");
   }
-  LOCKSTEP_TRY(fill(stack_[first - 1], op == Op::additems ? Kind::set : Kind::dict,
-                    std::span(stack_).subspan(first)));
+  const Kind wanted = op == Op::additems                      ? Kind::set
+                      : op == Op::append || op == Op::appends ? Kind::list
+                                                              : Kind::dict;
+  LOCKSTEP_TRY(fill(stack_[first - 1], wanted, std::span(stack_).subspan(first)));
   stack_.resize(first);
   return {};
 }
@@ -305,9 +352,10 @@ Status PickleReader::collect(Op op) {
 Status PickleReader::fill(Ref target, Kind wanted, std::span<const Ref> items) {
   const Part& draft = tree_.parts_[target];
   const bool dict = wanted == Kind::dict;
-  if (draft.kind != wanted) return corrupt(dict ? "not a dict" : "not a set");
+  if (draft.kind != wanted)
+    return corrupt(dict ? "not a dict" : wanted == Kind::set ? "not a set" : "not a list");
   if (dict && items.size() % 2 != 0) return corrupt("a key without a value");
-  for (std::size_t i = 0; i < items.size(); i += dict ? 2 : 1) {
+  for (std::size_t i = 0; wanted != Kind::list && i < items.size(); i += dict ? 2 : 1) {
     // A dict or set is not hashable, as in Python.
     if (!may_be_key(tree_.parts_[items[i]].kind)) return corrupt("a dict or set as a key");
   }
@@ -399,6 +447,7 @@ class PickleCheck {
     const PickleTree::Part& part = tree_.parts_[ref];
     for (std::size_t i = 0; i < part.size; ++i) {
       const Ref item = tree_.items_[part.first + i];
+      // The limit of the depth also bounds this recursion.
       LOCKSTEP_TRY(check(item, depth + 1));
       done.height = std::max(done.height, done_[item].height + 1);
       done.size += done_[item].size;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -29,15 +30,29 @@ struct PickleGlobal {
 };
 
 struct PickleValue {
-  enum class Kind { none, boolean, integer, text, bytes, tuple, dict, set, global, object, call };
+  enum class Kind {
+    none,
+    boolean,
+    integer,
+    text,
+    bytes,
+    tuple,
+    dict,
+    set,
+    global,
+    object,
+    call,
+    list,  // list and real: only with PickleLimits::lists
+    real,
+  };
 
   Kind kind = Kind::none;
-  std::int64_t number = 0;  // boolean (0, 1), integer
+  std::int64_t number = 0;  // boolean (0, 1), integer; real: the bits of the double
   std::string text = {};    // text (UTF-8), bytes, name of a global
   std::string module = {};  // module of a global
-  // tuple, set: the items. dict: key, value, key, value, in the order written, including repeated
-  // keys. object: class, arguments (a tuple), then name, value of each attribute as in a dict.
-  // call: callable, arguments (a tuple).
+  // tuple, set, list: the items. dict: key, value, key, value, in the order written, including
+  // repeated keys. object: class, arguments (a tuple), then name, value of each attribute as in a
+  // dict. call: callable, arguments (a tuple).
   std::vector<Pickled> items = {};
 
   bool is(Kind wanted) const { return kind == wanted; }
@@ -52,6 +67,9 @@ struct PickleLimits {
   // each place. The limit thus bounds any walk over the value.
   std::size_t max_items = 1U << 18;
   std::size_t max_depth = 32;
+  // Accepts also lists, floats, tuples of any size and numbered memos, as PyTorch's own pickler
+  // writes them. The writer has none of these.
+  bool lists = false;
 };
 
 // A pickle in the form in which it was read. All values are in one place, and their texts point
@@ -78,6 +96,7 @@ class PickleTree {
              part().module == global.module;
     }
     std::int64_t number() const { return part().number; }
+    double real() const { return std::bit_cast<double>(part().number); }
     std::string_view text() const { return part().text; }
     // Items, in the form of PickleValue::items.
     std::size_t size() const { return part().size; }
@@ -108,8 +127,8 @@ class PickleTree {
 };
 
 // Reads protocols 2 to 5. Accepts only the operations for plain values, sets, instances and calls
-// (no lists, floats, extensions or persistent ids), and integers of up to 64 bits. Anything else
-// fails with Errc::corrupt, naming the offset and the operation.
+// (lists and floats if the limits say so; no extensions or persistent ids), and integers of up to
+// 64 bits. Anything else fails with Errc::corrupt, naming the offset and the operation.
 Result<PickleTree> read_pickle_tree(std::string_view bytes, std::span<const PickleGlobal> allowed,
                                     const PickleLimits& limits = {});
 Result<Pickled> read_pickle(std::string_view bytes, std::span<const PickleGlobal> allowed,

@@ -49,6 +49,10 @@ std::string show(const Pickled& value) {
       return show(value->items[0]) + show(value->items[1]) + "{" + show_all(value, 2, ":") + "}";
     case Kind::call:
       return show(value->items[0]) + show(value->items[1]) + "!";
+    case Kind::list:
+      return "[" + show_all(value, 0, ",") + "]";
+    case Kind::real:
+      break;
   }
   return "?";
 }
@@ -202,6 +206,29 @@ TEST(Pickle, BoundsOnBytesDepthAndItems) {
   for (int i = 0; i < 5000; ++i)
     many += "h\1)\x81h\0b"s;
   EXPECT_NE(read(many).find("BUILD: more than 262144 values"), std::string::npos);
+}
+
+TEST(Pickle, ListsAndFloatsOnRequest) {
+  const auto kinds = [](const std::string& body) {
+    const auto tree = read_pickle_tree("\x80\2" + body + ".", {}, {.lists = true});
+    if (!tree) return tree.error().message;
+    std::string text;
+    for (std::size_t i = 0; i < tree->root().size(); ++i)
+      text += std::to_string(static_cast<int>(tree->root()[i].kind())) + " ";
+    return text;
+  };
+  EXPECT_EQ(kinds("](NK\1K\2e"), "0 2 2 ");
+  EXPECT_EQ(kinds("]q\0Naq\0h\0q\1a"s).substr(0, 40), "pickle: a value contains itself");
+  EXPECT_EQ(kinds("(NNNNt"), "0 0 0 0 ");
+  EXPECT_EQ(kinds("Nq\1"), "pickle, offset 3, BINPUT: memo 1 out of turn");
+  EXPECT_EQ(kinds("}Na"), "pickle, offset 4, APPEND: not a list");
+  EXPECT_EQ(kinds("}]Ns"), "pickle, offset 5, SETITEM: a dict or set as a key");
+  EXPECT_EQ(kinds("e"), "pickle, offset 2, APPENDS: no mark");
+  EXPECT_EQ(kinds("t"), "pickle, offset 2, TUPLE: no mark");
+  EXPECT_EQ(kinds("G123456"), "pickle, offset 2, BINFLOAT: the bytes end too early");
+  const std::string pi = "\x80\2G\x40\x09\x21\xfb\x54\x44\x2d\x18."s;
+  EXPECT_EQ(read_pickle_tree(pi, {}, {.lists = true})->root().real(), 3.141592653589793);
+  EXPECT_FALSE(read_pickle_tree(pi, {}, {}).has_value());
 }
 
 TEST(Pickle, WrittenAndReadAgain) {

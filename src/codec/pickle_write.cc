@@ -102,6 +102,9 @@ Status Writer::write_new(const Pickled& value, std::size_t depth) {
     case Kind::object:
     case Kind::call:
       return instance(value, depth);
+    case Kind::list:
+    case Kind::real:
+      return cannot("a list or a float");
     case Kind::dict:
     case Kind::set:
       break;
@@ -235,6 +238,7 @@ Pickled make(PickleValue value) {
 Result<std::string> write_pickle(const Pickled& value, const PickleLimits& limits) {
   Writer writer(limits);
   writer.op(Op::proto);
+  // Protocol 4, which every Python from 3.4 on reads.
   writer.out += '\4';
   LOCKSTEP_TRY(writer.write(value, 0));
   writer.op(Op::stop);

@@ -83,6 +83,7 @@ std::string percent_code(std::string_view text, std::string_view plain) {
     if (is_url_letter(c) || plain.find(c) != std::string_view::npos) {
       coded += c;
     } else {
+      // Signature Version 4 signs this text and wants upper-case digits.
       coded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     }
   }

@@ -54,6 +54,7 @@ class XmlBuilder {
   static XmlBuilder& of(void* self) { return *static_cast<XmlBuilder*>(self); }
 
   void begin(std::string_view name) {
+    // expat may deliver more events after a stop.
     if (refused()) return;
     if (open_.size() >= limits_.depth) return refuse("it is nested too deep");
     if (++nodes_ > limits_.nodes) return refuse("it has too many elements");
