@@ -183,6 +183,7 @@ void AsyncClient::arm_deadline() {
     nearest = std::min(nearest, pending.deadline);
   for (const auto& pending : sent_)
     nearest = std::min(nearest, pending.deadline);
+  // A single timer serves all requests, and fires at the earliest deadline.
   armed_ = nearest;
   if (nearest == io::TimePoint::max()) return deadline_timer_.cancel();
   deadline_timer_.start(nearest - io::Clock::now(), [this] { expire(); });
@@ -296,6 +297,8 @@ void AsyncClient::pump() {
     put_total_ += pending.bytes.size();
     pending.bytes = {};
     pending.end = put_total_;
+    // Requests are sent without waiting for earlier answers, which come in order. A parked WAIT is
+    // the exception: the server would answer later requests before it.
     sent_.push_back(std::move(pending));
   }
 }

@@ -113,6 +113,8 @@ void AsyncClient::greet(io::Fd fd) {
   }
   watch_ = std::make_unique<io::Watch>(loop_, fd_.get());
   watch_->start(io::kReadable, [this](int events) { on_event(events); });
+  // The greeting uses the rest of the address's time: a port that accepts and stays silent must not
+  // hold up the other addresses.
   greet_timer_.start(dialer_->step_until() - io::Clock::now(), [this] {
     Error error = fail_sys(connecting(), ETIMEDOUT).value();
     error.message += std::string(": ") + kNoEcho;

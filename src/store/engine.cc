@@ -46,16 +46,21 @@ void assign_value(std::string& value, std::string_view bytes) {
 }  // namespace
 
 Status Engine::handle(Session& session, const Request& request) {
+  // The driver limits the effort of a turn, so that a client with expensive requests cannot starve
+  // other clients.
   effort_ += 1 + request.items.size();
   switch (request.op) {
     // The reader has checked the magic already.
     case Op::validate:
       return {};
     case Op::ping:
+      // PyTorch 2.5 and later put their pid there. Keep the first one: a client's later PINGs may
+      // carry anything.
+      if (session.pid == 0) session.pid = static_cast<std::uint32_t>(request.number);
       put_u32(session.out, static_cast<std::uint32_t>(request.number));
       return {};
     case Op::set:
-      put(request.key, request.value);
+      put(request.key, request.value, session.number);
       return {};
     case Op::get:
       return reply_get(session, request.key);
@@ -79,11 +84,11 @@ Status Engine::handle(Session& session, const Request& request) {
       put_i64(session.out, erase(request.key) ? 1 : 0);
       return {};
     case Op::append:
-      return append(request);
+      return append(session, request);
     case Op::multi_get:
       return reply_multi_get(session, request.items);
     case Op::multi_set:
-      multi_set(request.items);
+      multi_set(session, request.items);
       return {};
     case Op::cancel_wait:
       // The protocol cancels without naming a wait: all waits of the session go.
@@ -131,20 +136,20 @@ void Engine::touch(Session& session) {
 // --- keys ---
 
 void Engine::set(std::string_view key, std::string_view value) {
-  put(key, value);
+  put(key, value, 0);
 }
 
 std::optional<std::string> Engine::get(std::string_view key) const {
   const auto found = keys_.find(key);
   if (found == keys_.end()) return std::nullopt;
-  return found->second;
+  return found->second.value;
 }
 
 std::vector<std::string> Engine::keys_that_start_with(std::string_view prefix,
                                                       std::size_t most) const {
   std::vector<std::string> found;
   // Each key is looked at in turn: for messages to the user only.
-  for (const auto& [key, value] : keys_) {
+  for (const auto& [key, entry] : keys_) {
     if (found.size() == most) break;
     if (std::string_view(key).starts_with(prefix)) found.push_back(key);
   }
@@ -164,26 +169,32 @@ bool Engine::all_present(std::span<const std::string_view> keys) const {
   return std::all_of(keys.begin(), keys.end(), [&](auto key) { return present(key); });
 }
 
-void Engine::put(std::string_view key, std::string_view value) {
+void Engine::put(std::string_view key, std::string_view value, std::uint64_t creator) {
   const auto found = keys_.find(key);
   if (found == keys_.end()) {
-    keys_.emplace(std::string(key), std::string(value));
+    keys_.emplace(std::string(key), detail::Entry{std::string(value), creator});
     bytes_ += key.size() + value.size();
     if (!waits_.empty()) wake_all(waits_, key);
     if (!watchers_.empty()) notify(kCreated, key, {}, value);
     return;
   }
-  bytes_ = bytes_ - found->second.size() + value.size();
+  // An existing key wakes no waiter: a WAIT for it is never parked.
+  std::string& held = found->second.value;
+  bytes_ = bytes_ - held.size() + value.size();
   // Notify before the assignment: the notice carries the old value.
-  if (!watchers_.empty()) notify(kUpdated, key, found->second, value);
-  assign_value(found->second, value);
+  if (!watchers_.empty()) notify(kUpdated, key, held, value);
+  assign_value(held, value);
 }
 
 Result<std::int64_t> Engine::add(std::string_view key, std::int64_t delta) {
+  return add(key, delta, 0);
+}
+
+Result<std::int64_t> Engine::add(std::string_view key, std::int64_t delta, std::uint64_t creator) {
   const auto found = keys_.find(key);
   std::int64_t before = 0;
   if (found != keys_.end()) {
-    const auto number = leading_number(found->second);
+    const auto number = leading_number(found->second.value);
     if (!number) return fail(Errc::invalid_input, "ADD to a value that is not a number");
     before = *number;
   }
@@ -193,15 +204,15 @@ Result<std::int64_t> Engine::add(std::string_view key, std::int64_t delta) {
                                              static_cast<std::uint64_t>(delta));
   char text[24];
   const char* end = std::to_chars(std::begin(text), std::end(text), sum).ptr;
-  put(key, {text, static_cast<std::size_t>(end - text)});
+  put(key, {text, static_cast<std::size_t>(end - text)}, creator);
   return sum;
 }
 
 bool Engine::erase(std::string_view key) {
   bool erased = false;
   if (const auto found = keys_.find(key); found != keys_.end()) {
-    if (!watchers_.empty()) notify(kDeleted, key, found->second, {});
-    bytes_ -= found->first.size() + found->second.size();
+    if (!watchers_.empty()) notify(kDeleted, key, found->second.value, {});
+    bytes_ -= found->first.size() + found->second.value.size();
     keys_.erase(found);
     erased = true;
   }
@@ -218,23 +229,24 @@ bool Engine::erase(std::string_view key) {
 void Engine::compare_set(Session& session, const Request& request) {
   const auto found = keys_.find(request.key);
   const bool missing = found == keys_.end();
-  if (missing ? request.value.empty() : found->second == request.value) {
-    put(request.key, request.desired);
+  // PyTorch's rule: an empty `expected` matches a missing key.
+  if (missing ? request.value.empty() : found->second.value == request.value) {
+    put(request.key, request.desired, session.number);
     put_string(session.out, request.desired);
   } else {
     // For a missing key the reply is `expected` itself: clients of every PyTorch version expect
     // this echo.
-    put_string(session.out, missing ? request.value : std::string_view(found->second));
+    put_string(session.out, missing ? request.value : std::string_view(found->second.value));
   }
 }
 
-Status Engine::append(const Request& request) {
+Status Engine::append(Session& session, const Request& request) {
   const auto found = keys_.find(request.key);
   if (found == keys_.end()) {
-    put(request.key, request.value);
+    put(request.key, request.value, session.number);
     return {};
   }
-  std::string& value = found->second;
+  std::string& value = found->second.value;
   if (value.size() + request.value.size() > limits_.max_value_bytes) {
     return fail(Errc::exhausted,
                 fmt::format("APPEND to more than {} bytes", limits_.max_value_bytes));
@@ -248,20 +260,20 @@ Status Engine::append(const Request& request) {
 }
 
 Status Engine::reply_add(Session& session, const Request& request) {
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t sum, add(request.key, request.number));
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t sum, add(request.key, request.number, session.number));
   put_i64(session.out, sum);
   return {};
 }
 
-void Engine::multi_set(std::span<const std::string_view> pairs) {
+void Engine::multi_set(Session& session, std::span<const std::string_view> pairs) {
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2)
-    put(pairs[i], pairs[i + 1]);
+    put(pairs[i], pairs[i + 1], session.number);
 }
 
 Status Engine::reply_get(Session& session, std::string_view key) {
   const auto found = keys_.find(key);
   if (found != keys_.end()) {
-    put_string(session.out, found->second);
+    put_string(session.out, found->second.value);
     return {};
   }
   // Older clients always WAIT first and treat a closed connection as the answer. Newer clients
@@ -283,13 +295,14 @@ Status Engine::reply_multi_get(Session& session, std::span<const std::string_vie
       total += 8;
       continue;
     }
-    total += 8 + found->second.size();
+    const std::string& value = found->second.value;
+    total += 8 + value.size();
     // The limit on replies keeps one request from filling this process's memory.
     if (total > limits_.max_message_bytes) {
       return fail(Errc::exhausted,
                   fmt::format("MULTI_GET of more than {} bytes", limits_.max_message_bytes));
     }
-    put_string(session.out, found->second);
+    put_string(session.out, value);
   }
   return {};
 }
@@ -299,7 +312,7 @@ Status Engine::reply_list(Session& session) {
   // Listing costs as much as all keys, so the driver must count it against the session's turn.
   effort_ += keys_.size();
   std::size_t total = 0;
-  for (const auto& [key, value] : keys_) {
+  for (const auto& [key, entry] : keys_) {
     total += 8 + key.size();
     if (total > limits_.max_message_bytes) {
       return fail(Errc::exhausted,

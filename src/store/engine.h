@@ -1,10 +1,11 @@
 // The store itself, pure: the key space and the waits on keys. Handles requests and appends replies
 // to the outgoing bytes of the asking session, and of every session whose wait has ended. No
-// sockets, no time.
+// sockets. The driver tells the time, which only witnesses need.
 #pragma once
 
 #include "base/error.h"
 #include "store/wire.h"
+#include "store/witness.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -54,11 +55,17 @@ struct Watchers {
 };
 using WatchMap = TextMap<Watchers>;
 
+struct Entry {
+  std::string value;
+  std::uint64_t creator = 0;  // Session::number. 0: the process that hosts the store
+};
+
 // A WAIT or BARRIER without an answer so far.
 struct Park {
   Session* session = nullptr;
   WaitMap* map = nullptr;
   std::size_t missing = 0;
+  TimePoint since = {};
   std::vector<Link> links;  // never resized once linked
   std::list<Park>::iterator self;
 };
@@ -76,6 +83,8 @@ class Session {
   std::string verdict;  // not empty: close this connection, for this reason
   bool unread = false;  // with a verdict: close at once, since the peer does not read
   Dialect dialect = Dialect::d;
+  std::uint64_t number = 0;  // set by the driver: see WitnessSession
+  std::uint32_t pid = 0;     // from the first PING
 
   std::size_t parked() const { return parks_.size(); }
 
@@ -95,6 +104,9 @@ class Engine {
 
   const Limits& limits() const { return limits_; }
 
+  // Sets the time at which later requests count as received.
+  void tell_time(TimePoint now) { now_ = now; }
+
   // Carries out one request. A failure means: close this connection after sending the earlier
   // replies. Other sessions are not affected.
   Status handle(Session& session, const Request& request);
@@ -113,6 +125,14 @@ class Engine {
   // Returns up to `most` keys in no particular order. Scans every key, so use it for messages only.
   std::vector<std::string> keys_that_start_with(std::string_view prefix, std::size_t most) const;
 
+  // For a witness: up to `most` unanswered waits of a session, and the keys that `wanted` accepts.
+  // keys_for() looks at each key in turn, up to limits.scanned_keys. Sets `all` to false if a limit
+  // has cut the list.
+  std::vector<WitnessWait> waits_of(const Session& session, std::size_t most,
+                                    std::size_t keys_per_wait) const;
+  std::vector<WitnessKey> keys_for(const std::function<bool(std::string_view)>& wanted,
+                                   const WitnessLimits& limits, bool& all) const;
+
   // Makes the store as good as new between attempts: drops every key, queue and parked wait.
   // Dropped waits are never answered. Connections stay.
   void purge() { purge_except({}); }
@@ -129,20 +149,21 @@ class Engine {
   std::uint64_t effort() const { return effort_; }
 
  private:
+  Result<std::int64_t> add(std::string_view key, std::int64_t delta, std::uint64_t creator);
   Status reply_add(Session& session, const Request& request);
-  void multi_set(std::span<const std::string_view> pairs);
+  void multi_set(Session& session, std::span<const std::string_view> pairs);
   Status reply_get(Session& session, std::string_view key);
   Status reply_multi_get(Session& session, std::span<const std::string_view> keys);
   Status reply_list(Session& session);
   void compare_set(Session& session, const Request& request);
-  Status append(const Request& request);
+  Status append(Session& session, const Request& request);
   Status wait(Session& session, std::span<const std::string_view> keys);
   Status barrier(Session& session, std::string_view key, std::int64_t world);
   Status watch(Session& session, std::string_view key);
   void queue_push(std::string_view key, std::string_view value);
   void queue_pop(Session& session, std::string_view key);
 
-  void put(std::string_view key, std::string_view value);
+  void put(std::string_view key, std::string_view value, std::uint64_t creator);
   bool present(std::string_view key) const;
   bool all_present(std::span<const std::string_view> keys) const;
   std::size_t queue_size(std::string_view key) const;
@@ -160,7 +181,7 @@ class Engine {
   void unwatch(Session& session);
 
   Limits limits_;
-  detail::TextMap<std::string> keys_;
+  detail::TextMap<detail::Entry> keys_;
   detail::TextMap<std::deque<std::string>> queues_;
   detail::WaitMap waits_;     // key -> WAITs that need the key
   detail::WaitMap barriers_;  // key -> BARRIERs at the key
@@ -169,6 +190,7 @@ class Engine {
   std::size_t bytes_ = 0;
   std::size_t parked_ = 0;
   std::uint64_t effort_ = 0;
+  TimePoint now_ = {};
 };
 
 }  // namespace lockstep::store

@@ -27,7 +27,9 @@ Status Engine::wait(Session& session, std::span<const std::string_view> keys) {
 
 Status Engine::barrier(Session& session, std::string_view key, std::int64_t world) {
   // The counter is never reset, as in PyTorch: a barrier key works once.
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t count, add(key, 1));
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t count, add(key, 1, session.number));
+  // Barriers have a map of their own: the counter's key exists after the first arrival, so a WAIT
+  // for it would end at once.
   if (count < world) return park(session, barriers_, {&key, 1});
   put_u8(session.out, 0);
   wake_all(barriers_, key);
@@ -43,6 +45,8 @@ Status Engine::park(Session& session, WaitMap& map, std::span<const std::string_
     return fail(Errc::exhausted,
                 fmt::format("waits for more than {} keys at once", limits_.max_waited_keys));
   }
+  // Each parked wait hangs in a list of every missing key. Removing a wait then costs only its own
+  // keys, even with thousands of waiting workers.
   session.waited_keys_ += keys.size();
   session.parks_.emplace_back();
   Park& parked = session.parks_.back();
@@ -50,6 +54,7 @@ Status Engine::park(Session& session, WaitMap& map, std::span<const std::string_
   parked.session = &session;
   parked.map = &map;
   parked.missing = keys.size();
+  parked.since = now_;
   parked.links.resize(keys.size());
   ++parked_;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -180,8 +185,8 @@ void Engine::purge_except(std::span<const std::string> prefixes) {
   std::erase_if(keys_, [&](const auto& entry) { return !kept(entry.first); });
   std::erase_if(queues_, [&](const auto& entry) { return !kept(entry.first); });
   bytes_ = 0;
-  for (const auto& [key, value] : keys_)
-    bytes_ += key.size() + value.size();
+  for (const auto& [key, entry] : keys_)
+    bytes_ += key.size() + entry.value.size();
   for (const auto& [key, queue] : queues_) {
     bytes_ += key.size();
     for (const auto& item : queue)

@@ -56,6 +56,7 @@ Status serve_until_signal(const ServeOptions& options) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  // Block before signalfd(): the default action of an early signal would end the process.
   if (sigprocmask(SIG_BLOCK, &signals, nullptr) != 0) return fail_sys("block signals", errno);
   const io::Fd signal_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signal_fd) return fail_sys("signalfd", errno);

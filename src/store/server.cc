@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "io/listen.h"
 #include "io/tcp_probe.h"
+#include "store/init_keys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,11 +45,12 @@ struct Server::Connection : Session {
   // Bytes that were read but not served yet, because the turn was over or too many replies are
   // unsent.
   std::string backlog;
-  std::size_t sent = 0;      // bytes at the front of out that are already sent
-  std::size_t index = 0;     // position in connections_
-  std::uint64_t number = 0;  // order of arrival
-  bool heard = false;        // the peer has sent something
-  bool ended = false;  // the peer will send no more: close after everything is served and sent
+  std::size_t sent = 0;   // bytes at the front of out that are already sent
+  std::size_t index = 0;  // position in connections_
+  TimePoint connected = {};
+  TimePoint heard_at = {};  // of the last bytes from the peer
+  bool heard = false;       // the peer has sent something
+  bool ended = false;       // the peer will send no more: close after everything is served and sent
   int interest = 0;
 
   std::size_t unsent() const { return out.size() - sent; }
@@ -154,7 +156,9 @@ void Server::admit(io::Fd fd) {
   Connection& connection = *owned;
   connection.index = connections_.size();
   connections_.push_back(std::move(owned));
+  // Positions in connections_ change when others close, so the order of arrival needs a number.
   connection.number = ++counts_.connections_total;
+  connection.connected = connection.heard_at = loop_.turn_began();
   connection.interest = io::kReadable;
   connection.watch.start(io::kReadable,
                          [this, at = &connection](int events) { on_event(*at, events); });
@@ -187,6 +191,9 @@ void Server::on_readable(Connection& connection, bool broken) {
   // The watch of a broken connection has stopped by itself: read what is left now.
   if (got == 0 || broken) connection.ended = true;
   connection.heard = true;
+  // The loop knows the time already: a system call for each read would cost more than the witness
+  // is worth.
+  connection.heard_at = loop_.turn_began();
   counts_.bytes_in += static_cast<std::uint64_t>(got);
   serve(connection, {buffer_.get(), static_cast<std::size_t>(got)});
 }
@@ -198,6 +205,8 @@ void Server::serve(Connection& connection, std::string_view bytes) {
   feed(connection, bytes);
   if (!bytes.empty()) connection.backlog.assign(bytes);
   if (!send_out(connection)) return;
+  // Take the string back only if everything was sent. Otherwise the connection keeps it, and the
+  // next one gets a new string.
   if (lent && connection.out.empty()) connection.out.swap(scratch_);
   settle(connection);
 }
@@ -206,6 +215,7 @@ void Server::serve(Connection& connection, std::string_view bytes) {
 // room for replies.
 void Server::feed(Connection& connection, std::string_view& bytes) {
   Request request;
+  engine_.tell_time(loop_.turn_began());
   const std::uint64_t enough = engine_.effort() + options_.max_effort_per_turn;
   while (connection.unsent() <= options_.max_unsent_bytes && engine_.effort() < enough) {
     const auto step = connection.reader.next(bytes, request);
@@ -306,10 +316,12 @@ void Server::purge() {
   while (io::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC))) {
   }
   engine_.purge();
+  left_.clear();  // of the attempt before
 }
 
 void Server::close(Connection& connection) {
   engine_.drop(connection);
+  remember(connection);
   if (on_departure_) departed_.push_back(std::move(connection.peer));
   const std::size_t index = connection.index;
   // Swap with the last element: the order of connections_ does not matter.
@@ -321,6 +333,43 @@ void Server::close(Connection& connection) {
   if (on_departure_ && !departure_.active()) departure_.start({}, [this] { on_departure_(); });
 }
 
+// Keeps what a witness tells of a client after its end: without it, a rank that has left would look
+// like a rank that has never connected.
+void Server::remember(const Connection& connection) {
+  if (connection.pid == 0) return;
+  if (left_.size() == kMostDeparted) left_.pop_front();
+  left_.push_back({connection.number,
+                   connection.pid,
+                   connection.peer,
+                   connection.connected,
+                   loop_.turn_began(),
+                   {}});
+}
+
+Witness Server::witness(const WitnessLimits& limits) const {
+  Witness witness;
+  witness.taken = loop_.turn_began();
+  std::size_t waits = limits.waits;
+  for (const auto& connection : connections_) {
+    if (witness.sessions.size() == limits.sessions) {
+      witness.all_sessions = false;
+      break;
+    }
+    auto parked = engine_.waits_of(*connection, waits, limits.keys_per_wait);
+    waits -= parked.size();
+    if (parked.size() < connection->parked()) witness.all_sessions = false;
+    witness.sessions.push_back({connection->number, connection->pid, connection->peer,
+                                connection->connected, connection->heard_at, std::move(parked)});
+  }
+  std::sort(witness.sessions.begin(), witness.sessions.end(),
+            [](const auto& a, const auto& b) { return a.number < b.number; });
+  witness.departed.assign(left_.begin(), left_.end());
+  const InterestingKeys interesting(witness.sessions);
+  witness.keys = engine_.keys_for([&](std::string_view key) { return interesting.has(key); },
+                                  limits, witness.all_keys);
+  return witness;
+}
+
 void Server::on_departure(std::function<void()> fn) {
   on_departure_ = std::move(fn);
   departed_.clear();
@@ -330,6 +379,8 @@ void Server::on_departure(std::function<void()> fn) {
 
 void Server::await_departures() {
   if (vigil_.active()) return;
+  // Keepalive finds hosts that vanished without a packet. At the end of a job the server would
+  // otherwise wait for them for hours.
   for (const auto& connection : connections_)
     io::probe_peer(connection->fd.get(), kFarewell);
   drop_the_vanished();

@@ -8,10 +8,12 @@
 #include "io/loop.h"
 #include "store/engine.h"
 #include "store/wire.h"
+#include "store/witness.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -75,9 +77,15 @@ class Server {
   // Drops all keys and closes every connection, accepted or not yet. Requests that a peer had
   // already sent must not be served after the purge. Call only when all peers are known to be dead.
   void purge();
-  void purge_except(std::span<const std::string> prefixes) { engine_.purge_except(prefixes); }
+  void purge_except(std::span<const std::string> prefixes) {
+    engine_.purge_except(prefixes);
+    left_.clear();  // of the attempt before
+  }
 
   Stats stats() const;
+  // Takes a witness of all connections: see witness.h. Looks at every key, so call it about once a
+  // second at most.
+  Witness witness(const WitnessLimits& limits = {}) const;
   // Sets a callback that runs in a turn of its own after connections have closed.
   void on_departure(std::function<void()> fn);
   // Returns the peers ("HOST:PORT") that left while on_departure() was set, each once.
@@ -104,6 +112,7 @@ class Server {
   bool send_out(Connection& connection);
   void close_for_error(Connection& connection);
   void close(Connection& connection);
+  void remember(const Connection& connection);
   void flush_touched();
   void drop_the_vanished();
 
@@ -125,6 +134,7 @@ class Server {
   bool refusal_logged_ = false;
   std::function<void()> on_departure_;
   std::vector<std::string> departed_;
+  std::deque<WitnessSession> left_;  // the last clients that have announced a pid and left
   io::Timer departure_;
   io::Timer vigil_;  // while await_departures() is in effect
 };

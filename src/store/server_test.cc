@@ -13,6 +13,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -82,6 +83,40 @@ class ServerTest : public ::testing::Test {
   io::Loop loop;
   std::unique_ptr<Server> server;
 };
+
+TEST_F(ServerTest, AWitnessKnowsClientsWaitsAndCreators) {
+  Witness waiting;
+  beside([&] {
+    Client one = client();
+    Client two = client();
+    LOCKSTEP_CHECK(one.set("/default_pg/0//cpu//0/1", "x").has_value());
+    const std::vector<std::string> keys{"/default_pg/0//cpu//0/0"};
+    std::thread waiter([&] { (void)two.wait(keys); });
+    for (bool parked = false; !parked;) {
+      std::promise<Witness> taken;
+      loop.post([&] { taken.set_value(server->witness()); });
+      waiting = taken.get_future().get();
+      for (const auto& session : waiting.sessions)
+        parked = parked || !session.waits.empty();
+    }
+    LOCKSTEP_CHECK(one.set("/default_pg/0//cpu//0/0", "x").has_value());
+    waiter.join();
+  });
+  ASSERT_EQ(waiting.sessions.size(), 2U);
+  EXPECT_EQ(waiting.sessions[0].number, 1U);
+  EXPECT_TRUE(waiting.sessions[0].waits.empty());
+  EXPECT_TRUE(waiting.sessions[0].peer.starts_with("127.0.0.1:"));
+  EXPECT_LE(waiting.sessions[0].connected, waiting.sessions[0].heard);
+  ASSERT_EQ(waiting.sessions[1].waits.size(), 1U);
+  EXPECT_EQ(waiting.sessions[1].waits[0].keys, std::vector<std::string>{"/default_pg/0//cpu//0/0"});
+  EXPECT_GE(waiting.sessions[1].waits[0].since, waiting.sessions[1].connected);
+  ASSERT_EQ(waiting.keys.size(), 1U);
+  EXPECT_EQ(waiting.keys[0].creator, 1U);
+  const Witness later = server->witness();
+  EXPECT_TRUE(later.sessions.empty() || later.departed.empty());
+  server->purge();
+  EXPECT_TRUE(server->witness().departed.empty());
+}
 
 TEST_F(ServerTest, EveryOperationOfTheClient) {
   beside([&] {
@@ -270,6 +305,7 @@ TEST_F(ServerTest, WithoutDescriptorsSilentStrangersMakeRoom) {
   beside([&] {
     Client a = client();
     std::vector<io::Fd> strangers;
+    strangers.reserve(40);
     for (int i = 0; i < 40; ++i)
       strangers.push_back(knock());
     while (stats().connections < 41)

@@ -125,6 +125,7 @@ RequestReader::Step RequestReader::next(std::string_view& chunk, Request& reques
     if (step == Step::more) continue;
     if (step == Step::request) {
       decode(pending_, request);
+      // The request points into pending_, so the message stays until the next call.
       spent_ = true;
     }
     return step;
