@@ -1,5 +1,7 @@
 #include "base/date_text.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <ctime>
 
@@ -12,6 +14,18 @@ std::string date_text(std::int64_t unix_ms) {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &local);
   return text.data();
+}
+
+std::string time_words(std::int64_t seconds) {
+  std::string words;
+  const auto add = [&](std::int64_t amount, const char* unit) {
+    if (amount > 0) words += fmt::format("{}{} {}", words.empty() ? "" : " ", amount, unit);
+  };
+  add(seconds / 86'400, "d");
+  add(seconds % 86'400 / 3600, "h");
+  add(seconds % 3600 / 60, "min");
+  if (seconds < 3600) add(seconds % 60, "s");
+  return words.empty() ? "0 s" : words;
 }
 
 }  // namespace lockstep

@@ -117,9 +117,9 @@ std::string shell_quote(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
+      // A single quote cannot be escaped inside single quotes: end them, add \', start again.
       out += "'\\''";
     } else {
-      // A single quote cannot be escaped inside single quotes: end them, add \', start again.
       out += c;
     }
   }

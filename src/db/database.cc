@@ -79,6 +79,7 @@ Statement::Statement(sqlite3_stmt* statement, const std::string& path)
     : statement_(statement), path_(path) {}
 
 void Statement::bind(int parameter, std::string_view text) {
+  // SQLITE_TRANSIENT makes SQLite copy the text, which may be a temporary of the caller.
   LOCKSTEP_CHECK(sqlite3_bind_text(statement_.get(), parameter, text.data(),
                                    static_cast<int>(text.size()), SQLITE_TRANSIENT) == SQLITE_OK);
 }
@@ -100,6 +101,7 @@ Result<bool> Statement::step() {
 
 Status Statement::run() {
   const auto stepped = step();
+  // Reset at once, also after an error: an unfinished statement keeps its lock.
   sqlite3_reset(statement_.get());
   if (!stepped) return Failure(stepped.error());
   return {};
@@ -128,15 +130,25 @@ void Database::Close::operator()(sqlite3* handle) const {
 Result<Database> Database::open(const std::string& path,
                                 std::span<const std::string_view> migrations) {
   LOCKSTEP_TRY(make_file(path));
+  return open_as(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, migrations);
+}
+
+Result<Database> Database::open_in_memory(std::span<const std::string_view> migrations) {
+  return open_as(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, migrations);
+}
+
+Result<Database> Database::open_as(const std::string& path, int flags,
+                                   std::span<const std::string_view> migrations) {
   sqlite3* handle = nullptr;
-  const int opened =
-      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, nullptr);
+  const int opened = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
   Database database(handle, path);
   if (opened != SQLITE_OK) return failure(handle, path);
   // Applies to every statement below.
   sqlite3_busy_timeout(handle, kBusyMs);
   // Refuses SQL that would corrupt the file on purpose.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  // SQLite ignores foreign keys unless each connection asks for them. ON DELETE CASCADE depends on
+  // this.
   LOCKSTEP_TRY(database.execute("PRAGMA foreign_keys = ON"));
   LOCKSTEP_TRY(database.migrate(migrations));
   return database;
@@ -152,6 +164,7 @@ Result<std::int64_t> Database::schema_version() const {
 Status Database::begin_log() const {
   Status begun;
   for (int waited = 0; waited < kBusyMs; waited += kBusyPauseMs) {
+    // With a write-ahead log, readers and one writer work at the same time.
     begun = execute("PRAGMA journal_mode = WAL");
     if (begun || begun.error().code != Errc::timeout) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(kBusyPauseMs));

@@ -47,6 +47,8 @@ class Database {
   // unavailable for a file of a newer version. Such files are never changed.
   static Result<Database> open(const std::string& path,
                                std::span<const std::string_view> migrations);
+  // Returns an empty database in memory with the newest schema. It ends with this object.
+  static Result<Database> open_in_memory(std::span<const std::string_view> migrations);
 
   Result<Statement> prepare(std::string_view sql) const;
   // Runs one or several statements without parameters.
@@ -57,6 +59,8 @@ class Database {
     void operator()(sqlite3* handle) const;
   };
   explicit Database(sqlite3* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  static Result<Database> open_as(const std::string& path, int flags,
+                                  std::span<const std::string_view> migrations);
   Status begin_log() const;
   Status migrate(std::span<const std::string_view> migrations) const;
   Result<std::int64_t> schema_version() const;

@@ -53,6 +53,8 @@ void climb(const std::string& hierarchy, std::string group, const Read& read) {
     read(hierarchy + group);
     group.resize(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
   }
+  // In a container the root of the hierarchy is usually the container's own group, with limits of
+  // its own.
   read(hierarchy);
 }
 

@@ -1,6 +1,7 @@
 // Gathers the facts of this machine.
 #include "host/facts.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "host/cgroup_limits.h"
 #include "host/cpus.h"
@@ -19,7 +20,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 namespace lockstep::host {
 namespace {
@@ -33,6 +33,7 @@ Space space_at(const std::string& root, const std::string& path) {
   space.total = static_cast<std::int64_t>(info.f_blocks) * block;
   // f_bavail leaves out the blocks reserved for root.
   space.free = static_cast<std::int64_t>(info.f_bavail) * block;
+  // Some file systems, such as btrfs, have no fixed number of files and report 0.
   if (info.f_files > 0) space.files_free = static_cast<std::int64_t>(info.f_favail);
   space.writable =
       (info.f_flag & ST_RDONLY) == 0 && access((root + path).c_str(), W_OK | X_OK) == 0;
@@ -56,8 +57,8 @@ std::string user_name(const std::string& root) {
     const auto fields = split(line, ':');
     if (fields.size() > 2 && parse_int(fields[2]) == std::int64_t{geteuid()}) return fields[0];
   }
-  const char* user = std::getenv("USER");  // the user of a directory service is not in /etc/passwd
-  return user == nullptr ? std::to_string(geteuid()) : user;
+  // The user of a directory service is not in /etc/passwd.
+  return env_text("USER", std::to_string(geteuid()));
 }
 
 // Containers that share a kernel and a network are one machine to a job: their ports are shared.
@@ -72,14 +73,14 @@ std::string machine_id(const std::string& root) {
 
 // Finds a program in PATH and asks for its version.
 ProgramFacts program(const std::string& name, const RunCommand& run) {
-  const char* path = std::getenv("PATH");
-  std::vector<std::string> folders = split(path == nullptr ? "/usr/bin:/bin" : path, ':');
+  std::vector<std::string> folders = split(env_text("PATH", "/usr/bin:/bin"), ':');
   // uv's own installer uses these folders, which are not in the PATH of sshd.
   if (name == "uv")
     for (const char* below : {"/.local/bin", "/.cargo/bin"})
       folders.push_back(io::home_folder() + below);
   for (const std::string& folder : folders) {
     const std::string file = fmt::format("{}/{}", folder, name);
+    // Relative entries of PATH would mean another program in each folder.
     if (folder.starts_with('/') && access(file.c_str(), X_OK) == 0) return program_facts(file, run);
   }
   return {};

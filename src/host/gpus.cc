@@ -1,24 +1,13 @@
 // Combines the vendors' GPUs with the environment.
 #include "host/gpus.h"
 
+#include "base/environment.h"
 #include "host/gpu_visible.h"
 
-#include <stdlib.h>
-
 namespace lockstep::host {
-namespace {
-
-std::optional<std::string> variable(const char* name) {
-  const char* value = getenv(name);
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
 GpuEnvironment gpu_environment() {
-  return {variable("CUDA_VISIBLE_DEVICES"), variable("HIP_VISIBLE_DEVICES"),
-          variable("ROCR_VISIBLE_DEVICES"), variable("ZE_AFFINITY_MASK")};
+  return {env_variable("CUDA_VISIBLE_DEVICES"), env_variable("HIP_VISIBLE_DEVICES"),
+          env_variable("ROCR_VISIBLE_DEVICES"), env_variable("ZE_AFFINITY_MASK")};
 }
 
 std::vector<Gpu> visible_cuda_gpus(const std::string& root, const GpuEnvironment& env,

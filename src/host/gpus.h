@@ -14,11 +14,11 @@ enum class GpuVendor { nvidia, amd, intel };
 struct Gpu {
   GpuVendor vendor = GpuVendor::nvidia;
   int index = 0;          // in PCI bus order (CUDA_DEVICE_ORDER=PCI_BUS_ID); AMD: in kfd's order
-  std::string pci;        // "0000:dc:00.0"; empty if unknown
+  std::string pci = {};   // "0000:dc:00.0"; empty if unknown
   int numa_node = -1;     // -1: unknown
-  std::string uuid;       // "GPU-…"; empty if unknown
+  std::string uuid = {};  // "GPU-…"; empty if unknown
   int mig_instances = 0;  // compute instances usable by this process; 0: not split
-  std::vector<std::string> mig_uuids;  // only nvidia-smi knows these
+  std::vector<std::string> mig_uuids = {};  // only nvidia-smi knows these
 };
 
 // Variables of the agent's environment that choose among GPUs.

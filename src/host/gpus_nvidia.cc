@@ -80,6 +80,7 @@ void add_names(std::vector<Gpu>& gpus, const std::vector<Gpu>& listed) {
     });
     if (match == listed.end()) continue;
     gpus[i].uuid = match->uuid;
+    // The driver's files name no MIG instances, so their UUIDs come from nvidia-smi alone.
     gpus[i].mig_uuids = match->mig_uuids;
     // Trust the source that knows more instances.
     gpus[i].mig_instances = std::max(gpus[i].mig_instances, match->mig_instances);

@@ -20,6 +20,7 @@ std::map<std::string, std::uint64_t> properties(const std::string& path) {
     const std::size_t blank = line.find(' ');
     if (blank == std::string::npos) continue;
     const std::string digits = line.substr(blank + 1);
+    // Values such as unique_id have 64 bits without a sign, which parse_int() would refuse.
     if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) continue;
     result[line.substr(0, blank)] = strtoull(digits.c_str(), nullptr, 10);
   }

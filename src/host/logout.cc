@@ -75,6 +75,7 @@ std::vector<std::string> files_of(const std::string& root) {
 
 bool logout_kills(const std::string& root, const std::string& user) {
   // systemd is not running.
+  // systemd's own test, sd_booted(), looks for the same folder.
   if (access((root + "/run/systemd/system").c_str(), F_OK) != 0) return false;
   Settings settings;
   for (const std::string& path : files_of(root))

@@ -43,6 +43,7 @@ std::vector<std::string> own_addresses() {
   if (getifaddrs(&all) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
   std::vector<std::string> addresses;
+  // IPv4 before IPv6, loopback last: callers try addresses from the front.
   for (int order = 0; order < kOrders; ++order)
     for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
       // An interface without an address, such as a tunnel, has a null pointer here.

@@ -69,6 +69,7 @@ std::string command_of(const std::string& dir) {
 std::optional<PortOwner> find_port_owner(const std::string& proc, std::uint16_t port) {
   std::vector<Listener> listeners;
   add_listeners(proc + "/net/tcp", port, listeners);
+  // A listener on all addresses usually stands in the table of IPv6 only.
   add_listeners(proc + "/net/tcp6", port, listeners);
   if (listeners.empty()) return std::nullopt;
   for (const int pid : list_numbered(proc, "")) {

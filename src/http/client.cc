@@ -46,6 +46,8 @@ struct Client::Pool {
     const auto drop = [this, raw] {
       std::erase_if(idle, [raw](const auto& kept) { return kept.get() == raw; });
     };
+    // Listen while idle, to notice a server that closes. Without this the next call would find a
+    // dead connection.
     stream->listen({[drop](std::string_view) { drop(); }, [drop](const Status&) { drop(); }});
     idle.push_back(std::move(stream));
   }
@@ -131,6 +133,7 @@ class RealExchange : public Exchange {
     io::DialRules rules;
     // Connecting gives up a little before the call does, because its error says more.
     rules.patience = until_ - io::Clock::now() - milliseconds(5);
+    // No second round: the caller knows better whether to try again, and how long.
     rules.once = true;
     dial_ = std::make_unique<io::Dialer>(
         pool_->loop, std::move(to), rules,

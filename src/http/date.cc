@@ -25,6 +25,7 @@ std::optional<std::int64_t> parse_http_date(std::string_view text) {
 
 std::optional<std::chrono::seconds> retry_after(const ResponseHead& head, std::int64_t now) {
   // The longest wait that a server may ask for.
+  // A server with a wrong clock or date must not stop the client for years.
   constexpr std::int64_t kLongest = 86'400;
   const std::string_view value = head.field("retry-after");
   if (value.empty()) return std::nullopt;

@@ -31,6 +31,7 @@ class Inflater {
   Result<bool> step(std::string& plain) {
     stream_.next_out = piece_.data();
     stream_.avail_out = static_cast<uInt>(piece_.size());
+    // zlib checks the length and the checksum at the end, so a damaged answer is an error here.
     const int result = inflate(&stream_, Z_NO_FLUSH);
     plain.append(reinterpret_cast<const char*>(piece_.data()), piece_.size() - stream_.avail_out);
     if (result == Z_STREAM_END) {

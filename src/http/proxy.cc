@@ -42,6 +42,7 @@ bool same_start(const AddressBytes& a, const AddressBytes& b, std::size_t bits) 
   return true;
 }
 
+// Names below "localhost" are loopback by RFC 6761. The whole net 127.0.0.0/8 is loopback on Linux.
 bool is_this_machine(const std::string& host) {
   const AddressBytes address = address_bytes(host);
   return host == "localhost" || host.ends_with(".localhost") || host == "::1" ||

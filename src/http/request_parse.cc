@@ -1,6 +1,7 @@
 // Parses requests strictly and prints responses.
 #include "http/request_parse.h"
 
+#include "base/text.h"
 #include "codec/url.h"
 #include "http/token.h"
 
@@ -18,15 +19,6 @@ std::string_view take_line(std::string_view& text) {
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
-}
-
-// A field has a name, a colon, and no control bytes except tabs. Obsolete folded lines are refused.
-bool is_header_field(std::string_view line) {
-  const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
-  const std::string_view value = line.substr(colon + 1);
-  return std::none_of(value.begin(), value.end(),
-                      [](char c) { return is_control(c) && c != '\t'; });
 }
 
 // Returns the end of the head (after the empty line), or npos.
@@ -66,7 +58,7 @@ RequestParser::State RequestParser::finish() {
   while (true) {
     const std::string_view line = take_line(rest);
     if (line.empty()) break;
-    if (!is_header_field(line)) return fail_with(400);
+    if (!parse_field(line)) return fail_with(400);
   }
   bytes_.clear();
   return state_ = State::complete;
@@ -100,12 +92,39 @@ int RequestParser::parse_request_line(std::string_view line) {
   return 0;
 }
 
+// A field has a name, a colon, and no control bytes except tabs. Obsolete folded lines are refused.
+bool RequestParser::parse_field(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
+  const std::string_view value = line.substr(colon + 1);
+  if (std::any_of(value.begin(), value.end(), [](char c) { return is_control(c) && c != '\t'; }))
+    return false;
+  request_.fields.emplace_back(to_lower(line.substr(0, colon)), strip(value));
+  return true;
+}
+
+std::string Request::field(std::string_view name) const {
+  std::string value;
+  for (const auto& [known, text] : fields) {
+    if (known != name) continue;
+    if (!value.empty()) value += ", ";
+    value += text;
+  }
+  return value;
+}
+
 std::string_view reason_phrase(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 303:
+      return "See Other";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
@@ -128,11 +147,13 @@ std::string_view reason_phrase(int status) {
 }
 
 std::string print_response(const Response& response, bool head_only) {
-  std::string text = fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
-      "Connection: close\r\n",
-      response.status, reason_phrase(response.status), response.content_type, response.body.size());
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status,
+                                 reason_phrase(response.status), response.content_type);
+  if (!response.goes_on) text += fmt::format("Content-Length: {}\r\n", response.body.size());
+  text += "Cache-Control: no-store\r\nConnection: close\r\n";
   if (response.status == 405) text += "Allow: GET, HEAD\r\n";
+  for (const auto& [name, value] : response.fields)
+    text += fmt::format("{}: {}\r\n", name, value);
   text += "\r\n";
   if (!head_only) text += response.body;
   return text;

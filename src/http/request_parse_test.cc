@@ -71,6 +71,15 @@ TEST(RequestParse, Bounded) {
   EXPECT_EQ(status_of(head + fill + "a\r\n\r\n"), 431);
 }
 
+TEST(RequestParse, FieldsAreKept) {
+  RequestParser parser;
+  parser.feed("GET / HTTP/1.1\r\nHOST:  a:80 \r\nCookie: x=1\r\nhost: b\r\n\r\n");
+  ASSERT_EQ(parser.state(), State::complete);
+  EXPECT_EQ(parser.request().field("cookie"), "x=1");
+  EXPECT_EQ(parser.request().field("host"), "a:80, b");
+  EXPECT_EQ(parser.request().field("origin"), "");
+}
+
 TEST(RequestParse, Response) {
   EXPECT_EQ(print_response({200, "text/plain", "hi\n"}, false),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n"
@@ -78,6 +87,16 @@ TEST(RequestParse, Response) {
   EXPECT_TRUE(print_response({200, "text/plain", "hi\n"}, true).ends_with("close\r\n\r\n"));
   EXPECT_NE(print_response({405, "text/plain", ""}, false).find("\r\nAllow: GET, HEAD\r\n"),
             std::string::npos);
+  EXPECT_EQ(print_response({303, "text/plain", "", {{"Location", "/"}}}, false),
+            "HTTP/1.1 303 See Other\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n"
+            "Cache-Control: no-store\r\nConnection: close\r\nLocation: /\r\n\r\n");
+}
+
+TEST(RequestParse, ResponseThatGoesOnHasNoLength) {
+  const std::string text =
+      print_response({.content_type = "text/event-stream", .body = "a", .goes_on = true}, false);
+  EXPECT_EQ(text.find("Content-Length"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("\r\n\r\na"));
 }
 
 }  // namespace

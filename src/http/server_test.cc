@@ -24,6 +24,7 @@ class HttpServer : public testing::Test {
     handlers["/big"] = [](const Request&) {
       return Response{200, "text/plain", std::string(8 << 20, 'x')};
     };
+    handlers["/live"] = [](const Request&) { return Response{.body = "begin;", .goes_on = true}; };
     auto server = Server::listen(loop_, host, 0, std::move(handlers), limits);
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
@@ -65,6 +66,14 @@ class HttpServer : public testing::Test {
     const io::Fd fd = connect_to_server();
     say(fd, request);
     return hear(fd);
+  }
+
+  io::Fd view() {
+    io::Fd fd = connect_to_server();
+    say(fd, "GET /live HTTP/1.1\r\n\r\n");
+    const std::size_t before = server_->viewers();
+    until([&] { return server_->viewers() > before; });
+    return fd;
   }
 
   void until(const std::function<bool()>& fact) {
@@ -153,6 +162,48 @@ TEST_F(HttpServer, MayBeDestroyedWithOpenConnections) {
   until([this] { return server_->connections() == 1; });
   server_.reset();
   EXPECT_EQ(hear(fd), "");
+}
+
+TEST_F(HttpServer, ViewersGetWhatIsSentUntilTheServerCloses) {
+  start({.timeout = milliseconds(50), .viewers = 2});
+  const io::Fd first = view();
+  usleep(60'000);  // the time limit of an exchange does not end a viewer
+  const io::Fd second = view();
+  server_->send_to_viewers("more;");
+  EXPECT_TRUE(ask("GET /live HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 503 "));
+  EXPECT_TRUE(ask("HEAD /live HTTP/1.1\r\n\r\n").ends_with("close\r\n\r\n"));
+  server_->send_to_viewers("last");
+  server_.reset();
+  EXPECT_TRUE(hear(first).ends_with("\r\n\r\nbegin;more;last"));
+  EXPECT_TRUE(hear(second).ends_with("\r\n\r\nbegin;more;last"));
+}
+
+TEST_F(HttpServer, ViewerThatLeavesIsForgotten) {
+  start({.viewers = 1});
+  { const io::Fd fd = view(); }
+  until([this] { return server_->viewers() == 0; });
+}
+
+TEST_F(HttpServer, ViewerThatDoesNotReadIsDropped) {
+  start({.viewers = 2, .viewer_bytes = 1 << 20});
+  const io::Fd deaf = view();
+  const io::Fd reader = view();
+  const std::string chunk(64 << 10, 'x');
+  char into[65536];
+  for (int i = 0; i < 1000 && server_->viewers() == 2; ++i) {
+    server_->send_to_viewers(chunk);
+    loop_.run_once();
+    while (recv(reader.get(), into, sizeof into, 0) > 0)
+      loop_.run_once();
+  }
+  EXPECT_EQ(server_->viewers(), 1U);
+}
+
+TEST_F(HttpServer, ViewerThatStopsReadingHasALimitedTime) {
+  start({.timeout = milliseconds(50), .viewers = 1, .viewer_bytes = 64 << 20});
+  const io::Fd deaf = view();
+  server_->send_to_viewers(std::string(32 << 20, 'x'));
+  until([this] { return server_->viewers() == 0; });
 }
 
 TEST_F(HttpServer, EveryInterface) {

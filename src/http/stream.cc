@@ -93,6 +93,8 @@ void Stream::flush() {
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EAGAIN) return;
     if (put < 0) {
+      // Do not report inside write(): the caller does not expect its own destruction there. The
+      // server may also have sent an answer before it closed, which is read first.
       trouble_ = fail_sys("write", errno);
       return;
     }

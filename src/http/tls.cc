@@ -120,11 +120,14 @@ Result<std::unique_ptr<TlsSession>> TlsSession::make(std::shared_ptr<const TlsCo
   BIO* in = BIO_new(BIO_s_mem());
   BIO* out = BIO_new(BIO_s_mem());
   LOCKSTEP_CHECK(in != nullptr && out != nullptr);
+  // Memory buffers instead of the socket: the event loop does all reading and writing, and TLS
+  // never blocks.
   SSL_set_bio(session->ssl_, in, out);
   if (!set_name(session->ssl_, host))
     return fail(Errc::invalid_input,
                 fmt::format("a TLS server needs a valid host name (got '{}')", host));
   SSL_set_connect_state(session->ssl_);
+  // The client speaks first: this produces its hello, which take_output() returns.
   LOCKSTEP_TRY(session->advance());
   return session;
 }

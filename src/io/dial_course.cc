@@ -29,6 +29,7 @@ Duration DialCourse::begin_round(TimePoint now) {
   addresses_.clear();
   next_ = 0;
   round_since_ = now;
+  // An answer also protects the error of the next round: an address may answer now and refuse then.
   answered_before_ = std::exchange(answered_, false);
   return std::max(until_ - now, Duration(0));
 }
@@ -92,6 +93,8 @@ DialCourse::Step DialCourse::next(TimePoint now) {
 DialCourse::Step DialCourse::pause_or_give_up(TimePoint now) {
   const Step give_up{Step::What::give_up};
   if (rules_.once) return give_up;
+  // A server that starts late refuses at first. Callers may set a shorter limit for refusals than
+  // for silence, which points to a firewall or a host that boots.
   TimePoint end = until_;
   if (rules_.refused_patience && refused_since_)
     end = std::min(end, *refused_since_ + *rules_.refused_patience);

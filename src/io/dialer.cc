@@ -13,6 +13,8 @@
 namespace lockstep::io {
 namespace {
 
+// Returns the result of a non-blocking connect(). SO_ERROR is cleared by reading, so call this once
+// for each attempt.
 int socket_error(int fd) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -28,6 +30,8 @@ Dialer::Dialer(Loop& loop, Target target, const DialRules& rules, Events events)
       events_(std::move(events)),
       course_(rules, target_.host, Clock::now()),
       timer_(loop) {
+  // Start in a later turn of the loop: the caller has not stored this object yet, and an event
+  // could ask for it.
   timer_.start({}, [this] { begin_round(); });
 }
 
@@ -67,6 +71,8 @@ void Dialer::look_up() {
   stage_ = Stage::looking_up;
   step_since_ = Clock::now();
   timer_.start(allowed_, [this] { follow(course_.look_up_expired(Clock::now())); });
+  // The look-up runs on a thread, which cannot be stopped. Without the Lookup the answer is
+  // ignored.
   lookup_ = std::make_unique<Lookup>(
       loop_, target_.host, target_.port, [this](Result<Resolved> resolved) {
         if (resolved) return found(std::move(*resolved));

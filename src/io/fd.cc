@@ -18,6 +18,8 @@ void Fd::reset() {
   fd_ = -1;
 }
 
+// O_CLOEXEC must be set by pipe2() itself: a child that another thread starts in between would
+// inherit the ends, and their reader would never see the end of the stream.
 Result<Pipe> make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return fail_sys("pipe", errno);
@@ -31,6 +33,8 @@ Status set_nonblocking(int fd) {
   return {};
 }
 
+// Soft limits are low by default (1024) for programs that use select(). This process uses epoll,
+// but workers may use select(), so the caller hands the old limit to workers.
 rlimit raise_open_files_limit() {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);

@@ -24,6 +24,8 @@ struct flock record_of(const FileLock::Range& range) {
 
 }  // namespace
 
+// flock() locks belong to the open file. The kernel drops them when the last descriptor is closed,
+// also after SIGKILL.
 Result<bool> try_lock(int fd, FileLock::Kind kind) {
   while (flock(fd, operation(kind) | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;
@@ -33,6 +35,8 @@ Result<bool> try_lock(int fd, FileLock::Kind kind) {
 }
 
 Result<FileLock> FileLock::open(const std::string& path, mode_t mode) {
+  // O_NOFOLLOW: in a shared folder another user could plant a link, and this open would create a
+  // file at its target.
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd) return fail_sys("open " + path, errno);
   return FileLock(std::move(fd), path);
@@ -80,6 +84,8 @@ Status FileLock::wait_for_range(const Range& range) const {
 Result<bool> FileLock::is_held(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return false;
+  // Ask with a shared lock, so that two processes that ask at the same time do not see each other
+  // as holders.
   LOCKSTEP_TRY_ASSIGN(const bool free, io::try_lock(fd.get(), Kind::shared));
   return !free;
 }

@@ -1,6 +1,7 @@
 // Runs getent as a child of the waiting thread, so that it dies with this thread.
 #include "io/getent.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "io/fd.h"
 
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -37,11 +37,15 @@ constexpr std::size_t kWordsLimit = 300;
 // Runs between fork() and exec(). System calls only: another thread may have held a lock of the C
 // library during the fork.
 [[noreturn]] void become(const char* program, char* const* argv, int null, int out, int err) {
+  // The signal follows the thread that forked. If the process gives up the look-up and ends, getent
+  // ends with it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
   for (int signal = 1; signal <= SIGRTMAX; ++signal)
     if (signal != SIGKILL && signal != SIGSTOP) sigaction(signal, &plain, nullptr);
+  // The mask survives exec(). The look-up thread has blocked every signal, so getent would ignore
+  // Ctrl-C without this.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -59,6 +63,7 @@ struct Child {
 
 Result<Child> start(const std::string& program, std::vector<std::string> words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words)
     argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -112,9 +117,7 @@ void end(const Child& child) {
 }  // namespace
 
 std::optional<std::string> find_getent() {
-  const char* path = std::getenv("PATH");
-  const std::string places = (path == nullptr ? "" : std::string(path) + ":") + "/usr/bin:/bin";
-  for (const std::string& folder : split(places, ':')) {
+  for (const std::string& folder : split(env_text("PATH") + ":/usr/bin:/bin", ':')) {
     std::string program = folder + "/getent";
     // A relative entry of PATH would depend on the current folder.
     if (folder.starts_with('/') && access(program.c_str(), X_OK) == 0) return program;
@@ -128,6 +131,7 @@ Result<GetentAnswer> ask_getent(const std::string& program, const std::string& n
   LOCKSTEP_TRY_ASSIGN(Child child, start(program, command));
   std::string out;
   std::string err;
+  // Read before waiting for the end: a child with a full pipe would never end.
   const bool complete = read_both(child, Clock::now() + kPatience, out, err);
   end(child);
   if (!complete)

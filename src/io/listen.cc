@@ -32,6 +32,8 @@ Result<Listener> try_to_listen(const sockaddr* address, socklen_t size, const st
                                int backlog, bool& raced) {
   Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fail_sys("listen on " + name, errno);
+  // SO_REUSEADDR does not allow two listeners on one port on Linux, so a taken port is still
+  // noticed.
   const int on = 1;
   const int off = 0;
   // Connections of an earlier server on this port may still be in TIME_WAIT.
@@ -47,6 +49,7 @@ Result<Listener> try_to_listen(const sockaddr* address, socklen_t size, const st
   }
   sockaddr_storage bound{};
   socklen_t bound_size = sizeof bound;
+  // Ask for the port: with port 0 the kernel has chosen.
   if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &bound_size) != 0) {
     return fail_sys("getsockname", errno);
   }

@@ -64,6 +64,8 @@ Loop::Loop() : loop_(std::make_unique<uv_loop_s>()), async_(new uv_async_s) {
 Loop::~Loop() {
   uv_close(reinterpret_cast<uv_handle_t*>(async_),
            [](uv_handle_t* uv) { delete reinterpret_cast<uv_async_s*>(uv); });
+  // libuv frees handles in their close callbacks, which need turns of the loop. uv_loop_close()
+  // refuses a loop with open handles.
   while (uv_run(loop_.get(), UV_RUN_NOWAIT) != 0) {
   }
   LOCKSTEP_CHECK(uv_loop_close(loop_.get()) == 0);
@@ -79,6 +81,13 @@ bool Loop::run_once() {
   return uv_run(loop_.get(), UV_RUN_NOWAIT) != 0;
 }
 
+TimePoint Loop::turn_began() const {
+  // libuv and steady_clock both count from the start of CLOCK_MONOTONIC.
+  return TimePoint(std::chrono::milliseconds(uv_now(loop_.get())));
+}
+
+// The only function that other threads may call. libuv allows nothing but uv_async_send() from
+// outside.
 void Loop::post(std::function<void()> fn) {
   {
     const std::lock_guard lock(mutex_);
@@ -139,6 +148,7 @@ void Watch::start(int events, std::function<void(int)> fn) {
 }
 
 void Watch::want(int events) {
+  // Each change costs a system call (epoll_ctl), and callers ask after every event.
   if (events == handle_->events) return;
   handle_->events = events;
   if (events == 0) {

@@ -32,6 +32,10 @@ class Loop {
   // Makes one pass without waiting. Returns true while handles are active. For tests.
   bool run_once();
 
+  // Returns the time at which the current turn began, to the millisecond. Costs nothing: the loop
+  // has asked the kernel already. During a long turn, this time is old.
+  TimePoint turn_began() const;
+
   // Callable from any thread: runs fn on the loop's thread in a later turn.
   void post(std::function<void()> fn);
 

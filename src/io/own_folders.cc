@@ -83,10 +83,12 @@ Result<std::string> own_folder_in(const std::string& place, unsigned int open_to
 
 Status make_folders(const std::string& path) {
   struct stat info {};
+  // The common case costs one call, and needs no right to look into the folders above.
   if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
   for (std::size_t at = 0; at != std::string::npos;) {
     at = path.find('/', at + 1);
     const std::string part = path.substr(0, at);
+    // Mode 0700: state, keys and the output of jobs are for this user alone.
     if (mkdir(part.c_str(), 0700) == 0) continue;
     const int why = errno;
     // On an existing folder mkdir() may also fail with EACCES or EROFS.

@@ -20,6 +20,8 @@ Result<OwnStream> OwnStream::open(int fd, Way way) {
   if (fstat(fd, &info) != 0) return fail_sys("look at a standard stream", errno);
   const bool terminal = S_ISCHR(info.st_mode) && isatty(fd) == 1;
   const bool pollable = is_pipe_or_socket(fd) || terminal;
+  // O_NONBLOCK is a flag of the open file, which the shell and other programs share. Setting it
+  // would make their reads fail with EAGAIN, so open the pipe or terminal anew.
   if (S_ISFIFO(info.st_mode) || terminal) {
     // O_NOCTTY: opening a terminal must not make it the controlling terminal.
     const std::string path = "/proc/self/fd/" + std::to_string(fd);

@@ -45,6 +45,7 @@ void sync_folder_of(const std::string& path) {
 }
 
 Status by_draft(const std::string& path, std::string_view bytes, Lasting lasting) {
+  // The draft lies in the same folder, because rename() is atomic only within one file system.
   const std::string draft = path + "." + random_suffix(kRandom) + ".tmp";
   LOCKSTEP_TRY_ASSIGN(const Fd fd, open_file(draft, O_CREAT | O_EXCL));
   Status written = write_to(fd.get(), path, bytes, lasting);

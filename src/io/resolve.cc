@@ -102,6 +102,7 @@ Lookup::Lookup(Loop& loop, std::string host, int port, Done done)
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  // A new thread inherits the mask of its creator, so block signals around the creation only.
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const int error = start_thread(
       [answer, host = std::move(host), port] { answer(look_up(host, port, Names::any)); });

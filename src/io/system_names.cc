@@ -20,6 +20,7 @@ namespace {
 
 Result<Resolved> by_c_library(const std::string& host, int port, int flags) {
   addrinfo hints{};
+  // Without a type each address would be listed three times: for stream, datagram and raw sockets.
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;

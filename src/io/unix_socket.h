@@ -1,4 +1,6 @@
-// Connects to a socket in the file system.
+// Unix sockets, between processes of one user. A path that begins with '@' is an abstract name, for
+// which there is no file: the name is free again once the process has ended, and any user of the
+// same network namespace can connect.
 #pragma once
 
 #include "base/error.h"
@@ -8,8 +10,19 @@
 
 namespace lockstep::io {
 
-// Connects. Waits only while the listener's backlog is full. Fails with Errc::unavailable if no
-// program listens.
+// Connects. Waits only while the listener's backlog is full, for 5 s. Fails with Errc::unavailable
+// if no program listens, and with Errc::timeout.
 Result<Fd> connect_unix(const std::string& path);
+
+// Listens, non-blocking; a file has mode 0600. Replaces a socket file that no program listens on
+// any more. Fails with Errc::already_exists if a program listens there.
+Result<Fd> listen_unix(const std::string& path, int backlog);
+
+// Returns whether the process at the other end of a connection runs as this user, or as root.
+bool is_own_peer(int fd);
+
+// Returns whether the process at the other end has a number in this process's pid namespace. False
+// for a process of another container.
+bool sees_peer(int fd);
 
 }  // namespace lockstep::io

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -31,6 +32,44 @@ TEST(ConnectUnix, SaysWhetherSomebodyListens) {
   EXPECT_EQ(connect_unix(long_path).error().code, Errc::invalid_input);
   unlink(path.c_str());
   rmdir(folder);
+}
+
+TEST(ListenUnix, ReplacesADeadSocketButNoLivingOne) {
+  char folder[] = "/tmp/unix_socket_test_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/socket";
+  auto first = listen_unix(path, 4);
+  ASSERT_TRUE(first) << first.error().message;
+  struct stat info {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+  const auto client = connect_unix(path);
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(is_own_peer(client->get()));
+  EXPECT_EQ(listen_unix(path, 4).error().code, Errc::already_exists);
+  EXPECT_TRUE(connect_unix(path));  // the refused one left the socket file alone
+  first->reset();
+  EXPECT_TRUE(listen_unix(path, 4));
+  unlink(path.c_str());
+  rmdir(folder);
+}
+
+TEST(ListenUnix, AnAbstractNameHasNoFileAndIsFreeAgain) {
+  const std::string name = "@unix_socket_test/" + std::to_string(getpid());
+  EXPECT_EQ(connect_unix(name).error().code, Errc::unavailable);
+  auto listener = listen_unix(name, 4);
+  ASSERT_TRUE(listener) << listener.error().message;
+  EXPECT_EQ(listen_unix(name, 4).error().code, Errc::already_exists);
+  EXPECT_TRUE(connect_unix(name));
+  EXPECT_FALSE(connect_unix(name + "x"));
+  listener->reset();
+  EXPECT_EQ(connect_unix(name).error().code, Errc::unavailable);
+  EXPECT_TRUE(listen_unix(name, 4));
+}
+
+TEST(IsOwnPeer, RefusesWhatIsNoSocket) {
+  EXPECT_FALSE(is_own_peer(0));
+  EXPECT_FALSE(is_own_peer(-1));
 }
 
 }  // namespace

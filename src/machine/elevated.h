@@ -13,8 +13,6 @@ namespace lockstep::machine {
 // password. denied: sudo asks for one or is not installed.
 Result<proc::ToolOutput> run_as_root(std::vector<std::string> argv,
                                      const proc::ToolLimits& limits = {});
-// Returns an error if run_as_root() would be denied.
-Status may_be_root();
 
 // Runs a script with /bin/sh as the current user, who must be root. The error has the last line of
 // stderr.

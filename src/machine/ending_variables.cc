@@ -16,6 +16,7 @@ constexpr std::size_t kMostEnvironment = 1UL << 20;
 std::vector<std::string> variables_of(const cloud::MachineEnding& ending) {
   std::vector<std::string> found;
   if (ending.variables.empty()) return found;
+  // Only root may read this file.
   const auto all = io::read_file("/proc/1/environ", kMostEnvironment);
   if (!all) return found;
   for (std::string& entry : split(*all, '\0'))

@@ -53,6 +53,7 @@ class Judgement {
     if (static_cast<int>(facts_.gpus.size()) != wish_.gpus)
       add(Kind::bad, fmt::format("{} GPUs found, {} were bought", facts_.gpus.size(), wish_.gpus));
     for (const HealthFacts::Gpu& gpu : facts_.gpus)
+      // A single wrong GPU is enough to refuse the machine.
       if (!kind(gpu)) return;
   }
 
@@ -132,6 +133,7 @@ std::vector<HealthFinding> judge_health(const HealthFacts& facts, const HealthMe
   Judgement judgement(facts, wish);
   if (wish.gpus > 0) {
     judgement.driver();
+    // Without a driver no GPU opens, and the report would name the same cause twice.
     if (!facts.driver.empty()) judgement.cuda();
   }
   judgement.rest(measures);

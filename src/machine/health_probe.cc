@@ -26,6 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A broken driver makes these programs hang, so each of them has a limit.
 constexpr std::chrono::seconds kSmiPatience{30};
 constexpr std::chrono::seconds kCudaPatience{60};
 constexpr std::chrono::seconds kLogPatience{10};
@@ -90,6 +91,7 @@ void probe_driver(HealthFacts& facts) {
 }
 
 void probe_cuda(HealthFacts& facts) {
+  // -I ignores PYTHONPATH and the current folder, where a file of the user could hide a module.
   const auto said = proc::tool_output({"python3", "-I", "-c", kOpenGpus}, proc::own_environment(),
                                       {.patience = kCudaPatience});
   if (said) {
@@ -203,6 +205,7 @@ std::string gathered(const Gathering& gathering) {
     if (got <= 0 || text.size() > kMostAnswer) break;
     text.append(bytes.data(), static_cast<std::size_t>(got));
   }
+  // The exit of the child closes the pipe, so the wait is short.
   waitpid(gathering.pid, nullptr, 0);
   return text;
 }

@@ -74,8 +74,12 @@ Result<HostKey> show_host_key(const SshdPlace& sshd, bool sees) {
   const auto old_secret = io::read_file(kKeyPath, kMostKey);
   const auto old_line = io::read_file(std::string(kKeyPath) + ".pub", kMostKey);
   LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair pair, cloud::keep_key_pair(kNextPath, "lockstep-host"));
+  // The client has pinned this key already. A crash after this line leaves a machine that the
+  // client still knows.
   LOCKSTEP_TRY(cloud::write_key_pair(kKeyPath, pair));
   reload_sshd();
+  // Without ssh-keyscan the machine cannot see what sshd shows. Then the new key is assumed to be
+  // in use.
   if (!sees || is_shown(sshd, pair.public_line)) {
     cloud::remove_key_pair(kNextPath);
     return HostKey{.public_line = pair.public_line, .fresh = true};

@@ -121,6 +121,7 @@ Status keep_for_reboots(const KeptLease& lease) {
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
   LOCKSTEP_TRY(io::replace_file(kUnitFile, resume_unit(own)));
   LOCKSTEP_TRY(make_folder(kWantsFolder));
+  // The link is all that `systemctl enable` would do, and needs no running systemctl.
   if (symlink(kUnitFile, kWants) != 0 && errno != EEXIST)
     return fail_sys(std::string("make ") + kWants, errno);
   return {};
@@ -133,6 +134,7 @@ Result<LastingLease> read_lasting_lease() {
     return fail(Errc::corrupt, std::string(kLastingFile) + " is not readable");
   LOCKSTEP_TRY(check_terms(lasting.lease.terms));
   if (lasting.machine == machine_identity()) return lasting;
+  // A machine made from an image of a rented one must not end at the other machine's time.
   LOCKSTEP_TRY(forget_lasting_lease());
   return fail(Errc::not_found, "the lease belonged to another machine");
 }

@@ -69,6 +69,7 @@ Result<KeptLease> read_kept_lease() {
   KeptLease lease;
   if (const Status read = codec::read_fields(json, lease, codec::kTolerantJson); !read)
     return fail(Errc::corrupt, "the lease here makes no sense: " + read.error().message);
+  // A damaged file must not give the machine a wrong end.
   LOCKSTEP_TRY(check_terms(lease.terms));
   return lease;
 }
@@ -157,6 +158,7 @@ Result<io::Fd> daemon_lock() {
 }
 
 bool daemon_lives() {
+  // If the lock cannot be tested, assume a daemon. The timer ends the machine in any case.
   return io::FileLock::is_held(lease_path("daemon.lock")).value_or(true);
 }
 

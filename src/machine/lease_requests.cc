@@ -1,6 +1,7 @@
 #include "machine/lease_requests.h"
 
 #include "base/clock_ms.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/json_members.h"
@@ -23,7 +24,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::machine {
@@ -78,6 +78,7 @@ Status arm(KeptLease& lease) {
 // The client's clock may be wrong, so only the duration from its "now" to its end counts.
 void set_end(KeptLease& lease, const LeaseTerms& terms) {
   lease.end = boot_ms() + (terms.ends_ms - terms.now_ms);
+  // The idle time starts again: a user who sets the end has just used the machine.
   lease.touched = boot_ms();
 }
 
@@ -93,6 +94,7 @@ Result<Json> begin_as_root(const nlohmann::json& request) {
   KeptLease lease;
   LOCKSTEP_TRY_ASSIGN(lease.terms, terms_from_json(request["terms"]));
   LOCKSTEP_TRY(make_lease_folder());
+  // Two clients may begin at once. Each would disarm the timer of the other.
   LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
   // A repeated begin continues the numbers, so that the old timer is found and disarmed.
   if (const auto before = read_kept_lease()) lease.timer = before->timer;
@@ -207,8 +209,7 @@ Result<int> resume_lease() {
 
 // SSH_CONNECTION is "CLIENT PORT SERVER PORT".
 void add_server(Json& request) {
-  const char* text = std::getenv("SSH_CONNECTION");
-  const auto words = split(text == nullptr ? "" : text, ' ');
+  const auto words = split(env_text("SSH_CONNECTION"), ' ');
   if (words.size() != 4) return;
   request["address"] = words[2];
   request["port"] = words[3];

@@ -11,6 +11,8 @@ constexpr std::int64_t kStopAhead = 60'000;
 
 }  // namespace
 
+// Jobs get up to a minute to save their work before the machine ends, but never more than a quarter
+// of a short lease.
 std::int64_t stop_ahead_ms(std::int64_t begin, std::int64_t end) {
   return std::clamp<std::int64_t>((end - begin) / 4, 0, kStopAhead);
 }

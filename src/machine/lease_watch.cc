@@ -130,6 +130,7 @@ bool LeaseWatch::read_lease() {
 void LeaseWatch::look() {
   if (!read_lease()) return loop_.stop();
   const std::int64_t now = boot_ms();
+  // A request of a client counts as use, even if no process runs at a survey.
   idle_since_ = std::max(idle_since_, lease_.touched);
   if (now - surveyed_ >= kSurveyEvery) survey(now);
   work(now);
@@ -148,6 +149,7 @@ void LeaseWatch::survey(std::int64_t now) {
     if (!record || record->state.stage != job::Stage::ended) running_.insert(id);
   }
   seen_.jobs = static_cast<int>(running_.size());
+  // A user at a shell or an editor uses the machine without a job.
   seen_.sessions = working_sessions(all_processes());
   if (seen_.jobs > 0 || seen_.sessions > 0) {
     seen_.gpu_percent = -1;
@@ -244,6 +246,7 @@ Result<int> watch_lease() {
 
 Status start_lease_watch() {
   if (daemon_lives()) return {};
+  // The daemon outlives the connection, so it must not hold the client's pipes.
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   proc::SpawnSpec spec;
   LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());

@@ -75,6 +75,8 @@ void NoticeWatch::ask_token() {
                            .timeout = kPatience,
                            .body_limit = kMostNotice},
                           [this](Result<http::Answer> answer) {
+                            // Never give up: the service may be late after boot, and a missed
+                            // notice costs the work since the last checkpoint.
                             if (!answer || answer->head.status != kOk) return later();
                             token_ = std::string(strip(answer->body));
                             token_.empty() ? later() : ask_action();

@@ -125,6 +125,7 @@ std::vector<pid_t> listening_sshds(const std::vector<Process>& processes) {
     const bool session = title.find('@') != std::string::npos ||
                          title.find("[priv]") != std::string::npos ||
                          title.find("[net]") != std::string::npos;
+    // SIGHUP to the process of a session would end that session, which may be the client's own.
     if (!session && (parent == nullptr || !is_sshd(*parent))) found.push_back(process.pid);
   }
   return found;

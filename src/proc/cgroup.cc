@@ -33,6 +33,7 @@ Result<std::string> own_folder() {
   LOCKSTEP_TRY_ASSIGN(std::string folder, cgroup2_mount());
   LOCKSTEP_TRY_ASSIGN(const std::string groups, io::read_file("/proc/self/cgroup"));
   for (const std::string& line : split(groups, '\n'))
+    // Hierarchy 0 is cgroup v2. Other lines belong to v1 hierarchies on hybrid systems.
     if (line.starts_with("0::")) return line == "0::/" ? folder : folder + line.substr(3);
   return fail(Errc::unavailable, "this process is in no cgroup v2");
 }
@@ -58,6 +59,8 @@ void remove_abandoned(const std::string& folder) {
 
 Result<Cgroup> Cgroup::create() {
   LOCKSTEP_TRY_ASSIGN(const std::string folder, own_folder());
+  // The kernel never removes empty groups by itself, and SIGKILL of agent and guardian leaves
+  // theirs behind.
   remove_abandoned(folder);
   Cgroup group;
   group.path_ = folder + "/lockstep-" + std::to_string(getpid()) + "-" + pid_namespace_id();
@@ -74,6 +77,8 @@ Result<Cgroup> Cgroup::create() {
   return group;
 }
 
+// The kernel kills all members at once, also a process that forks at this moment. Separate signals
+// can lose this race.
 void Cgroup::kill_all() const {
   if (write(kill_.get(), "1", 1) != 1) return;  // the group is gone already
 }

@@ -40,6 +40,7 @@ Result<Containment> Containment::set_up(Rung rung) {
 }
 
 void Containment::apply(SpawnSpec& spec) const {
+  // `none` has only process groups, like torchrun: workers may outlive the agent.
   spec.die_with_parent = rung_ != Rung::none;
   if (cgroup_) spec.cgroup_procs_fd = cgroup_->procs_fd();
   if (namespace_) spec.mount_namespace_fd = namespace_->mount_namespace_fd();
@@ -47,7 +48,7 @@ void Containment::apply(SpawnSpec& spec) const {
 
 std::vector<pid_t> Containment::leftovers() const {
   if (rung_ == Rung::none) return {};
-  return namespace_ ? descendants_of(namespace_->init_pid()) : descendants();
+  return namespace_ ? descendants_of(namespace_->init_pid()) : descendants(spared_);
 }
 
 Sweep Containment::sweep(std::chrono::milliseconds limit) const {
@@ -56,7 +57,7 @@ Sweep Containment::sweep(std::chrono::milliseconds limit) const {
   if (namespace_) return sweep_below(namespace_->init_pid(), limit);
   // cgroup.kill also reaches processes forking faster than a sweep can list. The sweep then reaps.
   if (cgroup_) cgroup_->kill_all();
-  return sweep_descendants({}, limit);
+  return sweep_descendants(spared_, limit);
 }
 
 std::optional<pid_t> Containment::find_descendant(pid_t own_pid) const {

@@ -35,6 +35,12 @@ class Containment {
   // Adds the rung's settings to a worker's spec.
   void apply(SpawnSpec& spec) const;
 
+  // Excepts a child of the agent that is not a worker, such as a helper. Such a child is neither a
+  // leftover nor swept, and the owner reaps it. The child ends with the agent all the same.
+  void spare(pid_t helper) { spared_.insert(helper); }
+  void unspare(pid_t helper) { spared_.erase(helper); }
+  bool spares(pid_t helper) const { return spared_.contains(helper); }
+
   // Returns the processes that workers left behind. Call only after all workers were reaped.
   std::vector<pid_t> leftovers() const;
   // Kills the leftovers. Blocks until they are gone, at most for `limit`.
@@ -50,6 +56,7 @@ class Containment {
   std::optional<Guardian> guardian_;
   std::optional<Cgroup> cgroup_;
   std::optional<PidNamespace> namespace_;
+  std::set<pid_t> spared_;
 };
 
 }  // namespace lockstep::proc

@@ -41,6 +41,8 @@ void report_unkillable(const Sweep& sweep) {
 int attend(pid_t agent, const sigset_t& signals) {
   while (true) {
     siginfo_t info{};
+    // Wait for signals one at a time instead of installing handlers: then no code of the guardian
+    // runs inside a handler.
     if (sigwaitinfo(&signals, &info) < 0) continue;
     if (info.si_signo != SIGCHLD) {
       // The mark tells the agent that this signal was forwarded, see kForwardedMark.
@@ -72,6 +74,7 @@ int attend(pid_t agent, const sigset_t& signals) {
   const int signal = WTERMSIG(status);
   say("lockstep: the agent (pid " + std::to_string(agent) + ") was ended by " +
       signal_name(signal) + "; all workers were stopped\n");
+  // Shells report a program that a signal has ended in this way.
   _exit(128 + signal);
 }
 
@@ -80,6 +83,8 @@ int attend(pid_t agent, const sigset_t& signals) {
 Result<Guardian> split_off_guardian(const std::optional<Cgroup>& cgroup, bool agent_dies_with_us) {
   Guardian guardian;
   guardian.pid = getpid();
+  // Open the pidfd before the fork, while the pid certainly belongs to the guardian. The agent
+  // watches the guardian through it.
   guardian.pidfd = io::Fd(static_cast<int>(syscall(SYS_pidfd_open, guardian.pid, 0)));
   if (!guardian.pidfd) return fail_sys("watch the guardian", errno);
   // `sleep 9 & exec lockstep run ...` hands us children that do not belong to the job.
@@ -92,6 +97,8 @@ Result<Guardian> split_off_guardian(const std::optional<Cgroup>& cgroup, bool ag
     guard(agent, {inherited.begin(), inherited.end()}, cgroup);
   }
   prctl(PR_SET_NAME, "lockstep-agent");
+  // In a PID namespace the kernel then kills all workers as well: init, their ancestor, dies with
+  // the agent. On the other rungs the agent must live on for a moment to sweep.
   if (agent_dies_with_us) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != guardian.pid) _exit(137);  // the guardian died before prctl()
   become_subreaper();

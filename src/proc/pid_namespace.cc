@@ -68,6 +68,8 @@ Status mount_private_proc() {
   sigaddset(&child, SIGCHLD);
   block(child);
   while (true) {
+    // The kernel gives orphans of the namespace to process 1. Unreaped zombies would fill the table
+    // of pids.
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     int signal = 0;
@@ -81,6 +83,7 @@ std::string pid_namespace_id() {
   const auto boot = io::read_file("/proc/sys/kernel/random/boot_id", 64);
   struct stat space {};
   const bool known = stat("/proc/self/ns/pid", &space) == 0;
+  // A pid has a meaning only within a boot and a namespace, so both are part of the id.
   return std::string(strip(boot ? *boot : "")).substr(0, 8) + "-" +
          (known ? std::to_string(space.st_ino) : "0");
 }

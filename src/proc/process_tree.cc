@@ -74,11 +74,12 @@ void collect(pid_t pid, const std::set<pid_t>& spared, std::set<pid_t>& seen,
 }
 
 // Reaps ended children. Returns false if there are no children at all.
-bool reap_ended() {
+bool reap_ended(const std::set<pid_t>& spared) {
   while (true) {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno != ECHILD;
-    if (info.si_pid == 0) return true;
+    // The owner of a spared child wants its exit status, and reaps it in the next turn of the loop.
+    if (info.si_pid == 0 || spared.contains(info.si_pid)) return true;
     waitpid(info.si_pid, nullptr, 0);
   }
 }
@@ -157,7 +158,7 @@ Sweep sweep_until_empty(std::chrono::milliseconds limit, List list) {
 
 Sweep sweep_descendants(const std::set<pid_t>& spared, std::chrono::milliseconds limit) {
   return sweep_until_empty(limit, [&]() -> std::vector<pid_t> {
-    if (!reap_ended()) return {};
+    if (!reap_ended(spared)) return {};
     return descendants(spared);
   });
 }

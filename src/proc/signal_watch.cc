@@ -43,6 +43,7 @@ void SignalWatch::read_one() {
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return;
   const auto number = static_cast<int>(info.ssi_signo);
   if (number == SIGPIPE || (number == SIGHUP && is_ignored(SIGHUP))) return;
+  // Code after the loop can ask for a stop signal, even if a callback has seen the signal already.
   if (is_stop_signal(number)) reported_stops.fetch_or(1U << number);
   on_signal_(number);
 }

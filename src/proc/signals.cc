@@ -64,6 +64,7 @@ sigset_t stop_signals() {
   sigemptyset(&set);
   for (const int number : kStops)
     sigaddset(&set, number);
+  // `nohup` ignores SIGHUP so that the program survives the terminal. Do not take the signal then.
   if (is_ignored(SIGHUP)) sigdelset(&set, SIGHUP);
   return set;
 }

@@ -91,6 +91,8 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
   // Enter the cgroup first: no process of the worker may ever exist outside.
   if (launch.cgroup_procs_fd >= 0 && write(launch.cgroup_procs_fd, "0", 1) != 1)
     give_up(launch, "enter the cgroup");
+  // A session of its own keeps Ctrl-C at the terminal away from the worker: the agent decides which
+  // signal a worker gets. The session is also a process group, which one kill() reaches.
   if (launch.own_session && setsid() < 0) give_up(launch, "start a session");
   // Signals ignored by this process (SIGHUP after nohup) must not stay ignored in the worker.
   clean_signals();
@@ -108,6 +110,7 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
       _exit(127);  // already orphaned
   }
   place_descriptors(launch);
+  // Descriptors without O_CLOEXEC, such as inherited descriptors, must not leak into the worker.
   close_the_rest(launch.fds[3] >= 0 ? 4 : 3);
   if (launch.cpus != nullptr && sched_setaffinity(0, launch.cpus_size, launch.cpus) != 0)
     give_up(launch, "bind to CPUs");

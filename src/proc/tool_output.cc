@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "proc/find_in_path.h"
 
 #include <fmt/core.h>
 
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::proc {
@@ -77,10 +77,8 @@ std::vector<std::string> own_environment() {
 
 Result<ToolOutput> tool_output(const std::vector<std::string>& argv,
                                std::vector<std::string> environment, const ToolLimits& limits) {
-  const char* path = std::getenv("PATH");
   SpawnSpec spec;
-  LOCKSTEP_TRY_ASSIGN(spec.executable,
-                      find_executable(argv.at(0), path == nullptr ? "/bin:/usr/bin" : path));
+  LOCKSTEP_TRY_ASSIGN(spec.executable, find_in_path(argv.at(0)));
   LOCKSTEP_TRY_ASSIGN(io::Pipe out, io::make_pipe());
   LOCKSTEP_TRY_ASSIGN(io::Pipe err, io::make_pipe());
   const io::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -91,6 +89,7 @@ Result<ToolOutput> tool_output(const std::vector<std::string>& argv,
   spec.stdout_fd = out.write.get();
   spec.stderr_fd = err.write.get();
   LOCKSTEP_TRY_ASSIGN(Child child, spawn(spec));
+  // Close the own copies of the write ends, or the streams would never end.
   out.write.reset();
   err.write.reset();
 
@@ -98,6 +97,7 @@ Result<ToolOutput> tool_output(const std::vector<std::string>& argv,
   ToolOutput said;
   Reading reading = read_both(out.read.get(), err.read.get(), end, limits.output, said);
   if (reading == Reading::complete && !ends_by(child, end)) reading = Reading::too_late;
+  // The whole group: a tool may be a script whose children hold the pipes.
   if (reading != Reading::complete) child.signal_group(SIGKILL);
   // A killed process may still hang in the kernel, for example on a dead file system. Wait one
   // second, no more.
