@@ -7,9 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace lockstep::logs {
@@ -19,16 +23,18 @@ namespace {
 // limit are tiny.
 constexpr int kPipeSize = 256 << 10;
 
+// O_NONBLOCK: the worker may have replaced its log file by a FIFO.
+io::Fd open_to_read(const std::string& path) {
+  return io::Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
 // Reads the end of a log file that the worker itself writes. cut: the text may begin within a line.
-std::string last_of_file(const std::string& path, bool& cut) {
-  // O_NONBLOCK: the worker may have replaced its log file by a FIFO.
-  const io::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+std::string last_of_file(const io::Fd& fd, std::size_t most, bool& cut) {
   if (!fd) return {};
   const off_t size = lseek(fd.get(), 0, SEEK_END);
-  const off_t most = TailRing::kSize;
-  const off_t from = size > most ? size - most : 0;
+  const off_t from = size > static_cast<off_t>(most) ? size - static_cast<off_t>(most) : 0;
   cut = from > 0;
-  std::string bytes(TailRing::kSize, '\0');
+  std::string bytes(most, '\0');
   std::size_t used = 0;
   while (used < bytes.size()) {
     const ssize_t got =
@@ -39,6 +45,19 @@ std::string last_of_file(const std::string& path, bool& cut) {
   }
   bytes.resize(used);
   return bytes;
+}
+
+// Returns whether a read of this file waits for no other machine.
+bool is_on_own_disk(const io::Fd& fd) {
+  struct statfs facts {};
+  if (!fd || fstatfs(fd.get(), &facts) != 0) return false;
+  // Numbers: linux/magic.h lacks some of these names.
+  constexpr unsigned long kOwn[] = {0xEF53 /* ext4 */,        0x58465342 /* xfs */,
+                                    0x9123683E /* btrfs */,   0x01021994 /* tmpfs */,
+                                    0x794C7630 /* overlay */, 0xF2F52010 /* f2fs */,
+                                    0x2FC12FC1 /* zfs */,     0xCA451A4E /* bcachefs */};
+  return std::find(std::begin(kOwn), std::end(kOwn), static_cast<unsigned long>(facts.f_type)) !=
+         std::end(kOwn);
 }
 
 Result<io::Fd> open_null() {
@@ -84,6 +103,7 @@ Status Capture::open_side(io::Loop& loop, Console& console, Stream stream,
       // between.
       if (side.plan.max_size != 0) break;
       LOCKSTEP_TRY_ASSIGN(side.child, open_log_file(side.plan.path));
+      side.is_local_file = is_on_own_disk(side.child);
       return {};
     }
     case Route::discard: {
@@ -107,6 +127,8 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
   parts.fold = console.fold(stream);
   parts.keep_tail = stream == Stream::err;
   if (side.plan.route == Route::passthrough && isatty(console.fd(stream)) == 1) {
+    // A worker that sees a terminal draws progress bars and colors, as without the agent in
+    // between.
     if (auto pty = open_pty(console.fd(stream))) {  // if no pty is available, use a pipe
       parts.input = std::move(pty->master);
       side.child = std::move(pty->slave);
@@ -139,6 +161,7 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
   return {};
 }
 
+// A reader sees the end of a stream only after all write ends are closed, also the agent's own.
 void Capture::close_child_ends() {
   out_.child.reset();
   err_.child.reset();
@@ -167,8 +190,48 @@ std::string Capture::stderr_tail(std::size_t lines) const {
   if (err_.reader) return err_.reader->tail(lines);
   if (err_.plan.route != Route::file) return {};  // Route::file: the worker writes the file itself
   bool cut = false;
-  const std::string bytes = last_of_file(err_.plan.path, cut);
+  const std::string bytes = last_of_file(open_to_read(err_.plan.path), TailRing::kSize, cut);
   return tail_text(bytes, lines, cut);
+}
+
+Capture::Printed Capture::printed() const {
+  Printed printed;
+  for (const Side* side : {&out_, &err_}) {
+    if (!side->reader) continue;
+    printed.bytes += side->reader->bytes_read();
+    printed.last =
+        std::max(printed.last.value_or(side->reader->last_read()), side->reader->last_read());
+  }
+  return printed;
+}
+
+Capture::Newest Capture::newest_of(const Side& side, io::TimePoint now) {
+  using std::chrono::milliseconds;
+  if (side.reader) {
+    if (side.reader->bytes_read() == 0) return {};
+    return {side.reader->newest(),
+            std::chrono::duration_cast<milliseconds>(now - side.reader->last_read())};
+  }
+  if (!side.is_local_file) return {};
+  const io::Fd fd = open_to_read(side.plan.path);
+  struct stat facts {};
+  if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size == 0)
+    return {};
+  bool cut = false;
+  const auto written =
+      std::chrono::seconds(facts.st_mtim.tv_sec) + std::chrono::nanoseconds(facts.st_mtim.tv_nsec);
+  const auto age = std::chrono::system_clock::now().time_since_epoch() - written;
+  return {newest_line(last_of_file(fd, NewestBytes::kMost, cut)),
+          std::max(std::chrono::duration_cast<milliseconds>(age), milliseconds(0))};
+}
+
+Capture::Newest Capture::newest(io::TimePoint now) const {
+  Newest out = newest_of(out_, now);
+  Newest err = newest_of(err_, now);
+  if (!out.age || (err.age && *err.age < *out.age)) std::swap(out, err);
+  // A stream without a whole line yet leaves that of the other one.
+  if (out.line.empty()) out.line = std::move(err.line);
+  return out;
 }
 
 void Capture::resize() {

@@ -9,9 +9,11 @@
 #include "logs/capture_plan.h"
 #include "logs/console.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace lockstep::logs {
@@ -53,6 +55,23 @@ class Capture {
   // stdout and stderr share one pipe, so stderr_tail() contains both.
   bool tail_holds_stdout() const { return shared_; }
 
+  // What both streams have printed so far. Streams that the worker writes itself (into a file, or
+  // to the agent's own descriptor) do not count.
+  struct Printed {
+    std::uint64_t bytes = 0;
+    std::optional<io::TimePoint> last = {};  // nullopt: no stream is read here
+  };
+  Printed printed() const;
+
+  // The newest line of both streams, and the time since the newest output. Also looks into log
+  // files that the worker writes itself, unless they are on a file server, which might keep the
+  // caller waiting.
+  struct Newest {
+    std::string line = {};                              // readable, of any length
+    std::optional<std::chrono::milliseconds> age = {};  // nullopt: no output that is seen here
+  };
+  Newest newest(io::TimePoint now) const;
+
   // Passes on a changed size of the terminal (SIGWINCH).
   void resize();
 
@@ -64,6 +83,7 @@ class Capture {
     io::Fd child;
     std::unique_ptr<StreamReader> reader;
     bool is_pty = false;
+    bool is_local_file = false;  // the worker writes the log file, on a disk of this machine
   };
 
   Capture() = default;
@@ -71,6 +91,7 @@ class Capture {
   Status open_reader(io::Loop& loop, Console& console, Stream stream, const std::string& prefix);
   Status share_one_way(const Console& console);
   void on_end();
+  static Newest newest_of(const Side& side, io::TimePoint now);
 
   FoldSource source_;
   Side out_;

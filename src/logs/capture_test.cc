@@ -145,6 +145,25 @@ TEST_F(CaptureTest, StderrPassesUnchangedAndIsKept) {
   EXPECT_EQ(capture->stderr_tail(), "Traceback\nboom");
 }
 
+TEST_F(CaptureTest, TheNewestLineOfBothStreamsIsKnown) {
+  CapturePlan plan = tee_plan();
+  plan.err = {Route::file, dir_ + "/stderr.log", {}, nullptr};
+  auto capture = open(plan);
+  EXPECT_FALSE(capture->newest(io::Clock::now()).age) << "no output yet";
+  put(capture->child_stdout_fd(), "step 1\nstep 2\nste");
+  EXPECT_TRUE(turn_until([&] { return capture->printed().bytes == 17; }));
+  auto newest = capture->newest(io::Clock::now() + milliseconds(70'000));
+  EXPECT_EQ(newest.line, "step 2");
+  ASSERT_TRUE(newest.age);
+  EXPECT_GE(newest.age->count(), 70'000);
+  EXPECT_LT(newest.age->count(), 90'000);
+  // The worker itself writes this file.
+  put(capture->child_stderr_fd(), std::string(9000, 'x') + "\nlate\n");
+  newest = capture->newest(io::Clock::now() + milliseconds(70'000));
+  EXPECT_EQ(newest.line, "late");
+  EXPECT_LT(newest.age->count(), 60'000);
+}
+
 TEST_F(CaptureTest, AHiddenRankShowsNothingAndIsKept) {
   CapturePlan plan;
   plan.err.route = Route::keep;

@@ -38,6 +38,7 @@ ConsoleSink::ConsoleSink(io::Loop& loop, int fd, const Console::Options& options
 ConsoleSink::Kind ConsoleSink::kind_of(int fd, bool reopen, io::Fd& own) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return Kind::gone;
+  // MSG_DONTWAIT makes a single send() non-blocking, so a socket needs no flag.
   if (S_ISSOCK(info.st_mode)) return Kind::socket;
   const bool terminal = S_ISCHR(info.st_mode) && isatty(fd) == 1;
   if (!S_ISFIFO(info.st_mode) && !terminal) return Kind::plain;
@@ -79,6 +80,8 @@ void ConsoleSink::end(ConsoleSource* source, bool mid_line) {
   }
   // A blocked sink is flushed by its watch: trying again here would cost a system call per line.
   if (!blocked_) flush();
+  // Pause the readers: workers then block on their full pipes, as they would with a slow terminal.
+  // Memory stays bounded.
   if (!paused_ && queue_.size() > high_water_) set_paused(true);
 }
 

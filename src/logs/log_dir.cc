@@ -133,25 +133,6 @@ std::string AttemptDir::filtered_stderr() const {
   return path + "/filtered_stderr.log";
 }
 
-Status check_log_base(const std::optional<std::string>& base) {
-  std::string path = base ? without_trailing_slashes(absolute(*base)) : temporary_base();
-  struct stat info {};
-  while (stat(path.c_str(), &info) != 0) {
-    if (errno == ENOTDIR) {  // an ancestor is a file: found on the way up
-      path = parent_of(path);
-      continue;
-    }
-    if (errno != ENOENT || path == "/") return fail_here(path, errno);
-    path = parent_of(path);
-  }
-  if (!S_ISDIR(info.st_mode)) return fail_file_in_the_way(path);
-  // AT_EACCESS: the effective user will write, not the real one.
-  if (faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    return fail_here("cannot write to " + path, errno);
-  }
-  return {};
-}
-
 Result<RunDir> create_run_dir(const std::optional<std::string>& base, std::string_view run_id) {
   RunDir run;
   std::string parent;
@@ -182,6 +163,14 @@ void RunDir::remove_unused() const {
   remove_parents();
 }
 
+bool RunDir::has_files() const {
+  std::error_code error;
+  for (auto entry = std::filesystem::recursive_directory_iterator(path_, error);
+       !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error))
+    if (entry->is_regular_file(error)) return true;
+  return false;
+}
+
 void RunDir::remove_empty() const {
   if (errors_only_) return remove_parents();  // removes the folders without files
   std::error_code error;
@@ -205,6 +194,7 @@ void RunDir::remove_parents() const {
 Result<AttemptDir> RunDir::create_attempt(int attempt, int workers) {
   const std::string plain = "attempt_" + std::to_string(attempt);
   std::string name = plain;
+  // Two attempts have the same restart count if only the nodes have changed.
   for (int again = 2; mkdirat(dir_.get(), name.c_str(), 0777) != 0; ++again) {
     if (errno != EEXIST) return fail_here(path_ + "/" + name, errno);
     name = plain + "." + std::to_string(again);
@@ -213,6 +203,7 @@ Result<AttemptDir> RunDir::create_attempt(int attempt, int workers) {
   if (errors_only_) made_.push_back(made.path);
   LOCKSTEP_TRY_ASSIGN(const io::Fd dir, open_dir(dir_.get(), name));
   for (int rank = 0; rank < workers; ++rank) {
+    // Workers write error.json into their folder, so it must exist before they start.
     if (mkdirat(dir.get(), std::to_string(rank).c_str(), 0777) != 0) {
       return fail_here(made.worker_dir(rank), errno);
     }

@@ -40,7 +40,9 @@ class RunDir {
   // For a job without a single worker: removes everything made by create_run_dir(), including
   // parents.
   void remove_unused() const;
-  // Does the same at the end of a job, if the directory contains no file.
+  // Returns whether there is a regular file: a log, an error file, evidence of a hang.
+  bool has_files() const;
+  // Does the same as remove_unused() at the end of a job, if the directory contains no file.
   void remove_empty() const;
 
  private:
@@ -56,12 +58,9 @@ class RunDir {
   bool errors_only_ = false;
 };
 
-// Checks whether create_run_dir(base, ..) can succeed, without creating anything, so that bad input
-// leaves no directory behind. If a file is in the way, the error is "log_dir: X is a file".
-Status check_log_base(const std::optional<std::string>& base);
-
 // Makes the base with its parents, and the run's own directory (0700) in it. '/' and control
-// characters in the run id become '_'.
+// characters in the run id become '_'. If a file is in the way, the error is "log_dir: X is a
+// file".
 Result<RunDir> create_run_dir(const std::optional<std::string>& base, std::string_view run_id);
 
 // Does the same for a job that keeps no logs.

@@ -67,8 +67,6 @@ TEST_F(LogDir, OddRunIdsBecomeFileNames) {
 
 TEST_F(LogDir, WithoutABaseAFreshDirectoryIsMade) {
   setenv("TMPDIR", root_.c_str(), 1);
-  EXPECT_TRUE(check_log_base(std::nullopt));
-  EXPECT_EQ(entries(), 0u);
   auto run = create_run_dir(std::nullopt, "none");
   unsetenv("TMPDIR");
   ASSERT_TRUE(run);
@@ -97,12 +95,6 @@ TEST_F(LogDir, WithoutLogsThereIsOneLevelLess) {
   EXPECT_EQ(entries(), 0u);
 }
 
-TEST_F(LogDir, TheCheckCreatesNothing) {
-  EXPECT_TRUE(check_log_base(root_ + "/new/deeper"));
-  EXPECT_TRUE(check_log_base(root_));
-  EXPECT_EQ(entries(), 0u);
-}
-
 TEST_F(LogDir, ARunThatWroteNoFileLeavesNoDirectory) {
   auto run = create_run_dir(root_ + "/a/b", "x");
   ASSERT_TRUE(run);
@@ -124,28 +116,18 @@ TEST_F(LogDir, AFileInTheWayIsNamed) {
   const std::string file = root_ + "/file";
   std::ofstream(file) << "x";
   for (const auto& base : {file, file + "/", file + "/deeper", file + "/a/b"}) {
-    const auto checked = check_log_base(base);
-    ASSERT_FALSE(checked) << base;
-    EXPECT_EQ(checked.error().message, "log_dir: " + file + " is a file");
-    EXPECT_EQ(checked.error().code, Errc::invalid_input);
     const auto made = create_run_dir(base, "x");
     ASSERT_FALSE(made) << base;
     EXPECT_EQ(made.error().message, "log_dir: " + file + " is a file");
+    EXPECT_EQ(made.error().code, Errc::invalid_input);
   }
   EXPECT_EQ(entries(), 1u);
 }
 
 TEST_F(LogDir, APlaceThatCannotBeWrittenIsAClearError) {
-  const auto checked = check_log_base("/proc/nowhere");
-  ASSERT_FALSE(checked && create_run_dir("/proc/nowhere", "x"));
-  if (geteuid() != 0) {
-    chmod(root_.c_str(), 0500);
-    const auto denied = check_log_base(root_ + "/x");
-    ASSERT_FALSE(denied);
-    EXPECT_EQ(denied.error().code, Errc::denied);
-    EXPECT_EQ(denied.error().message, "log_dir: cannot write to " + root_ + ": Permission denied");
-    chmod(root_.c_str(), 0700);
-  }
+  const auto made = create_run_dir("/proc/nowhere", "x");
+  ASSERT_FALSE(made);
+  EXPECT_TRUE(made.error().message.starts_with("log_dir: /proc")) << made.error().message;
 }
 
 TEST_F(LogDir, RelativeBasesBecomeAbsolute) {

@@ -18,6 +18,7 @@ Result<Pty> open_pty(int like) {
   pty.slave = io::Fd(ioctl(pty.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!pty.slave) return fail_sys("open a pseudo-terminal's other end", errno);
   termios settings{};
+  // Start from the real terminal's settings, so that the worker sees the same settings.
   if (tcgetattr(like, &settings) == 0 || tcgetattr(pty.slave.get(), &settings) == 0) {
     // The real terminal behind it processes output and echo. The pty must not process the bytes a
     // second time.

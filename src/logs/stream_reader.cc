@@ -95,10 +95,13 @@ void StreamReader::stamp() {
 }
 
 void StreamReader::take(std::string_view bytes) {
+  bytes_read_ += bytes.size();
+  last_read_ = io::Clock::now();
   stamp();
   // The file comes first: it must be complete even if the console is broken.
   if (parts_.file) parts_.file->write(bytes);
   if (parts_.keep_tail) tail_.append(bytes);
+  newest_.append(bytes);
   if (parts_.filter) {
     ByteQueue picked;
     parts_.filter->feed(bytes, picked);

@@ -52,6 +52,9 @@ class StreamReader final : public ConsoleSource {
 
   int input() const { return parts_.input.get(); }
   std::string tail(std::size_t lines) const;
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  io::TimePoint last_read() const { return last_read_; }  // at first: when the reader was made
+  std::string newest() const { return newest_line(newest_.bytes()); }
   std::uint64_t lost_bytes() const { return parts_.file ? parts_.file->lost() : 0; }
 
  private:
@@ -79,6 +82,9 @@ class StreamReader final : public ConsoleSource {
   Console& console_;
   Parts parts_;
   TailRing tail_;
+  NewestBytes newest_;
+  std::uint64_t bytes_read_ = 0;
+  io::TimePoint last_read_ = io::Clock::now();
   std::unique_ptr<io::Watch> watch_;
   io::Timer timer_;
   io::TimePoint fires_;  // when timer_ fires, if active

@@ -21,6 +21,7 @@ void append_shown(std::string_view line, std::string& to) {
     std::size_t size = line.front() == '\t' ? 1 : shown_length(line);
     if (size != 0) {
       to.append(line.substr(0, size));
+      // Colors and cursor moves are dropped: the report may be read in a file or in JSON.
     } else if (size = csi_length(line); size == 0) {
       append_escaped(line.front(), to);
       size = 1;
@@ -53,6 +54,33 @@ void TailRing::append(std::string_view bytes) {
     next_ = (next_ + size) % kSize;
     bytes.remove_prefix(size);
   }
+}
+
+void NewestBytes::append(std::string_view bytes) {
+  if (bytes.size() >= kMost) {
+    bytes_.assign(bytes.substr(bytes.size() - kMost));
+    return;
+  }
+  // Old bytes go in bulk, so that many short lines do not move them each time.
+  if (bytes_.size() + bytes.size() > 2 * kMost) bytes_.erase(0, bytes_.size() - kMost);
+  bytes_.append(bytes);
+}
+
+std::string newest_line(std::string_view bytes) {
+  const std::size_t end = bytes.rfind('\n');
+  const std::string_view open = bytes.substr(end == std::string_view::npos ? 0 : end + 1);
+  // tqdm draws "\r 10%|#" and writes no end of line until the bar is full.
+  if (open.find('\r') != std::string_view::npos)
+    if (std::string drawn = tail_text(open, 1, false); !drawn.empty()) return drawn;
+  bytes = bytes.substr(0, end == std::string_view::npos ? 0 : end);
+  while (!bytes.empty()) {
+    const std::size_t before = bytes.rfind('\n');
+    const std::size_t from = before == std::string_view::npos ? 0 : before + 1;
+    std::string line = tail_text(bytes.substr(from), 1, false);
+    if (line.find_first_not_of(" \t") != std::string::npos) return line;
+    bytes = bytes.substr(0, from == 0 ? 0 : before);
+  }
+  return {};
 }
 
 std::string TailRing::bytes() const {

@@ -7,6 +7,37 @@
 namespace lockstep::logs {
 namespace {
 
+TEST(NewestBytes, KeepsAtLeastTheNewestFourKiB) {
+  std::mt19937 random(5);
+  std::string all;
+  NewestBytes newest;
+  for (int i = 0; i < 500; ++i) {
+    std::string piece(random() % (i % 50 == 49 ? 20000 : 300), static_cast<char>('a' + i % 26));
+    all += piece;
+    newest.append(piece);
+    const std::size_t least = std::min(all.size(), NewestBytes::kMost);
+    ASSERT_GE(newest.bytes().size(), least);
+    ASSERT_LE(newest.bytes().size(), 2 * NewestBytes::kMost);
+    ASSERT_TRUE(all.ends_with(newest.bytes()));
+  }
+}
+
+TEST(NewestLine, IsWholeAndNotBlank) {
+  EXPECT_EQ(newest_line(""), "");
+  EXPECT_EQ(newest_line("half"), "");
+  EXPECT_EQ(newest_line("one\n"), "one");
+  EXPECT_EQ(newest_line("one\ntwo\nhal"), "two");
+  EXPECT_EQ(newest_line("one\n\n  \n"), "one");
+  EXPECT_EQ(newest_line("\n\n"), "");
+  EXPECT_EQ(newest_line("\x1b[31mred\x1b[0m\x07\n"), "red\\x07");
+}
+
+TEST(NewestLine, OfAProgressBarIsItsNewestDrawing) {
+  EXPECT_EQ(newest_line("start\n\r 10%|#\r 20%|##"), " 20%|##");
+  EXPECT_EQ(newest_line("\r 99%\r100%\n"), "100%");
+  EXPECT_EQ(newest_line("one\n\r"), "one");
+}
+
 TEST(TailRing, KeepsTheLastBytesHoweverTheyCome) {
   std::mt19937 random(4);
   std::string all;
