@@ -1,0 +1,179 @@
+#include "looks/answer.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "codec/json_fields.h"
+#include "looks/hang_words.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::looks {
+namespace {
+
+constexpr std::size_t kMostFrames = 64;
+constexpr std::size_t kMostThreads = 256;
+constexpr std::size_t kMostName = 200;
+constexpr std::size_t kMostText = 1000;
+constexpr std::size_t kMostAnswer = 4UL << 20;
+
+std::string frame_text(const stacks::Frame& frame) {
+  return fmt::format("{}:{} in {}", printable(frame.file, kMostName), frame.line,
+                     printable(frame.function, kMostName));
+}
+
+ThreadText thread_text(std::string name, const stacks::ThreadStack& stack) {
+  ThreadText text{.name = std::move(name), .holds_gil = stack.holds_gil, .whole = stack.whole};
+  for (const stacks::Frame& frame : stack.frames) {
+    if (text.frames.size() == kMostFrames) {
+      text.whole = false;
+      break;
+    }
+    text.frames.push_back(frame_text(frame));
+  }
+  return text;
+}
+
+}  // namespace
+
+static void fields(codec::JsonFields& io, ThreadText& thread) {
+  io("name", thread.name);
+  io("holds_gil", thread.holds_gil);
+  io("whole", thread.whole);
+  io("frames", thread.frames);
+}
+
+static void fields(codec::JsonFields& io, RankText& rank) {
+  io("rank", rank.rank, {0, 1 << 24});
+  io("pid", rank.pid, {0, 1 << 30});
+  io("state", rank.state);
+  io("doing", rank.doing);
+  io("threads", rank.threads);
+}
+
+static void fields(codec::JsonFields& io, Answer& answer) {
+  io("node", answer.node);
+  io("command", answer.command);
+  io("attempt", answer.attempt, {0, 1 << 30});
+  io("world", answer.world, {0, 1 << 24});
+  io("state", answer.state);
+  io("words", answer.words);
+  io("goodput", answer.goodput);
+  io("refusal", answer.refusal);
+  io("collectives", answer.collectives);
+  io("gpus", answer.gpus);
+  io("ranks", answer.ranks);
+  io("whole", answer.whole);
+}
+
+std::string answer_json(const Answer& answer) {
+  nlohmann::ordered_json json = codec::write_fields(answer);
+  json["fold"] = codec::parse_ordered_json(fold_json(answer.fold));
+  return codec::print_json(json);
+}
+
+Result<Answer> read_answer(std::string_view text) {
+  const auto json = codec::parse_json(text, {.bytes = kMostAnswer});
+  Answer answer;
+  LOCKSTEP_TRY(codec::read_fields(
+      json, answer,
+      {.strict = false, .text = kMostText, .list = kMostThreads, .printable = kMostText}));
+  if (json.is_object() && json.contains("fold")) {
+    LOCKSTEP_TRY_ASSIGN(answer.fold, read_fold(codec::print_json(json["fold"])));
+  }
+  return answer;
+}
+
+RankText rank_text(const RankLook& look, const std::vector<stacks::ThreadStack>& threads) {
+  RankText text{.rank = look.rank, .pid = look.pid};
+  if (!look.process) return text;
+  text.state = std::string(1, look.process->state);
+  if (!look.process->wchan.empty()) text.state += ", " + look.process->wchan;
+  const Activity activity = what_doing(look);
+  text.doing = kDoingWords[static_cast<std::size_t>(activity.doing)];
+  if (!activity.call.empty()) text.doing += " " + activity.call;
+  for (const stacks::ThreadStack& thread : threads) {
+    if (text.threads.size() == kMostThreads) break;
+    const bool main = thread.tid == look.pid || threads.size() == 1;
+    text.threads.push_back(
+        thread_text(main ? "main thread" : fmt::format("thread {}", thread.tid), thread));
+    // The main thread comes first.
+    if (main) std::rotate(text.threads.begin(), text.threads.end() - 1, text.threads.end());
+  }
+  for (const ChildLook& child : look.children)
+    if (child.stack && text.threads.size() < kMostThreads)
+      text.threads.push_back(
+          thread_text(fmt::format("{}, pid {}", is_loader(child) ? "loader" : "child", child.pid),
+                      *child.stack));
+  return text;
+}
+
+std::string threads_text(const RankText& rank) {
+  std::string text =
+      fmt::format("rank {}, pid {}, state {}: {}\n", rank.rank, rank.pid, rank.state, rank.doing);
+  for (const ThreadText& thread : rank.threads) {
+    text += fmt::format("  {}{}{}\n", thread.name, thread.holds_gil ? ", holds the GIL" : "",
+                        thread.whole ? "" : " (a part)");
+    for (const std::string& frame : thread.frames)
+      text += "    " + frame + "\n";
+  }
+  if (rank.threads.empty()) text += "  no Python stack is readable\n";
+  return text;
+}
+
+bool is_known(const std::vector<Answer>& answers, const Answer& answer) {
+  const auto all_ranks = [](const Answer& one) {
+    std::vector<int> ranks;
+    for (const Group& group : one.fold.groups)
+      for (const int rank : ranks_of(group))
+        ranks.push_back(rank);
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  };
+  return std::any_of(answers.begin(), answers.end(), [&](const Answer& one) {
+    return one.node == answer.node && one.ranks.empty() == answer.ranks.empty() &&
+           all_ranks(one) == all_ranks(answer);
+  });
+}
+
+// The nodes of a job spend their time alike, so that of the first node stands for all.
+static std::string goodput_line(const std::vector<Answer>& answers) {
+  const auto at = std::find_if(answers.begin(), answers.end(),
+                               [](const Answer& one) { return !one.goodput.empty(); });
+  if (at == answers.end()) return {};
+  return answers.size() == 1 ? at->goodput + "\n" : fmt::format("{}: {}\n", at->node, at->goodput);
+}
+
+std::string answers_text(const std::vector<Answer>& answers) {
+  if (answers.empty()) return {};
+  std::vector<Fold> folds;
+  std::string text;
+  const auto whole =
+      std::find_if(answers.begin(), answers.end(), [](const Answer& one) { return one.whole; });
+  if (whole != answers.end()) text = whole->words + "\n";
+  for (const Answer& answer : answers) {
+    folds.push_back(answer.fold);
+    if (whole != answers.end()) continue;
+    text += answers.size() == 1 ? fmt::format("{}\n", answer.words)
+                                : fmt::format("{}: {}\n", answer.node, answer.words);
+  }
+  text += fold_words(merge(folds), {});
+  if (!text.ends_with('\n')) text += '\n';
+  for (const Answer& answer : answers)
+    for (const std::string& sentence : answer.collectives)
+      text += fmt::format("  {}\n", sentence);
+  for (const Answer& answer : answers)
+    for (const std::string& line : answer.gpus)
+      text += fmt::format("  {}\n", line);
+  text += goodput_line(answers);
+  for (const Answer& answer : answers) {
+    for (const RankText& rank : answer.ranks)
+      text += "\n" + threads_text(rank);
+    if (!answer.refusal.empty())
+      text += fmt::format("{}: stacks are not readable: {}\n", answer.node, answer.refusal);
+  }
+  return text;
+}
+
+}  // namespace lockstep::looks

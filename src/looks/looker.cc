@@ -1,0 +1,124 @@
+#include "looks/looker.h"
+
+#include "looks/place.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::looks {
+namespace {
+
+// A thread that is stuck in the kernel may hold the lock of its process's memory map, for which a
+// reader would wait as long: in calls that change the map, and in page faults. A call that waits
+// for a file server, such as open() or read(), holds no such lock.
+bool is_readable(const ProcessLook& process) {
+  if (process.state != 'D') return true;
+  for (const long call : {SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_brk, SYS_madvise})
+    if (process.syscall == call) return false;
+  if (process.syscall >= 0) return true;
+  for (const char* const server : {"nfs", "rpc", "fuse", "request_wait"})
+    if (process.wchan.starts_with(server)) return false;
+  return true;
+}
+
+}  // namespace
+
+Looker::Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on_look,
+               const LookerOptions& options)
+    : reader_(std::move(reader)),
+      stack_of_(std::move(stack_of)),
+      on_look_(std::move(on_look)),
+      options_(options),
+      timer_(loop) {}
+
+void Looker::watch(const std::vector<Target>& targets) {
+  ranks_.clear();
+  next_ = 0;
+  count_ = 0;
+  for (const Target& target : targets)
+    ranks_.push_back({.look = {.rank = target.rank, .pid = target.pid}});
+  timer_.cancel();
+  if (!ranks_.empty()) timer_.start(options_.period, [this] { tick(); });
+}
+
+void Looker::tick() {
+  timer_.start(options_.period, [this] { tick(); });
+  look();
+  on_look_(looks_, Clock::now());
+}
+
+// The first look pins the process. Another process that gets its pid later is not the rank.
+void Looker::look_at_rank(Rank& rank) {
+  RankLook& look = rank.look;
+  if (rank.start_ticks && !look.process) return;  // ended before
+  look.process = reader_.read(look.pid);
+  if (look.process && !rank.start_ticks) rank.start_ticks = look.process->start_ticks;
+  if (!look.process || look.process->start_ticks != *rank.start_ticks) {
+    rank.start_ticks = rank.start_ticks.value_or(0);
+    look = {.rank = look.rank, .pid = look.pid};
+    return;
+  }
+  look.stack = is_readable(*look.process) ? stack_of_(look.pid) : std::nullopt;
+  const std::uint64_t stack = look.stack ? stack_key(*look.stack) : 0;
+  rank.still = stack == rank.stack;
+  rank.stack = stack;
+}
+
+void Looker::list_children(Rank& rank) {
+  // A rank that stands still may wait for a child that another thread of it has started.
+  const bool all_threads = count_ % ((rank.still ? 1 : 10) * options_.list_every) == 0;
+  std::vector<ChildLook> children;
+  for (const pid_t pid : reader_.descendants(rank.look.pid, options_.children, all_threads)) {
+    const auto known = std::find_if(rank.look.children.begin(), rank.look.children.end(),
+                                    [pid](const ChildLook& child) { return child.pid == pid; });
+    children.push_back(known == rank.look.children.end() ? ChildLook{.pid = pid}
+                                                         : std::move(*known));
+  }
+  // A list of the main thread's children is incomplete: keep the known children of other threads.
+  if (!all_threads)
+    for (ChildLook& child : rank.look.children)
+      if (child.process.start_ticks != 0 && children.size() < options_.children &&
+          std::none_of(children.begin(), children.end(),
+                       [&](const ChildLook& each) { return each.pid == child.pid; }))
+        children.push_back(std::move(child));
+  rank.look.children = std::move(children);
+}
+
+void Looker::look_at_children(Rank& rank, Clock::time_point end) {
+  std::vector<ChildLook>& children = rank.look.children;
+  std::erase_if(children, [&](ChildLook& child) {
+    if (Clock::now() >= end) return false;  // as it was at the look before
+    auto process = reader_.read_child(child.pid);
+    const std::uint64_t before = child.process.start_ticks;
+    if (!process || (before != 0 && process->start_ticks != before)) return true;
+    child.process = std::move(*process);
+    // The stacks of children say something only while their rank stands still.
+    child.stack = rank.still && is_readable(child.process) ? stack_of_(child.pid) : std::nullopt;
+    return false;
+  });
+}
+
+const std::vector<RankLook>& Looker::look() {
+  const Clock::time_point end = Clock::now() + options_.budget;
+  for (Rank& rank : ranks_)
+    look_at_rank(rank);
+  const bool lists = count_ % options_.list_every == 0;
+  std::size_t done = 0;
+  for (; done < ranks_.size() && Clock::now() < end; ++done) {
+    Rank& rank = ranks_[(next_ + done) % ranks_.size()];
+    if (!rank.look.process) continue;
+    if (lists) list_children(rank);
+    look_at_children(rank, end);
+  }
+  // The ranks that were left out come first at the next look.
+  if (!ranks_.empty()) next_ = (next_ + done) % ranks_.size();
+  ++count_;
+  looks_.clear();
+  for (const Rank& rank : ranks_)
+    looks_.push_back(rank.look);
+  return looks_;
+}
+
+}  // namespace lockstep::looks

@@ -1,0 +1,77 @@
+// Looks at the ranks of this machine once a period, on the event loop. Never stops a rank or sends
+// a signal.
+#pragma once
+
+#include "io/loop.h"
+#include "looks/process_reader.h"
+#include "looks/rank_look.h"
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace lockstep::looks {
+
+struct LookerOptions {
+  io::Duration period = std::chrono::seconds(1);
+  // After so long a look leaves the rest for the next one: other owners wait for the loop. The
+  // processes of the ranks are always read.
+  io::Duration budget = std::chrono::milliseconds(20);
+  std::size_t children = 64;  // of a rank
+  // Every so many looks the lists of children are read anew, and every tenth time those of all
+  // threads.
+  int list_every = 5;
+};
+
+class Looker {
+ public:
+  struct Target {
+    int rank = 0;
+    pid_t pid = 0;
+  };
+  // Returns the stack of a process's main thread. nullopt: not readable.
+  using StackOf = std::function<std::optional<stacks::ThreadStack>(pid_t)>;
+  // Gets every look. The owner of the ranks' output fills that in.
+  using OnLook = std::function<void(std::vector<RankLook>&, io::TimePoint)>;
+
+  Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on_look,
+         const LookerOptions& options = {});
+
+  // Looks at these ranks from now on, in place of those before. Empty: pauses.
+  void watch(const std::vector<Target>& targets);
+
+  // Looks now, in addition to the looks of each period. on_look is not called.
+  const std::vector<RankLook>& look();
+
+ private:
+  struct Rank {
+    RankLook look = {};
+    std::optional<std::uint64_t> start_ticks = {};  // of the process that was named
+    std::uint64_t stack = 0;
+    bool still = false;  // the stack has not changed since the look before
+  };
+  using Clock = io::Clock;
+
+  void tick();
+  void look_at_rank(Rank& rank);
+  void list_children(Rank& rank);
+  void look_at_children(Rank& rank, Clock::time_point end);
+
+  ProcessReader reader_;
+  StackOf stack_of_;
+  OnLook on_look_;
+  LookerOptions options_;
+  io::Timer timer_;
+  std::vector<Rank> ranks_;
+  std::vector<RankLook> looks_;
+  std::size_t next_ = 0;  // the rank whose children come first: time may not suffice for all
+  int count_ = 0;
+};
+
+}  // namespace lockstep::looks

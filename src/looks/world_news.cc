@@ -1,0 +1,198 @@
+#include "looks/world_news.h"
+
+#include "base/number_ranges.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "codec/json_fields.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::looks {
+namespace {
+
+constexpr std::size_t kMostNewsBytes = 256U << 10;
+constexpr std::size_t kMostWords = 1000;
+constexpr std::size_t kMostAlarm = 8192;
+constexpr std::size_t kMostListed = 4096;
+constexpr std::size_t kMostVerdictRanges = 512;
+constexpr std::size_t kMostVerdictRanks = 1U << 17;
+constexpr std::size_t kMostName = 128;
+constexpr int kMostRank = 1 << 24;
+constexpr std::int64_t kMostNumber = std::int64_t{1} << 52;
+
+// An alarm has several lines.
+std::string printable_lines(const std::string& text) {
+  std::string lines;
+  for (const std::string& line : split(text.substr(0, kMostAlarm), '\n'))
+    lines += (lines.empty() ? "" : "\n") + printable(line, kMostWords);
+  return lines;
+}
+
+}  // namespace
+
+// Pids by rank: names of members in JSON are texts.
+using PidTexts = std::map<std::string, std::int64_t>;
+
+struct NodeNewsValue {
+  std::int64_t number = 0;
+  std::optional<PidTexts> pids = {};
+  std::optional<bool> lacks = {};
+  std::optional<std::string> recorders = {};
+};
+
+struct SuspectValue {
+  std::string ranks = {};  // "0-2, 5"
+  std::string why = {};
+};
+
+struct VerdictValue {
+  std::int64_t since = 0;
+  std::optional<bool> alarm = {};
+  std::optional<bool> spins = {};
+  std::optional<std::string> waiting = {};
+  std::vector<SuspectValue> awaited = {};
+  std::string line = {};
+  std::optional<std::string> hold = {};
+};
+
+static void fields(codec::JsonFields& io, NodeNewsValue& news) {
+  io.needed("number", news.number, codec::JsonRange{0, kMostNumber});
+  io.optional("pids", news.pids);
+  io.optional("lacks", news.lacks);
+  io.optional("recorders", news.recorders);
+}
+
+static void fields(codec::JsonFields& io, SuspectValue& suspect) {
+  io("ranks", suspect.ranks);
+  io("why", suspect.why);
+}
+
+static void fields(codec::JsonFields& io, VerdictValue& verdict) {
+  io("since", verdict.since, {0, kMostNumber});
+  io.optional("alarm", verdict.alarm);
+  io.optional("spins", verdict.spins);
+  io.optional("waiting", verdict.waiting);
+  io("awaited", verdict.awaited);
+  io("line", verdict.line);
+  io.optional("hold", verdict.hold);
+}
+
+static void fields(codec::JsonFields& io, WorldNews& news) {
+  io("state", news.state);
+  io("words", news.words);
+  io("alarms", news.alarms, {0, kMostRank});
+  io("alarm", news.alarm);
+  io("unknown", news.unknown);
+  io("number", news.number, {0, kMostNumber});
+}
+
+static std::string with_fold(nlohmann::ordered_json json, const std::optional<Fold>& fold) {
+  if (fold) {
+    const std::string text = fold_json(*fold);
+    if (text.size() <= kMostFoldNews) json["fold"] = codec::parse_ordered_json(text);
+  }
+  return codec::print_json(json);
+}
+
+static Result<std::optional<Fold>> fold_in(const nlohmann::json& json) {
+  if (!json.is_object() || !json.contains("fold")) return std::optional<Fold>();
+  LOCKSTEP_TRY_ASSIGN(Fold fold, read_fold(codec::print_json(json["fold"])));
+  return std::optional(std::move(fold));
+}
+
+std::string print_news(const NodeNews& news) {
+  NodeNewsValue value{.number = news.number};
+  if (news.lacks) value.lacks = true;
+  if (!news.recorders.empty() && news.recorders.size() <= kMostRecorderNews)
+    value.recorders = news.recorders;
+  if (!news.pids.empty()) value.pids.emplace();
+  for (const auto& [rank, pid] : news.pids)
+    (*value.pids)[std::to_string(rank)] = pid;
+  return with_fold(codec::write_fields(value), news.fold);
+}
+
+static std::optional<std::string> set_text(std::string text) {
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
+}
+
+static std::optional<bool> set_flag(bool flag) {
+  return flag ? std::optional(true) : std::nullopt;
+}
+
+static VerdictValue value_of(const Verdict& verdict) {
+  VerdictValue value{.since = verdict.since.count(),
+                     .alarm = set_flag(verdict.alarm),
+                     .spins = set_flag(verdict.spins),
+                     .waiting = set_text(ranges_text(verdict.waiting, kMostVerdictRanges)),
+                     .line = verdict.place.line,
+                     .hold = set_text(verdict.hold)};
+  for (const Suspect& suspect : verdict.awaited)
+    value.awaited.push_back({ranges_text(suspect.ranks, kMostVerdictRanges), suspect.why});
+  return value;
+}
+
+// left: at most so many ranks, in all.
+static std::vector<int> ranks_in(const std::string& text, std::size_t& left) {
+  auto ranks = parse_ranges(text, left).value_or(std::vector<int>());
+  left -= ranks.size();
+  return ranks;
+}
+
+// Returns nullopt if there is none, or one that this version does not know.
+static std::optional<Verdict> read_verdict(const nlohmann::json& json, std::string_view state) {
+  const auto word = std::find(kJobStateWords.begin(), kJobStateWords.end(), state);
+  VerdictValue value;
+  if (word == kJobStateWords.end() || !json.is_object() || !json.contains("verdict") ||
+      !codec::read_fields(json["verdict"], value, {.strict = false, .list = kMostListed}))
+    return std::nullopt;
+  std::size_t left = kMostVerdictRanks;
+  Verdict verdict{.state = static_cast<JobState>(word - kJobStateWords.begin()),
+                  .since = Millis(value.since),
+                  .alarm = value.alarm.value_or(false),
+                  .waiting = ranks_in(value.waiting.value_or(""), left),
+                  .place = {.line = printable(value.line, kMostName)},
+                  .hold = printable(value.hold.value_or(""), kMostWords),
+                  .spins = value.spins.value_or(false)};
+  for (const SuspectValue& suspect : value.awaited)
+    verdict.awaited.push_back({ranks_in(suspect.ranks, left), printable(suspect.why, kMostName)});
+  std::erase_if(verdict.awaited, [](const Suspect& each) { return each.ranks.empty(); });
+  return verdict;
+}
+
+std::string print_news(const WorldNews& news) {
+  auto json = codec::write_fields(news);
+  if (news.verdict) json["verdict"] = codec::write_fields(value_of(*news.verdict));
+  return with_fold(std::move(json), news.fold);
+}
+
+Result<NodeNews> read_node_news(std::string_view text) {
+  const auto json = codec::parse_json(text, {.bytes = kMostNewsBytes});
+  NodeNewsValue value;
+  LOCKSTEP_TRY(codec::read_fields(json, value, {.strict = false, .list = kMostListed}));
+  NodeNews news{.number = value.number,
+                .lacks = value.lacks.value_or(false),
+                .recorders = std::move(value.recorders).value_or("")};
+  if (news.recorders.size() > kMostRecorderNews) news.recorders.clear();
+  for (const auto& [name, pid] : value.pids.value_or(PidTexts())) {
+    const auto rank = parse_int(name);
+    if (rank && *rank >= 0 && *rank <= kMostRank && pid > 0 && pid <= kMostRank)
+      news.pids[static_cast<int>(*rank)] = static_cast<std::uint32_t>(pid);
+  }
+  LOCKSTEP_TRY_ASSIGN(news.fold, fold_in(json));
+  return news;
+}
+
+Result<WorldNews> read_world_news(std::string_view text) {
+  const auto json = codec::parse_json(text, {.bytes = kMostNewsBytes});
+  WorldNews news;
+  LOCKSTEP_TRY(codec::read_fields(json, news, {.strict = false, .list = kMostListed}));
+  news.state = printable(news.state, 32);
+  news.words = printable(news.words, kMostWords);
+  news.alarm = printable_lines(news.alarm);
+  news.verdict = read_verdict(json, news.state);
+  LOCKSTEP_TRY_ASSIGN(news.fold, fold_in(json));
+  return news;
+}
+
+}  // namespace lockstep::looks
