@@ -1,5 +1,9 @@
-// The node's counters in Prometheus's text format 0.0.4, printed by a pure function.
+// The node's counters and the rows of its ranks for Prometheus, printed by pure functions: in its
+// text format 0.0.4 and in OpenMetrics 1.0.
 #pragma once
+
+#include "looks/row.h"
+#include "status/goodput.h"
 
 #include <cstdint>
 #include <string>
@@ -7,7 +11,11 @@
 
 namespace lockstep::status {
 
-inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+enum class MetricsFormat { text, open_metrics };
+
+// Returns the format that an Accept header prefers. Without a wish: text.
+MetricsFormat preferred_format(std::string_view accept);
+std::string_view content_type_of(MetricsFormat format);
 
 struct Metrics {
   // Labels of every sample.
@@ -25,9 +33,13 @@ struct Metrics {
   std::int64_t world_size = 0;
   std::int64_t group_rank = 0;
   double start_time_s = 0;  // unix time of the agent's start
+  Goodput goodput = Goodput(Goodput::TimePoint{});
+  // Of lockstep_job_info.
+  std::string command = {};
+  std::string version = {};
 };
 
-// Returns the body of /metrics.
-std::string metrics_text(const Metrics& metrics);
+// Returns the body of /metrics. rows: of this node's ranks.
+std::string metrics_text(const Metrics& metrics, const looks::NodeRows& rows, MetricsFormat format);
 
 }  // namespace lockstep::status

@@ -1,0 +1,113 @@
+// Keeps the latest events and answers with them.
+#include "status/event_ring.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::status {
+namespace {
+
+// The cost of a line beside its bytes: the deque's element and the heap's head.
+constexpr std::size_t kLineCost = 64;
+constexpr std::size_t kMostRingAnswer = 8UL << 20;
+constexpr std::size_t kMostReport = 64UL << 20;
+constexpr std::size_t kMostAnswerEvents = 100'000;
+
+}  // namespace
+
+const std::string& EventRing::add(JobEvent event) {
+  event.number = ++last_;
+  const std::int64_t now_ms = event.time_ms;
+  kept_.push_back({event.number, event.time_ms, job_event_json(event)});
+  bytes_ += kept_.back().line.size() + kLineCost;
+  while (kept_.size() > 1 &&
+         (bytes_ > limits_.bytes || kept_.front().time_ms < now_ms - limits_.age_ms)) {
+    bytes_ -= kept_.front().line.size() + kLineCost;
+    kept_.pop_front();
+  }
+  return kept_.back().line;
+}
+
+std::string EventRing::answer(const std::string& agent, const std::string& node, std::int64_t after,
+                              std::size_t bytes) const {
+  std::string lines;
+  std::int64_t next = after;
+  bool more = false;
+  for (const Kept& kept : kept_) {
+    if (kept.number <= after) continue;
+    if (!lines.empty() && lines.size() + kept.line.size() > bytes) {
+      more = true;
+      break;
+    }
+    lines += (lines.empty() ? "" : ",") + kept.line;
+    next = kept.number;
+  }
+  nlohmann::ordered_json head{{"agent", agent}, {"node", node}, {"next", next}, {"more", more}};
+  std::string text = codec::print_json(head);
+  text.pop_back();
+  return text + ",\"events\":[" + lines + "]}";
+}
+
+std::vector<std::string> EventRing::latest(std::size_t most, std::size_t bytes) const {
+  std::size_t from = kept_.size();
+  while (from > 0 && kept_.size() - from < most && kept_[from - 1].line.size() <= bytes) {
+    --from;
+    bytes -= kept_[from].line.size();
+  }
+  std::vector<std::string> lines;
+  lines.reserve(kept_.size() - from);
+  for (; from < kept_.size(); ++from)
+    lines.push_back(kept_[from].line);
+  return lines;
+}
+
+std::optional<std::string> answer_of_report(std::string_view report, std::int64_t after) {
+  const auto json = codec::parse_ordered_json(report, {.bytes = kMostReport});
+  if (!json.is_object() || !json.contains("events") || !json["events"].is_array())
+    return std::nullopt;
+  nlohmann::ordered_json answer{{"agent", ""}, {"node", ""}, {"next", after}, {"more", false}};
+  nlohmann::ordered_json events = nlohmann::ordered_json::array();
+  for (const auto& each : json["events"]) {
+    const auto event = read_job_event(codec::print_json(each));
+    if (!event) continue;
+    answer["agent"] = event->agent;
+    answer["node"] = event->node;
+    if (event->number <= after) continue;
+    answer["next"] = event->number;
+    events.push_back(each);
+  }
+  answer["events"] = std::move(events);
+  return codec::print_json(answer);
+}
+
+bool is_known(const std::vector<EventAnswer>& answers, const EventAnswer& answer) {
+  return std::any_of(answers.begin(), answers.end(),
+                     [&answer](const EventAnswer& other) { return other.agent == answer.agent; });
+}
+
+Result<EventAnswer> read_event_answer(std::string_view text) {
+  const auto json =
+      codec::parse_json(text, {.bytes = kMostRingAnswer, .depth = 8, .values = 4UL << 20});
+  if (!json.is_object() || !json.contains("events") || !json["events"].is_array())
+    return fail(Errc::corrupt, "not an answer about events");
+  const auto text_of = [&json](const char* name) {
+    return json.contains(name) && json[name].is_string() ? printable(json[name].get<std::string>())
+                                                         : std::string();
+  };
+  EventAnswer answer{.agent = text_of("agent"), .node = text_of("node")};
+  if (json.contains("next") && json["next"].is_number_integer())
+    answer.next = json["next"].get<std::int64_t>();
+  answer.more = json.contains("more") && json["more"].is_boolean() && json["more"].get<bool>();
+  for (const auto& each : json["events"]) {
+    if (answer.events.size() == kMostAnswerEvents) break;
+    if (auto event = read_job_event(codec::print_json(each)))
+      answer.events.push_back(std::move(*event));
+  }
+  return answer;
+}
+
+}  // namespace lockstep::status

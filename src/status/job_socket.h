@@ -1,0 +1,61 @@
+// The socket through which commands on the same machine ask a running agent what its ranks do. Only
+// the agent may read its workers' memory, so `lockstep why` must ask the agent. Speaks HTTP.
+//
+// The socket has an abstract name, so that no agent leaves a file behind, however it ends. Both
+// ends check that the other one runs as the same user, or as root.
+#pragma once
+
+#include "base/error.h"
+#include "http/server.h"
+#include "io/loop.h"
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::status {
+
+// What the name of a socket says. Other users can read these names.
+struct JobSocketName {
+  pid_t pid = 0;    // the process that the user started (the guardian)
+  std::string job;  // the id of a supervised job; empty: a plain `lockstep run`
+  // Tells agents of the same pid apart: containers may share the network, and have their own pids.
+  std::string mark = {};
+};
+
+// "4711-9f3a2b1c.train-7" and "4711-9f3a2b1c". parse: nullopt for other names.
+std::string print_socket_name(const JobSocketName& name);
+std::optional<JobSocketName> parse_socket_name(std::string_view text);
+
+// The agent's end.
+class JobSocket {
+ public:
+  // Answers requests of this user and of root, and closes the connections of others.
+  static Result<std::unique_ptr<JobSocket>> open(io::Loop& loop, const JobSocketName& name,
+                                                 http::Handlers handlers);
+
+ private:
+  explicit JobSocket(std::unique_ptr<http::Server> server) : server_(std::move(server)) {}
+
+  std::unique_ptr<http::Server> server_;
+};
+
+// Returns the names of this user's agents from the text of /proc/net/unix. Pure.
+std::vector<JobSocketName> sockets_in(std::string_view proc_net_unix, uid_t user);
+
+// Sends GET `target` and returns the body of the answer, at most 4 MiB. unavailable: no agent
+// listens. timeout: no whole answer within `limit`. not_found: an agent of another version, which
+// does not know the target. denied: the socket is of another user.
+Result<std::string> ask_agent(const JobSocketName& name, std::string_view target,
+                              io::Duration limit);
+
+// Asks all agents of one job on this machine: those of a supervised job by its id, the one of a
+// plain run by its pid. Agents that do not answer are left out.
+std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view target,
+                                    io::Duration limit);
+
+}  // namespace lockstep::status

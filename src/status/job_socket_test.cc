@@ -1,0 +1,118 @@
+#include "status/job_socket.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace lockstep::status {
+namespace {
+
+class JobSocketOfAgent : public testing::Test {
+ protected:
+  std::unique_ptr<JobSocket> open(const JobSocketName& name) {
+    http::Handlers handlers;
+    handlers["/looks"] = [](const http::Request& request) {
+      return http::Response{200, "application/json", "looks " + request.query};
+    };
+    handlers["/long"] = [](const http::Request&) {
+      return http::Response{200, "text/plain", std::string(5UL << 20, 'x')};
+    };
+    auto socket = JobSocket::open(loop_, name, std::move(handlers));
+    EXPECT_TRUE(socket) << socket.error().message;
+    return socket ? std::move(*socket) : nullptr;
+  }
+
+  // Asks on a thread of its own, as another process would, while the loop answers.
+  Result<std::string> ask(const JobSocketName& name, std::string_view target) {
+    Result<std::string> answer;
+    std::atomic<bool> over = false;
+    std::thread asker([&] {
+      answer = ask_agent(name, target, std::chrono::seconds(10));
+      over = true;
+    });
+    while (!over) {
+      loop_.run_once();
+      usleep(200);
+    }
+    asker.join();
+    return answer;
+  }
+
+  io::Loop loop_;
+};
+
+TEST(JobSocketNames, AreReadBack) {
+  for (const JobSocketName& name :
+       {JobSocketName{.pid = 12, .job = ""}, JobSocketName{.pid = 4711, .job = "train-7_b"},
+        JobSocketName{.pid = 4711, .job = "train", .mark = "9f3a"},
+        JobSocketName{.pid = 4711, .job = "", .mark = "9f3a"}}) {
+    const auto again = parse_socket_name(print_socket_name(name));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->pid, name.pid);
+    EXPECT_EQ(again->job, name.job);
+    EXPECT_EQ(again->mark, name.mark);
+  }
+  EXPECT_EQ(print_socket_name({.pid = 3, .job = "../x"}), "3");
+  for (const char* wrong :
+       {"", ".", "x", "-1", "0", "1.", "1.a/b", "1.a.b", "1-.a", "1-/", "99999999999"})
+    EXPECT_FALSE(parse_socket_name(wrong)) << wrong;
+}
+
+// No other run of this test has the mark.
+JobSocketName own_name(const std::string& job) {
+  return {.pid = 7, .job = job, .mark = "test" + std::to_string(getpid())};
+}
+
+TEST_F(JobSocketOfAgent, AnswersThisUser) {
+  const JobSocketName name = own_name("train");
+  const auto socket = open(name);
+  EXPECT_EQ(ask(name, "/looks?rank=3").value_or(""), "looks rank=3");
+  EXPECT_EQ(ask(name, "/other").error().code, Errc::not_found);
+  EXPECT_EQ(ask(name, "/long").error().code, Errc::corrupt);
+}
+
+TEST_F(JobSocketOfAgent, IsGoneWithTheAgent) {
+  const JobSocketName name = own_name("");
+  open(name).reset();
+  EXPECT_EQ(ask(name, "/looks").error().code, Errc::unavailable);
+}
+
+TEST_F(JobSocketOfAgent, AnAgentThatDoesNotAnswerIsATimeout) {
+  const JobSocketName name = own_name("");
+  const auto socket = open(name);
+  // Nobody runs the loop.
+  EXPECT_EQ(ask_agent(name, "/looks", std::chrono::milliseconds(50)).error().code, Errc::timeout);
+}
+
+TEST_F(JobSocketOfAgent, ManySilentOnesHoldNobodyUp) {
+  std::vector<std::unique_ptr<JobSocket>> sockets;
+  sockets.reserve(40);
+  const std::string job = "silent-" + std::to_string(getpid());
+  for (int i = 0; i < 40; ++i)
+    sockets.push_back(open({.pid = getpid(), .job = job, .mark = "m" + std::to_string(i)}));
+  const auto begin = io::Clock::now();
+  EXPECT_TRUE(ask_agents({.job = job}, "/looks", std::chrono::milliseconds(50)).empty());
+  EXPECT_LT(io::Clock::now() - begin, std::chrono::seconds(1));  // of 2 s
+}
+
+TEST(JobSockets, AreFoundByTheirNames) {
+  const auto found = sockets_in(
+      "Num       RefCount Protocol Flags    Type St Inode Path\n"
+      "0: 00000002 00000000 00010000 0001 01 21 /run/dbus/socket\n"
+      "0: 00000002 00000000 00010000 0001 01 22 @lockstep/5/4711-ab.train\n"
+      "0: 00000003 00000000 00000000 0001 03 23 @lockstep/5/4711-ab.train\n"
+      "0: 00000002 00000000 00010000 0001 01 24 @lockstep/6/4712-ab\n"
+      "0: 00000002 00000000 00010000 0001 01 25 @lockstep/5/x\n"
+      "0: 00000002 00000000 00010000 0001 01 26 @lockstep/5/4713-cd\n"
+      "@lockstep/5/1 00010000",
+      5);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(print_socket_name(found[0]), "4711-ab.train");
+  EXPECT_EQ(print_socket_name(found[1]), "4713-cd");
+}
+
+}  // namespace
+}  // namespace lockstep::status

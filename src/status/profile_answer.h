@@ -1,0 +1,68 @@
+// What the agent of a node says of its ranks' profilers: asked by `lockstep profile`. Pure.
+#pragma once
+
+#include "base/error.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::status {
+
+enum class ProfileState {
+  absent,   // no process of the rank has asked for an order
+  waiting,  // a process asks, and has not got the order yet
+  busy,     // a process asks, but takes another profile already
+  ordered,  // a process has got the order, and writes its file at the end of the profile
+  gone,     // the rank has ended
+};
+inline constexpr std::array<std::string_view, 5> kProfileWords{"absent", "waiting", "busy",
+                                                               "ordered", "gone"};
+
+struct RankProfile {
+  int rank = 0;
+  ProfileState state = ProfileState::absent;
+};
+
+struct ProfileAnswer {
+  std::string node = {};
+  std::string refusal = {};  // the reason for no profile, one line; empty: the profile began
+  std::string hint = {};     // what to do then
+  std::int64_t id = 0;       // of the profile
+  std::string folder = {};   // where the ranks write
+  std::vector<RankProfile> ranks = {};
+};
+
+// What to profile, as the query of a request: "steps=5&every=1&ms=0&limit=120&ranks=0-3,7".
+struct ProfileWish {
+  int steps = 0;  // 0: `millis` counts
+  int every = 1;  // begin with a step whose number is a multiple of this
+  int millis = 0;
+  int limit = 120;         // seconds after which the agent forgets the profile
+  std::string ranks = {};  // empty: all
+};
+
+inline constexpr int kMostProfileSteps = 10'000;
+inline constexpr int kMostProfileSeconds = 3600;
+
+// The query of a request about the profile `id`: "do=look&id=3".
+struct ProfileQuery {
+  enum class What { start, look, end };
+  What what = What::look;
+  std::int64_t id = 0;
+  ProfileWish wish = {};  // of start
+};
+std::string print_profile_query(const ProfileQuery& query);
+Result<ProfileQuery> read_profile_query(std::string_view query);
+
+std::string profile_answer_json(const ProfileAnswer& answer);
+Result<ProfileAnswer> read_profile_answer(std::string_view text);
+
+// Returns the beginning of a trace's file name: Kineto adds "_PID.json".
+std::string profile_file_stem(std::int64_t id, int rank);
+// Returns whether a name in the folder is the finished trace of that rank.
+bool is_profile_file(std::string_view name, std::int64_t id, int rank);
+
+}  // namespace lockstep::status
