@@ -106,6 +106,7 @@ Result<std::string> find_python(const Facts& facts, Origin& origin) {
   if (auto found = python_beside_us(facts)) return *found;
   origin = {Origin::Kind::variable, "VIRTUAL_ENV"};
   if (const auto venv = facts.env("VIRTUAL_ENV"); venv && !venv->empty()) {
+    // Without a Python there, go on with PATH: the environment may have been removed.
     if (auto found = facts.find_program(*venv + "/bin/python")) return found;
   }
   origin = {Origin::Kind::variable, "PATH"};

@@ -17,8 +17,13 @@ Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& fact
   LOCKSTEP_TRY(apply_workers(raw, facts, config));
   LOCKSTEP_TRY(apply_supervision(raw, facts, config));
   apply_watch(facts, config);
+  LOCKSTEP_TRY(apply_hang(raw, config));
+  LOCKSTEP_TRY(apply_events(raw, config));
+  LOCKSTEP_TRY(apply_page(raw, config));
   LOCKSTEP_TRY(apply_placement(raw, facts, config));
   LOCKSTEP_TRY(apply_logs(raw, facts, config));
+  apply_recorder(raw, facts, config);
+  apply_profile(raw, facts, config);
   LOCKSTEP_TRY(apply_command(raw, facts, config));
   return config;
 }

@@ -7,6 +7,7 @@
 #include "codec/rdzv_endpoint.h"
 #include "launch/conf_values.h"
 #include "logs/std_spec.h"
+#include "logs/step_line.h"
 #include "rendezvous/rank_order.h"
 
 #include <chrono>
@@ -17,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lockstep::launch {
@@ -28,34 +30,33 @@ enum class Isolation { automatic, pidns, cgroup, guardian, none };
 enum class ExitCodeMode { torchrun, worker };  // --exit-code
 enum class ReportTails { first, all, none };   // --report-tails
 enum class EventHandler { null, console };
-enum class LocalRankArgument {
-  none,
-  dash,
-  underscore
-};  // lockstep launch: --local-rank= / --local_rank=
+// `lockstep launch` passes the local rank to workers: as --local-rank= or as --local_rank=.
+enum class LocalRankArgument { none, dash, underscore };
 
-// The rule that set a value which is not the default.
+// Rules that set a value other than the default. --explain names the rule.
 enum class Rule {
   none,
   standalone,      // --standalone
-  one_node,        // one node, and no place to meet given
+  one_node,        // one node, and no endpoint given
   torchrun,        // called as torchrun or `lockstep launch`
   master_options,  // --master-addr, --master-port or --node-rank given
   master_place,    // the endpoint is --master-addr and --master-port
-  several_nodes,   // none of these
+  several_nodes,   // several nodes, and none of the rules above
   node_rank,       // a node rank is given
   random,          // generated
-  own_venv,        // virtual environment of this program
+  own_venv,        // the virtual environment that lockstep is installed in
 };
+// Where a value comes from.
 struct Origin {
   enum class Kind { option, variable, scheduler, rule };
   Kind kind = Kind::option;
-  std::string name;  // name of the variable, or of the scheduler's variables
+  std::string name;  // of the environment variable, or of the scheduler's variables
   Rule rule = Rule::none;
 };
 
-// Variables of PyTorch: three switch watchdogs on, the others are a path and a file that a parent
-// launcher reads.
+// PyTorch's environment variables. Three of them switch a watchdog on: the health port, the file
+// timer and the stuck limit. The timer file is the path of the timer's FIFO. The error file is
+// where a launcher above this one looks for this job's failure.
 inline constexpr std::string_view kHealthPortVariable = "TORCHELASTIC_HEALTH_CHECK_PORT";
 inline constexpr std::string_view kFileTimerVariable = "TORCHELASTIC_ENABLE_FILE_TIMER";
 inline constexpr std::string_view kTimerFileVariable = "TORCHELASTIC_TIMER_FILE";
@@ -71,13 +72,69 @@ struct WatchConfig {
   std::optional<std::chrono::duration<double>> stuck_limit;
 };
 
+// When a job whose ranks all stand still counts as hung, and what then happens.
+struct HangConfig {
+  // automatic: the larger of 30 s and five times the longest quiet time so far.
+  enum class After { automatic, given, never };
+  enum class Then { report, restart, end };
+
+  After after = After::automatic;
+  std::chrono::milliseconds limit{0};  // with After::given
+  Then then = Then::report;
+};
+
+// Who is told about the events of the job.
+struct EventConfig {
+  std::optional<std::string> file;  // --events: gets a line of JSON for each event
+  // --notify: a webhook. The URL may hold a secret, so no message shows it.
+  std::optional<std::string> url;
+  bool slack = false;                // the webhook wants Slack's form
+  std::vector<std::string> program;  // --notify-exec, split into words; empty: none
+
+  bool notifies() const { return url || !program.empty(); }
+};
+
+// An address to serve HTTP on.
+struct ServePlace {
+  std::string host = "localhost";  // see io::open_listener(); "": every address of this machine
+  std::uint16_t port = 0;          // 0: any free port
+};
+
+struct PageConfig {
+  std::optional<ServePlace> status_page;  // --status-page
+  std::optional<ServePlace> metrics;      // --metrics
+  std::optional<std::string> token;       // LOCKSTEP_PAGE_TOKEN; nullopt: a random one
+};
+
+// The variables by which workers of PyTorch's NCCL backend dump their flight recorder on request
+// (agent/collectives.h). Each attempt has a folder of its own.
+struct RecorderConfig {
+  struct Variable {
+    std::string name;
+    std::string value;
+    bool in_folder = false;  // the value is the beginning of file names in that folder
+
+    friend bool operator==(const Variable&, const Variable&) = default;
+  };
+  std::vector<Variable> variables;  // empty: recorders are not asked
+  std::string off;                  // why not: "TORCH_FR_DUMP_TEMP_FILE is set"
+};
+
+// The variables by which PyTorch's profiler asks the agent for orders (--profile).
+struct ProfileConfig {
+  bool wanted = false;
+  // Names and values. "": the folder of the job's profiles.
+  std::vector<std::pair<std::string, std::string>> variables = {};
+  std::string off = {};  // why the option has no effect: "KINETO_USE_DAEMON is set"
+};
+
 struct LogConfig {
   std::optional<std::string> base_dir;  // --log-dir; nullopt: a fresh /tmp/torchelastic_XXXXXXXX
   bool disabled = false;                // --log-dir /dev/null
   logs::StdSpec redirects;
   logs::StdSpec tee;
-  std::string
-      prefix_template;  // option, else environment, else default "[${role_name}${local_rank}]:"
+  // Set by the option, else by the environment, else "[${role_name}${local_rank}]:".
+  std::string prefix_template;
   // Ranks whose output is shown on the console; nullopt: all. Local ranks are in local_ranks,
   // global ranks ("rank:3") in global_ranks. Either match is enough.
   struct Filter {
@@ -108,9 +165,8 @@ struct LaunchConfig {
   // --rdzv-id as given, even if a job of one node gets another run id; empty: not given. Leftovers
   // of an earlier run with the same name belong to this job.
   std::string job_name;
-  const BackendRow* backend =
-      nullptr;                // after normalisation; never null in a finished configuration
-  std::string rdzv_endpoint;  // after normalisation: host[:port], may be empty
+  const BackendRow* backend = nullptr;  // never null in a finished configuration
+  std::string rdzv_endpoint;            // after normalisation: host[:port], may be empty
   // The parsed endpoint. Empty with a private store or c10d's file. Several entries only for
   // backends with most_endpoints > 1.
   std::vector<codec::RdzvEndpoint> rdzv_endpoints;
@@ -145,19 +201,27 @@ struct LaunchConfig {
   std::vector<int> signals;    // signals that end the job, in the order given
   std::string signals_text;    // as given: TORCHELASTIC_SIGNALS_TO_HANDLE
   bool signals_given = false;  // the user gave the list, which may contain USR1 and USR2
-  std::vector<int>
-      forwarded_signals;  // passed to workers without ending the job (default USR1, USR2)
+  // Signals that are passed to workers without ending the job (default: USR1, USR2).
+  std::vector<int> forwarded_signals;
+  // Time that workers have between the signal to stop and SIGKILL. stop_timeout: if a signal to the
+  // agent ends the job. shutdown_timeout: in all other cases.
   std::chrono::seconds shutdown_timeout{30};
-  std::chrono::seconds stop_timeout{
-      30};  // as shutdown_timeout, when a signal to the agent ends the job
+  std::chrono::seconds stop_timeout{30};
   Isolation isolation = Isolation::automatic;
   ExitCodeMode exit_code = ExitCodeMode::torchrun;
-  std::optional<std::string> report_file;       // --report
-  std::optional<std::string> error_file_above;  // error file of this program's launcher
+  std::optional<std::string> report_file;  // --report
+  // Path that the launcher above has set in TORCHELASTIC_ERROR_FILE.
+  std::optional<std::string> error_file_above;
   ReportTails report_tails = ReportTails::first;
   EventHandler event_handler = EventHandler::null;
 
   WatchConfig watch;
+  HangConfig hang;
+  std::optional<logs::StepPattern> progress;  // --progress; nullopt: steps are guessed
+  EventConfig events;
+  PageConfig page;
+  RecorderConfig recorder;
+  ProfileConfig profile;
 
   // Placement
   bool virtual_local_rank = false;
@@ -167,9 +231,8 @@ struct LaunchConfig {
 
   LogConfig logs;
 
-  std::vector<std::string>
-      scheduler_hosts;    // all nodes' names, as the scheduler has them, if known
-  std::string scheduler;  // source of some values: "Slurm"; empty: none
+  std::vector<std::string> scheduler_hosts;  // names of all nodes; empty: unknown
+  std::string scheduler;  // the scheduler that some values come from: "Slurm"; empty: none
   // Origins for --explain. Keys: long option names, names of watchdog variables, and "python" if
   // the command starts with Python. No entry: the default.
   std::map<std::string, Origin, std::less<>> origins;

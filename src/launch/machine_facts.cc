@@ -1,5 +1,6 @@
 #include "launch/machine_facts.h"
 
+#include "base/environment.h"
 #include "base/id.h"
 #include "base/text.h"
 #include "host/cpus.h"
@@ -23,11 +24,6 @@
 namespace lockstep::launch {
 namespace {
 
-std::optional<std::string> own_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 FileKind file_kind(const std::string& path) {
   struct stat found {};
   if (stat(path.c_str(), &found) != 0) return FileKind::missing;
@@ -40,6 +36,7 @@ Result<SecretFile> secret_file(const std::string& path, std::size_t limit) {
       path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: opening a fifo would block
   if (!file) return fail_sys(path, errno);
   struct stat about {};
+  // Look at the open file: the path may name another file by now.
   if (fstat(file.get(), &about) != 0) return fail_sys(path, errno);
   if (!S_ISREG(about.st_mode)) return fail(Errc::invalid_input, path + " is not a plain file");
   SecretFile found{std::string(limit, '\0'), about.st_mode & 07777U};
@@ -67,7 +64,7 @@ Status check_interpreter(const std::string& path) {
 }
 
 Result<std::string> find_program(const std::string& name) {
-  const std::string path = own_variable("PATH").value_or("/bin:/usr/bin");
+  const std::string path = env_text("PATH", "/bin:/usr/bin");
   auto in_path = proc::find_executable(name, path);
   const std::string here = "./" + name;
   if (!in_path && access(here.c_str(), F_OK) == 0)  // as in a shell, this folder is not searched
@@ -90,6 +87,7 @@ std::vector<std::string> program_folders() {
     if (!error) folders.push_back(absolute.parent_path());
   };
   if (const auto called = find_program(program_invocation_name)) add(*called);
+  // A link in another folder may have started this program, so both folders count.
   add(std::filesystem::read_symlink("/proc/self/exe", error));
   return folders;
 }
@@ -126,7 +124,7 @@ if kind in ('', name):
 
 Facts machine_facts() {
   Facts facts;
-  facts.env = own_variable;
+  facts.env = env_variable;
   facts.cpu_count = [] {
     const auto cpus = host::allowed_cpus();
     return cpus ? static_cast<int>(cpus->size()) : 1;

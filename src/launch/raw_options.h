@@ -49,6 +49,16 @@ struct RawOptions {
   std::string exit_code = "torchrun";
   std::optional<std::string> report;
   std::string report_tails = "first";
+  std::string hang_after = "auto";
+  std::string on_hang = "report";
+  std::optional<std::string> progress;
+  std::optional<std::string> events;
+  std::optional<std::string> notify;  // the option, else LOCKSTEP_NOTIFY
+  std::optional<std::string> notify_exec;
+  bool profile = false;
+  std::optional<std::string> status_page;
+  std::optional<std::string> metrics;
+  std::optional<std::string> page_token;  // from the environment, never from argv
 
   bool virtual_local_rank = false;
   std::optional<std::string> slots;  // "0,2", "gpu"

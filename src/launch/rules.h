@@ -29,10 +29,16 @@ Result<std::string> read_secret(const std::string& path, std::size_t limit, std:
 Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
 Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
 void apply_watch(const Facts& facts, LaunchConfig& config);
+Status apply_hang(const RawOptions& raw, LaunchConfig& config);  // after supervision
+Status apply_events(const RawOptions& raw, LaunchConfig& config);
+Status apply_page(const RawOptions& raw, LaunchConfig& config);
 Status apply_placement(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // after workers
 Status apply_logs(const RawOptions& raw, const Facts& facts,
                   LaunchConfig& config);  // after rendezvous and workers
+void apply_recorder(const RawOptions& raw, const Facts& facts,
+                    LaunchConfig& config);  // after hang and logs
+void apply_profile(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
 Status apply_command(const RawOptions& raw, const Facts& facts,
                      LaunchConfig& config);  // after workers
 

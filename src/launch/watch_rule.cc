@@ -27,6 +27,7 @@ void apply_health_port(const Facts& facts, LaunchConfig& config) {
     config.watch.health_port = static_cast<std::uint16_t>(*port);
     return;
   }
+  // Only a warning: the job does not need its health port.
   config.warnings.push_back(fmt::format("{}={} must be a port; no health check is served",
                                         kHealthPortVariable, printable(*given)));
 }

@@ -10,9 +10,11 @@
 #include "rendezvous/round.h"
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::rendezvous {
@@ -27,6 +29,9 @@ struct NodeOffer {
   bool replacement = true;  // wait for a replacement of a lost node
   Launched launched;
 };
+
+// The most bytes of a Backend::send_news().
+inline constexpr std::size_t kMostNews = 256U << 10;
 
 struct StorePlace {
   std::string addr;
@@ -85,6 +90,15 @@ class Backend {
   // Tells the other nodes that this node was told to stop. leave() follows only when the workers
   // have ended, and the other nodes must not wait so long.
   virtual void tell_stop() {}
+  // Returns whether nodes of a round can tell each other news.
+  virtual bool carries_news() const { return false; }
+  // Sends news of this round. The node with group rank 0 sends to all other nodes, any other node
+  // to the node with group rank 0. Returns false if nothing was sent. Sent news may still be lost.
+  virtual bool send_news(const std::string& /*text*/) { return false; }
+  // Sets the function for news from the node with group rank `from`. The text is foreign.
+  void on_news(std::function<void(int from, const std::string& text)> fn) {
+    on_news_ = std::move(fn);
+  }
   // Called when all workers of this node have ended well. `done` runs when the workers of all nodes
   // have ended well, or with an Error that says why waiting longer is pointless. With an Error,
   // too, the run counts as good. Interruptions may still come.
@@ -105,6 +119,7 @@ class Backend {
 
  protected:
   std::function<void(const Interruption&)> on_interruption_;
+  std::function<void(int, const std::string&)> on_news_;
 };
 
 }  // namespace lockstep::rendezvous

@@ -32,6 +32,7 @@ void KeyValueRound::reset() {
   // Late answers of the exchange or the barrier must not reach the next round.
   calls_.drop();
   board_.reset();
+  news_.reset();
   join_ = nullptr;
   barrier_done_ = nullptr;
   turn_.cancel();
@@ -59,10 +60,16 @@ void KeyValueRound::begin(const Assignment& made, Begin how) {
   // The round's lowest limit counts, as far as the nodes have told theirs.
   max_restarts_ = std::min(made.max_restarts, settings_.offer.max_restarts);
   phase_ = Phase::running;
+  // Node 0 of torchrun listens to no news.
+  const bool listens = !how.ours.empty() && how.ours.front();
+  if (hooks_.heard && listens && facts_.world > 1 && facts_.world <= NewsBoard::kMostNodes)
+    news_ = std::make_unique<NewsBoard>(loop_, *keys_, how.board_prefix,
+                                        static_cast<int>(facts_.rank), how.ours, hooks_.heard);
   board_ = std::make_unique<RoundBoard>(loop_, *keys_, std::move(how.board_prefix),
                                         static_cast<int>(facts_.rank), std::move(how.ours));
   together_ = how.together;
   board_->on_failure([this](const FailureRecord& record) { hear(record); });
+  // Last statement: the agent may ask for more inside the callback.
   take_join()(Round{.number = facts_.round,
                     .restarts = restarts_,
                     .max_restarts = made.max_restarts,
@@ -113,7 +120,14 @@ bool KeyValueRound::stop() {
   const bool was = active();
   if (was) phase_ = Phase::over;
   barrier_done_ = nullptr;
+  news_.reset();
   return was;
+}
+
+bool KeyValueRound::send_news(const std::string& text) {
+  if (!news_ || text.size() > kMostNews) return false;
+  news_->send(text);
+  return true;
 }
 
 void KeyValueRound::tell_failure(const std::string& line, bool final) {

@@ -7,6 +7,7 @@
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/key_value.h"
+#include "rendezvous/news_board.h"
 #include "rendezvous/rank_exchange.h"
 #include "rendezvous/round_board.h"
 #include "rendezvous/round_result.h"
@@ -49,6 +50,8 @@ class KeyValueRound {
         join_again;  // called if the round is abandoned before its ranks are known
     // Gets another node's failure before the interruption. May be empty.
     std::function<void(const FailureRecord&)> told = nullptr;
+    // Gets news of other nodes. Empty: the nodes tell each other none.
+    NewsBoard::Heard heard = nullptr;
   };
 
   KeyValueRound(io::Loop& loop, KeyValueRoundSettings settings, Hooks hooks);
@@ -82,6 +85,8 @@ class KeyValueRound {
   void hear(const FailureRecord& record);
   // As in Backend.
   void tell_failure(const std::string& line, bool final);
+  bool carries_news() const { return news_ != nullptr; }
+  bool send_news(const std::string& text);
   void finish(Done<void> done);
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done);
@@ -93,7 +98,10 @@ class KeyValueRound {
   // Ends the round silently. Returns whether it was active.
   bool stop();
   // Called when the store is lost: no more requests.
-  void lose_store() { store_lost_ = true; }
+  void lose_store() {
+    store_lost_ = true;
+    news_.reset();
+  }
 
   // Returns whether a lost node may be replaced, at the cost of a restart.
   bool awaits_replacement() const;
@@ -113,6 +121,7 @@ class KeyValueRound {
   KeyValue* keys_ = nullptr;  // of this round
   RoundResult facts_;
   std::unique_ptr<RoundBoard> board_;
+  std::unique_ptr<NewsBoard> news_;
   Join join_;
   Done<void> barrier_done_;
   std::function<void(const Result<void>&)> on_barrier_;

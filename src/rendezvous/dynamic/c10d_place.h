@@ -35,6 +35,7 @@ class C10dPlace : public MeetingPlace {
   KeyValue& keys() override { return *keys_; }
   StateStore& state() override { return *state_; }
   std::string node_address() const override { return node_address_; }
+  bool is_quick() const override { return true; }
   bool hosts() const override { return server_ != nullptr; }
   std::size_t guests() const override;
   void part() override;

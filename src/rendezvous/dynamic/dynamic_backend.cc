@@ -52,7 +52,10 @@ DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> pla
                .told =
                    [this](const FailureRecord& record) {
                      if (record.gone && !record.final) to_replace_ = record.line;
-                   }}),
+                   },
+               .heard = place_->is_quick() ? [this](int from, const std::string& text) {
+                 if (const auto tell = on_news_) tell(from, text);
+               } : NewsBoard::Heard()}),
       turn_(loop),
       loss_(loop) {}
 

@@ -36,6 +36,8 @@ class DynamicBackend : public Backend {
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
   void tell_stop() override;
+  bool carries_news() const override { return shared_.carries_news(); }
+  bool send_news(const std::string& text) override { return shared_.send_news(text); }
   void finish(Done<void> done) override;
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;

@@ -1,6 +1,7 @@
 #include "rendezvous/dynamic/dynamic_words.h"
 
 #include "base/text.h"
+#include "base/word_list.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -10,16 +11,12 @@
 
 namespace lockstep::rendezvous::dynamic {
 namespace {
-constexpr std::ptrdiff_t kMostNames = 8;
+constexpr std::size_t kMostNames = 8;
 constexpr std::size_t kMostText = 1000;
 }  // namespace
 
 std::string names_of(const std::vector<std::string>& names) {
-  const auto shown = std::min(std::ssize(names), kMostNames);
-  std::string text = printable(
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", ")), kMostText);
-  if (shown < std::ssize(names)) text += fmt::format(" and {} more", std::ssize(names) - shown);
-  return text;
+  return printable(join_some(names, kMostNames), kMostText);
 }
 
 std::string skew_text(const SkewWatch::Skew& skew, bool all_ours) {

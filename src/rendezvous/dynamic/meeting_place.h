@@ -24,6 +24,8 @@ class MeetingPlace {
   virtual StateStore& state() = 0;
   // The address by which the other nodes know this node.
   virtual std::string node_address() const = 0;
+  // Returns whether nodes may write a few keys a second. Other stores keep each value, on a disk.
+  virtual bool is_quick() const { return false; }
   // Returns whether this node hosts the store, which then ends with this node.
   virtual bool hosts() const { return false; }
   virtual std::size_t guests() const { return 0; }  // connections of other nodes, while hosting

@@ -102,6 +102,7 @@ void EtcdLegacyDriver::make_folders(std::size_t next, const Done<void>& done) {
 }
 
 void EtcdLegacyDriver::keep_run() {
+  // A quarter of the time: some refreshes may fail before the folder expires.
   run_timer_.start(kLegacyRunTtl / 4, [this] { keep_run(); });
   put(folder_,
       {{"dir", "true"},
@@ -141,6 +142,7 @@ void EtcdLegacyDriver::look_later(Ms pause) {
 }
 
 void EtcdLegacyDriver::look() {
+  // quorum=true: a member that is cut off from the cluster must not answer with an old state.
   request(v2_get(key("active_version"), "quorum=true"), Twice::harmless,
           round_calls_([this](Result<V2Reply> reply) {
             if (!reply) return trouble(std::move(reply).error());
@@ -224,6 +226,7 @@ void EtcdLegacyDriver::count_up() {
                   fail(Errc::corrupt, fmt::format("the key {} in etcd does not hold a number: '{}'",
                                                   counter, printable(reply->value))));
             const std::string version = std::to_string(*number + 1);
+            // prevValue: two nodes must not count the same number.
             put(counter, {{"value", version}, {"prevValue", reply->value}}, Twice::harmful,
                 round_calls_([this, version](const Result<V2Reply>& counted) {
                   // The setup state expires within seconds, and then some node starts again.

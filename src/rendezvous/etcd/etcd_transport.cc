@@ -196,6 +196,7 @@ void EtcdTransport::finish(std::uint64_t id, Result<http::Answer> result) {
 }
 
 EtcdCalls::~EtcdCalls() {
+  // Late answers must not reach an owner that is gone.
   for (const std::uint64_t id : under_way_)
     etcd_.forget(id);
 }

@@ -40,6 +40,9 @@ Etcd3Backend::Etcd3Backend(io::Loop& loop, Etcd3Settings settings)
       turn_(loop),
       again_(loop) {
   member_.on_interruption([this](const Interruption& interruption) { interrupt(interruption); });
+  member_.on_news([this](int from, const std::string& text) {
+    if (const auto tell = on_news_) tell(from, text);
+  });
 }
 
 Etcd3Backend::~Etcd3Backend() {
@@ -168,6 +171,7 @@ void Etcd3Backend::on_leader(const std::optional<StorePlace>& place) {
 
 void Etcd3Backend::tell_change(const StorePlace& place) {
   const auto before = std::exchange(last_leader_, place);
+  // Tell only a change: the first leader and a renewed lead are expected.
   if (!before || *before == place) return;
   const bool own = server_ && server_->port() == place.port;
   log::warning("{} leads the rendezvous now: the last leader, {}, is gone or has lost its lease",
@@ -379,6 +383,7 @@ void Etcd3Backend::end_lead() {
   server_.reset();
   const auto done = std::exchange(leave_done_, nullptr);
   if (!done) return;
+  // The agent expects no callback inside leave().
   if (!election_ || lost_) return loop_.post(calls_([done] { done({}); }));
   election_->resign(calls_([done](const Result<void>&) { done({}); }));
 }

@@ -24,6 +24,7 @@ Etcd3Watch::Etcd3Watch(Etcd3Client& client, std::string key, std::string range_e
       retry_(client.transport().loop()) {
   // For moved(), when the transport changes its endpoint.
   client_.watches_.insert(this);
+  // In the next turn: the owner does not have this watch yet.
   retry_.start({}, [this] { open(); });
 }
 
@@ -34,6 +35,7 @@ Etcd3Watch::~Etcd3Watch() {
 void Etcd3Watch::open() {
   client_.with_token(calls_([this](const Status& ready) {
     if (!ready) return again(ready.error());
+    // The rest of a line that the last break has cut must not be continued.
     line_.clear();
     status_ = 0;
     token_ = client_.token_;

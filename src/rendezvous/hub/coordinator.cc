@@ -72,6 +72,8 @@ Status Coordinator::take(PeerId peer, Frame frame, Time now) {
     on_failed(member, *failed, now);
   } else if (auto* finish = std::get_if<Finish>(&frame)) {
     on_finish(member, *finish);
+  } else if (auto* news = std::get_if<News>(&frame)) {
+    on_news(member, std::move(*news));
   } else if (auto* tell = std::get_if<TellReport>(&frame)) {
     on_report(member, std::move(*tell), now);
   } else if (auto* leave = std::get_if<Leave>(&frame)) {
@@ -287,7 +289,23 @@ void Coordinator::leave_without_place(Member& member, Time now) {
   remove(member.peer, "has left", now);
 }
 
-// --- reports ---
+// --- news and reports ---
+
+// Node 0 speaks to all, and all speak to node 0. Thousands of nodes may speak each second, so node
+// 0 is not searched for.
+void Coordinator::on_news(const Member& member, News news) {
+  if (!running() || !in_round(member) || news.round != current_->number()) return;
+  news.from = member.rank();
+  const auto bytes = Outbox::bytes_of(std::move(news));
+  if (member.rank() == 0) {
+    for (const auto& [peer, other] : roster_.members())
+      if (other.rank() > 0 && in_round(other)) outbox_.send_shared(peer, bytes);
+    return;
+  }
+  const Nonce* lead = seats_.agent_at(0);
+  const Member* to = lead == nullptr ? nullptr : roster_.of(*lead);
+  if (to != nullptr && in_round(*to)) outbox_.send_shared(to->peer, bytes);
+}
 
 void Coordinator::on_report(Member& member, TellReport tell, Time now) {
   if (member.rank() < 0 || !current_) return;

@@ -81,6 +81,7 @@ class Coordinator {
   bool take_back(Member& member);
   void on_leave(Member& member, Leave::How how, Time now);
   void leave_without_place(Member& member, Time now);
+  void on_news(const Member& member, News news);
   void on_report(Member& member, TellReport tell, Time now);
   void push_reports();
   void watch_silence(Time now);

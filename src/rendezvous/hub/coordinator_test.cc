@@ -23,6 +23,34 @@ TEST(Coordinator, AFixedNumberOfNodesMeetsAtOnceInFourMessages) {
   EXPECT_EQ(f.agents["a"].heard, 4);
 }
 
+TEST(Coordinator, NewsGoFromTheFirstNodeToAllAndFromAnyNodeToTheFirst) {
+  Fixture f(nodes(3, 4));
+  f.join_all({"a", "b", "c"});
+  f.pass(31s);
+  f.join("d");  // the round is full of three by now; d asks for another one
+  f.join_all({"a", "b", "c"});
+  const auto round = f.agents["a"].round()->number;
+  f.say("b", News{round, 77, "from b"});
+  EXPECT_EQ(*f.agents["a"].last<News>(), (News{round, 1, "from b"}));
+  EXPECT_EQ(f.agents["c"].last<News>(), nullptr);
+  f.say("a", News{round, 77, "from a"});
+  for (const char* name : {"b", "c", "d"})
+    EXPECT_EQ(*f.agents[name].last<News>(), (News{round, 0, "from a"})) << name;
+  EXPECT_EQ(f.agents["a"].last<News>()->text, "from b");
+  f.say("c", News{round - 1, 0, "old"});
+  EXPECT_EQ(f.agents["a"].last<News>()->text, "from b");
+}
+
+TEST(Coordinator, NewsOfNodesWithoutAPlaceAreDropped) {
+  Fixture f(nodes(2, 2));
+  f.arrive("s");
+  f.say("s", News{0, 0, "early"});
+  f.join_all({"a", "b", "s"});  // s is a spare
+  f.say("s", News{f.agents["a"].round()->number, 0, "spare"});
+  EXPECT_EQ(f.agents["a"].last<News>(), nullptr);
+  EXPECT_TRUE(f.last_taken.has_value());
+}
+
 TEST(Coordinator, RanksFollowWorkersAndRoles) {
   Fixture f(nodes(3, 3));
   f.arrive("b").offer.local_world_size = 4;

@@ -16,8 +16,8 @@ namespace lockstep::rendezvous::hub {
 class CurrentRound {
  public:
   CurrentRound(std::int64_t number, std::size_t size) : number_(number), size_(size) {}
-  // A round that began under another coordinator. It may have been over already, for a restart that
-  // is counted.
+  // Takes over a round that began under another coordinator. finished: ranks that had finished and
+  // left. over: the round had ended, and that coordinator has counted the restart already.
   CurrentRound(std::int64_t number, std::size_t size, std::vector<int> finished, bool over)
       : number_(number),
         size_(size),

@@ -46,6 +46,7 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
 }
 
 namespace {
+static_assert(kMaxNews == kMostNews);
 constexpr std::chrono::milliseconds kFindPatience{2'000};
 
 // Returns whether the user should read why this node does not host. That matters if no host, or
@@ -66,6 +67,9 @@ HubBackend::HubBackend(io::Loop& loop, HubSettings settings)
       deposed_(loop) {
   member_.on_interruption([this](const Interruption& interruption) {
     if (const auto tell = on_interruption_) tell(interruption);
+  });
+  member_.on_news([this](int from, const std::string& text) {
+    if (const auto tell = on_news_) tell(from, text);
   });
 }
 
@@ -117,6 +121,7 @@ void HubBackend::settled() {
       host::name_port_holder(error, settings_.endpoint.port);
       return opened(tl::make_unexpected(std::move(error).within("host the rendezvous")));
     }
+    // Another agent on this machine may host already, so join as a guest.
     port_taken_ = true;
     return reach(settings_.endpoint.host);
   }
@@ -138,6 +143,7 @@ Status HubBackend::host() {
   hub::HubServerSettings server = hub_server_settings(settings_, agent_);
   if (succession_) add_ledger(server, false);
   LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, std::move(server)));
+  // The kernel has chosen the port if the user gave 0. Messages must name the real port.
   settings_.endpoint.port = server_->port();
   return {};
 }
@@ -149,6 +155,7 @@ void HubBackend::reach(const std::string& host) {
     member_.on_attempt([this](const Error&) { try_to_host_after_all(); });
   member_.connect(host, settings_.endpoint.port,
                   [this](Result<void> outcome) { opened(std::move(outcome)); });
+  // The first host of the list may be gone already, so look at the other hosts too.
   if (succession_ && !found_.choice.host) succession_->begin();
 }
 
@@ -203,6 +210,7 @@ void HubBackend::tell_stop() {
 void HubBackend::leave(Departure how, Done<void> done) {
   if (succession_) succession_->end();
   if (!hosts()) return member_.leave(how, std::move(done));
+  // The member leaves first: the server counts this node among its guests.
   member_.leave(how, [this, done = std::move(done)](const Result<void>&) {
     timer_.start({}, [this, done] { wait_for_guests(done); });
   });
@@ -215,6 +223,7 @@ void HubBackend::wait_for_guests(const Done<void>& done) {
     server_.reset();
     done({});
   });
+  // In the next turn: the server calls here, and must not be destroyed meanwhile.
   server_->when_empty([this, done] {
     timer_.start({}, [this, done] {
       server_.reset();

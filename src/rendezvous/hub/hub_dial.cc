@@ -137,6 +137,7 @@ Mac HubDial::proof(Side side) const {
 
 void HubDial::on_frame(Frame frame) {
   if (const auto* refusal = std::get_if<Refusal>(&frame)) return on_refusal(*refusal);
+  // A hub challenges once, and only a node with a token.
   if (const auto* challenge = std::get_if<Challenge>(&frame);
       challenge != nullptr && settings_.token && !hub_nonce_) {
     hub_nonce_ = challenge->nonce;
@@ -156,9 +157,11 @@ void HubDial::on_frame(Frame frame) {
     return give_up({Errc::denied, what() + ": the host does not know the job token",
                     "give every node the same --rdzv-token-file", 0});
   timer_.cancel();
+  // Only a proven hub may send large frames.
   stream_->set_limit(FrameReader::kFromHub);
   io::Address own;
   own.size = sizeof own.storage;
+  // Other nodes may reach this node by the local address of this connection.
   const bool known =
       getsockname(stream_->fd(), reinterpret_cast<sockaddr*>(&own.storage), &own.size) == 0;
   const auto done = std::exchange(done_, nullptr);
@@ -207,6 +210,7 @@ void HubDial::probe(io::Fd fd) {
   fd_ = std::move(fd);
   // PyTorch's own handshake, which a TCPStore echoes. 4711 is any number.
   const std::string hello = store::greeting(store::Dialect::d, 4711);
+  // A failed send shows as a missing echo.
   (void)!send(fd_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
   watch_ = std::make_unique<io::Watch>(loop_, fd_.get());
   watch_->start(io::kReadable, [this](int) { read_probe(); });

@@ -148,6 +148,12 @@ template <class Io, Is<Beat> F>
 void fields(Io& io, F& f) {
   io.line(f.status, kMaxLine);
 }
+template <class Io, Is<News> F>
+void fields(Io& io, F& f) {
+  io.within(f.round, 0, kMost64);
+  io.within(f.from, 0, kMost32);
+  io.text(f.text, kMaxNews);
+}
 template <class Io, Is<Voters> F>
 void fields(Io& io, F& f) {
   io.block(f.first);
@@ -213,7 +219,7 @@ std::string_view frame_name(const Frame& frame) {
       "hello",        "challenge", "proof",     "welcome", "refusal", "join",
       "store wanted", "store",     "placed",    "ended",   "failed",  "interrupted",
       "finish",       "finished",  "report",    "reports", "leave",   "left",
-      "beat",         "call",      "testimony", "charter", "agreed"};
+      "beat",         "call",      "testimony", "charter", "agreed",  "news"};
   return kNames[frame.index()];
 }
 

@@ -18,7 +18,7 @@
 
 namespace lockstep::rendezvous::hub {
 
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 // Both sides send the preamble first. It ends like an HTTP head, so a web server answers at once
 // and can be recognised.
 inline constexpr std::string_view kPreamble = "LOCKSTEP HUB\r\n\r\n";
@@ -32,6 +32,7 @@ inline constexpr std::size_t kMaxRunId = 1024;
 inline constexpr std::size_t kMaxLine = 4096;         // reasons for people
 inline constexpr std::size_t kMaxReport = 1U << 20;   // one node's report
 inline constexpr std::size_t kMaxReports = 4U << 20;  // all of them
+inline constexpr std::size_t kMaxNews = 256U << 10;   // of a round
 inline constexpr std::size_t kMaxNodes = 65'536;
 inline constexpr std::size_t kMaxVoters = 63;
 inline constexpr std::int32_t kMaxWorkers = 1 << 20;  // of one node
@@ -178,6 +179,15 @@ struct Beat {          // both, once per heartbeat_ms
   bool operator==(const Beat&) const = default;
 };
 
+// What a node of a round tells while its workers run. The hub passes it on, from node 0 to all
+// other nodes and from any other node to node 0, and keeps nothing.
+struct News {
+  std::int64_t round = 0;
+  std::int32_t from = 0;  // the teller's rank; the hub writes it
+  std::string text;       // up to kMaxNews bytes
+  bool operator==(const News&) const = default;
+};
+
 // --- succession: the job outlives the node that hosts the hub ---
 
 // The nodes whose agreement counts. A quorum is more than half of the voters, or exactly half if
@@ -226,7 +236,7 @@ struct Agreed {  // agent: has recorded this charter
 
 using Frame = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, StoreWanted, StoreOffer,
                            Placed, Ended, Failed, Interrupted, Finish, Finished, TellReport,
-                           Reports, Leave, Left, Beat, Call, Testimony, Charter, Agreed>;
+                           Reports, Leave, Left, Beat, Call, Testimony, Charter, Agreed, News>;
 
 // Returns the run id as the other side reads it, possibly cut or cleaned. Both sides compare and
 // prove this form. Otherwise a long run id would make a valid token look wrong.

@@ -69,7 +69,8 @@ std::vector<Frame> samples() {
           Call{65'537},
           Testimony{65'537, 1, charter},
           charter,
-          Agreed{65'537, 9}};
+          Agreed{65'537, 9},
+          News{7, 3, "any\nbytes\x01"}};
 }
 
 std::optional<Frame> again(const Frame& frame) {

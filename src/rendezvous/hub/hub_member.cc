@@ -71,6 +71,7 @@ void HubMember::take(const Core::Dial& dial) {
   dial_ = std::make_unique<HubDial>(
       loop_, std::move(settings),
       [this](Result<HubDial::Connected> connected) { dialed(std::move(connected)); });
+  // Only before the first connection can this node still become the host.
   if (core_.phase() == Core::Phase::connecting) dial_->on_attempt(on_attempt_);
 }
 
@@ -152,6 +153,10 @@ void HubMember::tell(Core::Unlinked& outcome) {
   if (const auto call = on_unlinked_) call(outcome.error);
 }
 
+void HubMember::tell(News& outcome) {
+  if (const auto call = on_news_) call(outcome.from, outcome.text);
+}
+
 // Answers as a witness. Returns whether the frame was for the witness. A charter always comes over
 // the current connection, so a hub that this node has left cannot change the record.
 bool HubMember::take_as_witness(const Frame& frame) {
@@ -214,6 +219,12 @@ void HubMember::tell_failure(const std::string& line, bool final) {
 void HubMember::tell_stop() {
   core_.tell_stop();
   asked();
+}
+
+bool HubMember::send_news(const std::string& text) {
+  const bool sent = core_.send_news(text);
+  asked();
+  return sent;
 }
 
 void HubMember::finish(Done<void> done) {

@@ -78,6 +78,10 @@ class HubMember {
   }
   void tell_failure(const std::string& line, bool final);
   void tell_stop();
+  bool send_news(const std::string& text);
+  void on_news(std::function<void(int from, const std::string& text)> fn) {
+    on_news_ = std::move(fn);
+  }
   void finish(Done<void> done);
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout, ReportsDone done);
   void leave(Departure how, Done<void> done);
@@ -116,6 +120,7 @@ class HubMember {
   void tell(Core::Reported& outcome);
   void tell(Core::Departed& outcome);
   void tell(Core::Unlinked& outcome);
+  void tell(News& outcome);
   bool take_as_witness(const Frame& frame);
   void dialed(Result<HubDial::Connected> connected);
 
@@ -139,6 +144,7 @@ class HubMember {
   std::function<void(const Error&)> on_attempt_;
   std::function<void(const Error&)> on_unlinked_;
   std::function<void()> on_charter_;
+  std::function<void(int, const std::string&)> on_news_;
   CallbackScope scope_;
 };
 

@@ -122,6 +122,14 @@ void HubMemberCore::tell_failure(const std::string& line, bool final) {
   if (link_ == Link::up) send(*failure_);
 }
 
+// News do not count as messages. A lost connection loses them.
+bool HubMemberCore::send_news(const std::string& text) {
+  const bool runs = phase_ == Phase::running || phase_ == Phase::finishing;
+  if (!runs || link_ != Link::up) return false;
+  steps_.emplace_back(Send{News{.round = round_->number, .from = 0, .text = text}});
+  return true;
+}
+
 void HubMemberCore::finish() {
   // The search for the hub has ended before. Without a hub no barrier can be awaited.
   if (gone_) {
@@ -185,6 +193,10 @@ void HubMemberCore::end_leave() {
 
 void HubMemberCore::take(Frame frame, io::TimePoint now) {
   if (auto* beat = std::get_if<Beat>(&frame)) return on_beat(std::move(*beat), now);
+  if (auto* news = std::get_if<News>(&frame)) {
+    if (in_round() && news->round == round_->number) outcomes_.emplace_back(std::move(*news));
+    return;
+  }
   ++messages_;
   if (const auto* placed = std::get_if<Placed>(&frame)) return on_placed(*placed);
   if (const auto* wanted = std::get_if<StoreWanted>(&frame)) {

@@ -86,8 +86,8 @@ class HubMemberCore {
   struct Unlinked {  // with succession: the connection is needed and lost
     Error error;
   };
-  using Outcome =
-      std::variant<Connected, Joined, AllFinished, Interruption, Reported, Departed, Unlinked>;
+  using Outcome = std::variant<Connected, Joined, AllFinished, Interruption, Reported, Departed,
+                               Unlinked, News>;
 
   explicit HubMemberCore(HubMemberRules rules);
 
@@ -101,6 +101,7 @@ class HubMemberCore {
   void join(io::TimePoint now);
   void tell_failure(const std::string& line, bool final);
   void tell_stop();
+  bool send_news(const std::string& text);
   void finish();
   void exchange_reports(const NodeReport& own, Ms timeout, io::TimePoint now);
   void leave(Departure how, io::TimePoint now);

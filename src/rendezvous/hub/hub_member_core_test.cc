@@ -19,6 +19,23 @@ TEST_F(HubMemberCoreTest, TheFirstConnectionHasTheLesserOfTwoPatiences) {
   EXPECT_EQ(core.gives_up_at(), std::nullopt);
 }
 
+TEST_F(HubMemberCoreTest, NewsBelongToARoundAndCountAsNoMessage) {
+  open();
+  EXPECT_FALSE(core.send_news("early"));
+  join(4);
+  const auto messages = core.messages();
+  EXPECT_TRUE(core.send_news("x"));
+  EXPECT_EQ(done(), "news x");
+  core.take(News{4, 2, "y"}, now);
+  core.take(News{3, 2, "old"}, now);
+  EXPECT_EQ(heard(), "news of 2: y");
+  EXPECT_EQ(core.messages(), messages);
+  core.lost(kClosed, now);
+  done();
+  EXPECT_FALSE(core.send_news("z"));
+  EXPECT_EQ(done(), "");
+}
+
 TEST_F(HubMemberCoreTest, AConnectMayBeForgotten) {
   core.connect("h:1", now);
   core.forget_connect();

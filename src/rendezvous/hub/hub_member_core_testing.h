@@ -58,6 +58,7 @@ struct HubMemberCoreTest : public ::testing::Test {
     }
     if (const auto* failed = std::get_if<Failed>(&frame)) return "failed " + failed->line;
     if (std::holds_alternative<Beat>(frame)) return "beat";
+    if (const auto* news = std::get_if<News>(&frame)) return "news " + news->text;
     if (std::holds_alternative<Finish>(frame)) return "finish";
     if (std::holds_alternative<TellReport>(frame)) return "report";
     if (const auto* offer = std::get_if<StoreOffer>(&frame))
@@ -86,6 +87,8 @@ struct HubMemberCoreTest : public ::testing::Test {
       if (const auto* to = std::get_if<Core::Reported>(&*outcome))
         add("reports " + std::to_string(to->reports.size()));
       if (std::holds_alternative<Core::Departed>(*outcome)) add("left");
+      if (const auto* to = std::get_if<News>(&*outcome))
+        add("news of " + std::to_string(to->from) + ": " + to->text);
     }
     return text;
   }

@@ -40,6 +40,7 @@ Result<std::unique_ptr<HubServer>> HubServer::open(io::Loop& loop, HubServerSett
     server->settings_.max_unproven =
         std::min<std::size_t>(server->settings_.max_unproven, files.rlim_cur / 2);
   server->listener_ = std::move(listener.fd);
+  // Given up for a moment when no descriptor is left: see refuse_one().
   server->spare_ = io::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   server->accept_watch_ = std::make_unique<io::Watch>(loop, server->listener_.get());
   server->accept_watch_->start(io::kReadable,
@@ -56,6 +57,7 @@ HubServer::HubServer(io::Loop& loop, HubServerSettings settings)
       timer_(loop) {
   if (!settings_.ledger) return;
   ledger_.emplace(*settings_.ledger);
+  // A hub that takes over must first win a quorum.
   leads_ = !settings_.ledger->takes_over;
 }
 
@@ -118,6 +120,7 @@ void HubServer::admit(io::Fd fd) {
           .bytes = [this, id] { coordinator_.hear(id, io::Clock::now()); },
           .ended = [this, at = &guest](const Error& error) { on_end(*at, error); }});
   unproven_.insert(id);
+  // Ids ascend, so the first connection is the oldest.
   if (unproven_.size() > settings_.max_unproven) close(*unproven_.begin());
 }
 
@@ -194,6 +197,7 @@ void HubServer::on_hello(Guest& guest, const Hello& hello) {
                      "give every node the same --rdzv-token-file");
   if (!settings_.token) return welcome(guest);
   guest.state = Guest::State::proof;
+  // A fresh nonce for each greeting, so a recorded proof cannot be used again.
   guest.nonce = random_nonce();
   guest.stream->send(Challenge{guest.nonce});
 }
@@ -235,6 +239,7 @@ void HubServer::welcome(Guest& guest) {
   ++counts_.guests;
   guest.stream->send(welcome);
   if (ledger_) ledger_->arrive(guest.id, guest.hello.agent);
+  // lead() tells the coordinator about guests that arrive before.
   if (leads_) coordinator_.arrive(guest.id, guest.hello.agent, guest.hello.name, io::Clock::now());
   pump();
 }
@@ -242,6 +247,7 @@ void HubServer::welcome(Guest& guest) {
 // --- the coordinator ---
 
 void HubServer::pump() {
+  // The ledger's answer can free output of the coordinator, which can again need the ledger.
   do {
     pump_coordinator();
   } while (ledger_ && pump_ledger());

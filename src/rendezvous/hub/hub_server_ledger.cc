@@ -25,7 +25,8 @@ bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
     return true;
   }
   if (leads_) return false;
-  if (std::holds_alternative<Beat>(frame)) return true;
+  // lead() needs no beats, which only keep the connection alive, and no news, which grow old.
+  if (std::holds_alternative<Beat>(frame) || std::holds_alternative<News>(frame)) return true;
   if (guest.kept.size() >= kMostKept) {
     turn_away(guest, Why::malformed, "too many frames before this hub leads", {});
   } else {
@@ -62,6 +63,7 @@ void HubServer::lead() {
   const auto now = io::Clock::now();
   const Charter& left = ledger_->left();
   auto& rules = settings_.coordinator;
+  // Numbers of rounds ascend over all hubs of a job.
   rules.first_round = left.round + 1;
   rules.restarts = left.restarts;
   rules.takeover = left.round >= 0;

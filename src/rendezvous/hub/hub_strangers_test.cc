@@ -241,6 +241,7 @@ TEST_F(HubStrangersTest, StrangersHaveHalfOfTheDescriptors) {
     open();
   }
   std::vector<io::Fd> strangers;
+  strangers.reserve(21);
   for (int i = 0; i < 20; ++i)
     strangers.push_back(knock(""));
   until([&] { return server->counts().accepted == 20; });
@@ -252,6 +253,7 @@ TEST_F(HubStrangersTest, StrangersHaveHalfOfTheDescriptors) {
 TEST_F(HubStrangersTest, WithoutDescriptorsTheOldestStrangerGoesAndAnAgentComesIn) {
   open();
   std::vector<io::Fd> strangers;
+  strangers.reserve(40);
   for (int i = 0; i < 40; ++i)
     strangers.push_back(knock(""));
   const io::Fd agent = knock(greeting());
@@ -265,7 +267,7 @@ TEST_F(HubStrangersTest, AnotherVersionHearsItOnBothSides) {
   open();
   std::string bytes(kPreamble);
   Hello hello;
-  hello.version = 2;
+  hello.version = 3;
   put_frame(bytes, hello);
   const io::Fd other = knock(bytes);
   std::string answer;
@@ -280,7 +282,7 @@ TEST_F(HubStrangersTest, AnotherVersionHearsItOnBothSides) {
   Frame frame;
   ASSERT_EQ(reader.next(chunk, frame), FrameReader::Step::frame);
   const std::string text =
-      "version 2 of the lockstep rendezvous protocol meets version 1 of the host";
+      "version 3 of the lockstep rendezvous protocol meets version 2 of the host";
   EXPECT_EQ(std::get<Refusal>(frame).text, text);
   EXPECT_NE(logged.find(text), std::string::npos);
 }

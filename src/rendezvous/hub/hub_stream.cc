@@ -19,6 +19,7 @@ constexpr std::size_t kMostUnsent = 16U << 20;
 
 void tune_socket(int fd) {
   const int on = 1;
+  // Frames are small and awaited, so the kernel must not gather them.
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   // Heartbeats are few and small. After a short network cut, retransmit them in even steps instead
   // of ever longer ones.

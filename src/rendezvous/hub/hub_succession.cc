@@ -62,6 +62,7 @@ void HubSuccession::found() {
   if (!searching_) return;
   searching_ = false;
   timer_.cancel();
+  // The old host is back: nothing has changed for the user.
   if (place_ == leader_) return;
   log::warning("{} hosts the rendezvous now: the last host, {}, is gone",
                place_ == settings_.own ? "this node" : name(place_), name(leader_));

@@ -1,6 +1,7 @@
 #include "rendezvous/hub/roster.h"
 
 #include "base/text.h"
+#include "base/word_list.h"
 
 #include <fmt/core.h>
 
@@ -162,9 +163,7 @@ std::string Roster::absent(const std::vector<std::string>& expected, std::size_t
   }
   // Names that do not match would accuse the wrong nodes, so say nothing.
   if (missing.size() != count) return {};
-  missing.resize(std::min(count, kMostNames));
-  return fmt::format(" ({}{})", join(missing, ", "),
-                     count > kMostNames ? fmt::format(" and {} more", count - kMostNames) : "");
+  return fmt::format(" ({})", join_some(missing, kMostNames));
 }
 
 }  // namespace lockstep::rendezvous::hub

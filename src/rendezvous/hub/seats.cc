@@ -44,6 +44,11 @@ std::optional<int> Seats::rank_of(const Nonce& agent) const {
   return static_cast<int>(at - agents_.begin());
 }
 
+const Nonce* Seats::agent_at(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  return rank >= 0 && at < agents_.size() && agents_[at] != Nonce{} ? &agents_[at] : nullptr;
+}
+
 std::vector<int> Seats::vacant() const {
   std::vector<int> ranks;
   for (std::size_t i = 0; i < agents_.size(); ++i)
@@ -61,6 +66,7 @@ void Seats::assign(const Nodes& by_rank) {
 bool Seats::take(int rank, const Nonce& agent) {
   const auto seat = static_cast<std::size_t>(rank);
   if (rank < 0 || seat >= agents_.size()) return false;
+  // Only a free seat, or the seat of the same agent.
   if (agents_[seat] != Nonce{} && agents_[seat] != agent) return false;
   agents_[seat] = agent;
   return true;
@@ -78,6 +84,7 @@ std::optional<Seats::Past> Seats::inherit(const Nodes& joined) {
     past.restarts = std::max(past.restarts, node->offer.restarts);
   }
   std::sort(known.begin(), known.end());
+  // The ranks are only claims of nodes, so bound the number.
   known.resize(std::min(known.size(), max_nodes_));
   agents_.reserve(known.size());
   for (const auto& [rank, agent] : known)

@@ -20,6 +20,8 @@ class Seats {
 
   bool empty() const { return agents_.empty(); }
   std::optional<int> rank_of(const Nonce& agent) const;
+  // nullptr: the seat is vacant or unknown.
+  const Nonce* agent_at(int rank) const;
   // Returns the ranks of seats without an agent.
   std::vector<int> vacant() const;
 

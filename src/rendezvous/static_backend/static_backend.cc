@@ -48,7 +48,11 @@ StaticBackend::StaticBackend(io::Loop& loop, StaticSettings settings)
                      if (const auto tell = on_interruption_) tell(what);
                    },
                .join_again = [this](KeyValueRound::Join done) { join(std::move(done)); },
-               .told = [this](const FailureRecord& record) { member_.told(record); }}),
+               .told = [this](const FailureRecord& record) { member_.told(record); },
+               .heard =
+                   [this](int from, const std::string& text) {
+                     if (const auto tell = on_news_) tell(from, text);
+                   }}),
       turn_(loop),
       heart_(loop),
       loss_(loop),
@@ -68,6 +72,7 @@ StaticMember::Around StaticBackend::around() const {
 
 StaticMember::Counts StaticBackend::counts() {
   return [this](int node_rank, std::int64_t since) {
+    // The host looks into its own store, which needs no request.
     return store_.server().engine().get("/" + names_.alive(node_rank, since));
   };
 }
