@@ -15,6 +15,8 @@ namespace {
 
 // Pause between two looks at leftovers or at the console: short, since the user waits for the exit.
 constexpr std::chrono::milliseconds kLookEvery{2};
+// Time for the notice of the job's end to reach a webhook.
+constexpr std::chrono::seconds kNoticeTime{5};
 
 rendezvous::Departure departure_of(Outcome outcome) {
   switch (outcome) {
@@ -44,6 +46,7 @@ EndOfJob::EndOfJob(const Node& node, Owners owners)
 
 void EndOfJob::begin(JobEnd end) {
   end_ = std::move(end);
+  // In the next turn: NodeAgent still carries out actions of the table.
   next_.start({}, [this] { enter(); });
 }
 
@@ -109,6 +112,8 @@ void EndOfJob::carry_out(const Conclusion::Action& action) {
     case Act::watch_console:
       return watch_console();
     case Act::stop:
+      // Not earlier: the end of a PID namespace also ends the helpers that tell of the job's end.
+      owners_.containment.end();
       return owners_.loop.stop();
   }
 }
@@ -143,9 +148,11 @@ void EndOfJob::tell() {
   const FailureReport own = own_report(end_);
   const FailureReport whole = whole_report(own, reports_);
   exit_code_ = agent::exit_code(end_, whole, node_.config.exit_code);
-  tell_outcome(
-      end_, own, whole, owners_.history,
-      {node_.config, node_.environment, owners_.console, owners_.workers.logs().run_dir()});
+  told_ = io::Clock::now();
+  owners_.chronicle.ended(outcome_line(whole, owners_.history));
+  tell_outcome(end_, own, whole, owners_.history,
+               {node_.config, node_.environment, owners_.console, owners_.workers.logs().run_dir(),
+                owners_.chronicle.goodput(), owners_.chronicle.latest()});
 }
 
 void EndOfJob::leave() {
@@ -158,11 +165,12 @@ void EndOfJob::close() {
                                        owners_.history.attempts_total() > 1);
   owners_.membership.close();
   owners_.health_port.reset();
-  owners_.containment.end();
 }
 
 void EndOfJob::watch_console() {
-  if (owners_.console.pending(logs::Stream::out) == 0 &&
+  const bool telling =
+      owners_.chronicle.is_telling() && told_ && io::Clock::now() - *told_ < kNoticeTime;
+  if (!telling && owners_.console.pending(logs::Stream::out) == 0 &&
       owners_.console.pending(logs::Stream::err) == 0)
     return feed(Conclusion::Event::console_drained);
   next_.start(kLookEvery, [this] { watch_console(); });

@@ -2,6 +2,7 @@
 // job to its end, tells the outcome and stops the loop.
 #pragma once
 
+#include "agent/chronicle.h"
 #include "agent/conclusion.h"
 #include "agent/job_end.h"
 #include "agent/job_history.h"
@@ -16,6 +17,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace lockstep::agent {
@@ -30,6 +32,7 @@ class EndOfJob {
     Workers& workers;
     JobHistory& history;
     std::unique_ptr<http::Server>& health_port;
+    Chronicle& chronicle;
   };
 
   EndOfJob(const Node& node, Owners owners);
@@ -66,6 +69,7 @@ class EndOfJob {
   io::Timer limit_;
   io::Timer next_;  // of the next look, or of an event fed by feed_soon()
   JobEnd end_;
+  std::optional<io::TimePoint> told_;  // when the outcome was told
   std::vector<pid_t> leftovers_;
   std::vector<rendezvous::NodeReport> reports_;  // from all nodes
   int exit_code_ = 1;

@@ -99,17 +99,6 @@ std::string with_error_code(const ErrorRecord& record, int exit_code) {
   return print(json);
 }
 
-std::string launcher_error_record(std::string_view message, std::string_view callstack,
-                                  std::int64_t unix_seconds) {
-  Json extra;
-  extra["py_callstack"] = bounded(callstack);
-  extra["timestamp"] = std::to_string(unix_seconds);
-  Json inner;
-  inner["message"] = bounded(message);
-  inner["extraInfo"] = std::move(extra);
-  return print(Json{{"message", std::move(inner)}});
-}
-
 std::optional<ErrorRecord> read_error_file(const std::string& path) {
   struct stat info {};
   // A worker may put anything at this path. Opening a FIFO would block the loop.

@@ -37,11 +37,6 @@ ErrorRecord parse_error_record(std::string_view bytes);
 // is an object. Wraps a raw record, so the result is always JSON.
 std::string with_error_code(const ErrorRecord& record, int exit_code);
 
-// Builds the record of the launcher's own failure (rendezvous timeout ...), as @record would write
-// it.
-std::string launcher_error_record(std::string_view message, std::string_view callstack,
-                                  std::int64_t unix_seconds);
-
 // Reads and parses the file. nullopt: not a regular file, missing or empty. The time is the
 // record's own, refined to milliseconds by the file's modification time if the two agree. Without a
 // time in the record the file's time is used.

@@ -109,15 +109,6 @@ TEST(ErrorRecord, ErrorCodeIsAddedToObjects) {
             "{\"message\":{\"message\":\"boom\\ufffd\",\"errorCode\":-9}}");
 }
 
-TEST(ErrorRecord, LauncherRecordReadsBack) {
-  const auto record =
-      parse_error_record(launcher_error_record("RendezvousTimeoutError: t", "Traceback\nx", 5));
-  EXPECT_EQ(record.form, ErrorRecord::Form::structured);
-  EXPECT_EQ(record.message, "RendezvousTimeoutError: t");
-  EXPECT_EQ(record.text, "Traceback\nx");
-  EXPECT_EQ(record.time_ms, 5000);
-}
-
 TEST_F(ErrorFile, MissingEmptyAndSpecialFilesAreNone) {
   EXPECT_FALSE(read_error_file(path("none")));
   ASSERT_TRUE(io::write_file(path("empty"), ""));

@@ -71,6 +71,7 @@ WorkerFailure failure_of(const ordered_json& json) {
   failure.local_rank = small_number_of(json, "local_rank");
   failure.host = one_line(text_of(json, "host"));
   failure.pid = small_number_of(json, "pid");
+  // A negative code stands for a signal. Real codes never leave this range.
   failure.exit_code = std::clamp(small_number_of(json, "exit_code"), -255, 255);
   failure.seen_ms = number_of(json, "time_ms");
   const auto after = json.find("after_stop");
@@ -89,6 +90,7 @@ WorkerFailure failure_of(const ordered_json& json) {
   failure.stderr_tail = texts_of(json, "stderr_tail");
   failure.tail_holds_stdout = text_of(json, "tail") == "output";
   failure.notes = texts_of(json, "notes");
+  failure.others = texts_of(json, "others");
   return failure;
 }
 

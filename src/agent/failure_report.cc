@@ -57,6 +57,7 @@ std::optional<std::size_t> root_cause(const FailureReport& report) {
   if (report.event_counts && !report.event.empty()) return std::nullopt;
   const std::size_t all = report.failures.size();
   const std::size_t among = std::min(all, report.root_among.value_or(all));
+  // Clocks of nodes differ, so only times within the node that failed first are compared.
   if (const auto first = earliest(report, among, false)) return first;
   if (const auto first = earliest(report, all, false)) return first;
   return report.event.empty() ? earliest(report, among, true) : std::nullopt;
@@ -102,7 +103,7 @@ std::string failed_line(const WorkerFailure& failure, std::string_view binary) {
 
 std::string last_words(const WorkerFailure& failure) {
   const auto last_words_of = [](std::string_view text) {
-    return printable(last_line(text), kMostWords);
+    return printable(lockstep::last_line(text), kMostWords);
   };
   if (failure.error) {
     std::string words = last_words_of(failure.error->message);

@@ -32,6 +32,9 @@ struct WorkerFailure {
   std::vector<std::string> stderr_tail;  // shown only without a record
   bool tail_holds_stdout = false;  // stdout and stderr go to the same place (2>&1, a terminal)
   std::vector<std::string> notes;  // "killed by the kernel's out-of-memory killer", "core dumped"
+  // Where the other ranks of the node were when this one failed, a sentence each: "the other 7
+  // ranks were in all_reduce, train.py:88".
+  std::vector<std::string> others = {};
 };
 
 struct FailureReport {

@@ -9,13 +9,14 @@
 namespace lockstep::agent {
 
 std::unique_ptr<http::Server> open_health_port(io::Loop& loop, std::optional<std::uint16_t> port,
-                                               std::function<JobView()> view) {
+                                               std::function<JobView()> view,
+                                               std::function<looks::NodeRows()> rows) {
   if (!port) return nullptr;
   http::Handlers handlers;
   handlers["/health"] = [view](const http::Request&) { return health_of(view()); };
-  handlers["/metrics"] = [view = std::move(view)](const http::Request&) {
-    return http::Response{200, std::string(status::kMetricsContentType),
-                          status::metrics_text(metrics_of(view()))};
+  handlers["/metrics"] = [view = std::move(view),
+                          rows = std::move(rows)](const http::Request& request) {
+    return metrics_answer(view(), rows(), request);
   };
   // Listen on every interface: a user who sets the port wants a probe from outside, such as a
   // kubelet's.

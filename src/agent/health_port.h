@@ -12,9 +12,11 @@
 
 namespace lockstep::agent {
 
-// Opens the port. `view` is called for each request. Returns nullptr if no port is configured, or
-// if listening fails. A failure is only logged: the job does not depend on being watched.
+// Opens the port. `view` and `rows` are called for each request. Returns nullptr if no port is
+// configured, or if listening fails. A failure is only logged: the job does not depend on being
+// watched.
 std::unique_ptr<http::Server> open_health_port(io::Loop& loop, std::optional<std::uint16_t> port,
-                                               std::function<JobView()> view);
+                                               std::function<JobView()> view,
+                                               std::function<looks::NodeRows()> rows);
 
 }  // namespace lockstep::agent

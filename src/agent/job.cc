@@ -32,6 +32,11 @@ std::size_t files_of_job(const launch::LaunchConfig& config) {
   std::size_t files = kOwnFiles;
   for (int local_rank = 0; local_rank < config.nproc; ++local_rank)
     files += files_of_worker(config.logs, local_rank);
+  if (config.profile.wanted) ++files;
+  // Connections, and viewers of the status page.
+  if (config.page.status_page)
+    files += http::ServerLimits().connections + page::PageServer::kMostViewers + 1;
+  if (config.page.metrics) files += http::ServerLimits().connections + 1;
   return files;
 }
 

@@ -100,17 +100,22 @@ bool is_worth_a_line(const JobHistory& history) {
   return history.attempts_total() > 1 || history.restarts() > 0 || history.duration_ms() > kLongMs;
 }
 
-std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs) {
+std::string how_it_ended(const JobHistory& history, std::string_view outcome) {
   std::string what(outcome);
   if (outcome == "interrupted") what = "was interrupted";
   if (outcome == "not_started") what = "failed: its workers could not be started";
   if (outcome == "no_rendezvous") what = "failed: its nodes could not meet again";
-  std::string text =
-      fmt::format("the job {} after {}, with {}", what, duration_text(history.duration_ms()),
-                  counted(history.restarts(), "restart"));
+  std::string text = fmt::format("{} after {}, with {}", what, duration_text(history.duration_ms()),
+                                 counted(history.restarts(), "restart"));
   if (history.node_changes_total() > 0)
     text += fmt::format(" and {} of nodes", counted(history.node_changes_total(), "change"));
-  return fmt::format("{}; logs: {}", text, logs);
+  return text;
+}
+
+std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs,
+                      std::string_view goodput) {
+  return fmt::format("the job {}{}{}; logs: {}", how_it_ended(history, outcome),
+                     goodput.empty() ? "" : "; ", goodput, logs);
 }
 
 }  // namespace lockstep::agent

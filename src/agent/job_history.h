@@ -92,8 +92,13 @@ std::string duration_text(std::int64_t ms);
 // was started more than once.
 bool is_worth_a_line(const JobHistory& history);
 
-// Formats the last line: "the job succeeded after 3 min 12 s, with 2 restarts; logs: /tmp/x".
-// outcome: the word that --report uses. logs: the log directory, or the reason why there is none.
-std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs);
+// "succeeded after 3 min 12 s, with 2 restarts". outcome: the word that --report uses.
+std::string how_it_ended(const JobHistory& history, std::string_view outcome);
+
+// Formats the last line: "the job succeeded after 3 min 12 s, with 2 restarts; goodput 91 %
+// (training 2 min 55 s); logs: /tmp/x". logs: the log directory, or the reason why there is none.
+// goodput: empty if nothing is known.
+std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs,
+                      std::string_view goodput = {});
 
 }  // namespace lockstep::agent

@@ -56,10 +56,26 @@ Status JobLogs::open() {
 }
 
 Status JobLogs::open_attempt(int restarts) {
+  close_recorder();
   attempt_dir_.reset();
   if (!run_dir_) return {};
   LOCKSTEP_TRY_ASSIGN(attempt_dir_, run_dir_->create_attempt(restarts, node_.config.nproc));
+  open_recorder();
   return {};
+}
+
+// The job runs without, as it does where the file system has no pipes.
+void JobLogs::open_recorder() {
+  if (node_.config.recorder.variables.empty()) return;
+  auto made = RecorderFolder::make(attempt_dir_->path);
+  if (!made) return log::debug("flight recorders are not asked: {}", made.error().message);
+  recorder_ = *std::move(made);
+}
+
+void JobLogs::close_recorder() {
+  if (recorder_ && recorder_->remove())
+    log::warning("PyTorch has dumped flight recorders to {}", recorder_->path());
+  recorder_.reset();
 }
 
 Result<logs::FilteredFiles> JobLogs::open_filtered() const {
@@ -103,7 +119,8 @@ std::string JobLogs::attempt_dir() const {
 // If no worker ever ran, the input was bad, and bad input leaves no directory behind. A job that
 // wrote no file leaves none either if Lockstep chose the place. A directory given by --log-dir
 // stays.
-void JobLogs::remove_unused(bool ran) const {
+void JobLogs::remove_unused(bool ran) {
+  close_recorder();
   if (!run_dir_) return;
   if (!ran) return run_dir_->remove_unused();
   if (!node_.config.logs.base_dir) run_dir_->remove_empty();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "agent/node.h"
+#include "agent/recorder_folder.h"
 #include "base/error.h"
 #include "logs/capture_plan.h"
 #include "logs/console.h"
@@ -31,16 +32,22 @@ class JobLogs {
   logs::CapturePlan plan(const WorkerSpec& spec, const logs::FilteredFiles& filtered) const;
   std::string error_file(int local_rank) const;  // empty: none
   std::string attempt_dir() const;               // empty: none
+  // Where workers dump their flight recorders. nullopt: they are not asked.
+  const std::optional<RecorderFolder>& recorder() const { return recorder_; }
 
   const logs::RunDir* run_dir() const { return run_dir_ ? &*run_dir_ : nullptr; }
   // Removes an unused directory at the end of the job. ran: at least one worker has run.
-  void remove_unused(bool ran) const;
+  void remove_unused(bool ran);
 
  private:
+  void open_recorder();
+  void close_recorder();
+
   const Node& node_;
   logs::CaptureRules rules_;
   std::optional<logs::RunDir> run_dir_;
   std::optional<logs::AttemptDir> attempt_dir_;
+  std::optional<RecorderFolder> recorder_;
 };
 
 }  // namespace lockstep::agent

@@ -66,8 +66,18 @@ status::Metrics metrics_of(const JobView& view) {
   m.restarts_remaining = view.remaining_restarts;
   m.world_size = view.round.world_size;
   m.group_rank = view.round.group_rank;
+  m.goodput = view.goodput;
+  m.command = config.entrypoint;
+  m.version = LOCKSTEP_VERSION;
   m.start_time_s = std::chrono::duration<double>(view.node.started.time_since_epoch()).count();
   return m;
+}
+
+http::Response metrics_answer(const JobView& view, const looks::NodeRows& rows,
+                              const http::Request& request) {
+  const status::MetricsFormat format = status::preferred_format(request.field("accept"));
+  return {.content_type = std::string(status::content_type_of(format)),
+          .body = status::metrics_text(metrics_of(view), rows, format)};
 }
 
 http::Response health_of(const JobView& view) {

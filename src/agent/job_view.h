@@ -8,6 +8,7 @@
 #include "http/server.h"
 #include "rendezvous/round.h"
 #include "status/events.h"
+#include "status/goodput.h"
 #include "status/metrics.h"
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct JobView {
   int workers_alive = 0;
   int remaining_restarts = 0;
   std::int64_t failures = 0;
-  bool healthy = true;  // false: the workers are being stopped
+  bool healthy = true;      // false: the workers are being stopped
+  status::Goodput goodput;  // of this node
 };
 
 // Makes an event of the node: RENDEZVOUS, ASSIGN_WORKER_RANKS.
@@ -33,6 +35,9 @@ status::Event worker_event(const JobView& view, const std::string& state, const 
                            const WorkerFailure* failure = nullptr);
 // Makes the values of /metrics.
 status::Metrics metrics_of(const JobView& view);
+// Makes the answer of /metrics. rows: of this node's ranks.
+http::Response metrics_answer(const JobView& view, const looks::NodeRows& rows,
+                              const http::Request& request);
 // Makes the answer of /health: 200 while healthy, 503 while workers are being stopped.
 http::Response health_of(const JobView& view);
 

@@ -24,6 +24,7 @@ Membership::Membership(io::Loop& loop, const Node& node, Listener& listener,
   backend_->on_interruption([this](const rendezvous::Interruption& what) {
     listener_.on_interruption(what.kind, printable(what.why, kMostWords));
   });
+  backend_->on_news([this](int from, const std::string& text) { listener_.on_news(from, text); });
 }
 
 // Opens the workers' store when this node is rank 0. Only a single node uses the fixed
@@ -40,6 +41,7 @@ Result<rendezvous::StorePlace> Membership::offer_store(const std::string& addr) 
   const launch::LaunchConfig& config = node_.config;
   store::ServerOptions options;
   options.host = rendezvous::listening_place(addr);
+  // Nodes learn the port with the round, so any free port will do.
   options.port = config.private_store || !config.alone() ? 0 : config.master_port;
   auto server = store::Server::listen(loop_, options);
   if (!server) {
@@ -77,9 +79,9 @@ void Membership::joined(Result<std::optional<Round>> outcome) {
   if (!outcome) return join_failed(std::move(outcome).error());
   stop_waiting();
   if (!*outcome) return listener_.on_spare_over();
+  // An unchanged restart count means that only nodes joined or left.
   const bool counted = (*outcome)->restarts != round_.restarts;
   round_ = std::move(**outcome);
-  // An unchanged restart count means that only nodes joined or left.
   if (notices_.expects_an_end())
     log::warning("waited for {} s: {}", notices_.waited().count(),
                  node_.config.min_nodes == node_.config.max_nodes

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ class Membership {
     virtual void on_spare_over() = 0;
     // Another node wants a new round, or the job failed elsewhere. why: one printable line.
     virtual void on_interruption(rendezvous::Interruption::Kind kind, const std::string& why) = 0;
+    // News of another node of the round. The text is foreign.
+    virtual void on_news(int /*from*/, const std::string& /*text*/) {}
     // The workers of all nodes have ended well, or further waiting makes no sense.
     virtual void on_barrier_over() = 0;
 
@@ -56,6 +59,10 @@ class Membership {
   // Tells the other nodes that a signal ends the workers of this node.
   void tell_stop();
 
+  // Tells other nodes of the round, see rendezvous::Backend.
+  bool carries_news() const { return backend_ && backend_->carries_news(); }
+  bool send_news(const std::string& text) { return backend_ && backend_->send_news(text); }
+
   // Sends this node's report. Calls back with the reports that arrive from all nodes within the
   // limit.
   void exchange_reports(const std::string& own, std::chrono::milliseconds limit,
@@ -68,6 +75,10 @@ class Membership {
 
   bool is_open() const { return open_; }         // the rendezvous was reached at least once
   const Round& round() const { return round_; }  // the last round joined
+  // What the workers' store knows of its clients. nullopt: the store is not of this node.
+  std::optional<store::Witness> witness() const {
+    return store_ ? std::optional(store_->witness()) : std::nullopt;
+  }
 
  private:
   enum class Awaited { nothing, round, barrier };

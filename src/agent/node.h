@@ -4,6 +4,7 @@
 
 #include "agent/worker_spec.h"
 #include "launch/launch_config.h"
+#include "rendezvous/backend.h"
 
 #include <chrono>
 #include <string>
@@ -17,5 +18,9 @@ struct Node {
   std::string name;         // for messages
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
 };
+
+Node node_of(const launch::LaunchConfig& config);
+// Returns the offer that the node makes to the other nodes when it joins.
+rendezvous::NodeOffer offer_of(const Node& node);
 
 }  // namespace lockstep::agent

@@ -7,7 +7,6 @@
 #include "base/clock_ms.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "host/identity.h"
 #include "launch/backend_choice.h"
 #include "proc/leftovers.h"
 #include "proc/signals.h"
@@ -39,31 +38,6 @@ Status check_writable(const std::string& path) {
   return {};
 }
 
-Node node_of(const launch::LaunchConfig& config) {
-  Node node{.config = config,
-            .environment = environment_of(environ),
-            .host_name = host::hostname(),
-            .name = host::node_name()};
-  node.environment.erase("LOCKSTEP_RDZV_TOKEN");  // secret of the agents; workers must not see it
-  return node;
-}
-
-rendezvous::NodeOffer offer_of(const Node& node) {
-  const launch::LaunchConfig& config = node.config;
-  rendezvous::NodeOffer offer;
-  offer.role = config.role;
-  offer.local_world_size = config.nproc;
-  offer.host = node.name;
-  if (config.node_rank_given) offer.node_rank = config.node_rank;
-  offer.max_restarts = config.max_restarts;
-  offer.replacement = config.replacement;
-  offer.launched = {.name = rendezvous::launched_name(config.entrypoint),
-                    .arguments = config.entrypoint_arguments,
-                    .any = config.conf.text("entrypoint") == "any",
-                    .version = LOCKSTEP_VERSION};
-  return offer;
-}
-
 }  // namespace
 
 NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment containment)
@@ -80,10 +54,27 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
       workers_(loop_, console_, containment_, node_, *this),
       restart_pause_(loop_, config.restart_backoff),
       doubt_(loop_),
-      signal_rules_(config.signals, config.forwarded_signals),
+      signals_(loop_, config, workers_, *this),
       watchdogs_(
           loop_, containment_, [this] { return workers_.living(); }, *this),
-      end_(node_, {loop_, console_, containment_, membership_, workers_, history_, health_port_}) {}
+      gpus_(
+          loop_, node_, containment_, [this] { workers_.reap_orphans(); },
+          [this](const std::string& words) { chronicle_.gpu_fault(words); }),
+      sight_(
+          loop_, node_, gpus_, [this] { return workers_.targets(); },
+          [this] { return membership_.witness(); },
+          {.open = [this] { return membership_.carries_news(); },
+           .send = [this](const std::string& text) { return membership_.send_news(text); }},
+          *this),
+      profiles_(loop_, config.profile, [this] { return workers_.targets(); }),
+      chronicle_(loop_, node_, containment_, [this] { workers_.reap_orphans(); }),
+      status_page_({.loop = loop_,
+                    .node = node_,
+                    .history = history_,
+                    .sight = sight_,
+                    .view = [this] { return view(); }}),
+      end_(node_, {loop_, console_, containment_, membership_, workers_, history_, health_port_,
+                   chronicle_}) {}
 
 // Runs the job. If prepare() fails, close everything here: no worker was started, so EndOfJob does
 // not run.
@@ -91,15 +82,23 @@ Result<int> NodeAgent::run() {
   const Status ready = prepare();
   if (!ready) {
     watchdogs_.close();
+    sight_.close();
+    gpus_.close();
+    profiles_.close();
+    chronicle_.close();
     containment_.end();
     console_.drain(io::Clock::now() + std::chrono::seconds(1));
     console_.leave_log();
     return Failure(ready.error());
   }
-  signals_->poll();  // a signal that arrived before now ends the job before anything is started
+  signals_.poll();  // a signal that arrived before now ends the job before anything is started
   if (group_.state() == State::waiting) feed({EventKind::begin});
   loop_.run();  // runs until EndOfJob stops the loop
   watchdogs_.close();
+  sight_.close();
+  gpus_.close();
+  profiles_.close();
+  chronicle_.close();
   console_.leave_log();
   if (reasons_.rendezvous_error && history_.attempts_total() == 0)
     return Failure(*reasons_.rendezvous_error);
@@ -114,23 +113,28 @@ Status NodeAgent::prepare() {
   const launch::LaunchConfig& config = node_.config;
   console_.take_log();
   if (config.report_file) LOCKSTEP_TRY(check_writable(*config.report_file));
-  LOCKSTEP_TRY_ASSIGN(signals_,
-                      SignalSource::open(loop_, [this](int signal) { on_signal(signal); }));
-  watch_guardian();
+  LOCKSTEP_TRY(chronicle_.open());
+  LOCKSTEP_TRY(signals_.open(containment_.guardian()));
   LOCKSTEP_TRY(workers_.prepare());
   sweep_earlier_run();
   LOCKSTEP_TRY(watchdogs_.open(node_));
-  health_port_ = open_health_port(loop_, node_.config.watch.health_port, [this] { return view(); });
+  http::Handlers more;
+  more["/events"] = [this](const http::Request& request) { return chronicle_.answer(request); };
+  more["/page"] = [this](const http::Request& request) { return status_page_.answer(request); };
+  profiles_.open(node_.environment);
+  more["/profile"] = [this](const http::Request& request) {
+    return profiles_.answer(request, node_.name);
+  };
+  sight_.open(containment_.guardian() != nullptr ? containment_.guardian()->pid : getpid(),
+              std::move(more));
+  health_port_ = open_health_port(
+      loop_, node_.config.watch.health_port, [this] { return view(); },
+      [this] { return sight_.rows(); });
+  status_page_.show_events(
+      {.last = [this] { return chronicle_.last(); },
+       .answer = [this](const http::Request& request) { return chronicle_.answer(request); }});
+  status_page_.open();
   return {};
-}
-
-void NodeAgent::watch_guardian() {
-  const proc::Guardian* guardian = containment_.guardian();
-  if (guardian == nullptr) return;
-  // If the guardian dies, nothing sweeps up after the agent any more. End the job rather than run
-  // without it.
-  guardian_watch_ = std::make_unique<io::Watch>(loop_, guardian->pidfd.get());
-  guardian_watch_->start(io::kReadable, [this](int) { on_guardian_gone(); });
 }
 
 // Kills what an earlier run of this job left behind. Without a job name (--rdzv-id) leftovers
@@ -167,10 +171,10 @@ void NodeAgent::carry_out(const Action& action) {
     case ActionKind::enter_barrier:
       return membership_.enter_barrier();
     case ActionKind::stop_workers:
-      restart_pause_.attempt_ended();
+      attempt_ends();
       return workers_.stop(action.value);
     case ActionKind::kill_workers:
-      restart_pause_.attempt_ended();
+      attempt_ends();
       return workers_.kill();
     case ActionKind::arm_doubt:
       return doubt_.start(kDoubt, [this] { feed({EventKind::doubt_over}); });
@@ -185,6 +189,12 @@ void NodeAgent::carry_out(const Action& action) {
   }
 }
 
+void NodeAgent::attempt_ends() {
+  sight_.attempt_ends();
+  chronicle_.stopping(history_.attempts().empty() ? "" : history_.attempts().back().why);
+  restart_pause_.attempt_ended();
+}
+
 // Sweep leftovers before each new attempt: no process of an old attempt may survive into the next.
 void NodeAgent::join() {
   membership_.stop_waiting();
@@ -192,6 +202,7 @@ void NodeAgent::join() {
   // Begin the first round at once: there is nothing to sweep.
   const auto join_next = [this] {
     emit(node_event(view(), "RENDEZVOUS"));
+    chronicle_.rendezvous_begun();
     membership_.join();
   };
   if (history_.attempts_total() == 0) return join_next();
@@ -204,11 +215,13 @@ void NodeAgent::start_attempt() {
     FailureReport before;
     before.failures = workers_.failures();
     before.stop_sent_ms = workers_.stop_sent_ms();
-    log::warning("{}", restart_notice({.counted = restart_pause_.counted(),
-                                       .restarts = round.restarts,
-                                       .restarts_left = group_.remaining_restarts(),
-                                       .nodes = round.group_world_size},
-                                      history_, before));
+    const std::string notice = restart_notice({.counted = restart_pause_.counted(),
+                                               .restarts = round.restarts,
+                                               .restarts_left = group_.remaining_restarts(),
+                                               .nodes = round.group_world_size},
+                                              history_, before);
+    log::warning("{}", notice);
+    chronicle_.again(restart_pause_.counted(), notice);
   }
   if (history_.attempts_total() == 0 && round.restarts == 0 && round.group_rank == 0)
     // Node 0 prints warnings about the whole job, once, instead of every node.
@@ -223,6 +236,7 @@ void NodeAgent::start_attempt() {
                             .first_rank = round.base_rank,
                             .workers = node_.config.nproc,
                             .world_size = round.world_size});
+  chronicle_.attempt_started(round, history_.attempts_total());
   const Status started = start_workers();
   if (started) return;
   reasons_.start_error = started.error();
@@ -235,8 +249,14 @@ Status NodeAgent::start_workers() {
   const Round& round = membership_.round();
   LOCKSTEP_TRY(workers_.open_attempt(round));
   history_.logs_in(workers_.logs().attempt_dir());
+  profiles_.attempt_starts();
   emit(node_event(view(), "ASSIGN_WORKER_RANKS"));
-  return workers_.start(round);
+  gpus_.open();
+  LOCKSTEP_TRY(workers_.start(round));
+  gpus_.attempt_started(workers_.specs());
+  sight_.attempt_started(round, history_.attempts_total(), workers_.logs().attempt_dir(),
+                         workers_.logs().recorder());
+  return {};
 }
 
 void NodeAgent::tell_failure(bool final) {
@@ -262,6 +282,8 @@ void NodeAgent::finish() {
   // workers got SIGTERM.
   if (!end.default_signal) end.signal = group_.signal();
   end.stop_sent_ms = workers_.stop_sent_ms();
+  // In the next turn: the history does not know yet that the attempt has ended.
+  loop_.post([this, end] { status_page_.show_end(end, workers_.failures()); });
   end_.begin(std::move(end));
 }
 
@@ -272,6 +294,7 @@ void NodeAgent::on_joined(const Round& round, bool counted) {
   if (history_.attempts_total() == 0)
     if (const Status opened = workers_.logs().open(); !opened)
       return on_join_failed(opened.error());
+  chronicle_.round_formed(round);
   const bool pause = restart_pause_.agreed(counted);
   feed({EventKind::joined, round.restarts, round.max_restarts, pause});
 }
@@ -317,21 +340,35 @@ void NodeAgent::on_worker_started(const Worker& worker) {
 }
 
 void NodeAgent::on_worker_ended(const Worker& worker, const WorkerFailure* failure) {
+  // The table may begin the next attempt at once.
+  const bool last = group_.live() == 1;
   if (failure == nullptr) {
     emit(worker_event(view(), "SUCCEEDED", worker));
+    chronicle_.rank_ended(worker.spec.rank, 0);
+    if (last) chronicle_.workers_ended();
     feed({EventKind::worker_ok});
   } else {
     // A worker that ends after the stop has not failed by itself.
     if (failure->after_stop) {
       emit(worker_event(view(), "TERMINATED", worker));
+      chronicle_.rank_ended(worker.spec.rank, failure->exit_code);
     } else {
+      // Before they are stopped: a handler of SIGTERM changes the stacks.
+      if (group_.state() == State::running)
+        workers_.tell_others(sight_.where_others_are(failure->global_rank));
+      gpus_.read_faults();
+      workers_.add_notes(gpus_.faults());
       history_.attempt_ends(AttemptEnd::worker, failure_line(*failure));
+      chronicle_.rank_failed(worker.spec.rank, failure->exit_code, failure_line(*failure));
       emit(worker_event(view(), "FAILED", worker, failure));
     }
+    if (last) chronicle_.workers_ended();
     restart_pause_.attempt_ended();
     feed({EventKind::worker_failed});
   }
-  if (group_.live() == 0) history_.workers_ended(unix_ms());
+  if (group_.live() != 0) return;
+  sight_.attempt_ends();
+  history_.workers_ended(unix_ms());
 }
 
 void NodeAgent::on_grace_over() {
@@ -355,31 +392,34 @@ void NodeAgent::on_stuck_worker(const std::string& why) {
   feed({EventKind::unhealthy});
 }
 
-// --- requests to end the job ---
-
-void NodeAgent::on_signal(int signal) {
-  // nohup starts a program with SIGHUP ignored. Then a hangup must not end the job.
-  const bool ignored = signal == SIGHUP && proc::is_ignored(SIGHUP);
-  switch (signal_rules_.meaning(signal, ignored, io::Clock::now())) {
-    case SignalRules::Meaning::nothing:
-      return;
-    case SignalRules::Meaning::reap:
-      return workers_.reap_orphans();
-    case SignalRules::Meaning::resize:
-      return workers_.resize_terminals();
-    case SignalRules::Meaning::forward:
-      return workers_.forward(signal);
-    case SignalRules::Meaning::stop:
-      return is_over() ? end_.hurry() : stop_by_signal(signal);
-    case SignalRules::Meaning::urgent:
-      // After the last worker has ended, a signal only shortens the end.
-      if (is_over()) return end_.hurry();
-      end_.lose_patience();
-      return feed({EventKind::urgent, signal});
-  }
+void NodeAgent::on_hang(const std::string& why) {
+  if (group_.state() != State::running) return;
+  const bool restart = node_.config.hang.then == launch::HangConfig::Then::restart &&
+                       group_.remaining_restarts() > 0;
+  reasons_.why_stopped = why;
+  log::error("{}: {}", restart ? "restarting all workers" : "ending the job", why);
+  history_.attempt_ends(AttemptEnd::watchdog, why);
+  feed({restart ? EventKind::hung : EventKind::unhealthy});
 }
 
-void NodeAgent::stop_by_signal(int signal) {
+void NodeAgent::on_look(const looks::Fold& fold, const looks::Verdict& verdict) {
+  std::vector<int> printed;
+  for (const Sight::Target& worker : workers_.targets())
+    if (worker.output_bytes > 0) printed.push_back(worker.rank);
+  chronicle_.on_look(fold, verdict, printed);
+}
+
+// --- requests to end the job ---
+
+void NodeAgent::on_urgent(int signal) {
+  // After the last worker has ended, a signal only shortens the end.
+  if (is_over()) return end_.hurry();
+  end_.lose_patience();
+  feed({EventKind::urgent, signal});
+}
+
+void NodeAgent::on_stop(int signal, bool listed) {
+  if (is_over()) return end_.hurry();
   const bool repeats = signal == SIGINT || signal == SIGTERM;
   const std::string_view stops =
       repeats ? "shutting down workers; a second signal kills the workers at once"
@@ -391,7 +431,7 @@ void NodeAgent::stop_by_signal(int signal) {
   // A job that is told to stop gets the stop timeout for its checkpoint, not only
   // --shutdown-timeout.
   workers_.be_patient();
-  if (signal_rules_.is_listed(signal)) return feed({EventKind::stop_signal, signal});
+  if (listed) return feed({EventKind::stop_signal, signal});
   // The default action of this signal would end the agent and leave the workers behind. Stop the
   // workers first.
   reasons_.signal = signal;
@@ -400,7 +440,6 @@ void NodeAgent::stop_by_signal(int signal) {
 }
 
 void NodeAgent::on_guardian_gone() {
-  guardian_watch_.reset();
   log::error("the guardian was killed; ending the job");
   end_.lose_patience();
   if (is_over()) return;
@@ -417,7 +456,8 @@ JobView NodeAgent::view() const {
           .workers_alive = group_.live(),
           .remaining_restarts = group_.remaining_restarts(),
           .failures = workers_.failures_total(),
-          .healthy = !group_.stop_ordered() && !is_over()};
+          .healthy = !group_.stop_ordered() && !is_over(),
+          .goodput = chronicle_.goodput()};
 }
 
 void NodeAgent::emit(const status::Event& event) {

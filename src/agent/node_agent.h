@@ -2,15 +2,19 @@
 // between them. The WorkerGroup table decides what happens next.
 #pragma once
 
+#include "agent/chronicle.h"
 #include "agent/end_of_job.h"
+#include "agent/gpu_sight.h"
 #include "agent/job_end.h"
 #include "agent/job_history.h"
 #include "agent/job_view.h"
 #include "agent/membership.h"
 #include "agent/node.h"
+#include "agent/profile_port.h"
 #include "agent/restart_pause.h"
-#include "agent/signal_rules.h"
-#include "agent/signal_source.h"
+#include "agent/sight.h"
+#include "agent/signal_router.h"
+#include "agent/status_page.h"
 #include "agent/watchdogs.h"
 #include "agent/worker_group.h"
 #include "agent/workers.h"
@@ -28,7 +32,9 @@ namespace lockstep::agent {
 
 class NodeAgent final : private Membership::Listener,
                         private Workers::Listener,
-                        private Watchdogs::Listener {
+                        private Watchdogs::Listener,
+                        private SignalRouter::Listener,
+                        private Sight::Listener {
  public:
   NodeAgent(const launch::LaunchConfig& config, proc::Containment containment);
 
@@ -37,7 +43,6 @@ class NodeAgent final : private Membership::Listener,
 
  private:
   Status prepare();
-  void watch_guardian();
   void sweep_earlier_run() const;
 
   // Actions of the table
@@ -47,6 +52,7 @@ class NodeAgent final : private Membership::Listener,
   void start_attempt();
   Status start_workers();
   void tell_failure(bool final);
+  void attempt_ends();
   void finish();
 
   // Events
@@ -54,15 +60,19 @@ class NodeAgent final : private Membership::Listener,
   void on_join_failed(Error error) override;
   void on_spare_over() override;
   void on_interruption(rendezvous::Interruption::Kind kind, const std::string& why) override;
+  void on_news(int from, const std::string& text) override { sight_.on_news(from, text); }
   void on_barrier_over() override;
   void on_worker_started(const Worker& worker) override;
   void on_worker_ended(const Worker& worker, const WorkerFailure* failure) override;
   void on_grace_over() override;
   void on_timer_expired(pid_t pid, int signal, const std::string& why) override;
   void on_stuck_worker(const std::string& why) override;
-  void on_signal(int signal);
-  void stop_by_signal(int signal);
-  void on_guardian_gone();
+  void on_hang(const std::string& why) override;
+  void on_look(const looks::Fold& fold, const looks::Verdict& verdict) override;
+  std::string goodput() const override { return status::goodput_words(chronicle_.goodput()); }
+  void on_stop(int signal, bool listed) override;
+  void on_urgent(int signal) override;
+  void on_guardian_gone() override;
 
   JobView view() const;
   void emit(const status::Event& event);
@@ -79,10 +89,13 @@ class NodeAgent final : private Membership::Listener,
   Workers workers_;
   RestartPause restart_pause_;
   io::Timer doubt_;
-  SignalRules signal_rules_;
-  std::unique_ptr<SignalSource> signals_;
-  std::unique_ptr<io::Watch> guardian_watch_;
+  SignalRouter signals_;
   Watchdogs watchdogs_;
+  GpuSight gpus_;
+  Sight sight_;
+  ProfilePort profiles_;
+  Chronicle chronicle_;
+  StatusPage status_page_;
   std::unique_ptr<http::Server> health_port_;
   EndOfJob end_;
 };

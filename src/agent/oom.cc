@@ -82,12 +82,6 @@ OomCounter OomCounter::find(const std::string& root) {
   return counter;
 }
 
-OomCounter OomCounter::of_cgroup(const std::string& cgroup_dir) {
-  OomCounter counter;
-  counter.path_ = cgroup_dir + "/memory.events";
-  return counter;
-}
-
 std::optional<std::uint64_t> OomCounter::read() const {
   return read_counter(path_);
 }

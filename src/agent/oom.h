@@ -19,8 +19,6 @@ class OomCounter {
   // Picks the first counter that exists: this process's v1 memory cgroup, its v2 cgroup (also
   // mounted beside v1), the machine's /proc/vmstat. `root` is "" outside of tests.
   static OomCounter find(const std::string& root);
-  // Uses the counter of a cgroup v2 folder that holds the workers.
-  static OomCounter of_cgroup(const std::string& cgroup_dir);
 
   // Reads the counter. nullopt: no counter exists.
   std::optional<std::uint64_t> read() const;

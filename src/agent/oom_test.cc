@@ -67,11 +67,6 @@ TEST_F(Oom, WithoutCgroupsTheMachineCounts) {
   EXPECT_TRUE(counter.system_wide());
 }
 
-TEST_F(Oom, GivenCgroup) {
-  put("/cg/memory.events", "oom_kill 1\n");
-  EXPECT_EQ(OomCounter::of_cgroup(root_ + "/cg").read(), 1U);
-}
-
 TEST_F(Oom, OnlyASigkillWithARisenCounterIsNamed) {
   EXPECT_EQ(oom_note(-SIGKILL, 1, 2, false), "killed by the kernel's out-of-memory killer");
   EXPECT_TRUE(oom_note(-SIGKILL, 1, 2, true)->starts_with("probably"));

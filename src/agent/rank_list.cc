@@ -1,36 +1,15 @@
 // Folds ranks into ranges and groups them by host.
 #include "agent/rank_list.h"
 
+#include "base/number_ranges.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <vector>
 
 namespace lockstep::agent {
-namespace {
-
-// Limit of ranges in a line: another node may report any set of ranks.
-constexpr std::size_t kMostRanges = 64;
-
-// Formats sorted ranks: "0-6, 8".
-std::string ranges(const std::vector<int>& ranks) {
-  std::string text;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < ranks.size(); ++count) {
-    if (count == kMostRanges) return text + ", ...";
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && std::int64_t{ranks[last + 1]} - 1 == ranks[last])
-      ++last;
-    if (i > 0) text += ", ";
-    text += last == i ? std::to_string(ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string rank_list(std::span<const RankOnHost> workers, std::size_t most_hosts) {
   std::map<std::string, std::vector<int>> by_host;
@@ -48,7 +27,7 @@ std::string rank_list(std::span<const RankOnHost> workers, std::size_t most_host
   for (std::size_t i = 0; i < std::min(most_hosts, hosts.size()); ++i) {
     const auto& [host, ranks] = hosts[i];
     text += fmt::format("{}rank{} {} on {}", i == 0 ? "" : "; ", ranks.size() == 1 ? "" : "s",
-                        ranges(ranks), host);
+                        ranges_text(ranks), host);
     told += ranks.size();
   }
   if (hosts.size() <= most_hosts) return text;

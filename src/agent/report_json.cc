@@ -16,6 +16,7 @@ nlohmann::ordered_json failure_as_json(const WorkerFailure& failure) {
   json["host"] = failure.host;
   json["pid"] = failure.pid;
   json["exit_code"] = failure.exit_code;
+  // Every failure has the same members: unknown facts are null.
   json["signal"] = nullptr;
   if (failure.exit_code < 0) json["signal"] = proc::signal_name(-failure.exit_code);
   json["time_ms"] = failure_time_ms(failure);
@@ -29,6 +30,7 @@ nlohmann::ordered_json failure_as_json(const WorkerFailure& failure) {
   if (failure.error || failure.exit_code < 0)
     json["message"] = failure.error ? failure.error->text : failure_message(failure);
   json["notes"] = failure.notes;
+  json["others"] = failure.others;
   json["stderr_tail"] = failure.stderr_tail;
   json["after_stop"] = failure.after_stop;
   return json;
@@ -97,6 +99,16 @@ void add_history(const JobHistory& history, ordered_json& json) {
     json["node_changes"].push_back(change_as_json(change));
 }
 
+ordered_json goodput_as_json(const status::Goodput& goodput) {
+  ordered_json json{{"share", goodput.share()}};
+  for (std::size_t i = 0; i < status::kPhaseWords.size(); ++i)
+    json[std::string(status::kPhaseWords[i]) + "_ms"] =
+        std::chrono::duration_cast<std::chrono::milliseconds>(
+            goodput.of(static_cast<status::Phase>(i)))
+            .count();
+  return json;
+}
+
 // Fields that every report begins with.
 ordered_json head() {
   ordered_json json;
@@ -125,6 +137,7 @@ std::string report_json(const FailureReport& report, const JobHistory& history,
   json["start_ms"] = history.start_ms();
   json["end_ms"] = history.end_ms();
   json["duration_ms"] = history.duration_ms();
+  json["goodput"] = goodput_as_json(facts.goodput);
   json["restarts"] = history.restarts();
   json["max_restarts"] = facts.max_restarts;
   json["log_dir"] = text_or_null(facts.log_dir);
@@ -132,6 +145,9 @@ std::string report_json(const FailureReport& report, const JobHistory& history,
   json["reason"] = text_or_null(event == nullptr ? "" : *event);
   add_failures(report, json);
   add_history(history, json);
+  json["events"] = ordered_json::array();
+  for (const std::string& line : facts.events)
+    json["events"].push_back(codec::parse_ordered_json(line));
   return codec::print_json(json, codec::JsonText::utf8, 2) + "\n";
 }
 

@@ -5,8 +5,10 @@
 #include "agent/failure_report.h"
 #include "agent/job_history.h"
 #include "base/error.h"
+#include "status/goodput.h"
 
 #include <string>
+#include <vector>
 
 namespace lockstep::agent {
 
@@ -14,6 +16,8 @@ struct JobFacts {
   std::string node;     // this node's name
   std::string log_dir;  // empty: none
   int max_restarts = 0;
+  status::Goodput goodput = status::Goodput(status::Goodput::TimePoint{});
+  std::vector<std::string> events = {};  // the latest, as lines of JSON
 };
 
 // Returns one JSON object and a newline.

@@ -84,6 +84,8 @@ std::string extra_lines(const WorkerFailure& failure) {
   std::string text;
   for (const auto& note : failure.notes)
     text += "\n  note      : " + note;
+  for (const auto& sentence : failure.others)
+    text += "\n  others    : " + sentence;
   text += logs_of(failure);
   if (failure.error || failure.stderr_tail.empty()) return text;
   const std::size_t count = failure.stderr_tail.size();

@@ -7,6 +7,8 @@
 #include "io/replace_file.h"
 #include "proc/signals.h"
 
+#include <fmt/core.h>
+
 #include <unistd.h>
 
 #include <string>
@@ -56,11 +58,14 @@ void say_last_line(const JobHistory& history, const std::string& outcome,
   };
   std::string logs = "none (--log-dir /dev/null)";
   if (places.run_dir != nullptr) {
-    logs = places.run_dir->path();
-    if (!given(places.config.logs.redirects) && !given(places.config.logs.tee))
-      logs += " (error files only; -r 3 or -t 3 keeps output)";
+    // A folder of Lockstep's choice goes away if it is empty, so do not name it.
+    const bool stays = places.config.logs.base_dir || places.run_dir->has_files();
+    const bool keeps_output = given(places.config.logs.redirects) || given(places.config.logs.tee);
+    logs = stays ? places.run_dir->path() : "none";
+    if (!keeps_output)
+      logs += fmt::format(" ({}-r 3 or -t 3 keeps output)", stays ? "error files only; " : "");
   }
-  log::warning("{}", last_line(history, outcome, logs));
+  log::warning("{}", last_line(history, outcome, logs, status::goodput_words(places.goodput)));
 }
 
 void say_why(const JobEnd& end, const FailureReport& own, const FailureReport& whole,
@@ -92,6 +97,15 @@ void say_why(const JobEnd& end, const FailureReport& own, const FailureReport& w
 
 }  // namespace
 
+std::string outcome_line(const FailureReport& whole, const JobHistory& history) {
+  std::string line = how_it_ended(history, whole.outcome);
+  const auto root = root_cause(whole);
+  const std::string* event = root_event(whole);
+  if (root) line += ": " + failure_line(whole.failures[*root]);
+  if (event != nullptr && !event->empty()) line += ": " + *event;
+  return line;
+}
+
 void tell_outcome(const JobEnd& end, const FailureReport& own, const FailureReport& whole,
                   const JobHistory& history, const TellingPlaces& places) {
   const launch::LaunchConfig& config = places.config;
@@ -99,7 +113,7 @@ void tell_outcome(const JobEnd& end, const FailureReport& own, const FailureRepo
   say_last_line(history, whole.outcome, places);
   if (!config.report_file) return;
   const JobFacts facts{end.node, places.run_dir != nullptr ? places.run_dir->path() : "",
-                       config.max_restarts};
+                       config.max_restarts, places.goodput, places.events};
   const Status written = io::replace_file(*config.report_file, report_json(whole, history, facts));
   if (!written) log::error("--report: {}", written.error().message);
 }

@@ -9,14 +9,24 @@
 #include "launch/launch_config.h"
 #include "logs/console.h"
 #include "logs/log_dir.h"
+#include "status/goodput.h"
+
+#include <string>
+#include <vector>
 
 namespace lockstep::agent {
+
+// Returns one line about the end: "failed after 12.0 s, with 1 restart: rank 3 on n1 failed
+// (exitcode: 1): ValueError: x".
+std::string outcome_line(const FailureReport& whole, const JobHistory& history);
 
 struct TellingPlaces {
   const launch::LaunchConfig& config;
   const Environment& environment;
   logs::Console& console;
   const logs::RunDir* run_dir;  // nullptr: the job has no log directory
+  const status::Goodput& goodput;
+  std::vector<std::string> events;  // the latest, as lines of JSON
 };
 
 // own: the report of this node's failures. whole: the report of all nodes. A file that cannot be

@@ -147,6 +147,13 @@ WorkerGroup::Actions WorkerGroup::on_running(Event event) {
       actions.insert(actions.begin(), {ActionKind::tell_failure, 1});
       return actions;
     }
+    // As if a worker had failed, but all of them have to be stopped.
+    case EventKind::hung: {
+      const bool final = remaining_ == 0;
+      Actions actions = stop(final ? Cause::unhealthy : Cause::worker_failed, SIGTERM);
+      actions.insert(actions.begin(), {ActionKind::tell_failure, final ? 1 : 0});
+      return actions;
+    }
     case EventKind::rejoin:
       return stop(Cause::rejoin, SIGTERM);
     case EventKind::end:

@@ -34,6 +34,7 @@ enum class EventKind {
   grace_over,     // the grace period or kill limit is over
   doubt_over,     // the armed doubt timer fired: no lost node is to blame
   unhealthy,      // a worker hangs in a way that a restart cannot mend
+  hung,           // no rank runs any more: restart, if a restart is left
   rejoin,         // another node wants a new round
   end,            // the job has failed on another node
   barrier_over,

@@ -62,6 +62,9 @@ Environment shared_environment(const launch::LaunchConfig& config, const Round& 
   env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (config.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", *config.omp_num_threads);
   if (config.slots) add_deepspeed(config, round, env);
+  if (!facts.recorder_folder.empty())
+    for (const auto& [name, value, in_folder] : config.recorder.variables)
+      env.try_emplace(name, in_folder ? facts.recorder_folder + "/" + value : value);
   if (!facts.agent_tag.empty()) env[proc::kAgentTag] = facts.agent_tag;
   return env;
 }

@@ -25,6 +25,7 @@ struct WorkerSpec {
 struct AttemptFacts {
   std::string agent_tag;                 // value of LOCKSTEP_AGENT; empty: do not set
   std::vector<std::string> error_files;  // by local rank; empty strings if logs are disabled
+  std::string recorder_folder;           // empty: workers keep their flight recorders
 };
 
 // Returns the workers of this node by local rank. inherited: the agent's own environment.

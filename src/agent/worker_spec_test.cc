@@ -35,6 +35,17 @@ Round one_node() {
   return round;
 }
 
+TEST(WorkerSpec, FlightRecordersHaveAFolderOrNoVariables) {
+  launch::LaunchConfig config = two_workers();
+  config.recorder.variables = {{"PIPE", "rank_", true}, {"SIZE", "2000"}};
+  AttemptFacts with = facts();
+  with.recorder_folder = "/logs/recorder";
+  const auto specs = make_worker_specs(config, one_node(), with, {{"SIZE", "7"}});
+  EXPECT_EQ(specs[1].env.at("PIPE"), "/logs/recorder/rank_");
+  EXPECT_EQ(specs[1].env.at("SIZE"), "7");
+  EXPECT_FALSE(make_worker_specs(config, one_node(), facts(), {})[1].env.contains("PIPE"));
+}
+
 TEST(WorkerSpec, SlotsBringDeepspeedsVariables) {
   launch::LaunchConfig config = two_workers();
   config.slots = "1,3";

@@ -51,6 +51,7 @@ Status Workers::prepare() {
 }
 
 Status Workers::open_attempt(const Round& round) {
+  // start_attempt() has already reported the failures of the last attempt.
   workers_.clear();
   failures_.clear();
   stop_sent_ms_.reset();
@@ -72,6 +73,7 @@ Status Workers::start(const Round& round) {
     facts.agent_tag = proc::agent_tag(node_.config.job_name);
   for (int rank = 0; rank < node_.config.nproc; ++rank)
     facts.error_files.push_back(logs_.error_file(rank));
+  if (logs_.recorder()) facts.recorder_folder = logs_.recorder()->path();
   const auto specs = make_worker_specs(node_.config, round, facts, node_.environment);
   LOCKSTEP_TRY_ASSIGN(const logs::FilteredFiles filtered, logs_.open_filtered());
   // The worker's PATH decides, not a default of this process.
@@ -194,9 +196,9 @@ void Workers::on_end(Worker& worker) {
   worker.end_watch.reset();
   // Read what the pipe holds before the failure report takes the tail.
   worker.capture->drain_now();
-  reap_orphans();
   // Orphans come to this process as the subreaper. Reap them here as well: SIGCHLD may have been
   // merged.
+  reap_orphans();
   if (end->ok()) return listener_.on_worker_ended(worker, nullptr);
   failures_.push_back(failure_of(worker, *end));
   if (!failures_.back().after_stop) {
@@ -255,7 +257,9 @@ void Workers::reap_orphans() const {
       return w.is_alive() && w.child->pid() == info.si_pid;
     };
     // A worker is reaped by its own watch, which then calls this function again.
-    if (std::any_of(workers_.begin(), workers_.end(), is_it)) return;
+    // So is a helper.
+    if (std::any_of(workers_.begin(), workers_.end(), is_it) || containment_.spares(info.si_pid))
+      return;
     waitpid(info.si_pid, nullptr, 0);
   }
 }
@@ -283,6 +287,38 @@ std::vector<pid_t> Workers::living() const {
   for (const Worker& worker : workers_)
     if (worker.is_alive()) pids.push_back(worker.child->pid());
   return pids;
+}
+
+std::vector<Sight::Target> Workers::targets() const {
+  std::vector<Sight::Target> targets;
+  targets.reserve(workers_.size());
+  const io::TimePoint now = io::Clock::now();
+  for (const Worker& worker : workers_) {
+    Sight::Target& target = targets.emplace_back();
+    target.rank = worker.spec.rank;
+    if (worker.is_alive()) target.pid = worker.child->pid();
+    if (!worker.capture) continue;
+    target.output = worker.capture.get();
+    const logs::Capture::Printed printed = worker.capture->printed();
+    target.output_bytes = static_cast<std::int64_t>(printed.bytes);
+    if (printed.last)
+      target.output_age = std::chrono::duration_cast<looks::Millis>(now - *printed.last);
+  }
+  return targets;
+}
+
+std::vector<const WorkerSpec*> Workers::specs() const {
+  std::vector<const WorkerSpec*> specs;
+  specs.reserve(workers_.size());
+  for (const Worker& worker : workers_)
+    specs.push_back(&worker.spec);
+  return specs;
+}
+
+void Workers::add_notes(const std::vector<std::string>& lines) {
+  if (failures_.empty()) return;
+  auto& notes = failures_.back().notes;
+  notes.insert(notes.end(), lines.begin(), lines.end());
 }
 
 bool Workers::has_run() const {

@@ -8,6 +8,7 @@
 #include "agent/leftover_sweep.h"
 #include "agent/node.h"
 #include "agent/oom.h"
+#include "agent/sight.h"
 #include "agent/worker.h"
 #include "base/error.h"
 #include "io/loop.h"
@@ -81,7 +82,17 @@ class Workers {
   void close_output();
 
   std::vector<pid_t> living() const;
+  // All workers of the current attempt, for those who look at them.
+  std::vector<Sight::Target> targets() const;
+  // What all workers of the current attempt were started with. Valid until the next attempt.
+  std::vector<const WorkerSpec*> specs() const;
   bool has_run() const;  // a worker of the current attempt was started
+  // Says where the other ranks were at the last failure (WorkerFailure::others).
+  void tell_others(std::vector<std::string> sentences) {
+    if (!failures_.empty()) failures_.back().others = std::move(sentences);
+  }
+  // Adds lines to the report of the last failure.
+  void add_notes(const std::vector<std::string>& lines);
   // Failures of the current attempt.
   const std::vector<WorkerFailure>& failures() const { return failures_; }
   std::optional<std::int64_t> stop_sent_ms() const { return stop_sent_ms_; }

@@ -1,0 +1,95 @@
+#include "agent/alarms.h"
+
+#include "base/log.h"
+#include "io/fd.h"
+#include "looks/hang_words.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace lockstep::agent {
+namespace {
+
+constexpr int kMostEvidenceFiles = 10;  // of an attempt
+
+}  // namespace
+
+void Alarms::attempt_started(Attempt attempt) {
+  attempt_ends();
+  attempt_ = std::move(attempt);
+  files_ = 0;
+  count_ = 0;
+  last_.clear();
+}
+
+void Alarms::attempt_ends() {
+  alarm_.reset();
+  owed_ = false;
+}
+
+bool Alarms::feed(const Found& found, io::Duration hearing, io::TimePoint now) {
+  const auto steps = alarm_.feed(found.verdict, collectives_.asking(), hearing, now);
+  owed_ = owed_ && found.verdict.alarm;
+  if (steps.tell)
+    tell(found);
+  else
+    tell_late(found.evidence);
+  if (steps.tell_wait) log::warning("{}", looks::waiting_words(found.verdict));
+  return steps.act;
+}
+
+void Alarms::hear(const std::string& leader, const std::string& alarm,
+                  const looks::Evidence& evidence) {
+  // The leader may not know the recorders of this node.
+  std::string collectives;
+  for (const std::string& sentence : evidence.sentences)
+    collectives += "\n  " + sentence;
+  log::warning("the job stands still, see the log of {}{}", leader, collectives);
+  keep(alarm + collectives, evidence);
+}
+
+void Alarms::tell(const Found& found) {
+  last_ = looks::hang_words(found.verdict, found.fold, found.evidence,
+                            {.attempt = attempt_.number, .round = attempt_.round, .evidence = {}});
+  ++count_;
+  // Told first: the folder of the logs may be on the file server that everybody waits for.
+  log::warning("{}", last_);
+  keep(last_, found.evidence);
+}
+
+// Keeps what this node knows of the hang, and says where.
+void Alarms::keep(const std::string& words, const looks::Evidence& evidence) {
+  if (const std::string path = keep_node(words); !path.empty()) {
+    log::warning("  evidence: {}", path);
+    keep_dumps();
+  }
+  owed_ = evidence.sentences.empty() && collectives_.asking();
+}
+
+void Alarms::keep_dumps() const {
+  if (const std::string dumps = collectives_.keep(files_); !dumps.empty())
+    log::warning("  flight recorders: {}*", dumps);
+}
+
+// The first dump of a rank may take longer than a hang may wait to be told.
+void Alarms::tell_late(const looks::Evidence& evidence) {
+  if (!owed_ || evidence.sentences.empty()) return;
+  owed_ = false;
+  for (const std::string& sentence : evidence.sentences)
+    log::warning("hang: {}", sentence);
+  keep_dumps();
+}
+
+// Returns the path of the file. Empty: there is none.
+std::string Alarms::keep_node(const std::string& words) {
+  if (attempt_.folder.empty() || files_ == kMostEvidenceFiles) return {};
+  std::string path = fmt::format("{}/hang-{}.txt", attempt_.folder, ++files_);
+  if (const Status written = io::write_file(path, words + "\n" + node_()); !written) {
+    log::warning("no evidence is kept: {}", written.error().message);
+    return {};
+  }
+  return path;
+}
+
+}  // namespace lockstep::agent

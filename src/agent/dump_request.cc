@@ -1,0 +1,60 @@
+#include "agent/dump_request.h"
+
+#include <utility>
+
+namespace lockstep::agent {
+
+void DumpRequest::start(const RecorderFolder& folder, const std::vector<int>& ranks, Done done) {
+  cancel();
+  folder_ = folder;
+  done_ = std::move(done);
+  end_ = io::Clock::now() + options_.limit;
+  for (const int rank : ranks) {
+    folder.set_aside(rank);
+    if (folder.ask(rank))
+      pending_[rank] = {};
+    else
+      answers_.without.push_back(rank);
+  }
+  timer_.start(pending_.empty() ? io::Duration(0) : options_.pause, [this] { look(); });
+}
+
+void DumpRequest::cancel() {
+  timer_.cancel();
+  pending_.clear();
+  answers_ = {};
+}
+
+// A dump is read once its file has not changed since the last look: the worker writes it in pieces.
+bool DumpRequest::take(int rank, Pending& pending) {
+  const auto now = folder_->look(rank);
+  if (!now || now->bytes == 0) return false;
+  if (pending.file != now) {
+    pending = {.file = now};
+    return false;
+  }
+  if (pending.refused) return false;
+  const auto bytes = folder_->read(rank, options_.dump.bytes);
+  auto dump = bytes ? recorder::read_dump(*bytes, options_.dump) : Failure(bytes.error());
+  pending.refused = !dump;
+  if (!dump) return false;
+  answers_.dumps.emplace(rank, *std::move(dump));
+  folder_->done(rank);
+  return true;
+}
+
+void DumpRequest::look() {
+  const io::TimePoint began = io::Clock::now();
+  for (auto at = pending_.begin();
+       at != pending_.end() && io::Clock::now() < began + options_.budget;)
+    at = take(at->first, at->second) ? pending_.erase(at) : std::next(at);
+  if (!pending_.empty() && began < end_) return timer_.start(options_.pause, [this] { look(); });
+  for (const auto& [rank, state] : pending_)
+    (state.file ? answers_.unreadable : answers_.silent).push_back(rank);
+  pending_.clear();
+  // The owner may begin the next request at once.
+  const Done done = std::move(done_);
+  done(std::exchange(answers_, {}));
+}
+
+}  // namespace lockstep::agent

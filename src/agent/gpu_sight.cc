@@ -1,0 +1,136 @@
+#include "agent/gpu_sight.h"
+
+#include "agent/rank_gpu.h"
+#include "base/log.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lockstep::agent {
+namespace {
+
+// Figures of a child that hangs say nothing about the present.
+constexpr std::chrono::seconds kStale{15};
+// A GPU in trouble may report a thousand faults of ten kinds.
+constexpr std::size_t kMostFaults = 20;
+
+}  // namespace
+
+void GpuSight::open() {
+  if (gpus_) return;
+  find_gpus();
+  find_ranks();
+}
+
+void GpuSight::attempt_started(const std::vector<const WorkerSpec*>& workers) {
+  if (!reader_) return;
+  faults_.clear();
+  xids_.clear();
+  workers_.clear();
+  for (const WorkerSpec* worker : workers)
+    workers_[worker->rank] = worker->env;
+  find_ranks();
+  // Faults since the workers started, which need to know whose GPUs are meant.
+  read_faults();
+}
+
+// Asks only the driver's files: nvidia-smi may hang.
+void GpuSight::find_gpus() {
+  gpus_ = host::nvidia_gpus("", {}, false);
+  if (gpus_->empty()) gpus_ = host::amd_gpus("");
+  if (gpus_->empty()) return;
+  const host::GpuVendor vendor = gpus_->front().vendor;
+  reader_ = std::make_unique<GpuReader>(loop_, node_.environment, vendor, containment_, reaped_,
+                                        [this](host::GpuUse use) { on_use(std::move(use)); });
+  if (vendor == host::GpuVendor::nvidia) log_.emplace();
+}
+
+void GpuSight::find_ranks() {
+  gpu_of_.clear();
+  seen_.assign(gpus_->size(), false);
+  for (const auto& [rank, env] : workers_) {
+    if (const auto gpu = gpu_of_rank(env, *gpus_)) gpu_of_[rank] = gpu->index;
+    for (const host::Gpu& gpu : gpus_seen_by(env, *gpus_))
+      seen_[static_cast<std::size_t>(gpu.index)] = true;
+  }
+}
+
+void GpuSight::on_use(host::GpuUse use) {
+  // nvidia-smi may count GPUs that this process may not open.
+  const auto same = std::find_if(gpus_->begin(), gpus_->end(), [&](const host::Gpu& gpu) {
+    return gpu.uuid.empty() || use.uuid.empty() ? gpu.index == use.index : gpu.uuid == use.uuid;
+  });
+  if (same == gpus_->end()) return;
+  if (same->uuid.empty() && !use.uuid.empty()) {
+    same->uuid = use.uuid;
+    find_ranks();
+  }
+  use.index = same->index;
+  told_[same->index] = {std::move(use), io::Clock::now()};
+}
+
+const host::GpuUse* GpuSight::use_of(int rank) const {
+  const auto gpu = gpu_of_.find(rank);
+  if (gpu == gpu_of_.end()) return nullptr;
+  const auto told = told_.find(gpu->second);
+  const bool is_known = told != told_.end() && io::Clock::now() - told->second.at < kStale;
+  return is_known ? &told->second.use : nullptr;
+}
+
+void GpuSight::ask() {
+  if (reader_) reader_->ask();
+}
+
+void GpuSight::add_to(looks::NodeRows& rows) {
+  if (!reader_) return;
+  rows.gpus_pending = reader_->is_pending();
+  for (looks::RankRow& row : rows.rows) {
+    if (const auto gpu = gpu_of_.find(row.rank); gpu != gpu_of_.end()) row.gpu = gpu->second;
+    const host::GpuUse* use = use_of(row.rank);
+    if (use == nullptr) continue;
+    row.gpu_share = use->share;
+    row.gpu_memory_bytes = use->memory;
+    row.gpu_memory_total_bytes = use->memory_total;
+    row.gpu_watts = use->watts;
+  }
+}
+
+std::vector<std::string> GpuSight::lines() const {
+  std::vector<std::string> lines;
+  for (const auto& [rank, gpu] : gpu_of_)
+    if (const host::GpuUse* use = use_of(rank))
+      lines.push_back(fmt::format("rank {}, {}", rank, host::gpu_use_words(*use)));
+  lines.insert(lines.end(), faults_.begin(), faults_.end());
+  if (reader_ && !reader_->failure().empty()) lines.push_back("GPUs: " + reader_->failure());
+  return lines;
+}
+
+void GpuSight::read_faults() {
+  if (log_) log_->read([this](std::string_view line) { on_log_line(line); });
+}
+
+void GpuSight::on_log_line(std::string_view line) {
+  const auto xid = host::parse_xid(line);
+  if (!xid || faults_.size() == kMostFaults) return;
+  const auto gpu = std::find_if(gpus_->begin(), gpus_->end(), [&](const host::Gpu& each) {
+    return !each.pci.empty() && each.pci.starts_with(xid->pci);
+  });
+  // The GPU of another job on this machine. Not known: the driver's files name no bus.
+  if (gpu != gpus_->end() && !seen_[static_cast<std::size_t>(gpu->index)]) return;
+  const bool names_known =
+      std::all_of(gpus_->begin(), gpus_->end(), [](const auto& each) { return !each.pci.empty(); });
+  if (gpu == gpus_->end() && names_known) return;
+  if (std::any_of(xids_.begin(), xids_.end(), [&](const host::Xid& known) {
+        return known.code == xid->code && known.pci == xid->pci;
+      }))
+    return;
+  xids_.push_back(*xid);
+  faults_.push_back(
+      host::xid_words(*xid, gpu == gpus_->end() ? std::nullopt : std::optional(gpu->index)));
+  on_fault_(faults_.back());
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,87 @@
+// Watches the GPUs of this node's ranks: their use (gpu_reader.h), and their faults by the
+// kernel's log. A node without NVIDIA's or AMD's GPUs starts and reads nothing.
+#pragma once
+
+#include "agent/gpu_reader.h"
+#include "agent/node.h"
+#include "agent/worker_spec.h"
+#include "host/gpu_use.h"
+#include "host/gpus.h"
+#include "host/kernel_log.h"
+#include "host/xid.h"
+#include "io/loop.h"
+#include "looks/row.h"
+#include "proc/containment.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::agent {
+
+class GpuSight {
+ public:
+  // on_fault: called once for each GPU and code of an attempt, with a line about it. reaped: see
+  // GpuReader.
+  GpuSight(io::Loop& loop, const Node& node, proc::Containment& containment,
+           std::function<void()> reaped, std::function<void(const std::string&)> on_fault)
+      : loop_(loop),
+        node_(node),
+        containment_(containment),
+        reaped_(std::move(reaped)),
+        on_fault_(std::move(on_fault)) {}
+
+  // Finds the GPUs, and begins to read the kernel's log. Call before workers start: the first fault
+  // may come at once.
+  void open();
+  void attempt_started(const std::vector<const WorkerSpec*>& workers);
+
+  // Requests figures of the GPUs for the next minute. The first figures take about a second.
+  void ask();
+  // Reads what the kernel has logged. Call once a second, and when a rank has failed.
+  void read_faults();
+
+  // Adds what is known to the rows of ranks.
+  void add_to(looks::NodeRows& rows);
+  // Returns a line for each rank whose GPU has told something: "rank 3, GPU 3: 100 %, ...". Then
+  // the faults of this attempt, and why there are no figures.
+  std::vector<std::string> lines() const;
+  // Returns the faults of this attempt, a line each.
+  const std::vector<std::string>& faults() const { return faults_; }
+
+  // Ends the child.
+  void close() { reader_.reset(); }
+
+ private:
+  struct Told {
+    host::GpuUse use = {};
+    io::TimePoint at = {};
+  };
+
+  void find_gpus();
+  void find_ranks();
+  void on_use(host::GpuUse use);
+  void on_log_line(std::string_view line);
+  const host::GpuUse* use_of(int rank) const;
+
+  io::Loop& loop_;
+  const Node& node_;
+  proc::Containment& containment_;
+  std::function<void()> reaped_;
+  std::function<void(const std::string&)> on_fault_;
+  std::optional<std::vector<host::Gpu>> gpus_;  // nullopt: not looked for yet
+  std::unique_ptr<GpuReader> reader_;           // nullptr: no GPU
+  std::optional<host::KernelLog> log_;
+  std::map<int, Environment> workers_;  // by rank
+  std::map<int, int> gpu_of_;           // by rank; an index in gpus_
+  std::vector<bool> seen_;              // by any rank; for each of gpus_
+  std::map<int, Told> told_;            // by the GPU's index
+  std::vector<host::Xid> xids_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace lockstep::agent
