@@ -24,6 +24,8 @@ bool is_success(int status) {
 
 Asked<std::string> ask_once(Web& web, ApiTry& call) {
   for (int mends = 0;; ++mends) {
+    // Make the question anew for each try: a signature contains the time, and a token may have been
+    // renewed.
     auto question = call.question(web);
     if (!question) return tl::make_unexpected(std::move(question).error());
     Reply reply = web.ask(*question);
@@ -115,6 +117,8 @@ Asked<std::string> ask_api(Web& web, ApiTry& call, const RetryRule& rule) {
     ApiFailure& failure = body.error();
     // Random pauses keep many clients from retrying at the same moment.
     const auto chance = static_cast<std::uint8_t>(random_key(1)[0]);
+    // Only Retry decides about a second try. A provider's folder says what a failure means, but
+    // never repeats a call itself.
     const auto pause = retry.next(failure, web.now_ms(), chance);
     if (!pause) return body;
     if (failure.refused()) call.pauses(web, failure, *pause);

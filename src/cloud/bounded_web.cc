@@ -20,6 +20,7 @@ Reply BoundedWeb::ask(const Question& question) {
   const auto time = time_left();
   if (time.count() <= 0) return {.answer = no_more_time(), .sent = false};
   Question bounded = question;
+  // The limit holds for all requests together. A request that begins late gets only the rest.
   bounded.timeout = std::min(bounded.timeout, time);
   return web_.ask(bounded);
 }

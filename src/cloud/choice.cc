@@ -112,6 +112,7 @@ Choice choose(const std::vector<Offer>& offers, const Wish& wish, const std::vec
     if (!wanted_at_all(offer, wish)) continue;
     const Micros per_hour = offer.per_machine_hour(wish.disk_gb) * wish.nodes;
     if (std::string why = objection(offer, wish, per_hour); !why.empty()) {
+      // Keep the refused offers with their reasons: a user who sees no offer must learn why.
       choice.left_out.push_back({offer, per_hour, std::move(why)});
       continue;
     }

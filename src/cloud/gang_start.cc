@@ -53,6 +53,7 @@ Tried GangStart::launch(Rental& rental, const Candidate& candidate) {
                      .per_hour = candidate.offer.per_machine_hour(rental.wish.disk_gb),
                      .minimum_s = traits.minimum_billing_s},
                     *provider);
+    // The caller terminates the nodes that were launched so far.
     if (tried.what != Tried::What::got) return tried;
   }
   return {.what = Tried::What::got};
@@ -102,6 +103,7 @@ Tried GangStart::bring_up(Rental& rental) {
 
 std::optional<Tried> GangStart::lost_one(Rental& rental) {
   for (Attempt& attempt : rental.attempts) {
+    // An ending attempt loses machines on purpose.
     if (!attempt.open() || attempt.state == Attempt::State::ending) continue;
     Provider* provider = parts_.provider(attempt.offer.provider);
     if (provider == nullptr)

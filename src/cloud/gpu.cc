@@ -87,7 +87,8 @@ bool GpuWish::admits(std::string_view gpu, int gpus) const {
 }
 
 std::string GpuWish::text() const {
-  return none ? std::string(kNoGpus) : fmt::format("{}:{}", name, count);
+  if (none) return std::string(kNoGpus);
+  return count == 0 ? name : fmt::format("{}:{}", name, count);
 }
 
 Result<GpuWish> parse_gpu_wish(std::string_view text) {

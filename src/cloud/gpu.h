@@ -32,9 +32,9 @@ inline constexpr std::string_view kNoGpus = "no GPUs";  // GpuWish::text() of Gp
 
 // The GPUs that a user asks for. Without kinds: any GPUs.
 struct GpuWish {
-  std::string name;  // as the table has it: a kind's name or a family's
+  std::string name;  // as the table has it: a kind's name or a family's; count is 0: the whole text
   std::vector<const Gpu*> kinds;
-  int count = 1;  // per machine
+  int count = 1;  // per machine; 0: a wish that this version does not know, which nothing meets
   bool at_least = false;
   bool none = false;  // machines without GPUs, and no others
 

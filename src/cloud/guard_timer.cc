@@ -15,6 +15,7 @@ constexpr std::int64_t kLook = 2;  // seconds; a sleeping shell checks its marke
 // timer would wait for basic.target, and systemd would wait for this script meanwhile. The sleeper
 // must have no single quotes, since `sh -c` quotes it with them.
 std::string arm_script(std::string_view name, std::int64_t seconds, const MachineEnding& ending) {
+  // A time that has passed already must still arm a timer, which then fires at once.
   seconds = std::max<std::int64_t>(seconds, 1);
   const std::string sleeper = fmt::format(
       "n={}; while [ $n -gt 0 ]; do sleep {}; [ -e /run/{} ] || exit 0; n=$((n-1)); done; "

@@ -69,6 +69,8 @@ std::optional<std::string> kept_owner(const std::string& folder) {
   if (folder.empty()) return std::nullopt;
   const auto bytes = io::read_file(owner_path(folder), kOwnerSize + 2);
   if (!bytes || bytes->size() != kOwnerSize + 1 || bytes->back() != '\n') return std::nullopt;
+  // The file outlives a damaged journal. With the same id, the next command still finds the
+  // machines of this installation.
   const std::string_view owner = std::string_view(*bytes).substr(0, kOwnerSize);
   if (owner.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") != std::string_view::npos)
     return std::nullopt;
@@ -94,6 +96,7 @@ Result<std::vector<Rental>> rentals_of(const Result<std::vector<Records::Record>
 }  // namespace
 
 Result<Journal> Journal::open(const std::string& folder) {
+  // Only the journal records rented machines. Without a journal no command may launch a machine.
   LOCKSTEP_TRY(io::make_folders(folder));
   auto records = open_records(path_in(folder));
   if (!records && records.error().code == Errc::corrupt)
@@ -200,12 +203,6 @@ Result<bool> Journal::ever_used(std::string_view provider) {
 Result<bool> Journal::ever_used_in(std::string_view region) {
   LOCKSTEP_TRY_ASSIGN(const auto found,
                       records_->newest(kRental, "\"region\":" + json_text(region)));
-  return found.has_value();
-}
-
-Result<bool> Journal::ever_rented(std::string_view cluster) {
-  LOCKSTEP_TRY_ASSIGN(const auto found,
-                      records_->newest(kRental, "\"cluster\":" + json_text(cluster)));
   return found.has_value();
 }
 

@@ -73,11 +73,10 @@ class Journal {
   Status ask_to_end(const std::string& rental);
   Result<bool> end_is_asked(const std::string& rental);
   // Cheap queries, however long the journal is. Return whether since() would return a rental, and
-  // whether a machine was ever requested from a provider, in a region, or for a cluster.
+  // whether a machine was ever requested from a provider, or in a region.
   Result<bool> any_since(std::int64_t ms);
   Result<bool> ever_used(std::string_view provider);
   Result<bool> ever_used_in(std::string_view region);
-  Result<bool> ever_rented(std::string_view cluster);
 
   // Clusters that are rented anew for each use. Only cluster, wish and terms count.
   Status keep_standing(const Rental& rental);

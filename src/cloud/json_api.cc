@@ -64,6 +64,7 @@ class JsonApi::Try : public ApiTry {
     failure.message =
         with_words(fmt::format("{}: HTTP {}", doing(), status), failure.code, failure.said);
     failure.errc = errc_of_status(status);
+    // Other refusals do not change by asking again.
     failure.passing = status == 429 || status >= 500;
     return failure;
   }

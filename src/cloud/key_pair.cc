@@ -96,6 +96,7 @@ Result<KeyPair> new_key_pair(std::string_view comment) {
   std::array<unsigned char, kRawKey> half{};
   std::size_t seed_size = seed.size();
   std::size_t half_size = half.size();
+  // A fresh key for the rental: the user's own keys stay out of the rental.
   if (!key || EVP_PKEY_get_raw_private_key(key.get(), seed.data(), &seed_size) != 1 ||
       EVP_PKEY_get_raw_public_key(key.get(), half.data(), &half_size) != 1 ||
       seed_size != kRawKey || half_size != kRawKey)

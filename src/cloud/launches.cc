@@ -33,6 +33,7 @@ LaunchSpec spec_of(const RentParts& parts, const Rental& rental, const Attempt& 
   if (provider != nullptr && provider->traits().container) spec.user_data = rental.start_script;
   if (rental.ends_ms > 0) {
     const std::int64_t left = (rental.ends_ms - parts.web.now_ms()) / 1000;
+    // The rental's end was set before this launch, and earlier attempts have used some of the time.
     spec.lifetime_s = std::max<std::int64_t>(left, 60);
   }
   if (rental.wish.max_price) {
@@ -57,6 +58,8 @@ Result<LaunchOutcome> Launches::launch(Rental& rental, Attempt attempt, Provider
   mine->reset();
   if (!call) return std::move(call).error();
   attempt.call = *std::move(call);
+  // Journal first, then the guard, then the launch. Each of the two can terminate the machine if
+  // this process dies.
   LOCKSTEP_TRY(note_call(rental, std::move(attempt)));
   const std::size_t at = rental.attempts.size() - 1;
   const Offer offer = rental.attempts[at].offer;

@@ -48,6 +48,7 @@ std::optional<MachineName> parse_machine_name(std::string_view text) {
       !read_number(parts[3], 10, name.attempt) || !read_number(parts[4], 10, name.node) ||
       !read_number(parts[5], 16, name.created_ms) || name.created_ms > (std::int64_t{1} << 48))
     return std::nullopt;
+  // Providers without tags have only the name to say whose machine this is.
   name.intent = parts[1];
   name.owner = parts[2];
   return name;

@@ -52,10 +52,6 @@ void fields(codec::JsonFields& io, Offer& offer) {
   io.optional("quota", offer.quota);
 }
 
-const char* source_name(Price::Source source) {
-  return kSources[static_cast<std::size_t>(source)].data();
-}
-
 const char* stock_name(Stock stock) {
   return kStocks[static_cast<std::size_t>(stock)].data();
 }

@@ -10,8 +10,7 @@ class JsonFields;
 
 namespace lockstep::cloud {
 
-const char* source_name(Price::Source source);  // "live", "cached", "built in"
-const char* stock_name(Stock stock);            // "in stock", "unknown", "none"
+const char* stock_name(Stock stock);  // "in stock", "unknown", "none"
 
 // Returns the members in the order of their names.
 nlohmann::json offer_json(const Offer& offer);

@@ -9,6 +9,7 @@ namespace lockstep::cloud {
 double pace_of(const Ground& ground) {
   const auto set = ground.env("LOCKSTEP_CLOUD_PACE");
   const auto factor = set ? parse_float(*set) : std::nullopt;
+  // Only faster: the variable is for tests. A slower pace could leave machines running for longer.
   return factor && *factor >= 0 && *factor <= 1 ? *factor : 1;
 }
 

@@ -88,6 +88,7 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
     return nullptr;
   };
   RentRules rules;
+  // A sweep must not wait long for one rental: the next command looks again.
   rules.unknown_patience = parts.patience;
   rules.end_patience = parts.patience;
   const auto note_refusal = [&](const RentEvent& event) {
@@ -202,6 +203,7 @@ Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rent
       // list.
       const bool empty =
           silence.denied && !parts.journal.ever_used_in(silence.region).value_or(true);
+      // If the journal cannot be read, assume the worst: machines may be there.
       (empty ? done.denied : done.unheard).push_back(silence);
     }
     for (const Machine& machine : one.listing->machines) {

@@ -38,6 +38,7 @@ Tried RefusalMemory::refused(const Offer& offer, const LaunchOutcome& outcome) {
     case Refusal::next_region:
       return learned(Block::Kind::quota);
     case Refusal::provider_out:
+      // Not in the journal: the user may mend the account or its keys before the next command.
       out_.insert(offer.provider);
       return {};
     case Refusal::spot_out:

@@ -54,6 +54,7 @@ Micros cost_so_far(const Rental& rental, std::int64_t now_ms) {
   each_held(rental, [&](const Attempt& attempt, const Held& held) {
     if (attempt.unanswered()) return;
     const std::int64_t until = held.gone_ms == 0 ? now_ms : held.gone_ms;
+    // Providers bill a minimum for each machine, even if it ends within seconds.
     sum += cost_of(attempt.per_hour, std::max(until - held.since_ms, attempt.minimum_s * 1000));
   });
   return sum;

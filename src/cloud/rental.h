@@ -60,8 +60,6 @@ struct Attempt {
   bool unanswered() const { return state == State::asked || state == State::unknown; }
 };
 
-const char* attempt_state_name(Attempt::State state);
-
 inline constexpr std::string_view kEverybody = "0.0.0.0/0";  // CIDR
 
 // The terms of a rental: time, money and access to its machines.

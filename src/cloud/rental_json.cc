@@ -19,13 +19,14 @@ constexpr Micros kMostMoney = 10'000 * kDollar;                           // an 
 constexpr codec::JsonRange kTime{.least = 0, .most = 4'102'444'800'000};  // until the year 2100
 constexpr codec::JsonLimits kLimits{.bytes = 8U << 20};
 
-// A GPU that is unknown to this version matches no offer: nothing else is rented in its place.
+// A GPU that is unknown to this version matches no offer: nothing else is rented in its place. Its
+// text stays as it was written, for the version that knows it.
 GpuWish gpu_wish_of(const std::string& text) {
   if (text.empty() || text.starts_with(':')) return {};
   if (text == kNoGpus) return {.name = {}, .kinds = {}, .none = true};
   if (auto known = parse_gpu_wish(text)) return std::move(*known);
   static const Gpu kUnknown{.name = "?", .family = "?", .aliases = {}};
-  return {.name = text.substr(0, text.rfind(':')), .kinds = {&kUnknown}};
+  return {.name = text, .kinds = {&kUnknown}, .count = 0};
 }
 
 }  // namespace
@@ -132,10 +133,6 @@ static void fields(codec::JsonFields& io, Rental& rental) {
   io("start_script", rental.start_script);
   io("public_key", rental.public_key);
   io("attempts", rental.attempts);
-}
-
-const char* attempt_state_name(Attempt::State state) {
-  return kStates[static_cast<std::size_t>(state)].data();
 }
 
 std::string rental_json(const Rental& rental) {

@@ -99,6 +99,8 @@ Status RentedMachines::look(Rental& rental, bool note) {
                                       : see(rental, attempt, *provider, parts_.web);
     const std::int64_t now = parts_.web.now_ms();
     if (seen && seen_gone(attempt, now, rules_.unlisted)) close(attempt, now);
+    // Go on with the other attempts: a silent provider must not hide the state of machines
+    // elsewhere.
     if (!seen && first) first = std::move(seen);
   }
   const Status kept = note ? parts_.journal.keep(rental) : Status();
@@ -114,7 +116,7 @@ void RentedMachines::update(Rental& rental, Attempt& attempt, Provider& provider
       held.end_ms = parts_.ending.now_ms();
 }
 
-// --- giving back
+// --- termination
 
 // Asks the provider to terminate the machines of the attempt that are alive.
 Status RentedMachines::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
@@ -225,6 +227,7 @@ Status RentedMachines::end_all(Rental& rental, const std::string& why) {
   // an unknown machine.
   Status first;
   const auto end_it = [&](std::size_t at) {
+    // Go on after an error: every machine that can be terminated must be.
     if (Status ended = end_attempt(rental, at, why); !ended && first) first = std::move(ended);
   };
   each_open(true, end_it);
@@ -235,7 +238,7 @@ Status RentedMachines::end_all(Rental& rental, const std::string& why) {
 Status RentedMachines::give_back(Rental& rental) {
   rental.wanted = false;
   (void)parts_.journal.keep(rental);
-  LOCKSTEP_TRY(end_all(rental, "given back"));
+  LOCKSTEP_TRY(end_all(rental, "terminated"));
   rental.closed_ms = parts_.ending.now_ms();
   // The first-boot text contains a host key, so do not keep it longer than needed.
   rental.user_data.clear();

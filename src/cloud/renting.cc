@@ -128,6 +128,7 @@ Tried Renting::try_offer(Rental& rental, const Candidate& candidate, const Judge
     memory_.note(end.error());
     return {.what = Tried::What::next, .error = end.error()};
   }
+  // Set the end before the launch, which tells the provider or the machine when to terminate it.
   rental.ends_ms = *end;
   Tried tried = gang_.launch(rental, candidate);
   if (tried.what == Tried::What::got) tried = gang_.bring_up(rental);
@@ -273,7 +274,7 @@ std::string Renting::pause_words(milliseconds pause, std::int64_t until_ms) cons
 Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge) {
   if (!rental.wanted)
     return fail(Errc::unavailable,
-                fmt::format("what was rented for '{}' is being given back", rental.cluster),
+                fmt::format("what was rented for '{}' is being terminated", rental.cluster),
                 fmt::format("`lockstep down {}` finishes that", rental.cluster));
   Status done = course(rental, offers, judge);
   if (done) return done;
@@ -289,6 +290,8 @@ Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge
 
 Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& judge) {
   LOCKSTEP_TRY(parts_.journal.keep(rental));
+  // An unanswered launch may have made machines. Settle it before any other launch, or both would
+  // be billed.
   LOCKSTEP_TRY(settle_old(rental));
   if (!rental.settled()) {
     LOCKSTEP_TRY(take_up(rental, judge));

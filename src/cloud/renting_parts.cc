@@ -16,7 +16,9 @@ Status rest(const RentParts& parts, const Rental& rental, std::chrono::milliseco
   do {
     if (parts.journal.end_is_asked(rental.id).value_or(false))
       return fail(Errc::unavailable,
-                  fmt::format("'{}' is given back by another lockstep", rental.cluster));
+                  fmt::format("'{}' is terminated by another lockstep", rental.cluster));
+    // Pause in parts: `lockstep down` in another terminal marks the rental, and must not wait for
+    // minutes.
     const std::chrono::milliseconds part = std::min(time, kLook);
     LOCKSTEP_TRY(parts.web.pause(part));
     time -= part;

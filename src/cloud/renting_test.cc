@@ -183,7 +183,7 @@ TEST_F(RentingCase, WhatIsGivenBackIsNotRentedAnew) {
   rental.wanted = false;
   const Status done = rent();
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().message, "what was rented for 'c' is being given back");
+  EXPECT_EQ(done.error().message, "what was rented for 'c' is being terminated");
   EXPECT_TRUE(world.disk.empty());
 }
 

@@ -96,7 +96,7 @@ TEST_F(RentingCase, WhoWantsItNoMoreEndsItsRentingInSeconds) {
   const Status done = renting().rent(
       rental, [this] { return catalog; }, [](Rental&) { return Verdict{}; });
   ASSERT_FALSE(done);
-  EXPECT_NE(done.error().message.find("given back"), std::string::npos) << done.error().message;
+  EXPECT_NE(done.error().message.find("terminated"), std::string::npos) << done.error().message;
   EXPECT_EQ(passes, 4);
   EXPECT_LE(world.now - dropped, 5'000);
 }
@@ -125,7 +125,7 @@ TEST_F(RentingCase, AMachineThatNobodyWantsAnyMoreEndsWhileItIsJudged) {
           return {kind, fail(Errc::unavailable, "no sshd").value()};
         });
     ASSERT_FALSE(done);
-    EXPECT_NE(done.error().message.find("given back"), std::string::npos) << done.error().message;
+    EXPECT_NE(done.error().message.find("terminated"), std::string::npos) << done.error().message;
     EXPECT_TRUE(journal.blocks(world.now)->empty());
     EXPECT_EQ(world.alive(), 0U);
   }

@@ -146,6 +146,7 @@ class NetWeb : public Web {
   }
 
   void at_once(const std::vector<std::function<void(Web&)>>& jobs) override {
+    // Each thread has a loop and connections of its own, which later rounds use again.
     while (others_.size() < std::min(jobs.size(), kMostThreads))
       others_.push_back(std::make_unique<NetWeb>(ground_));
     std::atomic<std::size_t> next = 0;
@@ -223,6 +224,7 @@ class NetWeb : public Web {
     });
     loop_.run();
     reply.sent = exchange->sent();
+    // Without an answer only a signal can have stopped the loop.
     if (done) return;
     const std::string what =
         question.shown.empty() ? question.method + " " + client.origin().text() : question.shown;

@@ -139,6 +139,7 @@ CommandCourse::OnSignal CommandCourse::on_signal(int number) {
     // Report the hosts that were left behind as a shell reports a killed command.
     endings_[i].code = 128 + number;
     endings_[i].error = proc::signal_name(number);
+    endings_[i].unasked = !reach_(i).ready;
   }
   return OnSignal::leave;
 }

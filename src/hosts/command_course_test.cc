@@ -83,6 +83,7 @@ TEST_F(CommandCourseTest, SignalsGoToCommandsThatRun) {
   EXPECT_EQ(course.on_signal(SIGINT), OnSignal::leave);
   EXPECT_EQ(course.endings()[0].code, 130);
   EXPECT_EQ(course.endings()[0].error, "SIGINT");
+  EXPECT_FALSE(course.endings()[0].unasked);
 }
 
 TEST_F(CommandCourseTest, CtrlCLeavesWhileAHostIsNotReached) {
@@ -93,6 +94,7 @@ TEST_F(CommandCourseTest, CtrlCLeavesWhileAHostIsNotReached) {
   EXPECT_EQ(course.on_signal(SIGINT), OnSignal::leave);
   EXPECT_EQ(course.endings()[0].code, 0);
   EXPECT_EQ(course.endings()[1].code, 130);
+  EXPECT_TRUE(course.endings()[1].unasked);
 }
 
 TEST_F(CommandCourseTest, AHostThatAnswersNoPingIsNamed) {

@@ -75,6 +75,7 @@ struct HostEnding {
   int signal = 0;          // the signal that killed the command, or 0
   std::string error = {};  // the reason why the command did not run; empty: the command ran
   bool stopped = false;    // stopped after another host's failure (fail_fast)
+  bool unasked = false;    // a signal came before the host was asked to start the command
   // Kept output. A host with more than CommandRequest::most_kept bytes counts as failed.
   std::string out = {};
   std::string err = {};

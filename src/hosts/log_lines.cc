@@ -79,6 +79,7 @@ std::string without_inner_tags(const OutputLine& line) {
 std::string LineForm::text(const OutputLine& line) const {
   if (rank && line.rank != rank) return {};
   if (json) return before + log_line_rest(line);
+  if (joins_pieces) return line.begins ? before + tagged_text(line) : std::string(line.text);
   // Another host may print next, so a piece of a line needs a line end, too.
   return before + tagged_text(line) + (line.ends() ? "" : "\n");
 }

@@ -56,9 +56,11 @@ struct LineForm {
   std::string before = {};                          // the name of the host, or log_line_head()
   std::optional<std::int64_t> rank = std::nullopt;  // print only the lines of this rank
   bool json = false;
+  // Nothing else is printed between the pieces of a long line, so the pieces are joined again.
+  bool joins_pieces = false;
 
   bool by_line() const { return json || rank; }
-  // Returns the text to print, with a line end. "": nothing.
+  // Returns the text to print, with a line end unless pieces are joined. "": nothing.
   std::string text(const OutputLine& line) const;
 };
 

@@ -145,7 +145,7 @@ void PortForward::tell_refusal(std::size_t spec) {
     using Kind = link::ChannelEnd::Kind;
     if (end.kind == Kind::lost || end.kind == Kind::refused)
       return tell(fail(Errc::unavailable, end.why));
-    tell(fail(Errc::unavailable, fmt::format("nothing listens at {} there", port)));
+    tell(fail(Errc::not_found, fmt::format("nothing listens at {} there", port)));
   };
   dial_ = std::make_unique<HostLink>(
       loop_, HostLink::Settings{.place = place_},

@@ -25,9 +25,11 @@ namespace lockstep::hosts {
 class PortForward {
  public:
   struct Events {
-    std::function<void()> ready;                    // called once: the host was reached
-    std::function<void(const Error& why)> trouble;  // a connection could not be made
-    std::function<void(Error)> failed;              // called once, in place of ready
+    std::function<void()> ready;  // called once: the host was reached
+    // A connection could not be made. not_found: nothing listens on the port there. denied: sshd
+    // refuses to forward.
+    std::function<void(const Error& why)> trouble;
+    std::function<void(Error)> failed;  // called once, in place of ready
   };
 
   // Listens on 127.0.0.1 and logs in. already_exists: a port is taken. No event comes before open()

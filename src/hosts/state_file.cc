@@ -54,4 +54,9 @@ Result<db::Database> open_state(const std::string& folder) {
   return db::Database::open(folder + "/state.db", kMigrations);
 }
 
+Result<db::Database> open_state_to_look(const std::string& folder) {
+  if (!io::make_folders(folder)) return db::Database::open_in_memory(kMigrations);
+  return open_state(folder);
+}
+
 }  // namespace lockstep::hosts

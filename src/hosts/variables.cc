@@ -1,12 +1,12 @@
 #include "hosts/variables.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "io/fd.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::hosts {
@@ -80,8 +80,7 @@ Result<std::vector<std::string>> read_env_file(const std::string& path, const Ow
 }  // namespace
 
 std::optional<std::string> own_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  return env_variable(name);
 }
 
 Result<std::vector<std::string>> parse_env_file(std::string_view text, const OwnVariable& own) {

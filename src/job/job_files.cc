@@ -69,10 +69,12 @@ std::vector<std::string> JobFiles::ids() {
 
 Status JobFiles::keep(const JobSpec& spec) const {
   nlohmann::ordered_json json = to_json(spec);
+  // The variables may hold secrets, and the file outlives the job.
   json.erase("env");
   return io::keep_record(path("job.json"), codec::print_json(json) + "\n");
 }
 
+// The end of a job must be recorded even if the disk is full, so the record has reserved space.
 Status JobFiles::keep(const PartState& state) const {
   return io::keep_record_with_spare(path("state.json"), codec::print_json(to_json(state)) + "\n");
 }

@@ -6,6 +6,10 @@
 #include "job/job_files.h"
 #include "job/stop_job.h"
 #include "job/supervisor.h"
+#include "status/event_ring.h"
+#include "status/job_socket.h"
+
+#include <fmt/core.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <span>
@@ -22,9 +27,12 @@ namespace {
 
 using Words = std::span<const std::string>;
 // In the order of Verb.
-constexpr std::array<std::string_view, 7> kVerbs = {"start",  "follow", "print", "places",
-                                                    "status", "report", "cancel"};
+constexpr std::array<std::string_view, 11> kVerbs = {"start",  "follow", "print", "places",
+                                                     "status", "report", "looks", "ranks",
+                                                     "events", "page",   "cancel"};
 constexpr std::size_t kMostReport = 64UL << 20;
+// An agent answers at once. One that is stopped does not answer at all.
+constexpr std::chrono::seconds kLooksLimit{5};
 
 Result<std::int64_t> number(const std::string& text) {
   const auto value = parse_int(text);
@@ -88,12 +96,62 @@ Result<int> print_report(Words words) {
 Result<int> cancel_job(Words words) {
   if (words.size() != 1) return fail(Errc::invalid_input, "cancel takes ID");
   LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
+  // The supervisor outlives `lockstep run` and then records the end, so its pidfd covers all
+  // processes of the job.
   LOCKSTEP_TRY_ASSIGN(const io::Fd supervisor, stop_job(files));
   pollfd wait{supervisor.get(), POLLIN, 0};
   // The wait has no limit: `lockstep run` itself limits the time for its ranks.
   while (supervisor && poll(&wait, 1, -1) < 0 && errno == EINTR) {
   }
   return tell_status(words);
+}
+
+// The agents make the JSON, so it is passed on as it is.
+int tell_answers(const std::string& id, const std::string& target) {
+  const auto answers = status::ask_agents({.job = id}, target, kLooksLimit);
+  std::puts(("[" + join(answers, ",") + "]").c_str());
+  return 0;
+}
+
+Result<int> tell_looks(Words words) {
+  if (words.empty() || words.size() > 2) return fail(Errc::invalid_input, "looks takes ID [RANK]");
+  std::string target = "/why";
+  if (words.size() == 2) {
+    LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number(words[1]));
+    target += "?rank=" + std::to_string(rank);
+  }
+  return tell_answers(words[0], target);
+}
+
+Result<int> tell_ranks(Words words) {
+  if (words.size() != 1) return fail(Errc::invalid_input, "ranks takes ID");
+  return tell_answers(words[0], "/ranks");
+}
+
+// The answer has the token of the page, so it goes to stdout only.
+Result<int> tell_page(Words words) {
+  if (words.size() != 2) return fail(Errc::invalid_input, "page takes ID NODE");
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t node, number(words[1]));
+  return tell_answers(words[0], fmt::format("/page?node={}", node));
+}
+
+Result<int> tell_events(Words words) {
+  if (words.empty() || words.size() > 2)
+    return fail(Errc::invalid_input, "events takes ID [AFTER]");
+  std::int64_t after = 0;
+  if (words.size() == 2) {
+    LOCKSTEP_TRY_ASSIGN(after, number(words[1]));
+  }
+  auto answers =
+      status::ask_agents({.job = words[0]}, fmt::format("/events?after={}", after), kLooksLimit);
+  if (answers.empty()) {
+    LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
+    if (const auto report = io::read_file(files.path("report.json"), kMostReport))
+      if (auto answer = status::answer_of_report(*report, after))
+        answers.push_back(std::move(*answer));
+  }
+  std::puts(("[" + join(answers, ",") + "]").c_str());
+  return 0;
 }
 
 }  // namespace
@@ -124,6 +182,14 @@ Result<int> serve_request(const std::vector<std::string>& words) {
       return tell_status(rest);
     case Verb::report:
       return print_report(rest);
+    case Verb::looks:
+      return tell_looks(rest);
+    case Verb::ranks:
+      return tell_ranks(rest);
+    case Verb::events:
+      return tell_events(rest);
+    case Verb::page:
+      return tell_page(rest);
     case Verb::cancel:
       break;
   }

@@ -9,13 +9,28 @@
 
 namespace lockstep::job {
 
-enum class Verb { start, follow, print, places, status, report, cancel };
+enum class Verb {
+  start,
+  follow,
+  print,
+  places,
+  status,
+  report,
+  looks,
+  ranks,
+  events,
+  page,
+  cancel
+};
 // Returns the verb of a request. nullopt: its first word is none.
 std::optional<Verb> verb_of(const std::vector<std::string>& words);
 
 // Serves one request over stdin and stdout and returns the exit code. words: start | follow ID OUT
-// ERR | print ID OUT ERR | places ID LINES | status [ID...] | report ID | cancel ID. `follow`
-// returns when the job ends; `status` tells how it ended.
+// ERR | print ID OUT ERR | places ID LINES | status [ID...] | report ID | looks ID [RANK] |
+// ranks ID | events ID [AFTER] | page ID NODE | cancel ID. `looks`, `ranks`, `events` and `page`
+// print a JSON list of what the agents answer (looks/answer.h, looks/row.h, status/event_ring.h,
+// page/page_answer.h), `events` also the report of an ended job. `follow` returns when the job
+// ends; `status` tells how it ended.
 Result<int> serve_request(const std::vector<std::string>& words);
 
 }  // namespace lockstep::job

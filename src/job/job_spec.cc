@@ -31,10 +31,14 @@ bool is_job_id(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return plain(c) || c == '-'; });
 }
 
+std::string job_id_of(std::string uuid) {
+  std::erase(uuid, '-');
+  return uuid.substr(0, 8);
+}
+
 std::string new_job_id() {
-  std::string id = random_uuid4();
-  std::erase(id, '-');
-  return id.substr(0, 8);
+  // Short enough for a user to type.
+  return job_id_of(random_uuid4());
 }
 
 static void fields(codec::JsonFields& io, JobSpec& spec) {

@@ -29,7 +29,8 @@ struct JobSpec {
 
 // Returns true for 4 to 63 of a-z 0-9 -, starting with a letter or digit. The id names a folder.
 bool is_job_id(std::string_view text);
-std::string new_job_id();  // eight letters and digits
+std::string new_job_id();                 // eight letters and digits
+std::string job_id_of(std::string uuid);  // the same of a given UUID
 
 nlohmann::ordered_json to_json(const JobSpec& spec);
 Result<JobSpec> spec_from_json(const nlohmann::json& json);

@@ -58,6 +58,7 @@ TEST(JobSpec, ARecordHasNoEnvironment) {
 
 TEST(JobSpec, IdsAreNamesOfFolders) {
   EXPECT_TRUE(is_job_id(new_job_id()));
+  EXPECT_EQ(job_id_of("0a1b2c3d-0000-4000-8000-000000000000"), "0a1b2c3d");
   EXPECT_NE(new_job_id(), new_job_id());
   for (const char* bad : {"", "abc", "..aa", "a/bc", "ABCD", "-abc", "abc\n"})
     EXPECT_FALSE(is_job_id(bad)) << bad;

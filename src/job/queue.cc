@@ -31,6 +31,8 @@ std::vector<std::string> jobs_ahead(const JobSpec& job, const std::vector<JobRec
   return ahead;
 }
 
+// Every host reports these jobs to the client, which tells all hosts (JobSpec::after). The hosts
+// then agree on the order although they have seen the jobs in different orders.
 std::vector<std::string> jobs_let_go(const JobSpec& job, const std::vector<JobRecord>& others) {
   std::vector<std::string> ahead;
   for (const JobRecord& other : others)

@@ -44,6 +44,8 @@ void listen_to(Trial& trial, const std::string& secret) {
   const ssize_t got = read(trial.fd.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got > 0) trial.heard.append(bytes.data(), static_cast<std::size_t>(got));
+  // A private address may belong to a different machine in another network. Only the secret proves
+  // that the right host answers.
   if (trial.heard == secret) {
     trial.stage = Trial::Stage::reached;
     // Longer than the secret: another program answers there.
@@ -78,6 +80,8 @@ std::vector<std::string> reached_addresses(const std::vector<std::string>& addre
   using Clock = std::chrono::steady_clock;
   auto end = Clock::now() + limit;
   std::vector<Trial> trials;
+  // All addresses are tried at once: most of a host's addresses lead nowhere from another network,
+  // and each would cost the whole limit.
   trials.reserve(addresses.size());
   for (const std::string& address : addresses)
     trials.push_back(begin_trial(address, port));

@@ -120,6 +120,8 @@ Status Supervisor::prepare(const nlohmann::json& request) {
   if (!S_ISDIR(found.st_mode)) return fail(Errc::invalid_input, folder + ": it is not a folder");
   // Before create(): the job itself must not be in the list.
   const std::vector<JobRecord> others = all_jobs();
+  // create() takes the job's lock, which this process holds for life. The lock tells others that
+  // the job has a supervisor.
   LOCKSTEP_TRY_ASSIGN(files_, JobFiles::create(spec_));
   forget_stop_reason(*files_);
   state_.supervisor = getpid();
@@ -221,6 +223,8 @@ void Supervisor::take_turn() {
 
 Status Supervisor::start_run() {
   proc::SpawnSpec spec;
+  // Start this binary, not the `lockstep` of PATH: the job must run the version that the client has
+  // sent.
   LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
   spec.argv = {"lockstep", "run", "--report=" + files_->path("report.json"),
                "--log-dir=" + files_->path("ranks")};
@@ -249,6 +253,7 @@ Status Supervisor::start_run() {
   state_.started_ms = unix_ms();
   // The job runs. A failed record must not stop it.
   (void)files_->keep(state_);
+  // A pidfd instead of SIGCHLD: it belongs to this child alone.
   end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
   end_watch_->start(io::kReadable, [this](int) { on_end(); });
   return {};
@@ -294,6 +299,7 @@ void Supervisor::end(int code) {
 Result<int> start_supervisor() {
   if (!io::is_pipe_or_socket(STDIN_FILENO))
     return fail(Errc::invalid_input, "this is an internal command, started by clients on hosts");
+  // Block before the fork, so that the supervisor inherits the mask and no signal falls between.
   proc::block(proc::handled_signals());
   // With an inherited SIG_IGN the kernel would drop the exit code of `lockstep run`.
   signal(SIGCHLD, SIG_DFL);
@@ -303,6 +309,7 @@ Result<int> start_supervisor() {
   const pid_t supervisor = fork();
   if (supervisor < 0) return fail_sys("start the supervisor", errno);
   if (supervisor > 0) return 0;
+  // A session of its own: signals to the session of the connection must not reach the job.
   setsid();
   if (chdir("/") != 0) return fail_sys("enter /", errno);
   Supervisor here;

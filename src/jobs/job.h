@@ -6,6 +6,11 @@
 #include "jobs/job_book.h"
 #include "jobs/job_status.h"
 #include "jobs/job_why.h"
+#include "looks/answer.h"
+#include "looks/row.h"
+#include "page/page_answer.h"
+#include "status/event_ring.h"
+#include "status/profile_answer.h"
 
 #include <chrono>
 #include <cstdint>
@@ -53,6 +58,27 @@ struct Resumed {
   std::vector<std::string> ahead;  // jobs ahead in the queue; empty: the job runs
 };
 
+// Facts that the place of a job knows beyond the job's record.
+struct PlaceFacts {
+  struct Run {
+    std::string number;  // the run's number, as PlaceFacts::number; "": not known
+    std::string cause;   // the cause of the run's end, in one word
+  };
+  // The job's number for the programs of the place, as for squeue; "": the place has no numbers.
+  std::string number = {};
+  std::string output = {};  // the file with the job's output; "": none, or not known
+  // The runs before the present one; nullopt: the place does not count runs, or none has begun.
+  std::optional<std::vector<Run>> earlier = {};
+  // How often the job may continue as a new job of the place; 0: without limit. nullopt: never.
+  std::optional<int> chain = {};
+};
+
+// A node's answer about its status page.
+struct PageThere {
+  std::optional<hosts::HostPlace> host = {};  // nullopt: an agent on this machine
+  page::PageAnswer page = {};
+};
+
 // One job. Each call blocks until the answer comes or the user stops the call (canceled, with the
 // signal's number in Error::sys). Callers must have blocked proc::handled_signals().
 class Job {
@@ -63,11 +89,45 @@ class Job {
   virtual ~Job() = default;
 
   const KnownJob& record() const { return record_; }
+  // Returns facts that are known without a question to another machine.
+  virtual PlaceFacts facts() const { return {}; }
+  // Returns the id by which users know the job: the number of its place, or else ours.
+  std::string id_for_people() const {
+    const std::string number = facts().number;
+    return number.empty() ? record_.id : number;
+  }
 
   // Asks for the job's status. unavailable: no host that knows the job answers.
   virtual Result<JobStatus> status() = 0;
   // Explains the job's state. unavailable as for status().
   virtual Result<Explanation> why() = 0;
+  // Asks what the ranks do now: one answer from each node that answers. rank: also all threads of
+  // this rank. Empty: no rank runs, or this place cannot tell.
+  virtual Result<std::vector<looks::Answer>> looks(std::optional<int> rank) {
+    (void)rank;
+    return std::vector<looks::Answer>();
+  }
+  // Asks for a row of each rank: one answer from each node that answers, in the order of their
+  // ranks. Empty: as for looks().
+  virtual Result<std::vector<looks::NodeRows>> ranks() { return std::vector<looks::NodeRows>(); }
+  // Asks for the events after a number: one answer from each agent that answers, or from the report
+  // of an ended job. Empty: no agent answers, or this place cannot tell.
+  virtual Result<std::vector<status::EventAnswer>> events(std::int64_t after) {
+    (void)after;
+    return std::vector<status::EventAnswer>();
+  }
+  // Asks where the page of node `node` of the round is. That node opens one on its loopback if it
+  // serves none. One answer from each node that answers. Empty: as for looks().
+  virtual Result<std::vector<PageThere>> page(int node) {
+    (void)node;
+    return std::vector<PageThere>();
+  }
+  // Asks the agent about profiles of its ranks. invalid_input: this place cannot take profiles.
+  virtual Result<status::ProfileAnswer> profile(const status::ProfileQuery& query) {
+    (void)query;
+    return fail(Errc::invalid_input,
+                record_.id + " is not a run on this machine, and only such a run can be profiled");
+  }
   // Prints the job's output, and waits for its end if `to_end` is set.
   virtual Result<Followed> follow(const FollowOptions& options) = 0;
   // Cancels the job. Returns once the job has ended, or once all answering hosts have been told.

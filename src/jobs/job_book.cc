@@ -61,6 +61,7 @@ JobState plain_state(job::Stage stage, int code) {
 // were written. The columns win then.
 JobStatus read_status(job::Stage stage, int code, const std::string& facts) {
   JobStatus status{.state = plain_state(stage, code)};
+  // Column `code` is 0 for a job without an end, so only an ended job has an exit code.
   if (stage == job::Stage::ended) status.code = code;
   const nlohmann::json json = codec::parse_json(facts);
   if (!json.is_object()) return status;
@@ -75,6 +76,7 @@ JobStatus read_status(job::Stage stage, int code, const std::string& facts) {
 Result<KnownJob> job_of(const db::Statement& row) {
   KnownJob job{
       .id = row.text(0), .name = row.text(1), .place = row.text(2), .command = row.text(3)};
+  // The places are stored with the job: the registry of hosts may change while the job runs.
   LOCKSTEP_TRY_ASSIGN(job.nodes, hosts::parse_places(row.text(4)));
   job.plan = row.text(5);
   job.created_ms = row.number(6);
@@ -101,6 +103,15 @@ std::string slurm_plan_head(const std::string& number) {
 
 Result<JobBook> JobBook::open(const std::string& folder) {
   LOCKSTEP_TRY_ASSIGN(db::Database database, hosts::open_state(folder));
+  return over(std::move(database));
+}
+
+Result<JobBook> JobBook::open_to_look(const std::string& folder) {
+  LOCKSTEP_TRY_ASSIGN(db::Database database, hosts::open_state_to_look(folder));
+  return over(std::move(database));
+}
+
+Result<JobBook> JobBook::over(db::Database database) {
   // A table beside the others, not a migration: an older version can still open the file.
   LOCKSTEP_TRY(database.execute(
       "CREATE TABLE IF NOT EXISTS job_facts (job TEXT PRIMARY KEY REFERENCES jobs (id) "
@@ -109,8 +120,8 @@ Result<JobBook> JobBook::open(const std::string& folder) {
 }
 
 Status JobBook::add(const KnownJob& job) const {
-  LOCKSTEP_TRY_ASSIGN(db::Statement add,
-                      database_.prepare("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  LOCKSTEP_TRY_ASSIGN(db::Statement add, database_.prepare("INSERT OR REPLACE INTO jobs VALUES "
+                                                           "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   add.bind(1, job.id);
   add.bind(2, job.name);
   add.bind(3, job.place);
@@ -141,6 +152,7 @@ Result<std::vector<KnownJob>> JobBook::select(std::string_view where, const std:
 }
 
 Result<KnownJob> JobBook::find(const std::string& word) const {
+  // From the most exact meaning of the word to the least. A name means the newest job of this name.
   LOCKSTEP_TRY_ASSIGN(auto jobs, select("WHERE id = ?", word, 1));
   if (jobs.empty()) {
     LOCKSTEP_TRY_ASSIGN(jobs, select("WHERE name = ?", word, 1));
@@ -151,6 +163,7 @@ Result<KnownJob> JobBook::find(const std::string& word) const {
                         select("WHERE substr(plan, 1, length(?1)) = ?1", slurm_plan_head(word), 1));
   }
   if (jobs.empty() && !word.empty()) {
+    // Two rows are enough to see that the beginning is ambiguous.
     LOCKSTEP_TRY_ASSIGN(jobs, select("WHERE substr(id, 1, length(?1)) = ?1", word, 2));
   }
   if (jobs.size() > 1)
@@ -203,6 +216,7 @@ Status JobBook::note(const std::string& id, const JobStatus& status) const {
       database_.prepare("UPDATE jobs SET stage = ?, code = ?, ended_ms = ? WHERE id = ?"));
   note.bind(1, job::stage_name(stage_of(status.state)));
   note.bind(2, std::int64_t{status.code.value_or(0)});
+  // 0 also ends a silence that note_away() has noted: the hosts have answered.
   note.bind(3, status.is_over() ? status.ended_ms : 0);
   note.bind(4, id);
   LOCKSTEP_TRY(note.run());

@@ -38,7 +38,11 @@ class JobBook {
  public:
   // Opens or creates state.db in the folder, readable by this user alone.
   static Result<JobBook> open(const std::string& folder);
+  // The same for commands that only look at jobs. Where the folder is missing and cannot be made,
+  // the book is empty: runs on this machine are found without it.
+  static Result<JobBook> open_to_look(const std::string& folder);
 
+  // Replaces a job of this id: a later attempt of a job on rented machines runs on other machines.
   Status add(const KnownJob& job) const;
   // Finds a job by id, as the newest of that name, by Slurm's number, or by the beginning of an id.
   // not_found: there is none. invalid_input: several ids begin with the word.
@@ -54,6 +58,7 @@ class JobBook {
   Result<std::int64_t> note_away(const std::string& id, std::int64_t now_ms) const;
 
  private:
+  static Result<JobBook> over(db::Database database);
   explicit JobBook(db::Database database) : database_(std::move(database)) {}
   Result<std::vector<KnownJob>> select(std::string_view where, const std::string& word,
                                        std::size_t most) const;

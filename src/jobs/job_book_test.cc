@@ -30,6 +30,18 @@ class JobBookTest : public ::testing::Test {
   std::string folder_;
 };
 
+// A container may have no home that can be written, and runs on this machine are found all the
+// same.
+TEST_F(JobBookTest, LookingNeedsNoFolder) {
+  EXPECT_FALSE(JobBook::open("/proc/none/lockstep"));
+  const auto empty = JobBook::open_to_look("/proc/none/lockstep");
+  ASSERT_TRUE(empty) << empty.error().message;
+  EXPECT_TRUE(empty->list(10)->empty());
+  EXPECT_EQ(empty->find("train").error().code, Errc::not_found);
+  ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
+  EXPECT_EQ(JobBook::open_to_look(folder_)->find("train")->id, "aaaa1111");
+}
+
 TEST_F(JobBookTest, AJobIsFoundByIdItsBeginningOrItsName) {
   ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
   ASSERT_TRUE(book().add(job("aaaa2222", "train", 2)));
@@ -51,6 +63,20 @@ TEST_F(JobBookTest, NodesComeBackAsTheyWere) {
   EXPECT_EQ(found->nodes[0].target, (ssh::Target{.host = "h", .user = "me", .port = 22}));
   EXPECT_FALSE(found->nodes[0].here);
   EXPECT_TRUE(found->nodes[1].here);
+}
+
+TEST_F(JobBookTest, ALaterAttemptTakesThePlaceOfTheEarlierOne) {
+  ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
+  ASSERT_TRUE(book().note("aaaa1111",
+                          JobStatus{.state = JobState::failed, .code = 143, .why = "a notice"}));
+  KnownJob again = job("aaaa1111", "train", 2);
+  again.nodes.resize(1);
+  ASSERT_TRUE(book().add(again));
+  ASSERT_EQ(book().list(10)->size(), 1U);
+  const auto found = book().find("aaaa1111");
+  EXPECT_EQ(found->nodes.size(), 1U);
+  EXPECT_EQ(found->status.state, JobState::running);
+  EXPECT_EQ(found->status.why, "");
 }
 
 TEST_F(JobBookTest, TheEndIsNoted) {

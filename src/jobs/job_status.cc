@@ -84,13 +84,16 @@ JobStatus status_of(const std::vector<std::string>& names,
     whole.canceled = whole.canceled || part.canceled;
     whole.by_person = whole.by_person || by_person(part);
     whole.ended_ms = std::max(whole.ended_ms, part.ended_ms);
+    // One reason is enough for a line of the list. `nodes` has the problem of each node.
     if (whole.why.empty()) whole.why = part.problem;
+    // A lost part tells nothing: the other parts decide.
     if (part.stage == job::Stage::lost) continue;
     // Stages are in order of time, so the earliest stage of any known part wins.
     if (stage == job::Stage::lost || part.stage < stage) {
       stage = part.stage;
       whole.state = state_of_part(part);
     }
+    // The first failure in the order of nodes stands for the job.
     if (part.stage == job::Stage::ended && code == 0) code = part.code;
   }
   if (stage == job::Stage::ended) {

@@ -5,12 +5,18 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string_view>
 
 namespace lockstep::jobs {
 namespace {
+
+constexpr std::size_t kMostLooks = 8UL << 20;
+constexpr std::string_view kNoAnswer =
+    "no agent of the job answers, so it is not known what the ranks do; in a container with a "
+    "network of its own, ask from inside";
 
 constexpr std::size_t kMostText = 500;  // of one text of a report
 
@@ -45,6 +51,7 @@ std::optional<RootCause> root_cause_of(const nlohmann::json& report) {
   const auto cause = report.find("root_cause");
   if (cause == report.end() || !cause->is_object()) return std::nullopt;
   std::string log = text_of(*cause, "stderr_log");
+  // Errors usually go to stderr, so prefer the log of stderr.
   if (log.empty()) log = text_of(*cause, "stdout_log");
   return RootCause{.rank = codec::integer_member(*cause, "rank"),
                    .exit_code = codec::integer_member(*cause, "exit_code"),
@@ -116,13 +123,14 @@ Explanation explain_job(const KnownJob& job, const JobStatus& status, const nloh
                {"reason", nullptr},
                {"root_cause", nullptr}};
   if (status.code) said.json["code"] = *status.code;
-  said.text =
-      fmt::format("job {} ({}) on {}: {}{}\n", job.id, job.name, job.place,
-                  state_words(status.state, status.code), status.by_person ? ", by a person" : "");
+  said.text = fmt::format(
+      "job {}{} on {}: {}{}\n", job.id, job.name == "-" ? "" : fmt::format(" ({})", job.name),
+      job.place, state_words(status.state, status.code), status.by_person ? ", by a person" : "");
   for (const NodeStatus& node : status.nodes) {
     nlohmann::ordered_json row{{"name", node.name}, {"state", nullptr}};
     if (node.state) row["state"] = state_name(*node.state);
     if (node.code) row["code"] = *node.code;
+    // JSON quotes control characters itself. Only the text for a terminal needs printable().
     if (!node.problem.empty()) row["problem"] = node.problem;
     said.json["nodes"].push_back(std::move(row));
     said.text += fmt::format("  {}: {}\n", node.name, node_words(node));
@@ -138,7 +146,21 @@ Explanation explain_job(const KnownJob& job, const JobStatus& status, const nloh
     said.json["root_cause"] = cause_json(*cause);
     said.text += cause_text(*cause);
   }
+  said.advice_at = said.text.size();
   said.text += (advice.empty() ? usual_advice(job, status.state) : advice) + "\n";
+  return said;
+}
+
+Explanation with_looks(Explanation said, const std::vector<looks::Answer>& answers) {
+  if (answers.empty()) {
+    said.text.insert(std::min(said.advice_at, said.text.size()), std::string(kNoAnswer) + "\n");
+    return said;
+  }
+  said.json["looks"] = nlohmann::ordered_json::array();
+  for (const looks::Answer& answer : answers)
+    said.json["looks"].push_back(
+        codec::parse_ordered_json(looks::answer_json(answer), {.bytes = kMostLooks}));
+  said.text.insert(std::min(said.advice_at, said.text.size()), looks::answers_text(answers));
   return said;
 }
 

@@ -3,14 +3,17 @@
 
 #include "codec/json.h"
 #include "jobs/job_book.h"
+#include "looks/answer.h"
 
 #include <string>
+#include <vector>
 
 namespace lockstep::jobs {
 
 struct Explanation {
   std::string text;             // whole lines
   nlohmann::ordered_json json;  // for --json
+  std::size_t advice_at = 0;    // where in the text the last line, the advice, begins
 };
 
 // Explains a job by its status and the failure report of one of its nodes (docs/report.md). report:
@@ -18,5 +21,8 @@ struct Explanation {
 // if the place of the job has better advice than most.
 Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
                         const std::string& advice = {});
+
+// Adds what the ranks of a running job do.
+Explanation with_looks(Explanation said, const std::vector<looks::Answer>& answers);
 
 }  // namespace lockstep::jobs

@@ -290,10 +290,6 @@ Result<Launch> Reader::run() {
 
 }  // namespace
 
-std::span<const ArgumentRow> deepspeed_rows() {
-  return kRows;
-}
-
 Result<Launch> read_deepspeed(std::span<const std::string> words, const ReadOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const SplitArguments split, split_arguments("deepspeed", kRows, words));
   return Reader(split, options).run();

@@ -11,9 +11,8 @@
 
 namespace lockstep::launchers {
 
-// Return the tables of options, for tests.
+// Returns the table of options, for tests.
 std::span<const ArgumentRow> torchrun_rows();
-std::span<const ArgumentRow> deepspeed_rows();
 
 // legacy: torch.distributed.launch, which gives the script its local rank as an argument.
 Result<Launch> read_torchrun(std::span<const std::string> words, const ReadOptions& options,

@@ -109,6 +109,8 @@ void Channel::on(const Refused& refused) {
 }
 
 void Channel::on(const Exit& exit) {
+  // The host may send Exit only after Started. A frame out of order is ignored here, and HostRules
+  // ends the link.
   if (state_ != State::running) return;
   if (exit.signal != 0)
     end({.kind = ChannelEnd::Kind::signaled, .code = exit.signal});
@@ -127,6 +129,7 @@ void Channel::on(const Data& data) {
 
 void Channel::on(const Credit& credit) {
   if (state_ == State::over || credit.stream != Stream::in) return;
+  // A broken host must not make this end send without limit.
   room_ = std::min(room_ + credit.bytes, kWindow);
   send_waiting();
   const auto events = events_;

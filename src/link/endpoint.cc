@@ -37,6 +37,8 @@ void Endpoint::send(const Frame& frame) {
   if (broken_) return;
   if (rules_) rules_->sent(frame);
   put_frame(unsent_, frame);
+  // Write at once instead of in the next turn: most frames are small and fit, and an answer waits
+  // for them.
   if (!waits_for_room_) flush();
   if (!rules_ || unsent_.size() - sent_ <= kMostUnsent) return;
   // A host that keeps asking and never reads would make this buffer grow without limit.
@@ -45,15 +47,6 @@ void Endpoint::send(const Frame& frame) {
   later_.start({}, [this] {
     end(fail(Errc::corrupt, "the other end does not read the requested data").value());
   });
-}
-
-void Endpoint::when_written(std::function<void()> fn) {
-  when_written_ = std::move(fn);
-  if (unsent_.empty() || broken_) later_.start({}, [this] { written(); });
-}
-
-void Endpoint::written() {
-  if (const auto fn = std::exchange(when_written_, nullptr)) fn();
 }
 
 void Endpoint::flush() {
@@ -72,7 +65,6 @@ void Endpoint::flush() {
   if (sent_ == unsent_.size()) {
     unsent_.clear();
     sent_ = 0;
-    if (when_written_) later_.start({}, [this] { written(); });
   } else if (sent_ >= kCompact) {
     unsent_.erase(0, sent_);
     sent_ = 0;
@@ -118,6 +110,7 @@ bool Endpoint::pass_on(Frame frame) {
 }
 
 void Endpoint::end(const Error& error) {
+  // A closed descriptor stays readable for ever, so the watch would spin.
   in_watch_.stop();
   broken_ = true;
   const auto ended = events_.ended;  // may destroy this

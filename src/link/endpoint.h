@@ -33,8 +33,6 @@ class Endpoint {
 
   void greet();  // host's end only, before any frame
   void send(const Frame& frame);
-  // Calls fn once everything sent so far is written, or cannot be written.
-  void when_written(std::function<void()> fn);
   // Returns the bytes before the greeting: the words of a login shell.
   const std::string& chatter() const { return reader_.chatter(); }
   bool greeted() const { return reader_.greeted(); }
@@ -44,7 +42,6 @@ class Endpoint {
   void receive();
   bool pass_on(Frame frame);
   void end(const Error& error);
-  void written();
 
   io::Fd in_;
   io::Fd out_;
@@ -57,7 +54,6 @@ class Endpoint {
   std::size_t sent_ = 0;  // bytes of unsent_ already written
   bool waits_for_room_ = false;
   bool broken_ = false;
-  std::function<void()> when_written_;
   io::Timer later_;
   CallbackScope calls_;
 };

@@ -17,6 +17,7 @@ void HostRules::sent(const Frame& frame) {
 }
 
 void HostRules::note(const Start& start) {
+  // The client chooses channel numbers. A host that names another channel is broken or hostile.
   channels_[start.channel] = Channel{.result = start.result};
 }
 

@@ -82,26 +82,6 @@ TEST_F(LinkTest, AClientDoesNotGrowForAHostThatNeverReads) {
   EXPECT_EQ(ended->message, "the other end does not read the requested data");
 }
 
-TEST_F(LinkTest, AllThatWasSentIsWrittenBeforeTheEnd) {
-  io::Pipe to_host = pipe();
-  io::Pipe to_client = pipe();
-  std::size_t heard = 0;
-  bool written = false;
-  Endpoint host(loop_, std::move(to_host.read), std::move(to_client.write),
-                FrameReader::Wants::frames, {[](const Frame&) {}, [](const Error&) {}});
-  for (int i = 0; i < 100; ++i)
-    host.send(Data{1, Stream::out, std::string(kMaxData, 'x')});  // far more than a pipe holds
-  host.when_written([&] { written = true; });
-  for (int i = 0; i < 10; ++i)
-    loop_.run_once();
-  EXPECT_FALSE(written);
-  // A plain frame reader, because a client would refuse output without a request.
-  Endpoint other(
-      loop_, std::move(to_client.read), std::move(to_host.write), FrameReader::Wants::frames,
-      {[&](const Frame& f) { heard += std::get<Data>(f).bytes.size(); }, [](const Error&) {}});
-  until([&] { return heard == 100 * kMaxData && written; });
-}
-
 TEST_F(LinkTest, AReaderThatRestsHoldsTheSourceBack) {
   io::Pipe data = pipe();
   fcntl(data.write.get(), F_SETFL, O_NONBLOCK);

@@ -45,6 +45,8 @@ void Source::go_on() {
 void Source::read_some() {
   if (room_ == 0) return pause();
   std::array<char, kMaxData> bytes;
+  // Never read more than the other end has granted: the rest stays in the pipe, which slows its
+  // writer down. No buffer here can grow.
   const ssize_t got = read(fd_, bytes.data(), std::min(bytes.size(), room_));
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return go_on();
   if (got <= 0) {  // a closed terminal returns EIO

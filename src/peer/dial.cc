@@ -76,6 +76,7 @@ std::optional<Dialed> try_all(const std::vector<std::string>& addresses, std::ui
     const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
     if (left.count() <= 0) break;
     for (Trial& trial : answered(trials, left)) {
+      // poll() reports a refused connection as writable, too.
       if (!is_connected(trial.fd.get())) continue;
       // TLS runs blocking, with the socket's own timeouts.
       const int flags = fcntl(trial.fd.get(), F_GETFL);

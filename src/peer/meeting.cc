@@ -63,6 +63,7 @@ nlohmann::ordered_json to_json(const Trouble& trouble) {
 
 }  // namespace
 
+// A binary form: the key and the paths may be any bytes, which texts of JSON cannot carry.
 std::string encode_meeting(const Meeting& meeting) {
   std::string body(kMagic);
   sync::encode_text(meeting.destination, body);

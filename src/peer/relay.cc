@@ -56,6 +56,8 @@ Number number_at(std::string_view bytes, std::size_t at) {
 
 }  // namespace
 
+// The hosts form a tree in which each host gives to two. The source then sends each byte twice,
+// however many hosts there are.
 int relay_giver(int host) {
   return host == 0 ? -1 : (host - 1) / kFan;
 }
@@ -129,6 +131,7 @@ void RelayGiver::stop() {
     closing_ = true;
     // A blocked read or write of a serving thread ends by this.
     for (const int each : guests_)
+      // Do not close: the thread still uses the descriptor, and the number could be reused at once.
       shutdown(each, SHUT_RDWR);
   }
   changed_.notify_all();
@@ -271,6 +274,7 @@ Status RelayTaker::take(std::size_t file, std::uint64_t size,
 }
 
 void RelayTaker::finish() {
+  // Only a courtesy: without it the giver notices the closed connection.
   (void)channel_.write(bytes_of(kNothingMore) + bytes_of(std::uint64_t{0}));
 }
 

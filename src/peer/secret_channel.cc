@@ -111,6 +111,8 @@ Result<SecretChannel> SecretChannel::open(io::Fd socket, const std::string& key,
   SSL_set_app_data(ssl, channel.key_.get());
   // Old errors of this thread would be reported as ours.
   ERR_clear_error();
+  // TLS 1.3 with a pre-shared key: each end proves knowledge of the key, and certificates are not
+  // needed.
   const int got = side == Side::serves ? SSL_accept(ssl) : SSL_connect(ssl);
   if (got != 1) return channel.failure("the handshake failed", got);
   // A handshake without the pre-shared key would not count as a reused session.
@@ -129,6 +131,7 @@ void SecretChannel::set_patience(std::chrono::milliseconds patience) {
 }
 
 Failure SecretChannel::failure(const char* what, int got) const {
+  // Save errno first: the next call may change it.
   const int number = errno;
   const int error = SSL_get_error(ssl_.get(), got);
   // With SO_RCVTIMEO a blocking read times out as EAGAIN, which OpenSSL reports as WANT_READ.

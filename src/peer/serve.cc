@@ -100,6 +100,7 @@ class Service {
 
 Service::~Service() {
   for (const Guest& guest : guests_)
+    // A child needs no orderly end: the child only reads files and writes to the guest.
     kill(guest.pid, SIGKILL);
   for (const Guest& guest : guests_)
     waitpid(guest.pid, nullptr, 0);
@@ -135,6 +136,7 @@ bool Service::heed_client() {
   const ssize_t got = read(in_, &word, 1);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (got <= 0) return false;
+  // The client writes a byte when this host has all files. Files still missing then never come.
   shared_->complete = true;
   return true;
 }

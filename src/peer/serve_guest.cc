@@ -77,6 +77,8 @@ Result<bool> Guest::is_as_offered(int fd, const sync::Entry& entry) {
 // Returns true if the guest need not wait for this file any more.
 Result<bool> Guest::look(std::size_t index) {
   const sync::Entry& entry = (*group_)[index];
+  // This host may still be receiving the file, under a draft's name. The file's own name, size and
+  // time appear together, by rename().
   const auto info = tree_.look(entry.path);
   if (!info || !*info || !S_ISREG((*info)->st_mode)) return false;
   const auto there = tree_.entry(entry.path, **info);

@@ -76,6 +76,8 @@ Status Taking::take_group(const sync::Manifest& group) {
     Status taken = [&]() -> Status {
       LOCKSTEP_TRY_ASSIGN(const std::string bytes, channel_.read(kPieceHead));
       const PieceHead head = decode_head(bytes);
+      // The serving host is not trusted beyond the files of the group: Intake checks each head
+      // before a byte is written.
       LOCKSTEP_TRY_ASSIGN(const Intake::Next next, intake.take(head));
       return take_piece(next, head.length);
     }();

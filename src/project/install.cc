@@ -1,9 +1,9 @@
 #include "project/install.h"
 
 #include "base/text.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
-#include "setup/digest.h"
 
 #include <fmt/core.h>
 
@@ -49,7 +49,7 @@ Result<std::string> request_of(const Project& project, const InstallOptions& opt
     LOCKSTEP_TRY_ASSIGN(const std::string wheel, io::read_file(path, setup::kLargestWheel));
     // The host checks the digest. A file that changes between the two reads fails there and is not
     // installed.
-    LOCKSTEP_TRY_ASSIGN(std::string sha256, setup::sha256_of_file(path));
+    LOCKSTEP_TRY_ASSIGN(std::string sha256, io::sha256_of_file(path));
     request.wheels.push_back({setup::base_name(path), wheel.size(), std::move(sha256)});
     bytes += wheel;
     if (bytes.size() > kMostWheels)

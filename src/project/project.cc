@@ -1,5 +1,6 @@
 #include "project/project.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "sync/git_files.h"
 
@@ -55,9 +56,8 @@ std::string name_of(const std::string& root) {
 // Refuses the home and all folders above: a sync from the wrong folder would otherwise send
 // everything that the user has, keys included.
 Status check_not_everything(const std::string& root) {
-  const char* home = std::getenv("HOME");
   // Without a usable HOME, only "/" is refused.
-  const auto real_home = real_path(home == nullptr ? "/" : home);
+  const auto real_home = real_path(env_text("HOME", "/"));
   const std::string& kept = real_home ? *real_home : "/";
   if (root != "/" && !lies_in(kept, root)) return {};
   const char* what = root == kept && root != "/" ? "your home" : "above your home";

@@ -1,6 +1,7 @@
 #include "project/project_sync.h"
 
 #include "base/text.h"
+#include "base/word_list.h"
 #include "host/identity.h"
 #include "io/own_folders.h"
 #include "project/back_drafts.h"
@@ -23,11 +24,7 @@ constexpr std::size_t kMostNamed = 3;
 }  // namespace
 
 std::string some_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < kMostNamed; ++i)
-    text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kMostNamed) text += fmt::format(" and {} more", names.size() - kMostNamed);
-  return text;
+  return join_some(names, kMostNamed);
 }
 
 ProjectSync::ProjectSync(const std::vector<hosts::HostPlace>& hosts, const Project& project,

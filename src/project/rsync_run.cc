@@ -5,6 +5,7 @@
 #include "io/fd.h"
 #include "io/loop.h"
 #include "link/stream_ends.h"
+#include "proc/find_in_path.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
 #include "proc/spawn.h"
@@ -137,8 +138,7 @@ Status Transfers::start(std::size_t index) {
   const Transfer& transfer = transfers_[index];
   One& one = all_[index];
   LOCKSTEP_TRY_ASSIGN(const std::string shell, shell_for(index));
-  const char* path = std::getenv("PATH");
-  const auto rsync = proc::find_executable("rsync", path == nullptr ? "/bin:/usr/bin" : path);
+  const auto rsync = proc::find_in_path("rsync");
   if (!rsync) return Failure(rsync.error());
   LOCKSTEP_TRY_ASSIGN(const io::Fd input, file_of(sync::rsync_input(transfer.needed)));
   LOCKSTEP_TRY_ASSIGN(io::Pipe out, io::make_pipe());

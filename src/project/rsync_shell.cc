@@ -1,16 +1,15 @@
 #include "project/rsync_shell.h"
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "hosts/place_json.h"
 
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::project {
 
 Result<int> rsync_shell(const std::vector<std::string>& words) {
-  const char* text = std::getenv(kRsyncPlace);
-  auto places = hosts::parse_places(text == nullptr ? "" : text);
+  auto places = hosts::parse_places(env_text(kRsyncPlace));
   if (!places || places->size() != 1 || words.size() < 2)
     return fail(Errc::invalid_input, "this is an internal command, started by rsync");
   // rsync_trouble() takes the first line on stderr for the cause of a failure, so no notice may

@@ -1,5 +1,6 @@
 #include "project/wheel_afar.h"
 
+#include "base/environment.h"
 #include "base/id.h"
 #include "base/text.h"
 #include "codec/json_members.h"
@@ -20,7 +21,6 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -53,8 +53,8 @@ std::vector<std::string> wheel_words(const WheelRequest& request) {
 // Returns whether the GPU architectures are open: neither --arch nor the variable of PyTorch's
 // builds names any.
 bool asks_for_archs(const WheelRequest& request) {
-  const char* given = std::getenv("TORCH_CUDA_ARCH_LIST");
-  return (request.arch.empty() || request.arch == "auto") && (given == nullptr || *given == 0);
+  return (request.arch.empty() || request.arch == "auto") &&
+         env_text("TORCH_CUDA_ARCH_LIST").empty();
 }
 
 // Fills in settings that the user left open, so that the wheel fits all nodes. by_name: the

@@ -108,6 +108,8 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
 void Command::watch_input(io::Fd in) {
   in_ = std::move(in);
   const auto consumed = [this](std::size_t bytes) {
+    // Credit is for bytes in the program's pipe, not for bytes received here. A program without
+    // interest in stdin therefore stops the client.
     events_.send(link::Credit{channel_, link::Stream::in, static_cast<std::uint32_t>(bytes)});
   };
   const auto finished = [this] {

@@ -1,5 +1,6 @@
 #include "remote/host_end.h"
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "host/identity.h"
 #include "proc/process_tree.h"
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 #include <variant>
 
@@ -38,9 +38,8 @@ HostEnd::HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment contai
 
 void HostEnd::begin() {
   link_.greet();
-  const char* home = std::getenv("HOME");
   link_.send(link::Hello{
-      .software = LOCKSTEP_VERSION, .host = host::hostname(), .home = home == nullptr ? "" : home});
+      .software = LOCKSTEP_VERSION, .host = host::hostname(), .home = env_text("HOME")});
 }
 
 void HostEnd::stop() {
@@ -51,6 +50,7 @@ void HostEnd::stop() {
     command->signal(SIGCONT);  // a stopped process cannot handle SIGTERM
     command->signal(SIGTERM);
   }
+  // Commands get time to save their work. After the grace the sweep kills what is left.
   grace_.start(kGrace, [this] { finish(); });
 }
 

@@ -160,7 +160,8 @@ TEST_F(HostEndTest, AnOutputWaitsForItsReader) {
 }
 
 TEST_F(HostEndTest, SignalsReachTheCommandAndItsEndIsTold) {
-  client_->send(link::Start{1, {"sh", "-c", "echo up; sleep 1000"}, {}, "", false});
+  // dash blocks signals while it forks: a `sleep` that it had just forked would miss the signal.
+  client_->send(link::Start{1, {"sh", "-c", "echo up; exec sleep 1000"}, {}, "", false});
   until([this] { return !out_.empty(); });
   client_->send(link::Signal{1, SIGTERM});
   until([this] { return exit_.has_value(); });

@@ -23,6 +23,7 @@ Asking::Asking(cloud::Web& web, std::vector<Job> jobs)
   sigset_t own;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &own);
+  // On a thread, so that the main thread can name silent providers meanwhile.
   over_ = std::async(std::launch::async, [this, &web] {
     std::vector<std::function<void(cloud::Web&)>> asks;
     for (std::size_t i = 0; i < jobs_.size(); ++i)

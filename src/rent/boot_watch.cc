@@ -21,6 +21,7 @@ void raise_flag(const io::Fd& flag) {
 Result<std::unique_ptr<BootWatch>> BootWatch::start(IsLost is_lost) {
   std::unique_ptr<BootWatch> made(new BootWatch(std::move(is_lost)));
   made->stop_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  // A descriptor, not a flag: the loop of first contact waits for sockets and for this descriptor.
   made->lost_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->stop_ || !made->lost_) return fail_sys("eventfd", errno);
   LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->stop_.get()}));

@@ -82,6 +82,8 @@ Status meet_by_told_keys(cloud::Web& web, cloud::Provider& provider,
     RentedHost host = request.hosts[strange[at]];
     if (!told[at] && told[at].error().code == Errc::canceled) return Failure(told[at].error());
     if (!told[at] || told[at]->empty() || *told[at] == ssh::bare_key(host.host_public_key)) {
+      // Keep the refusal: without a word of the provider, a different machine may answer at this
+      // address.
       met[strange[at]].error += fmt::format(
           ", and {}", told[at] ? "the provider knows no other key" : told[at].error().message);
       continue;
@@ -112,6 +114,8 @@ Result<std::unique_ptr<BootWatch>> watch_boot(OnDemand& world, const Rental& ren
   return BootWatch::start(
       [&world, rental, journal, next = world.now_ms() + kLookEveryMs](cloud::Web& web) mutable {
         if (journal->end_is_asked(rental.id).value_or(false)) return true;
+        // Read the journal each second, because a look costs nothing. The provider limits requests,
+        // so ask less often.
         if (web.now_ms() < next) return false;
         next = web.now_ms() + kLookEveryMs;
         Rental copy = rental;

@@ -24,6 +24,8 @@ FollowStep follow_step(const cloud::RentedJob& job, const cloud::Rental& rental,
   }
   if (!long_ago && now_ms - tries.last_ms < retry_pause(tries.starts, pace))
     return FollowStep::leave;
+  // If followers of a job always die, start no more. The guard then treats the machines like all
+  // other machines.
   if (tries.starts >= kMostFollowers) return FollowStep::give_up;
   ++tries.starts;
   tries.last_ms = now_ms;

@@ -24,6 +24,8 @@ constexpr std::int64_t kFreshMs = 20'000;  // a market older than this is asked 
 std::string new_intent() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::size_t kSize = 20;
+  // Several machines may rent with one account at the same moment, so a seed from the clock would
+  // not do.
   std::random_device random;
   std::uniform_int_distribution<std::size_t> any(0, kLetters.size() - 1);
   std::string intent;
@@ -117,6 +119,7 @@ Status new_keys(const OnDemand& world, cloud::Rental& rental) {
 
 Status rent_gang(OnDemand& world, cloud::Rental& rental, Market market,
                  const cloud::RentRules& rules, const TellEvent& tell, const TellStep& step) {
+  // Before the launch: a cluster of hosts with this name must fail while nothing is billed.
   LOCKSTEP_TRY(take_name(rental));
   // A launch may leave a machine behind: the next sweep must ask the providers.
   forget_clean_sweep(world);
@@ -148,6 +151,8 @@ Status give_back(OnDemand& world, cloud::Rental& rental, const TellEvent& tell,
 Status drop_machines(OnDemand& world, cloud::Rental& rental, const std::string& why,
                      const TellEvent& tell) {
   const cloud::RentParts parts = parts_of(world, tell);
+  // The rental stays open in the journal, unlike in give_back(), so that its job can rent other
+  // machines.
   LOCKSTEP_TRY(cloud::RentedMachines(parts).end_all(rental, why));
   (void)world.guards().tell(rental, GuardNewsKind::noting);
   return leave_cluster(world.journal(), rental.cluster);

@@ -43,6 +43,8 @@ Result<std::unique_ptr<OnDemand>> open_for(const std::string& owner) {
   const std::string top = io::state_folder() + "/guards/" + owner;
   if (setenv("XDG_STATE_HOME", top.c_str(), 1) != 0) return fail_sys("set XDG_STATE_HOME", errno);
   LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
+  // Machines carry the owner's tag. The guard here must look for the client's machines, not for
+  // those of this host.
   LOCKSTEP_TRY(journal.take_owner(owner));
   return OnDemand::open();
 }

@@ -97,9 +97,11 @@ Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::st
   signal(SIGPIPE, SIG_IGN);
   proc::block(proc::handled_signals());
   GuardCall call(place, patience, stop_fd_);
+  // The host's clock is compared with the time between these two readings.
   const std::int64_t left_ms = unix_ms();
   auto said = call.ask(std::move(words), std::move(input));
   const std::int64_t came_ms = unix_ms();
+  // Any answer shows that the host is back, also a refusal.
   if (said) silent_.erase(host);
   auto answer = said ? read_guard_answer(*said) : Failure(said.error());
   if (answer)

@@ -171,7 +171,7 @@ Status Guard::act_locked(Rental& rental, const GuardPlan& plan) {
       say(fmt::format("'{}': {}", rental.cluster, event.text));
   };
   LOCKSTEP_TRY(give_back(*world_, rental, tell, kEndPatience));
-  say(fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
+  say(fmt::format("'{}' is terminated; it cost {} USD", rental.cluster,
                   cloud::dollars_text(cloud::cost_so_far(rental, world_->now_ms()))));
   return {};
 }
@@ -211,6 +211,7 @@ std::int64_t Guard::pause_until(const std::vector<Rental>& rentals) const {
 // Reads the credentials again, since the user may have replaced them. Keeps the old ones if the new
 // set lacks a provider: credentials from the environment exist only in this process's memory.
 void Guard::read_keys_again() {
+  // A new OnDemand reads files and variables of credentials afresh.
   auto again = reach_.open();
   if (again && std::all_of(world_->providers().all().begin(), world_->providers().all().end(),
                            [&](const auto& one) {
@@ -245,12 +246,15 @@ Status Guard::run(io::Fd alive) {
       if (const Status followed = follow(rental); !followed)
         say(fmt::format("'{}': its job: {}", rental.cluster, followed.error().message));
       Status done = act(rental);
+      // SIGTERM, for example from a command that replaces this guard by a guard with more
+      // credentials.
       if (!done && done.error().code == Errc::canceled) return done;
       if (!done) say(fmt::format("'{}': {}; asked again", rental.cluster, done.error().message));
       if (!done && done.error().code == Errc::denied) read_keys_again();
       trouble.failures = done ? 0 : trouble.failures + 1;
       trouble.again_ms = now() + retry_pause(trouble.failures, pace_);
     }
+    // Reap followers that have ended. The guard is their parent and runs for days.
     std::erase_if(followers_, [](proc::Child& one) { return one.reap().has_value(); });
     LOCKSTEP_TRY(ask_machines(now_open));
     for (const Rental& rental : now_open)
@@ -270,6 +274,7 @@ GuardPace guard_pace() {
 }
 
 Result<int> guard_rentals() {
+  // A connection that closes must not end the guard.
   signal(SIGPIPE, SIG_IGN);
   // The guard outlives its terminal.
   signal(SIGHUP, SIG_IGN);

@@ -117,7 +117,7 @@ TEST_F(GuardLoop, MachinesAreTerminatedAtTheEndOfTheirLeaseAndThenTheGuardEnds) 
   EXPECT_EQ(web->now, rental.ends_ms + kLastLook);
   EXPECT_GT(asked.size(), 50U);
   EXPECT_TRUE(has(log, "'a': its lease is over; ending it")) << log;
-  EXPECT_TRUE(has(log, "'a' is given back")) << log;
+  EXPECT_TRUE(has(log, "'a' is terminated")) << log;
   EXPECT_TRUE(has(log, "nothing is left to guard")) << log;
 }
 

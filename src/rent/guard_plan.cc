@@ -43,6 +43,7 @@ std::vector<const Held*> met_machines(const Rental& rental) {
 }
 
 bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace, bool elsewhere) {
+  // A machine that never answered may only be out of reach from here.
   if (word.said_ms == 0) return false;
   if (word.state.phase == Phase::ending) return true;
   if (word.state.phase == Phase::stopping_jobs)

@@ -113,6 +113,7 @@ bool is_rental_id(std::string_view text) {
 }
 
 std::string name_there(const std::string& cluster, const std::string& rental) {
+  // The host may know a cluster of the same name, so a part of the rental's id tells both apart.
   return fmt::format("{}-{}", cluster.substr(0, kNameKept), rental.substr(0, kIntentShown));
 }
 
@@ -148,6 +149,7 @@ Result<GuardNews> read_guard_news(std::string_view text, std::string_view owner)
                                                           0, std::numeric_limits<int>::max()));
   LOCKSTEP_TRY_ASSIGN(news.rental, cloud::parse_rental(codec::text_member(object, "rental")));
   const Rental& rental = news.rental;
+  // Both become parts of file names on the guard's host.
   if (!is_rental_id(rental.id) || rental.owner != owner) return refuse("the rental's id or owner");
   LOCKSTEP_TRY(hosts::check_cluster_name(rental.cluster));
   if (!is_time(rental.created_ms) || !is_time(rental.ends_ms) || !is_time(rental.closed_ms))
@@ -185,6 +187,7 @@ Result<GuardAnswer> read_guard_answer(std::string_view text) {
                      .cidr = codec::text_member(object, "cidr"),
                      .started = yes(object, "started"),
                      .over = yes(object, "over")};
+  // The answer opens a port, so accept only the address of a single machine.
   const std::size_t slash = answer.cidr.find('/');
   if (answer.now_ms <= 0 || !is_time(answer.now_ms) || !is_address(answer.cidr.substr(0, slash)) ||
       (!answer.cidr.empty() && answer.cidr.substr(std::min(slash, answer.cidr.size())) != "/32"))

@@ -70,11 +70,15 @@ bool job_is_claimed(const std::string& rental) {
 
 Result<CourseProcess> start_course(const std::string& rental, const io::Fd& claim) {
   std::array<int, 2> ends{};
+  // The course reads this pipe: a byte means that the command hands over, the end that the command
+  // is gone.
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_sys("pipe", errno);
   const io::Fd wait(ends[0]);
   io::Fd go(ends[1]);
   LOCKSTEP_TRY_ASSIGN(proc::SpawnSpec spec, course_spec(rental, kSharedClaim));
   spec.stdin_fd = wait.get();
+  // The lock belongs to the open file, so command and course hold the lock together. The lock stays
+  // when either dies.
   spec.third_fd = claim.get();
   const io::Fd null = open_null();
   spec.stdout_fd = null.get();

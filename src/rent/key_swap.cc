@@ -27,6 +27,7 @@ void KeySwap::on_made(const KeyAnswer& key) {
   auto known = ssh::read_pins(settings_.pins, settings_.address, settings_.port);
   if (!known) return finish(KeyAnswer{known.error().message});
   pins_ = std::move(*known);
+  // The old key was in user data, which programs on the machine may read.
   pins_.keys.push_back(ssh::bare_key(key.host_key));
   if (const Status pinned = ssh::pin_host(settings_.pins, settings_.address, settings_.port, pins_);
       !pinned)

@@ -86,7 +86,9 @@ Result<std::vector<LeaseAnswer>> ask_all(const std::vector<hosts::HostPlace>& pl
   // Each ssh connection takes several descriptors: refuse now, not in the middle.
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAnAsk * (places.size() + 1)));
   io::raise_open_files_limit();
+  // A lost machine must fail a write, and not end this process.
   signal(SIGPIPE, SIG_IGN);
+  // Ctrl-C goes through the loop, so that all links are closed in order.
   proc::block(proc::handled_signals());
   io::Loop loop;
   int stopped_by = 0;
@@ -109,6 +111,7 @@ Result<std::vector<LeaseAnswer>> ask_all(const std::vector<hosts::HostPlace>& pl
     return waiting;
   });
   notice.start();
+  // Without machines nothing would stop the loop.
   if (left > 0) loop.run();
   if (stopped_by != 0)
     return Failure(Error{

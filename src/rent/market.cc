@@ -30,6 +30,7 @@ Result<Market> ask_market(OnDemand& world, const cloud::Wish& wish, bool fresh,
   }
   Market market;
   market.asked_ms = world.now_ms();
+  // All providers at once: the slowest one alone decides how long the user waits.
   Asking(world.web(), std::move(jobs)).wait(waiting);
   // All requests must be over before a signal is taken: each request looks for the signal itself.
   if (beside != nullptr) beside->wait();

@@ -27,6 +27,8 @@ Status move_end(const EndKeepers& keepers, const std::vector<hosts::HostPlace>& 
   Status moved = move_leases(keepers, machines, new_ms, granted);
   if (moved) moved = keepers.journal(new_ms);
   if (moved) return moved;
+  // Take the granted time back. A gang must have a single end, and the journal still has the old
+  // end.
   if (!granted.empty()) (void)keepers.leases(granted, old_ms);
   (void)keepers.guard(old_ms, GuardNewsKind::noting);
   return moved;

@@ -51,7 +51,7 @@ bool told_that_it_ended(OnDemand& world, cloud::Rental rental, cloud::Web& web) 
   if (!look_only(world, rental, web) || !cloud::is_lost(rental)) return false;
   say_moved(
       fmt::format("{0}: a machine of '{1}' has ended; lockstep up {1} rents the machine again, "
-                  "lockstep down {1} gives the rest back",
+                  "lockstep down {1} terminates the rest",
                   where, rental.cluster));
   return true;
 }
@@ -73,6 +73,7 @@ void look_after(const std::string& pins, cloud::Web& web) {
   if (!web.pause({})) return;
   const bool moved = address && !lets_in(*rental, *address);
   if (address && (moved || rental->terms.own_address)) follow_to(**world, *name, *address);
+  // The changed address explains the slow login, so do not ask the provider about the machine.
   if (moved) return;
   if (told_that_it_ended(**world, *rental, web) || address || !web.pause({})) return;
   say_moved(
@@ -115,6 +116,7 @@ class SlowLogins {
 };
 
 SlowLogins& slow_logins() {
+  // A single object for the process: many commands log in, and none knows about rented machines.
   static SlowLogins made;
   return made;
 }

@@ -1,9 +1,9 @@
 #include "rent/on_demand.h"
 
+#include "base/environment.h"
 #include "cloud/table/provider_table.h"
 #include "io/own_folders.h"
 
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 
@@ -11,8 +11,8 @@ namespace lockstep::rent {
 namespace {
 
 std::optional<std::string> env_of_process(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+  auto value = env_variable(name);
+  return value && value->empty() ? std::nullopt : value;
 }
 
 cloud::Ground process_ground() {

@@ -22,7 +22,7 @@ Status RentalLocks::take(const std::string& cluster) {
   LOCKSTEP_TRY_ASSIGN(io::FileLock file, io::FileLock::open(path));
   if (!file.try_lock().value_or(false))
     return fail(Errc::unavailable,
-                fmt::format("another lockstep is renting or giving back '{}'", cluster),
+                fmt::format("another lockstep is renting or terminating '{}'", cluster),
                 "wait for it, or end it");
   held_.emplace_back(cluster, std::move(file).release());
   return {};
@@ -36,6 +36,7 @@ Result<io::Fd> RentalLocks::take_account(cloud::Web& web) const {
   // flock() cannot wait with a limit, and a blocking wait would not see the user's signal: try
   // again.
   while (!file.try_lock().value_or(false)) {
+    // Go on without the lock: its holder may hang, and must not stop launches for ever.
     if (web.now_ms() >= until) return io::Fd();
     LOCKSTEP_TRY(web.pause(kAccountPause));
   }

@@ -1,5 +1,6 @@
 #include "rent/rented_cluster.h"
 
+#include "hosts/place.h"
 #include "hosts/registry.h"
 #include "io/own_folders.h"
 #include "rent/rental_files.h"
@@ -82,6 +83,14 @@ std::vector<hosts::HostPlace> rented_places(const cloud::Rental& rental, const s
     places.push_back(std::move(place));
   }
   return places;
+}
+
+Result<std::vector<hosts::HostPlace>> present_places(const std::string& cluster) {
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  const auto known = registry.find(cluster);
+  if (!known || !known->is_rented() || known->nodes.empty())
+    return fail(Errc::unavailable, fmt::format("the machines of '{}' are gone", cluster));
+  return hosts::find_places(registry, cluster, {}, {});
 }
 
 }  // namespace lockstep::rent

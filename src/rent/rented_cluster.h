@@ -29,5 +29,7 @@ std::string node_name(const cloud::Rental& rental, int node);
 // Returns the rental's machines as places for commands, in the order of their nodes.
 std::vector<hosts::HostPlace> rented_places(const cloud::Rental& rental, const std::string& pins,
                                             const std::string& key_path);
+// Returns the machines that the cluster has in the registry. unavailable: they are gone.
+Result<std::vector<hosts::HostPlace>> present_places(const std::string& cluster);
 
 }  // namespace lockstep::rent

@@ -31,6 +31,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// The session's socket and pipes, and during a log-in also ssh's pipe, pidfd and lock.
 constexpr std::size_t kFilesOfAContact = 12;
 constexpr std::uint32_t kHealthChannel = 1;
 constexpr std::uint32_t kLeaseChannel = 2;
@@ -282,6 +283,7 @@ void Contact::ask_lease() {
   say(ContactStep::Kind::gets_lease, "gets its lease");
   hold_to(kLeasePatience, "lease or host key");
   machine::LeaseTerms terms = request_.lease;
+  // The lease counts from this time, so fill it in as late as possible.
   terms.now_ms = unix_ms();
   lease_ = std::make_unique<hosts::SmallCommand>(
       kLeaseChannel, [this](const link::Frame& frame) { link_->send(frame); },
@@ -352,6 +354,7 @@ Result<std::vector<FirstContact>> make_first_contact(const FirstContactRequest& 
   // Each contact takes several descriptors: refuse too many now, not in the middle.
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAContact * (request.hosts.size() + 1)));
   io::raise_open_files_limit();
+  // A machine may close the connection. The loss must end a single contact, and not this process.
   signal(SIGPIPE, SIG_IGN);
   proc::block(proc::handled_signals());
   io::Loop loop;

@@ -56,6 +56,7 @@ void SilentPort::ask() {
   const std::size_t colon = known_.rfind(':');
   const auto port =
       parse_int(known_.substr(colon == std::string::npos ? known_.size() : colon + 1));
+  // LOCKSTEP_SSH_PROBE may name another server, or switch the probe off in networks without GitHub.
   if (!port || *port < 1 || *port > 65'535) return;  // no known server
   found_ = Found::asking;
   const std::string host = known_.substr(0, colon);

@@ -63,6 +63,8 @@ Result<std::string> own_address(cloud::Web& web) {
   std::string address;
   if (reply.answer && reply.answer->head.status == 200)
     address = std::string(strip(reply.answer->body));
+  // The answer becomes a firewall rule. Anything but digits and dots, such as the page of a captive
+  // portal, must not.
   const bool digits =
       !address.empty() && address.find_first_not_of("0123456789.") == std::string::npos;
   if (!digits)
@@ -89,6 +91,7 @@ bool lets_in(const cloud::Rental& rental, const std::string& address) {
 
 // Rentals that follow this machine's address get the new address too.
 Status open_to(OnDemand& world, cloud::Rental& rental, const std::string& address) {
+  // Read and write the rule under one lock: two commands would otherwise drop each other's address.
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, world.locks().take_account(world.web()));
   LOCKSTEP_TRY_ASSIGN(std::vector<cloud::Rental> all, world.journal().open_rentals());
   std::erase_if(all, [&](const cloud::Rental& other) { return other.id == rental.id; });

@@ -57,6 +57,8 @@ void forget_clean_sweep(const OnDemand& world) {
 }
 
 Result<cloud::Reconciled> sweep_now(OnDemand& world, const Asking::Waiting& waiting) {
+  // Read the journal before the lists: a rental that appears in between has machines that this
+  // sweep must not judge.
   LOCKSTEP_TRY_ASSIGN(const auto before, world.journal().open_rentals());
   std::vector<cloud::Heard> heard;
   for (cloud::Provider* one : world.providers().keyed())

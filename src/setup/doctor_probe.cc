@@ -1,6 +1,7 @@
 // Gathers the facts of `lockstep doctor` from this node: runs programs, reads /proc, asks the
 // kernel.
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "host/nvidia_smi_command.h"
 #include "host/port_owner.h"
@@ -15,7 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::setup {
@@ -29,8 +29,7 @@ SlurmFacts slurm_facts() {
   if (!slurm.installed) return slurm;
   // Slurm can run without a local slurm.conf ("configless"), so an answer of the controller counts
   // as configured, too.
-  const char* conf = std::getenv("SLURM_CONF");
-  const std::string path = conf == nullptr ? "" : conf;
+  const std::string path = env_text("SLURM_CONF");
   // Older packages of Debian use slurm-llnl.
   for (const std::string& each :
        {path, std::string("/etc/slurm/slurm.conf"), std::string("/etc/slurm-llnl/slurm.conf")})

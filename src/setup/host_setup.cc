@@ -1,5 +1,6 @@
 #include "setup/host_setup.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
@@ -39,6 +40,7 @@ constexpr std::size_t kMostShown = 500;
 constexpr std::size_t kCommitDigits = 40;
 
 void say(std::string_view line) {
+  // stdout is for the answer alone, which the client parses.
   std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
 }
 
@@ -414,10 +416,9 @@ std::vector<std::string> HostSetup::tool_environment() const {
                                   "GIT_TERMINAL_PROMPT=0",
                                   "PYTHONUNBUFFERED=1",
                                   "DIST_EXTRA_CONFIG=" + files_->build() + "/setup.cfg"};
-  const char* path = getenv("PATH");
   Environment environment = answer_.environment;
   environment.local.clear();  // a folder on PYTHONPATH could shadow the modules of pip itself
-  std::vector<std::string> own = {std::string("PATH=") + (path == nullptr ? "" : path)};
+  std::vector<std::string> own = {"PATH=" + env_text("PATH")};
   for (std::string& each : variables_of(environment, own))
     env.push_back(std::move(each));
   return env;

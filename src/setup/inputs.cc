@@ -1,7 +1,7 @@
 #include "setup/inputs.h"
 
+#include "io/digest.h"
 #include "io/fd.h"
-#include "setup/digest.h"
 #include "setup/requirements.h"
 
 #include <fmt/core.h>
@@ -74,7 +74,7 @@ Result<std::vector<std::string>> list_folder(const std::string& top) {
 }
 
 // Adds `shown` in place of the path, so that a copy of the folder elsewhere has the same digest.
-Status add_entry(Digest& digest, const std::string& path, const std::string& shown) {
+Status add_entry(io::Digest& digest, const std::string& path, const std::string& shown) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return {};  // removed since the folder was listed
@@ -144,7 +144,7 @@ class Inputs {
     return path.starts_with('/') ? path : fs::path(beside + "/" + path).lexically_normal().string();
   }
 
-  Digest digest_;
+  io::Digest digest_;
   std::string folder_;
   std::set<std::string> seen_;
   bool from_here_ = false;
@@ -162,7 +162,7 @@ Status add_all(Inputs& inputs, const Spec& spec, const std::string& path,
 }  // namespace
 
 Result<std::string> digest_of_path(const std::string& path) {
-  Digest digest;
+  io::Digest digest;
   struct stat info {};
   if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     LOCKSTEP_TRY_ASSIGN(const auto paths, list_folder(path));

@@ -1,9 +1,9 @@
 #include "setup/interpreter.h"
 
 #include "codec/json_fields.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "io/replace_file.h"
-#include "setup/digest.h"
 #include "setup/tool.h"
 
 #include <sys/stat.h>
@@ -80,7 +80,7 @@ bool describes_a_package(const std::string& name) {
          name.ends_with(".egg-link") || name.ends_with(".egg");
 }
 
-void add_folder(Digest& digest, const std::string& folder, bool all) {
+void add_folder(io::Digest& digest, const std::string& folder, bool all) {
   std::vector<std::string> lines;
   std::error_code trouble;
   for (fs::directory_iterator entry(folder, trouble); !trouble && entry != fs::directory_iterator();
@@ -99,7 +99,7 @@ void add_folder(Digest& digest, const std::string& folder, bool all) {
 }  // namespace
 
 std::string identity_of(const std::string& python) {
-  Digest digest;
+  io::Digest digest;
   std::error_code trouble;
   const std::string real = fs::canonical(python, trouble).string();
   struct stat info {};
@@ -125,6 +125,7 @@ Result<Interpreter> ask_interpreter(const std::string& python, const std::string
     }
   }
   std::string reply;
+  // A new Python takes time to start and imports the hooks of the site, so the answer is kept.
   const auto ended = run_tool({{python, "-c", kQuestion}}, [&](std::string_view line) {
     if (line.starts_with(kMarker)) reply = line.substr(kMarker.size());
   });
@@ -138,7 +139,7 @@ Result<Interpreter> ask_interpreter(const std::string& python, const std::string
 }
 
 std::string state_of_packages(const Interpreter& interpreter, const std::string& prefix) {
-  Digest digest;
+  io::Digest digest;
   for (const std::string& site : interpreter.sites)
     add_folder(digest, site, false);
   // conda keeps one file per package in conda-meta.

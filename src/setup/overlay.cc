@@ -2,10 +2,10 @@
 
 #include "base/text.h"
 #include "codec/json_members.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
-#include "setup/digest.h"
 #include "setup/interpreter.h"
 #include "setup/lock_file.h"
 #include "setup/spec.h"
@@ -96,7 +96,7 @@ class Maker {
   Maker(const OverlayRequest& request, const Say& say) : request_(request), say_(say) {}
 
   Result<Overlay> run() {
-    LOCKSTEP_TRY_ASSIGN(sha_, sha256_of_file(request_.wheel));
+    LOCKSTEP_TRY_ASSIGN(sha_, io::sha256_of_file(request_.wheel));
     if (!request_.sha256.empty() && to_lower(request_.sha256) != sha_)
       return fail(Errc::corrupt,
                   fmt::format("{} was damaged on the way: the SHA-256 is {}, not {}",
@@ -176,7 +176,7 @@ class Maker {
   // Identifies the Python and its packages: after an upgrade of torch the overlay must be verified
   // again.
   std::string identity() const {
-    Digest digest;
+    io::Digest digest;
     digest.add(identity_of(request_.python));
     const auto interpreter = ask_interpreter(request_.python, "");
     if (interpreter) digest.add(state_of_packages(*interpreter, ""));
@@ -200,6 +200,7 @@ class Maker {
 
   Status fill(const std::string& draft) {
     LOCKSTEP_TRY(unpack(draft));
+    // Verify before the rename, so that jobs see only overlays with a passed check.
     LOCKSTEP_TRY(verify(draft));
     return keep_record(draft);
   }

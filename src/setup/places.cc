@@ -1,6 +1,6 @@
 #include "setup/places.h"
 
-#include "setup/digest.h"
+#include "io/digest.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -33,7 +33,7 @@ std::string key_of(const std::string& plain_folder) {
         return !kept;
       },
       '_');
-  return name + "-" + digest_of(plain_folder).substr(0, kDigits);
+  return name + "-" + io::digest_of(plain_folder).substr(0, kDigits);
 }
 
 }  // namespace lockstep::setup

@@ -2,9 +2,9 @@
 // answers on stdout.
 
 #include "base/text.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
-#include "setup/digest.h"
 #include "setup/host_setup.h"
 
 #include <fmt/core.h>
@@ -100,9 +100,9 @@ Result<std::string> take_wheel(Input& input, const SetupRequest::File& wheel) {
   std::string draft = top + "/.draft-XXXXXX";
   const io::Fd fd(mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return fail_sys("make " + draft, errno);
-  // Digest what was written, not what the client announced.
+  // io::Digest what was written, not what the client announced.
   Status written = input.copy(fd.get(), wheel.size, draft);
-  Digest digest;
+  io::Digest digest;
   if (written) written = digest.add_file(draft);
   std::error_code trouble;
   if (!written) {
@@ -144,6 +144,7 @@ int serve_setup() {
     answer.code = taken.error().code == Errc::corrupt ? kBadInput : 1;
     answer.error = taken.error().message;
   }
+  // The lines of the steps must arrive before the answer, which ends the request.
   std::fflush(stderr);
   const std::string text = print_answer(answer) + "\n";
   // If the client is gone there is no one to tell.

@@ -1,5 +1,6 @@
 #include "setup/spec.h"
 
+#include "base/shell_words.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -16,39 +17,12 @@ namespace {
 using Kind = Spec::Kind;
 using Words = std::vector<std::string>;
 
-constexpr std::string_view kSpace = " \t\r\n\v\f";
 constexpr std::string_view kThereIs =
     "there is pip:./, pip:NAME, reqs:FILE, conda:FILE, git:URL@REF, local:DIR, wheel:FILE, and "
     "plain names of packages";
 
 Failure refuse(std::string_view text, std::string_view why, std::string hint = {}) {
   return fail(Errc::invalid_input, fmt::format("'{}' {}", printable(text), why), std::move(hint));
-}
-
-// Takes a shell word at `at` and moves `at` behind the word. nullopt: an open quote.
-std::optional<std::string> take_word(std::string_view text, std::size_t& at) {
-  std::string word;
-  char quote = 0;
-  for (; at < text.size(); ++at) {
-    const char c = text[at];
-    const bool more = at + 1 < text.size();
-    if (quote == 0 && kSpace.find(c) != std::string_view::npos) break;
-    if (c == quote) {
-      quote = 0;
-    } else if (quote == 0 && (c == '\'' || c == '"')) {
-      quote = c;
-    } else if (c == '\\' && more &&
-               (quote == 0 ||
-                (quote == '"' && std::string_view("\"\\$`").find(text[at + 1]) < 4))) {
-      word += text[++at];
-    } else if (c == '\\' && !more && quote == 0) {
-      return std::nullopt;
-    } else {
-      word += c;
-    }
-  }
-  if (quote != 0) return std::nullopt;
-  return word;
 }
 
 // Returns "pip" of "pip:./". nullopt: a plain name. A requirement such as "x @ https://..." has no
@@ -174,14 +148,9 @@ constexpr std::array<std::pair<std::string_view, Kind>, 5> kFiles = {{{"reqs", K
 }  // namespace
 
 Result<std::vector<std::string>> split_words(std::string_view text) {
-  Words words;
-  std::size_t at = 0;
-  while ((at = text.find_first_not_of(kSpace, at)) != std::string_view::npos) {
-    auto word = take_word(text, at);
-    if (!word) return refuse(text, "ends inside of quotes");
-    words.push_back(std::move(*word));
-  }
-  return words;
+  auto words = shell_words(text);
+  if (!words) return refuse(text, "ends inside of quotes");
+  return std::move(*words);
 }
 
 Result<Spec> parse_spec(std::string_view given) {
@@ -224,10 +193,6 @@ Result<std::vector<Spec>> parse_specs(const std::vector<std::string>& texts) {
     specs.push_back(std::move(spec));
   }
   return specs;
-}
-
-bool needs_python(const Spec& spec) {
-  return spec.kind != Kind::local && spec.kind != Kind::conda;
 }
 
 bool is_in_project(const Spec& spec) {

@@ -41,8 +41,6 @@ Result<std::vector<std::string>> split_words(std::string_view text);
 Result<Spec> parse_spec(std::string_view text);
 Result<std::vector<Spec>> parse_specs(const std::vector<std::string>& texts);
 
-// Returns true if the spec needs a Python in the environment.
-bool needs_python(const Spec& spec);
 // Returns true if the spec names a file or folder inside the project, not an absolute path on the
 // host.
 bool is_in_project(const Spec& spec);

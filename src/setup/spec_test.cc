@@ -74,7 +74,6 @@ TEST(Specs, FilesAndFolders) {
   EXPECT_EQ(spec("wheel:../dist/x-1-py3-none-any.whl").subject, "../dist/x-1-py3-none-any.whl");
   EXPECT_TRUE(is_in_project(spec("local:src")));
   EXPECT_FALSE(is_in_project(spec("reqs:/srv/r.txt")));
-  EXPECT_FALSE(needs_python(spec("local:src")));
 }
 
 TEST(Specs, RepositoriesAndTheirRefs) {

@@ -86,6 +86,7 @@ void StepLog::finished(const std::string& step, const std::string& digest,
   Entry& own = entry(step);
   if (environment != environment_) own.changed_at = ++epoch_;
   environment_ = environment;
+  // A failed step has an empty digest, which no later install matches.
   own.digest = digest;
   own.held_at = epoch_;
 }

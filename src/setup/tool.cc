@@ -1,5 +1,6 @@
 #include "setup/tool.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::setup {
@@ -107,6 +107,7 @@ Result<ToolEnding> run_tool(const ToolCall& call,
   spec.folder = call.folder;
   spec.stdin_fd = null.get();
   spec.stdout_fd = pipe.write.get();
+  // One pipe for both streams keeps the lines in their order.
   spec.stderr_fd = pipe.write.get();
   spec.own_session = false;  // Ctrl-C must reach the tool, too
   LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
@@ -129,9 +130,7 @@ std::string telling_line(const std::vector<std::string>& tail) {
 }
 
 std::string find_program(const std::string& name, const std::vector<std::string>& places) {
-  const char* path = std::getenv("PATH");
-  const auto found =
-      proc::find_executable(name, path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+  const auto found = proc::find_executable(name, env_text("PATH", "/usr/local/bin:/usr/bin:/bin"));
   if (found) return *found;
   for (const std::string& place : places) {
     std::string at = place.starts_with('/') ? place : io::home_folder() + "/" + place;

@@ -1,5 +1,6 @@
 #include "setup/toolchain_probe.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "proc/helper_output.h"
 #include "setup/environment.h"
@@ -9,22 +10,16 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 namespace lockstep::setup {
 namespace {
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // CXX may be several words, such as "ccache g++": the last word that is a program is the compiler.
 std::string find_compiler() {
   std::string found;
-  for (const std::string& word : split(variable("CXX"), ' '))
+  for (const std::string& word : split(env_text("CXX"), ' '))
     if (!word.empty() && !word.starts_with('-'))
       if (std::string path = find_program(word); !path.empty()) found = std::move(path);
   for (const char* name : {"c++", "g++"})
@@ -34,7 +29,7 @@ std::string find_compiler() {
 
 std::string find_nvcc() {
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
-    const std::string home = variable(name);
+    const std::string home = env_text(name);
     if (home.empty()) continue;
     std::string nvcc = home + "/bin/nvcc";
     // No fallback to PATH: PyTorch builds with the toolkit of CUDA_HOME only.
@@ -91,6 +86,7 @@ Toolchain probe_toolchain(const PythonFacts& python) {
   Toolchain tools;
   tools.gcc = find_compiler();
   if (!tools.gcc.empty())
+    // Ask the compiler itself: a path such as /usr/bin/c++ does not tell the version.
     tools.gcc_version = gcc_release(proc::helper_output({tools.gcc, "--version"}).value_or(""));
   tools.nvcc = find_nvcc();
   if (!tools.nvcc.empty())

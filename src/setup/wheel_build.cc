@@ -3,11 +3,11 @@
 #include "base/text.h"
 #include "codec/json_members.h"
 #include "host/identity.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 #include "setup/cpu_level.h"
-#include "setup/digest.h"
 #include "setup/lock_file.h"
 #include "setup/spec.h"
 #include "setup/tool.h"
@@ -75,7 +75,7 @@ std::optional<BuiltWheel> kept_wheel(const std::string& folder) {
   wheel.manifest =
       codec::parse_ordered_json(io::read_file(manifest_of(path), kMostManifest).value_or(""));
   // A half-written or edited wheel must not be used: compare digests.
-  const auto sha = sha256_of_file(path);
+  const auto sha = io::sha256_of_file(path);
   if (!wheel.manifest.is_object() || !wheel.manifest.contains("sha256") || !sha ||
       wheel.manifest["sha256"] != *sha)
     return std::nullopt;
@@ -104,6 +104,7 @@ class Build {
  public:
   Build(PreparedWheel prepared, const SayLine& say)
       : prepared_(std::move(prepared)), plan_(prepared_.plan), say_(say) {}
+  // A build can leave gigabytes of object files behind, also after a failure.
   ~Build() { remove_scratch(prepared_.scratch); }
   Build(const Build&) = delete;
   Build& operator=(const Build&) = delete;
@@ -253,7 +254,7 @@ class Build {
 
   Result<BuiltWheel> keep(const std::string& key) {
     BuiltWheel wheel;
-    LOCKSTEP_TRY_ASSIGN(const std::string sha, sha256_of_file(built_));
+    LOCKSTEP_TRY_ASSIGN(const std::string sha, io::sha256_of_file(built_));
     wheel.manifest = manifest(key, sha);
     std::string draft = folder_ + ".new-XXXXXX";
     if (mkdtemp(draft.data()) == nullptr) return fail_sys("make " + draft, errno);
@@ -313,9 +314,9 @@ Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& 
       !is_plain_hex(told))
     return fail(Errc::corrupt,
                 fmt::format("the description of the wheel from {} is unreadable", host));
-  // The remote host chooses `told`. Digest it with the host's name, so that a host cannot replace a
-  // wheel of another host or of this machine.
-  Digest digest;
+  // The remote host chooses `told`. io::Digest it with the host's name, so that a host cannot
+  // replace a wheel of another host or of this machine.
+  io::Digest digest;
   digest.add(host);
   digest.add(told);
   const std::string key = digest.hex().substr(0, kForeignKeyDigits);
@@ -330,7 +331,7 @@ Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& 
   manifest["built_on"] = host;
   const auto fill = [&]() -> Status {
     LOCKSTEP_TRY(io::write_file(draft + "/" + name, bytes));
-    LOCKSTEP_TRY_ASSIGN(const std::string sha, sha256_of_file(draft + "/" + name));
+    LOCKSTEP_TRY_ASSIGN(const std::string sha, io::sha256_of_file(draft + "/" + name));
     if (sha != text_in(manifest, "sha256"))
       return fail(Errc::corrupt, fmt::format("the wheel from {} is damaged", host),
                   "build it again");

@@ -1,7 +1,7 @@
 #include "setup/wheel_build.h"
 
+#include "io/digest.h"
 #include "io/fd.h"
-#include "setup/digest.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ std::string sha_of(const fs::path& folder, const std::string& bytes) {
   fs::create_directories(folder);
   const std::string file = (folder / "bytes").string();
   EXPECT_TRUE(io::write_file(file, bytes));
-  return sha256_of_file(file).value_or("");
+  return io::sha256_of_file(file).value_or("");
 }
 
 TEST(ForeignWheel, TakesNoPlaceOfAnotherWheel) {

@@ -2,8 +2,8 @@
 
 #include "base/text.h"
 #include "codec/json.h"
+#include "io/digest.h"
 #include "setup/cpu_level.h"
-#include "setup/digest.h"
 
 #include <fmt/core.h>
 
@@ -266,7 +266,7 @@ std::string key_text(const WheelPlan& plan) {
 }
 
 std::string key_of_wheel(const WheelPlan& plan) {
-  return digest_of(key_text(plan)).substr(0, kKeyDigits);
+  return io::digest_of(key_text(plan)).substr(0, kKeyDigits);
 }
 
 int build_jobs(std::int64_t cpus, std::int64_t memory) {

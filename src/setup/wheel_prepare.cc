@@ -1,12 +1,13 @@
 // Prepares the build of a wheel: chooses source, ops, Python, architectures and level, and refuses
 // what cannot work before anything is compiled.
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "host/facts.h"
 #include "host/sysfs.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "setup/cpu_level.h"
-#include "setup/digest.h"
 #include "setup/inputs.h"
 #include "setup/node_ability.h"
 #include "setup/places.h"
@@ -21,7 +22,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -34,11 +34,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostOpFiles = 500;
 constexpr int kUsualLevel = 3;  // CPUs of nodes used for training have at least this level
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 bool is_there(const std::string& path) {
   return access(path.c_str(), F_OK) == 0;
@@ -72,7 +67,7 @@ class Preparation {
                                     ? std::min(here.memory_limit, here.memory_available)
                                     : here.memory_available;
     // --jobs wins over MAX_JOBS; without both, as many compilers as fit.
-    plan().jobs = static_cast<int>(parse_int(variable("MAX_JOBS")).value_or(0));
+    plan().jobs = static_cast<int>(parse_int(env_text("MAX_JOBS")).value_or(0));
     if (request_.jobs > 0) plan().jobs = request_.jobs;
     if (plan().jobs < 1) plan().jobs = build_jobs(here.cpus, memory);
     LOCKSTEP_TRY(choose_content());
@@ -170,7 +165,7 @@ class Preparation {
 
   Status choose_archs() {
     const bool is_auto = request_.arch.empty() || request_.arch == "auto";
-    const std::string given = is_auto ? variable("TORCH_CUDA_ARCH_LIST") : request_.arch;
+    const std::string given = is_auto ? env_text("TORCH_CUDA_ARCH_LIST") : request_.arch;
     std::vector<Arch> archs;
     if (!given.empty()) {
       LOCKSTEP_TRY_ASSIGN(archs, read_archs(given));
@@ -205,9 +200,9 @@ class Preparation {
     if (plan().level == kNative) {
       // Identifies this kind of CPU in the cache key.
       const std::size_t at = cpus.find("flags");
-      plan().cpu = digest_of(at == std::string::npos
-                                 ? std::string_view(cpus)
-                                 : std::string_view(cpus).substr(at, cpus.find('\n', at) - at));
+      plan().cpu = io::digest_of(at == std::string::npos
+                                     ? std::string_view(cpus)
+                                     : std::string_view(cpus).substr(at, cpus.find('\n', at) - at));
     }
     if (wanted != kNative && here == kNative && !request_.isa.empty())
       prepared_.notes.emplace_back("--isa is ignored here: this CPU is not x86-64");
@@ -239,7 +234,7 @@ class Preparation {
       plan().content = source.place + " " + fetched->commit;
       return {};
     }
-    Digest digest;
+    io::Digest digest;
     LOCKSTEP_TRY(digest.add_file(prepared_.place));
     plan().content = digest.hex();
     return {};

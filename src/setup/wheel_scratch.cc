@@ -1,5 +1,6 @@
 #include "setup/wheel_scratch.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "setup/cpu_level.h"
 #include "setup/tool.h"
@@ -147,8 +148,8 @@ Result<std::vector<std::string>> compiler_variables(const WheelPlan& plan,
   LOCKSTEP_TRY_ASSIGN(const std::string own, own_binary());
   std::error_code trouble;
   const auto value = [](const char* name, const char* otherwise) {
-    const char* given = getenv(name);
-    return std::string(given == nullptr || *given == 0 ? otherwise : given);
+    const std::string given = env_text(name);
+    return given.empty() ? std::string(otherwise) : given;
   };
   // This binary acts as the compiler when called by these names.
   for (const auto& [name, link, otherwise] :

@@ -1,5 +1,6 @@
 #include "slurm/bad_node_notes.h"
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "io/dialer.h"
 #include "io/fd.h"
@@ -8,7 +9,6 @@
 #include "slurm/preflight_text.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -98,13 +98,12 @@ std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const V
 std::vector<std::string> note_bad_nodes(const JobFolder& folder, const BatchState& state,
                                         const Verdict& verdict) {
   const PreflightDecision preflight = preflight_of(folder, state.run);
-  const char* host = getenv("SLURMD_NODENAME");
-  const char* cluster = getenv("SLURM_CLUSTER_NAME");
+  const std::string cluster = env_text("SLURM_CLUSTER_NAME");
   // The job's folder is STATE/slurm/ID, and the failures are in STATE.
   const std::string place = std::filesystem::path(folder.path()).parent_path().parent_path();
   for (NodeFailure& failure :
-       failures_of(preflight, verdict, host == nullptr ? "" : host, answers)) {
-    failure.cluster = cluster == nullptr ? "" : cluster;
+       failures_of(preflight, verdict, env_text("SLURMD_NODENAME"), answers)) {
+    failure.cluster = cluster;
     failure.time = state.ended_ms / 1000;
     if (const Status noted = note_bad_node(place, failure); !noted)
       log::warning("node {} is not remembered as a bad node: {}", failure.node,

@@ -1,6 +1,7 @@
 #include "slurm/batch.h"
 
 #include "base/clock_ms.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "host/identity.h"
 #include "proc/tool_output.h"
@@ -29,7 +30,7 @@ std::string file_behind(int fd) {
 
 Batch::Batch(const BatchCall& call) : call_(call), run_(loop_, call.folder), next_beat_(loop_) {
   BatchState& state = run_.state();
-  state.job = variable("SLURM_JOB_ID");
+  state.job = env_text("SLURM_JOB_ID");
   state.run = run_number(run_.folder());
   state.host = host::hostname();
   state.started_ms = unix_ms();

@@ -1,5 +1,6 @@
 #include "slurm/carry.h"
 
+#include "base/environment.h"
 #include "host/identity.h"
 #include "slurm/job_run.h"
 
@@ -11,7 +12,7 @@ bool is_carried(Carry how, std::string_view host, std::string_view submitted_on)
 }
 
 bool is_carried_here(Carry how) {
-  return is_carried(how, host::hostname(), variable("SLURM_SUBMIT_HOST"));
+  return is_carried(how, host::hostname(), env_text("SLURM_SUBMIT_HOST"));
 }
 
 }  // namespace lockstep::slurm

@@ -1,5 +1,6 @@
 #include "slurm/deputy.h"
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "io/fd.h"
@@ -22,7 +23,7 @@ namespace lockstep::slurm {
 Deputy::Deputy(io::Loop& loop, std::string folder, WatchFolder watch, BatchState state)
     : loop_(loop), run_(loop, std::move(folder)), watch_(std::move(watch)) {
   before_ = state.host;
-  state.host = variable("SLURMD_NODENAME");
+  state.host = env_text("SLURMD_NODENAME");
   run_.state() = std::move(state);
   log::warning("{}, where the script of job {} ran, is gone; {} speaks for the job now", before_,
                run_.state().job, run_.state().host);

@@ -1,5 +1,6 @@
 #include "slurm/job_ending.h"
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "proc/signals.h"
 #include "slurm/words.h"

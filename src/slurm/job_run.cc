@@ -1,6 +1,7 @@
 #include "slurm/job_run.h"
 
 #include "base/clock_ms.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/nodelist.h"
@@ -19,19 +20,14 @@
 
 namespace lockstep::slurm {
 
-std::string variable(const char* name) {
-  const char* value = getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // SLURM_RESTART_COUNT is unset in the first run.
 int run_number(const JobFolder& folder) {
-  return folder.runs_before(variable("SLURM_JOB_ID")) +
-         static_cast<int>(parse_int(variable("SLURM_RESTART_COUNT")).value_or(0));
+  return folder.runs_before(env_text("SLURM_JOB_ID")) +
+         static_cast<int>(parse_int(env_text("SLURM_RESTART_COUNT")).value_or(0));
 }
 
 std::vector<std::string> nodes_of_job() {
-  auto nodes = codec::expand_nodelist(variable("SLURM_JOB_NODELIST"));
+  auto nodes = codec::expand_nodelist(env_text("SLURM_JOB_NODELIST"));
   return nodes ? std::move(*nodes) : std::vector<std::string>();
 }
 
@@ -56,7 +52,7 @@ Result<proc::Child> JobRun::start(const std::vector<std::string>& argv) const {
 Result<proc::Child> JobRun::start(const std::vector<std::string>& argv,
                                   std::vector<std::string> environment) const {
   proc::SpawnSpec spec;
-  LOCKSTEP_TRY_ASSIGN(spec.executable, proc::find_executable(argv.front(), variable("PATH")));
+  LOCKSTEP_TRY_ASSIGN(spec.executable, proc::find_executable(argv.front(), env_text("PATH")));
   spec.argv = argv;
   spec.env = std::move(environment);
   // Programs of the job can see that a submitted job runs them.
@@ -209,7 +205,7 @@ bool JobRun::run_again(const Verdict& verdict) {
 bool JobRun::was_queued_again() {
   constexpr int kTries = 3;
   constexpr std::chrono::milliseconds kPause{300};
-  const auto restarts = parse_int(variable("SLURM_RESTART_COUNT")).value_or(0);
+  const auto restarts = parse_int(env_text("SLURM_RESTART_COUNT")).value_or(0);
   for (int i = 0; i < kTries; ++i) {
     const auto now = parse_int(oneline_value(told_by_slurm(), "Restarts"));
     if (now) return *now > restarts;

@@ -62,7 +62,6 @@ class JobRun {
 
 // Returns the names of the nodes of this process's job; empty if Slurm's list cannot be read.
 std::vector<std::string> nodes_of_job();
-std::string variable(const char* name);  // returns "" if unset
 // Returns the number of earlier runs, including runs of earlier jobs in a chain.
 int run_number(const JobFolder& folder);
 

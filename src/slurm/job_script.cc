@@ -1,6 +1,7 @@
 #include "slurm/job_script.h"
 
 #include "base/text.h"
+#include "base/word_list.h"
 #include "slurm/shell_variables.h"
 
 #include <algorithm>
@@ -16,10 +17,6 @@ constexpr std::size_t kMostVariables = 10000;
 constexpr std::size_t kMostExpanded = 16UL << 20;
 
 using Words = std::vector<std::string>;
-
-bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
-  return std::find(of.begin(), of.end(), word) != of.end();
-}
 
 bool is_python(std::string_view word) {
   const std::string_view name = base_name(word);
@@ -65,9 +62,9 @@ class Walker {
       // An srun inside an srun's step is not followed.
       return find_launches(command, std::move(step), std::move(launch), nesting);
     }
-    if (is_any(name, {"bash", "sh", "dash", "zsh"}))
+    if (is_one_of(name, {"bash", "sh", "dash", "zsh"}))
       return look_inside(command, words, launch, nesting);
-    if (is_any(name, {"apptainer", "singularity", "docker", "podman", "enroot"})) {
+    if (is_one_of(name, {"apptainer", "singularity", "docker", "podman", "enroot"})) {
       to_launcher(words);
       launch.in_container = true;
     }
@@ -85,14 +82,14 @@ class Walker {
     if (found != script_.variables.end()) return found->second.value;
     // Slurm sets these variables from the job's settings, known before the job runs.
     std::optional<int> number;
-    if (is_any(name, {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"})) number = nodes_of(script_);
-    if (is_any(name, {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"}))
+    if (is_one_of(name, {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"})) number = nodes_of(script_);
+    if (is_one_of(name, {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"}))
       number = gpus_per_node(script_);
     if (name == "SLURM_NTASKS_PER_NODE" && setting(script_, "ntasks-per-node") != nullptr)
       number = tasks_per_node(script_);
     if (name == "SLURM_CPUS_PER_TASK")
       if (const Setting* cpus = setting(script_, "cpus-per-task")) number = number_of(cpus->value);
-    if (is_any(name, {"SLURM_NTASKS", "SLURM_NPROCS"}))
+    if (is_one_of(name, {"SLURM_NTASKS", "SLURM_NPROCS"}))
       if (const Setting* tasks = setting(script_, "ntasks")) number = number_of(tasks->value);
     return number ? std::optional(std::to_string(*number)) : std::nullopt;
   }
@@ -144,7 +141,7 @@ class Walker {
         assign(each, command.line, false);
     if (command.words.empty()) return;
     const std::string& name = command.words.front();
-    if (is_any(name, {"export", "declare", "typeset", "local", "readonly"})) {
+    if (is_one_of(name, {"export", "declare", "typeset", "local", "readonly"})) {
       const bool exports = name == "export" || has_option(command.words, {"-x"});
       for (std::size_t i = 1; i < command.words.size(); ++i)
         if (!command.words[i].starts_with("-")) assign(command.words[i], command.line, exports);
@@ -166,7 +163,7 @@ class Walker {
       while (!words.empty() &&
              (words.front().starts_with("-") || words.front().find('=') != std::string::npos)) {
         // Options of nice, stdbuf, timeout and the like that take the next word.
-        const bool value = is_any(words.front(), {"-n", "-u", "-k", "-s", "-c"});
+        const bool value = is_one_of(words.front(), {"-n", "-u", "-k", "-s", "-c"});
         if (words.front().find('=') != std::string::npos && wrapper == "env" &&
             !words.front().starts_with("-"))
           launch.environment.push_back(words.front());
@@ -207,7 +204,7 @@ class Walker {
   // Drops the words before the launcher: in a container call, options and the image come first.
   static void to_launcher(Words& words) {
     const auto found = std::find_if(words.begin(), words.end(), [](const std::string& each) {
-      return is_python(each) || is_any(base_name(each), {"torchrun", "accelerate", "deepspeed"});
+      return is_python(each) || is_one_of(base_name(each), {"torchrun", "accelerate", "deepspeed"});
     });
     if (found != words.end()) words.erase(words.begin(), found);
   }
@@ -236,7 +233,7 @@ class Walker {
       skip = 2;
     } else if (name == "deepspeed") {
       launch.launcher = Launcher::deepspeed;
-    } else if (name == "lockstep" && words.size() > 1 && is_any(words[1], {"run", "launch"})) {
+    } else if (name == "lockstep" && words.size() > 1 && is_one_of(words[1], {"run", "launch"})) {
       launch.launcher = Launcher::lockstep;
       skip = 2;
     } else if (is_python(name)) {
@@ -246,9 +243,9 @@ class Walker {
           "-m");
       if (module != words.end() && module + 1 < words.end() && *module == "-m") {
         const std::string& of = *(module + 1);
-        if (is_any(of, {"torch.distributed.run", "torch.distributed.launch"}))
+        if (is_one_of(of, {"torch.distributed.run", "torch.distributed.launch"}))
           launch.launcher = Launcher::torchrun;
-        if (is_any(of, {"accelerate.commands.launch", "accelerate.launch"}))
+        if (is_one_of(of, {"accelerate.commands.launch", "accelerate.launch"}))
           launch.launcher = Launcher::accelerate;
         if (of == "deepspeed.launcher.runner") launch.launcher = Launcher::deepspeed;
         if (launch.launcher != Launcher::python)

@@ -1,5 +1,6 @@
 #include "slurm/node_step.h"
 
+#include "base/environment.h"
 #include "base/log.h"
 
 #include <fmt/core.h>
@@ -27,7 +28,7 @@ std::chrono::milliseconds pause_between_looks(std::size_t nodes) {
 NodeStep::NodeStep(std::string folder)
     : folder_(std::move(folder)),
       run_(run_number(folder_)),
-      name_(variable("SLURMD_NODENAME")),
+      name_(env_text("SLURMD_NODENAME")),
       pause_(pause_between_looks(nodes_of_job().size())),
       next_look_(loop_),
       last_words_(loop_),

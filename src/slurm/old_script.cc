@@ -1,6 +1,7 @@
 #include "slurm/old_script.h"
 
 #include "base/text.h"
+#include "base/word_list.h"
 #include "codec/json_members.h"
 #include "slurm/batch_script.h"
 #include "slurm/job_script.h"
@@ -24,13 +25,10 @@ std::string_view interpreter(std::string_view shebang) {
   return base_name(first_word(strip(behind)));
 }
 
-bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
-  return std::find(of.begin(), of.end(), word) != of.end();
-}
-
 // Returns whether the interpreter is a shell that understands the added lines.
 bool is_like_sh(std::string_view shebang) {
-  return is_any(interpreter(shebang), {"sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash"});
+  return is_one_of(interpreter(shebang),
+                   {"sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash"});
 }
 
 std::string comment(std::string_view text) {

@@ -1,6 +1,7 @@
 #include "slurm/old_step.h"
 
 #include "base/text.h"
+#include "base/word_list.h"
 #include "launchers/launch_words.h"
 #include "slurm/gpu_words.h"
 #include "slurm/job_script.h"
@@ -15,10 +16,6 @@ namespace lockstep::slurm {
 namespace {
 
 using Words = std::vector<std::string>;
-
-bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
-  return std::find(of.begin(), of.end(), word) != of.end();
-}
 
 // Upper bound of counts: products of two fit into int.
 constexpr int kMostCounted = 30'000;
@@ -137,7 +134,7 @@ Size StepReader::size() const {
 // script, or bash -c.
 std::optional<std::string> StepReader::script_text() const {
   std::size_t at = 0;
-  if (is_any(base_name(step_.words[0]), {"bash", "sh", "dash", "zsh"})) ++at;
+  if (is_one_of(base_name(step_.words[0]), {"bash", "sh", "dash", "zsh"})) ++at;
   if (at > 0)
     while (at < step_.words.size() && step_.words[at].starts_with("-")) {
       if (!step_.words[at].starts_with("--") && step_.words[at].ends_with("c")) return std::nullopt;
@@ -202,7 +199,7 @@ std::string StepReader::why_not() const {
   for (const Setting& each : read_.settings)
     if (each.name.starts_with("container")) return fmt::format("srun --{} is given", each.name);
   if (const Setting* order = find("distribution"); order != nullptr)
-    if (!is_any(split(order->value, ':').front(), {"block", "*"}))
+    if (!is_one_of(split(order->value, ':').front(), {"block", "*"}))
       return fmt::format("srun --distribution={} is given", printable(order->value, 40));
   if (launch_->in_container) return "it starts a container";
   if (size_.nodes != facts_.nodes)

@@ -1,8 +1,8 @@
 #include "slurm/own_ending.h"
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "slurm/verdict.h"
-#include "slurm/words.h"
 
 #include <fmt/core.h>
 

@@ -1,6 +1,7 @@
 #include "slurm/preflight.h"
 
 #include "base/text.h"
+#include "base/word_list.h"
 
 #include <fmt/core.h>
 
@@ -23,9 +24,7 @@ using Names = std::vector<std::string>;
 
 // "node1, node2, node3, node4 and 3 more"
 std::string names_text(const Names& names) {
-  if (names.size() <= kMostNames + 1) return join(names, ", ");
-  const std::vector<std::string> first(names.begin(), names.begin() + kMostNames);
-  return fmt::format("{} and {} more", join(first, ", "), names.size() - kMostNames);
+  return join_some(names, names.size() == kMostNames + 1 ? names.size() : kMostNames);
 }
 
 std::string minor_version(const std::string& version) {

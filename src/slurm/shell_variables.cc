@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = 64U << 10;
 
-bool is_name_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
 std::string_view name_at(std::string_view text) {
   std::size_t n = 0;
   while (n < text.size() && is_name_char(text[n]))

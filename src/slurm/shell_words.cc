@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kMostCommands = 100000;
 
-bool is_name_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
 // Returns the length of "NAME=", "NAME+=" or "NAME[0]=" at the beginning of a word; 0: none.
 std::size_t assignment_length(std::string_view word) {
   std::size_t i = 0;

@@ -3,6 +3,7 @@
 // literally. Pure.
 #pragma once
 
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,11 @@ enum class Expansions : unsigned char {
 // here-documents. Linear in the text; at most 100,000 commands.
 std::vector<ShellCommand> read_shell(std::string_view text,
                                      Expansions expansions = Expansions::mark);
+
+// Returns whether a variable's name may have the character.
+inline bool is_name_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
 
 // Returns the text without its marks, for people.
 std::string without_marks(std::string_view text);

@@ -29,10 +29,6 @@ std::vector<std::string> squeue_command(std::span<const std::string> ids) {
   return command_with("--jobs=" + join(ids, ","));
 }
 
-std::vector<std::string> squeue_of_user_command(const std::string& user) {
-  return command_with("--user=" + user);
-}
-
 std::vector<std::string> squeue_scripts_command(const std::string& user) {
   return {"squeue", "--noheader", "--all", "--states=all", "--format=%F|%o", "--user=" + user};
 }

@@ -10,10 +10,8 @@
 
 namespace lockstep::slurm {
 
-// Asks about some jobs, or all jobs of a user, including ended ones that the controller still
-// remembers.
+// Asks about some jobs, including ended ones that the controller still remembers.
 std::vector<std::string> squeue_command(std::span<const std::string> ids);
-std::vector<std::string> squeue_of_user_command(const std::string& user);
 
 // Asks which job has which script, for all jobs of a user (name or number).
 std::vector<std::string> squeue_scripts_command(const std::string& user);

@@ -60,7 +60,6 @@ TEST(Squeue, CommandsAsTheyAre) {
   const auto argv = squeue_command(ids);
   EXPECT_EQ(argv.front(), "squeue");
   EXPECT_EQ(argv.back(), "--jobs=1,6_2");
-  EXPECT_EQ(squeue_of_user_command("ann").back(), "--user=ann");
   EXPECT_EQ(squeue_scripts_command("1000").back(), "--user=1000");
 }
 

@@ -1,5 +1,6 @@
 #include "slurm/why_text.h"
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "slurm/words.h"
 

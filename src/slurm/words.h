@@ -11,9 +11,6 @@ namespace lockstep::slurm {
 // Prints a duration in a form that Slurm reads back: "20:00:00", "7-00:00:00".
 std::string duration_text(std::int64_t seconds);
 
-// Prints a duration roughly: "45 s", "12 min", "3 h 20 min", "2 days 4 h".
-std::string about_text(std::int64_t seconds);
-
 // Prints a moment in this machine's time zone: "2026-11-22 19:07:38".
 std::string moment_text(std::int64_t unix_seconds);
 

@@ -4,14 +4,15 @@
 #include "base/id.h"
 #include "base/text.h"
 #include "codec/sha256.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "proc/find_in_path.h"
 #include "proc/spawn.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -68,24 +69,6 @@ std::string head_of(const std::string& path) {
   return head;
 }
 
-Result<std::string> sha256_of(const std::string& path) {
-  const io::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return fail_sys("read " + path, errno);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
-                                                                        EVP_MD_CTX_free);
-  if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
-    return fail(Errc::internal, "SHA-256 can't be computed");
-  std::vector<char> bytes(256UL << 10);
-  ssize_t got = 0;
-  while ((got = read(fd.get(), bytes.data(), bytes.size())) > 0)
-    EVP_DigestUpdate(context.get(), bytes.data(), static_cast<std::size_t>(got));
-  if (got < 0) return fail_sys("read " + path, errno);
-  std::array<char, EVP_MAX_MD_SIZE> digest;
-  unsigned int size = 0;
-  EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()), &size);
-  return codec::hex({digest.data(), size});
-}
-
 // Identifies this user on this machine.
 std::string client_id() {
   utsname here{};
@@ -97,7 +80,8 @@ std::string client_id() {
 Result<Binary> named(std::string path) {
   auto id = build_id(head_of(path));
   if (!id) {  // linked without a build id: digest the file, which takes longer
-    LOCKSTEP_TRY_ASSIGN(id, sha256_of(path));
+    // The version alone does not name a binary: two builds of one version may differ.
+    LOCKSTEP_TRY_ASSIGN(id, io::sha256_of_file(path));
     id->resize(2 * kIdBytes);
   }
   return Binary{std::move(path), {LOCKSTEP_VERSION, *id, client_id()}};
@@ -105,8 +89,7 @@ Result<Binary> named(std::string path) {
 
 // Runs gzip FROM > TO. Returns false if gzip is missing or fails.
 bool compress(const std::string& from, const std::string& to) {
-  const char* path = std::getenv("PATH");
-  const auto gzip = proc::find_executable("gzip", path == nullptr ? "/bin:/usr/bin" : path);
+  const auto gzip = proc::find_in_path("gzip");
   const io::Fd in(open(from.c_str(), O_RDONLY | O_CLOEXEC));
   const io::Fd out(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!gzip || !in || !out) return false;
@@ -174,7 +157,7 @@ Result<Binary> binary_for(std::string_view machine) {
 }
 
 Result<Pushable> pushable(const Binary& binary) {
-  LOCKSTEP_TRY_ASSIGN(std::string sha256, sha256_of(binary.path));
+  LOCKSTEP_TRY_ASSIGN(std::string sha256, io::sha256_of_file(binary.path));
   const std::string folder = io::cache_folder() + "/push";
   const std::string path =
       folder + "/lockstep-" + binary.name.version + "-" + binary.name.id + ".gz";

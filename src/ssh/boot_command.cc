@@ -75,6 +75,7 @@ std::string push_command(const PushFacts& facts) {
       R"(rm -f "$p"; {corrupt}; }}; )"
       R"(s=$(sha256sum <"$t" 2>/dev/null || shasum -a 256 <"$t" 2>/dev/null); )"
       R"(case $s in {sha256}*) ;; *) rm -f "$t" "$p"; {corrupt};; esac; )"
+      // mv replaces the binary whole, so no client can run a half-written binary meanwhile.
       R"(chmod 700 "$t" && mv -f "$t" "$f" && rm -f "$p"; )"
       R"(test -x "$f" || {{ rm -f "$f"; {no_exec}; }}; {done})",
       fmt::arg("path", remote_path(facts.name)), fmt::arg("client", facts.name.client),

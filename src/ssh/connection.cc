@@ -38,6 +38,8 @@ void Connection::begin() {
   auto binary = own_binary();
   if (!binary) return fail_with(std::move(binary).error());
   binary_ = std::move(*binary);
+  // Try a running master first: the log-in is the slow part, and other commands may have done it
+  // already.
   const Status booted = boot();
   if (booted) return;
   // unavailable: no master listens at the socket.
@@ -86,6 +88,8 @@ Status Connection::boot() {
                                link_over_ = true;
                                on_session_over();
                              }});
+  // Send before the host's greeting, which saves a round trip. If the binary is missing, no program
+  // reads these bytes.
   link_->send(link::Hello{.software = LOCKSTEP_VERSION});
   err_ = std::move(err.read);
   from_err_ = std::make_unique<link::Source>(loop_, err_.get(), true,
@@ -121,6 +125,7 @@ void Connection::reset_session() {
 
 void Connection::send(const link::Frame& frame) {
   if (stage_ == Stage::ready) return link_->send(frame);
+  // Callers may start commands at once. The frames follow the host's hello.
   waiting_frames_.push_back(frame);
 }
 

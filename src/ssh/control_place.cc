@@ -36,6 +36,7 @@ Result<std::string> control_folder() {
   struct stat info {};
   // Under su or sudo XDG_RUNTIME_DIR may still name another user's folder.
   if (runtime == nullptr || *runtime != '/' || std::string_view(runtime).size() >= kMostFolder ||
+      // A user who can write to the folder could replace the sockets and read all traffic.
       stat(runtime, &info) != 0 || info.st_uid != geteuid()) {
     auto found = io::own_folder_in("/tmp", 0);
     if (found || found.error().code != Errc::denied) return found;

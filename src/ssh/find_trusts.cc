@@ -43,6 +43,8 @@ std::vector<std::string> locked_among(const std::vector<std::string>& identities
 // Also notes the locked keys of the host. The target is asked about last, so its keys remain.
 Result<Trust> find_trust(const Target& target, MasterSettings& settings) {
   const auto told =
+      // `ssh -G` prints the settings that ssh would use. Only ssh itself knows all rules of its
+      // configuration files.
       proc::tool_output(look_up_command(target), ssh_environment(proc::own_environment()));
   if (!told && told.error().code == Errc::timeout) return Failure(told.error());
   if (!told) return Trust{};  // no ssh: the log-in reports that

@@ -98,6 +98,7 @@ bool has_refused_key(const KnownKeys& one, const KnownKeys& other) {
 std::vector<std::string> known_keys(std::string_view text, std::string_view name) {
   std::vector<std::string> keys;
   for (const std::string& line : split(text, '\n')) {
+    // Lines with a marker ("@cert-authority", "@revoked") do not list a host's own key.
     if (line.starts_with('#') || line.starts_with('@')) continue;
     const std::vector<std::string> words = words_of(line);
     // Names, type and key; a comment may follow.

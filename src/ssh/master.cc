@@ -2,6 +2,7 @@
 
 #include "io/read_now.h"
 #include "io/unix_socket.h"
+#include "proc/find_in_path.h"
 #include "proc/tool_output.h"
 #include "ssh/find_trusts.h"
 #include "ssh/ssh_environment.h"
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::ssh {
@@ -60,8 +60,7 @@ void Master::take_turn() {
 }
 
 Status Master::start(std::vector<std::string> argv) {
-  const char* path = std::getenv("PATH");
-  auto ssh = proc::find_executable("ssh", path == nullptr ? "/bin:/usr/bin" : path);
+  auto ssh = proc::find_in_path("ssh");
   if (!ssh) return fail(Errc::not_found, "ssh is not in PATH", "install OpenSSH's client");
   LOCKSTEP_TRY_ASSIGN(io::Pipe pipe, io::make_pipe());
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));

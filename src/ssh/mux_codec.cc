@@ -15,6 +15,7 @@ enum Type : std::uint32_t {
 constexpr std::uint32_t kNoEscapeCharacter = 0xffffffff;
 
 void put_number(std::string& out, std::uint32_t value) {
+  // SSH sends the highest byte first.
   for (int shift = 24; shift >= 0; shift -= 8)
     out.push_back(static_cast<char>(value >> shift & 0xFF));
 }

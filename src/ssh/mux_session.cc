@@ -44,6 +44,8 @@ Result<std::unique_ptr<MuxSession>> MuxSession::ask(io::Loop& loop, const std::s
   // The requests may follow our hello before the master's hello has come.
   LOCKSTEP_TRY(io::write_all(fd.get(), mux::hello() + request, control));
   for (const int each : fds)
+    // The master reads and writes the passed descriptors itself, so no byte of the session runs
+    // through this process's socket to the master.
     LOCKSTEP_TRY(send_fd(fd.get(), each));
   return std::unique_ptr<MuxSession>(new MuxSession(loop, std::move(fd), std::move(events)));
 }

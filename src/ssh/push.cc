@@ -99,6 +99,7 @@ void Push::watch(io::Fd in, io::Fd out, io::Fd err) {
     source = std::make_unique<link::Source>(
         loop_, fd, true,
         link::Source::Events{[&source, &text](const std::string& bytes) {
+                               // Read on after the limit: the command would block on a full pipe.
                                if (text.size() < kMostOutput) text += bytes;
                                source->grant(bytes.size());
                              },

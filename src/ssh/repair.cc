@@ -23,6 +23,7 @@ namespace {
 
 using std::chrono::system_clock;
 
+// A new file may belong to a push or a start that is under way.
 constexpr std::chrono::minutes kMayBeInUse{1};
 constexpr std::chrono::hours kStale{30 * 24};
 

@@ -1,7 +1,9 @@
 #include "sync/git_files.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "io/fd.h"
+#include "proc/find_in_path.h"
 #include "proc/signals.h"
 #include "proc/spawn.h"
 
@@ -13,7 +15,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 
 namespace lockstep::sync {
 namespace {
@@ -91,8 +92,7 @@ Status read_both(int out, int err, Outputs& read_into) {
 // worktree: overrides core.worktree of the repository, which may name any folder.
 Result<std::string> run_git(const std::vector<std::string>& argv,
                             const std::string& worktree = "") {
-  const char* path = std::getenv("PATH");
-  const auto git = proc::find_executable("git", path == nullptr ? "/bin:/usr/bin" : path);
+  const auto git = proc::find_in_path("git");
   if (!git) return fail(Errc::not_found, "git is not in PATH");
   LOCKSTEP_TRY_ASSIGN(io::Pipe out, io::make_pipe());
   LOCKSTEP_TRY_ASSIGN(io::Pipe err, io::make_pipe());
@@ -109,6 +109,7 @@ Result<std::string> run_git(const std::vector<std::string>& argv,
   spec.stdout_fd = out.write.get();
   spec.stderr_fd = err.write.get();
   LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
+  // Close our copies: otherwise the pipes never end.
   out.write.reset();
   err.write.reset();
   Outputs said;
@@ -127,8 +128,7 @@ Result<std::string> run_git(const std::vector<std::string>& argv,
 }
 
 bool is_ours(const struct stat& info) {
-  const char* sudo = std::getenv("SUDO_UID");
-  return is_trusted_owner(info.st_uid, geteuid(), sudo == nullptr ? "" : sudo);
+  return is_trusted_owner(info.st_uid, geteuid(), env_text("SUDO_UID"));
 }
 
 // Checks a link and its target, as git does. A missing path counts as ours, because git reports it.

@@ -31,6 +31,7 @@ std::vector<Heavy> heaviest(const Manifest& manifest, std::size_t count) {
   for (Heavy& each : all) {
     if (chosen.size() == count) break;
     const bool apart = std::none_of(chosen.begin(), chosen.end(), [&each](const Heavy& other) {
+      // Do not name a folder and its part: both would count the same bytes.
       return each.path.starts_with(other.path) || other.path.starts_with(each.path);
     });
     if (apart) chosen.push_back(std::move(each));

@@ -71,6 +71,7 @@ Status Listing::add(const std::string& path, const struct stat& info, std::size_
   if (S_ISDIR(info.st_mode)) return folder(path, depth + 1);
   if (found_.size() == kMostEntries) return fail(Errc::exhausted, "there are too many files");
   LOCKSTEP_TRY_ASSIGN(auto entry, tree_.entry(path, info));
+  // Devices, sockets and FIFOs have no entry. They stay behind.
   if (entry) found_.push_back(std::move(*entry));
   return {};
 }
@@ -79,6 +80,7 @@ Status Listing::add(const std::string& path, const struct stat& info, std::size_
 
 Status DeliveryTaker::open(const Delivery& delivery) {
   LOCKSTEP_TRY_ASSIGN(const std::string place, find_place(delivery.destination, folders_.home));
+  // Another client may have taken over the place since the offer.
   LOCKSTEP_TRY_ASSIGN(record_, read_own_record(folders_, place, delivery.owner));
   LOCKSTEP_TRY_ASSIGN(Confined tree, Confined::open(place));
   tree_ = std::move(tree);

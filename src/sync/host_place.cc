@@ -71,6 +71,7 @@ Result<std::string> wanted_place(std::string destination, const std::string& hom
     if (part == ".." || part == ".")
       return fail(Errc::invalid_input,
                   fmt::format("{} must be a plain path, without '.' and '..'", shown));
+  // A sync removes files, so the place must be a folder of its own.
   if (destination.empty() || destination == "/")
     return fail(Errc::invalid_input,
                 fmt::format("{} would be all of the home or the machine", shown),

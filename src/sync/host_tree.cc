@@ -1,6 +1,7 @@
 #include "sync/host_tree.h"
 
 #include "base/text.h"
+#include "base/word_list.h"
 #include "io/fd.h"
 #include "io/file_lock.h"
 #include "io/own_folders.h"
@@ -29,6 +30,7 @@ namespace lockstep::sync {
 namespace {
 
 constexpr std::size_t kMostNamed = 3;
+constexpr std::size_t kMostText = 700;  // bytes of these names
 
 Status make_place(const std::string& path) {
   for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
@@ -70,11 +72,7 @@ Result<Place> make_place_for(const Offer& offer, const std::string& home) {
 }
 
 std::string some_of(const std::vector<std::string>& paths) {
-  std::string text;
-  for (std::size_t i = 0; i < paths.size() && i < kMostNamed; ++i)
-    text += (i == 0 ? "" : ", ") + printable(paths[i]);
-  if (paths.size() > kMostNamed) text += fmt::format(" and {} more", paths.size() - kMostNamed);
-  return text;
+  return printable(join_some(paths, kMostNamed), kMostText);
 }
 
 // Finds entries in a manifest. Each path must sort after the one before, which makes a scan of the
@@ -260,6 +258,7 @@ Status Comparison::look_above(std::string_view path) {
     if (S_ISDIR(info->st_mode)) continue;
     LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(above, *info));
     const bool goes = there && is_as_sent(*there);
+    // Many files may lie below one obstacle. Name each obstacle once.
     if (!goes && blocked_.insert(above).second) obstacles_.push_back(above);
     return {};
   }
@@ -298,8 +297,10 @@ Status Comparison::look_for_removal(const Manifest& earlier) {
     while (meant != offer_.manifest.end() && meant->path < entry.path)
       ++meant;
     const bool stays = meant != offer_.manifest.end() && meant->path == entry.path;
+    // A path of both lists was decided in the first pass.
     if (stays || gone_.contains(entry.path)) continue;
     LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
+    // We send no folders, so a folder here is not ours to remove.
     if (!info || S_ISDIR(info->st_mode)) continue;
     LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(entry.path, *info));
     if (there && is_as_sent(*there)) gone_.insert(entry.path);
@@ -369,6 +370,7 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   // Two clients may sync to the same place at once.
   io::FileLock lock;
   if (!offer.dry_run) {
+    // The record lies outside the tree, so the user's files stay free of ours.
     LOCKSTEP_TRY(io::make_folders(folders.records));
     LOCKSTEP_TRY_ASSIGN(lock, io::FileLock::take(path + ".lock", io::FileLock::IfHeld::wait));
   }

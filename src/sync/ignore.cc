@@ -49,6 +49,7 @@ void IgnoreRules::add(std::string_view line) {
     pattern.only_folders = true;
     line.remove_suffix(1);
   }
+  // As in git: a pattern without a slash matches a name at any depth.
   pattern.any_folder = line.find('/') == std::string_view::npos;
   if (line.starts_with('/')) line.remove_prefix(1);
   const std::size_t special = line.find_first_of("*?[\\");

@@ -45,6 +45,7 @@ bool decode_rest(std::string_view& bytes, Entry& entry) {
   if (bytes.empty()) return false;
   const auto bits = static_cast<std::uint8_t>(bytes.front());
   bytes.remove_prefix(1);
+  // Unknown bits come from a newer version. Guessing would write a wrong file.
   if (bits > (kIsLink | kIsExecutable)) return false;
   entry.kind = (bits & kIsLink) != 0 ? Kind::link : Kind::file;
   entry.executable = (bits & kIsExecutable) != 0;
@@ -92,6 +93,7 @@ bool same(const Entry& there, const Entry& meant) {
 }
 
 bool is_of_git(std::string_view part) {
+  // File systems that ignore case, and the short names of Windows, give git's folder other names.
   if (part.size() == 4) return to_lower(part) == ".git";
   return part.size() == 5 && to_lower(part) == "git~1";
 }
@@ -102,6 +104,7 @@ bool link_may_come(const Entry& link) {
   bool in_front = true;
   for (const std::string& part : split(link.target, '/')) {
     if (part.empty() || part == ".") continue;
+    // A ".." after a name is refused: the name may be a link, and ".." then leads elsewhere.
     if (part == ".." ? !in_front || --above < 0 : is_of_git(part)) return false;
     in_front = in_front && part == "..";
   }

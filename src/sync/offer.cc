@@ -130,6 +130,7 @@ Result<Answer> parse_answer(std::string_view json, std::size_t offered) {
     return fail(Errc::unavailable, refusal.error, refusal.hint);
   Answer answer;
   if (!codec::read_fields(read, answer) ||
+      // The spans ascend, so the last span bounds all.
       (!answer.needed.empty() && answer.needed.back().last >= offered))
     return corrupt("the host's answer is unreadable");
   return answer;

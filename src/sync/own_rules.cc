@@ -1,5 +1,6 @@
 #include "sync/own_rules.h"
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "io/fd.h"
 #include "sync/confined.h"
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -22,11 +22,6 @@ namespace {
 constexpr std::size_t kMostRules = 4UL << 20;  // of one ignore file
 constexpr std::size_t kMostDepth = 512;
 
-std::string env(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 std::string read_or_nothing(const std::string& path) {
   return io::read_file(path, kMostRules).value_or("");
 }
@@ -34,9 +29,9 @@ std::string read_or_nothing(const std::string& path) {
 // Returns the user's own excludes file: the last configuration that names one wins, as in git, else
 // the default place.
 std::string users_excludes(const std::string& git_folder) {
-  const std::string home = env("HOME");
+  const std::string home = env_text("HOME");
   const std::string xdg =
-      env("XDG_CONFIG_HOME").empty() ? home + "/.config" : env("XDG_CONFIG_HOME");
+      env_text("XDG_CONFIG_HOME").empty() ? home + "/.config" : env_text("XDG_CONFIG_HOME");
   std::string named;
   for (const std::string& config : {std::string("/etc/gitconfig"), xdg + "/git/config",
                                     home + "/.gitconfig", git_folder + "/config"})
@@ -112,6 +107,7 @@ Status Walk::folder(int fd, const std::string& path, std::size_t depth) {
   std::vector<Rules> before;
   if (depth != 0 && faccessat(fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
       is_git_top(top_ + "/" + path)) {
+    // Rules of the outer repository do not reach into an inner repository. Restore them afterwards.
     before = rules_;
     begin_repository(path);
   }
@@ -121,6 +117,7 @@ Status Walk::folder(int fd, const std::string& path, std::size_t depth) {
   for (errno = 0; const dirent* found = readdir(listing.get()); errno = 0)
     LOCKSTEP_TRY(each(fd, path, *found, depth));
   if (errno != 0) return fail_sys("read " + shown(), errno);
+  // The folder's rules end with the folder.
   rules_.resize(count);
   if (!before.empty()) rules_ = std::move(before);
   return {};
@@ -142,6 +139,7 @@ Status Walk::each(int fd, const std::string& path, const dirent& found, std::siz
     paths_.push_back(full.substr(skip_));
     return {};
   }
+  // O_NOFOLLOW: the folder may have become a link since readdir().
   const io::Fd inner(openat(fd, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!inner) return errno == ENOENT ? Status{} : Status(fail_sys(printable(full), errno));
   return folder(inner.get(), full, depth + 1);

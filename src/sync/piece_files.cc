@@ -70,8 +70,10 @@ Status write_bytes(int folder, const std::string& draft, const std::string& name
   LOCKSTEP_TRY_ASSIGN(const io::Fd fd, open_draft(folder, draft, piece));
   LOCKSTEP_TRY(io::write_all(fd.get(), piece.bytes, shown));
   if (const auto mode = mode_kept(folder, name, piece.entry.executable))
+    // Not fatal: the content counts, and some file systems have no modes.
     (void)fchmod(fd.get(), *mode);
   const std::array<timespec, 2> times = {timespec{0, UTIME_OMIT}, time_of(piece.entry.mtime_ns)};
+  // The next comparison goes by size and time, so a wrong time would send the file again.
   if (futimens(fd.get(), times.data()) != 0) return fail_sys("write " + shown, errno);
   return {};
 }
@@ -103,6 +105,7 @@ Result<std::string> read_piece(Confined& tree, std::string_view path, std::uint6
                               static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_sys("read " + printable(path), errno);
+    // The file became shorter since the listing. The caller compares the lengths.
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }

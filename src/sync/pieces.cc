@@ -138,6 +138,7 @@ Result<std::optional<Delivery>> DeliveryReader::next() {
   if (left.size() < kFrameHead) return std::nullopt;
   std::uint32_t size = 0;
   codec::wire::Reader(left).number(size);
+  // Refuse before the bytes are awaited, which would fill the memory.
   if (size > kMostFrame) return corrupt();
   if (left.size() < kFrameHead + size) {
     // Moves the rest to the front only when it is incomplete, so each byte moves once.

@@ -31,6 +31,7 @@ std::string owner_text(const Owner& owner) {
 
 bool same_owner(const Owner& a, const Owner& b) {
   if (a.root != b.root) return false;
+  // Records of version 1 know only the host's name, which two machines can share.
   if (a.installation.empty() || b.installation.empty()) return a.host == b.host;
   return a.installation == b.installation;
 }

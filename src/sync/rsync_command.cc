@@ -1,11 +1,10 @@
 #include "sync/rsync_command.h"
 
 #include "base/text.h"
+#include "proc/find_in_path.h"
 #include "proc/spawn.h"
 
 #include <fmt/core.h>
-
-#include <cstdlib>
 
 namespace lockstep::sync {
 namespace {
@@ -44,8 +43,7 @@ std::string rsync_input(const Manifest& needed) {
 }
 
 bool has_rsync() {
-  const char* path = std::getenv("PATH");
-  return proc::find_executable("rsync", path == nullptr ? "/bin:/usr/bin" : path).has_value();
+  return proc::find_in_path("rsync").has_value();
 }
 
 bool changes_rsync(std::string_view variable) {

@@ -257,6 +257,8 @@ Result<Keys> Api::find_keys(Web& web, bool again) {
 // bad: the keys that AWS refused, or nullptr. If another thread has replaced the keys, uses those.
 Asked<void> Api::renew(Web& web, const Keys* bad) {
   bool again = false;
+  // Decide under the lock, and ask without it: finding keys may run a program or wait for the
+  // network.
   bool usable = false;
   {
     const std::lock_guard lock(mutex_);
@@ -297,6 +299,7 @@ Asked<std::string> Api::ask(Web& web, const ApiCall& call) {
                        .pace = pace_of(ring_.ground())});
   if (body) {
     const std::lock_guard lock(mutex_);
+    // If keys work in another region, a refusal means a region that the account has not enabled.
     worked_in_.insert(call.region);
   } else if (const std::string asked = asked_text(call); !body.error().message.starts_with(asked)) {
     body.error().message = asked + ": " + body.error().message;

@@ -243,8 +243,4 @@ std::vector<Finding> check_account(Web& web, Api& api) {
   return Check(web, api).run();
 }
 
-std::string_view least_policy() {
-  return kPolicy;
-}
-
 }  // namespace lockstep::cloud::aws

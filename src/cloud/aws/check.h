@@ -10,7 +10,4 @@ Asked<std::string> account_of(Web& web, Api& api);
 
 std::vector<Finding> check_account(Web& web, Api& api);
 
-// Returns the smallest policy with all rights that are needed, as JSON for AWS's console.
-std::string_view least_policy();
-
 }  // namespace lockstep::cloud::aws

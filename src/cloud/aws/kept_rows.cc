@@ -46,6 +46,7 @@ Asked<KeptRows> kept_rows(Web& web, Api& api, const KeptQuestion& question) {
   auto rows = question.ask(web);
   if (!rows) return tl::make_unexpected(std::move(rows).error());
   const std::int64_t now = web.now_ms();
+  // A failure is never kept: the next command asks again.
   keep_answer(api.ring().ground().cache, kept_name(api, question), text_of_rows(*rows), now);
   return KeptRows{.rows = std::move(*rows), .as_of_ms = now};
 }

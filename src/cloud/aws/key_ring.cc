@@ -205,6 +205,7 @@ void KeyRing::add_metadata() {
 
 Result<Keys> KeyRing::fetch(Web& web, const AssumeRole& assume) const {
   Result<Keys> keys = fail(Errc::not_found, "no keys for AWS");
+  // The first source with keys wins.
   for (const KeySourcePtr& source : sources_) {
     keys = fetch_from(web, *source, assume);
     if (keys) return keys;

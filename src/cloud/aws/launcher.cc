@@ -146,6 +146,7 @@ LaunchOutcome Launcher::launch(Web& web, const LaunchCall& call) {
                     .body = call.body,
                     .timeout = std::chrono::seconds(20),
                     .patience = std::chrono::minutes(2),
+                    // Give up early: resolve() finds out later what the launch made.
                     .silence = std::chrono::seconds(20),
                     .soon = true};
   const auto root = api_.ask_xml(web, ask);
@@ -166,6 +167,8 @@ LaunchOutcome Launcher::launched_before(Web& web, const LaunchCall& call,
                                         const ApiFailure& trouble) {
   Query query("DescribeInstances");
   query.filter("client-token", call.token);
+  // All machines of a launch have the same token, so a list by the token shows the machines of the
+  // launch.
   const auto reservations = api_.ask_pages(web, query, call.region, "reservationSet");
   if (!reservations) return {.message = reservations.error().message};
   std::vector<std::string> ids;

@@ -90,6 +90,7 @@ Status end_machines(Web& web, Api& api, const std::vector<Machine>& machines) {
     auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& each) {
       return each.region == machine.region && each.ids.size() < kMostAtOnce;
     });
+    // Parts of at most 100 machines: an unknown machine in a call spoils only its own part.
     if (part == parts.end()) part = parts.insert(part, {machine.region, {}});
     part->ids.push_back(machine.id);
   }

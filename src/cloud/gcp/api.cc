@@ -93,6 +93,7 @@ class Api::Try : public ApiTry {
   // Google may withdraw a token early. Retry once with a new token.
   bool mends(Web& /*web*/, const http::Answer& /*answer*/, const ApiFailure& failure) override {
     if (failure.status != 401 || std::exchange(renewed_, true)) return false;
+    // Drop only this token: another thread may have fetched a new token meanwhile.
     api_.tokens_.refused(token_);
     return true;
   }
@@ -165,6 +166,8 @@ Asked<void> Api::wait(Web& web, nlohmann::json operation, milliseconds patience)
         answer.error().kind = ApiFailure::Kind::unanswered;
       return tl::make_unexpected(std::move(answer).error());
     }
+    // Without an answer ask again: the operation goes on at Google, whether this client waits or
+    // not.
     if (answer) operation = std::move(*answer);
     // `wait` may return early, at worst at once, as Google documents.
     if (text_at(operation, "status") != "DONE" && web.now_ms() - now < 1000)

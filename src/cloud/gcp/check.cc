@@ -142,6 +142,7 @@ std::vector<Finding> check_account(Api& api, Web& web, const Ground& ground) {
   if (keys.exposed)
     say(found, Kind::note, fmt::format("{} can be read by others", keys.where),
         fmt::format("chmod 600 {}", shell_quote(keys.where)));
+  // Ask afresh: kept lists would hide rights or an API that were taken away since.
   const auto places = ask_places(api, web, ground, true);
   if (!places) {
     say(found, Kind::bad, places.error().message,

@@ -76,6 +76,7 @@ bool uses_gcloud(const Ground& ground) {
 Result<Credentials> read_key_file(const std::string& path) {
   const auto text = io::read_file(path, kFileLimit);
   if (!text) return Failure(text.error());
+  // The order: the variable, the file of `gcloud auth application-default login`, then gcloud.
   LOCKSTEP_TRY_ASSIGN(Credentials found, parse_credentials(*text, path));
   found.exposed = is_exposed(path);
   return found;

@@ -221,6 +221,7 @@ std::vector<Result<EndSeen>> end_machines(Api& api, Web& web,
                                           const std::vector<Machine>& machines) {
   std::vector<Result<EndSeen>> ended(machines.size());
   if (machines.size() == 1) ended[0] = end_one(api, web, machines[0]);
+  // In groups: each delete waits for its operation.
   for (std::size_t from = 0; machines.size() > 1 && from < machines.size(); from += kAtOnce) {
     std::vector<std::function<void(Web&)>> jobs;
     for (std::size_t i = from; i < std::min(from + kAtOnce, machines.size()); ++i)

@@ -179,6 +179,7 @@ PriceList ask_prices(Api& api, Web& web, const Ground& ground, bool fresh) {
     return PriceList{UnitPrices::parse(kept->text), Price::Source::cached, kept->as_of_ms,
                      std::move(trouble)};
   };
+  // Reading the whole price list takes many pages, so a list of today is good enough.
   if (kept && !fresh && now - kept->as_of_ms <= kDay) return as_kept({});
   PriceList list{.units = {}, .source = Price::Source::live, .as_of_ms = now, .trouble = {}};
   bool late = false;

@@ -86,6 +86,7 @@ std::optional<Offer> offer_of_type(const Json& type, const Price& price) {
   const int gpus = count_member(specs, "gpus");
   // The description has the exact GPU ("H100 (80 GB SXM5)"). The type's name is ambiguous.
   const Gpu* gpu = gpu_described(text_member(type, "gpu_description"));
+  // Leave out types that cannot be compared: an unknown GPU, or an absurd number or price.
   if (gpu == nullptr || gpus < 1 || gpus > 64 || cents <= 0 || cents >= kNoPriceCents)
     return std::nullopt;
   Offer offer{.provider = "lambda",

@@ -60,6 +60,7 @@ LambdaObjects::Prepared<std::string> LambdaObjects::image(Web& web, const Launch
       known_[fmt::format("image {} {} {}", spec.offer.region, spec.offer.arch, legacy)];
   if (!known.empty()) return known;
   const auto images = account_.ask(web, {.target = "/api/v1/images", .shown = "list images"});
+  // Images differ by region and processor, so the answer is kept under both.
   if (!images) return tl::make_unexpected(outcome(images.error()));
   // If the family is empty, Lambda chooses its newest image.
   known = family_of(*images, spec.offer.region, spec.offer.arch, legacy);

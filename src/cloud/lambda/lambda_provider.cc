@@ -48,6 +48,7 @@ Status LambdaProvider::keys() {
 }
 
 Result<std::string> LambdaProvider::account(Web& web) {
+  // A list proves that the key works.
   LOCKSTEP_TRY(account_.machines(web));
   return fmt::format("the account of the key in {}", account_.key().where);
 }

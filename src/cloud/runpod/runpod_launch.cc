@@ -54,6 +54,7 @@ tl::expected<Micros, LaunchOutcome> RunpodProvider::bid(Web& web, const LaunchSp
 std::optional<LaunchOutcome> RunpodProvider::price_raised_now(Web& web, const LaunchSpec& spec) {
   Price price;
   const auto kinds = kinds_of(web, spec.offer.gpus, true, price);
+  // Without an answer go on: the price of the plan was asked for seconds ago.
   if (!kinds) return std::nullopt;
   OfferQuery query;
   if (const Gpu* gpu = find_gpu(spec.offer.gpu)) query.gpu.kinds = {gpu};

@@ -208,6 +208,8 @@ Status RunpodProvider::end(Web& web, const std::vector<Machine>& machines) {
     }
     ended_.push_back(machine);
     ended_.back().state = Machine::State::gone;
+    // RunPod deletes a pod at once, and no list tells the end of the pod. This process keeps the
+    // end for its own lists.
     ended_.back().ended_ms = web.now_ms();
     // The caller's journal may lack some members of a listed machine.
     if (!read_name(ended_.back())) ended_.back().owner = ground_.owner;

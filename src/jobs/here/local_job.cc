@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "io/fd.h"
 #include "proc/signals.h"
+#include "status/job_socket.h"
 
 #include <fmt/core.h>
 
@@ -12,8 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
 namespace lockstep::jobs::here {
 namespace {
@@ -41,6 +44,8 @@ Result<io::Fd> open_process(pid_t pid) {
 // Returns the signal that stopped the waiting; 0: the process has ended.
 int await_end(const io::Fd& process) {
   pollfd end{.fd = process.get(), .events = POLLIN, .revents = 0};
+  // Look often: stop signals are blocked and only stay pending, so poll() does not return for a
+  // signal.
   while (poll(&end, 1, kLookMs) <= 0)
     if (const int number = proc::take_stop_signal({}); number != 0) return number;
   return 0;
@@ -64,12 +69,37 @@ bool is_local_job(const KnownJob& job) {
   return job.place == kPlace && job.id.starts_with(kHead);
 }
 
+bool is_local_id(std::string_view word) {
+  return word.starts_with(kHead) && parse_int(word.substr(kHead.size())).value_or(0) > 0;
+}
+
 std::optional<KnownJob> find_local_job(std::string_view word) {
-  if (!word.starts_with(kHead)) return std::nullopt;
-  const auto pid = parse_int(word.substr(kHead.size()));
-  if (!pid || *pid <= 0) return std::nullopt;
-  const auto run = find_run(static_cast<pid_t>(*pid));
+  if (!is_local_id(word)) return std::nullopt;
+  const auto run = find_run(static_cast<pid_t>(*parse_int(word.substr(kHead.size()))));
   return run ? std::optional(known_job(*run)) : std::nullopt;
+}
+
+bool runs_script(const LocalRun& run, std::string_view word) {
+  const auto is_it = [word](std::string_view each) {
+    return each.substr(each.rfind('/') + 1) == word;
+  };
+  return !word.empty() && std::any_of(run.words.begin(), run.words.end(), is_it);
+}
+
+Result<std::optional<KnownJob>> find_by_script(std::string_view word) {
+  std::vector<KnownJob> found;
+  for (const LocalRun& run : local_runs())
+    if (runs_script(run, word)) found.push_back(known_job(run));
+  if (found.empty()) return std::optional<KnownJob>();
+  if (found.size() == 1) return std::optional(std::move(found.front()));
+  std::vector<std::string> ids;
+  ids.reserve(found.size());
+  for (const KnownJob& job : found)
+    ids.push_back(job.id);
+  return fail(Errc::invalid_input,
+              fmt::format("{} runs on this machine have {} in their command lines: {}",
+                          found.size(), printable(word), join(ids, ", ")),
+              "name one by its id");
 }
 
 pid_t LocalJob::pid() const {
@@ -83,15 +113,62 @@ bool LocalJob::runs() const {
 }
 
 Result<JobStatus> LocalJob::status() {
+  // Only the parent of a process learns the exit code. After the end, nothing more is known here.
   return JobStatus{.state = runs() ? JobState::running : JobState::lost};
 }
 
 Result<Explanation> LocalJob::why() {
   LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
   // The output of such a run goes to its own terminal.
-  return explain_job(record_, now, nullptr,
-                     now.is_over() ? "the run has ended, and left no record"
-                                   : fmt::format("lockstep wait {} waits for the end", record_.id));
+  Explanation said =
+      explain_job(record_, now, nullptr,
+                  now.is_over() ? "the run has ended, and left no record"
+                                : fmt::format("lockstep wait {} waits for the end", record_.id));
+  if (now.is_over()) return said;
+  return with_looks(std::move(said), looks({}).value_or(std::vector<looks::Answer>()));
+}
+
+Result<std::vector<looks::Answer>> LocalJob::looks(std::optional<int> rank) {
+  const std::string target = rank ? fmt::format("/why?rank={}", *rank) : "/why";
+  std::vector<looks::Answer> answers;
+  for (const std::string& text :
+       status::ask_agents({.pid = pid(), .job = {}}, target, std::chrono::seconds(5)))
+    if (auto answer = looks::read_answer(text)) answers.push_back(std::move(*answer));
+  return answers;
+}
+
+Result<std::vector<looks::NodeRows>> LocalJob::ranks() {
+  std::vector<looks::NodeRows> nodes;
+  for (const std::string& text :
+       status::ask_agents({.pid = pid(), .job = {}}, "/ranks", std::chrono::seconds(5)))
+    if (auto rows = looks::read_rows(text)) nodes.push_back(std::move(*rows));
+  return nodes;
+}
+
+Result<std::vector<status::EventAnswer>> LocalJob::events(std::int64_t after) {
+  std::vector<status::EventAnswer> answers;
+  for (const std::string& text :
+       status::ask_agents({.pid = pid(), .job = {}}, fmt::format("/events?after={}", after),
+                          std::chrono::seconds(5)))
+    if (auto answer = status::read_event_answer(text)) answers.push_back(std::move(*answer));
+  return answers;
+}
+
+Result<std::vector<PageThere>> LocalJob::page(int node) {
+  std::vector<PageThere> found;
+  for (const std::string& text : status::ask_agents(
+           {.pid = pid(), .job = {}}, fmt::format("/page?node={}", node), std::chrono::seconds(5)))
+    if (auto answer = page::read_page_answer(text)) found.push_back({.page = std::move(*answer)});
+  return found;
+}
+
+Result<status::ProfileAnswer> LocalJob::profile(const status::ProfileQuery& query) {
+  const std::string target = "/profile?" + status::print_profile_query(query);
+  const auto answers =
+      status::ask_agents({.pid = pid(), .job = {}}, target, std::chrono::seconds(5));
+  // An agent of an older version answers nothing.
+  if (answers.empty()) return fail(Errc::unavailable, "no agent of " + record_.id + " answers");
+  return status::read_profile_answer(answers.front());
 }
 
 Result<Followed> LocalJob::follow(const FollowOptions& options) {
@@ -102,6 +179,7 @@ Result<Followed> LocalJob::follow(const FollowOptions& options) {
         "lockstep run --log-dir DIR keeps the output in files");
   Followed followed;
   if (auto process = open_process(pid()); process && runs()) followed.signal = await_end(*process);
+  // A signal ends only the waiting. The run goes on.
   followed.left = followed.signal != 0;
   return followed;
 }

@@ -41,9 +41,9 @@ class LocalJobTest : public ::testing::Test {
   }
 
   pid_t start(const std::string& program = "lockstep-guard", const Texts& env = {},
-              const std::string& word = "-c") {
+              const std::string& word = "-c", const std::string& script = "train.py") {
     const std::string path = folder_ + "/" + program;
-    Texts words = {path, word, "while :; do sleep 0.02; done", "train.py"};
+    Texts words = {path, word, "while :; do sleep 0.02; done", script};
     std::vector<char*> argv;
     for (std::string& each : words)
       argv.push_back(each.data());
@@ -109,6 +109,24 @@ TEST_F(LocalJobTest, ARunIsAJobWithANumberAndACommand) {
   EXPECT_EQ(job(pid).status()->state, JobState::running);
   EXPECT_EQ(job(pid).status()->state, JobState::running);
   EXPECT_NE(job(pid).why()->text.find("lockstep wait pid-"), std::string::npos);
+}
+
+TEST_F(LocalJobTest, ARunIsFoundByItsScript) {
+  LocalRun run;
+  run.words = {"run", "--nproc-per-node", "2", "some/train.py", "--lr", "1"};
+  EXPECT_TRUE(runs_script(run, "train.py"));
+  for (const char* word : {"", "train", "some/train.py", "rain.py"})
+    EXPECT_FALSE(runs_script(run, word)) << word;
+  const std::string script = "train-" + std::to_string(getpid()) + ".py";
+  const pid_t pid = start("lockstep-guard", {}, "-c", "some/" + script);
+  const auto found = find_by_script(script);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->id, local_id(pid));
+  const pid_t second = start("lockstep-guard", {}, "-c", script);
+  const auto several = find_by_script(script);
+  ASSERT_FALSE(several);
+  EXPECT_NE(several.error().message.find(local_id(second)), std::string::npos);
+  EXPECT_FALSE(*find_by_script("no-such-script.py"));
 }
 
 // Its times are the kernel's: they must not change while it runs.

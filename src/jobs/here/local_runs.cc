@@ -23,6 +23,7 @@ std::vector<std::string> entries_of(const std::string& path) {
   const auto text = io::read_file(path, kMostFile);
   if (!text || text->empty()) return {};
   std::vector<std::string> entries = split(*text, '\0');
+  // The text ends with a NUL, which leaves an empty entry behind.
   entries.pop_back();
   return entries;
 }
@@ -53,7 +54,9 @@ std::int64_t start_ms(const std::string& proc) {
 
 std::optional<LocalRun> run_of(const std::string& proc, pid_t pid) {
   struct stat facts {};
+  // Only runs of this user: cancel() could not signal a run of another user.
   if (stat(proc.c_str(), &facts) != 0 || facts.st_uid != geteuid()) return std::nullopt;
+  // The guardian is the process that the user started, so a run has the guardian's pid.
   const auto name = io::read_file(proc + "/comm", 64);
   if (!name || strip(*name) != kGuardian) return std::nullopt;
   const std::vector<std::string> argv = entries_of(proc + "/cmdline");
@@ -61,7 +64,10 @@ std::optional<LocalRun> run_of(const std::string& proc, pid_t pid) {
   LocalRun run;
   run.pid = pid;
   run.started_ms = start_ms(proc);
-  run.command = printable(shell_join(std::vector<std::string>(argv.begin() + 1, argv.end())), 500);
+  // printable(): the words of a command can contain control characters, which would reach the
+  // user's terminal.
+  run.words.assign(argv.begin() + 1, argv.end());
+  run.command = printable(shell_join(run.words), 500);
   std::error_code error;
   run.folder = std::filesystem::read_symlink(proc + "/cwd", error);
   return run;

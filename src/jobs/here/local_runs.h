@@ -13,8 +13,9 @@ namespace lockstep::jobs::here {
 struct LocalRun {
   pid_t pid = 0;  // the process the user started, which passes signals on to the run
   std::int64_t started_ms = 0;
-  std::string command;  // "run --nproc-per-node 8 train.py"
-  std::string folder;
+  std::string command;                  // "run --nproc-per-node 8 train.py"
+  std::vector<std::string> words = {};  // the same, as the user gave them
+  std::string folder = {};
 };
 
 // Returns all such runs, in no order.

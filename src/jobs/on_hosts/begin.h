@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "hosts/command_run.h"
 #include "jobs/job_book.h"
+#include "jobs/on_hosts/hosts_job.h"
 #include "jobs/on_hosts/job_start.h"
 
 #include <functional>
@@ -20,9 +21,11 @@ struct BeginEvents {
   std::function<void(const std::vector<std::string>& ahead)> started = {};
 };
 
-// Starts the job on all hosts, or on none. Errors as of start_job(), and of the journal.
-Result<StartedJob> begin(const JobBook& book, const JobRequest& request, const KnownJob& job,
-                         const BeginEvents& events);
+// Starts the job on all hosts, or on none. The journal may have a record of this id, of an attempt
+// on other machines or of a beginning that was cut off: an error brings that record back. Errors as
+// of start_job(), and of the journal.
+Result<StartedJob> begin(const JobBook& book, JobRequest request, const KnownJob& job,
+                         const BeginEvents& events, const HostsWorld& world = {});
 
 // What the hosts of a half-told beginning answered. Pure.
 struct BegunParts {
@@ -33,9 +36,11 @@ struct BegunParts {
 Result<BegunParts> begun_parts(const std::string& job,
                                const std::vector<hosts::HostEnding>& answers);
 
-// Returns true if all hosts have begun the job. false: the process that started the job was killed
-// in between; the job was canceled on the hosts that had a record, and runs nowhere. unavailable: a
-// host is silent, and may run the job.
-Result<bool> settle_beginning(const KnownJob& job);
+// Returns true if all hosts have begun the job, and notes in the journal that the job runs. false:
+// the process that started the job was killed in between; the job was canceled on the hosts that
+// had a record, and runs nowhere. The journal keeps its record: begin() may start the job again.
+// unavailable: a host is silent, and may run the job.
+Result<bool> settle_beginning(const JobBook& book, const KnownJob& job,
+                              const hosts::RunCommand& run = hosts::over_links());
 
 }  // namespace lockstep::jobs::on_hosts

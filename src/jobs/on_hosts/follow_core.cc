@@ -81,6 +81,7 @@ void FollowCore::open(std::size_t node) {
 FollowActions FollowCore::on_started(std::size_t node, Now now) {
   if (hosts_[node].over) return {};
   hosts_[node].met = true;
+  // A start is not yet a return: a host may accept the follower and kill it at once.
   hosts_[node].steady_at = now.steady + kSteady;
   look_at_silence(now);
   return taken();
@@ -96,6 +97,7 @@ void FollowCore::steady(std::size_t node, Now now) {
   host.steady_at.reset();
   host.lost = false;  // `lockstep resume` has started this part again
   host.pauses.reset();
+  // Say so only for a host whose absence was told.
   if (!std::exchange(host.away, false)) return;
   patience_at_.reset();
   say(settings_.hosts[node] + " is back");
@@ -107,12 +109,14 @@ FollowActions FollowCore::on_follower_end(std::size_t node, int code, int signal
   if (host.over) return taken();
   host.steady_at.reset();
   host.clean = code == 0 && signal == 0;
+  // The present output is complete. The job itself may go on.
   if (host.clean && !settings_.to_end) {
     over(node, now);
     return taken();
   }
   host.why_away = signal != 0 ? "its follower was ended by " + proc::signal_name(signal)
                               : fmt::format("its follower ended with exit code {}", code);
+  // Only the job's record tells an ended job from a follower that was killed.
   actions_.push_back({.kind = Kind::ask, .node = node});
   return taken();
 }
@@ -137,6 +141,7 @@ FollowActions FollowCore::on_record(std::size_t node, std::string_view text, Now
   } else if (host.record->state.stage == job::Stage::ended) {
     ended(node, now);
   } else {
+    // The job still runs. outcome() must see only records of an end.
     host.record.reset();
     failed(node, name + ": " + host.why_away, now);
   }
@@ -244,6 +249,7 @@ void FollowCore::look_at_silence(Now now) {
   const bool connected =
       all([](const Host& host) { return host.over || (host.met && !host.away); });
   silence_.on_tick(now.boot, connected);
+  // The measure needs a look every few seconds, also without events.
   silence_at_ = now.steady + Silence::kTick;
 }
 
@@ -278,6 +284,7 @@ FollowActions FollowCore::on_gone(bool gone, Now now) {
   asking_gone_ = false;
   if (finishing_) return {};
   if (!gone) {
+    // Ask again only after a pause: each question goes to the providers.
     gone_at_ = now.steady + kAskIfGone;
     return {};
   }

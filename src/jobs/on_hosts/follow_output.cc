@@ -36,6 +36,7 @@ Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request,
                                  .output = hosts::CommandRequest::Output::keep}));
   for (std::size_t i = 0; i < count; ++i) {
     const nlohmann::json answer = codec::parse_json(endings[i].out);
+    // Without an answer the output begins at 0: too many lines are better than none.
     places[i] = {place_in(answer, "out"), place_in(answer, "err")};
   }
   return places;
@@ -44,6 +45,7 @@ Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request,
 FollowOutput::FollowOutput(io::Loop& loop, const FollowRequest& request, io::OwnStream out,
                            io::OwnStream err)
     : request_(request), out_(loop, std::move(out)), err_(loop, std::move(err)) {
+  // Programs want each line. For a single rank nothing repeats.
   if (request.options.fold && !request.options.json && !request.options.rank) {
     folded_out_.emplace(loop, out_);
     folded_err_.emplace(loop, err_);
@@ -77,6 +79,7 @@ void FollowOutput::put(std::size_t node, link::Stream stream, std::string_view b
     return sink_of(stream).put(output.form.before, bytes, std::move(printed));
   std::string text;
   output.lines.put(bytes, [&](const hosts::OutputLine& line) { text += output.form.text(line); });
+  // Credit the bytes of the host, not of the text, whose form has another length.
   sink_of(stream).put_text(text, bytes.size(), std::move(printed));
 }
 
@@ -98,6 +101,7 @@ void FollowOutput::finish(std::function<void()> fn) {
     end(i);
   if (folded_out_) folded_out_->finish();
   if (folded_err_) folded_err_->finish();
+  // The loop must not stop before a slow reader has taken both outputs.
   out_.when_idle([this, fn = std::move(fn)] { err_.when_idle(fn); });
 }
 

@@ -3,24 +3,29 @@
 #include "base/log.h"
 #include "codec/json.h"
 #include "hosts/words.h"
+#include "jobs/on_hosts/ask_hosts.h"
 #include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
 
 #include <fmt/core.h>
 
+#include <string_view>
 #include <utility>
 
 namespace lockstep::jobs::on_hosts {
 namespace {
 
+constexpr std::size_t kMostLooks = 8UL << 20;
+constexpr std::size_t kMostAgents = 64;  // of one host
+
+// more: words after the job's id.
 Result<std::vector<hosts::HostEnding>> ask(const KnownJob& job, const char* verb,
-                                           const hosts::RunCommand& run) {
+                                           const hosts::RunCommand& run,
+                                           const std::vector<std::string>& more = {}) {
   io::Loop loop;
-  return run(loop, {.hosts = job.nodes,
-                    .argv = {"host-job", verb, job.id},
-                    .own_binary = true,
-                    .input = hosts::CommandRequest::Input::none,
-                    .output = hosts::CommandRequest::Output::keep});
+  hosts::CommandRequest request = about_job(job.nodes, verb, job.id);
+  request.argv.insert(request.argv.end(), more.begin(), more.end());
+  return run(loop, request);
 }
 
 // Returns one answer for each node. A silent host must not hide the answers of the others: warnings
@@ -47,6 +52,26 @@ std::vector<std::string> names_of(const KnownJob& job, const std::vector<int>& n
   return names;
 }
 
+// Several agents of a host, or none, may belong to the job. A host may be hostile: read() bounds
+// and cleans what it says.
+template <class Answer>
+std::vector<Answer> answers_of(const std::vector<hosts::HostEnding>& endings,
+                               Result<Answer> (*read)(std::string_view)) {
+  std::vector<Answer> answers;
+  for (const hosts::HostEnding& ending : endings) {
+    const auto list = codec::parse_json(ending.out, {.bytes = kMostLooks});
+    if (!list.is_array()) continue;
+    std::size_t count = 0;
+    for (const auto& each : list) {
+      if (++count > kMostAgents) break;
+      auto answer = read(codec::print_json(each));
+      // Containers of one machine may be hosts, and share the sockets of the machine.
+      if (answer && !is_known(answers, *answer)) answers.push_back(std::move(*answer));
+    }
+  }
+  return answers;
+}
+
 }  // namespace
 
 Result<JobStatus> HostsJob::status() {
@@ -60,6 +85,7 @@ Result<JobStatus> HostsJob::status() {
   JobStatus now = status_of(node_names(record_), records);
   for (std::size_t i = 0; i < answers.size(); ++i)
     if (answers[i].answered && !answers[i].record) {
+      // The host has answered, so the part is lost. The node of a silent host keeps an empty state.
       now.nodes[i].state = JobState::lost;
       now.nodes[i].problem = "knows no such job";
     }
@@ -75,6 +101,9 @@ Result<JobStatus> HostsJob::status() {
 // Asks for a failure report only if there can be one: each question is a log-in per host.
 Result<Explanation> HostsJob::why() {
   LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
+  if (now.state == JobState::running)
+    return with_looks(explain_job(record_, now, nullptr),
+                      looks({}).value_or(std::vector<looks::Answer>()));
   if (now.state != JobState::failed) return explain_job(record_, now, nullptr);
   LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "report", world_.run));
   for (const hosts::HostEnding& ending : endings) {
@@ -84,6 +113,35 @@ Result<Explanation> HostsJob::why() {
       return explain_job(record_, now, report);
   }
   return explain_job(record_, now, nullptr);
+}
+
+Result<std::vector<looks::Answer>> HostsJob::looks(std::optional<int> rank) {
+  std::vector<std::string> more;
+  if (rank) more.push_back(std::to_string(*rank));
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "looks", world_.run, more));
+  return answers_of<looks::Answer>(endings, looks::read_answer);
+}
+
+Result<std::vector<looks::NodeRows>> HostsJob::ranks() {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "ranks", world_.run));
+  auto nodes = answers_of<looks::NodeRows>(endings, looks::read_rows);
+  looks::sort_nodes(nodes);
+  return nodes;
+}
+
+Result<std::vector<status::EventAnswer>> HostsJob::events(std::int64_t after) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings,
+                      ask(record_, "events", world_.run, {std::to_string(after)}));
+  return answers_of<status::EventAnswer>(endings, status::read_event_answer);
+}
+
+Result<std::vector<PageThere>> HostsJob::page(int node) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "page", world_.run, {std::to_string(node)}));
+  std::vector<PageThere> found;
+  for (std::size_t i = 0; i < endings.size(); ++i)
+    for (auto& answer : answers_of<page::PageAnswer>({endings[i]}, page::read_page_answer))
+      found.push_back({.host = record_.nodes[i], .page = std::move(answer)});
+  return found;
 }
 
 Result<Followed> HostsJob::follow(const FollowOptions& options) {
@@ -116,6 +174,7 @@ Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
                 "lockstep jobs shows the state of the job");
   // Start the lost parts although other hosts are silent: their parts may still run.
   if (!parts.unknown.empty()) log::warning("{}; {}", left, again);
+  // Other parts still wait for the lost nodes, so only the lost parts are started.
   LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, parts.lost, env));
   LOCKSTEP_TRY_ASSIGN(auto started, world_.start(request));
   return Resumed{.nodes = names_of(record_, parts.lost), .ahead = std::move(started.ahead)};

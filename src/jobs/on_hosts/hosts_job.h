@@ -1,5 +1,4 @@
-// A job on hosts over SSH, or on this machine under a supervisor. A Slurm job on another login host
-// is one too: its host answers the same requests.
+// A job on hosts over SSH, or on this machine under a supervisor.
 #pragma once
 
 #include "hosts/command_run.h"
@@ -25,11 +24,15 @@ class HostsJob : public Job {
       : Job(std::move(record)), world_(std::move(world)) {}
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
+  Result<std::vector<looks::Answer>> looks(std::optional<int> rank) override;
+  Result<std::vector<looks::NodeRows>> ranks() override;
+  Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
+  Result<std::vector<PageThere>> page(int node) override;
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
   Result<Resumed> resume(const std::vector<std::string>& env) override;
 
- private:
+ protected:
   HostsWorld world_;
 };
 

@@ -71,6 +71,40 @@ const job::PartState kDone{.stage = job::Stage::ended, .ended_ms = 9};
 const job::PartState kCanceled{
     .stage = job::Stage::ended, .ended_ms = 9, .code = 143, .canceled = true};
 
+TEST_F(HostsJobTest, TheRowsOfAllHostsAreInTheOrderOfTheirRanks) {
+  const auto rows = [](const char* node, int rank) {
+    return looks::rows_json({.node = node, .rows = {{.rank = rank, .node = node}}});
+  };
+  // A host may be hostile, of an older version, or show the agents of another one.
+  answers_["ranks"] = {told("[" + rows("n1", 4) + ", 3, {\"rows\": 7}]"),
+                       told("[" + rows("n0\x1b", 0) + "," + rows("n1", 4) + "]")};
+  const auto nodes = job().ranks();
+  ASSERT_TRUE(nodes);
+  ASSERT_EQ(nodes->size(), 3U);
+  EXPECT_EQ(nodes->at(0).node, "n0\\x1b");
+  EXPECT_EQ(nodes->at(1).node, "n1");
+  EXPECT_TRUE(nodes->at(2).rows.empty());
+  answers_["ranks"] = {silent("gpus-0"), told("host-job has no verb 'ranks'")};
+  EXPECT_TRUE(job().ranks()->empty());
+}
+
+TEST_F(HostsJobTest, APageIsOnTheHostThatTellsOfIt) {
+  const page::PageAnswer served{
+      .node = "n1", .host = "127.0.0.1", .port = 8000, .token = "0123456789abcdef"};
+  page::PageAnswer hostile = served;
+  hostile.host = "a b";
+  answers_["page"] = {told("[" + page::page_answer_json(hostile) + ", 7]"),
+                      told("[" + page::page_answer_json(served) + "]")};
+  const auto pages = job().page(0);
+  ASSERT_TRUE(pages);
+  ASSERT_EQ(pages->size(), 1U);
+  EXPECT_EQ(pages->at(0).page, served);
+  ASSERT_TRUE(pages->at(0).host);
+  EXPECT_EQ(pages->at(0).host->name, "gpus-1");
+  answers_["page"] = {silent("gpus-0"), told("host-job has no verb 'page'")};
+  EXPECT_TRUE(job().page(0)->empty());
+}
+
 TEST_F(HostsJobTest, ASilentHostDoesNotHideTheOthers) {
   answers_["status"] = {silent("gpus-0"), told(record(kRuns))};
   const auto status = job().status();

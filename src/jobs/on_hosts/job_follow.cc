@@ -115,6 +115,7 @@ void Driver::carry_out(const FollowActions& actions) {
   for (const FollowAction& action : actions)
     carry_out(action);
   const io::TimePoint next = core_.next_tick();
+  // Nothing is due any more: only the output is awaited.
   if (next == io::TimePoint::max()) return timer_.cancel();
   timer_.start(std::max(next - io::Clock::now(), io::Duration::zero()),
                [this] { carry_out(core_.tick(now())); });
@@ -185,6 +186,7 @@ void Driver::ask(std::size_t node) {
                 .output =
                     [this, node](Stream stream, std::string_view bytes) {
                       std::string& record = hosts_[node].record;
+                      // Bound the answer: a faulty host may send any amount.
                       if (stream == Stream::out && record.size() + bytes.size() <= kMostRecord)
                         record += bytes;
                     },
@@ -199,6 +201,8 @@ void Driver::ask(std::size_t node) {
 void Driver::cancel(std::size_t node, int count) {
   start(node,
         std::make_shared<link::Channel>(
+            // A channel for each count: the first request may still be open when the second signal
+            // comes.
             kRecord + static_cast<std::uint32_t>(count), to_link(node),
             link::Channel::Events{.ended =
                                       [this, node](const link::ChannelEnd& end) {
@@ -223,6 +227,7 @@ void Driver::refused(std::size_t node, const link::ChannelEnd& end) {
 }
 
 void Driver::on_frame(std::size_t node, const link::Frame& frame) {
+  // Frames of an ended follower may still arrive. Their output was printed or given up.
   if (hosts_[node].over) return;
   // A copy: an event may add a channel.
   const auto channels = hosts_[node].channels;
@@ -232,6 +237,7 @@ void Driver::on_frame(std::size_t node, const link::Frame& frame) {
 
 void Driver::on_output(std::size_t node, Stream stream, std::string_view bytes) {
   Host& host = hosts_[node];
+  // Count at arrival: after a broken link the next follower starts here, so no line comes twice.
   (stream == Stream::out ? host.come.out : host.come.err) +=
       static_cast<std::int64_t>(bytes.size());
   // By the time the bytes are printed the host may have a new link with a new window: do not credit
@@ -248,6 +254,7 @@ void Driver::on_output(std::size_t node, Stream stream, std::string_view bytes) 
 void Driver::ask_gone() {
   asking_ = std::jthread([this] {
     const bool gone = request_.options.gone();
+    // The loop's thread joins: only there may FollowCore be touched.
     loop_.post([this, gone] {
       asking_.join();
       carry_out(core_.on_gone(gone, now()));
@@ -259,6 +266,7 @@ void Driver::ask_gone() {
 
 Result<Followed> follow_job(const FollowRequest& request, const hosts::OpenLink& open_link,
                             const hosts::RunCommand& run) {
+  // Refuse early: a link without descriptors would fail in the midst of the output.
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.job.nodes.size() + 1)));
   io::raise_open_files_limit();
   LOCKSTEP_TRY_ASSIGN(const auto places, first_places(request, run));

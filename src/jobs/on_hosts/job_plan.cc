@@ -79,12 +79,15 @@ Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<
     return unreadable;
   JobRequest request;
   LOCKSTEP_TRY_ASSIGN(request.spec, job::spec_from_json(plan["spec"]));
+  // The folder of the lost part may still be on the host. A part that resumes may use the folder
+  // again.
   request.spec.resumes = true;
   const std::vector<std::string> secrets = codec::texts_member(plan, "secrets");
   LOCKSTEP_TRY(check_secrets(job, secrets, env));
   request.secrets = secrets;
   std::erase_if(request.spec.env,
                 [&](const std::string& entry) { return gives(env, name_of(entry)); });
+  // New values replace stored values, such as an expired token.
   request.spec.env.insert(request.spec.env.end(), env.begin(), env.end());
   for (const int node : nodes) {
     const auto number = static_cast<std::size_t>(node);

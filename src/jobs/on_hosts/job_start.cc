@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "hosts/wait_notice.h"
+#include "jobs/on_hosts/ask_hosts.h"
 #include "jobs/on_hosts/start_course.h"
 #include "proc/signal_watch.h"
 
@@ -97,15 +98,12 @@ Result<StartedJob> start_job(const JobRequest& request, const hosts::OpenLink& o
     started = start.run();
     half_begun = start.is_half_begun();
   }
+  // The links are closed now, so hosts without a started part drop the job.
   if (!half_begun) return started;
   // Cancel the job everywhere: a job runs on all hosts or none. The user must cancel it on a silent
   // host.
   io::Loop loop;
-  const auto endings = run(loop, {.hosts = request.hosts,
-                                  .argv = {"host-job", "cancel", request.spec.id},
-                                  .own_binary = true,
-                                  .input = hosts::CommandRequest::Input::none,
-                                  .output = hosts::CommandRequest::Output::keep});
+  const auto endings = run(loop, about_job(request.hosts, "cancel", request.spec.id));
   for (std::size_t i = 0; endings && i < endings->size(); ++i)
     if (!(*endings)[i].error.empty())
       log::warning("{}; the job {} may still run there", (*endings)[i].error, request.spec.id);

@@ -44,6 +44,7 @@ void StartCourse::begin() {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     hosts_[i].channel->start({.argv = {"host-job", "start"}, .input = true, .own = true});
     job::JobSpec spec = request_.spec;
+    // A resumed job names only its lost nodes, which keep their numbers.
     spec.node = request_.nodes.empty() ? static_cast<int>(i) : request_.nodes[i];
     if (request_.nodes.empty()) spec.nodes = static_cast<int>(hosts_.size());
     say(i, {{"prepare", to_json(spec)}});
@@ -108,6 +109,7 @@ void StartCourse::on_answer(std::size_t node, const Json& answer) {
     // "closed" carries no facts.
   } else if (phase_ == Phase::going && has("queued")) {
     started_.ahead = codec::texts_member(answer, "queued");
+    // The ids are printed and used in commands, so accept only real ids from a host.
     std::erase_if(started_.ahead, [](const std::string& id) { return !job::is_job_id(id); });
   } else if (phase_ != Phase::going || !has("started")) {
     return fail_with({Errc::corrupt, name + ": invalid answer", {}, 0});
@@ -120,6 +122,7 @@ void StartCourse::on_answer(std::size_t node, const Json& answer) {
 void StartCourse::take_prepared(std::size_t node, const Json& facts) {
   for (std::string& id : codec::texts_member(facts, "let_go"))
     let_go_.push_back(std::move(id));
+  // Only node 0 serves the rendezvous, so only its addresses count.
   if (node != 0 || !facts.is_object()) return;
   addresses_ = codec::texts_member(facts, "addresses");
   if (facts.contains("port") && facts["port"].is_number_unsigned())
@@ -152,6 +155,7 @@ void StartCourse::next_phase() {
 
 void StartCourse::try_addresses() {
   phase_ = Phase::trying;
+  // Node 0 only listens in this phase.
   hosts_[0].answered = true;
   for (std::size_t i = 1; i < hosts_.size(); ++i)
     say(i, {{"try", {{"addresses", addresses_}, {"port", port_}, {"secret", secret_}}}});
@@ -187,6 +191,7 @@ void StartCourse::go() {
   std::vector<std::string> words;
   if (!started_.endpoint.empty()) words.push_back("--rdzv-endpoint=" + started_.endpoint);
   phase_ = Phase::going;
+  // From here on a failure leaves begun parts, which start_job() must cancel.
   told_to_go_ = true;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     std::vector<std::string> all = words;
@@ -205,6 +210,7 @@ void StartCourse::fail_with(Error error) {
 
 std::string common_address(const std::vector<std::string>& addresses,
                            const std::vector<std::vector<std::string>>& reached) {
+  // Node 0 lists IPv4 before IPv6, and the loopback last.
   for (const std::string& address : addresses) {
     const auto has = [&](const std::vector<std::string>& of_node) {
       return std::find(of_node.begin(), of_node.end(), address) != of_node.end();

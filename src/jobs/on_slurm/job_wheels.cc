@@ -2,9 +2,9 @@
 
 #include "base/text.h"
 #include "codec/json_members.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
-#include "setup/digest.h"
 #include "setup/spec.h"
 
 #include <fmt/core.h>
@@ -141,7 +141,7 @@ Status add_wheels(const slurm::JobFolder& folder, const std::vector<std::string>
     const std::string copy = fmt::format("{}/{}", top, file);
     LOCKSTEP_TRY(bring(path, copy));
     // Hash the copy: the original may change during the copy.
-    LOCKSTEP_TRY_ASSIGN(std::string sha256, setup::sha256_of_file(copy));
+    LOCKSTEP_TRY_ASSIGN(std::string sha256, io::sha256_of_file(copy));
     std::error_code trouble;
     const std::uint64_t bytes = fs::file_size(copy, trouble);
     if (trouble) return fail_sys("read " + copy, trouble.value());

@@ -129,6 +129,28 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
   }
 }
 
+namespace {
+
+Status note_number(const jobs::JobBook& book, jobs::KnownJob& job, const SubmittedThere& there) {
+  job.plan = plan_text(SlurmPlace{there.job, there.folder, there.output});
+  job.status = {.state = JobState::queued};
+  LOCKSTEP_TRY(book.note_plan(job.id, job.plan));
+  return book.note(job.id, job.status);
+}
+
+}  // namespace
+
+Result<SubmittedThere> submit_recorded(const jobs::JobBook& book, jobs::KnownJob& job,
+                                       const LoginRequest& request, const LoginWorld& world) {
+  job.plan = plan_text({});
+  job.status = {.state = JobState::starting};
+  LOCKSTEP_TRY(book.add(job));
+  auto there = submit_on_login(job.nodes.at(0), request, world);
+  if (there && there->code != 0) LOCKSTEP_TRY(book.remove(job.id));
+  if (there && there->code == 0) LOCKSTEP_TRY(note_number(book, job, *there));
+  return there;
+}
+
 Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job,
                            const LoginWorld& world) {
   const auto place = slurm_place(job);
@@ -151,10 +173,7 @@ Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job,
     log::warning("{}", there.error().message);
     return {};
   }
-  job.plan = plan_text(SlurmPlace{there->job, there->folder, there->output});
-  job.status = {.state = JobState::queued};
-  LOCKSTEP_TRY(book.note_plan(job.id, job.plan));
-  return book.note(job.id, job.status);
+  return note_number(book, job, *there);
 }
 
 }  // namespace lockstep::jobs::on_slurm

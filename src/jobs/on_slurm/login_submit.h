@@ -61,6 +61,12 @@ struct SubmittedThere {
 Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const LoginRequest& request,
                                        const LoginWorld& world = {});
 
+// Submits the job and records it in the book, with Slurm's id. Records the job first, and keeps the
+// record after an error: the answer is missing, but the job may be submitted, as another command
+// finds out later. Only a refused job leaves no record. The job's only node must be the login host.
+Result<SubmittedThere> submit_recorded(const jobs::JobBook& book, jobs::KnownJob& job,
+                                       const LoginRequest& request, const LoginWorld& world = {});
+
 // Finds and records the Slurm id of a job with an interrupted submission. A job not submitted is
 // recorded as lost. Does nothing for other jobs, or if the host does not answer.
 Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job,

@@ -151,6 +151,28 @@ TEST_F(LoginHostTest, APreviewIsPrintedThere) {
   EXPECT_EQ(preview_on_login(login_, request_, world()).error().code, Errc::unavailable);
 }
 
+TEST_F(LoginHostTest, ASubmissionIsRecordedWithItsNumber) {
+  jobs::KnownJob job{.id = "a1b2c3d4", .name = "train", .place = "hpc", .command = "train.py"};
+  job.nodes = {login_};
+  answers_ = {done_};
+  ASSERT_TRUE(submit_recorded(book(), job, request_, world()));
+  EXPECT_EQ(job.status.state, JobState::queued);
+  EXPECT_EQ(book().find("7")->id, "a1b2c3d4");
+  EXPECT_EQ(slurm_place(*book().find("7"))->folder, "/f");
+}
+
+// No answer says nothing about the job: only a refusal does.
+TEST_F(LoginHostTest, OnlyARefusedSubmissionLeavesNoRecord) {
+  jobs::KnownJob job{.id = "a1b2c3d4", .name = "train", .place = "hpc", .command = "train.py"};
+  job.nodes = {login_};
+  answers_ = {{.code = 1}};
+  EXPECT_EQ(submit_recorded(book(), job, request_, world())->code, 1);
+  EXPECT_EQ(book().find("a1b2c3d4").error().code, Errc::not_found);
+  answers_ = {stopped_};
+  EXPECT_EQ(submit_recorded(book(), job, request_, world()).error().code, Errc::canceled);
+  EXPECT_EQ(book().find("a1b2c3d4")->status.state, JobState::starting);
+}
+
 TEST_F(LoginHostTest, AnInterruptedSubmissionIsFoundLater) {
   auto job = interrupted();
   answers_ = {done_};

@@ -1,10 +1,12 @@
 #include "jobs/on_slurm/node_wheels.h"
 
 #include "base/clock_ms.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "codec/nodelist.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "io/loop.h"
 #include "io/own_folders.h"
@@ -13,7 +15,6 @@
 #include "jobs/on_slurm/job_wheels.h"
 #include "jobs/on_slurm/wheel_records.h"
 #include "peer/relay.h"
-#include "setup/digest.h"
 #include "setup/overlay.h"
 #include "setup/toolchain_probe.h"
 #include "slurm/job_run.h"
@@ -48,11 +49,6 @@ constexpr std::size_t kPiece = 1UL << 20;
 // How long to wait for the first nodes to record whether they can train. Agents without that
 // knowledge wait for the first node themselves.
 constexpr std::chrono::seconds kLongestWait{60};
-
-std::string variable(const char* name) {
-  const char* value = getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 int number_in(const std::string& text) {
   return static_cast<int>(parse_int(text).value_or(0));
@@ -171,7 +167,7 @@ Status Node::prepare() {
   // wheels.
   LOCKSTEP_TRY_ASSIGN(python_, setup::choose_python(step_.python));
   LOCKSTEP_TRY_ASSIGN(const std::string token, io::read_file(folder_.at("token")));
-  key_ = setup::digest_of("lockstep wheels " + token);
+  key_ = io::digest_of("lockstep wheels " + token);
   if (auto nodes = codec::expand_nodelist(step_.nodes)) nodes_ = std::move(*nodes);
   node_ = leave_out(left_out_, step_.number, nodes_);
   ports_ = ports_of(number_in(step_.job), number_in(step_.step));
@@ -361,14 +357,14 @@ int leave_out(const std::vector<std::string>& names, int self, std::vector<std::
 }
 
 WheelStep this_step() {
-  WheelStep step{.node = variable("SLURMD_NODENAME"),
-                 .number = number_in(variable("SLURM_NODEID")),
-                 .nodes = variable("SLURM_STEP_NODELIST"),
-                 .job = variable("SLURM_JOB_ID"),
-                 .step = variable("SLURM_STEP_ID"),
-                 .python = variable("PYTHON_EXEC"),
-                 .path = variable("PYTHONPATH")};
-  const std::string venv = variable("VIRTUAL_ENV");
+  WheelStep step{.node = env_text("SLURMD_NODENAME"),
+                 .number = number_in(env_text("SLURM_NODEID")),
+                 .nodes = env_text("SLURM_STEP_NODELIST"),
+                 .job = env_text("SLURM_JOB_ID"),
+                 .step = env_text("SLURM_STEP_ID"),
+                 .python = env_text("PYTHON_EXEC"),
+                 .path = env_text("PYTHONPATH")};
+  const std::string venv = env_text("VIRTUAL_ENV");
   if (step.python.empty()) step.python = venv.empty() ? "python3" : venv + "/bin/python3";
   return step;
 }

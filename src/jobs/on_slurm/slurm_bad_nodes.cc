@@ -1,6 +1,7 @@
 #include "jobs/on_slurm/slurm_bad_nodes.h"
 
 #include "base/clock_ms.h"
+#include "base/environment.h"
 #include "base/text.h"
 #include "codec/nodelist.h"
 #include "io/loop.h"
@@ -14,7 +15,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::jobs::on_slurm {
@@ -24,7 +24,7 @@ using slurm::Setting;
 
 // Slurm sets the variable inside of a job. Elsewhere ask the controller.
 std::string name_of_cluster(const slurm::RunTool& run) {
-  if (const char* name = std::getenv("SLURM_CLUSTER_NAME"); name != nullptr) return name;
+  if (auto name = env_variable("SLURM_CLUSTER_NAME")) return std::move(*name);
   const auto text = slurm::ask_tool(run, {"scontrol", "show", "config"}, "its settings");
   return text ? slurm::parse_config(*text)["ClusterName"] : "";
 }

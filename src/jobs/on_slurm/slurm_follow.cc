@@ -38,7 +38,7 @@ class OutputFile {
       : request_(request),
         world_(world),
         path_(request.place.output),
-        form_{.rank = request.options.rank, .json = request.options.json},
+        form_{.rank = request.options.rank, .json = request.options.json, .joins_pieces = true},
         at_(request.from) {
     if (form_.json) form_.before = hosts::log_line_head(request.place.job, "stdout");
     if (request.options.fold && !form_.by_line()) folded_.emplace(world.print);
@@ -72,6 +72,7 @@ class OutputFile {
     if (folded_) return folded_->finish();
     std::string text;
     lines_.take_rest([&](const hosts::OutputLine& line) { text = form_.text(line); });
+    if (!text.empty() && !text.ends_with('\n')) text += '\n';
     return world_.print(text);
   }
 
@@ -299,6 +300,14 @@ Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
   return statuses;
 }
 
+jobs::KnownJob unrecorded_job(const std::string& number) {
+  return {.id = number,
+          .name = {},
+          .place = "slurm",
+          .command = {},
+          .plan = plan_text({.job = number, .folder = {}, .output = {}})};
+}
+
 Result<jobs::KnownJob> find_slurm_job(const std::string& number, const SlurmWorld& world) {
   LOCKSTEP_TRY_ASSIGN(const auto told,
                       slurm::ask_jobs({{.id = number}}, slurm::Detail::all, world.run));
@@ -306,12 +315,11 @@ Result<jobs::KnownJob> find_slurm_job(const std::string& number, const SlurmWorl
     return fail(Errc::not_found, fmt::format("Slurm knows no job {}", printable(number)),
                 "lockstep jobs lists all known jobs");
   const slurm::JobReport& status = told.front();
-  return jobs::KnownJob{.id = number,
-                        .name = status.name,
-                        .place = "slurm",
-                        .command = {},
-                        .plan = plan_text(SlurmPlace{number, {}, status.output}),
-                        .created_ms = status.submitted.value_or(0) * 1000};
+  jobs::KnownJob job = unrecorded_job(number);
+  job.name = status.name;
+  job.plan = plan_text({.job = number, .folder = {}, .output = status.output});
+  job.created_ms = status.submitted.value_or(0) * 1000;
+  return job;
 }
 
 }  // namespace lockstep::jobs::on_slurm

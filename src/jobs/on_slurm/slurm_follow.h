@@ -31,6 +31,8 @@ Result<Followed> follow_slurm_job(const SlurmFollow& request, const SlurmWorld& 
 Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     const std::vector<jobs::KnownJob>& jobs, const SlurmWorld& world = {});
 
+// Returns the record of a job submitted without Lockstep, without asking Slurm about it.
+jobs::KnownJob unrecorded_job(const std::string& number);
 // Returns a job submitted without Lockstep, by its Slurm id. not_found: Slurm does not know the
 // job.
 Result<jobs::KnownJob> find_slurm_job(const std::string& number, const SlurmWorld& world = {});

@@ -154,6 +154,17 @@ TEST_F(SlurmFollowTest, LinesOfOneRankOrAsJson) {
   EXPECT_NE(printed_.find(R"("rank":1)"), std::string::npos) << printed_;
 }
 
+// The file is read in chunks of 256 KiB, and memory holds 64 KiB of an unfinished line.
+TEST_F(SlurmFollowTest, ALongLineOfARankStaysOneLine) {
+  const std::string before = "[rank0]: " + std::string(150'000, '.') + "\n";
+  const std::string line = "[rank1]: " + std::string(200'000, 'x') + "\n";
+  write_output(before + line + before + "[rank1]: end\n");
+  follow({.to_end = false, .rank = 1});
+  EXPECT_EQ(printed_.size(), line.size() + 13);
+  EXPECT_EQ(std::count(printed_.begin(), printed_.end(), '\n'), 2);
+  EXPECT_EQ(printed_.find("[rank1]", 1), line.size());
+}
+
 TEST_F(SlurmFollowTest, EqualLinesOfRanksAreFoldedForPeople) {
   write_output("[rank0]: ready\n[rank1]: ready\n");
   follow({.to_end = false, .fold = true});

@@ -4,7 +4,34 @@
 #include "jobs/on_slurm/slurm_why.h"
 #include "slurm/scancel_command.h"
 
+#include <utility>
+
 namespace lockstep::jobs::on_slurm {
+
+Failure only_slurm_resumes(const std::string& number) {
+  return fail(Errc::invalid_input, "only Slurm can resume a Slurm job",
+              (number.empty() ? "" : "scontrol requeue " + number + ", or ") + "submit it again");
+}
+
+// The batch step's record has Slurm's number and the cause of the end of each run.
+PlaceFacts SlurmJob::facts() const {
+  PlaceFacts facts{.number = place_.job, .output = place_.output};
+  const auto state = slurm_state(record_, place_);
+  if (!state) return facts;
+  std::vector<std::string> causes = state->earlier;
+  std::vector<std::string> jobs = state->jobs;
+  // While the job waits for its next run, `earlier` does not have the last run yet.
+  if (state->stage == slurm::Stage::requeued) {
+    causes.push_back(state->cause);
+    jobs.push_back(state->job);
+  }
+  jobs.resize(causes.size());
+  facts.earlier.emplace();
+  for (std::size_t i = 0; i < causes.size(); ++i)
+    facts.earlier->push_back({std::move(jobs[i]), std::move(causes[i])});
+  facts.chain = state->chain;
+  return facts;
+}
 
 Result<JobStatus> SlurmJob::status() {
   LOCKSTEP_TRY_ASSIGN(const auto statuses, ask_slurm_jobs({record_}, world_));
@@ -12,7 +39,8 @@ Result<JobStatus> SlurmJob::status() {
 }
 
 Result<Explanation> SlurmJob::why() {
-  return explain_slurm_job(place_.job, &record_, world_);
+  // A job without a folder was submitted without Lockstep.
+  return explain_slurm_job(place_.job, place_.folder.empty() ? nullptr : &record_, world_);
 }
 
 Result<Followed> SlurmJob::follow(const FollowOptions& options) {
@@ -37,8 +65,7 @@ Result<JobStatus> SlurmJob::cancel() {
 
 Result<Resumed> SlurmJob::resume(const std::vector<std::string>& env) {
   (void)env;
-  return fail(Errc::invalid_input, "only Slurm can resume a Slurm job",
-              "scontrol requeue " + place_.job + ", or submit it again");
+  return only_slurm_resumes(place_.job);
 }
 
 }  // namespace lockstep::jobs::on_slurm

@@ -11,10 +11,14 @@
 
 namespace lockstep::jobs::on_slurm {
 
+// Returns the refusal to resume a job of Slurm, also of another host's. number: Slurm's; may be "".
+Failure only_slurm_resumes(const std::string& number);
+
 class SlurmJob : public Job {
  public:
   SlurmJob(KnownJob record, SlurmPlace place, SlurmWorld world = {})
       : Job(std::move(record)), place_(std::move(place)), world_(std::move(world)) {}
+  PlaceFacts facts() const override;
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
   Result<Followed> follow(const FollowOptions& options) override;

@@ -71,6 +71,48 @@ TEST_F(SlurmJobTest, OnlySlurmResumesItsJobs) {
   EXPECT_NE(refused.error().hint.find("scontrol requeue 7"), std::string::npos);
 }
 
+TEST_F(SlurmJobTest, ItsFactsAreTheRunsBeforeThisOne) {
+  EXPECT_EQ(job().facts().number, "7");
+  EXPECT_EQ(job().facts().output, top_ + "/out");
+  EXPECT_FALSE(job().facts().earlier) << "the batch step has not begun";
+  slurm::BatchState state;
+  state.job = "7";
+  state.earlier = {"node", "time"};
+  state.jobs = {"5"};  // an older version did not record the numbers of all runs
+  keep(state);
+  const auto facts = job().facts();
+  ASSERT_TRUE(facts.earlier);
+  ASSERT_EQ(facts.earlier->size(), 2U);
+  EXPECT_EQ(facts.earlier->at(0).number, "5");
+  EXPECT_EQ(facts.earlier->at(1).number, "");
+  EXPECT_EQ(facts.earlier->at(1).cause, "time");
+  EXPECT_FALSE(facts.chain);
+}
+
+TEST_F(SlurmJobTest, ARunThatHasEndedCountsWhileTheNextOneWaits) {
+  slurm::BatchState state;
+  state.stage = slurm::Stage::requeued;
+  state.job = "7";
+  state.cause = "time";
+  state.next = "8";
+  state.chain = 0;
+  keep(state);
+  const auto facts = job().facts();
+  ASSERT_EQ(facts.earlier->size(), 1U);
+  EXPECT_EQ(facts.earlier->front().number, "7");
+  EXPECT_EQ(facts.earlier->front().cause, "time");
+  EXPECT_EQ(facts.chain, 0);
+}
+
+TEST_F(SlurmJobTest, AJobOfPlainSbatchIsExplainedBySlurmAlone) {
+  slurm_.state = "PENDING";
+  slurm_.reason = "Priority";
+  const SlurmPlace number{.job = "7", .folder = {}, .output = {}};
+  const auto said = SlurmJob(known(), number, world()).why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_NE(said->text.find("Priority"), std::string::npos) << said->text;
+}
+
 TEST_F(SlurmJobTest, WhyAJobWaitsIsSlurmsReason) {
   slurm_.state = "PENDING";
   slurm_.reason = "Priority";

@@ -4,6 +4,7 @@
 #include "codec/json.h"
 #include "job/follower.h"
 #include "job/job_requests.h"
+#include "jobs/on_slurm/login_job.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_job.h"
 #include "jobs/on_slurm/slurm_once.h"
@@ -86,6 +87,11 @@ Result<int> tell_status(const Asked& asked) {
   return tell(asked, status);
 }
 
+Result<int> explain(const Asked& asked) {
+  LOCKSTEP_TRY(asked.world.print(answer_text(asked.as_job().why())));
+  return 0;
+}
+
 Result<int> cancel(const Asked& asked) {
   LOCKSTEP_TRY_ASSIGN(const JobStatus status, asked.as_job().cancel());
   return tell(asked, status);
@@ -115,8 +121,16 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
       return tell_status(asked);
     case job::Verb::cancel:
       return cancel(asked);
-    case job::Verb::start:
     case job::Verb::report:
+      return explain(asked);
+    // The agents are on compute nodes, which are not asked.
+    case job::Verb::looks:
+    case job::Verb::ranks:
+    case job::Verb::events:
+    case job::Verb::page:
+      LOCKSTEP_TRY(asked.world.print("[]\n"));
+      return 0;
+    case job::Verb::start:
       break;
   }
   return std::nullopt;

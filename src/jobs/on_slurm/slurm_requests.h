@@ -12,7 +12,7 @@
 namespace lockstep::jobs::on_slurm {
 
 // Answers one request. words: follow ID OUT ERR | print ID OUT ERR | places ID LINES | status ID |
-// cancel ID. nullopt: the request is about no such job. Blocks the handled signals.
+// report ID | cancel ID. nullopt: the request is about no such job. Blocks the handled signals.
 std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words,
                                                const SlurmWorld& world = {});
 

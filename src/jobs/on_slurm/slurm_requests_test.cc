@@ -117,8 +117,7 @@ TEST_F(SlurmRequestsTest, RequestsAboutOtherJobsAreNotAnswered) {
                                                 {"status", "bbbb2222"},
                                                 {"status", "../../x"},
                                                 {"dance", "aaaa1111"},
-                                                {"start", "aaaa1111"},
-                                                {"report", "aaaa1111"}})
+                                                {"start", "aaaa1111"}})
     EXPECT_FALSE(serve(words));
 }
 

@@ -1,5 +1,6 @@
 #include "jobs/on_slurm/slurm_submit.h"
 
+#include "base/environment.h"
 #include "base/id.h"
 #include "base/text.h"
 #include "codec/json_members.h"
@@ -213,10 +214,9 @@ Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPla
 
 std::string output_of(const slurm::JobPlan& plan, const std::string& job) {
   const slurm::Setting* name = slurm::find_setting(plan.settings, "job-name");
-  const char* user_name = getenv("USER");
-  return slurm::expand_output(plan.output, {.job = job,
-                                            .name = name == nullptr ? "" : name->value,
-                                            .user = user_name == nullptr ? "" : user_name})
+  return slurm::expand_output(
+             plan.output,
+             {.job = job, .name = name == nullptr ? "" : name->value, .user = env_text("USER")})
       .value_or("");
 }
 

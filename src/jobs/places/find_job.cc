@@ -4,8 +4,10 @@
 #include "base/text.h"
 #include "jobs/here/local_job.h"
 #include "jobs/on_hosts/hosts_job.h"
+#include "jobs/on_slurm/login_job.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_job.h"
+#include "jobs/rented/rented_job.h"
 #include "slurm/job_report.h"
 
 #include <fmt/core.h>
@@ -15,11 +17,24 @@
 
 namespace lockstep::jobs::places {
 
+namespace {
+
+Failure no_run(const std::string& word) {
+  return fail(Errc::not_found,
+              fmt::format("there is no job '{}' of this user on this machine", printable(word)),
+              "a run that has ended leaves no record unless it has --events or --report");
+}
+
+}  // namespace
+
 Result<KnownJob> find_job(const JobBook& book, const std::string& word, const PlacesWorld& world) {
   if (auto run = here::find_local_job(word)) return std::move(*run);
   auto job = on_slurm::find_job(book, word);
-  if (!job && job.error().code == Errc::not_found && slurm::is_job_id(word))
-    return on_slurm::find_slurm_job(word, world.slurm);
+  if (job || job.error().code != Errc::not_found) return job;
+  if (slurm::is_job_id(word)) return on_slurm::find_slurm_job(word, world.slurm);
+  LOCKSTEP_TRY_ASSIGN(auto run, here::find_by_script(word));
+  if (run) return std::move(*run);
+  if (here::is_local_id(word)) return no_run(word);
   return job;
 }
 
@@ -45,11 +60,38 @@ Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, 
       "name one by its id");
 }
 
-std::unique_ptr<Job> open_job(KnownJob record) {
+Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word) {
+  if (auto run = here::find_local_job(word)) return std::move(*run);
+  auto job = on_slurm::find_job(book, word);
+  const bool is_number = slurm::is_job_id(word);
+  const bool is_exact =
+      job && (!is_number || job->id == word ||
+              (on_slurm::slurm_place(*job) && !on_slurm::begins_only(*job, word)));
+  if (is_exact || (!job && job.error().code != Errc::not_found)) return job;
+  // A job of plain sbatch is not in the job book. Slurm may still know the number.
+  if (is_number) return on_slurm::unrecorded_job(word);
+  LOCKSTEP_TRY_ASSIGN(auto run, here::find_by_script(word));
+  if (run) return std::move(*run);
+  if (here::is_local_id(word)) return no_run(word);
+  return fail(Errc::invalid_input,
+              fmt::format("'{}' is neither a Slurm job id nor a job in the list of lockstep jobs",
+                          printable(word)),
+              "name a job of that list, a script that runs on this machine, or a Slurm job by its "
+              "number");
+}
+
+std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world) {
   if (here::is_local_job(record)) return std::make_unique<here::LocalJob>(std::move(record));
-  if (auto place = on_slurm::slurm_place_here(record))
+  auto place = on_slurm::slurm_place(record);
+  if (place && record.nodes.empty())
     return std::make_unique<on_slurm::SlurmJob>(std::move(record), std::move(*place));
-  return std::make_unique<on_hosts::HostsJob>(std::move(record));
+  if (place) return std::make_unique<on_slurm::LoginJob>(std::move(record), std::move(*place));
+  const auto on_its_hosts = [](KnownJob job) -> std::unique_ptr<Job> {
+    return std::make_unique<on_hosts::HostsJob>(std::move(job));
+  };
+  if (rented::course_of(record, world.courses()) == nullptr) return on_its_hosts(std::move(record));
+  return std::make_unique<rented::RentedJob>(
+      std::move(record), rented::RentedWorld{.attempt = on_its_hosts, .courses = world.courses});
 }
 
 }  // namespace lockstep::jobs::places

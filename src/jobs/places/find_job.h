@@ -22,6 +22,11 @@ enum class Several { newest, refuse };
 Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, Several several,
                                   const PlacesWorld& world = {});
 
-std::unique_ptr<Job> open_job(KnownJob record);
+// Like find_job(), for a question about the job's state. Any Slurm number is found, because Slurm
+// is not asked about the number here, and a word of digits means Slurm's number before the
+// beginning of an id of ours. invalid_input: the word names no job.
+Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word);
+
+std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world = {});
 
 }  // namespace lockstep::jobs::places

@@ -2,6 +2,7 @@
 
 #include "jobs/here/local_job.h"
 #include "jobs/on_hosts/hosts_job.h"
+#include "jobs/on_slurm/login_job.h"
 #include "jobs/on_slurm/slurm_job.h"
 #include "jobs/places/places_testing.h"
 
@@ -29,6 +30,9 @@ TEST_F(FindJobTest, AWordIsAnIdANameOrTheBeginningOfAnId) {
   EXPECT_EQ(several.error().code, Errc::invalid_input);
   EXPECT_NE(several.error().message.find("aaaa1111"), std::string::npos) << several.error().message;
   EXPECT_EQ(find("other").error().code, Errc::not_found);
+  const auto gone = find("pid-999999999");
+  EXPECT_EQ(gone.error().code, Errc::not_found);
+  EXPECT_NE(gone.error().hint.find("--events"), std::string::npos);
 }
 
 TEST_F(FindJobTest, ANumberMayBeThatOfSlurm) {
@@ -36,6 +40,30 @@ TEST_F(FindJobTest, ANumberMayBeThatOfSlurm) {
   EXPECT_EQ(find("8").error().code, Errc::not_found);
   ASSERT_TRUE(book().add(known()));
   EXPECT_EQ(find("7")->id, "aaaa1111") << "our record says more";
+}
+
+// Slurm is asked once, for the explanation.
+TEST_F(FindJobTest, ANumberToExplainMeansSlurmsFirst) {
+  KnownJob ours = known();
+  ours.id = "2f0c9a31";
+  ours.name = "train";
+  ASSERT_TRUE(book().add(ours));
+  const auto found = [&](const std::string& word) { return find_job_to_explain(book(), word); };
+  EXPECT_EQ(found("7")->id, "2f0c9a31") << "our record says more";
+  EXPECT_EQ(found("2f0c9a31")->name, "train");
+  EXPECT_EQ(found("train")->id, "2f0c9a31");
+  EXPECT_EQ(found("2")->id, "2") << "the id only begins with the number";
+  EXPECT_EQ(found("2")->place, "slurm");
+  EXPECT_TRUE(slurm_.asked.empty());
+  EXPECT_EQ(found("other").error().code, Errc::invalid_input);
+}
+
+// Slurm's number is meant, even if a job on hosts has such a name or an id that begins so.
+TEST_F(FindJobTest, ANumberToExplainIsNoJobOnHosts) {
+  add("31aa1111", "12", {"a"});
+  for (const char* word : {"12", "31"})
+    EXPECT_EQ(find_job_to_explain(book(), word)->place, "slurm") << word;
+  EXPECT_EQ(find_job_to_explain(book(), "31aa")->id, "31aa1111");
 }
 
 TEST_F(FindJobTest, ARunningJobComesBeforeANewerOneThatHasEnded) {
@@ -83,7 +111,7 @@ TEST_F(FindJobTest, TheRecordTellsThePlace) {
   EXPECT_NE(dynamic_cast<on_slurm::SlurmJob*>(opened(known()).get()), nullptr);
   KnownJob there = known();
   there.nodes = {host("login")};
-  EXPECT_NE(dynamic_cast<on_hosts::HostsJob*>(opened(there).get()), nullptr)
+  EXPECT_NE(dynamic_cast<on_slurm::LoginJob*>(opened(there).get()), nullptr)
       << "its login host answers";
   EXPECT_NE(dynamic_cast<here::LocalJob*>(opened(local).get()), nullptr);
   local.id = "aaaa1111";

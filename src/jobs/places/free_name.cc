@@ -11,6 +11,7 @@ namespace lockstep::jobs::places {
 Result<std::string> free_name(const JobBook& book, const std::string& name) {
   LOCKSTEP_TRY_ASSIGN(auto others, book.going_on(name));
   if (others.empty()) return name;
+  // The journal may be out of date, so ask before taking another name.
   LOCKSTEP_TRY(refresh_jobs(book, others));
   std::erase_if(others, [](const KnownJob& job) { return job.is_over(); });
   std::string free = name;

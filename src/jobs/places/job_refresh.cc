@@ -48,6 +48,7 @@ Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::s
   std::vector<hosts::HostPlace> hosts;
   for (const hosts::HostPlace& place : places) {
     const Told* known = find(told, place);
+    // Each silent host costs the whole patience once.
     if (known != nullptr && !known->reached) continue;
     if (known == nullptr) told.push_back({.host = place, .records = {}});
     if (std::none_of(hosts.begin(), hosts.end(),
@@ -126,7 +127,7 @@ Status settle(const JobBook& book, KnownJob& job, std::vector<Told>& told, std::
 Status ask_courses(const JobBook& book, std::vector<KnownJob>& jobs,
                    const std::vector<cloud::RentedJob>& courses) {
   for (KnownJob& job : jobs) {
-    const auto state = state_in_course(job, jobs, courses);
+    const auto state = rented::state_in_course(job, courses);
     if (!state) continue;
     // Do not overwrite the end of an attempt.
     if (!job.is_over()) LOCKSTEP_TRY(book.note(job.id, *state));
@@ -158,6 +159,7 @@ Status refresh_jobs(const JobBook& book, std::vector<KnownJob>& jobs, const Plac
     ids.push_back(job.id);
     hosts.insert(hosts.end(), job.nodes.begin(), job.nodes.end());
   }
+  // All hosts at once: the slowest host sets the time.
   LOCKSTEP_TRY(ask(hosts, ids, world.run, told));
   // A login host answers for one Slurm job at a time.
   for (KnownJob* job : asked) {

@@ -6,7 +6,7 @@
 #include "hosts/command_run.h"
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/slurm_world.h"
-#include "jobs/places/rented_state.h"
+#include "jobs/rented/rented_state.h"
 
 #include <functional>
 #include <vector>
@@ -17,7 +17,7 @@ namespace lockstep::jobs::places {
 struct PlacesWorld {
   hosts::RunCommand run = hosts::over_links();
   on_slurm::SlurmWorld slurm = {};
-  std::function<std::vector<cloud::RentedJob>()> courses = courses_here;
+  std::function<std::vector<cloud::RentedJob>()> courses = rented::courses_here;
 };
 
 // Updates the unended jobs. A warning names each host without an answer within 5 s. A job keeps its

@@ -23,6 +23,8 @@ namespace lockstep::jobs::rented {
 namespace {
 
 constexpr off_t kMostOfFile = 8 << 20;
+// A full file may be longer by one piece, whose bytes may all be escaped.
+constexpr std::size_t kMostRead = 9UL << 20;
 constexpr std::size_t kPiece = 64UL << 10;
 constexpr std::size_t kReadPiece = 256UL << 10;
 // Reads of one stream in a row, so that a flood of output does not keep messages waiting.
@@ -49,6 +51,16 @@ Result<io::Fd> redirect(int stream) {
   if (fcntl(from.get(), F_SETFL, O_NONBLOCK) != 0 || dup2(to.get(), stream) < 0)
     return fail_sys("redirect the output", errno);
   return from;
+}
+
+// Returns the note for the file behind this full one. Empty if the file cannot be read: a wrong
+// place would make clients miss output.
+std::string place_after(const std::string& path) {
+  const auto text = io::read_file(path, kMostRead);
+  if (!text) return "";
+  StreamDecoder decoder;
+  decoder.decode(*text, [](link::Stream, std::string_view) {});
+  return StreamEncoder::place(decoder.at());
 }
 
 }  // namespace
@@ -133,7 +145,8 @@ void CourseLog::append(link::Stream stream, std::string_view bytes) {
     encoder_ = {};  // the mark of the stream may be missing
 }
 
-// Moves a full file aside: to the beginning, if there is none yet.
+// Moves a full file aside: to the beginning, if there is none yet. The new file begins with its
+// place, so that a reader knows how much was dropped.
 void CourseLog::turn_over() {
   const bool first = access(beginning_.c_str(), F_OK) != 0;
   // ENOENT: the file was moved before, and a new one could not be opened then.
@@ -143,6 +156,8 @@ void CourseLog::turn_over() {
     file_ = std::move(full);
     return;
   }
+  const std::string place = place_after(first ? beginning_ : before_);
+  if (io::write_all(file_.get(), place, path_)) size_ += static_cast<off_t>(place.size());
   append(link::Stream::err, fmt::format("lockstep: this log is long: it begins in {}; {} came "
                                         "before this\n",
                                         name_of(beginning_), name_of(before_)));
@@ -195,7 +210,7 @@ bool CourseLogReader::open_next() {
     io::Fd part(::open(paths_[next].c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!part) continue;
     file_ = std::move(part);
-    decoder_.reset();
+    decoder_.begin(decoder_.at());
     return true;
   }
   return false;

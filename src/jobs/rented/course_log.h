@@ -2,7 +2,8 @@
 // course runs in a background process that writes the log. Terminals are viewers that read it.
 //
 // A log has up to three files (rent::follow_logs). The first 8 MiB stay as the beginning, and the
-// last 8 to 16 MiB as the end. What lies between is dropped.
+// last 8 to 16 MiB as the end. What lies between is dropped. Each file but the first begins with
+// its place in the whole log.
 #pragma once
 
 #include "base/error.h"
@@ -74,6 +75,9 @@ class CourseLogReader {
 
   // Passes on up to 256 KiB written since the last call. Returns false if there is nothing new.
   bool read(const StreamDecoder::Put& put);
+  // For readers from the beginning: returns the bytes of the log before the present piece, with the
+  // dropped ones. Call this within `put`.
+  std::uint64_t at() const { return decoder_.at(); }
   std::optional<Progress> progress() const;
   // Forgets the progress of a process that was killed.
   void drop_progress() const;

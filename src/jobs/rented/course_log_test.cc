@@ -1,5 +1,6 @@
 #include "jobs/rented/course_log.h"
 
+#include "jobs/rented/client_log.h"
 #include "rent/job_claim.h"
 
 #include <fmt/core.h>
@@ -9,11 +10,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace lockstep::jobs::rented {
 namespace {
@@ -140,6 +144,42 @@ TEST_F(CourseLogs, ALongLogKeepsItsBeginningAndItsEnd) {
   const std::string got = read(reader);
   EXPECT_TRUE(got.starts_with("0 xxx"));
   EXPECT_TRUE(got.ends_with(std::string(100, 'x') + "\n"));
+}
+
+// As the view on the owner does for a client that has lost its link.
+TEST_F(CourseLogs, AClientThatComesAgainMissesNothingOfALongLog) {
+  std::string whole;
+  for (int i = 0; i < 400'000; ++i)
+    whole += line(i);
+  write([] { print_lines(0, 399'000); });
+  const auto resumed = [](std::uint64_t shown, bool& gap) {
+    ClientLog client(shown);
+    CourseLogReader reader("lab", CourseLogReader::From::beginning);
+    StreamDecoder decoder;
+    decoder.begin(shown);
+    std::string out;
+    gap = false;
+    while (reader.read([&](link::Stream stream, std::string_view bytes) {
+      const std::string text = client.encode(reader.at(), stream, bytes);
+      gap = client.take_gap() || gap;
+      decoder.decode(text, [&](link::Stream to, std::string_view piece) {
+        if (to == link::Stream::out) out += piece;
+      });
+    })) {
+    }
+    return std::pair(out, decoder.at());
+  };
+  bool gap = false;
+  const auto [first, shown] = resumed(0, gap);
+  EXPECT_TRUE(gap) << "the middle is gone";
+  EXPECT_GT(shown, 399'000U * 100);
+  write([] { print_lines(399'000, 400'000); });
+  const auto [second, end] = resumed(shown, gap);
+  EXPECT_FALSE(gap);
+  EXPECT_EQ(second, whole.substr(whole.find(line(399'000))));
+  EXPECT_EQ(resumed(end, gap).first, "");
+  EXPECT_GT(resumed(9U << 20, gap).first.size(), 8U << 20);
+  EXPECT_TRUE(gap) << "all that the client missed is not kept";
 }
 
 TEST_F(CourseLogs, AReaderThatKeepsUpMissesNothing) {

@@ -6,6 +6,7 @@
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "jobs/rented/course_log.h"
+#include "jobs/rented/rented_state.h"
 #include "jobs/rented/stream_text.h"
 #include "rent/job_claim.h"
 
@@ -14,10 +15,18 @@ namespace {
 
 constexpr std::size_t kMostShown = 256UL << 20;
 
+bool is_rented(const std::string& cluster) {
+  auto journal = cloud::Journal::open(io::state_folder());
+  return journal && journal->of_cluster(cluster);
+}
+
 }  // namespace
 
-std::optional<CourseWords> words_of_course(const std::string& word, const Result<KnownJob>& newest,
+std::optional<CourseWords> words_of_course(std::string word, const Result<KnownJob>& newest,
                                            std::optional<std::int64_t> lines) {
+  const auto courses = courses_here();
+  const cloud::RentedJob* const its_course = newest ? course_of(*newest, courses) : nullptr;
+  if (its_course != nullptr) word = its_course->cluster;
   if (!hosts::check_cluster_name(word)) return std::nullopt;
   const auto written = log_written_ms(word);
   if (!written) return std::nullopt;
@@ -25,14 +34,12 @@ std::optional<CourseWords> words_of_course(const std::string& word, const Result
       (newest->place != word || newest->created_ms > *written))
     return std::nullopt;
   CourseWords said{.text = {}, .path = rent::follow_log(word)};
-  auto journal = cloud::Journal::open(io::state_folder());
-  const auto jobs = journal ? journal->jobs() : Failure(journal.error());
-  if (jobs)
-    for (const cloud::RentedJob& job : *jobs) {
-      if (job.cluster != word || !job.goes_on() || !journal->of_cluster(word)) continue;
-      if (job.stage == cloud::RentedJob::Stage::working && !job.job.empty()) return std::nullopt;
-      said.goes_on = true;
-    }
+  for (const cloud::RentedJob& job : courses) {
+    if (job.cluster != word || !job.goes_on() || !is_rented(word)) continue;
+    if (job.stage == cloud::RentedJob::Stage::working && !job.job.empty()) return std::nullopt;
+    said.goes_on = true;
+    said.awaited = &job == its_course;
+  }
   for (const std::string& part : rent::follow_logs(word))
     if (const auto bytes = io::read_file(part, kMostShown)) said.text += plain_text(*bytes);
   if (lines) said.text = std::string(last_lines(said.text, *lines));

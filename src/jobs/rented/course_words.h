@@ -14,11 +14,12 @@ struct CourseWords {
   std::string text;  // both streams
   std::string path;
   bool goes_on = false;  // more output may come
+  bool awaited = false;  // a follower of `newest` gets that output
 };
-// Returns the log of the course of that cluster's job, all or the last lines. nullopt: there is no
-// log, or the job's machines can be asked. Also nullopt if `newest`, the other meaning of the word,
-// runs elsewhere or is newer.
-std::optional<CourseWords> words_of_course(const std::string& word, const Result<KnownJob>& newest,
+// Returns the log of the course of that cluster's job, all or the last lines. word: the cluster, or
+// a job with a course. nullopt: there is no log, or the job's machines can be asked. Also nullopt
+// if `newest`, the other meaning of the word, runs elsewhere or is newer.
+std::optional<CourseWords> words_of_course(std::string word, const Result<KnownJob>& newest,
                                            std::optional<std::int64_t> lines);
 
 // Returns the cluster's name if the file name is that of such a log or of a part of it.

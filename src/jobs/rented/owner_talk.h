@@ -15,12 +15,21 @@ namespace lockstep::jobs::rented {
 // The subcommand takes a verb:
 //   plan, begin           with an OwnerRequest on stdin: prints what would be rented, or begins
 //   state RENTAL          prints an OwnedState
-//   follow RENTAL HOW     shows the log of the course. HOW: all; quiet (only waits); cancel
-//   (cancels,
-//                         then waits); start, start-json (until the job has started)
+//   follow RENTAL HOW SHOWN [canceled|to-end]
+//                         prints the log of the course on stdout, with the marks of stream_text.h,
+//                         from byte SHOWN of the whole log on; marks do not count, and dropped
+//                         bytes do. stderr has the host's own words.
+//                         HOW: all; quiet (only waits); start, start-json (until the job has
+//                         started). canceled: cancels the job first. to-end: the user has
+//                         canceled it before, and wants to see the end. A signal other than SIGINT,
+//                         which cancels, ends the process. stdout says when the course has got a
+//                         cancellation (StreamEncoder::canceled())
 //   told RENTAL           forgets the job: its user knows the end
 //   ask RENTAL NAME ...   runs a user's command about the rental
 inline constexpr const char* kHostRental = "host-rental";
+inline constexpr const char* kFollowQuiet = "quiet";
+inline constexpr const char* kFollowCanceled = "canceled";
+inline constexpr const char* kFollowToEnd = "to-end";
 
 // A job to begin on the host. The client chooses the id of the rental: a lost answer then leaves no
 // rental that the client does not know.

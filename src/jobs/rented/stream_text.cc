@@ -1,18 +1,24 @@
 #include "jobs/rented/stream_text.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace lockstep::jobs::rented {
 namespace {
 
 // Separators of ASCII. Terminals show nothing for them, unlike SO and SI, which change the
 // character set.
+constexpr char kNote = '\x1c';  // a note about the text follows, up to a newline
 constexpr char kOut = '\x1d';
 constexpr char kErr = '\x1e';
 constexpr char kEscape = '\x1f';
 constexpr char kEscapeBit = 0x40;
-constexpr std::string_view kMarks = "\x1d\x1e\x1f";
+constexpr std::size_t kMostNote = 20;
+constexpr std::string_view kCanceled = "canceled";
+constexpr std::string_view kMarks = "\x1c\x1d\x1e\x1f";
 
 }  // namespace
 
@@ -34,23 +40,58 @@ std::string StreamEncoder::encode(link::Stream stream, std::string_view bytes) {
   return text;
 }
 
+std::string StreamEncoder::place(std::uint64_t at) {
+  return kNote + std::to_string(at) + "\n";
+}
+
+std::string StreamEncoder::canceled() {
+  return kNote + std::string(kCanceled) + "\n";
+}
+
+void StreamDecoder::begin(std::uint64_t at) {
+  *this = {};
+  at_ = at;
+}
+
+void StreamDecoder::take_note(char byte) {
+  if (byte != '\n') {
+    if (note_->size() < kMostNote) *note_ += byte;
+    return;
+  }
+  if (*note_ == kCanceled)
+    ++canceled_;
+  else if (const auto at = parse_int(*note_); at && *at >= 0)
+    at_ = static_cast<std::uint64_t>(*at);
+  note_.reset();
+}
+
 void StreamDecoder::decode(std::string_view text, const Put& put) {
+  const auto pass = [&](std::string_view bytes) {
+    put(current_, bytes);
+    at_ += bytes.size();
+  };
   while (!text.empty()) {
-    if (escaped_) {
-      escaped_ = false;
-      const char byte = static_cast<char>(text.front() ^ kEscapeBit);
-      put(current_, {&byte, 1});
-      text.remove_prefix(1);
+    const char first = text.front();
+    if (note_ || escaped_) text.remove_prefix(1);
+    if (note_) {
+      take_note(first);
+      continue;
+    }
+    if (std::exchange(escaped_, false)) {
+      const char byte = static_cast<char>(first ^ kEscapeBit);
+      pass({&byte, 1});
       continue;
     }
     const std::size_t plain = std::min(text.find_first_of(kMarks), text.size());
-    if (plain > 0) put(current_, text.substr(0, plain));
+    if (plain > 0) pass(text.substr(0, plain));
     text.remove_prefix(plain);
     if (text.empty()) return;
     const char mark = text.front();
     text.remove_prefix(1);
     if (mark == kEscape)
       escaped_ = true;
+    else if (mark == kNote)
+      note_.emplace();
     else
       current_ = mark == kOut ? link::Stream::out : link::Stream::err;
   }

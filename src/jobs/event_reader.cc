@@ -1,0 +1,57 @@
+#include "jobs/event_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::jobs {
+namespace {
+
+// Answers in parts, and agents that are new: each needs one more question.
+constexpr int kMostQuestions = 1000;
+
+}  // namespace
+
+Result<std::vector<status::JobEvent>> EventReader::next() {
+  std::vector<status::JobEvent> events;
+  for (int question = 0; question < kMostQuestions; ++question) {
+    LOCKSTEP_TRY_ASSIGN(auto answers, job_.events(after_));
+    answered_ = !answers.empty();
+    if (take(std::move(answers), events)) break;
+  }
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
+  return events;
+}
+
+bool EventReader::take(std::vector<status::EventAnswer> answers,
+                       std::vector<status::JobEvent>& events) {
+  bool more = false;
+  bool anew = false;
+  const std::size_t known = events.size();
+  const std::int64_t asked = after_;
+  ended_ = !answers.empty();
+  std::int64_t least = answers.empty() ? after_ : INT64_MAX;
+  std::int64_t least_of_parts = INT64_MAX;
+  for (status::EventAnswer& answer : answers) {
+    // All agents are asked with one number. An agent that is new may have smaller ones.
+    anew = anew || (!last_.contains(answer.agent) && after_ > 0);
+    std::int64_t& last = last_[answer.agent];
+    for (status::JobEvent& event : answer.events) {
+      if (event.number <= last) continue;
+      last = event.number;
+      over_[answer.agent] = event.kind == status::JobEventKind::ended;
+      events.push_back(std::move(event));
+    }
+    more = more || answer.more;
+    ended_ = ended_ && over_[answer.agent];
+    least = std::min(least, last);
+    // Ask for the rest of a part alone: another agent may have few events in all.
+    if (answer.more) least_of_parts = std::min(least_of_parts, last);
+  }
+  after_ = anew ? 0 : more ? least_of_parts : least;
+  // A host may lie about more.
+  const bool moved = events.size() > known || after_ != asked;
+  return !moved || (!more && !anew);
+}
+
+}  // namespace lockstep::jobs

@@ -1,0 +1,103 @@
+#include "jobs/event_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace lockstep::jobs {
+namespace {
+
+using Kind = status::JobEventKind;
+
+// A job whose agents answer from rings.
+class JobWithRings : public Job {
+ public:
+  JobWithRings() : Job({}) {}
+  Result<JobStatus> status() override { return JobStatus{}; }
+  Result<Explanation> why() override { return Explanation{}; }
+  Result<Followed> follow(const FollowOptions& /*options*/) override { return Followed{}; }
+  Result<JobStatus> cancel() override { return JobStatus{}; }
+  Result<Resumed> resume(const std::vector<std::string>& /*env*/) override { return Resumed{}; }
+  Result<std::vector<status::EventAnswer>> events(std::int64_t after) override {
+    ++questions;
+    std::vector<status::EventAnswer> answers;
+    for (const auto& [agent, ring] : rings)
+      answers.push_back(*status::read_event_answer(ring.answer(agent, agent, after, 500)));
+    return answers;
+  }
+
+  void add(const std::string& agent, std::int64_t ms, Kind kind = Kind::training) {
+    rings[agent].add({.time_ms = ms, .kind = kind, .agent = agent, .node = agent});
+  }
+
+  std::map<std::string, status::EventRing> rings;
+  int questions = 0;
+};
+
+std::vector<std::int64_t> times(EventReader& reader) {
+  const auto events = reader.next().value();
+  std::vector<std::int64_t> times;
+  times.reserve(events.size());
+  for (const status::JobEvent& event : events)
+    times.push_back(event.time_ms);
+  return times;
+}
+
+using Times = std::vector<std::int64_t>;
+
+TEST(EventReaders, MergeTheAgentsByTime) {
+  JobWithRings job;
+  EventReader reader(job);
+  EXPECT_EQ(times(reader), Times{});
+  EXPECT_FALSE(reader.answered());
+  job.add("a", 10);
+  job.add("b", 5);
+  job.add("a", 30);
+  job.add("b", 20);
+  EXPECT_EQ(times(reader), (Times{5, 10, 20, 30}));
+  EXPECT_TRUE(reader.answered());
+  EXPECT_EQ(times(reader), Times{});
+  for (int i = 0; i < 5; ++i)
+    job.add("a", 40 + i);  // the other agent has smaller numbers
+  job.add("b", 42);
+  EXPECT_EQ(times(reader), (Times{40, 41, 42, 42, 43, 44}));
+}
+
+TEST(EventReaders, AskAnewForAnAgentThatCameLater) {
+  JobWithRings job;
+  EventReader reader(job);
+  for (int i = 0; i < 9; ++i)
+    job.add("a", 10 + i);
+  EXPECT_EQ(times(reader).size(), 9U);
+  job.rings.erase("a");
+  job.add("b", 50);
+  EXPECT_EQ(times(reader), Times{50});
+}
+
+TEST(EventReaders, ALongAnswerIsReadInParts) {
+  JobWithRings job;
+  EventReader reader(job);
+  for (int i = 1; i <= 100; ++i) {
+    job.add("a", i);
+    if (i < 5) job.add("b", i);
+  }
+  EXPECT_EQ(times(reader).size(), 104U);
+  EXPECT_GT(job.questions, 10);
+}
+
+TEST(EventReaders, TheEndIsThatOfAllAgents) {
+  JobWithRings job;
+  EventReader reader(job);
+  job.add("a", 1, Kind::ended);
+  job.add("b", 1);
+  EXPECT_EQ(times(reader).size(), 2U);
+  EXPECT_FALSE(reader.ended());
+  job.add("b", 2, Kind::ended);
+  EXPECT_EQ(times(reader).size(), 1U);
+  EXPECT_TRUE(reader.ended());
+  EXPECT_EQ(times(reader).size(), 0U);
+  EXPECT_TRUE(reader.ended());
+}
+
+}  // namespace
+}  // namespace lockstep::jobs

@@ -1,0 +1,33 @@
+// A Slurm job on another login host, which answers the requests about jobs on hosts.
+#pragma once
+
+#include "jobs/on_hosts/hosts_job.h"
+#include "jobs/on_slurm/slurm_submit.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep::jobs::on_slurm {
+
+class LoginJob : public on_hosts::HostsJob {
+ public:
+  LoginJob(KnownJob record, SlurmPlace place, on_hosts::HostsWorld world = {})
+      : HostsJob(std::move(record), std::move(world)), place_(std::move(place)) {}
+  PlaceFacts facts() const override;
+  // The login host explains the job: Slurm and the job's folder are there.
+  Result<Explanation> why() override;
+  // Always invalid_input: Slurm itself queues jobs again.
+  Result<Resumed> resume(const std::vector<std::string>& env) override;
+
+ private:
+  SlurmPlace place_;
+};
+
+// Print and read the answer to `host-job report ID` about a Slurm job: an explanation, or the error
+// that there is none. A host made the answer, so its text is made printable.
+std::string answer_text(const Result<Explanation>& said);
+Result<Explanation> explanation_of(std::string_view answer);
+
+}  // namespace lockstep::jobs::on_slurm

@@ -1,0 +1,64 @@
+#include "jobs/rented/outputs.h"
+
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::jobs::rented {
+namespace {
+
+// The machine does not answer. sync_test.cc of `project` has machines that do.
+class OutputsTest : public ::testing::Test {
+ protected:
+  OutputsTest() {
+    std::string name = ::testing::TempDir() + "outputsXXXXXX";
+    top_ = mkdtemp(name.data());
+    std::filesystem::create_directories(top_ + "/code/out");
+    setenv("XDG_STATE_HOME", (top_ + "/state").c_str(), 1);
+    project_ = {.root = top_ + "/code", .name = "code", .folder = ""};
+    settings_.run_command = [this](io::Loop&, const hosts::CommandRequest& request) {
+      ++asked_;
+      return std::vector<hosts::HostEnding>(request.hosts.size(),
+                                            {.code = 255, .error = "lab-0: no route"});
+    };
+    settings_.remark = [this](const std::string& text) { remarks_ += text + "\n"; };
+  }
+  ~OutputsTest() override {
+    unsetenv("XDG_STATE_HOME");
+    std::filesystem::remove_all(top_);
+  }
+
+  std::string top_;
+  project::Project project_;
+  project::SyncOptions settings_;
+  hosts::HostPlace place_{.name = "lab-0", .target = {.host = "192.0.2.1"}};
+  int asked_ = 0;
+  std::string remarks_;
+};
+
+TEST_F(OutputsTest, OutputsOfASilentMachineAreNotHere) {
+  const Status brought = bring_outputs(place_, project_, {"out"}, settings_);
+  ASSERT_FALSE(brought);
+  EXPECT_EQ(brought.error().code, Errc::unavailable);
+  EXPECT_NE(brought.error().message.find("no route"), std::string::npos) << brought.error().message;
+  EXPECT_EQ(remarks_, "");
+}
+
+TEST_F(OutputsTest, APathOutsideOfTheProjectIsNotBrought) {
+  EXPECT_EQ(bring_outputs(place_, project_, {"../other"}, settings_).error().code,
+            Errc::invalid_input);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(OutputsTest, OnlyFoldersThatAreHereAreSent) {
+  EXPECT_TRUE(send_outputs({place_}, project_, {"never-made"}, settings_));
+  EXPECT_EQ(asked_, 0);
+  EXPECT_EQ(send_outputs({place_}, project_, {"out"}, settings_).error().code, Errc::unavailable);
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::rented
