@@ -19,6 +19,14 @@ std::string long_name(std::string_view word) {
   return name;
 }
 
+// Returns whether the word looks like a value of the option, and not like a script.
+bool is_value(const Option& option, std::string_view word) {
+  if (std::find(option.choices.begin(), option.choices.end(), word) != option.choices.end())
+    return true;
+  const bool number = word.find_first_not_of("0123456789") == std::string_view::npos;
+  return !word.empty() && (number || word.find(':') != std::string_view::npos);
+}
+
 }  // namespace
 
 std::string behind_script_hint(const Table& table, const Parsed& parsed) {
@@ -39,6 +47,15 @@ std::string behind_script_hint(const Table& table, const Parsed& parsed) {
       "{0} {3} to {1}, as all words behind the script do; if {2} is meant, put {0} in front of "
       "{1}; \"-- {1} ...\" ends this hint",
       join(found, " and "), script, table.program, found.size() == 1 ? "goes" : "go");
+}
+
+std::string value_as_script_hint(const Table& table, const Parsed& parsed) {
+  if (!parsed.script || parsed.valueless.empty() || parsed.dashes) return {};
+  for (const Option* option : options_of(table))
+    if (option->name == parsed.valueless && is_value(*option, *parsed.script))
+      return fmt::format("--{0} takes a value only behind '=': write --{0}={1}", option->name,
+                         printable(*parsed.script));
+  return {};
 }
 
 }  // namespace lockstep::cli

@@ -40,5 +40,25 @@ TEST(BehindScript, IsSilentWhereTheScriptIsMeant) {
   EXPECT_NE(hint(torchrun_table(), {"train.py", "--nnodes", "2"}), "");
 }
 
+std::string value_hint(const Words& words) {
+  const auto parsed =
+      parse_options(run_table(), words,
+                    [](std::string_view) -> std::optional<std::string> { return std::nullopt; });
+  return parsed ? value_as_script_hint(run_table(), *parsed) : parsed.error().error.message;
+}
+
+TEST(AValueInPlaceOfTheScript, IsNamed) {
+  EXPECT_EQ(value_hint({"--status-page", "8000", "train.py"}),
+            "--status-page takes a value only behind '=': write --status-page=8000");
+  EXPECT_EQ(value_hint({"--nnodes", "1", "--metrics", "10.0.0.7:9400", "train.py"}),
+            "--metrics takes a value only behind '=': write --metrics=10.0.0.7:9400");
+  EXPECT_EQ(value_hint({"--spot", "prefer", "train.py"}),
+            "--spot takes a value only behind '=': write --spot=prefer");
+  for (const Words& words : {Words{"--status-page", "trian.py"}, Words{"--status-page=8000", "9"},
+                             Words{"--status-page", "--nnodes", "1", "8000"}, Words{"8000"},
+                             Words{"--status-page", "--", "8000"}, Words{"--nnodes", "1", "8000"}})
+    EXPECT_EQ(value_hint(words), "");
+}
+
 }  // namespace
 }  // namespace lockstep::cli

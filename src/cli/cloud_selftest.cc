@@ -228,6 +228,7 @@ Status SelfTest::end_by_itself() {
     return {};
   }
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
+  // Bring the end close, so that the test sees the machine end by itself.
   const std::int64_t end = unix_ms() + kSelftestEndIn * 1000;
   LOCKSTEP_TRY_ASSIGN(const auto answers, rent::keep_leases(places, end));
   for (const rent::LeaseAnswer& answer : answers)
@@ -280,6 +281,7 @@ ExitCode SelfTest::verdict(int signal) {
 Result<ExitCode> SelfTest::run() {
   std::puts(fmt::format("selftest of {}", traits_.title).c_str());
   LOCKSTEP_TRY(find_cheapest());
+  // A fresh name, because an earlier test may have left a rental.
   rental_.cluster = "selftest-" + to_lower(random_suffix(6));
   if (const Status rented = rent(); !rented) {
     // The rental is terminated already, or the error names the rest.

@@ -33,6 +33,13 @@ extern const Subcommand kSsh;
 extern const Subcommand kForward;
 extern const Subcommand kDoctor;
 extern const Subcommand kWhy;
+extern const Subcommand kTop;
+extern const Subcommand kPage;
+extern const Subcommand kEvents;
+extern const Subcommand kTrace;
+extern const Subcommand kProfile;
+extern const Subcommand kNotifyPost;
+extern const Subcommand kHostGpus;
 extern const Subcommand kPdsh;
 extern const Subcommand kCheck;
 extern const Subcommand kWheel;
@@ -96,6 +103,11 @@ constexpr const Subcommand* kRows[] = {
     &kResume,
     &kCheck,
     &kWhy,
+    &kTop,
+    &kPage,
+    &kEvents,
+    &kTrace,
+    &kProfile,
     &kExec,
     &kSsh,
     &kForward,
@@ -136,6 +148,8 @@ constexpr const Subcommand* kRows[] = {
     &kSlurmNode,
     &kSlurmLaunch,
     &kSlurmRank,
+    &kNotifyPost,
+    &kHostGpus,
     &kCompleteNames,
 };
 // clang-format on

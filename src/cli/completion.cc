@@ -37,7 +37,7 @@ std::string_view kind_of_names(std::string_view called) {
   if (called.find("CLUSTER") != called.npos || called.starts_with("NAME") ||
       called.starts_with("[NAME]"))
     return "clusters";
-  if (called.starts_with("JOB")) return "jobs";
+  if (called.starts_with("JOB") || called.starts_with("[JOB]")) return "jobs";
   return called.starts_with("GPU[") ? "gpus" : "";
 }
 

@@ -104,7 +104,7 @@ void tell_gone(rent::OnDemand& world, Rental& rental) {
       if (one.id == rental.id) rental = one;
   tell_line(down_table().program,
             rental.closed_ms != 0
-                ? fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
+                ? fmt::format("'{}' is terminated; it cost {} USD", rental.cluster,
                               cloud::dollars_text(cloud::cost_so_far(rental, world.now_ms())))
                 : fmt::format("'{}' is gone already", rental.cluster));
 }
@@ -118,6 +118,7 @@ Status give_back_locked(rent::OnDemand& world, Rental& rental) {
     return {};
   }
   if (!now) return Failure(now.error());
+  // The rental may have changed while the user thought about the question.
   rental = std::move(*now);
   LOCKSTEP_TRY(give_machines_back(world, down_table().program, rental));
   // The user asked for the end, so the next command need not report it.
@@ -140,7 +141,7 @@ Status end_owned(rent::OnDemand& world, const cloud::RentedJob& job, const DownO
   LOCKSTEP_TRY(agree_to_end_there(world, job, options));
   // A job that has ended is told as any other end.
   (void)settle_owned(world.journal(), down_table().program, job, Telling::full);
-  const auto code = run_at_owner_of(job, {"down", job.cluster, "--force"});
+  const auto code = run_at_owner_of(job, {"down", job.cluster, "--force"}, Output::words);
   if (!code) {
     Error error = code.error();
     error.hint = fmt::format("lockstep down {} --force forgets the job here", job.cluster);
@@ -212,6 +213,7 @@ Status end_named(rent::OnDemand& world, const std::string& name, const DownOptio
   if (!rental) return Failure(rental.error());
   LOCKSTEP_TRY(agree_to_end(world, *rental, options));
   Status done = give_back_locked(world, *rental);
+  // The next name may take long, and other commands may want this cluster meanwhile.
   world.locks().release(name);
   rows.push_back(rental_row(world, *rental));
   return done;
@@ -251,6 +253,7 @@ Result<ExitCode> take_down(const Call& call, Swept& swept) {
   }
   ExitCode code = ExitCode::ok;
   const auto failed = [&](const Error& error) {
+    // The exit code must name the signal, not the error that the signal has caused.
     const int signal = world->signals().take();
     code = refuse(down_table().program, error);
     if (signal != 0) code = stopped_by(signal);
@@ -258,6 +261,7 @@ Result<ExitCode> take_down(const Call& call, Swept& swept) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const std::string& name : names) {
     if (const Status done = end_named(*world, name, options, rows); !done) failed(done.error());
+    // After Ctrl-C the other rentals stay as they are.
     if (is_stopped(code)) break;
   }
   cloud::Reconciled found;

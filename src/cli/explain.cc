@@ -142,6 +142,20 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
                   from("exit-barrier-timeout")});
 }
 
+std::string hang_words(const launch::HangConfig& hang) {
+  using After = launch::HangConfig::After;
+  using Then = launch::HangConfig::Then;
+  if (hang.after == After::never) return "not watched";
+  const std::string limit =
+      hang.after == After::automatic
+          ? "30 s, or 5 times the longest quiet time"
+          : fmt::format("{} s", std::chrono::duration<double>(hang.limit).count());
+  const std::string_view then = hang.then == Then::report    ? "print it"
+                                : hang.then == Then::restart ? "restart all workers"
+                                                             : "end the job";
+  return fmt::format("{} when no rank has run for {}", then, limit);
+}
+
 // Adds the watchdogs. Variables of PyTorch switch watchdogs on, so a row without a value names the
 // missing variable.
 void add_watch(const LaunchConfig& config, std::vector<Row>& rows) {
@@ -164,6 +178,30 @@ void add_watch(const LaunchConfig& config, std::vector<Row>& rows) {
                       ? fmt::format("end the job after {} s", watch.stuck_limit->count())
                       : "not watched",
                   from(launch::kStuckLimitVariable)});
+  rows.push_back(
+      {"hang", hang_words(config.hang),
+       origin_words(config, config.origins.contains("on-hang") ? "on-hang" : "hang-after")});
+  rows.push_back(
+      {"steps", config.progress ? "read from the output by the pattern" : "guessed from the output",
+       origin_words(config, "progress")});
+  const auto place = [](const std::optional<launch::ServePlace>& at) {
+    if (!at) return std::string("none");
+    const std::string port = at->port == 0 ? "a free port" : fmt::format("port {}", at->port);
+    return fmt::format("{} of {}", port, at->host.empty() ? "every address" : at->host);
+  };
+  rows.push_back(
+      {"status page", place(config.page.status_page), origin_words(config, "status-page")});
+  rows.push_back({"metrics", place(config.page.metrics), origin_words(config, "metrics")});
+  for (const auto& [name, value] : config.profile.variables)
+    rows.push_back({"profiles",
+                    fmt::format("{}={}", name, value.empty() ? "a fresh folder" : value),
+                    origin_words(config, "profile")});
+  if (!config.recorder.off.empty())
+    rows.push_back({"flight recorder", "not asked", config.recorder.off});
+  for (const auto& [name, value, in_folder] : config.recorder.variables)
+    rows.push_back({"flight recorder",
+                    fmt::format("{}={}{}", name, in_folder ? "LOGS/attempt_N/" : "", value),
+                    "rule: workers are asked in a hang"});
   if (config.error_file_above)
     rows.push_back(
         {"failure copied to", *config.error_file_above, from(launch::kErrorFileVariable)});

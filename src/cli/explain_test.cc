@@ -24,6 +24,7 @@ LaunchConfig sample() {
   config.rdzv_token = "do not show";
   config.command = {"/bin/echo", "a b"};
   config.scheduler = "Slurm";
+  config.recorder.variables = {{"TORCH_FR_BUFFER_SIZE", "2000"}};
   config.origins["nnodes"] = {Origin::Kind::scheduler, "SLURM_STEP_NUM_NODES"};
   config.origins["rdzv-backend"] = {Origin::Kind::rule, "", Rule::several_nodes};
   config.origins["rdzv-token-file"] = {Origin::Kind::option, ""};
@@ -52,6 +53,7 @@ TEST(Explain, SaysWhereEachValueComesFrom) {
       {"restarts", " 0 ", "  environment variable PET_MAX_RESTARTS"},
       {"log file size", " no limit ", "  default"},
       {"restart backoff", " 30 s ", "  default"},
+      {"flight recorder", " TORCH_FR_BUFFER_SIZE=2000 ", "rule: workers are asked in a hang"},
       {"command", "/bin/echo 'a b'", ""},
   };
   for (const auto& expected : rows) {
@@ -85,6 +87,16 @@ TEST(Explain, SaysWherePythonIsFrom) {
 TEST(Explain, SaysWhatIsWatched) {
   LaunchConfig config = sample();
   EXPECT_TRUE(says(config, "health check", "none", "TORCHELASTIC_HEALTH_CHECK_PORT is not set"));
+  EXPECT_TRUE(says(config, "hang",
+                   "print it when no rank has run for 30 s, or 5 times the longest quiet time",
+                   "default"));
+  config.hang = {launch::HangConfig::After::given, std::chrono::milliseconds(7500),
+                 launch::HangConfig::Then::end};
+  config.origins["hang-after"] = {Origin::Kind::option, "hang-after"};
+  EXPECT_TRUE(
+      says(config, "hang", "end the job when no rank has run for 7.5 s", "option --hang-after"));
+  config.hang = {.after = launch::HangConfig::After::never};
+  EXPECT_TRUE(says(config, "hang", "not watched", "option --hang-after"));
   EXPECT_TRUE(says(config, "file timer", "none", "TORCHELASTIC_ENABLE_FILE_TIMER is not set"));
   EXPECT_TRUE(says(config, "stuck workers", "not watched",
                    "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT is not set"));

@@ -10,6 +10,7 @@
 #include "cli/transfer_bar.h"
 #include "io/loop.h"
 #include "io/own_folders.h"
+#include "jobs/rented/course_driver.h"
 #include "jobs/rented/course_log.h"
 #include "jobs/rented/owner_talk.h"
 #include "proc/signal_watch.h"
@@ -80,6 +81,7 @@ Result<bool> await_command() {
   io::Watch command(loop, STDIN_FILENO);
   command.start(io::kReadable, [&](int) {
     char byte = 0;
+    // A byte hands the job over. At the end of file the command is gone.
     handed_over = read(STDIN_FILENO, &byte, 1) == 1;
     loop.stop();
   });
@@ -122,20 +124,23 @@ Result<ExitCode> run_course(const Program& program, RentedJob job, cloud::Rental
   OnDemandOptions options;
   fill(run_table(), *parsed, options);
   remote.as_received = !job.client.empty();
-  remote.own_environment = origin != Origin::guard;
   if (const auto given = take_variables())
     remote.own_variable = [given](const std::string& name) {
       const auto found = given->find(name);
       return found == given->end() ? std::nullopt : std::optional(found->second);
     };
   // A job that runs already is followed all the same, and its machines are terminated.
+  std::optional<Error> cannot_begin;
   if (gone)
-    remote.cannot_begin =
-        Error{Errc::not_found, "the folder of the job is gone: " + job.folder, {}, 0};
+    cannot_begin = Error{Errc::not_found, "the folder of the job is gone: " + job.folder, {}, 0};
+  else if (origin == Origin::guard)
+    cannot_begin = jobs::rented::lost_variables(remote.variables.secrets, remote.variables.env);
   remote.detach = remote.json = false;
   const Call call{program, words, std::move(*parsed)};
-  return passed_on(
-      RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run());
+  LOCKSTEP_TRY_ASSIGN(const int code,
+                      run_rented_course(call, std::move(remote), options, *world, std::move(rental),
+                                        std::move(job), std::move(cannot_begin)));
+  return passed_on(code);
 }
 
 // Takes the job over: all output goes into the log of its course from here on.
@@ -190,6 +195,7 @@ Result<ExitCode> follow_rented(const Call& call) {
 }
 
 Result<ExitCode> follow_command(const Call& call) {
+  // A lost connection must fail a write, and not end the course.
   signal(SIGPIPE, SIG_IGN);
   // The process outlives the terminal of the job's command.
   signal(SIGHUP, SIG_IGN);

@@ -7,6 +7,7 @@
 #include "io/own_folders.h"
 #include "jobs/rented/course_log.h"
 #include "jobs/rented/course_words.h"
+#include "jobs/rented/owner_rules.h"
 #include "rent/guard.h"
 #include "rent/guard_plan.h"
 #include "rent/job_claim.h"
@@ -44,7 +45,7 @@ std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& jo
   using JobStage = cloud::RentedJob::Stage;
   if (job.stage == JobStage::ended) return fmt::format("exit code {}, {}", job.code, job.note);
   const std::string cost = fmt::format(
-      "given back, {} USD", cloud::dollars_text(cloud::cost_so_far(*rental, world.now_ms())));
+      "terminated, {} USD", cloud::dollars_text(cloud::cost_so_far(*rental, world.now_ms())));
   if (job.stage == JobStage::ending)
     return fmt::format("exit code {}, {}{}", job.code, job.note.empty() ? "" : job.note + ", ",
                        cost);
@@ -65,12 +66,9 @@ Status tell_owned(rent::OnDemand& world, std::string_view program, const cloud::
   return {};
 }
 
-// Keeps the record of a client's job for the client, which tells the end to the user. Drops the
-// record 30 days after the last line of the job's log: the job may have run for longer.
+// Keeps the record of a client's job for the client, which tells the end to the user.
 void keep_for_client(rent::OnDemand& world, const cloud::RentedJob& job) {
-  const std::int64_t then = unix_ms() - std::chrono::milliseconds(kLogsKept).count();
-  const std::int64_t last = jobs::rented::log_written_ms(job.cluster).value_or(job.began_ms);
-  if (job.stage == cloud::RentedJob::Stage::ended && last < then)
+  if (jobs::rented::is_long_over(job, jobs::rented::log_written_ms(job.cluster), unix_ms()))
     (void)world.journal().drop_job(job.rental);
 }
 
@@ -127,6 +125,7 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
       tell_line(program,
                 fmt::format("'{}' was followed after its command had gone: {}; {}", job.cluster,
                             ending_words(world, job, rental), rent::follow_log(job.cluster)));
+    // Told once: the next command must not repeat the end.
     (void)world.journal().drop_job(job.rental);
   }
 }

@@ -1,5 +1,6 @@
 // lockstep host-ability: prints what compiled code may use on this node. `lockstep wheel` starts
 // this on the nodes of a Slurm job. People do not call this.
+#include "base/environment.h"
 #include "cli/subcommand.h"
 #include "host/identity.h"
 #include "setup/node_ability.h"
@@ -18,8 +19,8 @@ Result<ExitCode> host_ability_command(const Call& /*call*/) {
   // the copy, or every question would leave one on the node's disk.
   if (const char* carried = std::getenv("LOCKSTEP_CARRIED")) unlink(carried);
   // Slurm's name of the node, which the administrator may choose freely.
-  const char* node = std::getenv("SLURMD_NODENAME");
-  const std::string name = node != nullptr && *node != 0 ? node : host::hostname();
+  const std::string node = env_text("SLURMD_NODENAME");
+  const std::string name = node.empty() ? host::hostname() : node;
   std::puts(setup::ability_text(setup::ability_here(name)).c_str());
   return ExitCode::ok;
 }

@@ -1,6 +1,7 @@
 // lockstep-gcc and lockstep-g++: links that a wheel's build gets as CC and CXX. Each becomes the
 // real compiler, with arguments changed for the wheel's CPUs. setup/wheel_scratch.cc makes the
 // links and sets the LOCKSTEP_WHEEL_ variables.
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
@@ -11,22 +12,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 namespace lockstep::cli {
 namespace {
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // Tells the build that an argument was changed. Compilers run in parallel, hence O_APPEND. Ignores
 // errors: a failed note must not fail a compilation.
 void note_change() {
-  const std::string path = variable("LOCKSTEP_WHEEL_CHANGED");
+  const std::string path = env_text("LOCKSTEP_WHEEL_CHANGED");
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return;
   (void)!write(fd, "changed\n", 8);
@@ -36,7 +31,7 @@ void note_change() {
 ExitCode run_compiler(const char* name, const Args& words) {
   // The user's CC may have several words: "ccache gcc".
   std::vector<std::string> argv;
-  for (std::string& word : split(variable(name), ' '))
+  for (std::string& word : split(env_text(name), ' '))
     if (!word.empty()) argv.push_back(std::move(word));
   const std::string program = argv.empty() ? "" : setup::find_program(argv[0]);
   if (program.empty()) {
@@ -44,10 +39,10 @@ ExitCode run_compiler(const char* name, const Args& words) {
     return ExitCode::not_found;
   }
   argv.insert(argv.end(), words.begin(), words.end());
-  const auto level = parse_int(variable("LOCKSTEP_WHEEL_LEVEL")).value_or(0);
+  const auto level = parse_int(env_text("LOCKSTEP_WHEEL_LEVEL")).value_or(0);
   bool changed = false;
   argv = setup::for_level(std::move(argv), static_cast<int>(level),
-                          variable("LOCKSTEP_WHEEL_MARCH"), changed);
+                          env_text("LOCKSTEP_WHEEL_MARCH"), changed);
   if (changed) note_change();
   // Become the compiler: the build then sees its exit code, output and signals unchanged.
   std::vector<char*> pointers;

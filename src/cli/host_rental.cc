@@ -11,6 +11,7 @@
 #include "cli/subcommand.h"
 #include "io/own_folders.h"
 #include "jobs/job_status.h"
+#include "jobs/rented/owner_rules.h"
 #include "jobs/rented/owner_talk.h"
 #include "rent/guard_desk.h"
 #include "rent/guard_talk.h"
@@ -119,13 +120,20 @@ Result<ExitCode> print_state(const std::string& rental) {
   return ExitCode::ok;
 }
 
-Result<ExitCode> follow(const std::string& rental, const std::string& how) {
+// words: "follow", the rental, how, how much was shown, and perhaps "canceled" or "to-end".
+Result<ExitCode> follow(const Args& words) {
+  const auto shown = parse_int(words[3]);
+  if (!shown || *shown < 0) return fail(Errc::invalid_input, "the bytes that were shown: a number");
   LOCKSTEP_TRY_ASSIGN(auto world, rent::OnDemand::open());
-  LOCKSTEP_TRY_ASSIGN(const auto job, guarded_job(*world, rental));
+  LOCKSTEP_TRY_ASSIGN(const auto job, guarded_job(*world, words[1]));
   if (!job) return fail(Errc::not_found, "the job is not known there any more");
   world.reset();  // the view lives as long as the job
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
-  return show_to_client(std::move(journal), *job, how);
+  return show_to_client(std::move(journal), *job,
+                        {.how = words[2],
+                         .shown = static_cast<std::uint64_t>(*shown),
+                         .canceled = words.back() == jobs::rented::kFollowCanceled,
+                         .to_end = words.back() == jobs::rented::kFollowToEnd});
 }
 
 // Runs a user's command about the rental. Another rental may have the name by now.
@@ -136,9 +144,8 @@ Result<ExitCode> run_about(const Call& call) {
   const auto known = journal.of_cluster(cluster);
   if (!known && known.error().code != Errc::not_found) return Failure(known.error());
   LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(cluster));
-  if (owned || (known && known->id != rental))
-    return fail(Errc::unavailable,
-                fmt::format("'{}' is another rental now", printable(cluster, 63)));
+  LOCKSTEP_TRY(jobs::rented::check_name_is_of(
+      rental, cluster, known ? std::optional(known->id) : std::nullopt, owned.has_value()));
   return dispatch(call.program, "lockstep", {call.words.begin() + 3, call.words.end()});
 }
 
@@ -150,10 +157,11 @@ Result<ExitCode> host_rental(const Call& call) {
   if (words.size() < 2 || !rent::is_rental_id(words[1]))
     return fail(Errc::invalid_input, "it takes a verb and the id of a rental");
   if (words.size() == 2 && first == "state") return print_state(words[1]);
-  if (words.size() == 3 && first == "follow") return follow(words[1], words[2]);
+  if ((words.size() == 4 || words.size() == 5) && first == "follow") return follow(words);
   if (words.size() > 3 && first == "ask") return run_about(call);
   if (words.size() != 2 || first != "told") return fail(Errc::invalid_input, "unknown verb");
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
+  // The client has told the end to the user, so the record has served.
   LOCKSTEP_TRY(journal.drop_job(words[1]));
   return ExitCode::ok;
 }

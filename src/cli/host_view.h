@@ -1,19 +1,27 @@
-// Shows a job that this host owns to a client elsewhere: the log of its course goes to stdout and
-// stderr, and Ctrl-C of the client's user to the course.
+// Shows a job that this host owns to a client elsewhere: the log of its course goes to stdout, and
+// Ctrl-C of the client's user to the course.
 #pragma once
 
 #include "cli/exit_code.h"
 #include "cloud/journal.h"
 
+#include <cstdint>
 #include <string>
 
 namespace lockstep::cli {
 
-// how: as of `host-rental follow` (jobs/rented/owner_talk.h). Returns the job's exit code at its
-// end, 0 once a job that is shown until its start has started, or 128 + N if signal N ended the
-// view. SIGINT cancels the job. Other signals only end the view, because a lost connection to the
-// client ends this process by such a signal. The handled signals must be blocked.
+// The arguments of `host-rental follow` (jobs/rented/owner_talk.h).
+struct ClientView {
+  std::string how;
+  std::uint64_t shown = 0;  // place in the whole log up to which the client has seen it
+  bool canceled = false;
+  bool to_end = false;
+};
+
+// Returns the job's exit code at its end, or 0 once a job that is shown until its start has
+// started. SIGINT cancels the job. Other signals only end this process, because a lost connection
+// to the client sends such a signal. The handled signals must be blocked.
 Result<ExitCode> show_to_client(cloud::Journal journal, const cloud::RentedJob& job,
-                                const std::string& how);
+                                const ClientView& view);
 
 }  // namespace lockstep::cli

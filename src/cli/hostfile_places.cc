@@ -1,17 +1,18 @@
 #include "cli/hostfile_places.h"
 
+#include "base/environment.h"
 #include "cli/places.h"
 #include "hosts/place.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "launchers/deepspeed_env.h"
 #include "launchers/hostfile.h"
+#include "rent/rented_cluster.h"
 
 #include <fmt/core.h>
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -34,8 +35,7 @@ Result<std::vector<std::string>> deepspeed_variables() {
     const std::string_view text(*entry);
     if (launchers::deepspeed_exports(text.substr(0, text.find('=')))) variables.emplace_back(text);
   }
-  const char* chosen = std::getenv("DS_ENV_FILE");
-  const std::string name = chosen == nullptr ? ".deepspeed_env" : chosen;
+  const std::string name = env_text("DS_ENV_FILE", ".deepspeed_env");
   // Both paths are the same file if the home is the current folder: read the file once.
   std::set<std::string> read;
   for (const std::string& folder : {io::home_folder(), std::string(".")}) {
@@ -94,7 +94,7 @@ Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
   ChosenPlaces places;
   // The course of a rented job rents and terminates machines itself. Take the rental's machines
   // without a check: places_of() would first make sure that they exist.
-  LOCKSTEP_TRY_ASSIGN(places.hosts, options.hosts_gone ? places_as_rented(*options.on, {})
+  LOCKSTEP_TRY_ASSIGN(places.hosts, options.hosts_gone ? rent::present_places(*options.on)
                                                        : places_of(*options.on, options.place));
   // Without this note the job would train on the login host without a word.
   if (places.hosts.front().login)

@@ -1,5 +1,6 @@
 // lockstep in-project: becomes a command, in the environment of the project around the current
 // folder. Clients start this on hosts.
+#include "base/environment.h"
 #include "cli/subcommand.h"
 #include "hosts/python_call.h"
 #include "io/fd.h"
@@ -48,8 +49,7 @@ Result<ExitCode> in_project_command(const Call& call) {
     setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
   }
   // Search PATH only now: `python3` must be the python3 of the project's environment.
-  const char* given = std::getenv("PATH");
-  const std::string path = given == nullptr ? kUsualPath : given;
+  const std::string path = env_text("PATH", kUsualPath);
   const auto found = proc::find_executable(call.words.front(), path);
   if (!found)
     return refuse_call(

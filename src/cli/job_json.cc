@@ -1,7 +1,5 @@
 #include "cli/job_json.h"
 
-#include "jobs/on_slurm/slurm_submit.h"
-
 #include <utility>
 
 namespace lockstep::cli {
@@ -20,11 +18,14 @@ nlohmann::ordered_json host_json(const jobs::NodeStatus& node) {
 
 }  // namespace
 
-nlohmann::ordered_json job_json(const jobs::KnownJob& job, const jobs::JobStatus& status) {
-  nlohmann::ordered_json json{
-      {"id", job.id}, {"name", job.name}, {"on", job.place}, {"state", state_name(status.state)}};
+nlohmann::ordered_json job_json(const jobs::Job& job, const jobs::JobStatus& status) {
+  const jobs::KnownJob& record = job.record();
+  nlohmann::ordered_json json{{"id", record.id},
+                              {"name", record.name},
+                              {"on", record.place},
+                              {"state", state_name(status.state)}};
   // Users of Slurm need Slurm's number for squeue and sacct.
-  if (const auto place = jobs::on_slurm::slurm_place(job)) json["job"] = place->job;
+  if (const std::string number = job.facts().number; !number.empty()) json["job"] = number;
   if (status.code) json["code"] = *status.code;
   json["canceled"] = status.canceled;
   if (status.ended_ms > 0) json["ended_ms"] = status.ended_ms;

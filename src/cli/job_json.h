@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codec/json.h"
-#include "jobs/job_book.h"
+#include "jobs/job.h"
 #include "jobs/job_status.h"
 
 #include <string>
@@ -13,7 +13,7 @@ namespace lockstep::cli {
 // Returns the object that `wait --json` and `cancel --json` print. `code` is absent until the job
 // has ended and a host has recorded the code. `ended_ms` and `why` are absent if unknown. `hosts`
 // has the state of each host.
-nlohmann::ordered_json job_json(const jobs::KnownJob& job, const jobs::JobStatus& status);
+nlohmann::ordered_json job_json(const jobs::Job& job, const jobs::JobStatus& status);
 
 // Returns the object that `run --detach --json` and `resume --json` print. ahead: the earlier jobs
 // in the queue.

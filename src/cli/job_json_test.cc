@@ -1,6 +1,8 @@
 // The JSON of a job: absent members, and the state of each host.
 #include "cli/job_json.h"
 
+#include "jobs/on_hosts/hosts_job.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::cli {
@@ -14,13 +16,13 @@ job::JobRecord record(job::Stage stage, int code, bool canceled = false) {
   return made;
 }
 
-jobs::KnownJob job_on(std::vector<std::string> names) {
+jobs::on_hosts::HostsJob job_on(std::vector<std::string> names) {
   jobs::KnownJob job{.id = "3f0a9c1e", .name = "big", .place = "gpus", .command = "train.py"};
   for (std::string& name : names) {
     job.nodes.emplace_back();
     job.nodes.back().name = std::move(name);
   }
-  return job;
+  return jobs::on_hosts::HostsJob(std::move(job));
 }
 
 jobs::JobStatus status(const std::vector<std::optional<job::JobRecord>>& nodes) {

@@ -11,9 +11,9 @@
 #include "hosts/variables.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
-#include "jobs/on_slurm/slurm_submit.h"
 #include "jobs/places/find_job.h"
 #include "jobs/rented/course_words.h"
+#include "jobs/rented/owner_rules.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -36,7 +36,7 @@ constexpr ErrorCodes kFailsWith{
     .usage = ExitCode::usage, .other = ExitCode::not_reached, .missing_is_usage = true};
 
 Result<JobBook> book() {
-  return JobBook::open(io::state_folder());
+  return JobBook::open_to_look(io::state_folder());
 }
 
 void print(const nlohmann::ordered_json& answer) {
@@ -77,7 +77,7 @@ Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::Follo
   if (!options.to_end)
     return fail(Errc::unavailable,
                 "not reached, so the output is missing: " + join(followed.missing, ", "));
-  if (tell) print(job_json(job->record(), followed.status));
+  if (tell) print(job_json(*job, followed.status));
   // Record the end: `lockstep jobs` asks hosts only about jobs without a recorded end.
   LOCKSTEP_TRY(known.note(job->record().id, followed.status));
   if (followed.status.code) return passed_on(*followed.status.code);
@@ -96,8 +96,8 @@ Result<ExitCode> logs_of_owned(const Call& call, const cloud::RentedJob& job,
                                const LogsOptions& options) {
   const std::string_view program = logs_table().program;
   if (options.follow && !options.lines && !options.rank && !options.json)
-    return view_owned(program, job, "all");
-  LOCKSTEP_TRY_ASSIGN(const auto code, pass_to_owner(call, {"logs"}));
+    return view_owned(program, job, {});
+  LOCKSTEP_TRY_ASSIGN(const auto code, pass_to_owner(call, {"logs"}, Output::job));
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY(settle_owned(journal, program, job, Telling::full));
   return code.value_or(ExitCode::not_reached);
@@ -112,7 +112,7 @@ Result<ExitCode> print_words(const jobs::rented::CourseWords& said, const LogsOp
                             options.json ? "json" : "rank"),
                 "leave the option out: the log of the job's course is " + said.path);
   std::fwrite(said.text.data(), 1, said.text.size(), stdout);
-  if (options.follow && said.goes_on)
+  if (options.follow && said.goes_on && !said.awaited)
     log::warning("the job's machines are not there now: later output is not awaited; {}",
                  said.path);
   return ExitCode::ok;
@@ -131,8 +131,11 @@ Result<ExitCode> print_logs(const Call& call) {
   auto found = one_job(known, call.parsed);
   if (call.parsed.names.size() == 1)
     if (const auto said =
-            jobs::rented::words_of_course(call.parsed.names.front(), found, options.lines))
-      return print_words(*said, options);
+            jobs::rented::words_of_course(call.parsed.names.front(), found, options.lines)) {
+      LOCKSTEP_TRY_ASSIGN(const ExitCode code, print_words(*said, options));
+      if (!options.follow || !said->awaited) return code;
+      options.lines.reset();  // the next attempt shows all
+    }
   if (!found) return Failure(std::move(found).error());
   return follow(known, std::move(*found),
                 {.to_end = options.follow,
@@ -145,18 +148,17 @@ Result<ExitCode> print_logs(const Call& call) {
 
 // Waits for the end of a job that another host owns, and prints it as JSON if wanted. Prints
 // nothing for a job that goes on, whose code here is never 0. `ended` says which.
-Result<ExitCode> end_of_owned(const Table& table, const cloud::RentedJob& job,
-                              const std::string& how, bool json, bool& ended) {
-  using jobs::JobState;
-  LOCKSTEP_TRY_ASSIGN(const ExitCode code, view_owned(table.program, job, how));
+Result<ExitCode> end_of_owned(const Table& table, const cloud::RentedJob& job, bool cancels,
+                              bool json, bool& ended) {
+  LOCKSTEP_TRY_ASSIGN(
+      const ExitCode code,
+      view_owned(table.program, job,
+                 {.how = jobs::rented::kFollowQuiet, .cancels = cancels, .leaves = !cancels}));
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const bool goes_on, journal.has_job(job.rental));
   ended = !goes_on;
   if (goes_on) return is_stopped(code) ? code : ExitCode::not_reached;
-  const bool cancels = how == "cancel";
-  const std::string_view state = jobs::state_name(code == ExitCode::ok ? JobState::succeeded
-                                                  : cancels            ? JobState::canceled
-                                                                       : JobState::failed);
+  const std::string_view state = jobs::state_name(jobs::rented::ended_state(number(code), cancels));
   if (json)
     print({{"id", job.job}, {"name", job.cluster}, {"state", state}, {"code", number(code)}});
   else if (cancels)
@@ -169,17 +171,11 @@ Result<ExitCode> wait_for_job(const Call& call) {
   fill(wait_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const auto owned, owned_one(call.parsed));
   bool ended = false;
-  if (owned) return end_of_owned(wait_table(), *owned, "quiet", options.json, ended);
+  if (owned) return end_of_owned(wait_table(), *owned, false, options.json, ended);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob job,
                       job_going_on(known, call.parsed, jobs::places::Several::newest));
   return follow(known, std::move(job), {.print = false}, options.json);
-}
-
-// Returns Slurm's id for a job of Slurm, because Slurm's users know their jobs by that, else ours.
-std::string id_for_people(const KnownJob& job) {
-  const auto place = jobs::on_slurm::slurm_place(job);
-  return place ? place->job : job.id;
 }
 
 // Returns whether every host of the job has answered.
@@ -195,7 +191,7 @@ Result<ExitCode> cancel_job(const Call& call) {
   if (owned) {
     bool ended = false;
     LOCKSTEP_TRY_ASSIGN(const ExitCode code,
-                        end_of_owned(cancel_table(), *owned, "cancel", options.json, ended));
+                        end_of_owned(cancel_table(), *owned, true, options.json, ended));
     return ended ? ExitCode::ok : code;
   }
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
@@ -208,10 +204,9 @@ Result<ExitCode> cancel_job(const Call& call) {
   // answered, or if the job's exit code is known.
   if (all_told(status) || status.code) LOCKSTEP_TRY(known.note(job->record().id, status));
   if (options.json)
-    print(job_json(job->record(), status));
+    print(job_json(*job, status));
   else
-    std::puts(
-        fmt::format("{}: {}", id_for_people(job->record()), state_name(status.state)).c_str());
+    std::puts(fmt::format("{}: {}", job->id_for_people(), state_name(status.state)).c_str());
   return all_told(status) ? ExitCode::ok : ExitCode::not_reached;
 }
 

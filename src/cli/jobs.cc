@@ -9,7 +9,7 @@
 #include "io/own_folders.h"
 #include "jobs/here/local_job.h"
 #include "jobs/job_book.h"
-#include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/places/find_job.h"
 #include "jobs/places/job_refresh.h"
 #include "proc/signals.h"
 
@@ -22,26 +22,21 @@ namespace {
 
 using jobs::KnownJob;
 
-// Adds the batch step's record of earlier runs: Slurm's number and the cause of the end of each.
-void add_chain(const KnownJob& job, const jobs::on_slurm::SlurmPlace& place,
-               nlohmann::ordered_json& json) {
-  const auto state = jobs::on_slurm::slurm_state(job, place);
-  if (!state) return;
-  std::vector<std::string> causes = state->earlier;
-  std::vector<std::string> jobs = state->jobs;
-  // While the job waits for its next run, `earlier` does not have the last run yet.
-  if (state->stage == slurm::Stage::requeued) {
-    causes.push_back(state->cause);
-    jobs.push_back(state->job);
+// Adds what the job's place knows beyond the record.
+void add_facts(const jobs::PlaceFacts& facts, nlohmann::ordered_json& json) {
+  if (!facts.number.empty()) {
+    json["job"] = facts.number;
+    json["output"] = facts.output;
   }
+  if (!facts.earlier) return;
   nlohmann::ordered_json earlier = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < causes.size(); ++i)
-    earlier.push_back({{"job", i < jobs.size() ? jobs[i] : ""}, {"cause", causes[i]}});
+  for (const jobs::PlaceFacts::Run& run : *facts.earlier)
+    earlier.push_back({{"job", run.number}, {"cause", run.cause}});
   json["earlier"] = std::move(earlier);
-  if (!state->chain) return;
+  if (!facts.chain) return;
   // null: a chain that may continue without limit. Absent: no chain.
   json["chain"] = nullptr;
-  if (*state->chain > 0) json["chain"] = *state->chain;
+  if (*facts.chain > 0) json["chain"] = *facts.chain;
 }
 
 // Returns one job's part of --json. Absent members are unknown.
@@ -57,11 +52,7 @@ nlohmann::ordered_json json_of(const KnownJob& job) {
                               {"created_ms", job.created_ms},
                               {"state", jobs::state_name(job.status.state)}};
   if (job.away_ms != 0) json["unreachable_since_ms"] = job.away_ms;
-  if (const auto place = jobs::on_slurm::slurm_place(job)) {
-    json["job"] = place->job;
-    json["output"] = place->output;
-    add_chain(job, *place, json);
-  }
+  add_facts(jobs::places::open_job(job)->facts(), json);
   if (job.status.code) json["code"] = *job.status.code;
   if (job.status.ended_ms > 0) json["ended_ms"] = job.status.ended_ms;
   if (!job.status.why.empty()) json["why"] = job.status.why;
@@ -108,7 +99,8 @@ void print_table(const std::vector<KnownJob>& jobs, const std::vector<jobs::here
               run.command);
   for (const KnownJob& job : jobs) {
     std::string on = job.place;
-    if (const auto place = jobs::on_slurm::slurm_place(job)) on += " " + place->job;
+    const std::string number = jobs::places::open_job(job)->facts().number;
+    if (!number.empty()) on += " " + number;
     if (job.nodes.size() > 1) on += fmt::format(" ({})", job.nodes.size());
     print_row(job.id, job.name, on, state_text(job), job.created_ms, job.command);
   }
@@ -143,7 +135,7 @@ Status list_jobs(const Call& call) {
   JobsOptions options;
   fill(jobs_table(), call.parsed, options);
   if (options.most < 1) return fail(Errc::invalid_input, "--most must be at least 1");
-  LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open_to_look(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
   // Asks the hosts of all unended jobs at the same time.
   if (!options.offline) LOCKSTEP_TRY(jobs::places::refresh_jobs(book, jobs));

@@ -35,6 +35,7 @@ bool says_yes(int stop_fd) {
   std::string answer;
   char letter = 0;
   do {
+    // The beginning is enough: a long line must not fill the memory.
     if (letter != 0 && answer.size() < 8) answer += letter;
     std::array<pollfd, 2> ready = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{stop_fd, POLLIN, 0}};
     if (poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return false;
@@ -61,7 +62,7 @@ Result<std::optional<cloud::Rental>> known_rental(rent::OnDemand& world,
   auto known = world.journal().of_cluster(cluster);
   if (known && known->wanted) return std::optional<cloud::Rental>(std::move(*known));
   if (known)
-    return fail(Errc::unavailable, fmt::format("'{}' is being given back", cluster),
+    return fail(Errc::unavailable, fmt::format("'{}' is being terminated", cluster),
                 "lockstep down " + cluster + " finishes that");
   if (known.error().code == Errc::not_found) return std::optional<cloud::Rental>();
   return Failure(known.error());
@@ -131,9 +132,11 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
         !request.options.will_watch)
       chosen.terms.guard = "here";
   }
+  // Refuse before the providers are asked, which takes seconds.
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
   LOCKSTEP_TRY(world.providers().with_keys(chosen.wish.providers));
   if (!request.options.print) LOCKSTEP_TRY(agree_with_guard(world, chosen.wish, chosen.terms));
+  // The sweep asks beside the question for offers, so the user waits for both at once.
   rent::Sweep sweep(world, rent::Sweep::When::always, waits_for(request.program, kForLeftovers));
   LOCKSTEP_TRY_ASSIGN(
       chosen.market,
@@ -345,7 +348,7 @@ Status give_machines_back(rent::OnDemand& world, std::string_view program, cloud
       world, rental, [&](const cloud::RentEvent& event) { tell_line(program, event_text(event)); });
   const std::string cost = cloud::dollars_text(cloud::cost_so_far(rental, world.now_ms()));
   if (back) {
-    tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
+    tell_line(program, fmt::format("'{}' is terminated; it cost {} USD", rental.cluster, cost));
     if (world.guards().word_of(rental) == rent::GuardHosts::Word::silent)
       tell_line(program,
                 fmt::format("the guard notices by itself: {}", world.guards().trouble_of(rental)));

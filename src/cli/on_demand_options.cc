@@ -277,18 +277,6 @@ Result<std::int64_t> parse_time(std::string_view what, std::string_view text) {
   return sum;
 }
 
-std::string time_words(std::int64_t seconds) {
-  std::string words;
-  const auto add = [&](std::int64_t amount, const char* unit) {
-    if (amount > 0) words += fmt::format("{}{} {}", words.empty() ? "" : " ", amount, unit);
-  };
-  add(seconds / 86'400, "d");
-  add(seconds % 86'400 / 3600, "h");
-  add(seconds % 3600 / 60, "min");
-  if (seconds < 3600) add(seconds % 60, "s");
-  return words.empty() ? "0 s" : words;
-}
-
 // Returns advice for --nodes MIN:MAX. Rented machines come all or none, and a cluster that loses
 // one machine is replaced as a whole, so a minimum makes no sense.
 static std::string fewer_hint(const std::string& nodes) {

@@ -60,7 +60,5 @@ Result<std::optional<std::int64_t>> wait_seconds(const OnDemandOptions& options)
 // Parses "90s", "10m", "6h", "2d" or "1h30m" and returns seconds: more than 0, one year at most.
 // what: the option's name, for the error.
 Result<std::int64_t> parse_time(std::string_view what, std::string_view text);
-// Returns "6 h", "1 h 30 min" or "45 s". Drops the seconds from one hour on.
-std::string time_words(std::int64_t seconds);
 
 }  // namespace lockstep::cli

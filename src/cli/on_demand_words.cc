@@ -3,6 +3,7 @@
 #include "base/columns.h"
 #include "base/date_text.h"
 #include "base/text.h"
+#include "base/word_list.h"
 #include "cli/on_demand_options.h"
 #include "cloud/offer_json.h"
 
@@ -109,15 +110,11 @@ std::string machine_words(const cloud::Leftover& one) {
 // may deny many.
 std::string denied_line(const std::string& provider, const std::vector<std::string>& regions) {
   constexpr std::size_t kShown = 3;
-  const std::size_t shown = std::min(kShown, regions.size());
-  const std::vector<std::string> first(regions.begin(),
-                                       regions.begin() + static_cast<std::ptrdiff_t>(shown));
   return fmt::format(
-      "{}: a policy of your organization denies {} ({}{}); not asked again for a day, "
+      "{}: a policy of your organization denies {} ({}); not asked again for a day, "
       "unless --region names one",
       provider, regions.size() == 1 ? "1 region" : fmt::format("{} regions", regions.size()),
-      join(first, ", "),
-      regions.size() > shown ? fmt::format(" and {} more", regions.size() - shown) : "");
+      join_some(regions, kShown));
 }
 
 // Returns a line for each silent region, and one line a provider for denied regions.
@@ -358,7 +355,7 @@ std::string event_text(const cloud::RentEvent& event) {
     case What::rejected:
       return fmt::format("{} is unusable: {}", name, event.text);
     case What::ending:
-      return "giving back " + name;
+      return "terminating " + name;
     case What::not_ended:
       return fmt::format("{} cannot be ended: {}", name, event.text);
     case What::pausing:

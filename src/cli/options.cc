@@ -92,6 +92,7 @@ class Parser {
   std::vector<const Option*> options_;
   Parsed parsed_;
   std::optional<std::string> unknown_;  // the first unknown option
+  std::string_view implied_;            // the option of the last word, if it took its implied value
 };
 
 const Option* Parser::by_letter(char letter) const {
@@ -223,11 +224,13 @@ Parser::Step Parser::apply(const Action& action) {
   // The command line replaced a flag of the environment.
   parsed_.variables.erase(std::string(option.name));
   if (option.ends_parsing) parsed_.ended_by = option.name;
+  implied_ = !option.implied.empty() && action.value == option.implied ? option.name : "";
   return {};
 }
 
 void Parser::take_script(std::size_t at) {
   parsed_.script = args_[at];
+  parsed_.valueless = implied_;
   const auto rest = args_.subspan(at + 1);
   parsed_.script_args.assign(rest.begin(), rest.end());
 }

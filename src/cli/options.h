@@ -93,6 +93,8 @@ struct Parsed {
   std::map<std::string, std::string, std::less<>> variables;
   std::string ended_by;  // long name of the option that ended parsing, or empty
   bool dashes = false;   // "--" stood right in front of the script
+  // Long name of the option right in front of the script, if it took its implied value.
+  std::string valueless;
   std::optional<std::string> script;
   std::vector<std::string> script_args;
   std::vector<std::string> names;  // Operands::names

@@ -1,11 +1,11 @@
 // Test tool: parses the arguments like `lockstep run` and prints the result as one line of JSON,
 // for a comparison with argparse.
+#include "base/environment.h"
 #include "cli/run_options.h"
 
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 using lockstep::cli::Parsed;
 
@@ -42,12 +42,8 @@ std::string as_json(const Parsed& parsed) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
-  const auto env = [](std::string_view name) -> std::optional<std::string> {
-    const char* value = std::getenv(std::string(name).c_str());
-    if (value == nullptr) return std::nullopt;
-    return value;
-  };
-  const auto parsed = lockstep::cli::parse_options(lockstep::cli::run_table(), args, env);
+  const auto parsed =
+      lockstep::cli::parse_options(lockstep::cli::run_table(), args, lockstep::env_variable);
   const std::string line =
       parsed ? as_json(*parsed)
              : fmt::format("{{\"rc\": {}, \"error\": {}, \"hint\": {}}}",

@@ -1,5 +1,6 @@
 #include "cli/other_launcher.h"
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "cli/accelerate_launch.h"
 #include "launchers/launch_words.h"
@@ -46,17 +47,11 @@ bool runs_elsewhere(const launchers::Launch& launch, const Parsed& parsed) {
   return parsed.has("on") || parsed.has("hostfile") || launch.nodes.hostfile.has_value();
 }
 
-std::optional<std::string> own_variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 // Puts the job's folder on PYTHONPATH, like DeepSpeed's launcher for workers on hosts. Scripts rely
 // on this for imports.
 void add_folder_to_path(launchers::Launch& launch) {
-  const char* known = std::getenv("PYTHONPATH");
-  const bool is_set = known != nullptr && *known != '\0';
-  launch.env.push_back(std::string("PYTHONPATH=.") + (is_set ? ":" : "") + (is_set ? known : ""));
+  const std::string known = env_text("PYTHONPATH");
+  launch.env.push_back("PYTHONPATH=." + (known.empty() ? "" : ":" + known));
 }
 
 }  // namespace
@@ -86,7 +81,7 @@ tl::expected<std::optional<Restated>, Error> restate_launcher(const Call& call,
       setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
   }
   restated.words.insert(restated.words.end(), launch->run.begin(), launch->run.end());
-  auto parsed = parse_options(table, restated.words, own_variable);
+  auto parsed = parse_options(table, restated.words, env_variable);
   if (!parsed) return tl::make_unexpected(std::move(parsed).error().error);
   restated.parsed = std::move(*parsed);
   return restated;

@@ -9,6 +9,7 @@
 #include "cli/run_options.h"
 #include "cli/terminal.h"
 #include "hosts/variables.h"
+#include "jobs/rented/owner_words.h"
 #include "proc/signal_watch.h"
 #include "rent/guard_hosts.h"
 #include "rent/job_claim.h"
@@ -127,7 +128,7 @@ Status show_plan(rent::OnDemand& world, const RemoteOptions& remote, const OnDem
   if (json) request.words.insert(request.words.begin(), "--json");
   LOCKSTEP_TRY_ASSIGN(const std::string plan, ask_owner(*options.guard, {"plan"},
                                                         jobs::rented::owner_request_text(request)));
-  std::fputs((json ? plan : printable_lines(plan)).c_str(), options.print ? stdout : stderr);
+  std::fputs(jobs::rented::printable_lines(plan).c_str(), options.print ? stdout : stderr);
   if (options.print) return {};
   return consent(world, options);
 }
@@ -142,23 +143,55 @@ Status bring_project(const RemoteOptions& remote, const std::string& host, const
               fmt::format("the project is not on {}, and nothing is rented", host));
 }
 
+// Returns canceled if the user has stopped this command. A host may finish its work before the
+// signal reaches the host's command, so the host's answer does not tell.
+Status check_stop() {
+  const int signal = proc::SignalWatch::take_stop();
+  if (signal == 0) return {};
+  return Failure(Error{Errc::canceled, "stopped by the user", {}, signal});
+}
+
 // Begins the job. If the answer was lost, the record stays: the host may still begin the job.
-Status begin(cloud::Journal& journal, RentedJob& job, const OwnerRequest& request) {
-  const auto begun = ask_owner(job.host, {"begin"}, jobs::rented::owner_request_text(request));
+// Returns the signal that came meanwhile; 0: none.
+Result<int> begin(cloud::Journal& journal, RentedJob& job, const OwnerRequest& request) {
+  using jobs::rented::Asked;
+  using jobs::rented::FailedBegin;
+  Asked asked{};
+  const auto begun =
+      ask_owner(job.host, {"begin"}, jobs::rented::owner_request_text(request), &asked);
   if (begun) {
     job.stage = RentedJob::Stage::working;
-    return journal.note_job(job);
+    LOCKSTEP_TRY(journal.note_job(job));
+    return proc::SignalWatch::take_stop();
   }
   Error error = begun.error();
-  // A command that a signal has ended there is over: if the host has no record, nothing began.
-  if (error.code == Errc::unavailable && error.sys != 0)
-    if (const auto there = state_of_owned(job); there && !there->known) error.code = Errc::denied;
-  if (error.code == Errc::denied || error.code == Errc::invalid_input)
-    (void)journal.drop_job(job.rental);
-  else
-    error.hint =
-        fmt::format("{} may have begun the job; lockstep logs -f {} asks", job.host, job.cluster);
+  std::optional<bool> known;
+  if (asked == Asked::ended && error.sys != 0)
+    if (const auto there = state_of_owned(job)) known = there->known;
+  switch (jobs::rented::after_failed_begin(error, asked, known)) {
+    case FailedBegin::cancel:
+      return error.sys;
+    case FailedBegin::forget:
+      (void)journal.drop_job(job.rental);
+      if (error.code == Errc::canceled)
+        error.message =
+            fmt::format("'{}' is canceled: it has not begun, and nothing is rented", job.cluster);
+      break;
+    case FailedBegin::keep:
+      error.hint =
+          fmt::format("{} may have begun the job; lockstep logs -f {} asks", job.host, job.cluster);
+  }
   return Failure(std::move(error));
+}
+
+// Ends a job that the user has canceled while it began.
+Result<ExitCode> cancel_begun(cloud::Journal& journal, const RentedJob& job, int signal) {
+  LOCKSTEP_TRY_ASSIGN(const ExitCode code,
+                      view_owned(journal, kRentedRun, job, {.cancels = true, .met = true}, true));
+  if (code == ExitCode::ok || journal.has_job(job.rental).value_or(true)) return code;
+  tell_line(kRentedRun,
+            fmt::format("'{}' is canceled, and its machines are terminated", job.cluster));
+  return stopped_by(signal);
 }
 
 }  // namespace
@@ -188,16 +221,19 @@ Result<ExitCode> run_at_owner(const Call& call, const RemoteOptions& remote,
   LOCKSTEP_TRY(show_plan(world, remote, options, request));
   if (options.print) return ExitCode::ok;
   LOCKSTEP_TRY(bring_project(remote, job.host, ground));
+  LOCKSTEP_TRY(check_stop());
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, rent::claim_job(job.rental));
   // Before the host is told: a job that has begun there must be known here. A lost begin is awaited
   // for some time from now on: the question and the upload may have taken long.
   job.began_ms = world.web().now_ms();
   LOCKSTEP_TRY(world.journal().keep_job(job));
-  LOCKSTEP_TRY(begin(world.journal(), job, request));
+  LOCKSTEP_TRY_ASSIGN(const int signal, begin(world.journal(), job, request));
+  if (jobs::rented::is_cancel(signal)) return cancel_begun(world.journal(), job, signal);
+  if (signal != 0)  // a closed terminal
+    return Failure(Error{Errc::canceled, fmt::format("'{}' goes on at {}", cluster, job.host),
+                         "lockstep logs -f " + cluster + " shows it", signal});
   const char* how = !remote.detach ? "all" : remote.json ? "start-json" : "start";
-  // The signal came too late for the command on the host, and no other command sees it.
-  if (is_cancel(proc::SignalWatch::take_stop())) how = "cancel";
-  return view_owned(world.journal(), kRentedRun, job, how, true);
+  return view_owned(world.journal(), kRentedRun, job, {.how = how, .met = true}, true);
 }
 
 }  // namespace lockstep::cli

@@ -1,10 +1,12 @@
 #include "cli/owner_host.h"
 
 #include "base/clock_ms.h"
-#include "base/text.h"
+#include "base/mid_line.h"
 #include "cli/on_demand.h"
 #include "hosts/command_run.h"
 #include "io/own_folders.h"
+#include "jobs/rented/owned_view.h"
+#include "jobs/rented/owner_words.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
 #include "project/sync_tree.h"
@@ -26,39 +28,21 @@ namespace lockstep::cli {
 namespace {
 
 using cloud::RentedJob;
+using jobs::rented::Asked;
 using jobs::rented::OwnedState;
+using jobs::rented::OwnedStep;
 
 // A plan asks all providers, and the binary may have to be copied first.
 constexpr std::chrono::seconds kAskPatience{600};
 // Commands about other jobs ask for the state, too: a host that hangs must not hold them for long.
 constexpr std::chrono::seconds kStatePatience{60};
-constexpr std::int64_t kStartMs = 15LL * 60'000;
-constexpr std::size_t kMostLine = 1000;
+constexpr std::size_t kMostAnswer = 4UL << 20;
 constexpr long kClaimPauseNs = 100'000'000;
-constexpr std::string_view kErrorMark = "error: ";
 
 Args words_of(const Args& argv) {
   Args words = {jobs::rented::kHostRental};
   words.insert(words.end(), argv.begin(), argv.end());
   return words;
-}
-
-// Returns the error of a command on the host. `sys` is the signal that ended the command there. Its
-// last line is that of print_error(), whose name of the command means nothing to this user.
-Error error_there(const std::string& host, const hosts::HostEnding& ending) {
-  std::string line(strip(ending.err));
-  line.erase(0, line.rfind('\n') + 1);
-  if (const auto mark = line.find(kErrorMark); mark != std::string::npos)
-    line.erase(0, mark + kErrorMark.size());
-  // A command that a signal has ended may have done what it was asked to do.
-  const Errc code = ending.code == number(ExitCode::usage) ? Errc::invalid_input
-                    : ending.code > 128                    ? Errc::unavailable
-                                                           : Errc::denied;
-  return {
-      .code = code,
-      .message = fmt::format("{}: {}", host, line.empty() ? "no answer" : printable(line, 1000)),
-      .hint = {},
-      .sys = std::max(ending.code - 128, 0)};
 }
 
 std::string going_on_words(const RentedJob& job) {
@@ -68,10 +52,12 @@ std::string going_on_words(const RentedJob& job) {
 }
 
 // Returns the ending of the command on the host, or why it did not run there.
-Result<hosts::HostEnding> ending_of(const Result<std::vector<hosts::HostEnding>>& endings) {
+Result<hosts::HostEnding> ending_of(const Result<std::vector<hosts::HostEnding>>& endings,
+                                    Asked& asked) {
   if (!endings) return Failure(endings.error());
   const hosts::HostEnding& ending = endings->front();
-  if (ending.error.empty()) return ending;
+  asked = ending.error.empty() ? Asked::ended : ending.unasked ? Asked::never : Asked::unanswered;
+  if (asked == Asked::ended) return ending;
   if (const int signal = proc::SignalWatch::take_stop())
     return Failure(Error{Errc::canceled, "stopped by the user", {}, signal});
   return fail(Errc::unavailable, ending.error);
@@ -102,23 +88,21 @@ Result<std::optional<int>> settle_claimed(cloud::Journal& journal, std::string_v
   LOCKSTEP_TRY_ASSIGN(const bool kept, journal.has_job(job.rental));
   if (!kept) return std::optional<int>();
   LOCKSTEP_TRY_ASSIGN(const OwnedState there, state_of_owned(job));
-  // A start whose answer was lost may be under way there.
-  const bool may_begin =
-      job.stage == RentedJob::Stage::renting && unix_ms() - job.began_ms < kStartMs;
-  if (there.known ? !there.ended : may_begin) return std::optional<int>();
-  if (!there.known) {
-    // `lockstep down` may have ended it there and lost the connection: the files are there still.
-    if (job.stage == RentedJob::Stage::working) LOCKSTEP_TRY(bring_from_owner(program, job));
+  const OwnedStep step = jobs::rented::next_step(job, there, unix_ms());
+  if (step == OwnedStep::wait) return std::optional<int>();
+  bool all = true;
+  if (step != OwnedStep::forget) {
+    LOCKSTEP_TRY_ASSIGN(all, bring_from_owner(program, job));
+  }
+  LOCKSTEP_TRY(journal.drop_job(job.rental));
+  if (step != OwnedStep::settle) {
     tell_line(
         program,
         fmt::format("{} has no job on '{}' any more: it never began there, or was ended there",
                     job.host, job.cluster));
-    LOCKSTEP_TRY(journal.drop_job(job.rental));
     return std::optional<int>(number(ExitCode::failed));
   }
-  LOCKSTEP_TRY_ASSIGN(const bool all, bring_from_owner(program, job));
-  const int code = there.code == 0 && !all ? number(ExitCode::failed) : there.code;
-  LOCKSTEP_TRY(journal.drop_job(job.rental));
+  const int code = jobs::rented::settled_code(there, all);
   // Without this word the host keeps its record for 30 days, and nothing else.
   (void)ask_owner(job.host, {"told", job.rental});
   if (telling == Telling::full)
@@ -163,13 +147,6 @@ Result<std::vector<RentedJob>> owned_jobs() {
   return jobs;
 }
 
-std::string printable_lines(std::string_view text) {
-  std::string shown;
-  for (const std::string& line : split(strip(text), '\n'))
-    if (!line.empty()) shown += printable(line, kMostLine) + "\n";
-  return shown;
-}
-
 Result<std::optional<RentedJob>> find_owned(const std::string& word) {
   LOCKSTEP_TRY_ASSIGN(auto jobs, owned_jobs());
   for (RentedJob& job : jobs)
@@ -188,21 +165,30 @@ Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& clu
   return {};
 }
 
-Result<std::string> ask_owner(const std::string& host, const Args& argv, const std::string& input) {
+Result<std::string> ask_owner(const std::string& host, const Args& argv, const std::string& input,
+                              Asked* asked) {
   using Request = hosts::CommandRequest;
+  Asked ignored{};
+  Asked& how_far = asked == nullptr ? ignored : *asked;
+  how_far = Asked::never;
   LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, rent::GuardHosts::place_of(host));
-  LOCKSTEP_TRY_ASSIGN(hosts::HostEnding ending,
-                      ending_of(hosts::run_command(
-                          {.hosts = {place},
-                           .argv = words_of(argv),
-                           .own_binary = true,
-                           .input = input.empty() ? Request::Input::none : Request::Input::given,
-                           .given = {input},
-                           .output = Request::Output::keep,
-                           .limit = argv.front() == "state" ? kStatePatience : kAskPatience,
-                           .may_outlive = true})));
-  if (ending.code != 0) return Failure(error_there(host, ending));
-  std::fputs(printable_lines(ending.err).c_str(), stderr);
+  LOCKSTEP_TRY_ASSIGN(
+      hosts::HostEnding ending,
+      ending_of(
+          hosts::run_command({.hosts = {place},
+                              .argv = words_of(argv),
+                              .own_binary = true,
+                              .input = input.empty() ? Request::Input::none : Request::Input::given,
+                              .given = {input},
+                              .output = Request::Output::keep,
+                              .most_kept = kMostAnswer,
+                              .limit = argv.front() == "state" ? kStatePatience : kAskPatience,
+                              .may_outlive = true}),
+          how_far));
+  if (ending.code != 0)
+    return Failure(
+        jobs::rented::error_of_ask(host, ending.code, ending.err, proc::SignalWatch::take_stop()));
+  std::fputs(jobs::rented::printable_lines(ending.err).c_str(), stderr);
   return std::move(ending.out);
 }
 
@@ -211,33 +197,44 @@ Result<OwnedState> state_of_owned(const RentedJob& job) {
   return jobs::rented::read_owned_state(said);
 }
 
-Result<ExitCode> run_at_owner_of(const RentedJob& job, const Args& command) {
+Result<ExitCode> run_at_owner_of(const RentedJob& job, const Args& command, Output output) {
+  using Request = hosts::CommandRequest;
   Args argv = {"ask", job.rental, job.cluster};
   argv.insert(argv.end(), command.begin(), command.end());
   LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, rent::GuardHosts::place_of(job.host));
-  // The command may start the guard there.
-  LOCKSTEP_TRY_ASSIGN(const auto ending,
-                      ending_of(hosts::run_command({.hosts = {place},
-                                                    .argv = words_of(argv),
-                                                    .own_binary = true,
-                                                    .input = hosts::CommandRequest::Input::none,
-                                                    .labels = hosts::CommandRequest::Labels::never,
-                                                    .may_outlive = true})));
-  return passed_on(ending.code);
+  Request request{.hosts = {place},
+                  .argv = words_of(argv),
+                  .own_binary = true,
+                  .input = Request::Input::none,
+                  .labels = Request::Labels::never,
+                  // The command may start the guard there.
+                  .may_outlive = true};
+  jobs::rented::OwnerWords errors;
+  if (output == Output::words) {
+    request.output = Request::Output::keep;
+    request.most_kept = kMostAnswer;
+    request.limit = kAskPatience;
+    request.on_errors = [&](std::size_t, std::string_view bytes) {
+      end_line();
+      std::fputs(errors.take(bytes).c_str(), stderr);
+    };
+  }
+  Asked asked{};
+  const auto ending = ending_of(hosts::run_command(request), asked);
+  std::fputs(errors.end().c_str(), stderr);
+  if (!ending) return Failure(ending.error());
+  std::fputs(jobs::rented::printable_lines(ending->out).c_str(), stdout);
+  return passed_on(ending->code);
 }
 
-Result<std::optional<ExitCode>> pass_to_owner(const Call& call, const Args& path) {
+Result<std::optional<ExitCode>> pass_to_owner(const Call& call, const Args& path, Output output) {
   if (call.parsed.names.empty()) return std::optional<ExitCode>();
   LOCKSTEP_TRY_ASSIGN(const auto job, find_owned(call.parsed.names.front()));
   if (!job) return std::optional<ExitCode>();
   Args command = path;
   command.insert(command.end(), call.words.begin(), call.words.end());
-  LOCKSTEP_TRY_ASSIGN(const ExitCode code, run_at_owner_of(*job, command));
+  LOCKSTEP_TRY_ASSIGN(const ExitCode code, run_at_owner_of(*job, command, output));
   return std::optional(code);
-}
-
-bool is_cancel(int signal) {
-  return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
 }
 
 Result<bool> bring_from_owner(std::string_view program, const RentedJob& job) {
@@ -260,52 +257,49 @@ Result<std::optional<int>> settle_owned(cloud::Journal& journal, std::string_vie
 }
 
 Result<ExitCode> view_owned(cloud::Journal& journal, std::string_view program, const RentedJob& job,
-                            const std::string& how, bool settles) {
+                            const OwnedView& view, bool settles) {
+  using Core = jobs::rented::OwnedViewCore;
   LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, rent::GuardHosts::place_of(job.host));
-  const auto ending =
-      ending_of(hosts::run_command({.hosts = {place},
-                                    .argv = words_of({"follow", job.rental, how}),
-                                    .own_binary = true,
-                                    .input = hosts::CommandRequest::Input::none,
-                                    .labels = hosts::CommandRequest::Labels::never}));
-  const bool canceled = !ending && ending.error().code == Errc::canceled;
-  const int signal = canceled ? ending.error().sys : proc::SignalWatch::take_stop();
-  // The view there has not begun, or was ended by the signal. SIGINT does not end a view.
-  const bool unseen =
-      canceled || (ending && signal != SIGINT && passed_on(ending->code) == stopped_by(signal));
-  if (unseen && is_cancel(signal) && how != "cancel") {
-    tell_line(program, fmt::format("'{}' is being canceled", job.cluster));
-    return view_owned(journal, program, job, "cancel", settles);
+  LOCKSTEP_TRY_ASSIGN(
+      const auto end,
+      jobs::rented::view_at_owner(
+          {.place = place,
+           .rental = job.rental,
+           .how = view.how,
+           .settings = {.cluster = job.cluster,
+                        .host = job.host,
+                        .on_stop = view.leaves ? Core::OnStop::leave : Core::OnStop::cancel,
+                        .canceled = view.cancels,
+                        .met = view.met},
+           .say = [&](const std::string& text) { tell_line(program, text); }}));
+  if (end.signal != 0) {
+    tell_line(program, going_on_words(job));
+    return stopped_by(end.signal);
   }
-  if (!ending) {
-    Error error = ending.error();
-    error.hint = going_on_words(job);
-    return Failure(std::move(error));
-  }
-  const ExitCode code = passed_on(ending->code);
+  if (!end.code) return fail(Errc::unavailable, end.lost, going_on_words(job));
+  const ExitCode code = passed_on(*end.code);
   // The outputs are here once the job is settled.
   io::Fd mine;
   if (!settles) {
-    if (signal != 0 && code == stopped_by(signal)) return code;
     LOCKSTEP_TRY_ASSIGN(mine, await_claim(job.rental));
   }
   if (!journal.has_job(job.rental).value_or(true)) return code;
   const auto settled = settle_claimed(journal, program, job, Telling::brief);
-  if (settled && *settled) return passed_on(**settled);
+  if (settled && *settled)
+    return passed_on(jobs::rented::code_for_user(**settled, end.canceled_by));
   if (!settled) print_error(program, settled.error());
-  const bool started = how.starts_with("start");
+  const bool started = view.how.starts_with("start");
   if (started && code == ExitCode::ok) note_start(journal, job);
   tell_line(program, going_on_words(job));
   // Only the job's own record says that the job has succeeded.
   return code == ExitCode::ok && !started ? ExitCode::not_reached : code;
 }
 
-Result<ExitCode> view_owned(std::string_view program, const RentedJob& job,
-                            const std::string& how) {
+Result<ExitCode> view_owned(std::string_view program, const RentedJob& job, const OwnedView& view) {
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   const auto mine = rent::claim_job(job.rental);
   if (!mine && mine.error().code != Errc::already_exists) return Failure(mine.error());
-  return view_owned(journal, program, job, how, mine.has_value());
+  return view_owned(journal, program, job, view, mine.has_value());
 }
 
 }  // namespace lockstep::cli

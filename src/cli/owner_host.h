@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/subcommand.h"
 #include "cloud/journal.h"
+#include "jobs/rented/owner_rules.h"
 #include "jobs/rented/owner_talk.h"
 
 #include <optional>
@@ -22,17 +23,23 @@ Result<std::vector<cloud::RentedJob>> owned_jobs();
 // Refuses a name that a job on another host has.
 Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& cluster);
 
-// Asks the host, and returns what the command printed there. argv: behind `host-rental`.
-// unavailable: the host was not reached.
+// Asks the host, and returns what the command printed there. argv: behind `host-rental`. Errors:
+// unavailable (the host was not reached), canceled (by a signal of the user), and those of
+// jobs::rented::error_of_ask(). asked: set to how far the request came.
 Result<std::string> ask_owner(const std::string& host, const Args& argv,
-                              const std::string& input = {});
+                              const std::string& input = {}, jobs::rented::Asked* asked = nullptr);
 Result<jobs::rented::OwnedState> state_of_owned(const cloud::RentedJob& job);
 
 // Runs a user's command about the job on the host, and passes its output and exit code on.
-Result<ExitCode> run_at_owner_of(const cloud::RentedJob& job, const Args& command);
+enum class Output {
+  words,  // of lockstep there: in printable form, and bounded
+  job,    // of the job: unchanged, like all output of jobs
+};
+Result<ExitCode> run_at_owner_of(const cloud::RentedJob& job, const Args& command, Output output);
 // The same for a command of this machine whose first name is such a job. path: the words before
 // `call.words`. nullopt: the command is about something else.
-Result<std::optional<ExitCode>> pass_to_owner(const Call& call, const Args& path);
+Result<std::optional<ExitCode>> pass_to_owner(const Call& call, const Args& path,
+                                              Output output = Output::words);
 
 enum class Telling {
   full,   // the user has not seen the job's log
@@ -47,19 +54,21 @@ Result<std::optional<int>> settle_owned(cloud::Journal& journal, std::string_vie
 // path costs none of the others. unavailable: the host was not reached.
 Result<bool> bring_from_owner(std::string_view program, const cloud::RentedJob& job);
 
-// Returns whether the signal to a view says that the user wants the end of the job.
-bool is_cancel(int signal);
+struct OwnedView {
+  std::string how = "all";  // of `host-rental follow`
+  bool cancels = false;     // cancels the job first
+  bool leaves = false;      // Ctrl-C ends the view, and not the job
+  bool met = false;         // this command has just reached the host
+};
 // Shows the job as `host-rental follow RENTAL HOW` does, and settles it at its end. settles: this
 // process has the claim to the job; without the claim, waits until another command has settled it.
 // Returns the job's exit code, or 128 + N after signal N.
 Result<ExitCode> view_owned(cloud::Journal& journal, std::string_view program,
-                            const cloud::RentedJob& job, const std::string& how, bool settles);
+                            const cloud::RentedJob& job, const OwnedView& view, bool settles);
 // Opens the journal and claims the job first.
 Result<ExitCode> view_owned(std::string_view program, const cloud::RentedJob& job,
-                            const std::string& how);
+                            const OwnedView& view);
 
-// Returns the lines of a host as they may go to the terminal.
-std::string printable_lines(std::string_view text);
 // Returns "MESSAGE; HINT".
 std::string error_line(const Error& error);
 

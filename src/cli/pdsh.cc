@@ -1,5 +1,6 @@
 // The replacement for pdsh, which DeepSpeed's launcher starts. Runs a shell command on many hosts,
 // over SSH, or over srun in a Slurm allocation. Unlike pdsh, leaves no process on the hosts behind.
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
@@ -27,11 +28,6 @@ constexpr const char* kProgram = "pdsh";
 // pdsh also exits with 1 if its words are wrong.
 constexpr ErrorCodes kAsPdsh = always(ExitCode::failed);
 
-std::string own_user() {
-  const char* user = std::getenv("USER");
-  return user == nullptr ? "" : user;
-}
-
 // Sends the command as input, because each host has its own. The command runs in the login shell,
 // as with ssh.
 constexpr const char* kReadCommand =
@@ -45,8 +41,7 @@ Result<hosts::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
       pdsh.labels ? hosts::CommandRequest::Labels::always : hosts::CommandRequest::Labels::never;
   request.fail_fast = pdsh.fail_fast;
   // DeepSpeed passes --ssh_port in this variable, as "-p PORT".
-  const char* ssh_args = std::getenv("PDSH_SSH_ARGS_APPEND");
-  const launchers::PdshWay way = launchers::pdsh_way(ssh_args == nullptr ? "" : ssh_args);
+  const launchers::PdshWay way = launchers::pdsh_way(env_text("PDSH_SSH_ARGS_APPEND"));
   if (!way.left.empty())
     log::warning("{} of PDSH_SSH_ARGS_APPEND is not passed on; set the same in ~/.ssh/config",
                  printable(join(way.left, " ")));
@@ -59,7 +54,7 @@ Result<hosts::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
     place.name = place.target.host;
     if (!place.target.port) place.target.port = way.port;
     request.hosts.push_back(std::move(place));
-    request.given.push_back(launchers::pdsh_command(pdsh, i, own_user()));
+    request.given.push_back(launchers::pdsh_command(pdsh, i, env_text("USER")));
   }
   return request;
 }
@@ -105,7 +100,7 @@ ExitCode run_over_ssh(const launchers::PdshWords& pdsh) {
 }
 
 ExitCode run_over_srun(const launchers::PdshWords& pdsh) {
-  std::vector<std::string> words = launchers::pdsh_over_srun(pdsh, own_user());
+  std::vector<std::string> words = launchers::pdsh_over_srun(pdsh, env_text("USER"));
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
   for (std::string& word : words)

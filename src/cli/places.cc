@@ -1,5 +1,6 @@
 #include "cli/places.h"
 
+#include "cli/owner_host.h"
 #include "cli/rented_places.h"
 #include "hosts/registry.h"
 #include "io/own_folders.h"
@@ -9,24 +10,28 @@
 #include <utility>
 
 namespace lockstep::cli {
+namespace {
+
+// Refuses the name of a job's cluster whose machines another host has rented: the keys and the
+// addresses are there.
+Status check_not_of_owner(const std::string& where) {
+  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(where));
+  if (!owned || owned->cluster != where) return {};
+  return fail(Errc::unavailable,
+              fmt::format("the machines of '{}' belong to {}", where, owned->host),
+              fmt::format("call this command there: lockstep ssh {} logs in", owned->host));
+}
+
+}  // namespace
 
 Result<std::vector<hosts::HostPlace>> places_of(const std::string& where,
                                                 const PlaceOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  if (!registry.find(where)) LOCKSTEP_TRY(check_not_of_owner(where));
   // A rented cluster may have lost its machines since its last use, or never had any.
   LOCKSTEP_TRY(ensure_rented(registry, where));
   return hosts::find_places(registry, where, options.nodes,
                             {options.user, options.key_path, options.jump});
-}
-
-Result<std::vector<hosts::HostPlace>> places_as_rented(const std::string& name,
-                                                       const PlaceOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
-  // No ensure_rented(): the course of a rented job decides itself when to rent.
-  const auto known = registry.find(name);
-  if (!known || !known->is_rented() || known->nodes.empty())
-    return fail(Errc::unavailable, fmt::format("the machines of '{}' are gone", name));
-  return hosts::find_places(registry, name, options.nodes, {});
 }
 
 Result<hosts::HostPlace> one_place(const Table& table, const Parsed& parsed,

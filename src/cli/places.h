@@ -16,11 +16,6 @@ namespace lockstep::cli {
 Result<std::vector<hosts::HostPlace>> places_of(const std::string& where,
                                                 const PlaceOptions& options);
 
-// Returns the present machines of a rented cluster. Rents and terminates no machine. Errors:
-// unavailable (the machines are gone).
-Result<std::vector<hosts::HostPlace>> places_as_rented(const std::string& name,
-                                                       const PlaceOptions& options);
-
 // Returns the node that --node names, else node 0 of a cluster. Errors: invalid_input (this machine
 // itself, which needs no SSH).
 Result<hosts::HostPlace> one_place(const Table& table, const Parsed& parsed,

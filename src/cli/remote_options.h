@@ -34,6 +34,7 @@ struct RemoteOptions {
 
   // The fields from here on are not options. The course of a job on rented machines sets them.
   std::string run_id = {};  // the same for all attempts
+  std::string job_id = {};  // likewise; empty: a new one
   int attempt = 0;
   std::function<bool()> hosts_gone = {};  // jobs::on_hosts::FollowRequest::gone
   // Called with the job's id before a host is told. An error keeps the job from starting.
@@ -42,8 +43,6 @@ struct RemoteOptions {
   std::function<void(const std::vector<std::string>& ahead)> on_started = {};
   bool as_received = false;  // project::SyncOptions::as_received
   bool is_course = false;    // this process is the course of a rented job, not a command
-  std::optional<Error> cannot_begin = {};  // why the course must not begin the job
-  bool own_environment = true;             // this process has the environment of the user's command
   // Values for --env NAME and --secret NAME; empty: those of this process's environment.
   std::function<std::optional<std::string>(const std::string& name)> own_variable = {};
 

@@ -18,9 +18,9 @@
 #include "io/replace_file.h"
 #include "jobs/job_book.h"
 #include "jobs/on_hosts/begin.h"
+#include "jobs/on_hosts/hosts_job.h"
 #include "jobs/on_hosts/job_plan.h"
 #include "jobs/on_hosts/node_words.h"
-#include "jobs/places/find_job.h"
 #include "jobs/places/free_name.h"
 #include "setup/spec.h"
 
@@ -96,8 +96,9 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   jobs::on_hosts::JobRequest request;
   request.hosts = places.hosts;
   job::JobSpec& spec = request.spec;
-  spec.id = job::new_job_id();
+  spec.id = options.job_id.empty() ? job::new_job_id() : options.job_id;
   spec.name = name_of(options, parsed);
+  // Nodes do not get the options that this machine carries out.
   spec.run = run_words(run_table(), parsed, {"report", "explain", "print-completion", "fold"});
   spec.folder = ground.folder;
   spec.client = fmt::format("{}@{}", geteuid(), host::hostname());
@@ -114,6 +115,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   request.secrets = options.variables.secrets;
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
+    // A token keeps programs of other users out of the rendezvous.
     spec.env.push_back(std::string(jobs::on_hosts::kTokenVariable) + "=" + random_uuid4() +
                        random_uuid4());
   request.words = own_words(request, options, places, parsed);
@@ -198,10 +200,10 @@ Status bring_report(const jobs::KnownJob& job, const std::string& path) {
 }
 
 void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& parsed,
-            const RemoteOptions& options, RemoteOutcome& ended) {
+            const RemoteOptions& options, jobs::AttemptEnd& ended) {
   using OnStop = jobs::FollowOptions::OnStop;
   const std::optional<std::string> report = parsed.text("report");
-  const auto outcome = jobs::places::open_job(job)->follow(
+  const auto outcome = jobs::on_hosts::HostsJob(job).follow(
       {.on_stop = options.is_course ? OnStop::interrupt_cancels : OnStop::cancel,
        .fold = folds(parsed.text("fold").value_or("auto")),
        .gone = options.hosts_gone});
@@ -242,7 +244,7 @@ Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
   return {};
 }
 
-Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) {
+Result<jobs::AttemptEnd> run_there(const Call& call, const RemoteOptions& options) {
   LOCKSTEP_TRY(check_words(call, options));
   LOCKSTEP_TRY_ASSIGN(const ChosenEnvironment environment,
                       chosen_environment(options.environment, options.install));
@@ -256,7 +258,8 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, options, places.hosts, ground, environment));
   if (unready != 0)
-    return RemoteOutcome{.code = unready, .job = {}, .why = "the machines could not be made ready"};
+    return jobs::AttemptEnd{
+        .code = unready, .job = {}, .why = "the machines could not be made ready"};
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   // Attempts of a rented job run one after another: names cannot clash.
   if (!options.hosts_gone) LOCKSTEP_TRY(set_apart(book, request.spec));
@@ -264,10 +267,10 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
   LOCKSTEP_TRY_ASSIGN(const jobs::on_hosts::StartedJob started, start(book, request, job, options));
   if (options.detach) {
     print_started(job, started, options.json);
-    return RemoteOutcome{.job = job.id, .left = true};
+    return jobs::AttemptEnd{.job = job.id, .left = true};
   }
   log::info("job {} runs on {} hosts", job.id, job.nodes.size());
-  RemoteOutcome ended{.job = job.id};
+  jobs::AttemptEnd ended{.job = job.id};
   follow(book, job, call.parsed, options, ended);
   return ended;
 }
@@ -301,31 +304,28 @@ Status check_job(const Call& call, const RemoteOptions& options,
   return {};
 }
 
-RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options) {
+jobs::AttemptEnd run_job_on_hosts(const Call& call, const RemoteOptions& options) {
   auto ended = run_there(call, options);
   if (ended) return *ended;
   return {.code = refused_code(ended.error()), .job = {}, .why = ended.error().message};
 }
 
-Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
-                                                        const RemoteOptions& options,
-                                                        const std::string& job) {
+Result<std::optional<jobs::AttemptEnd>> follow_started_job(const Call& call,
+                                                           const RemoteOptions& options,
+                                                           const std::string& job) {
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   const auto known = book.find(job);
-  if (!known && known.error().code == Errc::not_found) return std::optional<RemoteOutcome>();
+  if (!known && known.error().code == Errc::not_found) return std::optional<jobs::AttemptEnd>();
   if (!known) return Failure(known.error());
-  const auto begun = jobs::on_hosts::settle_beginning(*known);
+  const auto begun = jobs::on_hosts::settle_beginning(book, *known);
   if (!begun && options.hosts_gone && options.hosts_gone())
-    return std::optional<RemoteOutcome>(
+    return std::optional<jobs::AttemptEnd>(
         {.code = kFailed, .job = job, .gone = true, .silent = std::chrono::milliseconds::max()});
   if (!begun) return Failure(begun.error());
-  if (!*begun) {
-    LOCKSTEP_TRY(book.remove(job));
-    return std::optional<RemoteOutcome>();
-  }
-  RemoteOutcome ended{.job = job};
+  if (!*begun) return std::optional<jobs::AttemptEnd>();
+  jobs::AttemptEnd ended{.job = job};
   follow(book, *known, call.parsed, options, ended);
-  return std::optional<RemoteOutcome>(std::move(ended));
+  return std::optional<jobs::AttemptEnd>(std::move(ended));
 }
 
 ExitCode run_on_hosts(const Call& call, const RemoteOptions& options) {

@@ -5,6 +5,7 @@
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/owned_job.h"
+#include "cli/remote_run.h"
 #include "cli/rented_course.h"
 #include "cli/rented_view.h"
 #include "cli/run_options.h"

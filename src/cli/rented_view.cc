@@ -9,6 +9,7 @@
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "io/own_stream.h"
+#include "jobs/rented/course_process.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -67,10 +68,7 @@ RentedView::RentedView(rent::OnDemand& world, ViewRequest request, rent::CourseP
 }
 
 Result<std::optional<cloud::RentedJob>> RentedView::record() const {
-  LOCKSTEP_TRY_ASSIGN(const auto jobs, world_.journal().jobs());
-  for (const cloud::RentedJob& job : jobs)
-    if (job.rental == request_.rental.id) return std::optional(job);
-  return std::optional<cloud::RentedJob>();
+  return jobs::rented::job_of_rental(world_.journal(), request_.rental.id);
 }
 
 void RentedView::say(const std::string& text) {

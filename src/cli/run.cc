@@ -50,16 +50,15 @@ ExitCode print_completion(const Program& of, const Table& table, std::string_vie
   return ExitCode::ok;
 }
 
-// Takes the rendezvous token out of the environment, because workers and helpers would inherit the
-// token. Wipes the memory too: /proc/PID/environ still shows the bytes after unsetenv().
-std::optional<std::string> take_token() {
-  constexpr const char* kName = "LOCKSTEP_RDZV_TOKEN";
-  char* value = std::getenv(kName);
+// Takes a secret out of the environment, because workers and helpers would inherit the secret.
+// Wipes the memory too: /proc/PID/environ still shows the bytes after unsetenv().
+std::optional<std::string> take_secret(const char* name) {
+  char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
-  std::string token(value);
-  explicit_bzero(value, token.size());
-  unsetenv(kName);
-  return token;
+  std::string secret(value);
+  explicit_bzero(value, secret.size());
+  unsetenv(name);
+  return secret;
 }
 
 // Runs the job on hosts. Refuses options that only make sense there if no host is given.
@@ -84,9 +83,18 @@ ExitCode launch(const Table& table, const Parsed& parsed, const RunRequest& requ
   if (request.explain) raw.report.reset();
   raw.legacy_launch = as == RunAs::launch;
   raw.called_torchrun = as == RunAs::torchrun;
-  raw.rdzv_token = take_token();
+  raw.rdzv_token = take_secret("LOCKSTEP_RDZV_TOKEN");
+  auto webhook = take_secret("LOCKSTEP_NOTIFY");
+  if (webhook && !webhook->empty() && !raw.notify) raw.notify = std::move(webhook);
+  raw.page_token = take_secret("LOCKSTEP_PAGE_TOKEN");
   auto config = launch::make_launch_config(raw, launch::machine_facts());
-  if (!config) return refuse_launch(table, raw, config.error());
+  if (!config) {
+    Error why = config.error();
+    if (std::string hint = value_as_script_hint(table, parsed);
+        !hint.empty() && why.code == Errc::not_found)
+      why.hint = std::move(hint);
+    return refuse_launch(table, raw, why);
+  }
   if (std::string hint = behind_script_hint(table, parsed); !hint.empty())
     config->job_warnings.push_back(std::move(hint));
   for (const std::string& warning : mistyped_variables(table, variable_names()))

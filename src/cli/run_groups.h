@@ -14,6 +14,9 @@ Group rendezvous_group();
 Group command_group();
 Group restarts_group();
 Group supervision_group();
+Group hang_group();
+Group events_group();
+Group page_group();
 Group logs_group();
 Group placement_group();
 

@@ -137,4 +137,55 @@ Group supervision_group() {
           }};
 }
 
+Group hang_group() {
+  return {"Hangs",
+          {
+              {.name = "hang-after",
+               .field = into<&Raw::hang_after>,
+               .metavar = "SECONDS",
+               .help = "when a job counts as hung if no rank runs: auto (30 s, or five times the "
+                       "longest quiet time so far), a number, or off",
+               .shown_default = "auto",
+               .own = true},
+              {.name = "on-hang",
+               .field = into<&Raw::on_hang>,
+               .metavar = "WHAT",
+               .help = "what a hang does: print it and wait on, restart all workers (counts "
+                       "against --max-restarts), or end the job",
+               .shown_default = "report",
+               .choices = {"report", "restart", "end"},
+               .own = true},
+              {.name = "progress",
+               .field = into<&Raw::progress>,
+               .metavar = "REGEX",
+               .help = "what a line with the step looks like, such as 'step ([0-9]+)': the first "
+                       "group is the step; without it, steps are guessed from the output",
+               .own = true},
+          }};
+}
+
+Group page_group() {
+  return {"Status page",
+          {
+              {.name = "status-page",
+               .field = into<&Raw::status_page>,
+               .metavar = "[=[ADDR:]PORT]",
+               .help = "serve a page for a browser that shows what every rank does; the address "
+                       "is printed, with a token; without ADDR on loopback",
+               .own = true,
+               .implied = "localhost:0"},
+              {.name = "metrics",
+               .field = into<&Raw::metrics>,
+               .metavar = "[=[ADDR:]PORT]",
+               .help = "serve /metrics for Prometheus; without a token on loopback only",
+               .own = true,
+               .implied = "localhost:0"},
+              {.name = "profile",
+               .field = into<&Raw::profile>,
+               .help = "let lockstep profile take profiles, with PyTorch 2.10 or later: a thread "
+                       "of each rank asks for orders every 5 s",
+               .own = true},
+          }};
+}
+
 }  // namespace lockstep::cli

@@ -43,6 +43,9 @@ std::vector<Variable> variables() {
       {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "SECONDS", "the default of --shutdown-timeout"},
       {"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", "SECONDS", "the default of --exit-barrier-timeout"},
       {"LOCKSTEP_RDZV_TOKEN", "TOKEN", "the job's secret, in place of --rdzv-token-file"},
+      {"LOCKSTEP_NOTIFY", "URL", "the webhook, in place of --notify, which ps shows to all users"},
+      {"LOCKSTEP_PAGE_TOKEN", "TOKEN",
+       "the token of --status-page and --metrics, in place of a random one"},
       {"LOGLEVEL", "LEVEL", "the launcher's log level: DEBUG, INFO, WARNING or ERROR [WARNING]"},
   };
 }
@@ -70,7 +73,8 @@ Table make_run_table(std::string_view program, std::string_view examples) {
           .epilog = kRunEpilog,
           .operands = Operands::script,
           .groups = {topology_group(), rendezvous_group(), command_group(), restarts_group(),
-                     supervision_group(), logs_group(), placement_group(), other()},
+                     supervision_group(), hang_group(), events_group(), page_group(), logs_group(),
+                     placement_group(), other()},
           .variables = variables()};
 }
 

@@ -122,11 +122,15 @@ TEST(RawOptions, EveryTextReachesItsField) {
        [](const launch::RawOptions& raw) {
          return std::to_string(static_cast<int>(raw.restart_backoff));
        }},
+      {"hang-after", [](const launch::RawOptions& raw) { return raw.hang_after; }},
       {"signals-to-handle", [](const launch::RawOptions& raw) { return *raw.signals_to_handle; }},
       {"shutdown-timeout",
        [](const launch::RawOptions& raw) { return std::to_string(*raw.shutdown_timeout); }},
       {"event-log-handler", [](const launch::RawOptions& raw) { return raw.event_log_handler; }},
       {"report", [](const launch::RawOptions& raw) { return *raw.report; }},
+      {"events", [](const launch::RawOptions& raw) { return *raw.events; }},
+      {"notify", [](const launch::RawOptions& raw) { return *raw.notify; }},
+      {"notify-exec", [](const launch::RawOptions& raw) { return *raw.notify_exec; }},
       {"log-dir", [](const launch::RawOptions& raw) { return *raw.log_dir; }},
       {"redirects", [](const launch::RawOptions& raw) { return raw.redirects; }},
       {"tee", [](const launch::RawOptions& raw) { return raw.tee; }},

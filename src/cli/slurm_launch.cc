@@ -1,12 +1,14 @@
 // lockstep slurm-launch: the stand-in for srun, torchrun, accelerate and deepspeed in a user's own
 // batch script. Decides whether a call starts a training. If so, Lockstep's agents start the ranks;
 // any other call becomes the original program. Files in the job's folder call this, people do not.
+#include "base/environment.h"
 #include "base/id.h"
 #include "base/text.h"
 #include "cli/accelerate_launch.h"
 #include "cli/subcommand.h"
 #include "codec/nodelist.h"
 #include "hosts/log_lines.h"
+#include "io/digest.h"
 #include "io/fd.h"
 #include "jobs/on_slurm/job_wheels.h"
 #include "launchers/accelerate_answer.h"
@@ -14,7 +16,6 @@
 #include "launchers/launch_words.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
-#include "setup/digest.h"
 #include "slurm/agent_words.h"
 #include "slurm/batch.h"
 #include "slurm/carry.h"
@@ -45,11 +46,6 @@ constexpr const char* kInTaskAndDrop = "--in-task-and-drop";  // removes this co
 
 using Words = std::vector<std::string>;
 
-std::optional<std::string> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 void note(std::string_view program, const std::string& text) {
   std::fprintf(stderr, "lockstep: note: %.*s: %s\n", static_cast<int>(program.size()),
                program.data(), printable(text, 1000).c_str());
@@ -58,7 +54,7 @@ void note(std::string_view program, const std::string& text) {
 // Becomes the program. Returns only on failure. The signal mask must still be the inherited mask,
 // because exec passes the mask on.
 ExitCode exec_words(Words words) {
-  const auto program = proc::find_executable(words.front(), variable("PATH").value_or(""));
+  const auto program = proc::find_executable(words.front(), env_text("PATH"));
   if (!program) {
     print_error("lockstep", program.error());
     return ExitCode::not_found;
@@ -135,6 +131,10 @@ class StandIn {
   Status read_job();
   ExitCode pass(const std::string& why) const;
   Result<ExitCode> srun();
+  Result<std::optional<std::string>> why_left(const launchers::Launch& launch,
+                                              const std::string& program) const;
+  void take_tasks(const slurm::OldStep& step, const slurm::JobFolder& folder,
+                  slurm::AgentWish& agent) const;
   Result<ExitCode> launcher();
   Result<ExitCode> in_task();
   Result<launchers::Launch> read_words(const Words& words) const;
@@ -156,25 +156,25 @@ class StandIn {
 };
 
 Status StandIn::read_job() {
-  folder_ = variable("LOCKSTEP_SLURM_FOLDER").value_or("");
-  launch_ = variable("LOCKSTEP_SLURM_LAUNCH").value_or("");
+  folder_ = env_text("LOCKSTEP_SLURM_FOLDER");
+  launch_ = env_text("LOCKSTEP_SLURM_LAUNCH");
   LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(folder_ + "/launch.json"));
   LOCKSTEP_TRY_ASSIGN(settings_, slurm::settings_from_text(text));
   carried_ = slurm::is_carried_here(settings_.carry);
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
   // The script sees the list without spares, but the agents' srun needs the spares, too. Take the
   // value before hide_stand_ins() removes this variable.
-  const auto all = variable("LOCKSTEP_SLURM_NODELIST");
+  const auto all = env_variable("LOCKSTEP_SLURM_NODELIST");
   // The programs started from here must find the real srun, not this stand-in again.
   slurm::hide_stand_ins(variables);
   if (all) variables["SLURM_JOB_NODELIST"] = *all;
   use_environment(variables);
-  const auto nodes = codec::expand_nodelist(variable("SLURM_JOB_NODELIST").value_or(""));
+  const auto nodes = codec::expand_nodelist(env_text("SLURM_JOB_NODELIST"));
   if (!nodes) return Failure(nodes.error());
   // Keep at least one node for the training.
   facts_.spares = std::min(settings_.spares, static_cast<int>(nodes->size()) - 1);
   facts_.nodes = static_cast<int>(nodes->size()) - facts_.spares;
-  facts_.variable = variable;
+  facts_.variable = env_variable;
   facts_.read_file = read_script;
   return {};
 }
@@ -236,9 +236,9 @@ std::string StandIn::binary(const slurm::JobFolder& folder) const {
   constexpr std::size_t kSecret = 12;
   if (!carried_) return folder_ + "/lockstep";
   const std::string token = io::read_file(folder.at("token")).value_or("");
-  return fmt::format("/tmp/lockstep-{}-{}-{}", variable("SLURM_JOB_ID").value_or(""),
+  return fmt::format("/tmp/lockstep-{}-{}-{}", env_text("SLURM_JOB_ID"),
                      folder.path().substr(folder.path().rfind('/') + 1),
-                     setup::digest_of("lockstep binary " + token).substr(0, kSecret));
+                     io::digest_of("lockstep binary " + token).substr(0, kSecret));
 }
 
 slurm::AgentWish StandIn::wish(const slurm::JobFolder& folder) const {
@@ -283,6 +283,44 @@ ExitCode StandIn::pass(const std::string& why) const {
   return exec_words(words_);
 }
 
+// Returns why srun keeps a step that starts this launcher: the words mean less than the job.
+// nullopt: the agents take the step.
+Result<std::optional<std::string>> StandIn::why_left(const launchers::Launch& launch,
+                                                     const std::string& program) const {
+  if (launchers::is_accelerate_itself(launch)) return join(launch.notes, "; ");
+  if (!is_alone(launch) || facts_.nodes <= 1) return std::nullopt;
+  // With torchrun a script may mean one training for each node. accelerate's words cannot mean
+  // that, so refuse the mistake instead of leaving the step to srun.
+  if (launch.launcher == launchers::Launcher::accelerate)
+    return fail(
+        Errc::invalid_input,
+        fmt::format("configured for one machine, but the job has {} nodes", facts_.nodes),
+        fmt::format("write --num_machines {}; --num_processes counts the processes of all nodes",
+                    facts_.nodes));
+  return fmt::format("{} on each of {} nodes is configured for one node", program, facts_.nodes);
+}
+
+// Makes srun's tasks the ranks of agents, and this process's environment that of the tasks.
+void StandIn::take_tasks(const slurm::OldStep& step, const slurm::JobFolder& folder,
+                         slurm::AgentWish& agent) const {
+  note("srun", fmt::format("{} tasks on each of {} nodes are ranks of Lockstep's agents, with "
+                           "srun's environment",
+                           step.tasks_per_node, facts_.nodes));
+  agent.workers = step.tasks_per_node;
+  // The node has unlinked a carried binary before its agent starts ranks. /proc/self/exe still
+  // opens the unlinked file.
+  append(agent.run,
+         {"--no-python", "--", carried_ ? "/proc/self/exe" : binary(folder), "slurm-rank", "--"});
+  for (std::string word : step.words) {
+    replace_all(word, "$", "$$");  // `lockstep run` replaces ${local_rank} in arguments
+    agent.run.push_back(std::move(word));
+  }
+  slurm::Variables variables = slurm::variables_of(proc::own_environment());
+  if (step.cpus_per_task) variables["SLURM_CPUS_PER_TASK"] = std::to_string(*step.cpus_per_task);
+  slurm::keep_for_tasks(step.gpus_per_task, variables);
+  use_environment(variables);
+}
+
 // The script called srun.
 Result<ExitCode> StandIn::srun() {
   const slurm::OldStep step = slurm::read_old_step(rest_, facts_);
@@ -291,19 +329,8 @@ Result<ExitCode> StandIn::srun() {
   std::optional<int> least;
   if (step.kind == slurm::StepKind::agents) {
     LOCKSTEP_TRY_ASSIGN(launch, read_words(step.words));
-    if (launchers::is_accelerate_itself(*launch)) return pass(join(launch->notes, "; "));
-    // With torchrun a script may mean one training for each node. accelerate's words cannot mean
-    // that, so refuse the mistake instead of leaving the step to srun.
-    if (is_alone(*launch) && facts_.nodes > 1 &&
-        launch->launcher == launchers::Launcher::accelerate)
-      return fail(
-          Errc::invalid_input,
-          fmt::format("configured for one machine, but the job has {} nodes", facts_.nodes),
-          fmt::format("write --num_machines {}; --num_processes counts the processes of all nodes",
-                      facts_.nodes));
-    if (is_alone(*launch) && facts_.nodes > 1)
-      return pass(fmt::format("{} on each of {} nodes is configured for one node",
-                              step.words.front(), facts_.nodes));
+    LOCKSTEP_TRY_ASSIGN(const auto why, why_left(*launch, step.words.front()));
+    if (why) return pass(*why);
     LOCKSTEP_TRY_ASSIGN(least, least_nodes(*launch));
     for (const std::string& each : launch->notes)
       note(step.words.front(), each);
@@ -311,7 +338,6 @@ Result<ExitCode> StandIn::srun() {
   LOCKSTEP_TRY_ASSIGN(const slurm::JobFolder folder, make_folder());
   Words call = {"srun"};
   append(call, step.options);
-  slurm::AgentWish agent = wish(folder);
   if (step.kind == slurm::StepKind::inside) {
     // The shell runs first and may change the environment. The agent's words are known only when
     // the shell calls the launcher, see in_task().
@@ -321,23 +347,9 @@ Result<ExitCode> StandIn::srun() {
     drop_counts();
     return start(folder, std::move(call));
   }
+  slurm::AgentWish agent = wish(folder);
   if (step.kind == slurm::StepKind::tasks) {
-    note("srun", fmt::format("{} tasks on each of {} nodes are ranks of Lockstep's agents, with "
-                             "srun's environment",
-                             step.tasks_per_node, facts_.nodes));
-    agent.workers = step.tasks_per_node;
-    // The node has unlinked a carried binary before its agent starts ranks. /proc/self/exe still
-    // opens the unlinked file.
-    append(agent.run,
-           {"--no-python", "--", carried_ ? "/proc/self/exe" : binary(folder), "slurm-rank", "--"});
-    for (std::string word : step.words) {
-      replace_all(word, "$", "$$");  // `lockstep run` replaces ${local_rank} in arguments
-      agent.run.push_back(std::move(word));
-    }
-    slurm::Variables variables = slurm::variables_of(proc::own_environment());
-    if (step.cpus_per_task) variables["SLURM_CPUS_PER_TASK"] = std::to_string(*step.cpus_per_task);
-    slurm::keep_for_tasks(step.gpus_per_task, variables);
-    use_environment(variables);
+    take_tasks(step, folder, agent);
   } else {
     agent.min_nodes = least;
     append(agent.run, launch->run);
@@ -403,7 +415,7 @@ Result<ExitCode> StandIn::launcher() {
   // Start the agent without srun, so that the ranks get the batch script's environment.
   alone(agent);
   const int run = slurm::run_number(folder);
-  const std::string node = variable("SLURMD_NODENAME").value_or("");
+  const std::string node = env_text("SLURMD_NODENAME");
   call = {folder_ + "/lockstep", "run", "--report=" + folder.report(run, node)};
   append(call, slurm::agent_words(agent));
   return start(folder, std::move(call));
@@ -416,7 +428,7 @@ Result<ExitCode> StandIn::in_task() {
   LOCKSTEP_TRY_ASSIGN(const launchers::Launch launch, read_words(words_));
   if (launch.launcher == launchers::Launcher::python) return exec_words(words_);
   // Every node comes here with the same words. Only the first one prints the notes.
-  const bool speaks = variable("SLURM_NODEID") == "0";
+  const bool speaks = env_variable("SLURM_NODEID") == "0";
   if (launchers::is_accelerate_itself(launch)) return pass(speaks ? join(launch.notes, "; ") : "");
   if (is_alone(launch) && facts_.nodes > 1)
     return pass(
@@ -436,8 +448,8 @@ Result<ExitCode> StandIn::in_task() {
 Result<ExitCode> StandIn::run() {
   // Outside of the job, run the real program. A job that the script submits inherits these
   // variables, but has another number.
-  if (!variable("LOCKSTEP_SLURM_FOLDER") ||
-      variable("LOCKSTEP_SLURM_JOB") != variable("SLURM_JOB_ID")) {
+  if (!env_variable("LOCKSTEP_SLURM_FOLDER") ||
+      env_variable("LOCKSTEP_SLURM_JOB") != env_variable("SLURM_JOB_ID")) {
     slurm::Variables variables = slurm::variables_of(proc::own_environment());
     slurm::hide_stand_ins(variables);
     use_environment(variables);

@@ -1,6 +1,7 @@
 // lockstep slurm-node: the process that srun starts on every node of a submitted job. Runs the
 // pre-flight, brings the job's wheels, then runs the node's agent. Ends early if the pre-flight
 // leaves the node out. People do not call this.
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/own_words.h"
@@ -42,7 +43,7 @@ constexpr const char* kProgram = "lockstep slurm-node";
 struct NodeOptions {
   std::string folder;
   bool drop_binary = false;
-  std::string preflight = slurm::variable("LOCKSTEP_PREFLIGHT");
+  std::string preflight = env_text("LOCKSTEP_PREFLIGHT");
   std::vector<std::string> modules;
   std::vector<std::string> run;  // words for `lockstep run`
 };
@@ -93,7 +94,7 @@ slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Fact
 // Returns the path of the decision. Each step needs its own decision: a user's own script may have
 // several steps in one run.
 std::string file_of(const Node& node) {
-  const std::string step = slurm::variable("SLURM_STEP_ID");
+  const std::string step = env_text("SLURM_STEP_ID");
   return node.folder.preflight(node.run) + (step.empty() || step == "0" ? "" : "." + step);
 }
 
@@ -178,7 +179,7 @@ Status put_wheels(Node& node) {
   for (const std::string& each : wheels.failed_first)
     node.decision.left_out.push_back({each, "the job's wheels do not work there", true});
   if (wheels.paths.empty()) return {};
-  const std::string own = slurm::variable("PYTHONPATH");
+  const std::string own = env_text("PYTHONPATH");
   if (!own.empty()) wheels.paths.push_back(own);
   setenv("PYTHONPATH", join(wheels.paths, ":").c_str(), 1);
   return {};
@@ -194,7 +195,7 @@ ExitCode start_agent(const Node& node) {
                                     : node.options.run;
   argv.insert(argv.end(), words.begin(), words.end());
   // Each agent would print the same failure report of the job, so only the first one prints it.
-  if (slurm::variable("SLURM_NODEID") != "0") argv.insert(argv.begin() + 2, "--report-tails=none");
+  if (env_text("SLURM_NODEID") != "0") argv.insert(argv.begin() + 2, "--report-tails=none");
   // Not earlier: until here a signal must end the process, in the pre-flight and in the copying of
   // wheels.
   take_signals(Signals::blocked);
@@ -212,7 +213,7 @@ Result<ExitCode> node_command(const Call& call) {
   Node node{.options = std::move(*options),
             .folder = slurm::JobFolder(folder),
             .run = slurm::run_number(slurm::JobFolder(folder)),
-            .name = slurm::variable("SLURMD_NODENAME"),
+            .name = env_text("SLURMD_NODENAME"),
             .placement = find_placement()};
   if (node.options.preflight != "off")
     if (const auto code = preflight(node)) return *code;

@@ -4,6 +4,7 @@
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "hosts/wait_notice.h"
+#include "proc/find_in_path.h"
 #include "proc/spawn.h"
 #include "rent/moved_client.h"
 #include "ssh/control_place.h"
@@ -17,7 +18,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +28,7 @@ namespace {
 // Becomes ssh. Returns only if that fails. The user's own ssh handles the terminal, escapes and
 // window sizes.
 Failure become(const std::vector<std::string>& argv) {
-  const char* path = std::getenv("PATH");
-  auto program = proc::find_executable(argv[0], path == nullptr ? "/bin:/usr/bin" : path);
+  auto program = proc::find_in_path(argv[0]);
   if (!program) return fail(Errc::not_found, "ssh is not in PATH", "install OpenSSH's client");
   std::vector<char*> words;
   words.reserve(argv.size() + 1);

@@ -1,5 +1,6 @@
 #include "cli/subcommand.h"
 
+#include "base/environment.h"
 #include "base/mid_line.h"
 #include "base/text.h"
 #include "proc/signals.h"
@@ -11,17 +12,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 namespace lockstep::cli {
 namespace {
-
-std::optional<std::string> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 const Subcommand* row_named(const Subcommand& parent, std::string_view name) {
   for (const Subcommand* row : parent.rows) {
@@ -66,8 +61,8 @@ std::optional<ExitCode> settled(const Table& table, const ParseResult& parsed) {
 ExitCode run_row(const Program& program, const Subcommand& row, const Args& words) {
   Call call{program, words, {}};
   if (row.table != nullptr) {
-    auto parsed = row.read != nullptr ? row.read(words, variable)
-                                      : parse_options(row.table(), words, variable);
+    auto parsed = row.read != nullptr ? row.read(words, env_variable)
+                                      : parse_options(row.table(), words, env_variable);
     if (const auto code = settled(row.table(), parsed)) return *code;
     call.parsed = *std::move(parsed);
   }

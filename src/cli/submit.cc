@@ -2,22 +2,20 @@
 // submits the job on this machine or on a login host.
 #include "cli/submit.h"
 
-#include "base/log.h"
+#include "base/environment.h"
 #include "base/text.h"
 #include "cli/behind_script.h"
 #include "cli/subcommand.h"
 #include "cli/submit_accelerate.h"
 #include "cli/submit_on_login.h"
 #include "cli/submit_options.h"
-#include "cli/terminal.h"
-#include "codec/json.h"
 #include "hosts/variables.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "jobs/job_book.h"
 #include "jobs/on_slurm/job_wheels.h"
 #include "jobs/on_slurm/slurm_bad_nodes.h"
 #include "jobs/on_slurm/slurm_submit.h"
-#include "jobs/places/find_job.h"
 #include "launchers/launch_words.h"
 #include "proc/signals.h"
 #include "slurm/check_run.h"
@@ -28,11 +26,9 @@
 #include <fmt/core.h>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -40,11 +36,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "lockstep submit";
-
-std::optional<std::string> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 ParseResult read_words(const Args& words, const GetEnv& env) {
   auto found = read_submit_words(words, env);
@@ -142,23 +133,74 @@ Result<std::vector<std::string>> node_words(const SubmitOptions& options) {
   return words;
 }
 
+// Notes options behind the script, which are the script's own there.
+void note_behind_script(const SubmitWords& words, Asked& asked) {
+  Parsed behind = words.own;
+  behind.dashes = words.dashes;
+  behind.script = words.command.front();
+  behind.script_args.assign(words.command.begin() + 1, words.command.end());
+  if (std::string hint = behind_script_hint(submit_table(), behind); !hint.empty())
+    asked.notes.push_back(std::move(hint));
+}
+
+// Gives the job the name of --name.
+Status take_name(Asked& asked) {
+  if (!asked.options.name) return {};
+  slurm::JobWish& wish = asked.request.wish;
+  // --name replaces --job-name of the script's #SBATCH lines (line > 0), but contradicts --job-name
+  // on the command line.
+  std::erase_if(wish.settings, [](const slurm::Setting& each) {
+    return each.name == "job-name" && each.line > 0;
+  });
+  wish.name = *asked.options.name;
+  if (slurm::find_setting(wish.settings, "job-name") != nullptr)
+    return fail(Errc::invalid_input, "--name and --job-name are the same", "give one of them");
+  return {};
+}
+
+// Takes the options about wheels, the binary and the nodes. here: as for asked_of().
+Status take_options(bool here, Asked& asked) {
+  const SubmitOptions& options = asked.options;
+  jobs::on_slurm::SlurmRequest& request = asked.request;
+  if (options.min_nodes) request.min_nodes = static_cast<int>(*options.min_nodes);
+  if (here) {
+    LOCKSTEP_TRY_ASSIGN(request.wheels,
+                        jobs::on_slurm::find_wheels(options.wheels, request.wish.folder));
+  }
+  request.wheel_place = options.wheel_place;
+  if (!request.wheel_place.starts_with('/'))
+    return fail(Errc::invalid_input,
+                fmt::format("--wheel-place must be an absolute path (got '{}')",
+                            printable(request.wheel_place, 100)));
+  using Binary = jobs::on_slurm::SlurmRequest::Binary;
+  if (options.binary == "shared") request.binary = Binary::shared;
+  if (options.binary == "sbcast") request.binary = Binary::carried;
+  LOCKSTEP_TRY_ASSIGN(request.node, node_words(options));
+  // A user's own script starts the steps, so request.node does not reach slurm-node. The variable
+  // does.
+  if (request.script && options.preflight)
+    request.env.push_back("LOCKSTEP_PREFLIGHT=" + *options.preflight);
+  return {};
+}
+
+Result<std::vector<std::string>> variables_of(const SubmitOptions& options) {
+  const VariableOptions& given = options.variables;
+  return hosts::variables_of({.env = given.env, .files = given.env_files, .secrets = given.secrets},
+                             hosts::own_variable);
+}
+
 // Checks the command line and builds the request. here: false if a login host submits the job; the
 // paths of --wheel are then paths there.
 Result<Asked> asked_of(const Call& call, bool here = true) {
   Asked asked;
-  auto words = read_submit_words(call.words, variable);
+  auto words = read_submit_words(call.words, env_variable);
   if (!words) return Failure(words.error().error);
   fill(submit_table(), words->own, asked.options);
   fill(submit_table(), words->own, asked.options.variables);
   if (words->command.empty())
     return fail(Errc::invalid_input, "no command is given",
                 "lockstep submit -N 2 -- train.py ARGS");
-  Parsed behind = words->own;
-  behind.dashes = words->dashes;
-  behind.script = words->command.front();
-  behind.script_args.assign(words->command.begin() + 1, words->command.end());
-  if (std::string hint = behind_script_hint(submit_table(), behind); !hint.empty())
-    asked.notes.push_back(std::move(hint));
+  note_behind_script(*words, asked);
   LOCKSTEP_TRY_ASSIGN(auto script, batch_script_of(*words));
   launchers::Launch launch;
   if (!script) {
@@ -178,86 +220,22 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
     LOCKSTEP_TRY(take_script(*words, std::move(*script), asked));
   else if (!request.script)
     request.wish.name = name_of(launch.run);
-  if (asked.options.name) {
-    // --name replaces --job-name of the script's #SBATCH lines (line > 0), but contradicts
-    // --job-name on the command line.
-    std::erase_if(request.wish.settings, [](const slurm::Setting& each) {
-      return each.name == "job-name" && each.line > 0;
-    });
-    request.wish.name = *asked.options.name;
-  }
-  if (asked.options.name && slurm::find_setting(request.wish.settings, "job-name") != nullptr)
-    return fail(Errc::invalid_input, "--name and --job-name are the same", "give one of them");
+  LOCKSTEP_TRY(take_name(asked));
   if (!request.script) {
     request.run = std::move(words->run);
     request.run.insert(request.run.end(), launch.run.begin(), launch.run.end());
   }
   request.command = std::move(words->command);
-  if (asked.options.min_nodes) request.min_nodes = static_cast<int>(*asked.options.min_nodes);
-  LOCKSTEP_TRY_ASSIGN(request.env, hosts::variables_of({.env = asked.options.variables.env,
-                                                        .files = asked.options.variables.env_files,
-                                                        .secrets = asked.options.variables.secrets},
-                                                       hosts::own_variable));
+  LOCKSTEP_TRY_ASSIGN(request.env, variables_of(asked.options));
   request.env.insert(request.env.end(), launch.env.begin(), launch.env.end());
-  if (here) {
-    LOCKSTEP_TRY_ASSIGN(request.wheels,
-                        jobs::on_slurm::find_wheels(asked.options.wheels, request.wish.folder));
-  }
-  request.wheel_place = asked.options.wheel_place;
-  if (!request.wheel_place.starts_with('/'))
-    return fail(Errc::invalid_input,
-                fmt::format("--wheel-place must be an absolute path (got '{}')",
-                            printable(request.wheel_place, 100)));
-  using Binary = jobs::on_slurm::SlurmRequest::Binary;
-  if (asked.options.binary == "shared") request.binary = Binary::shared;
-  if (asked.options.binary == "sbcast") request.binary = Binary::carried;
+  LOCKSTEP_TRY(take_options(here, asked));
   asked.notes.insert(asked.notes.end(), launch.notes.begin(), launch.notes.end());
-  LOCKSTEP_TRY_ASSIGN(request.node, node_words(asked.options));
-  // A user's own script starts the steps, so request.node does not reach slurm-node. The variable
-  // does.
-  if (request.script && asked.options.preflight)
-    request.env.push_back("LOCKSTEP_PREFLIGHT=" + *asked.options.preflight);
   return asked;
 }
 
 void tell_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes)
     std::fprintf(stderr, "%s: note: %s\n", kProgram, printable(note, 1000).c_str());
-}
-
-// Prints the same line as sbatch, for scripts that read the job's number from sbatch's output.
-void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
-  if (options.json) {
-    const slurm::Setting* name = slurm::find_setting(job.settings, "job-name");
-    std::puts(codec::print_json(nlohmann::ordered_json{{"job", job.job},
-                                                       {"id", job.id},
-                                                       {"name", name == nullptr ? "" : name->value},
-                                                       {"output", job.output},
-                                                       {"folder", job.folder}})
-                  .c_str());
-    return;
-  }
-  std::printf("Submitted batch job %s\n", job.job.c_str());
-}
-
-// Follows the job until it ends. The job goes on if this command is stopped.
-Result<ExitCode> follow(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
-  // A program that reads a pipe needs the job's number now, not at the job's end.
-  std::fflush(stdout);
-  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(jobs::KnownJob known, book.find(job.id));
-  LOCKSTEP_TRY_ASSIGN(
-      const auto followed,
-      jobs::places::open_job(std::move(known))
-          ->follow({.print = options.follow, .json = options.json, .fold = folds(options.fold)}));
-  LOCKSTEP_TRY(book.note(job.id, followed.status));
-  if (followed.left) {
-    log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it",
-                 job.job, job.job, job.job);
-    return stopped_by(followed.signal);
-  }
-  if (followed.status.code) return passed_on(*followed.status.code);
-  return fail(Errc::unavailable, "Slurm does not know (any more) how job " + job.job + " ended");
 }
 
 // Prints a line for each finding. Returns whether the job may be submitted.
@@ -304,15 +282,17 @@ Result<ExitCode> submit(const Call& call, const ForClient& client) {
   LOCKSTEP_TRY_ASSIGN(const auto job, jobs::on_slurm::submit_slurm_job(asked.request));
   asked.notes.insert(asked.notes.end(), job.notes.begin(), job.notes.end());
   tell_notes(asked.notes);
-  tell_submitted(asked.options, job);
-  if (!asked.options.follow && !asked.options.wait) return ExitCode::ok;
-  return follow(asked.options, job);
+  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const jobs::KnownJob known, book.find(job.id));
+  return tell_and_follow(
+      book, known, {.name = known.name, .job = job.job, .output = job.output, .folder = job.folder},
+      asked.options);
 }
 
 // Submits on the login host of --on and returns the exit code; nullopt: the job is for this
 // machine.
 Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
-  auto words = read_submit_words(call.words, variable);
+  auto words = read_submit_words(call.words, env_variable);
   if (!words) return Failure(words.error().error);
   if (!words->own.has("on")) {
     const std::string lone = needs_login(words->own);
@@ -330,11 +310,7 @@ Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
   if (asked.options.print)
     LOCKSTEP_TRY(passes_check(asked, {.script = {}, .settings = plan.settings, .notes = {}}));
   const slurm::Setting* name = slurm::find_setting(plan.settings, "job-name");
-  const auto& variables = asked.options.variables;
-  LOCKSTEP_TRY_ASSIGN(auto env, hosts::variables_of({.env = variables.env,
-                                                     .files = variables.env_files,
-                                                     .secrets = variables.secrets},
-                                                    hosts::own_variable));
+  LOCKSTEP_TRY_ASSIGN(auto env, variables_of(asked.options));
   return submit_on_login({.name = name == nullptr ? "" : name->value,
                           .words = *words,
                           .options = asked.options,

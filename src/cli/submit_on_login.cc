@@ -10,7 +10,6 @@
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "jobs/on_slurm/login_submit.h"
-#include "jobs/on_slurm/slurm_submit.h"
 #include "jobs/places/find_job.h"
 #include "project/sync_tree.h"
 
@@ -74,57 +73,6 @@ Result<ExitCode> preview(const RemoteOptions& remote, const hosts::HostPlace& pl
   return jobs::on_slurm::preview_on_login(place, request).map(passed_on);
 }
 
-void tell_submitted(const SubmitOptions& options, const std::string& id,
-                    const jobs::on_slurm::SubmittedThere& there) {
-  if (options.json)
-    std::puts(codec::print_json(nlohmann::ordered_json{{"job", there.job},
-                                                       {"id", id},
-                                                       {"name", there.name},
-                                                       {"output", there.output},
-                                                       {"folder", there.folder}})
-                  .c_str());
-  else
-    std::printf("Submitted batch job %s\n", there.job.c_str());
-  std::fflush(stdout);
-}
-
-// Submits the job. Records the job first: if this client is killed during the submission, the job
-// book still knows of the job.
-Result<jobs::on_slurm::SubmittedThere> submit(const jobs::JobBook& book, jobs::KnownJob& known,
-                                              const jobs::on_slurm::LoginRequest& request) {
-  LOCKSTEP_TRY(book.add(known));
-  auto there = jobs::on_slurm::submit_on_login(known.nodes.at(0), request);
-  // Keep the record after an error: the answer is missing, but the job may be submitted. `lockstep
-  // jobs` finds out later.
-  if (!there) return there;
-  if (there->code != 0) {
-    LOCKSTEP_TRY(book.remove(known.id));
-    return there;
-  }
-  known.plan = jobs::on_slurm::plan_text(
-      jobs::on_slurm::SlurmPlace{there->job, there->folder, there->output});
-  LOCKSTEP_TRY(book.note_plan(known.id, known.plan));
-  LOCKSTEP_TRY(book.note(known.id, jobs::JobState::queued));
-  return there;
-}
-
-// Follows the job. The job goes on if this command is stopped.
-Result<ExitCode> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
-                        const std::string& number, const SubmitOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(
-      const auto followed,
-      jobs::places::open_job(known)->follow(
-          {.print = options.follow, .json = options.json, .fold = folds(options.fold)}));
-  if (followed.left) {
-    log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", number,
-                 known.id, known.id);
-    return stopped_by(followed.signal);
-  }
-  LOCKSTEP_TRY(book.note(known.id, followed.status));
-  if (followed.status.code) return passed_on(*followed.status.code);
-  return fail(Errc::unavailable, "the result of job " + number + " is not known");
-}
-
 Result<hosts::HostPlace> login_place(const RemoteOptions& remote) {
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(*remote.on, remote.place));
   if (places.size() > 1)
@@ -154,17 +102,42 @@ Result<ExitCode> submit_there(const LoginJob& job, const RemoteOptions& remote,
                        .place = *remote.on,
                        .command = printable(shell_join(job.words.command), 500),
                        .nodes = {place},
-                       .plan = jobs::on_slurm::plan_text({}),
-                       .created_ms = unix_ms(),
-                       .status = {.state = jobs::JobState::starting}};
-  LOCKSTEP_TRY_ASSIGN(const auto there, submit(book, known, request));
+                       .created_ms = unix_ms()};
+  LOCKSTEP_TRY_ASSIGN(const auto there, jobs::on_slurm::submit_recorded(book, known, request));
   if (there.code != 0) return passed_on(there.code);
-  tell_submitted(job.options, known.id, there);
-  if (!job.options.follow && !job.options.wait) return ExitCode::ok;
-  return follow(book, known, there.job, job.options);
+  return tell_and_follow(book, known, there, job.options);
 }
 
 }  // namespace
+
+Result<ExitCode> tell_and_follow(const jobs::JobBook& book, const jobs::KnownJob& known,
+                                 const jobs::on_slurm::SubmittedThere& job,
+                                 const SubmitOptions& options) {
+  if (options.json)
+    std::puts(codec::print_json(nlohmann::ordered_json{{"job", job.job},
+                                                       {"id", known.id},
+                                                       {"name", job.name},
+                                                       {"output", job.output},
+                                                       {"folder", job.folder}})
+                  .c_str());
+  else  // the same line as sbatch, for scripts that read the job's number from sbatch's output
+    std::printf("Submitted batch job %s\n", job.job.c_str());
+  // A program that reads a pipe needs the job's number now, not at the job's end.
+  std::fflush(stdout);
+  if (!options.follow && !options.wait) return ExitCode::ok;
+  LOCKSTEP_TRY_ASSIGN(
+      const auto followed,
+      jobs::places::open_job(known)->follow(
+          {.print = options.follow, .json = options.json, .fold = folds(options.fold)}));
+  if (followed.left) {
+    log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it",
+                 job.job, known.id, known.id);
+    return stopped_by(followed.signal);
+  }
+  LOCKSTEP_TRY(book.note(known.id, followed.status));
+  if (followed.status.code) return passed_on(*followed.status.code);
+  return fail(Errc::unavailable, "the result of job " + job.job + " is not known");
+}
 
 Result<std::optional<ExitCode>> submit_on_login(const LoginJob& job) {
   const RemoteOptions remote = remote_options(submit_table(), job.words.own);

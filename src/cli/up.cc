@@ -195,7 +195,7 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
 // --- cost
 
 std::string state_words(const rent::OnDemand& world, const Rental& rental) {
-  if (rental.closed_ms != 0) return "given back";
+  if (rental.closed_ms != 0) return "terminated";
   return std::string(rental.wanted ? "rented" : "ending") +
          (cloud::has_unanswered(rental) ? ", a launch without an answer" : "") +
          ended_by_words(ended_by_name(ended_by(world, rental)), rental.terms.guard);

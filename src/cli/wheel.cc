@@ -1,5 +1,6 @@
 // lockstep wheel: builds a wheel once for the given ops, GPU architectures and CPU level, on this
 // machine, in a Slurm job or on a cluster.
+#include "base/environment.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/wheel_options.h"
@@ -132,11 +133,6 @@ Status drop(const std::string& key) {
   return {};
 }
 
-std::optional<std::string> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 ParseResult read_words(const Args& words, const GetEnv& env) {
   auto found = read_wheel_words(words, env);
   if (!found) return tl::make_unexpected(found.error());
@@ -144,7 +140,7 @@ ParseResult read_words(const Args& words, const GetEnv& env) {
 }
 
 Status carry_out(const Call& call) {
-  const auto words = read_wheel_words(call.words, variable);
+  const auto words = read_wheel_words(call.words, env_variable);
   if (!words) return Failure(words.error().error);
   LOCKSTEP_TRY_ASSIGN(const WheelOptions options, wheel_options(*words));
   outlive_interrupts();

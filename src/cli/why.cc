@@ -1,5 +1,5 @@
 // lockstep why: explains the state of a job, wherever it runs, and what the user can do.
-#include "base/text.h"
+#include "cli/one_job.h"
 #include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "cli/why_options.h"
@@ -8,40 +8,27 @@
 #include "hosts/registry.h"
 #include "hosts/slurm_host.h"
 #include "io/own_folders.h"
-#include "jobs/here/local_job.h"
 #include "jobs/job_book.h"
-#include "jobs/on_slurm/slurm_submit.h"
-#include "jobs/on_slurm/slurm_why.h"
 #include "jobs/places/find_job.h"
 #include "proc/signals.h"
-#include "slurm/job_report.h"
 
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <optional>
 #include <utility>
 
 namespace lockstep::cli {
 namespace {
 
 using hosts::HostPlace;
-using jobs::KnownJob;
 
-Result<std::string> one_job(const Parsed& parsed) {
-  if (parsed.names.empty())
-    return fail(Errc::invalid_input, "no job is named", "write lockstep why JOB");
-  if (parsed.names.size() > 1)
-    return fail(Errc::invalid_input,
-                fmt::format("'{}' is one word too many", printable(parsed.names[1])));
-  return parsed.names[0];
-}
-
-// Runs `lockstep why` on the login host, which has the job's folder, and passes its output and exit
-// code on.
-Result<ExitCode> ask_login(const HostPlace& place, const std::string& word, bool json) {
+// Runs `lockstep why` on the login host, and passes output and exit code on. The Slurm there may
+// know jobs that this machine does not know.
+Result<ExitCode> ask_login(const HostPlace& place, const std::string& word,
+                           const WhyOptions& options) {
   std::vector<std::string> argv = {"why", "--on", std::string(hosts::kHere)};
-  if (json) argv.emplace_back("--json");
+  if (options.json) argv.emplace_back("--json");
+  if (options.rank) argv.push_back(fmt::format("--rank={}", *options.rank));
   // "--": a job's name may begin with '-'.
   argv.insert(argv.end(), {"--", word});
   LOCKSTEP_TRY_ASSIGN(const auto endings,
@@ -53,60 +40,59 @@ Result<ExitCode> ask_login(const HostPlace& place, const std::string& word, bool
   return passed_on(endings[0].code);
 }
 
-Result<ExitCode> print(const jobs::Explanation& said, bool json) {
-  if (json)
-    std::puts(codec::print_json(said.json).c_str());
-  else
-    std::fputs(said.text.c_str(), stdout);
-  return ExitCode::ok;
+// Shows all threads of one rank.
+Result<ExitCode> show_rank(jobs::Job& job, int rank, bool json) {
+  LOCKSTEP_TRY_ASSIGN(const auto answers, job.looks(rank));
+  for (const looks::Answer& answer : answers) {
+    if (answer.ranks.empty()) continue;
+    const std::string text =
+        json ? looks::answer_json(answer) + "\n" : looks::threads_text(answer.ranks.front());
+    std::fputs(text.c_str(), stdout);
+    return ExitCode::ok;
+  }
+  // A job on Slurm, one that does not run, and agents of an older version give no answer at all.
+  if (answers.empty())
+    return fail(Errc::unavailable,
+                "no agent of " + job.record().id + " has answered what its ranks do now",
+                "lockstep why " + job.record().id + " says whether the job runs");
+  for (const looks::Answer& answer : answers)
+    if (const auto node = looks::node_of(answer.fold, rank); answer.whole && !node.empty())
+      return fail(Errc::unavailable,
+                  fmt::format("rank {} of {} runs on {}, whose agent was not asked", rank,
+                              job.record().id, node),
+                  fmt::format("ask for it on {}", node));
+  return fail(Errc::not_found, fmt::format("rank {} of {} does not run", rank, job.record().id));
 }
 
-Result<ExitCode> explain_here(const std::string& word, const std::optional<KnownJob>& known,
-                              const WhyOptions& options) {
-  if (known) {
-    LOCKSTEP_TRY_ASSIGN(const auto said, jobs::places::open_job(*known)->why());
-    return print(said, options.json);
-  }
-  if (!slurm::is_job_id(word))
-    return fail(Errc::invalid_input,
-                fmt::format("'{}' is neither a Slurm job id nor a job in the list of lockstep jobs",
-                            printable(word)),
-                "write a number, as in sbatch and squeue, or a name");
-  const auto said = jobs::on_slurm::explain_slurm_job(word, nullptr);
+Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(auto known, jobs::places::find_job_to_explain(book, word));
+  const auto job = jobs::places::open_job(std::move(known));
+  const auto said = job->why();
+  // Slurm's commands are not here.
   if (!said && said.error().code == Errc::not_found && said.error().hint.empty() &&
       options.on.empty())
     return fail(Errc::not_found, said.error().message,
                 "where Slurm is elsewhere, name the login host with --on");
   if (!said) return Failure(said.error());
-  return print(*said, options.json);
+  if (options.rank) return show_rank(*job, static_cast<int>(*options.rank), options.json);
+  const std::string text = options.json ? codec::print_json(said->json) + "\n" : said->text;
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
 }
 
 Result<ExitCode> explain(const Call& call) {
   WhyOptions options;
   fill(why_table(), call.parsed, options);
-  LOCKSTEP_TRY_ASSIGN(const std::string word, one_job(call.parsed));
-  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(call, {"why"}));
+  LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "why"));
+  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(named.call(call), {"why"}));
   if (there) return *there;
   if (!options.on.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
     LOCKSTEP_TRY_ASSIGN(const auto place, hosts::slurm_place(registry, options.on));
-    if (!place.here) return ask_login(place, word, options.json);
+    if (!place.here) return ask_login(place, named.word, options);
   }
-  if (const auto run = jobs::here::find_local_job(word)) return explain_here(word, *run, options);
-  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
-  // A job of plain sbatch is not in the job book. Slurm may still know the word.
-  auto found = jobs::on_slurm::find_job(book, word);
-  if (!found && found.error().code != Errc::not_found) return Failure(found.error());
-  std::optional<KnownJob> known;
-  if (found) known = std::move(*found);
-  // A word of digits means Slurm's number first, even if the id of a job of ours begins with it.
-  if (known && known->id != word && slurm::is_job_id(word) &&
-      (!jobs::on_slurm::slurm_place(*known) || jobs::on_slurm::begins_only(*known, word)))
-    known.reset();
-  // A job with a node was submitted on that login host, and the job's folder is there.
-  if (known && jobs::on_slurm::slurm_place(*known) && !known->nodes.empty() && options.on.empty())
-    return ask_login(known->nodes.front(), known->id, options.json);
-  return explain_here(word, known, options);
+  return explain_here(named.word, options);
 }
 
 }  // namespace

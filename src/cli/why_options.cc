@@ -8,16 +8,17 @@ Table make_why_table() {
       .program = "lockstep why",
       .summary = "Explains why a job waits, runs or has ended.",
       .examples =
-          "lockstep why 1234\n"
           "lockstep why train.py\n"
+          "lockstep why train.py --rank 3\n"
           "lockstep why 1234_7 --on hpc",
       .details =
-          "For a failed job, names the worker that failed first, with the log and last\n"
-          "words. For a job waiting for Slurm, also tells the expected start\n"
-          "and what to change.",
+          "For a running job, shows what its ranks do, with the lines of Python. Ranks that\n"
+          "do the same are one line, and no rank is stopped for that. For a failed job, names\n"
+          "the worker that failed first, with the log and last words. For a job waiting for\n"
+          "Slurm, also tells the expected start and what to change.",
       .epilog =
           "JOB is a name or id in the list of lockstep jobs, or Slurm's id (1234, 1234_7 of an\n"
-          "array, 1234+1 of a heterogeneous job).\n"
+          "array, 1234+1 of a heterogeneous job). It may be left out if only one job runs.\n"
           "Exit code: 0; 1 if the job is unknown, or the hosts or Slurm do not answer.\n",
       .operands = Operands::names,
       .groups = {{"Options",
@@ -28,11 +29,15 @@ Table make_why_table() {
                        .help = "the host with Slurm's commands: a cluster added with --slurm, or a "
                                "login host",
                        .shown_default = "where the job was submitted, else this machine"},
+                      {.name = "rank",
+                       .field = into<&WhyOptions::rank>,
+                       .metavar = "R",
+                       .help = "show all Python threads of this rank, and of its child processes"},
                       {.name = "json", .field = into<&WhyOptions::json>, .help = "for programs"},
                       help_option(),
                       version_option(),
                   }}},
-      .shown_names = "JOB"};
+      .shown_names = "[JOB]"};
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include "cli/options.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace lockstep::cli {
@@ -10,6 +12,7 @@ namespace lockstep::cli {
 struct WhyOptions {
   std::string on;  // empty: this machine
   bool json = false;
+  std::optional<std::int64_t> rank;
 };
 
 const Table& why_table();
