@@ -4,7 +4,7 @@
 No provider is reached: stand-ins for AWS, Google, Lambda and RunPod answer on this machine, with a meter each. The
 machines behind them are real as far as one computer goes: network namespaces that Debian's cloud-init sets up from the
 user data, with real sshd. The digits training (examples/digits) runs on two spot machines, loses one, goes on elsewhere
-from its checkpoint, and everything is given back. Needs root.
+from its checkpoint, and all machines are terminated. Needs root.
 """
 import json
 import pathlib

@@ -2,13 +2,20 @@
 Real machines behind the fake of AWS, which end their own bill."""
 import contextlib
 import os
+import re
 import signal
 
 from harness import alive, read, until
 from rented_jobs import laptop, project_in
 from rented_world import FAST_GUARD, CloudWorld
 
-MARKS = dict.fromkeys((0x1d, 0x1e, 0x1f))
+# What a log says of its streams: notes, which end with their line, and marks.
+NOTES = re.compile("\x1c[^\n]*\n|[\x1d\x1e\x1f]")
+
+
+def plain_text(text):
+    """A log without its notes and marks."""
+    return NOTES.sub("", text)
 
 
 class FollowWorld(CloudWorld):
@@ -26,9 +33,9 @@ class FollowWorld(CloudWorld):
         return self.log_part("")
 
     def log_part(self, ending):
-        """A file of the log without the marks of its two streams."""
+        """A file of the log, as a person reads it."""
         path = self.state / f"rentals/lab.log{ending}"
-        return read(path).translate(MARKS) if path.exists() else ""
+        return plain_text(read(path)) if path.exists() else ""
 
     def go(self):
         """The script on the machine may end."""

@@ -150,7 +150,12 @@ class CloudWorld:
                 if words[0].endswith(b"lockstep") and tuple(words[1:len(wanted) + 1]) == wanted:
                     found.append(pid)
         # A child that is about to become ssh still looks like it.
-        return [pid for pid in found if alive(pid) and int(status_of(pid)["PPid"]) not in found]
+        left = []
+        for pid in found:
+            with contextlib.suppress(OSError):
+                if alive(pid) and int(status_of(pid)["PPid"]) not in found:
+                    left.append(pid)
+        return left
 
     def guards(self):
         return self.processes(b"guard-rentals")

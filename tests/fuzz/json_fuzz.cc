@@ -6,6 +6,7 @@
 #include "agent/file_timer.h"
 #include "base/error.h"
 #include "codec/json.h"
+#include "looks/world_looks.h"
 #include "rendezvous/etcd/etcd_legacy_state.h"
 #include "rendezvous/etcd/etcd_v2_codec.h"
 #include "rendezvous/etcd3/etcd3_codec.h"
@@ -58,12 +59,27 @@ void check_legacy(std::string_view bytes) {
   LOCKSTEP_CHECK(again.has_value() && again->status == state->status);
   LOCKSTEP_CHECK(again->rest == state->rest);
 }
+
+// News of the nodes of a job. What was read is merged, printed and read again.
+void check_news(std::string_view bytes) {
+  looks::WorldLooks leader(2, 1000);
+  leader.hear(1, bytes, {});
+  looks::Fold own{{"n1"}, {{.key = 7, .ranks = {{0, {0}}}}}};
+  const looks::Fold all = leader.merged(own, {});
+  LOCKSTEP_CHECK(looks::count_alive(all) <= 1000 && !all.groups.empty());
+  looks::WorldView view;
+  (void)view.hear(bytes, {});
+  if (!view.knows()) return;
+  LOCKSTEP_CHECK(looks::read_world_news(looks::print_news(view.news())).has_value());
+  (void)view.merged(own);
+}
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   check_door(bytes);
   check_legacy(bytes);
+  check_news(bytes);
   const agent::ErrorRecord record = agent::parse_error_record(bytes);
   LOCKSTEP_CHECK(record.text.size() <= agent::kErrorTextLimit);
   LOCKSTEP_CHECK(!codec::parse_json(agent::with_error_code(record, 3)).is_discarded());

@@ -44,6 +44,15 @@ void check_pickle(std::string_view bytes) {
   LOCKSTEP_CHECK(codec::write_pickle(*again, roomy).value() == *written);
 }
 
+// With lists and floats, as in dumps of PyTorch's flight recorder: read only.
+void check_lists(std::string_view bytes) {
+  codec::PickleLimits limits = kSmall;
+  limits.lists = true;
+  const auto value = codec::read_pickle(bytes, allowed(), limits);
+  LOCKSTEP_CHECK(value.has_value() || value.error().code == Errc::corrupt);
+  if (value) (void)codec::write_pickle(*value);
+}
+
 void check_state(std::string_view bytes) {
   const std::string text = codec::base64_encode(bytes);
   LOCKSTEP_CHECK(codec::base64_decode(text).value() == bytes);
@@ -62,6 +71,7 @@ void check_state(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   check_pickle(bytes);
+  check_lists(bytes);
   check_state(bytes);
   (void)codec::base64_decode(bytes);
   return 0;

@@ -337,7 +337,8 @@ class Chaos:
                 self.wait(lambda: time.monotonic() >= pause_over, STUCK, "a pause")
                 self.inflict(number, fault)
             self.wait(lambda: not self.ends, STUCK, "all faults are over")
-            self.wait(self.all_at_work, STUCK, "a step done by all after the last fault")
+            before = self.training.last()
+            self.wait(lambda: self.all_at_work(before), STUCK, "a step done by all after the last fault")
             self.facts.finish = time.monotonic()
             self.training.finish()
             self.say("finish")
@@ -363,8 +364,10 @@ class Chaos:
         return dataclasses.replace(self.facts, over=now, workers=self.training.workers(), steps=self.training.steps(),
                                    violations=self.training.lines("violations"))
 
-    def all_at_work(self):
-        """Who is not in the last round would come to a job that is over."""
+    def all_at_work(self, before):
+        """Who is not in the last round would come to a job that is over. before: the last step of the faults' time."""
+        if self.step <= before:
+            return False
         last = self.training.step(self.step)
         return last["world"] == len(self.nodes) and all(node.agent() for node in self.nodes)
 

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from harness import SCRIPTS, SUPPORT, peer
+from harness import RECORDER_NAMES, SCRIPTS, SUPPORT, peer
 from test_same_as_torchrun import OWN
 
 PORT = 29700
@@ -69,7 +69,7 @@ DYNAMO = """dynamo_config:
   dynamo_use_dynamic: true
 """
 # Places of the launcher's own, and what importing torch in the launcher leaves behind.
-DIFFER = {"TORCHELASTIC_ERROR_FILE", "TORCHINDUCTOR_CACHE_DIR"}
+DIFFER = {"TORCHELASTIC_ERROR_FILE", "TORCHINDUCTOR_CACHE_DIR", *RECORDER_NAMES}
 
 
 def chosen():

@@ -105,6 +105,8 @@ def test_nproc_auto_without_gpus_is_cpus(lockstep):
     (["--exit-barrier-timeout", "-1"], ["exit_barrier_timeout", "-1"]),
     (["--log-max-size", "some"], ["--log-max-size", "some"]),
     (["--restart-backoff", "-1"], ["--restart-backoff", "-1"]),
+    (["--hang-after", "soon"], ["--hang-after", "soon"]),
+    (["--hang-after", "off", "--on-hang", "end"], ["--on-hang end", "--hang-after is off"]),
 ])
 def test_values_that_are_refused(lockstep, args, words):
     one_line(touch(lockstep, *args, TOUCH, env={"CUDA_VISIBLE_DEVICES": ""}), 1, *words)
@@ -294,7 +296,8 @@ monitor-interval start-method event-log-handler role module no-python run-path l
 log-line-prefix-template local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters node-rank
 master-addr master-port local-addr logs-specs numa-binding signals-to-handle shutdown-timeout
 virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file
-no-replacement spares slots explain restart-backoff version log-max-size fold""".split()
+no-replacement spares slots explain restart-backoff version log-max-size fold
+hang-after on-hang""".split()
 
 
 def test_help_names_every_option():

@@ -404,7 +404,7 @@ def test_a_proxy_that_refuses(laptop):  # noqa: F811
 def test_two_clients_on_one_cluster(cloud, laptop):  # noqa: F811
     first = renting(laptop)
     for args in (("up", "gpus", *AWS), ("keep", "gpus", "2h")):
-        one_line(laptop.run(*args, timeout=60), 1, "another lockstep is renting or giving back 'gpus'", "wait for it")
+        one_line(laptop.run(*args, timeout=60), 1, "another lockstep is renting or terminating 'gpus'", "wait for it")
     assert len(machines(cloud)) == 1
     first.signal(signal.SIGTERM)
     assert first.wait(60).rc == 143
@@ -415,10 +415,10 @@ def test_down_while_the_first_contact_is_waited_for(cloud, laptop):  # noqa: F81
     first = renting(laptop)
     ended = laptop.run("down", "gpus", timeout=60)
     assert ended.rc == 0 and "another lockstep has 'gpus' in hands: that ends first" in ended.err, ended
-    assert "'gpus' is given back; it cost 0." in ended.err and ended.seconds < 10, ended
+    assert "'gpus' is terminated; it cost 0." in ended.err and ended.seconds < 10, ended
     renter = first.wait(10)
     assert renter.rc == 1, renter
-    assert renter.err.splitlines()[-1] == "lockstep up: error: 'gpus' is given back by another lockstep", renter
+    assert renter.err.splitlines()[-1] == "lockstep up: error: 'gpus' is terminated by another lockstep", renter
     assert laptop.cost()["rentals"][0]["closed_ms"] != 0
     assert meter(cloud)["live"] == [] and len(machines(cloud)) == 1
 
@@ -432,7 +432,7 @@ def test_whoever_looks_meanwhile_takes_no_machine_out_of_the_journal(cloud, lapt
         using = laptop.start("exec", "gpus", "--", "true")
         hold.arrived()
         again = renting(laptop)
-    one_line(using.wait(60), 255, "another lockstep is renting or giving back 'gpus'")
+    one_line(using.wait(60), 255, "another lockstep is renting or terminating 'gpus'")
     (row,) = laptop.cost()["rentals"]
     (second,) = meter(cloud)["live"]
     assert row["closed_ms"] == 0 and [node["id"] for node in row["nodes"]] == [second], (row, second)
@@ -470,7 +470,7 @@ def test_a_machine_that_was_ended_in_the_console(cloud, laptop):  # noqa: F811
     (machine,) = machines(cloud)
     fake_cloud.control(cloud.url, f"machines/{machine['id']}/end", {})
     ended = laptop.down("gpus")
-    assert ended.rc == 0 and "'gpus' is given back" in ended.err, ended
+    assert ended.rc == 0 and "'gpus' is terminated" in ended.err, ended
     assert laptop.cost()["cost_micros"] == meter(cloud)["micros"]
 
 

@@ -1,6 +1,6 @@
 """The disk of the journal is full, before a machine is rented or in the middle of it: what cannot be noted is not asked
-for, what was rented is given back, in one clear line, and once there is room `down --all` leaves nothing, and the bill
-is right."""
+for, the machines are terminated, one clear line says why, and once there is room `down --all` leaves nothing, and the
+bill is right."""
 import contextlib
 import os
 import pathlib
@@ -58,9 +58,9 @@ def one_clear_line(ended, *words):
 
 
 def given_back_and_accounted(cloud, laptop, run, filler):  # noqa: F811
-    """What could not be noted is given back by the command itself."""
+    """The command itself terminates machines that it could not note."""
     one_clear_line(run.wait(60), "no machine is left")
-    until(lambda: meter(cloud)["live"] == [], 20, "it is given back")
+    until(lambda: meter(cloud)["live"] == [], 20, "the machine ends")
     filler.unlink()
     accounted(cloud, laptop)
 
@@ -129,7 +129,7 @@ def test_at_first_contact(hosts, tmp_path):
             until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
             filler = fill(folder)
             one_clear_line(run.wait(120), "no machine is left")
-            until(lambda: not world.live(), 20, "it is given back")
+            until(lambda: not world.live(), 20, "the machine ends")
             filler.unlink()
             ended = world.lockstep("down", "--all", env=state)
             assert ended.rc == 0 and len(world.fake.world.machines) == 1, ended

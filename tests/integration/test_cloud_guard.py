@@ -35,11 +35,11 @@ def test_a_lease_ends_although_the_client_was_killed(world):
     assert machine.ended - machine.launched < 60 + 60, (machine.ended, machine.launched)
     until(lambda: not alive(guard), 30, "nothing is left to guard")
     log = world.log()
-    assert "'lab': its lease is over; ending it" in log and "'lab' is given back; it cost" in log, log
+    assert "'lab': its lease is over; ending it" in log and "'lab' is terminated; it cost" in log, log
     assert log.endswith("nothing is left to guard\n") and cloud_keys.LAMBDA_KEY not in log, log
     (rental,) = world.rentals()
     assert rental["closed_ms"] > 0 and rental["nodes"] == []
-    assert world.guards() == [], "what is given back needs none"
+    assert world.guards() == [], "no guard is left for terminated machines"
 
 
 def test_a_guard_writes_down_at_once_that_it_is_refused(world):

@@ -15,7 +15,8 @@ from harness import read, until
 from test_cloud_guard_host import HostWorld  # first: it says where the fakes are
 
 import cloud_keys  # noqa: I100
-from follow_world import MARKS, FollowWorld, kill  # noqa: I100
+from follow_world import FollowWorld, kill, plain_text  # noqa: I100
+from lying_host import LyingHost  # noqa: I100
 from rented_jobs import LASTING, project_in, taken  # noqa: I100
 
 SECRET = "s3cret-of-the-job"
@@ -66,7 +67,7 @@ class OwnerWorld(HostWorld, FollowWorld):
         return jobs_in(self.owner_state)
 
     def course_log(self):
-        return "".join(map(read, sorted(self.owner_state.glob("rentals/lab.log*")))).translate(MARKS)
+        return plain_text("".join(map(read, sorted(self.owner_state.glob("rentals/lab.log*")))))
 
     def client_words(self):
         """The processes of the command here, and of what it started."""
@@ -151,7 +152,7 @@ def test_the_host_does_all_and_the_command_shows_it(world):
     world.go()
     ended = run.wait(90)
     assert ended.rc == 0 and f"done {MINE} {FROM_FILE} typed" in ended.out, ended
-    assert "is given back; it cost" in ended.err and not world.live(), ended
+    assert "is terminated; it cost" in ended.err and not world.live(), ended
     assert (world.project / "out/result").read_text() == "done"
     assert world.owner_jobs() == [] == jobs_in(world.state)
     assert "lab" not in world.lockstep("cost").err, "the end was seen"
@@ -211,7 +212,7 @@ def test_other_terminals_follow_wait_and_cancel(world):
     assert "began at step 0" in world.lockstep("logs", "lab").out
     logs.process.send_signal(signal.SIGINT)  # as the terminal of the command would
     ended = logs.wait(90)
-    assert ended.rc not in (0, 255) and "is given back; it cost" in ended.err, ended
+    assert ended.rc not in (0, 255) and "is terminated; it cost" in ended.err, ended
     assert waits.wait(30).rc == ended.rc and not world.live()
     assert jobs_in(world.state) == [], "wait returns once the other command has brought the outputs"
     assert (world.project / "out/checkpoint").read_text() == "1", "what it saved is here"
@@ -257,8 +258,9 @@ def test_a_host_that_is_silent_is_never_taken_for_success(world):
     run = world.train()
     begun(world, run)
     world.silence()
-    ended = run.wait(60)
+    ended = run.wait(120)
     assert ended.rc not in (0, 2) and f"'lab' goes on at {world.where}" in ended.err, ended
+    assert "trying again for 60 s" in ended.err and "is back" not in ended.err, ended
     for words in (("wait", "lab"), ("logs", "-f", "lab"), ("logs", "lab"), ("cancel", "lab"), ("down", "lab")):
         ended = world.lockstep(*words)
         assert ended.rc in (1, 255) and len(ended.err.splitlines()) <= 2 and world.server.addr in ended.err, ended
@@ -342,3 +344,100 @@ def test_a_waiting_command_starts_the_guard_again_after_a_reboot_of_the_host(wor
     world.go()
     assert waits.wait(90).rc == 0 and (world.project / "out/result").read_text() == "done"
     assert not world.live() and jobs_in(world.state) == [] == world.owner_jobs()
+
+
+def test_ctrl_c_while_the_host_begins_leaves_nothing(world):
+    moments = {"plan": lambda: world.there(b"host-rental", b"plan"),
+               "begin": lambda: world.there(b"host-rental", b"begin"),
+               "record": world.owner_jobs, "course": world.courses}
+    for name, moment in moments.items():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            run = world.train()
+            until(moment, 60, "the host begins")
+            run.process.send_signal(number)
+            ended = run.wait(60)
+            assert ended.rc == 128 + number and not world.live(), (name, ended)
+            assert jobs_in(world.state) == [] == world.owner_jobs(), (name, ended)
+            says = [line for line in ended.err.splitlines() if line.startswith("lockstep run") and "cancel" in line]
+            assert len(says) == 1 or name == "plan", (name, ended)
+    until(lambda: not world.courses() and not world.there(b"guard-rentals"), 60, "nothing is left there")
+
+
+def test_views_go_on_when_a_broken_link_is_back(world):
+    run = world.train()
+    begun(world, run)
+    logs, waits = world.start("logs", "-f", "lab"), world.start("wait", "lab")
+    until(lambda: "began at step 0" in logs.out() and len(world.there(b"host-rental", b"follow")) == 3, 30, "3 views")
+    shown = run.out()
+    world.silence()
+    for view in (run, logs, waits):
+        until(lambda view=view: "the job needs no connection, trying again for 60 s" in view.err(), 30, "one line")
+    world.begin_again()
+    for view in (run, logs, waits):
+        until(lambda view=view: f"{world.where} is back" in view.err(), 30, "the view goes on")
+    world.go()
+    for view in (run, logs, waits):
+        ended = view.wait(90)
+        assert ended.rc == 0 and ended.err.count("trying again") == ended.err.count("is back") == 1, ended
+    assert run.out().startswith(shown) and run.out().count("began at step 0") == 1, "nothing is shown twice"
+    assert "done" in run.out() and logs.out() == run.out() and waits.out() == ""
+    assert (world.project / "out/result").read_text() == "done" and jobs_in(world.state) == []
+
+
+def test_ctrl_c_while_the_host_is_away_cancels_once_it_is_back(world):
+    run = world.train()
+    begun(world, run)
+    world.silence()
+    until(lambda: "trying again" in run.err(), 30, "the link is lost")
+    run.process.send_signal(signal.SIGINT)
+    until(lambda: f"'lab' is canceled once {world.where} is back" in run.err(), 10, "it says so")
+    assert world.live() and run.process.poll() is None
+    world.begin_again()
+    ended = run.wait(90)
+    assert ended.rc not in (0, 255) and not world.live() and jobs_in(world.state) == [], ended
+    # Ctrl-C ends a `wait` alone.
+    assert world.train("--detach").wait(180).rc == 0
+    waits = world.start("wait", "lab")
+    until(lambda: world.there(b"host-rental", b"follow"), 30, "it waits")
+    waits.process.send_signal(signal.SIGINT)
+    ended = waits.wait(30)
+    assert ended.rc == 130 and "'lab' goes on at" in ended.err and world.live(), ended
+    assert world.lockstep("cancel", "lab").rc == 0
+
+
+HOSTILE = r"""
+link.hello(); words = link.words(); link.started()
+link.data("stdout \x1b[2J\u009b\u202e ends\n")
+link.data("stderr \x1b]0;x\x07\u202e ends\n", stream=ERR)
+if words[1] == "ask":
+    link.all(b"flood\n" * 300_000, stream=ERR)
+link.exit(3)
+"""
+
+
+def test_words_of_a_hostile_owner_reach_the_terminal_without_its_control(world):
+    assert world.train("--detach").wait(180).rc == 0
+    host = LyingHost(world.client, world.server)
+    host.lies(HOSTILE)
+    for words in (("cost", "lab"), ("keep", "lab", "1h"), ("cluster", "show", "lab"), ("why", "lab"),
+                  ("down", "lab", "--force"), ("wait", "lab"), ("jobs",), ("cost",)):
+        ended = world.lockstep(*words)
+        said = ended.out + ended.err
+        assert not any(control in said for control in "\x1b\x07\u009b\u202e"), (words, said[:1000])
+        if words[-1] == "lab":
+            assert ended.rc != 0 and "\\x1b" in said and len(said) < 2_000_000, (words, said[:1000])
+        if words == ("cost", "lab"):
+            assert ended.rc == 3 and "stdout \\x1b[2J" in ended.out and "stderr \\x1b]0;x" in ended.err, ended
+            assert len(ended.err) < 1_100_000 and "the host says more, which is not shown" in ended.err
+    host.is_honest()
+    assert world.lockstep("cancel", "lab").rc == 0
+
+
+def test_commands_for_machines_of_another_host_name_that_host(world):
+    assert world.train("--detach").wait(180).rc == 0
+    for words in (("exec", "lab", "--", "true"), ("ssh", "lab"), ("forward", "lab", "8080"), ("sync", "lab")):
+        ended = world.lockstep(*words)
+        assert ended.rc in (1, 255) and len(ended.err.splitlines()) == 1, ended
+        assert f"the machines of 'lab' belong to {world.where}" in ended.err, ended
+        assert f"lockstep ssh {world.where}" in ended.err, ended
+    assert world.lockstep("cancel", "lab").rc == 0

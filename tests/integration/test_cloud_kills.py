@@ -60,7 +60,7 @@ def slack(cloud, seconds):  # noqa: F811
 
 
 def check(cloud, *found, tolerance_s=TOLERANCE_S):  # noqa: F811
-    """Everything that these laptops have rented is given back, and paid as the meter says."""
+    """All machines that these laptops have rented are terminated, and cost what the meter says."""
     until(lambda: not meter(cloud)["billed"] and not meter(cloud)["live"], 20, "nothing is billed")
     assert most_alive_at_once(cloud) <= 1, machines(cloud)
     costs, bill = [laptop.cost() for laptop in found], meter(cloud)  # noqa: F811
@@ -132,7 +132,7 @@ def test_killed_at_the_launch_where_machines_are_listed_late(cloud, laptops):  #
             killed.append(laptops(f"{provider}-{when}"))
             assert killed_at(killed[-1], LAUNCH[provider], when, "up", "gpus", *wish(provider))
             age(killed[-1])
-    # Then only: giving back asks again for the launch, and another one's is held.
+    # Then only: termination asks again for the launch, and another one's is held.
     ending = [(one, one.start("down", "gpus")) for one in killed]
     for _, run in ending:
         ended = run.wait(150)

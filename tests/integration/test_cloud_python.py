@@ -119,7 +119,7 @@ def test_the_script_of_hugging_face_rents_runs_and_gives_back(world):
                       "--instance", "x", code=7)
     assert ended.out.splitlines()[-1] == (
         '[["7", "--host-like", "it\'s $HOME\\n", "--instance", "x"], "torch", "toy_need", 1]'), ended
-    assert "spot" not in ended.err and "is given back; it cost" in ended.err, ended
+    assert "spot" not in ended.err and "is terminated; it cost" in ended.err, ended
     assert len(world.all()) == 1 and not world.live()
     # A step that fails is told with its last lines, and the machine goes all the same.
     world.write({"examples/a b/requirements.txt": "no_such_package\n"})
@@ -151,7 +151,7 @@ if __name__ == "__main__":
     assert gpu.cost() >= cost
     print("in all", gpu.cost())
 """)
-    assert "doubling 4" in ended.out and "'lab' is given back" in ended.err and "or idle for" not in ended.err, ended
+    assert "doubling 4" in ended.out and "'lab' is terminated" in ended.err and "or idle for" not in ended.err, ended
     assert len(world.all()) == 2 and not world.live()
     total = float(ended.out.splitlines()[-1].removeprefix("in all "))
     assert total == pytest.approx(world.fake.world.micros() / 1e6, abs=0.02)
@@ -200,7 +200,7 @@ if __name__ == "__main__":
         started.signal(signal.SIGINT)
     ended = started.wait(120)
     assert ended.rc == (5 if name == "exit" else -signal.SIGINT), ended
-    assert len(world.all()) == 1 and not world.live() and "'lab' is given back" in ended.err, ended
+    assert len(world.all()) == 1 and not world.live() and "'lab' is terminated" in ended.err, ended
 
 
 def test_ctrl_c_while_a_machine_boots_gives_it_back(world):

@@ -71,16 +71,33 @@ def states(world):
 
 
 def test_spot_is_taken_in_the_middle_and_the_job_goes_on_from_its_checkpoint(world, project):
-    run = world.start(*words(world, "--spot", "--back", "out", "--resume-arg=--resume", "lasting.py"), cwd=project)
+    run = world.start(*words(world, "--spot", "--back", "out", "--resume-arg=--resume", "--env", "LAST=2",
+                             "lasting.py"), cwd=project)
     until(lambda: "began at step 0" in run.out(), 120, f"it trains: {run.out()} {run.err()}")
     (first,) = world.live()
     assert states(world) == ["running"]
+    (job,) = json.loads(world.lockstep("jobs", "--json").out)["jobs"]
+    waits, logs = world.start("wait", "--json", job["id"]), world.start("logs", "-f", job["id"])
+    until(lambda: "began at step 0" in logs.out(), 30, "another terminal shows it")
+
+    def course():
+        return json.loads(world.lockstep("why", "--json", job["id"]).out).get("course", {})
     world.fake.world.notify(first, 60)
     until(lambda: states(world) == ["restarting"], 60, "others are being found")
+    (loss,) = until(lambda: [loss for loss in course().get("losses", []) if loss["at_ms"] > 0], 60, "a lost machine")
+    assert loss["attempt"] == 1 and loss["machine"].endswith("-0"), loss
+    again = "began at step 1 args ['--resume'] attempt 2"
+    until(lambda: again in logs.out(), 120, f"the id is that of all attempts: {logs.out()} {logs.err()}")
+    assert states(world) == ["running"]
+    machine = world.machines.all[1]
+    machine.path(f"/home/{machine.user}/go").touch()
     ended = run.wait(180)
     assert ended.rc == 0, ended
-    assert states(world) == ["succeeded", "failed"], "the first attempt has ended at the notice"
-    assert "saved 1" in ended.out and "began at step 1 args ['--resume'] attempt 2" in ended.out, ended
+    waited, shown = waits.wait(30), logs.wait(30)
+    assert waited.rc == 0 and json.loads(waited.out)["state"] == "succeeded", waited
+    assert shown.rc == 0, shown
+    assert states(world) == ["succeeded"], "one job, although its first attempt has ended at the notice"
+    assert "saved 1" in ended.out and again in ended.out, ended
     assert len(run_ids(ended.out)) == 1, "one run id over both attempts"
     assert len(world.machines.all) == 2 and world.live() == [], ended
     first, second = world.fake.world.machines.values()

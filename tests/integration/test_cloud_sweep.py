@@ -60,7 +60,7 @@ def a_minute_later(laptop):  # noqa: F811
 
 
 def leftover(laptop, rented_before=False):  # noqa: F811
-    """A machine of ours of which the journal knows nothing, two hours old. rented_before: "gpus", now given back."""
+    """A machine of ours of which the journal knows nothing, two hours old. rented_before: "gpus", now terminated."""
     if rented_before:
         rented_and_killed(laptop)
         assert laptop.down("gpus").rc == 0

@@ -122,7 +122,7 @@ def test_one_of_four_is_taken(world, project):
 
 
 def test_taken_when_nobody_has_used_it_lately(world, project):
-    """Neither the job itself nor `lockstep exec` meanwhile gives back what its job is about to replace."""
+    """Neither the job itself nor `lockstep exec` meanwhile terminates what the job is about to replace."""
     run = SpotRun(world, project, "--autostop", "never", "--name", "gpus")
     run.said("at step 0")
     first = run.launched(1)
@@ -205,5 +205,5 @@ def test_whoever_gives_it_up_is_not_given_another(world, project):
     down = world.lockstep("down", "other", "--force")
     assert down.rc == 0, down
     ended = run.run.wait(90)
-    assert ended.rc != 0 and "was given back by another lockstep" in ended.err, ended
+    assert ended.rc != 0 and "was terminated by another lockstep" in ended.err, ended
     assert world.live() == [] and len(world.machines.all) == 2, ended

@@ -69,7 +69,7 @@ def test_one_of_two_is_cut_off_for_half_a_minute(world, project, spot):
     there.cut()
     until_healed = time.monotonic() + 30
     run.said("rank 0 saved 1")
-    # The job is over once the other node has given this one up, and the machine may be given back before the cut ends.
+    # The job is over once the other node has given this one up, and the machine may be terminated before the cut ends.
     until(lambda: time.monotonic() > until_healed or run.run.process.poll() is not None, 60)
     if run.run.process.poll() is None and any(each.id == nodes[1].id for each in world.live()):
         there.heal()
@@ -81,7 +81,7 @@ def test_one_of_two_is_cut_off_for_half_a_minute(world, project, spot):
 
 
 def test_one_of_four_has_ended_before_it_was_met(world, project):
-    """The other three are given back before four are asked for elsewhere."""
+    """The other three are terminated before four are asked for elsewhere."""
     world.silent = {3}
     run = SpotRun(world, project, "--nodes", "4", last=0, spot=None)
     run.launched(4)

@@ -12,12 +12,12 @@ from harness import BINARY, BUILD
 
 CASES = [
     ("lockstep ", {"run", "launch", "jobs", "logs", "wait", "cancel", "resume", "exec", "sync", "install", "call",
-                   "cluster", "ssh", "forward", "store", "version", "help", "submit", "check", "why", "doctor",
-                   "wheel", "offers", "up", "down", "keep", "cost", "cloud"}),
+                   "cluster", "ssh", "forward", "store", "version", "help", "submit", "check", "why", "top", "page",
+                   "events", "trace", "profile", "doctor", "wheel", "offers", "up", "down", "keep", "cost", "cloud"}),
     ("lockstep run --nproc", {"--nproc-per-node"}),
     ("lockstep run --start-method f", {"fork", "forkserver"}),
     ("lockstep store --p", {"--port", "--print-stats"}),
-    ("torchrun --sta", {"--standalone", "--start-method"}),
+    ("torchrun --sta", {"--standalone", "--start-method", "--status-page"}),
     ("torchrun --nnodes 1 -m --isol", {"--isolation"}),
     ("torchrun --rdzv-backend etcd", {"etcd", "etcd-v2", "etcd3"}),
     ("lockstep run --rdzv-conf keep_alive_", {"keep_alive_interval=", "keep_alive_max_attempt="}),

@@ -398,7 +398,11 @@ def test_a_quick_test_says_what_has_no_time(small_repository):
     ended, chosen = small_repository(used=1000)  # it runs whatever it takes, and leaves no time for others
     assert chosen == {"long"} and "runs: test_long.py (about 2250 s): changed itself\n" in ended.stdout, ended
     assert "A SUBSET: 4 of 5 files" in ended.stdout, ended
-    assert "TOO LONG: the changed black-box files alone take about 2250 s, more than 120 s\n" in ended.stdout, ended
+    assert "TOO LONG: test_long.py alone takes about 2250 s, more than 120 s\n" in ended.stdout, ended
+    (made / "tests/integration/test_first.py").write_text("# new\n")
+    ended, chosen = small_repository(used=180)  # the shortest changed file comes first, and the other has no time
+    assert chosen == {"first", "second"} and "TOO LONG" not in ended.stdout, ended
+    assert re.search("A SUBSET: 3 of 5 files .*: long ", ended.stdout), ended
 
 
 def test_each_room_and_each_file_has_a_row():

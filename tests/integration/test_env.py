@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from harness import TOKEN, free_port
+from harness import RECORDER_NAMES, TOKEN, free_port
 
 WORKER_NAMES = set("""LOCAL_RANK RANK GROUP_RANK ROLE_RANK ROLE_NAME LOCAL_WORLD_SIZE WORLD_SIZE
 GROUP_WORLD_SIZE ROLE_WORLD_SIZE MASTER_ADDR MASTER_PORT TORCHELASTIC_RESTART_COUNT TORCHELASTIC_MAX_RESTARTS
@@ -25,7 +25,7 @@ def test_names_are_exactly_those_of_torchrun(lockstep):
     (first, second) = envs(lockstep, "--nproc-per-node", 2, count=2)
     inherited = set(lockstep.environment()) | {TOKEN}
     for env in (first, second):
-        assert set(env) - inherited == WORKER_NAMES | {"OMP_NUM_THREADS", "LOCKSTEP_AGENT"}
+        assert set(env) - inherited == WORKER_NAMES | {"OMP_NUM_THREADS", "LOCKSTEP_AGENT"} | RECORDER_NAMES
         assert inherited <= set(env)
 
 

@@ -298,10 +298,10 @@ def test_a_killed_part_takes_all_with_it(world, victim):
     client, server = world()
     id_ = detached(client, f"me@{server.addr}", script(server, PARKED))
     state = json.loads((server.homes["me"] / f".local/state/lockstep/jobs/{id_}/state.json").read_text())
-    pids = [server.host.outer(state["supervisor"])] if victim == "supervisor" else \
-        [pid for pid, comm in server.commands().items() if comm == victim]
-    assert len(pids) == 1, server.commands()
-    os.kill(pids[0], signal.SIGKILL)
+    # The job has begun before its agent has its name.
+    (pid,) = [server.host.outer(state["supervisor"])] if victim == "supervisor" else \
+        until(lambda: [pid for pid, comm in server.commands().items() if comm == victim], 20, f"there is a {victim}")
+    os.kill(pid, signal.SIGKILL)
     server.nothing_left()
     ended = client.run("wait", id_)
     assert ended.rc == (255 if victim == "supervisor" else ended.rc) and ended.rc != 0, ended
@@ -470,7 +470,8 @@ def test_a_plain_run_is_awaited_and_canceled_as_any_job(world):
     assert ended.rc == 2 and f"the output of {name} goes to the terminal" in ended.err, ended
     assert client.run("resume", name).rc == 2
     ended = client.run("why", name)
-    assert ended.rc == 0 and ended.out.endswith(f": running\nlockstep wait {name} waits for the end\n"), ended
+    assert ended.rc == 0 and ": running\n" in ended.out and "job.py:" in ended.out, ended
+    assert ended.out.endswith(f"\nlockstep wait {name} waits for the end\n"), ended
     waiting = client.start("wait", name)
     ended = client.run("cancel", "--json", name)
     assert ended.rc == 0 and json.loads(ended.out)["state"] == "canceled", ended
@@ -577,6 +578,36 @@ if os.environ["RANK"] == "1":
     print("ValueError: the batch is empty", file=sys.stderr)
     sys.exit(3)
 """
+
+
+def test_why_and_top_show_what_the_ranks_on_all_hosts_do(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    id_ = detached(client, "gpus", "--nproc-per-node", "2", "job.py")
+    parked = PARKED.splitlines().index("    time.sleep(0.02)") + 1
+
+    def looks():
+        said = json.loads(client.run("why", "--json", id_).out).get("looks", [])
+        seen = [group["at"]["line"] for look in said for group in look["fold"]["groups"] if "line" in group["at"]]
+        return len(said) == 2 and set(seen) <= {f"job.py:{parked - 1}", f"job.py:{parked}"} and said
+
+    said = until(looks, 30, "both hosts tell")
+    assert {look["world"] for look in said} == {4}
+    text = client.run("why", id_)
+    assert text.rc == 0 and "ranks 0-3" in text.out, text
+    rank = client.run("why", id_, "--rank", 3)
+    stack = r"rank 3, pid \d+, state .*\n  main thread\n.*job\.py:\d+ in <module>\n$"
+    assert rank.rc == 0 and re.match(stack, rank.out), rank
+    nodes = json.loads(client.run("top", "--json", id_).out)["nodes"]
+    assert [[row["rank"] for row in node["rows"]] for node in nodes] == [[0, 1], [2, 3]], nodes
+    table = client.run("top", "job.py")
+    assert table.rc == 0 and f"job {id_} on gpus: job.py, attempt 1, 4 of 4 ranks\n" in table.out, table
+    assert re.search(r"^0-3 +2 nodes .*job\.py:\d+", table.out, re.M), table
+    assert client.run("cancel", id_).rc == 0
+    ended = client.run("top", id_)
+    assert ended.rc == 1 and f"job {id_} has ended: canceled" in ended.err, ended
 
 
 def test_why_names_the_worker_that_failed_first(world):

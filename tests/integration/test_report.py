@@ -119,8 +119,7 @@ def test_a_last_line_says_where_no_logs_are(lockstep):
 def test_a_long_job_has_a_last_line(lockstep):
     ended = lockstep.run_worker(actions=["sleep=10100"], timeout=40)
     (last,) = lines_with(ended.err, "the job ")
-    assert re.fullmatch(r"the job succeeded after 1\d\.\d s, with 0 restarts; logs: /\S+ \(error files only; .*\)",
-                        last)
+    assert re.fullmatch(r"the job succeeded after 1\d\.\d s, with 0 restarts; logs: none \(-r 3 or .*\)", last)
 
 
 def test_a_lost_node_is_in_the_report(lockstep):

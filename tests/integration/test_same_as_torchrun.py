@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import test_options_differential as model
-from harness import SCRIPTS, SUPPORT, free_port, peer
+from harness import BINARY, RECORDER_NAMES, SCRIPTS, SUPPORT, free_port, peer
 
 AID = {"PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1}
 
@@ -41,10 +41,11 @@ def test_options(lockstep):
 
 def environment_of(lockstep, *args, program):
     """What a worker sees in its environment beyond what its launcher was given."""
-    given = {"PYTHON_EXEC": peer("2.14"), **AID} if program is None else {
+    ours = program == (lockstep.folder / "torchrun",)
+    given = {"PYTHON_EXEC": peer("2.14"), **AID} if ours else {
         "PEER_PROGRAM": "/usr/bin/torchrun", "PYTHON_EXEC": None, **AID}
     ended = lockstep.run("--standalone", "--nproc-per-node", 2, "--max-restarts", 3, *args, SCRIPTS / "show.py",
-                         env=given, timeout=120, **({} if program is None else {"program": program}))
+                         env=given, timeout=120, program=program)
     assert ended.rc == 0, str(ended)
     workers = [json.loads(line)["env"] for line in ended.out.splitlines() if line.startswith("{")]
     return sorted(workers, key=lambda env: env["RANK"])
@@ -58,7 +59,10 @@ DIFFER = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERR
                          ids=["plain", "more"])
 def test_environment_of_a_worker(lockstep, args):
     theirs = environment_of(lockstep, *args, program=(peer("2.14"),))
-    ours = environment_of(lockstep, *args, program=None)
+    # `lockstep run` sets more: the variables of flight recorders.
+    link = lockstep.folder / "torchrun"
+    link.symlink_to(BINARY)
+    ours = environment_of(lockstep, *args, program=(link,))
     assert len(ours) == len(theirs) == 2
     for our, their in zip(ours, theirs):
         our, their = ({name: value for name, value in env.items() if not OWN.match(name)} for env in (our, their))
@@ -164,7 +168,8 @@ SETS = [words.split() for words in """
 
 
 def test_thirty_sets_of_options(lockstep):
-    """Behind `lockstep run torchrun`: the environment and the arguments of every rank are PyTorch's own."""
+    """Behind `lockstep run torchrun`: the environment and the arguments of every rank are PyTorch's own, beside the
+    variables of flight recorders."""
     assert len(SETS) == 30
     words = [[*options, str(SCRIPTS / "show.py"), "--x", "a b", "--", "-r", "${local_rank}"] for options in SETS]
     done = lockstep.run(SCRIPTS / "torchruns.py", json.dumps(words), lockstep.facts, program=(peer("2.14"),),
@@ -185,8 +190,8 @@ def test_thirty_sets_of_options(lockstep):
             our, their = ({name: value for name, value in line["env"].items() if not OWN.match(name)}
                           for line in (our, their))
             # Importing torch in the launcher leaves this one behind.
-            assert set(our) | {"TORCHINDUCTOR_CACHE_DIR"} == set(their) | {"TORCHINDUCTOR_CACHE_DIR"}, given
-            assert {name for name in our if our[name] != their.get(name)} <= DIFFER, given
+            assert set(our) | {"TORCHINDUCTOR_CACHE_DIR"} == set(their) | {"TORCHINDUCTOR_CACHE_DIR"} | RECORDER_NAMES
+            assert {name for name in our if our[name] != their.get(name)} <= DIFFER | RECORDER_NAMES, given
 
 
 ACCELERATE = {
@@ -219,6 +224,6 @@ def test_environment_under_accelerate(lockstep, name):
         assert len(found) == len(theirs)
         for our, their in zip(found, theirs):
             # Importing torch in the launcher leaves this one behind.
-            assert set(our) | {"TORCHINDUCTOR_CACHE_DIR"} == set(their) | {"TORCHINDUCTOR_CACHE_DIR"}
-            assert {each for each in our if our[each] != their.get(each)} <= DIFFER
+            assert set(our) | {"TORCHINDUCTOR_CACHE_DIR"} == set(their) | {"TORCHINDUCTOR_CACHE_DIR"} | RECORDER_NAMES
+            assert {each for each in our if our[each] != their.get(each)} <= DIFFER | RECORDER_NAMES
     assert len(list((lockstep.home / ".local/state/lockstep/accelerate").iterdir())) == 1

@@ -123,7 +123,7 @@ def test_a_node_whose_check_fails_is_named(cluster):
 
 
 def test_jobs_that_nobody_knows_and_a_controller_that_is_away(cluster, lockstep):
-    refused(cluster.run("why"), 2, "no job is named")
+    refused(cluster.run("why"), 1, "no job is named")
     refused(cluster.run("why", "train"), 2, "'train' is neither a Slurm job id")
     refused(cluster.run("why", "--", "-h"), 2, "is neither a Slurm job id")
     refused(cluster.run("why", "999"), 1, "Slurm knows no job 999")

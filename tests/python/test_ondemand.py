@@ -39,7 +39,7 @@ if words[0] == "up":
             time.sleep(0.01)
         time.sleep(0.5)
         there.unlink()
-        (here / "up.waits").write_text(f"{len(signals)} signals, given back")
+        (here / "up.waits").write_text(f"{len(signals)} signals, terminated")
         sys.exit(130)
     print(json.dumps(row))
 elif words[0] == "down":
@@ -264,5 +264,5 @@ def test_one_ctrl_c_while_they_are_rented_is_passed_on_once_and_waited_for(world
     started.send_signal(signal.SIGINT)
     err = started.communicate(timeout=30)[1]
     assert started.returncode == -signal.SIGINT and "KeyboardInterrupt" in err
-    assert (world.folder / "up.waits").read_text() == "1 signals, given back" and not world.rented()
+    assert (world.folder / "up.waits").read_text() == "1 signals, terminated" and not world.rented()
     assert not world.calls("exec") and _ondemand._GRACE >= 300

@@ -1,0 +1,131 @@
+"""A job that stands still says so, and names the rank and the line: real gloo jobs in which one rank goes wrong."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from hang_kinds import HANG, can_happen, line_of
+from harness import BINARY, PYTHON, until
+
+CULPRIT = 2
+HUNG = ["sleep", "lock", "gil", "fifo", "skipped", "wrong", "init", "new_group", "loader", "vfork",
+        "loader_fuse"]
+
+
+@pytest.fixture
+def start(lockstep):
+    """start(KIND, OPTION...): a job of four ranks, which is killed after the test."""
+    jobs = []
+    # Loaders send file descriptors through sockets in TMPDIR, whose paths must be short.
+    with tempfile.TemporaryDirectory(dir="/tmp") as temp:
+        def begin(kind, *options):
+            jobs.append(lockstep.start("--nproc-per-node", 4, "--log-dir", lockstep.logs, *options, HANG, kind, CULPRIT,
+                                       env={"TEST_FOLDER": temp, "TMPDIR": temp, "OMP_NUM_THREADS": "1"}))
+            return jobs[-1]
+
+        yield begin
+        for job in jobs:
+            job.kill()
+
+
+def why(lockstep, job, *options):
+    return subprocess.run([BINARY, "why", f"pid-{job.pid}", *options], env=lockstep.environment(),
+                          capture_output=True, text=True, timeout=20)
+
+
+def trains(job):
+    until(lambda: "training" in job.out(), 60, f"the job trains: {job.err()[-2000:]}")
+
+
+@pytest.mark.parametrize("kind", HUNG)
+def test_a_hang_names_the_rank_and_the_line(lockstep, start, kind):
+    if not can_happen(kind):
+        pytest.skip("a dead file server needs root and FUSE")
+    job = start(kind, "--hang-after", 5)
+    until(lambda: "evidence:" in job.err(), 90, f"the hang is told: {kind}")
+    said = job.err()[job.err().index("hang: "):]
+    lines = [line for line in said.splitlines() if re.search(rf"\brank {CULPRIT}\b", line)]
+    assert lines and line_of(kind) in lines[0], said
+    assert re.search(r"\b3 ranks\b|\branks 0-1, 3\b", said), said
+    evidence = pathlib.Path(re.search(r"evidence: (\S+)", said)[1])
+    assert line_of(kind) in evidence.read_text(), said
+    assert job.process.poll() is None, "a hang ends nothing"
+
+
+def test_a_rank_that_computes_is_waited_for_and_does_not_hang(lockstep, start):
+    job = start("loop", "--hang-after", 5)
+    until(lambda: "waiting: " in job.err(), 90, "the wait is told")
+    (line,) = [line for line in job.err().splitlines() if "waiting: " in line]
+    assert f"3 ranks wait for rank {CULPRIT} at {line_of('loop')}" in line, line
+    assert "hang: " not in job.err()
+
+
+def test_a_stopped_rank_is_named(lockstep, start):
+    job = start("stop", "--hang-after", 5)
+    until(lambda: "stopped: " in job.err(), 90, "the stopped rank is told")
+    said = job.err()[job.err().index("stopped: "):]
+    assert line_of("stop") in said and f"rank {CULPRIT}" in said, said
+
+
+def test_why_shows_what_the_ranks_of_a_running_job_do(lockstep, start):
+    job = start("sleep", "--hang-after", "off")
+    trains(job)
+    said = until(lambda: (told := why(lockstep, job)).stdout.count(line_of("sleep")) and told, 60, "the sleep is seen")
+    assert said.returncode == 0 and f"rank {CULPRIT}" in said.stdout, said
+    assert re.search(r"3 ranks|ranks 0-1, 3", said.stdout), said
+    (looks,) = json.loads(why(lockstep, job, "--json").stdout)["looks"]
+    assert looks["world"] == 4 and looks["attempt"] == 1
+    groups = looks["fold"]["groups"]
+    assert sorted(rank for group in groups for ranks in group["ranks"].values()
+                  for rank in ranks.split(", ")) == ["0-1", "2", "3"], groups
+    threads = why(lockstep, job, "--rank", str(CULPRIT))
+    assert threads.returncode == 0 and "main thread" in threads.stdout, threads
+    assert re.search(r"hang\.py:\d+ in sleep\n.*hang\.py:\d+ in \S*step\n", threads.stdout), threads
+    absent = why(lockstep, job, "--rank", "9")
+    assert absent.returncode == 1 and "rank 9 of pid-" in absent.stderr, absent
+    assert "hang: " not in job.err()
+    # The socket of an agent is not seen from another network namespace.
+    apart = subprocess.run(["unshare", "-n", BINARY, "why", f"pid-{job.pid}"], env=lockstep.environment(),
+                           capture_output=True, text=True, timeout=20)
+    assert apart.returncode == 0 and "no agent of the job answers" in apart.stdout, apart
+
+
+def test_a_wrapper_is_looked_through(lockstep, start, tmp_path):
+    """Below a shell one program follows another, and a helper runs beside it."""
+    (tmp_path / "parked.py").write_text("import time\ntime.sleep(1000)\n")
+    script = f"{PYTHON} -c 'import time; time.sleep(3)'; touch {tmp_path}/first; {PYTHON} {tmp_path}/parked.py"
+    job = lockstep.start("--hang-after", "off", "--no-python", "/bin/sh", "-c", script)
+    try:
+        until((tmp_path / "first").exists, 30, "the first program has ended")
+        until(lambda: "parked.py:2" in why(lockstep, job).stdout, 30, "the second program is seen")
+    finally:
+        job.kill()
+
+
+def test_the_report_says_where_the_others_were(lockstep, start):
+    job = start("sleep", "--hang-after", "off")
+    trains(job)
+    until(lambda: line_of("sleep") in why(lockstep, job).stdout, 60, "the sleep is seen")
+    (pid,) = {looks["pid"] for looks in
+              [json.loads(why(lockstep, job, "--rank", str(CULPRIT), "--json").stdout)["ranks"][0]]}
+    os.kill(pid, signal.SIGKILL)
+    ended = job.wait(60)
+    assert ended.rc == 1
+    assert re.search(r"\n  others    : the other 3 ranks were in .*hang\.py:\d+", ended.err), str(ended)
+
+
+@pytest.mark.parametrize("then", ["end", "restart"])
+def test_a_hang_can_end_or_restart_the_job(lockstep, start, then):
+    job = start("sleep", "--hang-after", 5, "--on-hang", then, "--max-restarts", 1,
+                "--shutdown-timeout", 5, "--report", lockstep.folder / "report.json")
+    ended = job.wait(150)
+    assert ended.rc == 1, str(ended)
+    attempts = json.loads((lockstep.folder / "report.json").read_text())["attempts"]
+    assert len(attempts) == (1 if then == "end" else 2), str(ended)
+    assert attempts[-1]["ended_by"] == "watchdog" and f"rank {CULPRIT}" in attempts[-1]["why"], attempts
+    assert ended.err.count("hang: ") == len(attempts), str(ended)
