@@ -7,7 +7,7 @@ there, installs it and what the example needs, and runs the example with its arg
     python run_on_remote.py --instance A100:1 --provider cheapest --use_spot --max_price 2 \\
         --example pytorch/text-generation/run_generation.py --model_type=gpt2 --prompt "I am"
 
-A rented machine is given back at the end, however the example ends. Arguments that are not listed here go to the
+A rented machine is terminated at the end, however the example ends. Arguments that are not listed here go to the
 example as they are; behind `--` all of them do. It is the user story of Hugging Face's script of this
 name; docs/python.md shows both side by side.
 """
@@ -64,7 +64,7 @@ def parse(words):
 
 
 def machine(args):
-    """A context that ends with a rented machine being given back."""
+    """A context that ends with a rented machine being terminated."""
     if args.host is not None:
         creds = {"ssh_user": args.user, "ssh_private_key": args.key_path}
         return contextlib.nullcontext(

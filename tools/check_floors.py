@@ -19,10 +19,10 @@ import sys
 FLOORS = {
     0: "base",
     1: "codec io",
-    2: "proc host http db",
+    2: "proc host http db stacks recorder",
     3: "store logs link sync",
-    4: "rendezvous launch launchers ssh setup peer slurm cloud",
-    5: "agent status remote job machine",
+    4: "rendezvous launch launchers ssh setup peer slurm cloud looks",
+    5: "agent status page remote job machine top",
     6: "hosts project",
     7: "rent",
     8: "jobs",
