@@ -8,13 +8,14 @@
 namespace lockstep::rendezvous {
 
 void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::milliseconds timeout,
-                        std::function<void(Result<void>)> done) {
+                        std::function<bool()> stays, std::function<void(Result<void>)> done) {
   // PyTorch's keys and value.
   const std::string base = round.prefix + "torchelastic/agent/terminal_state/";
   const auto world = static_cast<std::int64_t>(round.world);
   const auto until = std::chrono::steady_clock::now() + timeout;
-  auto counted = [&keys, base, world, until,
+  auto counted = [&keys, base, world, until, stays = std::move(stays),
                   done = std::move(done)](Result<std::int64_t> count) mutable {
+    if (!stays()) return;
     if (!count) return done(tl::make_unexpected(std::move(count).error()));
     const std::string last = base + "last_member";
     // The last node to arrive releases all.

@@ -13,10 +13,13 @@ namespace lockstep::rendezvous {
 
 inline constexpr std::chrono::seconds kExitBarrierTimeout{300};
 
-// Enters the barrier. Call once per round: the counter is never reset. `done` runs once, unless the
-// store is destroyed before. Errc::timeout: some nodes did not come. An error must not fail the
-// run.
+// Enters the barrier. Call once per round: the counter is never reset.
+//
+// `stays` is asked when the node has been counted. false: the node has left the round meanwhile.
+// Then no wait begins, because the wait would block the waits of the next round. `done` runs once,
+// unless `stays` returns false or the store is destroyed before. Errc::timeout: some nodes did not
+// come. An error must not fail the run.
 void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::milliseconds timeout,
-                        std::function<void(Result<void>)> done);
+                        std::function<bool()> stays, std::function<void(Result<void>)> done);
 
 }  // namespace lockstep::rendezvous

@@ -149,7 +149,10 @@ void KeyValueRound::finish(Done<void> done) {
   if (phase_ != Phase::running) return;
   phase_ = Phase::barrier;
   barrier_done_ = std::move(done);
-  enter_exit_barrier(*keys_, facts_, settings_.exit_barrier_timeout,
+  const auto stays = [this, round = calls_.witness()] {
+    return !round.gone() && phase_ == Phase::barrier;
+  };
+  enter_exit_barrier(*keys_, facts_, settings_.exit_barrier_timeout, stays,
                      calls_([this](const Result<void>& all) {
                        if (phase_ != Phase::barrier) return;
                        // The static backend first asks the store whether a failure came before.

@@ -197,6 +197,27 @@ TEST_F(KeyValueRoundTest, NothingOfAForgottenRoundCallsBack) {
   EXPECT_EQ(a.round->restarts(), 0);
 }
 
+// A wait on a store's connection blocks all later waits there, such as the wait for the ranks of
+// the next round.
+TEST_F(KeyValueRoundTest, ANodeThatHasLeftTheRoundNoLongerWaitsInTheBarrier) {
+  const std::string last = "r0/torchelastic/agent/terminal_state/last_member";
+  begin();
+  finish(a);
+  store.run();
+  EXPECT_TRUE(store.awaited(last));
+  a.keys.forget_waits();
+  finish(b);
+  b.round->reset();
+  store.run();
+  EXPECT_FALSE(store.awaited(last)) << "the node was counted after it had left the round";
+
+  begin(1);
+  finish(b);
+  b.round->interrupt(Interruption::Kind::rejoin, "rank 1 failed");
+  store.run();
+  EXPECT_FALSE(store.awaited("r1/torchelastic/agent/terminal_state/last_member"));
+}
+
 TEST_F(KeyValueRoundTest, ALostNodeCostsOneRestartWhileThereAreSome) {
   begin();
   ASSERT_TRUE(a.round->awaits_replacement());

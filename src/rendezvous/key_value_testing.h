@@ -5,6 +5,7 @@
 #include "base/callback_scope.h"
 #include "rendezvous/key_value.h"
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <list>
@@ -27,6 +28,13 @@ class FakeStore {
 
   void ask(std::function<void()> request) { requests_.push_back(std::move(request)); }
   void park(Wait wait) { waits_.push_back(std::move(wait)); }
+  // Returns whether a node waits for the key.
+  bool awaited(const std::string& key) const {
+    return std::any_of(waits_.begin(), waits_.end(), [&](const Wait& wait) {
+      return !wait.owner.gone() &&
+             std::find(wait.keys.begin(), wait.keys.end(), key) != wait.keys.end();
+    });
+  }
   void run() {
     for (;;) {
       if (!requests_.empty()) {

@@ -205,8 +205,9 @@ TEST_F(ExchangeTest, OneThatComesLaterComparesItselfAndDifferencesAreTold) {
 TEST_F(ExchangeTest, ExitBarrier) {
   std::optional<Result<void>> ended[3];
   const auto enter = [&](std::size_t rank, milliseconds timeout) {
-    enter_exit_barrier(*clients[rank], round(rank), timeout,
-                       [&ended, rank](Result<void> done) { ended[rank] = std::move(done); });
+    enter_exit_barrier(
+        *clients[rank], round(rank), timeout, [] { return true; },
+        [&ended, rank](Result<void> done) { ended[rank] = std::move(done); });
   };
   enter(0, std::chrono::seconds(20));
   enter(1, milliseconds(50));

@@ -18,6 +18,17 @@ TEST_F(StaticBackendTest, AFailureIsToldAndCountedOnce) {
   EXPECT_EQ((**b.joined)->number, 1);
 }
 
+// The answer to the barrier's count comes after the node has joined again.
+TEST_F(StaticBackendTest, AFailureWhileANodeEntersTheBarrierLeadsToANewRound) {
+  Agent& a = open(0);
+  Agent& b = open(1);
+  meet(a, b);
+  b.backend->finish([](const Result<void>&) { FAIL() << "the job has not ended"; });
+  a.backend->tell_failure("rank 0 failed", false);
+  meet(a, b);
+  EXPECT_EQ((**b.joined)->number, 1);
+}
+
 TEST_F(StaticBackendTest, ANodeThatDiesBetweenTwoRoundsIsMissed) {
   Agent& a = open(0);
   Agent& b = open(1);
