@@ -1,4 +1,4 @@
-// What other witnesses say: the store, recorders of collectives, NCCL's RAS. Values only; other
+// What other witnesses say: the store, and the flight recorders of the ranks. Values only; other
 // rooms fill them.
 #pragma once
 
