@@ -30,6 +30,12 @@ void append_shown(std::string_view line, std::string& to) {
   }
 }
 
+// PyTorch says this each time that the agent asks for a flight recorder. The line would hide the
+// last line of the training.
+bool is_about_dumps(std::string_view line) {
+  return line.find("ProcessGroupNCCL preparing to dump debug info") != std::string_view::npos;
+}
+
 // The last drawing of a redrawn line.
 std::string_view last_drawing(std::string_view line) {
   while (line.ends_with('\r'))
@@ -77,7 +83,7 @@ std::string newest_line(std::string_view bytes) {
     const std::size_t before = bytes.rfind('\n');
     const std::size_t from = before == std::string_view::npos ? 0 : before + 1;
     std::string line = tail_text(bytes.substr(from), 1, false);
-    if (line.find_first_not_of(" \t") != std::string::npos) return line;
+    if (line.find_first_not_of(" \t") != std::string::npos && !is_about_dumps(line)) return line;
     bytes = bytes.substr(0, from == 0 ? 0 : before);
   }
   return {};

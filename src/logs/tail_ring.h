@@ -35,7 +35,8 @@ class NewestBytes {
 };
 
 // Returns the newest line that is complete and not blank, as tail_text() does. The newest drawing
-// of a progress bar is complete. "": there is none.
+// of a progress bar is complete. Lines of PyTorch about dumps of flight recorders do not count. "":
+// there is none.
 std::string newest_line(std::string_view bytes);
 
 // Returns the last `lines` lines of `bytes`, without a final '\n'. For a line redrawn with '\r',

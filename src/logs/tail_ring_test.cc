@@ -32,6 +32,13 @@ TEST(NewestLine, IsWholeAndNotBlank) {
   EXPECT_EQ(newest_line("\x1b[31mred\x1b[0m\x07\n"), "red\\x07");
 }
 
+TEST(NewestLine, IsNotAboutDumps) {
+  EXPECT_EQ(
+      newest_line("step 3\n[rank0]:[E1126 22:04:23 ProcessGroupNCCL.cpp:1628] [PG ID 0 Rank 0] "
+                  "ProcessGroupNCCL preparing to dump debug info. Include stack trace: 1\n"),
+      "step 3");
+}
+
 TEST(NewestLine, OfAProgressBarIsItsNewestDrawing) {
   EXPECT_EQ(newest_line("start\n\r 10%|#\r 20%|##"), " 20%|##");
   EXPECT_EQ(newest_line("\r 99%\r100%\n"), "100%");
