@@ -40,9 +40,9 @@ void apply_recorder(const RawOptions& raw, const Facts& facts, LaunchConfig& con
   };
   add(kPipe, "rank_", true);
   add(kDump, "trace_rank_", true);
-  // The name before PyTorch 2.9. A later one warns of this name, but not before the first dump.
-  add(kOldDump, "trace_rank_", true);
   if (facts.env(std::string(kOldSize))) {
+    // The name before PyTorch 2.9. Later versions warn of this name at the first dump.
+    add(kOldDump, "trace_rank_", true);
     // Versions that need the old name of the size read the pipe only every 8 minutes without this.
     add("TORCH_NCCL_DUMP_ON_TIMEOUT", "1", false);
   } else {

@@ -21,12 +21,11 @@ Words names(const RecorderConfig& config) {
 TEST(RecorderRule, WorkersAreToldWhereToDump) {
   const RecorderConfig config = recorder(unchanged);
   EXPECT_EQ(names(config), (Words{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "TORCH_FR_DUMP_TEMP_FILE",
-                                  "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_FR_BUFFER_SIZE",
-                                  "TORCH_INCLUDE_STACK_TRACE"}));
+                                  "TORCH_FR_BUFFER_SIZE", "TORCH_INCLUDE_STACK_TRACE"}));
   EXPECT_EQ(config.variables[0].value, "rank_");
   EXPECT_TRUE(config.variables[0].in_folder);
-  EXPECT_EQ(config.variables[3].value, "2000");
-  EXPECT_FALSE(config.variables[3].in_folder);
+  EXPECT_EQ(config.variables[2].value, "2000");
+  EXPECT_FALSE(config.variables[2].in_folder);
   EXPECT_EQ(config.off, "");
 }
 

@@ -22,8 +22,8 @@ SUPPORT = REPOSITORY / "tests/support"
 SCRIPTS = SUPPORT / "workers"
 PYTHON = "/usr/bin/python3"
 # By these variables workers dump their flight recorders on request.
-RECORDER_NAMES = {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
-                  "TORCH_FR_BUFFER_SIZE", "TORCH_INCLUDE_STACK_TRACE"}
+RECORDER_NAMES = {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_FR_BUFFER_SIZE",
+                  "TORCH_INCLUDE_STACK_TRACE"}
 TOKEN = "LOCKSTEP_TEST_TOKEN"
 PEERS = REPOSITORY / ".cache/peers"
 SUITES = {"2.6": "trixie", "2.14": "sid"}  # which folder of `./dev peers` has that PyTorch
