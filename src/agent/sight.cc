@@ -401,6 +401,7 @@ http::Response Sight::answer(const http::Request& request) {
   // The answers come a moment later: the next command shows them.
   collectives_.ask(fold_);
   answer.collectives = evidence_.sentences;
+  answer.groups = looks::group_collectives(answer.fold, evidence_);
   gpus_.ask();
   answer.gpus = gpus_.lines();
   if (collectives_.asking())

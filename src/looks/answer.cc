@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 namespace lockstep::looks {
 namespace {
@@ -52,6 +53,13 @@ static void fields(codec::JsonFields& io, RankText& rank) {
   io("threads", rank.threads);
 }
 
+static void fields(codec::JsonFields& io, GroupCollective& group) {
+  io("rank", group.rank, {0, 1 << 24});
+  io("words", group.words);
+  io("missing", group.missing);
+  io("inside", group.inside);
+}
+
 static void fields(codec::JsonFields& io, Answer& answer) {
   io("node", answer.node);
   io("command", answer.command);
@@ -62,9 +70,27 @@ static void fields(codec::JsonFields& io, Answer& answer) {
   io("goodput", answer.goodput);
   io("refusal", answer.refusal);
   io("collectives", answer.collectives);
+  io("groups", answer.groups);
   io("gpus", answer.gpus);
   io("ranks", answer.ranks);
   io("whole", answer.whole);
+}
+
+std::vector<GroupCollective> group_collectives(const Fold& fold, const Evidence& evidence) {
+  std::vector<GroupCollective> all;
+  for (const Group& group : fold.groups) {
+    const std::vector<int> ranks = ranks_of(group);
+    const auto known =
+        ranks.empty() ? evidence.collective.end() : evidence.collective.find(ranks.front());
+    if (known == evidence.collective.end()) continue;
+    const auto& missing = evidence.never_entered;
+    all.push_back(
+        {.rank = known->first,
+         .words = known->second,
+         .missing = std::find(missing.begin(), missing.end(), known->first) != missing.end(),
+         .inside = waits(group, evidence)});
+  }
+  return all;
 }
 
 std::string answer_json(const Answer& answer) {
@@ -145,6 +171,26 @@ static std::string goodput_line(const std::vector<Answer>& answers) {
   return answers.size() == 1 ? at->goodput + "\n" : fmt::format("{}: {}\n", at->node, at->goodput);
 }
 
+// Puts together the evidence of all answers about the groups of a fold.
+static Evidence evidence_in(const std::vector<Answer>& answers, const Fold& fold) {
+  std::map<int, GroupCollective> told;
+  for (const Answer& answer : answers)
+    for (const GroupCollective& group : answer.groups)
+      told.try_emplace(group.rank, group);
+  Evidence evidence;
+  for (const Group& group : fold.groups)
+    for (const int rank : ranks_of(group)) {
+      const auto known = told.find(rank);
+      if (known == told.end()) continue;
+      evidence.collective.emplace(rank, known->second.words);
+      if (known->second.missing) evidence.never_entered.push_back(rank);
+      if (known->second.inside)
+        for (const int each : ranks_of(group))
+          evidence.inside.try_emplace(each);
+    }
+  return evidence;
+}
+
 std::string answers_text(const std::vector<Answer>& answers) {
   if (answers.empty()) return {};
   std::vector<Fold> folds;
@@ -158,7 +204,8 @@ std::string answers_text(const std::vector<Answer>& answers) {
     text += answers.size() == 1 ? fmt::format("{}\n", answer.words)
                                 : fmt::format("{}: {}\n", answer.node, answer.words);
   }
-  text += fold_words(merge(folds), {});
+  const Fold all = merge(folds);
+  text += fold_words(all, evidence_in(answers, all));
   if (!text.ends_with('\n')) text += '\n';
   for (const Answer& answer : answers)
     for (const std::string& sentence : answer.collectives)

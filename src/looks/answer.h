@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "looks/evidence.h"
 #include "looks/fold.h"
 #include "looks/verdict.h"
 
@@ -27,6 +28,14 @@ struct RankText {
   std::vector<ThreadText> threads = {};
 };
 
+// What the flight recorders say of a group of ranks that do the same.
+struct GroupCollective {
+  int rank = 0;            // the lowest of the group
+  std::string words = {};  // "all_reduce #1742 of default_pg, 268 MB"
+  bool missing = false;    // the rank has never entered the collective
+  bool inside = false;     // all ranks of the group wait inside
+};
+
 struct Answer {
   std::string node = {};
   std::string command = {};  // "train.py"
@@ -39,11 +48,15 @@ struct Answer {
   Fold fold = {};
   // Sentences of the ranks' flight recorders: "rank 3 never entered #1742 ...".
   std::vector<std::string> collectives = {};
+  std::vector<GroupCollective> groups = {};  // of groups in `fold` whose recorders have answered
   // How the GPUs of ranks are used, and their faults: "rank 3, GPU 3: 100 %, 71 of 80 GiB, 320 W".
   std::vector<std::string> gpus = {};
   std::vector<RankText> ranks = {};  // only those that the command asked for
   bool whole = false;                // words and fold are those of all nodes
 };
+
+// Returns what the evidence says of each group. Groups without evidence are left out.
+std::vector<GroupCollective> group_collectives(const Fold& fold, const Evidence& evidence);
 
 std::string answer_json(const Answer& answer);
 // Reads the answer of another version, or of a host that may be hostile: all texts become

@@ -49,6 +49,21 @@ TEST(Answers, AreReadBack) {
   EXPECT_EQ(again->ranks[0].threads[0].frames[0], "/home/u/job.py:31 in hang_here");
 }
 
+// Ranks that spin in a collective use CPU, so only their recorders tell that they wait.
+TEST(Answers, ShowTheCollectiveOfRanksThatSpin) {
+  Answer answer = sample("n1", 3);
+  Evidence evidence{.inside = {{3, Millis(9000)}}, .collective = {{3, "all_reduce #7"}}};
+  answer.groups = group_collectives(answer.fold, evidence);
+  const auto again = read_answer(answer_json(answer));
+  ASSERT_TRUE(again);
+  const std::string text = answers_text({*again, sample("n2", 4)});
+  EXPECT_NE(text.find("  all_reduce #7   job.py:31"), std::string::npos) << text;
+
+  evidence = {.never_entered = {3}, .collective = {{3, "never entered #7"}}};
+  answer.groups = group_collectives(answer.fold, evidence);
+  EXPECT_NE(answers_text({answer}).find("never entered #7: "), std::string::npos);
+}
+
 TEST(Answers, OfAHostileHostAreHarmless) {
   for (const char* text :
        {"", "[]", "3", "{\"ranks\": 7, \"fold\": 3}", "{\"fold\": {\"nodes\": 1}}"})
