@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,8 @@ class Collectives {
   // a request is under way, or if the last answer is younger than that.
   void ask(const looks::Fold& fold);
   bool asking() const { return request_.running(); }
+  // Returns the ranks that have written a dump for this agent since the last call.
+  std::set<int> take_writers() { return request_.take_writers(); }
 
   // Takes what the recorders of other nodes say now. Call at each look, if this node judges all.
   void hear(const std::map<int, looks::WorldLooks::Recorders>& others);

@@ -25,12 +25,21 @@ void DumpRequest::cancel() {
   answers_ = {};
 }
 
+// A rank may have written after the last look at its file, so the files are looked at once more.
+std::set<int> DumpRequest::take_writers() {
+  for (const auto& [rank, state] : pending_)
+    if (const auto now = folder_->look(rank); now && now->bytes > 0 && state.file != now)
+      writers_.insert(rank);
+  return std::exchange(writers_, {});
+}
+
 // A dump is read once its file has not changed since the last look: the worker writes it in pieces.
 bool DumpRequest::take(int rank, Pending& pending) {
   const auto now = folder_->look(rank);
   if (!now || now->bytes == 0) return false;
   if (pending.file != now) {
     pending = {.file = now};
+    writers_.insert(rank);
     return false;
   }
   if (pending.refused) return false;

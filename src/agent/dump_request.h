@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace lockstep::agent {
@@ -38,6 +39,8 @@ class DumpRequest {
   void start(const RecorderFolder& folder, const std::vector<int>& ranks, Done done);
   void cancel();
   bool running() const { return !pending_.empty(); }
+  // Returns the ranks that have written a dump, or a part of one, since the last call.
+  std::set<int> take_writers();
 
  private:
   struct Pending {
@@ -54,6 +57,7 @@ class DumpRequest {
   std::optional<RecorderFolder> folder_;
   io::TimePoint end_;
   std::map<int, Pending> pending_;
+  std::set<int> writers_;  // since the last take_writers()
   Answers answers_;
   Done done_;
 };

@@ -93,6 +93,20 @@ TEST_F(DumpRequestTest, ADumpThatGrowsIsReadWhenItIsWhole) {
   EXPECT_TRUE(std::filesystem::exists(file("timeout_rank_", 0)));
 }
 
+TEST_F(DumpRequestTest, TellsWhoHasWritten) {
+  const io::Fd pipe = open_pipe(0);
+  const io::Fd other = open_pipe(1);
+  DumpRequest request(loop_, {.limit = milliseconds(50), .pause = milliseconds(5)});
+  bool answered = false;
+  request.start(*folder_, {0, 1}, [&](const DumpRequest::Answers&) { answered = true; });
+  EXPECT_EQ(request.take_writers(), std::set<int>{});
+  write(0, kDump);
+  EXPECT_EQ(request.take_writers(), std::set<int>{0}) << "before the request has looked";
+  EXPECT_TRUE(io::run_until(loop_, [&] { return answered; }));
+  EXPECT_EQ(request.take_writers(), std::set<int>{0}) << "since the last call";
+  EXPECT_EQ(request.take_writers(), std::set<int>{});
+}
+
 TEST_F(DumpRequestTest, HostileFilesAreNotRead) {
   limits_.bytes = 1000;
   const io::Fd ranks[] = {open_pipe(0), open_pipe(1), open_pipe(2), open_pipe(3)};

@@ -188,7 +188,9 @@ void Sight::aim() {
 void Sight::on_look(std::vector<looks::RankLook>& seen, io::TimePoint now) {
   std::set<pid_t> pids;
   const std::vector<Target> workers = workers_();
+  const std::set<int> writers = collectives_.take_writers();
   for (looks::RankLook& look : seen) {
+    look.dumps = writers.contains(look.rank);
     pids.insert(look.pid);
     for (const looks::ChildLook& child : look.children)
       pids.insert(child.pid);

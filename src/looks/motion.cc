@@ -66,8 +66,11 @@ bool MotionTracker::moved_since(const Rank& before, const RankLook& look, const 
   // On a full machine a thread that could run may get no CPU for seconds.
   if (now.state == 'R' && !waits_for_ranks(activity.doing)) return true;
   const std::int64_t main_ns = now.main_ns - before.process.main_ns;
-  const std::int64_t ticks = now.cpu_ticks - before.process.cpu_ticks;
-  const Bytes io = now.io - before.process.io;
+  // A thread of PyTorch writes a dump because the agent has asked, and says so. That is no
+  // progress.
+  const std::int64_t ticks = look.dumps ? 0 : now.cpu_ticks - before.process.cpu_ticks;
+  const Bytes io = look.dumps ? 0 : now.io - before.process.io;
+  const bool prints = !look.dumps && look.output_bytes != before.output_bytes;
   if (!waits_for_ranks(activity.doing) && receives(before.process, now)) return true;
   // A main thread may wait for threads of its own. In a collective, busy threads prove nothing:
   // NCCL's proxies spin.
@@ -85,8 +88,7 @@ bool MotionTracker::moved_since(const Rank& before, const RankLook& look, const 
   if (main_sleeps) return false;
   // A main thread that polls: nothing else may have moved.
   return look.stack == std::nullopt || is_above(main_ns, tolerances_.polls_ns, seconds) ||
-         is_above(ticks, tolerances_.helper_ticks, seconds) || io != 0 ||
-         look.output_bytes != before.output_bytes;
+         is_above(ticks, tolerances_.helper_ticks, seconds) || io != 0 || prints;
 }
 
 Motion MotionTracker::feed(const RankLook& look, const Activity& activity, io::TimePoint now) {

@@ -62,6 +62,22 @@ TEST_F(MotionTest, WhatProvesNothing) {
   EXPECT_FALSE(moves([](RankLook& look) { look.process->state = 'D', look.process->wchan = "x"; }));
 }
 
+// Real dumps of PyTorch have 100 KB, and each comes with a line on stderr.
+TEST_F(MotionTest, ADumpThatTheAgentAskedForIsNoMovement) {
+  const auto dumps = [](RankLook& look) {
+    look.dumps = true;
+    look.process->io += 110'000;
+    look.process->cpu_ticks += 30;
+    look.output_bytes += 200;
+  };
+  EXPECT_FALSE(moves(dumps));
+  EXPECT_FALSE(moves([&](RankLook& look) { dumps(look), look.process->main_ns += 9'000'000; }));
+  EXPECT_TRUE(moves([&](RankLook& look) { dumps(look), look.process->main_ns += 30'000'000; }));
+  EXPECT_TRUE(moves([&](RankLook& look) { dumps(look), look.stack = stack_of(in_own_code(34)); }));
+  look_.dumps = false;
+  EXPECT_TRUE(moves([](RankLook& look) { look.process->io += 110'000; }));
+}
+
 TEST_F(MotionTest, ASlowDownloadMoves) {
   const auto wakes = [](RankLook& look) { ++look.process->voluntary; };
   EXPECT_FALSE(moves(wakes)) << "a lock";

@@ -29,6 +29,8 @@ struct RankLook {
   std::optional<ProcessLook> process = {};        // nullopt: the rank has ended
   std::optional<stacks::ThreadStack> stack = {};  // of the main thread; nullopt: not read
   std::vector<ChildLook> children = {};
+  // The rank has written a dump for this agent since the last look, and a line about the dump.
+  bool dumps = false;
   std::int64_t output_bytes = 0;  // printed so far
   Millis output_age = {};         // since the last output
   std::string last_line = {};

@@ -60,6 +60,7 @@ def test_a_rank_that_never_entered_is_named(lockstep, start):
     assert "never entered #8" in pathlib.Path(re.search(r"evidence: (\S+)", said)[1]).read_text()
     why = subprocess.run([BINARY, "why", f"pid-{job.pid}"], env=lockstep.environment(), capture_output=True, text=True)
     assert "rank 2 never entered #8 nccl:all_reduce" in why.stdout, why
+    assert re.search(rf"ranks 0-1, 3 +all_reduce #8 of default_pg, 4 KB +{line_of('sleeps')}", why.stdout), why
     end(job)
     # The dumps are evidence, and stay. Nothing else does.
     folder = pathlib.Path(re.search(r"flight recorders: (\S+)/hang-1_rank_\*", said)[1])

@@ -54,7 +54,9 @@ class Recorder:
     def dump(self):
         with self.lock:
             return pickle.dumps({
-                "version": "2.10", "comm_lib_version": "2.28.9", "nccl_comm_state": {},
+                "version": "2.10", "comm_lib_version": "2.28.9",
+                # As large as a real dump of some hundred collectives with their stacks.
+                "nccl_comm_state": {"0": {"trace": "x" * 110_000}},
                 "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": str(list(range(WORLD)))}},
                 "pg_status": {"0": {"last_enqueued_collective": len(self.entries)}}, "entries": self.entries},
                 protocol=2)
@@ -66,7 +68,10 @@ class Hostile:
 
 
 def answer(path, dump):
-    """Writes a dump, or what a kind says in its place."""
+    """Writes a dump, or what a kind says in its place, and a line as PyTorch 2.11 does."""
+    print(f"[rank{RANK}]:[E1126 22:04:03.605023204 ProcessGroupNCCL.cpp:1628] [PG ID 0 PG GUID 0(default_pg) Rank "
+          f"{RANK}] ProcessGroupNCCL preparing to dump debug info. Include stack trace: 1, only active collectives: 0",
+          file=sys.stderr, flush=True)
     if KIND == "hostile" and RANK == CULPRIT:
         dump = pickle.dumps({"entries": [Hostile()]}, protocol=2)
     if KIND == "cut" and RANK == CULPRIT:
