@@ -191,7 +191,8 @@ def test_the_profiler_inside_pytorch(lockstep):
     assert (said.returncode, said.stdout) == (0, f"{output}/profile.json: rank 0\n"), (said, run.err()[-2000:])
     events = json.loads((output / "profile.json").read_text())["traceEvents"]
     names = [event.get("name") for event in events]
-    assert names.count("Optimizer.step#SGD.step") == 3 and "aten::addmm" in names, names
+    # A thread of Kineto ends the profile after the third step, later if the machine is busy.
+    assert names.count("Optimizer.step#SGD.step") >= 3 and "aten::addmm" in names, names
     assert {"rank 0: python3"} == {event["args"]["name"] for event in events if event["name"] == "process_name"
                                    and event["pid"] in {e["pid"] for e in events if e.get("name") == "aten::addmm"}}
     run.signal(signal.SIGTERM)
