@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 // Limit for stderr, which is only shown to the user.
 constexpr std::size_t kMostWords = 64UL << 10;
+// Time between SIGTERM and SIGKILL.
+constexpr std::chrono::seconds kLastWords{1};
 
 int milliseconds_until(Clock::time_point end) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
@@ -97,6 +99,12 @@ Result<ToolOutput> tool_output(const std::vector<std::string>& argv,
   ToolOutput said;
   Reading reading = read_both(out.read.get(), err.read.get(), end, limits.output, said);
   if (reading == Reading::complete && !ends_by(child, end)) reading = Reading::too_late;
+  if (reading == Reading::too_late && limits.keep_late) {
+    child.signal_group(SIGTERM);
+    const auto last = Clock::now() + kLastWords;
+    (void)read_both(out.read.get(), err.read.get(), last, limits.output, said);
+    (void)ends_by(child, last);
+  }
   // The whole group: a tool may be a script whose children hold the pipes.
   if (reading != Reading::complete) child.signal_group(SIGKILL);
   // A killed process may still hang in the kernel, for example on a dead file system. Wait one
@@ -107,6 +115,11 @@ Result<ToolOutput> tool_output(const std::vector<std::string>& argv,
     return fail(Errc::exhausted,
                 fmt::format("{}: printed more than {} MiB", name, limits.output >> 20));
   const auto exit = ended ? child.reap() : std::nullopt;
+  if (reading == Reading::too_late && limits.keep_late) {
+    said.exit = exit.value_or(Exit{.signal = SIGKILL});
+    said.late = true;
+    return said;
+  }
   if (reading == Reading::too_late || !exit)
     return fail(Errc::timeout,
                 fmt::format("{}: no answer in {} s", name,

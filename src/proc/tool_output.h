@@ -13,12 +13,16 @@ namespace lockstep::proc {
 struct ToolLimits {
   std::chrono::milliseconds patience{10'000};
   std::size_t output = 1 << 20;  // bytes of standard output
+  // Ends a program at the time limit by SIGTERM, or a second later by SIGKILL, and returns what the
+  // program has printed. Without this, such a program is killed and an error.
+  bool keep_late = false;
 };
 
 struct ToolOutput {
   std::string out;
   std::string err;  // the first 64 KiB
   Exit exit;
+  bool late = false;  // see ToolLimits::keep_late
 };
 
 // Returns this process's environment as "NAME=value".

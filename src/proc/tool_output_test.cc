@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <signal.h>
+
 namespace lockstep::proc {
 namespace {
 
@@ -15,6 +17,7 @@ TEST(ToolOutput, BothStreamsAndTheEndAreToldApart) {
   EXPECT_EQ(said->out, "out\n");
   EXPECT_EQ(said->err, "err\n");
   EXPECT_EQ(said->exit.code, 3);
+  EXPECT_FALSE(said->late);
 }
 
 TEST(ToolOutput, TheProgramReadsNothingAndSeesOnlyTheGivenEnvironment) {
@@ -43,6 +46,25 @@ TEST(ToolOutput, OneThatDoesNotEndIsKilledInTime) {
   ASSERT_FALSE(said);
   EXPECT_EQ(said.error().code, Errc::timeout);
   EXPECT_EQ(said.error().message, "sh: no answer in 1 s");
+}
+
+TEST(ToolOutput, WhatCameBeforeTheTimeLimitMayBeKept) {
+  const ToolLimits limits{.patience = std::chrono::milliseconds(500), .keep_late = true};
+  const auto said = tool_output(shell("echo half; exec sleep 1000"), own_environment(), limits);
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->out, "half\n");
+  EXPECT_EQ(said->exit.signal, SIGTERM);
+  EXPECT_TRUE(said->late);
+  const auto deaf =
+      tool_output(shell("trap '' TERM; echo deaf; sleep 1000"), own_environment(), limits);
+  ASSERT_TRUE(deaf) << deaf.error().message;
+  EXPECT_EQ(deaf->out, "deaf\n");
+  EXPECT_EQ(deaf->exit.signal, SIGKILL);
+  const auto polite = tool_output(shell("trap 'echo bye; exit 0' TERM; sleep 1000 & wait"),
+                                  own_environment(), limits);
+  ASSERT_TRUE(polite) << polite.error().message;
+  EXPECT_EQ(polite->out, "bye\n");
+  EXPECT_TRUE(polite->late && polite->exit.ok());
 }
 
 TEST(ToolOutput, OneThatPrintsTooMuchIsKilled) {
