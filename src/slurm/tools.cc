@@ -19,6 +19,11 @@ constexpr std::size_t kMostOutput = 64UL << 20;  // enough for 100,000 tasks of 
 // Variables with these beginnings choose columns, order or jobs: SQUEUE_FORMAT, SINFO_PARTITION.
 constexpr std::array<std::string_view, 4> kChangesOutput = {"SQUEUE_", "SINFO_", "SACCT_",
                                                             "SCONTROL_"};
+// srun takes options from variables, and those of an allocation: SLURM_JOB_ID, SLURM_NTASKS. These
+// two only lead to the cluster.
+constexpr std::array<std::string_view, 2> kChangesSteps = {"SLURM_", "SLURMD_"};
+constexpr std::array<std::string_view, 2> kLeadsToCluster = {"SLURM_CONF=", "SLURM_JWT="};
+constexpr std::chrono::seconds kStepPatience{10};
 constexpr const char* kTimes = "SLURM_TIME_FORMAT=%s";  // moments as Unix seconds
 
 // Parts of Slurm's messages, in lower case. The exit code does not tell a dead controller from a
@@ -94,6 +99,22 @@ std::vector<std::string> command_for_tools(const std::vector<std::string>& argv)
 Result<proc::ToolOutput> run_here(const std::vector<std::string>& argv) {
   return proc::tool_output(argv, environment_for_tools(proc::own_environment()),
                            {.patience = kPatience, .output = kMostOutput});
+}
+
+std::vector<std::string> environment_for_steps(const std::vector<std::string>& own) {
+  std::vector<std::string> kept;
+  for (const std::string& entry : own) {
+    const auto begins = [&](std::string_view start) { return entry.starts_with(start); };
+    if (std::none_of(kChangesSteps.begin(), kChangesSteps.end(), begins) ||
+        std::any_of(kLeadsToCluster.begin(), kLeadsToCluster.end(), begins))
+      kept.push_back(entry);
+  }
+  return kept;
+}
+
+Result<proc::ToolOutput> run_step_here(const std::vector<std::string>& argv) {
+  return proc::tool_output(argv, environment_for_steps(proc::own_environment()),
+                           {.patience = kStepPatience, .output = kMostOutput, .keep_late = true});
 }
 
 Trouble trouble_of(const proc::ToolOutput& said) {

@@ -19,6 +19,10 @@ using RunTool = std::function<Result<proc::ToolOutput>(const std::vector<std::st
 // SACCT_*, SCONTROL_*), and with moments as Unix seconds.
 Result<proc::ToolOutput> run_here(const std::vector<std::string>& argv);
 std::vector<std::string> environment_for_tools(const std::vector<std::string>& own);
+// Runs srun for a step of a job that runs already, with a time limit. What came until then is the
+// result. Leaves out the variables of the job that this process may run in.
+Result<proc::ToolOutput> run_step_here(const std::vector<std::string>& argv);
+std::vector<std::string> environment_for_steps(const std::vector<std::string>& own);
 // Returns the command for a login host that runs the program in the same way. Its exit code is that
 // of the program, or 127 if the program is missing there.
 std::vector<std::string> command_for_tools(const std::vector<std::string>& argv);

@@ -94,5 +94,11 @@ TEST(SlurmTools, AProgramThatIsNotThereIsNamedWithWhatWasWanted) {
   EXPECT_TRUE(asked.error().message.starts_with("job 7: ")) << asked.error().message;
 }
 
+TEST(SlurmTools, AStepOfAnotherJobKnowsNothingOfTheOwnAllocation) {
+  EXPECT_EQ(environment_for_steps({"PATH=/bin", "SLURM_JOB_ID=7", "SLURM_CONF=/etc/slurm.conf",
+                                   "SLURMD_NODENAME=n1", "SLURM_NTASKS=4", "HOME=/h"}),
+            (std::vector<std::string>{"PATH=/bin", "SLURM_CONF=/etc/slurm.conf", "HOME=/h"}));
+}
+
 }  // namespace
 }  // namespace lockstep::slurm
