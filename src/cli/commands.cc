@@ -60,6 +60,7 @@ extern const Subcommand kDown;
 extern const Subcommand kKeep;
 extern const Subcommand kCost;
 extern const Subcommand kCloud;
+extern const Subcommand kSlurmAsk;
 extern const Subcommand kSlurmBatch;
 extern const Subcommand kSlurmNode;
 extern const Subcommand kSlurmLaunch;
@@ -144,6 +145,7 @@ constexpr const Subcommand* kRows[] = {
     &kFollowRented,
     &kHostGuard,
     &kHostRental,
+    &kSlurmAsk,
     &kSlurmBatch,
     &kSlurmNode,
     &kSlurmLaunch,

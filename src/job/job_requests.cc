@@ -106,51 +106,72 @@ Result<int> cancel_job(Words words) {
   return tell_status(words);
 }
 
+Result<std::string> looks_target(Words words) {
+  if (words.empty() || words.size() > 2) return fail(Errc::invalid_input, "looks takes ID [RANK]");
+  if (words.size() == 1) return std::string("/why");
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number(words[1]));
+  return fmt::format("/why?rank={}", rank);
+}
+
+Result<std::string> ranks_target(Words words) {
+  if (words.size() != 1) return fail(Errc::invalid_input, "ranks takes ID");
+  return std::string("/ranks");
+}
+
+Result<std::string> page_target(Words words) {
+  if (words.size() != 2) return fail(Errc::invalid_input, "page takes ID NODE");
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t node, number(words[1]));
+  return fmt::format("/page?node={}", node);
+}
+
+Result<std::int64_t> after_in(Words words) {
+  if (words.empty() || words.size() > 2)
+    return fail(Errc::invalid_input, "events takes ID [AFTER]");
+  if (words.size() == 1) return 0;
+  return number(words[1]);
+}
+
+Result<std::string> events_target(Words words) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t after, after_in(words));
+  return fmt::format("/events?after={}", after);
+}
+
+// Returns the path of the agents' HTTP server that answers the request.
+Result<std::string> target_of(Verb verb, Words words) {
+  if (verb == Verb::looks) return looks_target(words);
+  if (verb == Verb::ranks) return ranks_target(words);
+  if (verb == Verb::page) return page_target(words);
+  if (verb == Verb::events) return events_target(words);
+  return fail(Errc::invalid_input, "no request to agents");
+}
+
 // The agents make the JSON, so it is passed on as it is.
-int tell_answers(const std::string& id, const std::string& target) {
-  const auto answers = status::ask_agents({.job = id}, target, kLooksLimit);
-  std::puts(("[" + join(answers, ",") + "]").c_str());
+Result<std::vector<std::string>> ask_agents(Verb verb, Words words) {
+  LOCKSTEP_TRY_ASSIGN(const std::string target, target_of(verb, words));
+  return status::ask_agents({.job = words[0]}, target, kLooksLimit);
+}
+
+std::string list_of(const std::vector<std::string>& answers) {
+  return "[" + join(answers, ",") + "]";
+}
+
+// The answer about a page has the page's token, so it goes to stdout only.
+Result<int> tell_answers(Verb verb, Words words) {
+  LOCKSTEP_TRY_ASSIGN(const auto answers, ask_agents(verb, words));
+  std::puts(list_of(answers).c_str());
   return 0;
 }
 
-Result<int> tell_looks(Words words) {
-  if (words.empty() || words.size() > 2) return fail(Errc::invalid_input, "looks takes ID [RANK]");
-  std::string target = "/why";
-  if (words.size() == 2) {
-    LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number(words[1]));
-    target += "?rank=" + std::to_string(rank);
-  }
-  return tell_answers(words[0], target);
-}
-
-Result<int> tell_ranks(Words words) {
-  if (words.size() != 1) return fail(Errc::invalid_input, "ranks takes ID");
-  return tell_answers(words[0], "/ranks");
-}
-
-// The answer has the token of the page, so it goes to stdout only.
-Result<int> tell_page(Words words) {
-  if (words.size() != 2) return fail(Errc::invalid_input, "page takes ID NODE");
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t node, number(words[1]));
-  return tell_answers(words[0], fmt::format("/page?node={}", node));
-}
-
 Result<int> tell_events(Words words) {
-  if (words.empty() || words.size() > 2)
-    return fail(Errc::invalid_input, "events takes ID [AFTER]");
-  std::int64_t after = 0;
-  if (words.size() == 2) {
-    LOCKSTEP_TRY_ASSIGN(after, number(words[1]));
-  }
-  auto answers =
-      status::ask_agents({.job = words[0]}, fmt::format("/events?after={}", after), kLooksLimit);
+  LOCKSTEP_TRY_ASSIGN(auto answers, ask_agents(Verb::events, words));
   if (answers.empty()) {
+    LOCKSTEP_TRY_ASSIGN(const std::int64_t after, after_in(words));
     LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
     if (const auto report = io::read_file(files.path("report.json"), kMostReport))
       if (auto answer = status::answer_of_report(*report, after))
         answers.push_back(std::move(*answer));
   }
-  std::puts(("[" + join(answers, ",") + "]").c_str());
+  std::puts(list_of(answers).c_str());
   return 0;
 }
 
@@ -182,18 +203,24 @@ Result<int> serve_request(const std::vector<std::string>& words) {
       return tell_status(rest);
     case Verb::report:
       return print_report(rest);
-    case Verb::looks:
-      return tell_looks(rest);
-    case Verb::ranks:
-      return tell_ranks(rest);
     case Verb::events:
       return tell_events(rest);
+    case Verb::looks:
+    case Verb::ranks:
     case Verb::page:
-      return tell_page(rest);
+      return tell_answers(*verb, rest);
     case Verb::cancel:
       break;
   }
   return cancel_job(rest);
+}
+
+Result<std::string> ask_agents_here(const std::vector<std::string>& words) {
+  const auto verb = verb_of(words);
+  if (!verb || *verb == Verb::page)
+    return fail(Errc::invalid_input, "a request is looks, ranks or events");
+  LOCKSTEP_TRY_ASSIGN(const auto answers, ask_agents(*verb, Words(words).subspan(1)));
+  return list_of(answers);
 }
 
 }  // namespace lockstep::job
