@@ -1,8 +1,11 @@
 #include "jobs/on_hosts/hosts_job.h"
 
+#include "base/last_line.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "codec/json.h"
 #include "hosts/words.h"
+#include "jobs/agent_answers.h"
 #include "jobs/on_hosts/ask_hosts.h"
 #include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
@@ -15,8 +18,7 @@
 namespace lockstep::jobs::on_hosts {
 namespace {
 
-constexpr std::size_t kMostLooks = 8UL << 20;
-constexpr std::size_t kMostAgents = 64;  // of one host
+constexpr std::size_t kMostError = 1000;
 
 // more: words after the job's id.
 Result<std::vector<hosts::HostEnding>> ask(const KnownJob& job, const char* verb,
@@ -52,23 +54,24 @@ std::vector<std::string> names_of(const KnownJob& job, const std::vector<int>& n
   return names;
 }
 
-// Several agents of a host, or none, may belong to the job. A host may be hostile: read() bounds
-// and cleans what it says.
+// Asks for what the agents answer. A host whose command has failed says why.
+Result<std::vector<hosts::HostEnding>> ask_agents(const KnownJob& job, const char* verb,
+                                                  const hosts::RunCommand& run,
+                                                  const std::vector<std::string>& more = {}) {
+  LOCKSTEP_TRY_ASSIGN(auto endings, ask(job, verb, run, more));
+  for (std::size_t i = 0; i < endings.size(); ++i)
+    if (endings[i].error.empty() && endings[i].code != 0 && !endings[i].err.empty())
+      log::warning("{}: {}", job.nodes[i].name, printable(last_line(endings[i].err), kMostError));
+  return endings;
+}
+
+// Several agents of a host, or none, may belong to the job.
 template <class Answer>
 std::vector<Answer> answers_of(const std::vector<hosts::HostEnding>& endings,
                                Result<Answer> (*read)(std::string_view)) {
   std::vector<Answer> answers;
-  for (const hosts::HostEnding& ending : endings) {
-    const auto list = codec::parse_json(ending.out, {.bytes = kMostLooks});
-    if (!list.is_array()) continue;
-    std::size_t count = 0;
-    for (const auto& each : list) {
-      if (++count > kMostAgents) break;
-      auto answer = read(codec::print_json(each));
-      // Containers of one machine may be hosts, and share the sockets of the machine.
-      if (answer && !is_known(answers, *answer)) answers.push_back(std::move(*answer));
-    }
-  }
+  for (const hosts::HostEnding& ending : endings)
+    add_answers(answers, agent_texts(ending.out), read);
   return answers;
 }
 
@@ -118,12 +121,12 @@ Result<Explanation> HostsJob::why() {
 Result<std::vector<looks::Answer>> HostsJob::looks(std::optional<int> rank) {
   std::vector<std::string> more;
   if (rank) more.push_back(std::to_string(*rank));
-  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "looks", world_.run, more));
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask_agents(record_, "looks", world_.run, more));
   return answers_of<looks::Answer>(endings, looks::read_answer);
 }
 
 Result<std::vector<looks::NodeRows>> HostsJob::ranks() {
-  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "ranks", world_.run));
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask_agents(record_, "ranks", world_.run));
   auto nodes = answers_of<looks::NodeRows>(endings, looks::read_rows);
   looks::sort_nodes(nodes);
   return nodes;
@@ -131,12 +134,13 @@ Result<std::vector<looks::NodeRows>> HostsJob::ranks() {
 
 Result<std::vector<status::EventAnswer>> HostsJob::events(std::int64_t after) {
   LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      ask(record_, "events", world_.run, {std::to_string(after)}));
+                      ask_agents(record_, "events", world_.run, {std::to_string(after)}));
   return answers_of<status::EventAnswer>(endings, status::read_event_answer);
 }
 
 Result<std::vector<PageThere>> HostsJob::page(int node) {
-  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "page", world_.run, {std::to_string(node)}));
+  LOCKSTEP_TRY_ASSIGN(const auto endings,
+                      ask_agents(record_, "page", world_.run, {std::to_string(node)}));
   std::vector<PageThere> found;
   for (std::size_t i = 0; i < endings.size(); ++i)
     for (auto& answer : answers_of<page::PageAnswer>({endings[i]}, page::read_page_answer))
