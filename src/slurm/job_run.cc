@@ -55,9 +55,10 @@ Result<proc::Child> JobRun::start(const std::vector<std::string>& argv,
   LOCKSTEP_TRY_ASSIGN(spec.executable, proc::find_executable(argv.front(), env_text("PATH")));
   spec.argv = argv;
   spec.env = std::move(environment);
-  // Programs of the job can see that a submitted job runs them.
-  spec.env.push_back("LOCKSTEP_JOB_ID=" +
-                     std::filesystem::path(folder_.path()).filename().string());
+  // Programs of the job can see that a submitted job runs them, and commands find the agents of the
+  // job. A launch of a script has the id of the whole job.
+  const std::filesystem::path folder = folder_.of_script().value_or(folder_.path());
+  spec.env.push_back("LOCKSTEP_JOB_ID=" + folder.filename().string());
   return proc::spawn(spec);
 }
 
