@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -30,7 +31,7 @@ Error no_events(const jobs::Job& job) {
 
 // A question to hosts is a request to each of them.
 std::chrono::seconds pause_of(const jobs::Job& job) {
-  return std::chrono::seconds(job.record().nodes.empty() ? 1 : 3);
+  return std::max(job.pause(), std::chrono::seconds(job.record().nodes.empty() ? 1 : 3));
 }
 
 Result<ExitCode> follow_events(jobs::Job& job, jobs::EventReader& reader, bool json) {

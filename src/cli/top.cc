@@ -198,6 +198,7 @@ Result<ExitCode> show_top(const Call& call) {
   const std::string id = record.id;
   const bool local = jobs::here::is_local_job(record);
   const auto job = jobs::places::open_job(std::move(record));
+  options.interval = std::max(options.interval, static_cast<double>(job->pause().count()));
   if (once) {
     LOCKSTEP_TRY(print_once(*job, options));
     return ExitCode::ok;

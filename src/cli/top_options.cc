@@ -40,7 +40,7 @@ Table make_top_table() {
                           {.name = "interval",
                            .field = into<&TopOptions::interval>,
                            .metavar = "SECONDS",
-                           .help = "time between two tables",
+                           .help = "time between two tables; at least 10 for a job on Slurm",
                            .shown_default = "1"},
                           {.name = "json",
                            .field = into<&TopOptions::json>,

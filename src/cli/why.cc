@@ -50,7 +50,7 @@ Result<ExitCode> show_rank(jobs::Job& job, int rank, bool json) {
     std::fputs(text.c_str(), stdout);
     return ExitCode::ok;
   }
-  // A job on Slurm, one that does not run, and agents of an older version give no answer at all.
+  // A job that does not run, and agents of an older version, give no answer at all.
   if (answers.empty())
     return fail(Errc::unavailable,
                 "no agent of " + job.record().id + " has answered what its ranks do now",

@@ -122,6 +122,8 @@ class Job {
     (void)node;
     return std::vector<PageThere>();
   }
+  // Returns the least time between two questions to the agents that the place can bear.
+  virtual std::chrono::seconds pause() const { return std::chrono::seconds(0); }
   // Asks the agent about profiles of its ranks. invalid_input: this place cannot take profiles.
   virtual Result<status::ProfileAnswer> profile(const status::ProfileQuery& query) {
     (void)query;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "jobs/on_hosts/hosts_job.h"
+#include "jobs/on_slurm/slurm_agents.h"
 #include "jobs/on_slurm/slurm_submit.h"
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +20,7 @@ class LoginJob : public on_hosts::HostsJob {
   PlaceFacts facts() const override;
   // The login host explains the job: Slurm and the job's folder are there.
   Result<Explanation> why() override;
+  std::chrono::seconds pause() const override { return kPauseOfAgents; }
   // Always invalid_input: Slurm itself queues jobs again.
   Result<Resumed> resume(const std::vector<std::string>& env) override;
 

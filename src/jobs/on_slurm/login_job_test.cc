@@ -84,6 +84,17 @@ TEST_F(LoginJobTest, AnErrorOfTheLoginHostIsShown) {
   EXPECT_EQ(refused.error().message, "login: lockstep host-job: error: no job\\x1b[2J aaaa1111");
 }
 
+TEST_F(LoginJobTest, TheLoginHostAsksTheNodes) {
+  slurm_.step = FakeSlurm::says(
+      "0: [" + looks::rows_json({.node = "n1", .rows = {{.rank = 0, .node = "n1"}}}) + "]\n");
+  const auto nodes = job().ranks();
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  ASSERT_EQ(nodes->size(), 1U);
+  EXPECT_EQ(nodes->at(0).node, "n1");
+  EXPECT_EQ(asked_, (std::vector<std::vector<std::string>>{{"host-job", "ranks", "aaaa1111"}}));
+  EXPECT_EQ(slurm_.steps.size(), 1U);
+}
+
 TEST_F(LoginJobTest, AHostileAnswerIsNotPrintedAsItIs) {
   for (const char* odd : {"welcome", "[]", "{}", R"({"text":7})", "\x1b[2J"}) {
     odd_ = odd;

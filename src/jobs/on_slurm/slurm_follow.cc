@@ -135,12 +135,6 @@ JobStatus ended(int code, std::int64_t ended_ms, std::string why, bool canceled)
   return status;
 }
 
-slurm::JobAsked asked(const jobs::KnownJob& job, const std::string& number) {
-  // Slurm's clock may differ from this machine's.
-  constexpr std::int64_t kSkew = 60;
-  return {.id = number, .name = {}, .user = {}, .since = job.created_ms / 1000 - kSkew};
-}
-
 std::optional<slurm::BatchState> own_words(const SlurmPlace& place) {
   if (place.folder.empty()) return std::nullopt;
   auto state = slurm::JobFolder(place.folder).state();
@@ -213,7 +207,7 @@ class Follower {
   void ask() {
     // Only the long form of the question names the output file.
     const bool whole = output_.path().empty() && request_.options.print;
-    auto jobs = slurm::ask_jobs({asked(request_.job, number_)},
+    auto jobs = slurm::ask_jobs({asked_of(request_.job, number_)},
                                 whole ? slurm::Detail::all : slurm::Detail::usual, world_.run);
     next_ask_ = world_.now() + pauses_.next();
     if (!jobs) {
@@ -277,13 +271,19 @@ Result<Followed> follow_slurm_job(const SlurmFollow& request, const SlurmWorld& 
   return Follower(request, world).run();
 }
 
+slurm::JobAsked asked_of(const jobs::KnownJob& job, const std::string& number) {
+  // Slurm's clock may differ from this machine's.
+  constexpr std::int64_t kSkew = 60;
+  return {.id = number, .name = {}, .user = {}, .since = job.created_ms / 1000 - kSkew};
+}
+
 Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     const std::vector<jobs::KnownJob>& jobs, const SlurmWorld& world) {
   std::vector<slurm::JobAsked> ids;
   std::vector<SlurmPlace> places;
   for (const jobs::KnownJob& job : jobs) {
     places.push_back(slurm_place(job).value_or(SlurmPlace()));
-    ids.push_back(asked(job, places.back().job));
+    ids.push_back(asked_of(job, places.back().job));
   }
   LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs(ids, slurm::Detail::usual, world.run));
   std::vector<std::optional<JobStatus>> statuses;

@@ -26,6 +26,10 @@ struct SlurmFollow {
 // Follows the job. The handled signals must be blocked.
 Result<Followed> follow_slurm_job(const SlurmFollow& request, const SlurmWorld& world = {});
 
+// Returns the question about the job with this number of Slurm's. Slurm may have given the number
+// to another job since: slurm::is_of() tells.
+slurm::JobAsked asked_of(const jobs::KnownJob& job, const std::string& number);
+
 // Returns the status of each job, in their order. All must be jobs of this machine's Slurm.
 // nullopt: neither Slurm nor the job's folder knows it.
 Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(

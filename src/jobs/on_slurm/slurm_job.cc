@@ -1,8 +1,12 @@
 #include "jobs/on_slurm/slurm_job.h"
 
+#include "base/text.h"
+#include "jobs/agent_answers.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_why.h"
 #include "slurm/scancel_command.h"
+
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -40,7 +44,55 @@ Result<JobStatus> SlurmJob::status() {
 
 Result<Explanation> SlurmJob::why() {
   // A job without a folder was submitted without Lockstep.
-  return explain_slurm_job(place_.job, place_.folder.empty() ? nullptr : &record_, world_);
+  const bool ours = !place_.folder.empty();
+  LOCKSTEP_TRY_ASSIGN(Explanation said,
+                      explain_slurm_job(place_.job, ours ? &record_ : nullptr, world_));
+  if (!ours) return said;
+  const auto now = status();
+  if (!now || now->state != JobState::running) return said;
+  said.advice_at = said.text.size();
+  const auto answers = looks({});
+  if (answers) return with_looks(std::move(said), *answers);
+  said.text += fmt::format("  ranks   not known: {}\n", answers.error().message);
+  return said;
+}
+
+Result<std::vector<std::string>> SlurmJob::ask(const std::vector<std::string>& words) {
+  LOCKSTEP_TRY_ASSIGN(auto texts, ask_slurm_agents(record_, place_, words, world_));
+  if (!texts.empty() || words.at(0) != "events" || place_.folder.empty()) return texts;
+  // The reports of a script's agents are in the folders of its launches.
+  const auto launches = slurm::JobFolder(place_.folder).launches();
+  const slurm::JobFolder folder(launches.empty() ? place_.folder : launches.front());
+  const auto state = folder.state();
+  if (!state) return texts;
+  const std::int64_t after = parse_int(words.at(1)).value_or(0);
+  for (const std::string& report : folder.reports(state->run))
+    if (auto answer = status::answer_of_report(report, after)) texts.push_back(std::move(*answer));
+  return texts;
+}
+
+Result<std::vector<looks::Answer>> SlurmJob::looks(std::optional<int> rank) {
+  std::vector<std::string> words = {"looks"};
+  if (rank) words.push_back(std::to_string(*rank));
+  LOCKSTEP_TRY_ASSIGN(const auto texts, ask(words));
+  std::vector<looks::Answer> answers;
+  add_answers(answers, texts, looks::read_answer);
+  return answers;
+}
+
+Result<std::vector<looks::NodeRows>> SlurmJob::ranks() {
+  LOCKSTEP_TRY_ASSIGN(const auto texts, ask({"ranks"}));
+  std::vector<looks::NodeRows> nodes;
+  add_answers(nodes, texts, looks::read_rows);
+  looks::sort_nodes(nodes);
+  return nodes;
+}
+
+Result<std::vector<status::EventAnswer>> SlurmJob::events(std::int64_t after) {
+  LOCKSTEP_TRY_ASSIGN(const auto texts, ask({"events", std::to_string(after)}));
+  std::vector<status::EventAnswer> answers;
+  add_answers(answers, texts, status::read_event_answer);
+  return answers;
 }
 
 Result<Followed> SlurmJob::follow(const FollowOptions& options) {

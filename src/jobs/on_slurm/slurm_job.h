@@ -2,9 +2,13 @@
 #pragma once
 
 #include "jobs/job.h"
+#include "jobs/on_slurm/slurm_agents.h"
 #include "jobs/on_slurm/slurm_submit.h"
 #include "jobs/on_slurm/slurm_world.h"
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +25,14 @@ class SlurmJob : public Job {
   PlaceFacts facts() const override;
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
+  Result<std::vector<looks::Answer>> looks(std::optional<int> rank) override;
+  Result<std::vector<looks::NodeRows>> ranks() override;
+  // Also answers about an ended job, by the reports of its agents.
+  Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
+  std::chrono::seconds pause() const override { return kPauseOfAgents; }
+  // The answers of looks(), ranks() and events() as JSON, for a client elsewhere. words: as for
+  // ask_slurm_agents().
+  Result<std::vector<std::string>> ask(const std::vector<std::string>& words);
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
   // Always invalid_input: Slurm itself queues jobs again.

@@ -4,6 +4,7 @@
 #include "codec/json.h"
 #include "job/follower.h"
 #include "job/job_requests.h"
+#include "jobs/agent_answers.h"
 #include "jobs/on_slurm/login_job.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_job.h"
@@ -97,6 +98,20 @@ Result<int> cancel(const Asked& asked) {
   return tell(asked, status);
 }
 
+// words: "looks", the id, and perhaps a number: a rank, or the last event that is known.
+Result<int> tell_answers(const Asked& asked, const std::vector<std::string>& words) {
+  std::vector<std::string> question = {words[0]};
+  if (words.size() > 2) {
+    LOCKSTEP_TRY_ASSIGN(const std::int64_t number, number_in(words, 2));
+    question.push_back(std::to_string(number));
+  } else if (words[0] == "events") {
+    question.emplace_back("0");
+  }
+  LOCKSTEP_TRY_ASSIGN(const auto texts, asked.as_job().ask(question));
+  LOCKSTEP_TRY(asked.world.print(agent_list(texts) + "\n"));
+  return 0;
+}
+
 }  // namespace
 
 std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words,
@@ -123,10 +138,11 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
       return cancel(asked);
     case job::Verb::report:
       return explain(asked);
-    // The agents are on compute nodes, which are not asked.
     case job::Verb::looks:
     case job::Verb::ranks:
     case job::Verb::events:
+      return tell_answers(asked, words);
+    // A page would need a way from here to the port of a compute node.
     case job::Verb::page:
       LOCKSTEP_TRY(asked.world.print("[]\n"));
       return 0;

@@ -110,6 +110,21 @@ TEST_F(SlurmRequestsTest, ARequestWithoutItsNumbersIsRefused) {
   }
 }
 
+TEST_F(SlurmRequestsTest, AnswersOfTheAgentsArePassedOn) {
+  slurm_.step = FakeSlurm::says("1: [{\"node\": \"n2\"}]\n0: [{\"node\": \"n1\"}]\n");
+  EXPECT_TRUE(*serve({"looks", "aaaa1111", "3"}));
+  EXPECT_EQ(printed_, "[{\"node\":\"n1\"},{\"node\":\"n2\"}]\n");
+  EXPECT_EQ(slurm_.steps.back().back(), "3");
+  EXPECT_TRUE(*serve({"ranks", "aaaa1111"}));
+  EXPECT_TRUE(*serve({"events", "aaaa1111"}));
+  EXPECT_EQ(slurm_.steps.back().back(), "0");
+  EXPECT_EQ(slurm_.steps.size(), 3U);
+  slurm_.step = FakeSlurm::fails("srun: error: no\n");
+  EXPECT_EQ(serve({"ranks", "aaaa1111"})->error().code, Errc::unavailable);
+  EXPECT_EQ(printed_, "");
+  EXPECT_EQ(serve({"looks", "aaaa1111", "x"})->error().code, Errc::invalid_input);
+}
+
 // The words go on to the jobs that run on this host itself.
 TEST_F(SlurmRequestsTest, RequestsAboutOtherJobsAreNotAnswered) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{},

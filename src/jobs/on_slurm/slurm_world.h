@@ -21,6 +21,7 @@ struct SlurmWorld {
   using Clock = std::chrono::steady_clock;
 
   slurm::RunTool run = slurm::run_here;
+  slurm::RunTool step = slurm::run_step_here;  // srun inside a running job
   std::function<Clock::time_point()> now = Clock::now;
   std::function<std::int64_t()> unix_ms = lockstep::unix_ms;
   // Waits for a stop signal, at most this long. Returns its number; 0: none came.

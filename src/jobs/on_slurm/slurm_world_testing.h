@@ -28,6 +28,7 @@ struct FakeSlurm {
   std::string state = "RUNNING";
   std::string exit = "0:0";  // code and signal of an ended job
   std::string reason = "None";
+  std::string nodes = "n1";
   std::string output;                      // what scontrol names as the job's output file
   std::string script;                      // path of the job's script
   std::string accounting;                  // what sacct prints; empty: accounting is off
@@ -36,12 +37,19 @@ struct FakeSlurm {
   bool answers = true;                     // false: the controller is down
   std::vector<std::string> asked = {};     // the programs, in order
   std::vector<std::string> canceled = {};  // ids given to scancel
+  // How the next srun inside the job ends, and the calls of srun.
+  Result<proc::ToolOutput> step = says("");
+  std::vector<std::vector<std::string>> steps = {};
 
   static proc::ToolOutput says(std::string text) {
     return {.out = std::move(text), .err = "", .exit = {}};
   }
   static proc::ToolOutput fails(std::string text) {
     return {.out = "", .err = std::move(text), .exit = {.code = 1}};
+  }
+  Result<proc::ToolOutput> run_step(const std::vector<std::string>& argv) {
+    steps.push_back(argv);
+    return step;
   }
   long times(const std::string& program) const {
     return std::count(asked.begin(), asked.end(), program);
@@ -63,9 +71,8 @@ struct FakeSlurm {
     const bool mine = argv.back() == job || argv.back() == "--jobs=" + job;
     if (!knows || !mine) return fails("slurm_load_jobs error: Invalid job id specified\n");
     if (argv[0] == "squeue")
-      return says(job + "|" + job + "|" + state +
-                  "|ann|gpu|1000000|N/A|N/A|10:00|2|n1|1|(null)|(null)|(null)|(null)|" + reason +
-                  "|train\n");
+      return says(job + "|" + job + "|" + state + "|ann|gpu|1000000|N/A|N/A|10:00|2|" + nodes +
+                  "|1|(null)|(null)|(null)|(null)|" + reason + "|train\n");
     return says("JobId=" + job + " JobName=train UserId=ann(1000) JobState=" + state +
                 " Reason=" + reason + " Restarts=0 ExitCode=" + exit +
                 " SubmitTime=1000000 NodeList=n1 StdOut=" + output + "\n");
@@ -93,6 +100,7 @@ class SlurmWorldTest : public ::testing::Test {
   SlurmWorld world() {
     return {
         .run = [this](const auto& argv) -> Result<proc::ToolOutput> { return slurm_.run(argv); },
+        .step = [this](const auto& argv) { return slurm_.run_step(argv); },
         .now = [this] { return SlurmWorld::Clock::time_point(time_); },
         .unix_ms = [this] { return 1'000'000'000 + time_.count(); },
         .wait_for_signal = [this](Ms limit) { return wait(limit); },

@@ -1,0 +1,77 @@
+#include "jobs/on_slurm/slurm_agents.h"
+
+#include "base/log.h"
+#include "codec/nodelist.h"
+#include "jobs/agent_answers.h"
+#include "jobs/on_slurm/slurm_follow.h"
+#include "slurm/ask_jobs.h"
+#include "slurm/node_pieces.h"
+#include "slurm/srun_command.h"
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <utility>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+// Returns the number of nodes that the job has now. A lost node leaves the job once Slurm has
+// noticed. 0: the job does not run.
+Result<int> nodes_now(const jobs::KnownJob& job, const SlurmPlace& place, const SlurmWorld& world) {
+  const auto own = slurm_state(job, place);
+  if (own && own->stage != slurm::Stage::running) return 0;
+  const slurm::JobAsked asked = asked_of(job, place.job);
+  LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs({asked}, slurm::Detail::usual, world.run));
+  for (const slurm::JobReport& report : told) {
+    if (!slurm::is_of(report, asked) ||
+        batch_status(own, &report, world.unix_ms()).state != JobState::running)
+      continue;
+    const auto names = codec::expand_nodelist(report.nodes);
+    return names && !names->empty() ? static_cast<int>(names->size())
+                                    : report.node_count.value_or(1);
+  }
+  return 0;
+}
+
+Error no_answer(const std::string& wanted, const proc::ToolOutput& said) {
+  if (said.late)
+    return {.code = Errc::unavailable, .message = wanted + ": srun: no answer in 10 s", .hint = {}};
+  Error error = slurm::tool_error(wanted, "srun", said);
+  error.code = Errc::unavailable;
+  if (said.err.find("--overlap") != std::string::npos)
+    error.hint = "srun has --overlap since Slurm 20.11";
+  return error;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
+                                                  const SlurmPlace& place,
+                                                  const std::vector<std::string>& words,
+                                                  const SlurmWorld& world) {
+  std::vector<std::string> texts;
+  if (place.folder.empty()) return texts;
+  LOCKSTEP_TRY_ASSIGN(const int nodes, nodes_now(job, place, world));
+  if (nodes == 0) return texts;
+  // The job's own copy: the agents are of this version.
+  std::vector<std::string> argv = {place.folder + "/lockstep", "slurm-ask", words.at(0), job.id};
+  argv.insert(argv.end(), words.begin() + 1, words.end());
+  const std::string wanted = fmt::format("ask the nodes of job {}", place.job);
+  auto said = world.step(slurm::srun_beside_command(place.job, nodes, argv));
+  if (!said) {
+    said.error().code = Errc::unavailable;
+    return Failure(std::move(said.error()).within(wanted));
+  }
+  const auto lists = slurm::join_pieces(said->out);
+  for (const std::string& list : lists)
+    for (std::string& text : agent_texts(list))
+      texts.push_back(std::move(text));
+  if (said->exit.ok() && !said->late) return texts;
+  const Error error = no_answer(wanted, *said);
+  if (lists.empty()) return Failure(error);
+  log::warning("{} of {} nodes have answered: {}", lists.size(), nodes, error.message);
+  return texts;
+}
+
+}  // namespace lockstep::jobs::on_slurm

@@ -1,0 +1,148 @@
+// Questions to the agents of a Slurm job, without any Slurm: the test answers for srun.
+#include "jobs/on_slurm/slurm_agents.h"
+
+#include "jobs/on_slurm/slurm_job.h"
+#include "jobs/on_slurm/slurm_world_testing.h"
+
+#include <algorithm>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+class SlurmAgentsTest : public SlurmWorldTest {
+ protected:
+  SlurmJob job() { return {known(), place_, world()}; }
+  static std::string rows(const std::string& node, int rank) {
+    return looks::rows_json({.node = node, .rows = {{.rank = rank, .node = node}}});
+  }
+  static std::string look(const std::string& node, const std::string& words, bool whole) {
+    return looks::answer_json(
+        {.node = node, .world = 2, .state = "training", .words = words, .whole = whole});
+  }
+  // The words that srun was told to start.
+  Texts asked() const {
+    const Texts& argv = slurm_.steps.at(0);
+    return {std::find(argv.begin(), argv.end(), place_.folder + "/lockstep"), argv.end()};
+  }
+  bool has(const std::string& word) const {
+    const Texts& argv = slurm_.steps.at(0);
+    return std::find(argv.begin(), argv.end(), word) != argv.end();
+  }
+};
+
+TEST_F(SlurmAgentsTest, EachNodeIsAskedOnceBesideTheRanks) {
+  slurm_.nodes = "n[1-3]";
+  slurm_.step = FakeSlurm::says(" 1: [" + rows("n2", 1) + "]\n 0: [" + rows("n1", 0) + "]\n");
+  const auto nodes = job().ranks();
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  ASSERT_EQ(nodes->size(), 2U);
+  EXPECT_EQ(nodes->at(0).node, "n1");
+  EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "ranks", "aaaa1111"}));
+  for (const char* word : {"--jobid=7", "--nodes=3", "--ntasks=3", "--overlap", "--mem=0"})
+    EXPECT_TRUE(has(word)) << word;
+}
+
+TEST_F(SlurmAgentsTest, ARankAndTheLastEventAreNamed) {
+  ASSERT_TRUE(job().looks(3));
+  EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "looks", "aaaa1111", "3"}));
+  slurm_.steps.clear();
+  ASSERT_TRUE(job().events(17));
+  EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "events", "aaaa1111", "17"}));
+}
+
+TEST_F(SlurmAgentsTest, AJobThatDoesNotRunIsNotAsked) {
+  for (const char* state : {"PENDING", "COMPLETED", "CONFIGURING"}) {
+    slurm_.state = state;
+    EXPECT_TRUE(job().looks({})->empty()) << state;
+  }
+  slurm_.state = "RUNNING";
+  keep(ended("success", 0));
+  EXPECT_TRUE(job().ranks()->empty());
+  slurm_.knows = false;
+  EXPECT_TRUE(job().ranks()->empty());
+  slurm_.knows = true;
+  std::filesystem::remove(place_.folder + "/state.json");
+  jobs::KnownJob later = known();
+  later.created_ms += 3'600'000;
+  EXPECT_TRUE(SlurmJob(later, place_, world()).ranks()->empty())
+      << "Slurm counts from 1 again after the loss of its state: this is another job";
+  slurm_.answers = false;
+  place_.folder.clear();
+  EXPECT_TRUE(job().ranks()->empty()) << "a job of plain sbatch has no agents";
+  EXPECT_TRUE(slurm_.steps.empty());
+}
+
+TEST_F(SlurmAgentsTest, TheEventsOfAnEndedJobAreInItsReports) {
+  slurm_.state = "FAILED";
+  keep(ended("worker", 3));
+  const slurm::JobFolder folder(place_.folder);
+  status::EventRing ring;
+  ring.add({.time_ms = 5, .kind = status::JobEventKind::ended, .agent = "a", .node = "n1"});
+  const std::string events = "[" + ring.latest(1, 1000).at(0) + "]";
+  ASSERT_TRUE(io::write_file(folder.report(0, "n1"), "{\"events\": " + events + "}"));
+  const auto answers = job().events(0);
+  ASSERT_TRUE(answers) << answers.error().message;
+  ASSERT_EQ(answers->size(), 1U);
+  EXPECT_EQ(answers->at(0).events.size(), 1U);
+  EXPECT_TRUE(job().looks({})->empty());
+}
+
+TEST_F(SlurmAgentsTest, WithoutAnyAnswerSrunSaysWhy) {
+  const auto message = [this] { return job().looks({}).error().message; };
+  slurm_.step = FakeSlurm::fails("srun: error: Unable to create step for job 7: Access denied\n");
+  EXPECT_EQ(job().looks({}).error().code, Errc::unavailable);
+  EXPECT_EQ(message(),
+            "ask the nodes of job 7: srun: Unable to create step for job 7: Access denied");
+  slurm_.step = FakeSlurm::fails("srun: unrecognized option '--overlap'\n");
+  EXPECT_EQ(job().looks({}).error().hint, "srun has --overlap since Slurm 20.11");
+  slurm_.step =
+      proc::ToolOutput{.out = "", .err = "srun: killed", .exit = {.code = 1}, .late = true};
+  EXPECT_EQ(message(), "ask the nodes of job 7: srun: no answer in 10 s");
+  slurm_.step = fail(Errc::not_found, "srun is missing");
+  EXPECT_EQ(job().looks({}).error().code, Errc::unavailable);
+  EXPECT_EQ(message(), "ask the nodes of job 7: srun is missing");
+}
+
+TEST_F(SlurmAgentsTest, ASilentNodeDoesNotHideTheOthers) {
+  slurm_.step = proc::ToolOutput{
+      .out = "0: [" + rows("n1", 0) + "]\n1: [{\"rows\"", .err = "", .exit = {}, .late = true};
+  const auto nodes = job().ranks();
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  ASSERT_EQ(nodes->size(), 1U);
+  EXPECT_EQ(nodes->at(0).node, "n1");
+}
+
+TEST_F(SlurmAgentsTest, AHostileNodeIsNotPrintedAsItIs) {
+  slurm_.step = FakeSlurm::says("0: [" + look("n\x1b[2J", "a\nb\x1b[2J", true) + "]\n1: [7, {}]\n");
+  const auto said = job().why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->text.find('\x1b'), std::string::npos);
+  slurm_.step = FakeSlurm::says("0: welcome\n1: \"[\"\n");
+  EXPECT_TRUE(job().ranks()->empty());
+}
+
+TEST_F(SlurmAgentsTest, WhyShowsWhatTheRanksDo) {
+  slurm_.step = FakeSlurm::says("0: [" + look("n1", "training: step 7", true) + "]\n");
+  const auto said = job().why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->text.find("job 7 "), 0U) << "Slurm's words stand first: " << said->text;
+  EXPECT_NE(said->text.find("training: step 7\n"), std::string::npos) << said->text;
+  EXPECT_EQ(said->json["looks"][0]["node"], "n1");
+  EXPECT_EQ(said->json["jobs"][0]["ids"][0], "7");
+}
+
+TEST_F(SlurmAgentsTest, WhyOfAJobWhoseNodesAreNotReachedIsStillSlurms) {
+  slurm_.step = FakeSlurm::fails("srun: error: Unable to create step for job 7: Busy\n");
+  const auto said = job().why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->text.find("job 7 "), 0U) << said->text;
+  EXPECT_TRUE(said->text.ends_with(
+      "  ranks   not known: ask the nodes of job 7: srun: Unable to create step for job 7: Busy\n"))
+      << said->text;
+  EXPECT_FALSE(said->json.contains("looks"));
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::on_slurm
