@@ -414,3 +414,21 @@ def test_a_wheel_of_the_project_goes_along(world):
         ended = world.submit("-N1", "-t5", "--wheel", given, "--", "--no-python", "/bin/true")
         assert ended.rc in (1, 2) and given.removeprefix("wheel:") in ended.error_lines[-1], ended
     assert world.numbers() == before  # not the states: the job may be COMPLETED a moment after its follower
+
+
+def test_what_the_ranks_do_is_asked_through_the_login_host(world):
+    job = number_of(world.submit("-N2", "-t5", *shell("exec sleep 1000")))
+
+    def ranks():
+        ended = world.run("top", "--json", job)
+        assert ended.rc == 0, ended
+        return [(node["node"], row["rank"]) for node in json.loads(ended.out)["nodes"] for row in node["rows"]]
+
+    until(lambda: ranks() == [("node1", 0), ("node2", 1)], 60, "both ranks are seen")
+    told = world.run("why", job, "--json")
+    assert told.rc == 0 and len(json.loads(told.out)["looks"]) == 2, told
+    one = world.run("why", job, "--rank", "1")
+    assert one.rc == 0 and one.out.startswith("rank 1, pid "), one
+    happened = world.run("events", job)
+    assert happened.rc == 0 and happened.out, happened
+    assert world.run("cancel", job).rc == 0

@@ -1,0 +1,116 @@
+"""why, top and events of a running Slurm job: its agents are asked inside the job's nodes, on a real Slurm cluster."""
+import json
+import re
+
+import pytest
+
+from hang_kinds import HANG, line_of
+from harness import PYTHON, WORKER, until
+from slurm_cluster import SlurmCluster
+
+
+@pytest.fixture
+def cluster(hosts):
+    made = SlurmCluster(hosts, 2)
+    yield made
+    made.close()
+
+
+def number_of(ended):
+    assert ended.rc == 0, ended
+    return re.fullmatch(r"Submitted batch job (\d+)\n", ended.out)[1]
+
+
+def asked(cluster, *words, **options):
+    ended = cluster.run(*words, timeout=60, **options)
+    assert ended.rc == 0 and not ended.err, ended
+    return ended.out
+
+
+def rows(cluster, job):
+    """Rank -> row of `top`; no rows while the agents do not answer yet."""
+    return {row["rank"]: row for node in json.loads(asked(cluster, "top", "--json", job))["nodes"]
+            for row in node["rows"]}
+
+
+def steps(cluster):
+    return cluster.slurm("squeue", "-h", "-s", "-o", "%i").out.split()
+
+
+def gone(cluster, job):
+    """The job and its steps have left nothing."""
+    assert cluster.run("cancel", job).rc == 0
+    until(lambda: not steps(cluster), 60, f"its steps end: {steps(cluster)}")
+
+
+def test_a_rank_that_sleeps_on_another_node(cluster):
+    """The step of the agents has all CPUs, memory and GPUs of both nodes."""
+    env = {"PYTHON_EXEC": PYTHON, "OMP_NUM_THREADS": "1"}
+    job = number_of(cluster.run("submit", "-N2", "--ntasks-per-node=2", "--exclusive", "--mem=0", "--gres=gpu:8", "-t9",
+                                "--no-check", "--hang-after", "5", "--", HANG, "sleep", "3", env=env))
+    line = line_of("sleep")
+    until(lambda: line in cluster.run("why", job).out, 120, f"rank 3 sleeps: {cluster.run('logs', job)}")
+
+    told = asked(cluster, "why", job)
+    assert told.startswith(f"job {job} hang.py of ") and "rank 3 " in told and line in told, told
+    assert "ranks 0-2 " in told, told
+    both = json.loads(asked(cluster, "why", job, "--json"))
+    assert both["jobs"][0]["ids"] == [job], both
+    assert sorted(look["node"] for look in both["looks"]) == ["node1", "node2"], both
+
+    for rank, where in ((3, line), (0, "in train")):  # one on each node
+        threads = asked(cluster, "why", job, "--rank", rank)
+        assert threads.startswith(f"rank {rank}, pid ") and "main thread" in threads and where in threads, threads
+    none = cluster.run("why", job, "--rank", "4")
+    assert none.rc == 1 and "does not run" in none.err, none
+
+    seen = rows(cluster, job)
+    assert sorted(seen) == [0, 1, 2, 3] and seen[3]["node"] == "node2" and line in seen[3]["where"], seen
+    table = asked(cluster, "top", "--once", job)
+    assert "hang.py" in table and "4 of 4 ranks" in table and line in table, table
+
+    events = asked(cluster, "events", job)
+    assert "training" in events, events
+
+    # A shell inside another allocation has variables that srun would take for options.
+    inside = {"SLURM_JOB_ID": "999", "SLURM_JOBID": "999", "SLURM_NNODES": "1", "SLURM_NTASKS": "7",
+              "SLURM_JOB_NODELIST": "node1", "SLURM_MEM_PER_CPU": "9000", "SLURM_STEP_ID": "0"}
+    both = json.loads(asked(cluster, "why", job, "--json", env=inside))
+    assert sorted(look["node"] for look in both["looks"]) == ["node1", "node2"], both
+
+    assert cluster.job(job)["JobState"] == "RUNNING"
+    # The agents' step and the script.
+    until(lambda: len(steps(cluster)) == 2, 20, f"no other step is left: {steps(cluster)}")
+    gone(cluster, job)
+    ended = asked(cluster, "events", job)
+    assert "training" in ended, ended
+    late = cluster.run("top", "--once", job)
+    assert late.rc == 1 and "has ended" in late.err, late
+
+
+def test_the_launch_of_a_script_is_asked_and_a_dead_node_hides_no_other(cluster):
+    script = cluster.script("old.sh", f"""#!/bin/bash
+#SBATCH -N2 --ntasks-per-node=1 -t9
+srun torchrun --nnodes 2 --nproc_per_node 1 --max_restarts 3 --rdzv_backend c10d --rdzv_endpoint $HOSTNAME:29511 \\
+  --no-python {WORKER} pause
+""")
+    job = number_of(cluster.run("submit", "--no-check", "--use-bad-nodes", script))
+    until(lambda: cluster.run("top", "--once", job).rc == 0, 60, f"it runs: {cluster.run('logs', job)}")
+    until(lambda: sorted(rows(cluster, job)) == [0, 1], 30, "both ranks run")
+    cluster.power_cut(cluster.nodes[1])
+    left = cluster.run("top", "--json", job, timeout=30)
+    assert left.rc == 0, left
+    assert [node["node"] for node in json.loads(left.out)["nodes"]] == ["node1"], left
+    assert "1 of 2 nodes have answered" in left.err, left
+    cluster.power_on(cluster.nodes[1])
+    gone(cluster, job)
+
+
+def test_a_job_that_waits_or_is_unknown_is_one_line(cluster):
+    job = number_of(cluster.run("submit", "--hold", "-N2", "-t5", "--", "--no-python", WORKER, "pause"))
+    assert "ranks" not in asked(cluster, "why", job)
+    for words in (("why", "--rank", "0"), ("top", "--once"), ("events",)):
+        ended = cluster.run(*words, job)
+        assert ended.rc == 1 and ended.out == "" and len(ended.err.splitlines()) == 1, ended
+        assert "no agent of " in ended.err, ended
+    assert cluster.run("cancel", job).rc == 0
