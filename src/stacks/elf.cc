@@ -1,5 +1,7 @@
-// Reads ELF headers, dynamic symbols and sections.
+// Looks names up in the dynamic symbols, and in the sections of a file.
 #include "stacks/elf.h"
+
+#include "stacks/elf_image.h"
 
 #include <elf.h>
 
@@ -12,54 +14,11 @@
 namespace lockstep::stacks {
 namespace {
 
-constexpr std::size_t kMostSegments = 128;
 constexpr std::size_t kMostSections = 1'024;
-constexpr std::size_t kMostDynamics = 256;
-constexpr std::size_t kMostSymbols = 400'000;  // a CPython with all symbols has 30,000
-constexpr std::size_t kLongestChain = 1'024;   // symbols of a hash bucket; usually less than ten
 
 constexpr std::string_view kRuntimeName = "_PyRuntime";
 constexpr std::string_view kVersionName = "Py_Version";
 constexpr std::string_view kRuntimeSection = ".PyRuntime";
-
-struct Image {
-  Elf64_Ehdr head{};
-  Address bias = 0;  // from an address in the file's headers to one in the process
-  std::optional<Elf64_Phdr> dynamic;
-};
-
-bool known_machine(const Elf64_Ehdr& head) {
-  return std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_ident[EI_CLASS] == ELFCLASS64 &&
-         head.e_ident[EI_DATA] == ELFDATA2LSB &&
-         (head.e_machine == EM_X86_64 || head.e_machine == EM_AARCH64) &&
-         head.e_phentsize == sizeof(Elf64_Phdr);
-}
-
-template <class T>
-std::optional<std::vector<T>> read_table(Memory& memory, Address at, std::size_t count) {
-  std::vector<T> table(count);
-  if (!memory.read(at, std::as_writable_bytes(std::span(table)))) return {};
-  return table;
-}
-
-// `headers`: where the headers lie in `memory`. `start`: where the process has them.
-std::optional<Image> read_image(Memory& memory, Address headers, Address start) {
-  const auto head = memory.value<Elf64_Ehdr>(headers);
-  if (!head || !known_machine(*head) || head->e_phnum > kMostSegments) return {};
-  const auto segments = read_table<Elf64_Phdr>(memory, headers + head->e_phoff, head->e_phnum);
-  if (!segments) return {};
-  Image image{.head = *head, .bias = 0, .dynamic = {}};
-  bool loaded = false;
-  for (const Elf64_Phdr& segment : *segments) {
-    if (segment.p_type == PT_LOAD && segment.p_offset == 0 && !loaded) {
-      image.bias = start - segment.p_vaddr;
-      loaded = true;
-    }
-    if (segment.p_type == PT_DYNAMIC) image.dynamic = segment;
-  }
-  if (!loaded) return {};
-  return image;
-}
 
 // Reads a name of the length of `name`, and its end.
 bool is_named(Memory& memory, Address at, std::string_view name) {
@@ -69,31 +28,6 @@ bool is_named(Memory& memory, Address at, std::string_view name) {
          text[name.size()] == '\0';
 }
 
-// The dynamic symbols of an image in memory.
-struct DynamicSymbols {
-  Address symbols = 0;
-  Address names = 0;
-  Address hash = 0;  // DT_GNU_HASH
-};
-
-std::optional<DynamicSymbols> dynamic_symbols(Memory& process, const Image& image) {
-  const std::size_t count =
-      std::min<std::size_t>(image.dynamic->p_memsz / sizeof(Elf64_Dyn), kMostDynamics);
-  const auto entries = read_table<Elf64_Dyn>(process, image.bias + image.dynamic->p_vaddr, count);
-  if (!entries) return {};
-  // glibc's loader adds the bias to these pointers, musl's doesn't.
-  const auto place = [&](Address at) { return at < image.bias ? at + image.bias : at; };
-  DynamicSymbols found;
-  for (const Elf64_Dyn& entry : *entries) {
-    if (entry.d_tag == DT_NULL) break;
-    if (entry.d_tag == DT_SYMTAB) found.symbols = place(entry.d_un.d_ptr);
-    if (entry.d_tag == DT_STRTAB) found.names = place(entry.d_un.d_ptr);
-    if (entry.d_tag == DT_GNU_HASH) found.hash = place(entry.d_un.d_ptr);
-  }
-  if (found.symbols == 0 || found.names == 0 || found.hash == 0) return {};
-  return found;
-}
-
 std::uint32_t gnu_hash(std::string_view name) {
   std::uint32_t hash = 5381;
   for (const char c : name)
@@ -101,18 +35,12 @@ std::uint32_t gnu_hash(std::string_view name) {
   return hash;
 }
 
-struct HashHeader {
-  std::uint32_t buckets;
-  std::uint32_t first_symbol;  // index of the first symbol with a hash
-  std::uint32_t bloom_words;   // of 8 bytes
-  std::uint32_t bloom_shift;
-};
-
 std::optional<Elf64_Sym> symbol(Memory& process, const DynamicSymbols& table,
                                 std::string_view name) {
-  const auto header = process.value<HashHeader>(table.hash);
+  if (table.gnu_hash == 0) return {};
+  const auto header = process.value<GnuHashHeader>(table.gnu_hash);
   if (!header || header->buckets == 0) return {};
-  const Address buckets = table.hash + sizeof(HashHeader) + Address{8} * header->bloom_words;
+  const Address buckets = table.gnu_hash + sizeof(GnuHashHeader) + Address{8} * header->bloom_words;
   const Address hashes = buckets + Address{4} * header->buckets;
   const std::uint32_t wanted = gnu_hash(name);
   const auto first =
@@ -135,7 +63,7 @@ std::optional<Elf64_Sym> symbol(Memory& process, const DynamicSymbols& table,
 
 // A symbol table in a file, read in parts.
 void find_in_table(Memory& file, const Elf64_Shdr& table, const Elf64_Shdr& names,
-                   const Image& image, RuntimeAt& found) {
+                   const ElfImage& image, RuntimeAt& found) {
   constexpr std::size_t kPart = 4096;
   const std::size_t count = std::min<std::size_t>(table.sh_size / sizeof(Elf64_Sym), kMostSymbols);
   for (std::size_t done = 0; done < count; done += kPart) {

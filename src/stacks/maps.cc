@@ -34,22 +34,11 @@ std::optional<std::uint64_t> hex(std::string_view digits) {
   return value;
 }
 
-// "55d0c0a00000-55d0c0a1e000 r--p 00000000 fe:00 1234    /usr/bin/python3.11"
 // Returns the mapping if it begins with the first byte of a file.
-std::optional<MappedFile> mapped_file(std::string_view line) {
-  const std::string_view range = take_word(line);
-  const std::size_t dash = range.find('-');
-  if (dash == std::string_view::npos) return {};
-  const auto start = hex(range.substr(0, dash));
-  const auto end = hex(range.substr(dash + 1));
-  take_word(line);  // permissions
-  const auto offset = hex(take_word(line));
-  if (!start || !end || !offset || *offset != 0) return {};
-  take_word(line);  // device
-  take_word(line);  // inode
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  if (!line.starts_with('/')) return {};
-  MappedFile file{*start, *end, std::string(line), line.ends_with(kDeleted)};
+std::optional<MappedFile> mapped_file(std::string_view text) {
+  const auto line = parse_map_line(text);
+  if (!line || line->offset != 0 || !line->path.starts_with('/')) return {};
+  MappedFile file{line->start, line->end, std::string(line->path), line->path.ends_with(kDeleted)};
   if (file.deleted) file.path.resize(file.path.size() - kDeleted.size());
   return file;
 }
@@ -65,6 +54,26 @@ int rank_of(const MappedFile& file, std::string_view exe) {
 }
 
 }  // namespace
+
+// "55d0c0a00000-55d0c0a1e000 r--p 00000000 fe:00 1234    /usr/bin/python3.11"
+std::optional<MapLine> parse_map_line(std::string_view line) {
+  const std::string_view range = take_word(line);
+  const std::size_t dash = range.find('-');
+  if (dash == std::string_view::npos) return {};
+  const auto start = hex(range.substr(0, dash));
+  const auto end = hex(range.substr(dash + 1));
+  MapLine parsed{.permissions = take_word(line)};
+  const auto offset = hex(take_word(line));
+  if (!start || !end || !offset) return {};
+  parsed.start = *start;
+  parsed.end = *end;
+  parsed.offset = *offset;
+  parsed.device = take_word(line);
+  parsed.inode = take_word(line);
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  parsed.path = line;
+  return parsed;
+}
 
 std::vector<MappedFile> python_files(std::string_view maps, std::string_view exe) {
   if (exe.ends_with(kDeleted)) exe.remove_suffix(kDeleted.size());

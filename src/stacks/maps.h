@@ -1,4 +1,4 @@
-// Finds CPython among the files that a process has mapped (/proc/PID/maps).
+// Reads the list of what a process has mapped (/proc/PID/maps), and finds CPython there.
 #pragma once
 
 #include "stacks/memory.h"
@@ -10,6 +10,18 @@
 #include <vector>
 
 namespace lockstep::stacks {
+
+// A line of the list. The texts point into it.
+struct MapLine {
+  Address start = 0;
+  Address end = 0;
+  Address offset = 0;                 // in the file
+  std::string_view permissions = {};  // "r-xp"
+  std::string_view device = {};
+  std::string_view inode = {};
+  std::string_view path = {};  // "/usr/lib/libc.so.6", with " (deleted)" if so; "[vdso]"; "": none
+};
+std::optional<MapLine> parse_map_line(std::string_view line);
 
 struct MappedFile {
   Address start = 0;  // of the mapping that begins with the file's first byte

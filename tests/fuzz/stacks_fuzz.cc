@@ -5,6 +5,9 @@
 #include "base/utf8.h"
 #include "stacks/find_python.h"
 #include "stacks/image_memory.h"
+#include "stacks/native_place.h"
+#include "stacks/native_point.h"
+#include "stacks/native_symbols.h"
 #include "stacks/process_stacks.h"
 #include "stacks/thread_ids.h"
 
@@ -12,6 +15,7 @@
 #include <stdint.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,11 +65,33 @@ void check_process(Recording& recording) {
     if (const auto main = stacks.read_main(recording.memory); main && *main) check_stack(**main);
   }
 }
+
+void check_native(Recording& recording, std::string_view bytes) {
+  const Address start = recording.start;
+  const std::vector<Address> addresses = {start, start + 0x1000, start + bytes.size(), ~Address{0}};
+  for (const auto& symbol : symbols_at(recording.memory, start, addresses))
+    LOCKSTEP_CHECK(!symbol || symbol->name.size() <= kMostSymbolName);
+  const std::vector<Mapping> mappings = {
+      {.start = start, .end = start + (1U << 20), .image = start, .code = true, .name = "python"}};
+  LOCKSTEP_CHECK(return_addresses(recording.memory, mappings, start, 16).size() <= 16);
+}
+
+void check_texts(std::string_view bytes) {
+  (void)mapping_at(parse_mappings(bytes), bytes.size());
+  (void)parse_point(bytes);
+  if (const auto state = parse_thread_state(bytes)) LOCKSTEP_CHECK(is_utf8(state->name));
+  const std::string name = short_name(bytes);
+  LOCKSTEP_CHECK(is_utf8(name) && name.size() <= 1'000);
+}
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  if (auto recording = load_recording(bytes)) check_process(*recording);
+  if (auto recording = load_recording(bytes)) {
+    check_process(*recording);
+    check_native(*recording, bytes);
+  }
+  check_texts(bytes);
   for (const LineTable kind : {LineTable::lnotab, LineTable::line_deltas, LineTable::locations})
     LOCKSTEP_CHECK(line_at(kind, {data, size}, 1, static_cast<int64_t>(size)) >= 0);
   LOCKSTEP_CHECK(python_files(bytes, "/usr/bin/python3").size() <= 8);
