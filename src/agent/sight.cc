@@ -7,6 +7,7 @@
 #include "io/fd.h"
 #include "logs/capture.h"
 #include "looks/hang_words.h"
+#include "looks/thread_reader.h"
 #include "store/init_facts.h"
 
 #include <fmt/core.h>
@@ -28,14 +29,6 @@ looks::VerdictRules rules_of(const launch::HangConfig& hang) {
   if (hang.after == launch::HangConfig::After::given) rules.hang_after = hang.limit;
   if (hang.after == launch::HangConfig::After::never) rules.hang_after = looks::Millis(0);
   return rules;
-}
-
-// The rank that a request asks for: "rank=3". nullopt: none.
-std::optional<int> rank_of(std::string_view query) {
-  if (!query.starts_with("rank=")) return std::nullopt;
-  const auto rank = parse_int(std::string(query.substr(5)));
-  if (!rank || *rank < 0 || *rank > 1 << 24) return std::nullopt;
-  return static_cast<int>(*rank);
 }
 
 // The pid of a process as the process itself sees it, in its own PID namespace. 0: not known.
@@ -280,10 +273,6 @@ void Sight::tell_straggler(const looks::Verdict& verdict) {
   if (news.begins) log::warning("straggler: {}", looks::straggler_words(*news.begins, node_.name));
 }
 
-looks::RankText Sight::rank_text(const looks::RankLook& look) {
-  return looks::rank_text(look, stacks_.all_stacks(look.pid));
-}
-
 // Returns the GPUs and the stacks of all threads, for a file of evidence.
 std::string Sight::evidence_text() {
   std::string text;
@@ -291,8 +280,11 @@ std::string Sight::evidence_text() {
     text += line + "\n";
   std::size_t ranks = 0;
   for (const looks::RankLook& look : seen_)
-    if (look.process && ranks++ < kMostEvidenceRanks && text.size() < kMostEvidence)
-      text += "\n" + looks::threads_text(rank_text(look));
+    if (look.process && ranks++ < kMostEvidenceRanks && text.size() < kMostEvidence) {
+      looks::RankText rank = looks::rank_text(look, {.python = stacks_.all_stacks(look.pid)});
+      looks::bound_threads(rank, kMostEvidence);
+      text += "\n" + looks::threads_text(rank);
+    }
   return text;
 }
 
@@ -408,12 +400,10 @@ http::Response Sight::answer(const http::Request& request) {
   answer.gpus = gpus_.lines();
   if (collectives_.asking())
     answer.collectives.emplace_back("flight recorders are being asked: ask again in a moment");
-  const auto wanted = rank_of(request.query);
-  for (const looks::RankLook& look : seen_) {
+  for (const looks::RankLook& look : seen_)
     if (answer.refusal.empty() && look.process && !look.stack)
       answer.refusal = printable(std::string(stacks_.reason(look.pid)));
-    if (wanted == look.rank && look.process) answer.ranks.push_back(rank_text(look));
-  }
+  looks::read_threads(seen_, looks::read_question(request.query), stacks_, answer);
   return {200, "application/json", looks::answer_json(answer)};
 }
 

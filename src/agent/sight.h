@@ -89,7 +89,7 @@ class Sight {
   // Returns what the ranks of all nodes do. Empty unless this node judges them: the others hear of
   // changes late, and not of every age.
   looks::NodeLines nodes() const;
-  // Answers /why and /why?rank=R.
+  // Answers /why, with a looks::Question as its query: /why?rank=3.
   http::Response answer(const http::Request& request);
 
   // Says where the other ranks are at this moment, one sentence each. Call before they are stopped.
@@ -108,7 +108,6 @@ class Sight {
   std::string words(io::TimePoint now) const;
   std::string state() const;
   std::string evidence_text();
-  looks::RankText rank_text(const looks::RankLook& look);
   void look_once();
 
   io::Loop& loop_;

@@ -112,7 +112,7 @@ std::size_t columns_for_print() {
 
 // Prints all threads of a rank, as `lockstep why --rank` does.
 Result<std::string> threads_of(jobs::Job& job, int rank) {
-  LOCKSTEP_TRY_ASSIGN(const auto answers, job.looks(rank));
+  LOCKSTEP_TRY_ASSIGN(const auto answers, job.looks({.rank = rank}));
   for (const looks::Answer& answer : answers)
     if (!answer.ranks.empty()) return looks::threads_text(answer.ranks.front());
   return std::string();

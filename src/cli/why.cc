@@ -1,4 +1,6 @@
 // lockstep why: explains the state of a job, wherever it runs, and what the user can do.
+#include "base/log.h"
+#include "base/text.h"
 #include "cli/one_job.h"
 #include "cli/owner_host.h"
 #include "cli/subcommand.h"
@@ -10,12 +12,14 @@
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/places/find_job.h"
+#include "looks/threads_report.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
 
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -29,6 +33,8 @@ Result<ExitCode> ask_login(const HostPlace& place, const std::string& word,
   std::vector<std::string> argv = {"why", "--on", std::string(hosts::kHere)};
   if (options.json) argv.emplace_back("--json");
   if (options.rank) argv.push_back(fmt::format("--rank={}", *options.rank));
+  if (options.threads) argv.emplace_back("--threads");
+  if (options.native) argv.emplace_back("--native");
   // "--": a job's name may begin with '-'.
   argv.insert(argv.end(), {"--", word});
   LOCKSTEP_TRY_ASSIGN(const auto endings,
@@ -40,21 +46,61 @@ Result<ExitCode> ask_login(const HostPlace& place, const std::string& word,
   return passed_on(endings[0].code);
 }
 
+Result<looks::Question> question_of(const WhyOptions& options) {
+  if (options.rank && options.threads)
+    return fail(Errc::invalid_input, "--rank and --threads exclude each other");
+  looks::Question question{.threads = options.threads, .native = options.native};
+  if (options.rank) question.rank = static_cast<int>(*options.rank);
+  return question;
+}
+
+Failure no_answer(const jobs::Job& job) {
+  return fail(Errc::unavailable,
+              "no agent of " + job.record().id + " has answered what its ranks do now",
+              "lockstep why " + job.record().id + " says whether the job runs");
+}
+
+// Names the agents that do not know --threads or --native.
+std::string deaf_words(const std::vector<std::string>& nodes, const looks::Question& question) {
+  return fmt::format("the {} of {} {} of an older version of lockstep, without --{}",
+                     nodes.size() == 1 ? "agent" : "agents", join(nodes, ", "),
+                     nodes.size() == 1 ? "is" : "are", question.threads ? "threads" : "native");
+}
+
+// Shows the threads of all ranks, or their main threads.
+Result<ExitCode> show_threads(jobs::Job& job, const looks::Question& question, bool json) {
+  LOCKSTEP_TRY_ASSIGN(const auto answers, job.looks(question));
+  // A job that does not run, and agents of much older versions, give no answer at all.
+  if (answers.empty()) return no_answer(job);
+  const auto deaf = looks::deaf_nodes(answers, question);
+  if (deaf.size() == answers.size())
+    return fail(Errc::unavailable, deaf_words(deaf, question),
+                "--rank R shows the Python threads of one rank");
+  if (!deaf.empty()) log::warning("{}", deaf_words(deaf, question));
+  const std::string text =
+      json ? looks::threads_json(answers) + "\n" : looks::threads_report(answers);
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
+}
+
 // Shows all threads of one rank.
-Result<ExitCode> show_rank(jobs::Job& job, int rank, bool json) {
-  LOCKSTEP_TRY_ASSIGN(const auto answers, job.looks(rank));
+Result<ExitCode> show_rank(jobs::Job& job, const looks::Question& question, bool json) {
+  const int rank = *question.rank;
+  LOCKSTEP_TRY_ASSIGN(const auto answers, job.looks(question));
   for (const looks::Answer& answer : answers) {
     if (answer.ranks.empty()) continue;
-    const std::string text =
+    std::string text =
         json ? looks::answer_json(answer) + "\n" : looks::threads_text(answer.ranks.front());
+    if (!json && question.native) text += looks::refusal_line(answer);
     std::fputs(text.c_str(), stdout);
     return ExitCode::ok;
   }
-  // A job that does not run, and agents of an older version, give no answer at all.
-  if (answers.empty())
-    return fail(Errc::unavailable,
-                "no agent of " + job.record().id + " has answered what its ranks do now",
-                "lockstep why " + job.record().id + " says whether the job runs");
+  // A job that does not run, and agents of much older versions, give no answer at all.
+  if (answers.empty()) return no_answer(job);
+  // An older agent takes "rank=3&native" for no rank at all.
+  if (const auto deaf = looks::deaf_nodes(answers, question); !deaf.empty())
+    return fail(Errc::unavailable, deaf_words(deaf, question),
+                fmt::format("--rank {} alone shows the Python threads", rank));
   for (const looks::Answer& answer : answers)
     if (const auto node = looks::node_of(answer.fold, rank); answer.whole && !node.empty())
       return fail(Errc::unavailable,
@@ -64,7 +110,8 @@ Result<ExitCode> show_rank(jobs::Job& job, int rank, bool json) {
   return fail(Errc::not_found, fmt::format("rank {} of {} does not run", rank, job.record().id));
 }
 
-Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options) {
+Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options,
+                              const looks::Question& question) {
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto known, jobs::places::find_job_to_explain(book, word));
   const auto job = jobs::places::open_job(std::move(known));
@@ -75,7 +122,8 @@ Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options
     return fail(Errc::not_found, said.error().message,
                 "where Slurm is elsewhere, name the login host with --on");
   if (!said) return Failure(said.error());
-  if (options.rank) return show_rank(*job, static_cast<int>(*options.rank), options.json);
+  if (question.rank) return show_rank(*job, question, options.json);
+  if (question.asks_threads()) return show_threads(*job, question, options.json);
   const std::string text = options.json ? codec::print_json(said->json) + "\n" : said->text;
   std::fputs(text.c_str(), stdout);
   return ExitCode::ok;
@@ -84,6 +132,7 @@ Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options
 Result<ExitCode> explain(const Call& call) {
   WhyOptions options;
   fill(why_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const looks::Question question, question_of(options));
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "why"));
   LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(named.call(call), {"why"}));
   if (there) return *there;
@@ -92,7 +141,7 @@ Result<ExitCode> explain(const Call& call) {
     LOCKSTEP_TRY_ASSIGN(const auto place, hosts::slurm_place(registry, options.on));
     if (!place.here) return ask_login(place, named.word, options);
   }
-  return explain_here(named.word, options);
+  return explain_here(named.word, options, question);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ Table make_why_table() {
       .examples =
           "lockstep why train.py\n"
           "lockstep why train.py --rank 3\n"
+          "lockstep why train.py --threads --native\n"
           "lockstep why 1234_7 --on hpc",
       .details =
           "For a running job, shows what its ranks do, with the lines of Python. Ranks that\n"
@@ -33,6 +34,15 @@ Table make_why_table() {
                        .field = into<&WhyOptions::rank>,
                        .metavar = "R",
                        .help = "show all Python threads of this rank, and of its child processes"},
+                      {.name = "threads",
+                       .field = into<&WhyOptions::threads>,
+                       .help =
+                           "the same for every rank; ranks with the same threads are one block"},
+                      {.name = "native",
+                       .field = into<&WhyOptions::native>,
+                       .help = "also what these threads do below Python: the system call, and the "
+                               "function of the library; without --rank and --threads for the main "
+                               "threads"},
                       {.name = "json", .field = into<&WhyOptions::json>, .help = "for programs"},
                       help_option(),
                       version_option(),

@@ -13,6 +13,8 @@ struct WhyOptions {
   std::string on;  // empty: this machine
   bool json = false;
   std::optional<std::int64_t> rank;
+  bool threads = false;
+  bool native = false;
 };
 
 const Table& why_table();

@@ -6,6 +6,7 @@
 #include "job/job_files.h"
 #include "job/stop_job.h"
 #include "job/supervisor.h"
+#include "looks/question.h"
 #include "status/event_ring.h"
 #include "status/job_socket.h"
 
@@ -107,10 +108,10 @@ Result<int> cancel_job(Words words) {
 }
 
 Result<std::string> looks_target(Words words) {
-  if (words.empty() || words.size() > 2) return fail(Errc::invalid_input, "looks takes ID [RANK]");
+  if (words.empty() || words.size() > 2)
+    return fail(Errc::invalid_input, "looks takes ID [QUESTION]");
   if (words.size() == 1) return std::string("/why");
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number(words[1]));
-  return fmt::format("/why?rank={}", rank);
+  return "/why?" + looks::print_question(looks::read_question(words[1]));
 }
 
 Result<std::string> ranks_target(Words words) {

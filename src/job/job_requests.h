@@ -26,11 +26,11 @@ enum class Verb {
 std::optional<Verb> verb_of(const std::vector<std::string>& words);
 
 // Serves one request over stdin and stdout and returns the exit code. words: start | follow ID OUT
-// ERR | print ID OUT ERR | places ID LINES | status [ID...] | report ID | looks ID [RANK] |
+// ERR | print ID OUT ERR | places ID LINES | status [ID...] | report ID | looks ID [QUESTION] |
 // ranks ID | events ID [AFTER] | page ID NODE | cancel ID. `looks`, `ranks`, `events` and `page`
 // print a JSON list of what the agents answer (looks/answer.h, looks/row.h, status/event_ring.h,
-// page/page_answer.h), `events` also the report of an ended job. `follow` returns when the job
-// ends; `status` tells how it ended.
+// page/page_answer.h), `events` also the report of an ended job. QUESTION: "rank=3&native"
+// (looks/question.h). `follow` returns when the job ends; `status` tells how it ended.
 Result<int> serve_request(const std::vector<std::string>& words);
 
 // Returns what the agents on this machine answer to `looks`, `ranks` or `events`: the list that

@@ -7,6 +7,7 @@
 #include "jobs/job_status.h"
 #include "jobs/job_why.h"
 #include "looks/answer.h"
+#include "looks/question.h"
 #include "looks/row.h"
 #include "page/page_answer.h"
 #include "status/event_ring.h"
@@ -101,10 +102,10 @@ class Job {
   virtual Result<JobStatus> status() = 0;
   // Explains the job's state. unavailable as for status().
   virtual Result<Explanation> why() = 0;
-  // Asks what the ranks do now: one answer from each node that answers. rank: also all threads of
-  // this rank. Empty: no rank runs, or this place cannot tell.
-  virtual Result<std::vector<looks::Answer>> looks(std::optional<int> rank) {
-    (void)rank;
+  // Asks what the ranks do now: one answer from each node that answers. Empty: no rank runs, or
+  // this place cannot tell.
+  virtual Result<std::vector<looks::Answer>> looks(const looks::Question& question) {
+    (void)question;
     return std::vector<looks::Answer>();
   }
   // Asks for a row of each rank: one answer from each node that answers, in the order of their

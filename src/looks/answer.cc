@@ -13,45 +13,10 @@
 namespace lockstep::looks {
 namespace {
 
-constexpr std::size_t kMostFrames = 64;
-constexpr std::size_t kMostThreads = 256;
-constexpr std::size_t kMostName = 200;
 constexpr std::size_t kMostText = 1000;
 constexpr std::size_t kMostAnswer = 4UL << 20;
 
-std::string frame_text(const stacks::Frame& frame) {
-  return fmt::format("{}:{} in {}", printable(frame.file, kMostName), frame.line,
-                     printable(frame.function, kMostName));
-}
-
-ThreadText thread_text(std::string name, const stacks::ThreadStack& stack) {
-  ThreadText text{.name = std::move(name), .holds_gil = stack.holds_gil, .whole = stack.whole};
-  for (const stacks::Frame& frame : stack.frames) {
-    if (text.frames.size() == kMostFrames) {
-      text.whole = false;
-      break;
-    }
-    text.frames.push_back(frame_text(frame));
-  }
-  return text;
-}
-
 }  // namespace
-
-static void fields(codec::JsonFields& io, ThreadText& thread) {
-  io("name", thread.name);
-  io("holds_gil", thread.holds_gil);
-  io("whole", thread.whole);
-  io("frames", thread.frames);
-}
-
-static void fields(codec::JsonFields& io, RankText& rank) {
-  io("rank", rank.rank, {0, 1 << 24});
-  io("pid", rank.pid, {0, 1 << 30});
-  io("state", rank.state);
-  io("doing", rank.doing);
-  io("threads", rank.threads);
-}
 
 static void fields(codec::JsonFields& io, GroupCollective& group) {
   io("rank", group.rank, {0, 1 << 24});
@@ -73,6 +38,9 @@ static void fields(codec::JsonFields& io, Answer& answer) {
   io("groups", answer.groups);
   io("gpus", answer.gpus);
   io("ranks", answer.ranks);
+  io("threads", answer.threads);
+  io("native", answer.native);
+  io("ranks_left_out", answer.left_out);
   io("whole", answer.whole);
 }
 
@@ -104,48 +72,16 @@ Result<Answer> read_answer(std::string_view text) {
   Answer answer;
   LOCKSTEP_TRY(codec::read_fields(
       json, answer,
-      {.strict = false, .text = kMostText, .list = kMostThreads, .printable = kMostText}));
+      {.strict = false, .text = kMostText, .list = kMostThreadTexts, .printable = kMostText}));
   if (json.is_object() && json.contains("fold")) {
     LOCKSTEP_TRY_ASSIGN(answer.fold, read_fold(codec::print_json(json["fold"])));
   }
   return answer;
 }
 
-RankText rank_text(const RankLook& look, const std::vector<stacks::ThreadStack>& threads) {
-  RankText text{.rank = look.rank, .pid = look.pid};
-  if (!look.process) return text;
-  text.state = std::string(1, look.process->state);
-  if (!look.process->wchan.empty()) text.state += ", " + look.process->wchan;
-  const Activity activity = what_doing(look);
-  text.doing = kDoingWords[static_cast<std::size_t>(activity.doing)];
-  if (!activity.call.empty()) text.doing += " " + activity.call;
-  for (const stacks::ThreadStack& thread : threads) {
-    if (text.threads.size() == kMostThreads) break;
-    const bool main = thread.tid == look.pid || threads.size() == 1;
-    text.threads.push_back(
-        thread_text(main ? "main thread" : fmt::format("thread {}", thread.tid), thread));
-    // The main thread comes first.
-    if (main) std::rotate(text.threads.begin(), text.threads.end() - 1, text.threads.end());
-  }
-  for (const ChildLook& child : look.children)
-    if (child.stack && text.threads.size() < kMostThreads)
-      text.threads.push_back(
-          thread_text(fmt::format("{}, pid {}", is_loader(child) ? "loader" : "child", child.pid),
-                      *child.stack));
-  return text;
-}
-
-std::string threads_text(const RankText& rank) {
-  std::string text =
-      fmt::format("rank {}, pid {}, state {}: {}\n", rank.rank, rank.pid, rank.state, rank.doing);
-  for (const ThreadText& thread : rank.threads) {
-    text += fmt::format("  {}{}{}\n", thread.name, thread.holds_gil ? ", holds the GIL" : "",
-                        thread.whole ? "" : " (a part)");
-    for (const std::string& frame : thread.frames)
-      text += "    " + frame + "\n";
-  }
-  if (rank.threads.empty()) text += "  no Python stack is readable\n";
-  return text;
+std::string refusal_line(const Answer& answer) {
+  if (answer.refusal.empty()) return {};
+  return fmt::format("{}: stacks are not readable: {}\n", answer.node, answer.refusal);
 }
 
 bool is_known(const std::vector<Answer>& answers, const Answer& answer) {
@@ -217,8 +153,7 @@ std::string answers_text(const std::vector<Answer>& answers) {
   for (const Answer& answer : answers) {
     for (const RankText& rank : answer.ranks)
       text += "\n" + threads_text(rank);
-    if (!answer.refusal.empty())
-      text += fmt::format("{}: stacks are not readable: {}\n", answer.node, answer.refusal);
+    text += refusal_line(answer);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "looks/evidence.h"
 #include "looks/fold.h"
+#include "looks/threads.h"
 #include "looks/verdict.h"
 
 #include <string>
@@ -11,22 +12,6 @@
 #include <vector>
 
 namespace lockstep::looks {
-
-// A thread of a rank. Frames are lines like "train.py:88 in step", the innermost first.
-struct ThreadText {
-  std::string name = {};  // "main thread", "thread 8124", "loader, pid 8131"
-  bool holds_gil = false;
-  bool whole = true;  // false: the stack was cut, or changed while it was read
-  std::vector<std::string> frames = {};
-};
-
-struct RankText {
-  int rank = 0;
-  pid_t pid = 0;
-  std::string state = {};  // "S", with the kernel's function: "S, futex_do_wait"
-  std::string doing = {};  // "collective all_reduce"
-  std::vector<ThreadText> threads = {};
-};
 
 // What the flight recorders say of a group of ranks that do the same.
 struct GroupCollective {
@@ -52,7 +37,11 @@ struct Answer {
   // How the GPUs of ranks are used, and their faults: "rank 3, GPU 3: 100 %, 71 of 80 GiB, 320 W".
   std::vector<std::string> gpus = {};
   std::vector<RankText> ranks = {};  // only those that the command asked for
-  bool whole = false;                // words and fold are those of all nodes
+  // The agent knows these words of looks::Question, and has heard them. An older one does not.
+  bool threads = false;
+  bool native = false;
+  std::string left_out = {};  // "5-7": ranks whose threads were not read; "": none
+  bool whole = false;         // words and fold are those of all nodes
 };
 
 // Returns what the evidence says of each group. Groups without evidence are left out.
@@ -63,11 +52,8 @@ std::string answer_json(const Answer& answer);
 // printable lines. Fails with Errc::corrupt.
 Result<Answer> read_answer(std::string_view text);
 
-// Makes the texts of a rank's threads. children: also those of its descendants.
-RankText rank_text(const RankLook& look, const std::vector<stacks::ThreadStack>& threads);
-
-// The same for a person, a line for each frame.
-std::string threads_text(const RankText& rank);
+// "n1: stacks are not readable: ...", a line. "": they are.
+std::string refusal_line(const Answer& answer);
 
 // Returns whether an answer of the same node about the same ranks is in the list.
 bool is_known(const std::vector<Answer>& answers, const Answer& answer);

@@ -23,7 +23,7 @@ Answer sample(const std::string& node, int rank) {
   answer.fold = fold(node, {&seen, 1});
   answer.collectives = {"rank 3 never entered #7"};
   answer.gpus = {"rank 3, GPU 3: 100 %"};
-  answer.ranks.push_back(rank_text(look, {*look.stack}));
+  answer.ranks.push_back(rank_text(look, {.python = {*look.stack}}));
   return answer;
 }
 
@@ -91,7 +91,7 @@ TEST(Answers, OfSeveralNodesAreOneText) {
 
 TEST(RankText, IsBoundedAndPrintable) {
   std::vector<stacks::Frame> deep(1000, {"f\x1b", "a\nb.py", 1});
-  const RankText text = rank_text(look_at(0, deep), {stack_of(deep)});
+  const RankText text = rank_text(look_at(0, deep), {.python = {stack_of(deep)}});
   ASSERT_EQ(text.threads.size(), 1U);
   EXPECT_FALSE(text.threads[0].whole);
   EXPECT_EQ(text.threads[0].frames.size(), 64U);

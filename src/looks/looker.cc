@@ -2,28 +2,10 @@
 
 #include "looks/place.h"
 
-#include <sys/syscall.h>
-
 #include <algorithm>
 #include <utility>
 
 namespace lockstep::looks {
-namespace {
-
-// A thread that is stuck in the kernel may hold the lock of its process's memory map, for which a
-// reader would wait as long: in calls that change the map, and in page faults. A call that waits
-// for a file server, such as open() or read(), holds no such lock.
-bool is_readable(const ProcessLook& process) {
-  if (process.state != 'D') return true;
-  for (const long call : {SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_brk, SYS_madvise})
-    if (process.syscall == call) return false;
-  if (process.syscall >= 0) return true;
-  for (const char* const server : {"nfs", "rpc", "fuse", "request_wait"})
-    if (process.wchan.starts_with(server)) return false;
-  return true;
-}
-
-}  // namespace
 
 Looker::Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on_look,
                const LookerOptions& options)
@@ -60,7 +42,7 @@ void Looker::look_at_rank(Rank& rank) {
     look = {.rank = look.rank, .pid = look.pid};
     return;
   }
-  look.stack = is_readable(*look.process) ? stack_of_(look.pid) : std::nullopt;
+  look.stack = may_read_memory(*look.process) ? stack_of_(look.pid) : std::nullopt;
   const std::uint64_t stack = look.stack ? stack_key(*look.stack) : 0;
   rank.still = stack == rank.stack;
   rank.stack = stack;
@@ -95,7 +77,8 @@ void Looker::look_at_children(Rank& rank, Clock::time_point end) {
     if (!process || (before != 0 && process->start_ticks != before)) return true;
     child.process = std::move(*process);
     // The stacks of children say something only while their rank stands still.
-    child.stack = rank.still && is_readable(child.process) ? stack_of_(child.pid) : std::nullopt;
+    child.stack =
+        rank.still && may_read_memory(child.process) ? stack_of_(child.pid) : std::nullopt;
     return false;
   });
 }

@@ -36,6 +36,16 @@ std::optional<std::int64_t> number_of(std::string_view text, std::string_view na
 
 }  // namespace
 
+bool may_read_memory(const ProcessLook& process) {
+  if (process.state != 'D') return true;
+  for (const long call : {SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_brk, SYS_madvise})
+    if (process.syscall == call) return false;
+  if (process.syscall >= 0) return true;
+  for (const char* const server : {"nfs", "rpc", "fuse", "request_wait"})
+    if (process.wchan.starts_with(server)) return false;
+  return true;
+}
+
 bool parse_stat(std::string_view stat, ProcessLook& into) {
   // The command in parentheses may contain blanks and parentheses itself.
   const std::size_t end = stat.rfind(')');

@@ -31,6 +31,11 @@ struct ProcessLook {
   friend bool operator==(const ProcessLook&, const ProcessLook&) = default;
 };
 
+// Returns false if a reader of the process's memory may have to wait for the process. A thread that
+// is stuck in the kernel may hold the lock of its memory map: in calls that change the map, and in
+// page faults. A call that waits for a file server, such as open() or read(), holds no such lock.
+bool may_read_memory(const ProcessLook& process);
+
 // Each parser fills its part of a look from the text of one file. Missing or malformed fields leave
 // the look unchanged. parse_stat() returns false unless state and start time are there.
 bool parse_stat(std::string_view stat, ProcessLook& into);

@@ -22,7 +22,7 @@ struct PageSources {
   // Called once a second, and for each answer. looked_at: a viewer is there or asks.
   std::function<looks::NodeRows(bool looked_at)> rows;
   std::function<PageState()> state;  // without rows; only while somebody looks
-  std::function<http::Response(const http::Request&)> why;  // /why and /why?rank=R
+  std::function<http::Response(const http::Request&)> why;  // /why, /why?rank=R
   std::function<http::Response(const http::Request&)> metrics;
   // /events?after=N, as status::EventRing::answer() prints them. May be empty: no events are shown.
   std::function<http::Response(const http::Request&)> events = {};

@@ -600,6 +600,11 @@ def test_why_and_top_show_what_the_ranks_on_all_hosts_do(world):
     rank = client.run("why", id_, "--rank", 3)
     stack = r"rank 3, pid \d+, state .*\n  main thread\n.*job\.py:\d+ in <module>\n$"
     assert rank.rc == 0 and re.match(stack, rank.out), rank
+    # The ranks move between two lines.
+    block = r"ranks 0-3, state .*\n  main thread\n.*job\.py:\d+ in <module>\n$"
+    until(lambda: re.match(block, client.run("why", id_, "--threads").out), 60, "the ranks of both hosts are one block")
+    native = client.run("why", id_, "--native").out
+    assert re.findall(r"\branks? (\S+), ", native) and "    native: " in native, native
     nodes = json.loads(client.run("top", "--json", id_).out)["nodes"]
     assert [[row["rank"] for row in node["rows"]] for node in nodes] == [[0, 1], [2, 3]], nodes
     table = client.run("top", "job.py")

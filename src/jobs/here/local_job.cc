@@ -128,8 +128,10 @@ Result<Explanation> LocalJob::why() {
   return with_looks(std::move(said), looks({}).value_or(std::vector<looks::Answer>()));
 }
 
-Result<std::vector<looks::Answer>> LocalJob::looks(std::optional<int> rank) {
-  const std::string target = rank ? fmt::format("/why?rank={}", *rank) : "/why";
+Result<std::vector<looks::Answer>> LocalJob::looks(const looks::Question& question) {
+  std::string target = "/why";
+  if (const std::string words = looks::print_question(question); !words.empty())
+    target += "?" + words;
   std::vector<looks::Answer> answers;
   for (const std::string& text :
        status::ask_agents({.pid = pid(), .job = {}}, target, std::chrono::seconds(5)))

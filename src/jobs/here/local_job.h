@@ -31,7 +31,7 @@ class LocalJob : public Job {
   using Job::Job;
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
-  Result<std::vector<looks::Answer>> looks(std::optional<int> rank) override;
+  Result<std::vector<looks::Answer>> looks(const looks::Question& question) override;
   Result<std::vector<looks::NodeRows>> ranks() override;
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;

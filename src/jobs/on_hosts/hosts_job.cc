@@ -118,9 +118,10 @@ Result<Explanation> HostsJob::why() {
   return explain_job(record_, now, nullptr);
 }
 
-Result<std::vector<looks::Answer>> HostsJob::looks(std::optional<int> rank) {
+Result<std::vector<looks::Answer>> HostsJob::looks(const looks::Question& question) {
   std::vector<std::string> more;
-  if (rank) more.push_back(std::to_string(*rank));
+  if (const std::string words = looks::print_question(question); !words.empty())
+    more.push_back(words);
   LOCKSTEP_TRY_ASSIGN(const auto endings, ask_agents(record_, "looks", world_.run, more));
   return answers_of<looks::Answer>(endings, looks::read_answer);
 }

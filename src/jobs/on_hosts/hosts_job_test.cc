@@ -46,6 +46,7 @@ class HostsJobTest : public ::testing::Test {
                                EXPECT_EQ(request.argv.at(0), "host-job");
                                EXPECT_EQ(request.argv.at(2), "aaaa1111");
                                asked_.push_back(request.argv.at(1));
+                               more_.assign(request.argv.begin() + 3, request.argv.end());
                                if (stopped_)
                                  return Failure({Errc::canceled, "stopped", {}, SIGINT});
                                return answers_.at(request.argv.at(1));
@@ -61,6 +62,7 @@ class HostsJobTest : public ::testing::Test {
   Texts ahead_;
   bool stopped_ = false;
   Texts asked_;
+  Texts more_;  // words of the last request, after the job's id
   std::vector<JobRequest> started_;
 };
 
@@ -70,6 +72,24 @@ const job::PartState kFailed{.stage = job::Stage::ended, .ended_ms = 7, .code = 
 const job::PartState kDone{.stage = job::Stage::ended, .ended_ms = 9};
 const job::PartState kCanceled{
     .stage = job::Stage::ended, .ended_ms = 9, .code = 143, .canceled = true};
+
+TEST_F(HostsJobTest, AQuestionAboutThreadsGoesToAllHosts) {
+  const auto answer = [](const char* node) {
+    return "[" + looks::answer_json({.node = node, .threads = true}) + "]";
+  };
+  // An older agent does not say that it knows the word.
+  answers_["looks"] = {told(answer("n0")), told("[{\"node\": \"n1\"}]")};
+  const auto answers = job().looks({.threads = true});
+  ASSERT_TRUE(answers) << answers.error().message;
+  EXPECT_EQ(more_, Texts{"threads"});
+  ASSERT_EQ(answers->size(), 2U);
+  EXPECT_TRUE(answers->at(0).threads);
+  EXPECT_FALSE(answers->at(1).threads);
+  ASSERT_TRUE(job().looks({.rank = 3, .native = true}));
+  EXPECT_EQ(more_, Texts{"rank=3&native"});
+  ASSERT_TRUE(job().looks({}));
+  EXPECT_EQ(more_, Texts{});
+}
 
 TEST_F(HostsJobTest, TheRowsOfAllHostsAreInTheOrderOfTheirRanks) {
   const auto rows = [](const char* node, int rank) {

@@ -45,8 +45,9 @@ TEST_F(SlurmAgentsTest, EachNodeIsAskedOnceBesideTheRanks) {
 }
 
 TEST_F(SlurmAgentsTest, ARankAndTheLastEventAreNamed) {
-  ASSERT_TRUE(job().looks(3));
-  EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "looks", "aaaa1111", "3"}));
+  ASSERT_TRUE(job().looks({.rank = 3}));
+  EXPECT_EQ(asked(),
+            (Texts{place_.folder + "/lockstep", "slurm-ask", "looks", "aaaa1111", "rank=3"}));
   slurm_.steps.clear();
   ASSERT_TRUE(job().events(17));
   EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "events", "aaaa1111", "17"}));

@@ -4,6 +4,7 @@
 #include "jobs/agent_answers.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_why.h"
+#include "looks/question.h"
 #include "slurm/scancel_command.h"
 
 #include <fmt/core.h>
@@ -71,9 +72,10 @@ Result<std::vector<std::string>> SlurmJob::ask(const std::vector<std::string>& w
   return texts;
 }
 
-Result<std::vector<looks::Answer>> SlurmJob::looks(std::optional<int> rank) {
+Result<std::vector<looks::Answer>> SlurmJob::looks(const looks::Question& question) {
   std::vector<std::string> words = {"looks"};
-  if (rank) words.push_back(std::to_string(*rank));
+  if (std::string question_words = looks::print_question(question); !question_words.empty())
+    words.push_back(std::move(question_words));
   LOCKSTEP_TRY_ASSIGN(const auto texts, ask(words));
   std::vector<looks::Answer> answers;
   add_answers(answers, texts, looks::read_answer);

@@ -25,7 +25,7 @@ class SlurmJob : public Job {
   PlaceFacts facts() const override;
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
-  Result<std::vector<looks::Answer>> looks(std::optional<int> rank) override;
+  Result<std::vector<looks::Answer>> looks(const looks::Question& question) override;
   Result<std::vector<looks::NodeRows>> ranks() override;
   // Also answers about an ended job, by the reports of its agents.
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;

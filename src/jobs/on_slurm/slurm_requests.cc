@@ -9,6 +9,7 @@
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_job.h"
 #include "jobs/on_slurm/slurm_once.h"
+#include "looks/question.h"
 #include "proc/signals.h"
 
 #include <signal.h>
@@ -98,10 +99,15 @@ Result<int> cancel(const Asked& asked) {
   return tell(asked, status);
 }
 
-// words: "looks", the id, and perhaps a number: a rank, or the last event that is known.
+// words: "looks", the id, and perhaps a looks::Question; "events", the id, and perhaps the last
+// event that is known; "ranks" and the id.
 Result<int> tell_answers(const Asked& asked, const std::vector<std::string>& words) {
   std::vector<std::string> question = {words[0]};
-  if (words.size() > 2) {
+  if (words.size() > 2 && words[0] == "looks") {
+    std::string known = looks::print_question(looks::read_question(words[2]));
+    if (known.empty()) return fail(Errc::invalid_input, "host-job: looks ID [QUESTION]");
+    question.push_back(std::move(known));
+  } else if (words.size() > 2) {
     LOCKSTEP_TRY_ASSIGN(const std::int64_t number, number_in(words, 2));
     question.push_back(std::to_string(number));
   } else if (words[0] == "events") {

@@ -112,9 +112,9 @@ TEST_F(SlurmRequestsTest, ARequestWithoutItsNumbersIsRefused) {
 
 TEST_F(SlurmRequestsTest, AnswersOfTheAgentsArePassedOn) {
   slurm_.step = FakeSlurm::says("1: [{\"node\": \"n2\"}]\n0: [{\"node\": \"n1\"}]\n");
-  EXPECT_TRUE(*serve({"looks", "aaaa1111", "3"}));
+  EXPECT_TRUE(*serve({"looks", "aaaa1111", "rank=3&native"}));
   EXPECT_EQ(printed_, "[{\"node\":\"n1\"},{\"node\":\"n2\"}]\n");
-  EXPECT_EQ(slurm_.steps.back().back(), "3");
+  EXPECT_EQ(slurm_.steps.back().back(), "rank=3&native");
   EXPECT_TRUE(*serve({"ranks", "aaaa1111"}));
   EXPECT_TRUE(*serve({"events", "aaaa1111"}));
   EXPECT_EQ(slurm_.steps.back().back(), "0");

@@ -110,9 +110,9 @@ Result<Explanation> RentedJob::why() {
   return with_course(std::move(*said), *course, world_.rental(*course));
 }
 
-Result<std::vector<looks::Answer>> RentedJob::looks(std::optional<int> rank) {
+Result<std::vector<looks::Answer>> RentedJob::looks(const looks::Question& question) {
   if (status_in_course()) return std::vector<looks::Answer>();
-  return attempt()->looks(rank);
+  return attempt()->looks(question);
 }
 
 Result<std::vector<looks::NodeRows>> RentedJob::ranks() {

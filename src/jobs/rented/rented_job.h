@@ -43,7 +43,7 @@ class RentedJob : public Job {
       : Job(std::move(record)), world_(std::move(world)) {}
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
-  Result<std::vector<looks::Answer>> looks(std::optional<int> rank) override;
+  Result<std::vector<looks::Answer>> looks(const looks::Question& question) override;
   Result<std::vector<looks::NodeRows>> ranks() override;
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;

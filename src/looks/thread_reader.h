@@ -1,0 +1,18 @@
+// Reads the threads of ranks for a command, from outside.
+#pragma once
+
+#include "looks/answer.h"
+#include "looks/question.h"
+#include "looks/rank_look.h"
+#include "looks/stack_source.h"
+
+#include <span>
+
+namespace lockstep::looks {
+
+// Fills the parts of the answer that the question asks for. Blocks for about a second at most, and
+// the texts have about a MiB at most: ranks and threads beyond that are counted as left out.
+void read_threads(std::span<const RankLook> ranks, const Question& question, StackSource& stacks,
+                  Answer& answer);
+
+}  // namespace lockstep::looks
