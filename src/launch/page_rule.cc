@@ -39,6 +39,20 @@ Result<ServePlace> place_of(std::string_view option, const std::string& text) {
                     .port = static_cast<std::uint16_t>(endpoint->port)};
 }
 
+bool is_everywhere(const std::string& host) {
+  return host.empty() || host == "0.0.0.0" || host == "::";
+}
+
+// Returns whether two listeners at these places would be in each other's way.
+bool collide(const ServePlace& a, const ServePlace& b) {
+  const auto plain = [](const std::string& host) {
+    return host == "localhost" ? std::string("127.0.0.1") : host;
+  };
+  // The kernel picks a free port for each 0.
+  if (a.port == 0 || a.port != b.port) return false;
+  return is_everywhere(a.host) || is_everywhere(b.host) || plain(a.host) == plain(b.host);
+}
+
 // The token becomes a part of an address and of a cookie.
 bool is_token_text(std::string_view text) {
   return text.size() >= kLeastToken && text.size() <= kMostToken &&
@@ -59,6 +73,11 @@ Status apply_page(const RawOptions& raw, LaunchConfig& config) {
     LOCKSTEP_TRY_ASSIGN(page.metrics, place_of("metrics", *raw.metrics));
   }
   if (!page.status_page && !page.metrics) return {};
+  if (page.status_page && page.metrics && collide(*page.status_page, *page.metrics))
+    return fail(Errc::invalid_input,
+                fmt::format("--status-page and --metrics must have different ports (got {} twice)",
+                            page.metrics->port),
+                "the status page serves /metrics, too");
   if (!raw.page_token || raw.page_token->empty()) return {};
   // Never print the value, which is a secret.
   if (!is_token_text(*raw.page_token))

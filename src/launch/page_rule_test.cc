@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace lockstep::launch {
 namespace {
 
@@ -35,6 +37,28 @@ TEST(PageRule, ReadsAPlace) {
     EXPECT_TRUE(config.error().message.starts_with("--status-page must be a port or ADDR:PORT"))
         << config.error().message;
   }
+}
+
+TEST(PageRule, TwoServersNeedTwoPorts) {
+  const auto both = [](const char* page, const char* metrics) {
+    RawOptions raw;
+    raw.script = "T";
+    raw.status_page = page;
+    raw.metrics = metrics;
+    return make_launch_config(raw, Machine().facts());
+  };
+  for (const auto& [page, metrics] :
+       {std::pair{"8000", "8000"}, std::pair{"8000", "127.0.0.1:8000"}, std::pair{":8000", "8000"},
+        std::pair{"10.0.0.1:8000", "0.0.0.0:8000"}, std::pair{"n1:8000", "n1:8000"}}) {
+    const auto config = both(page, metrics);
+    ASSERT_FALSE(config) << page << " " << metrics;
+    EXPECT_EQ(config.error().message,
+              "--status-page and --metrics must have different ports (got 8000 twice)");
+    EXPECT_EQ(config.error().code, Errc::invalid_input);
+  }
+  for (const auto& [page, metrics] :
+       {std::pair{"8000", "8001"}, std::pair{"0", "0"}, std::pair{"10.0.0.1:8000", "8000"}})
+    EXPECT_TRUE(both(page, metrics)) << page << " " << metrics;
 }
 
 TEST(PageRule, TheTokenFitsIntoAnAddress) {

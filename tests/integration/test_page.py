@@ -185,14 +185,20 @@ def test_bad_options(lockstep):
 
 
 def test_a_taken_port_is_no_reason_to_stop(lockstep):
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        holder.listen()
-        port = holder.getsockname()[1]
-        place = f"127.0.0.1:{port}"
-        ended = lockstep.run_worker(f"--status-page={place}", f"--metrics={place}", actions=["exit=0"])
+    with socket.socket() as one, socket.socket() as other:
+        for holder in (one, other):
+            holder.bind(("127.0.0.1", 0))
+            holder.listen()
+        page, metrics = (f"127.0.0.1:{holder.getsockname()[1]}" for holder in (one, other))
+        ended = lockstep.run_worker(f"--status-page={page}", f"--metrics={metrics}", actions=["exit=0"])
     assert ended.rc == 0, str(ended)
     assert "no status page is served" in ended.err and "no /metrics is served" in ended.err, str(ended)
+
+
+def test_one_port_for_both_is_refused(lockstep):
+    ended = lockstep.run_worker("--status-page=8000", "--metrics=8000", actions=["exit=0"])
+    assert ended.rc == 1 and len(ended.error_lines) == 1, ended
+    assert "--status-page and --metrics must have different ports (got 8000 twice)" in ended.err, ended
 
 
 @pytest.mark.parametrize("option", ["--status-page", "--metrics"])
