@@ -29,7 +29,9 @@ void Alarms::attempt_ends() {
 }
 
 bool Alarms::feed(const Found& found, io::Duration hearing, io::TimePoint now) {
-  const auto steps = alarm_.feed(found.verdict, collectives_.asking(), hearing, now);
+  // Recorders are asked every two seconds. A hang waits for the first answers only.
+  const bool waits = collectives_.asking() && found.evidence.sentences.empty();
+  const auto steps = alarm_.feed(found.verdict, waits, hearing, now);
   owed_ = owed_ && found.verdict.alarm;
   if (steps.tell)
     tell(found);
