@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 namespace lockstep::hosts {
 namespace {
 
@@ -20,7 +22,8 @@ class SlurmHostTest : public ::testing::Test {
 
   const HostPlace login_{.name = "login", .target = {.host = "login"}};
   CommandRequest asked_;
-  const Registry registry_{Registry::open(::testing::TempDir() + "slurm_host").value()};
+  const Registry registry_{
+      Registry::open(::testing::TempDir() + "slurm_host." + std::to_string(getpid())).value()};
 };
 
 TEST_F(SlurmHostTest, AProgramThereAnswersAsOneHere) {

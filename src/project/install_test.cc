@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -15,7 +17,7 @@ using State = setup::StepAnswer::State;
 class InstallTest : public ::testing::Test {
  protected:
   InstallTest() {
-    folder_ = fs::path(::testing::TempDir()) / "project_install";
+    folder_ = fs::path(::testing::TempDir()) / ("project_install." + std::to_string(getpid()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     project_ = {.root = folder_.string(), .name = "code", .folder = ""};

@@ -15,11 +15,14 @@ namespace {
 class TreeLockTest : public ::testing::Test {
  protected:
   TreeLockTest() {
-    folder_ = ::testing::TempDir() + "/project_tree_lock";
+    folder_ = ::testing::TempDir() + "/project_tree_lock." + std::to_string(getpid());
     std::filesystem::remove_all(folder_);
     setenv("XDG_STATE_HOME", folder_.c_str(), 1);
   }
-  ~TreeLockTest() override { unsetenv("XDG_STATE_HOME"); }
+  ~TreeLockTest() override {
+    unsetenv("XDG_STATE_HOME");
+    std::filesystem::remove_all(folder_);
+  }
 
   std::string folder_;
   const std::vector<hosts::HostPlace> hosts_ = {{.name = "a", .target = {.host = "10.0.0.1"}},

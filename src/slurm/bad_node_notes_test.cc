@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 
 namespace lockstep::slurm {
@@ -50,7 +52,7 @@ TEST(BadNodeNotes, NodesThatThePreflightLeftOut) {
 }
 
 TEST(BadNodeNotes, ALaunchMayBeAnyStepOfItsJob) {
-  const JobFolder folder(::testing::TempDir() + "bad_node_notes");
+  const JobFolder folder(::testing::TempDir() + "bad_node_notes." + std::to_string(getpid()));
   std::filesystem::create_directories(folder.path());
   const PreflightDecision left{.ends = false,
                                .left_out = {{"n1", "no torch", true}, {"n2", "late", false}}};

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -45,7 +46,7 @@ TEST(JobWheels, DamagedTexts) {
 }
 
 TEST(JobWheels, FilesAndKeys) {
-  const fs::path top = fs::path(::testing::TempDir()) / "job_wheels";
+  const fs::path top = fs::path(::testing::TempDir()) / ("job_wheels." + std::to_string(getpid()));
   fs::remove_all(top);
   fs::create_directories(top / "lockstep/wheel-builds/0123abcd");
   setenv("XDG_CACHE_HOME", top.c_str(), 1);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -74,7 +75,8 @@ class BadNodesThere : public ::testing::Test {
   }
 
   static inline const std::int64_t now_ = unix_ms() / 1000;
-  const std::string top_ = ::testing::TempDir() + "bad_nodes_there/";
+  const std::string top_ =
+      ::testing::TempDir() + "bad_nodes_there." + std::to_string(getpid()) + "/";
   const hosts::HostPlace here_ = {.name = "local", .target = {}, .here = true};
   const hosts::HostPlace login_ = {.name = "login", .target = {.host = "login"}};
   const hosts::RunCommand run_ = [this](io::Loop&, const hosts::CommandRequest& request) {
