@@ -29,8 +29,8 @@ void Alarms::attempt_ends() {
 }
 
 bool Alarms::feed(const Found& found, io::Duration hearing, io::TimePoint now) {
-  // Recorders are asked every two seconds. A hang waits for the first answers only.
-  const bool waits = collectives_.asking() && found.evidence.sentences.empty();
+  // Recorders are asked every two seconds. A hang waits for the first answers of this node only.
+  const bool waits = collectives_.asking() && !collectives_.knows();
   const auto steps = alarm_.feed(found.verdict, waits, hearing, now);
   owed_ = owed_ && found.verdict.alarm;
   if (steps.tell)

@@ -34,6 +34,8 @@ class Collectives {
   // a request is under way, or if the last answer is younger than that.
   void ask(const looks::Fold& fold);
   bool asking() const { return request_.running(); }
+  // Returns whether the recorders of this node have answered in this stand.
+  bool knows() const { return book_.knows(); }
   // Returns the ranks that have written a dump for this agent since the last call.
   std::set<int> take_writers() { return request_.take_writers(); }
 

@@ -35,6 +35,7 @@ namespace {
 constexpr double kLeastInterval = 0.1;
 constexpr double kMostInterval = 3600;
 constexpr std::chrono::milliseconds kGpuPause{250};
+constexpr std::chrono::milliseconds kCostlyGpuPause{1500};
 constexpr int kMostGpuTries = 12;
 
 Status check(const TopOptions& options) {
@@ -82,8 +83,12 @@ bool has_pending_gpus(const top::JobRows& rows) {
 // The first question starts the reader of the GPUs, which mostly answers within a second.
 Result<top::JobRows> ask_ranks_and_gpus(jobs::Job& job) {
   Result<top::JobRows> rows = ask_ranks(job);
-  for (int tries = 0; rows && has_pending_gpus(*rows) && tries < kMostGpuTries; ++tries) {
-    if (const int signal = proc::take_stop_signal(kGpuPause); signal != 0) {
+  // A question to a Slurm job costs Slurm a step, so such a job is asked once more only.
+  const bool costly = job.pause().count() > 0;
+  const int most = costly ? 1 : kMostGpuTries;
+  const auto pause = costly ? kCostlyGpuPause : kGpuPause;
+  for (int tries = 0; rows && has_pending_gpus(*rows) && tries < most; ++tries) {
+    if (const int signal = proc::take_stop_signal(pause); signal != 0) {
       raise(signal);  // stays pending for the caller
       break;
     }

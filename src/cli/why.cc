@@ -115,6 +115,13 @@ Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto known, jobs::places::find_job_to_explain(book, word));
   const auto job = jobs::places::open_job(std::move(known));
+  // Asked first: why() asks the ranks, too, and each question to a Slurm job costs Slurm a step.
+  Result<ExitCode> shown = ExitCode::ok;
+  if (question.asks_threads()) {
+    shown = question.rank ? show_rank(*job, question, options.json)
+                          : show_threads(*job, question, options.json);
+    if (shown || shown.error().code != Errc::unavailable) return shown;
+  }
   const auto said = job->why();
   // Slurm's commands are not here.
   if (!said && said.error().code == Errc::not_found && said.error().hint.empty() &&
@@ -122,8 +129,7 @@ Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options
     return fail(Errc::not_found, said.error().message,
                 "where Slurm is elsewhere, name the login host with --on");
   if (!said) return Failure(said.error());
-  if (question.rank) return show_rank(*job, question, options.json);
-  if (question.asks_threads()) return show_threads(*job, question, options.json);
+  if (!shown) return shown;
   const std::string text = options.json ? codec::print_json(said->json) + "\n" : said->text;
   std::fputs(text.c_str(), stdout);
   return ExitCode::ok;

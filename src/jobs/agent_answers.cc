@@ -8,13 +8,14 @@
 namespace lockstep::jobs {
 namespace {
 
-constexpr std::size_t kMostBytes = 8UL << 20;
-constexpr std::size_t kMostAgents = 1024;  // a login host answers for all nodes of a Slurm job
+// A login host answers for all nodes of a Slurm job.
+constexpr codec::JsonLimits kLimits{.bytes = 64UL << 20, .values = 4UL << 20};
+constexpr std::size_t kMostAgents = 1024;
 
 }  // namespace
 
 std::vector<std::string> agent_texts(std::string_view list) {
-  const auto json = codec::parse_json(list, {.bytes = kMostBytes});
+  const auto json = codec::parse_json(list, kLimits);
   std::vector<std::string> texts;
   if (!json.is_array()) return texts;
   for (const auto& each : json) {

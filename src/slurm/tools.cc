@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 4> kChangesOutput = {"SQUEUE_", "SINFO_",
                                                             "SCONTROL_"};
 // srun takes options from variables, and those of an allocation: SLURM_JOB_ID, SLURM_NTASKS. These
 // two only lead to the cluster.
-constexpr std::array<std::string_view, 2> kChangesSteps = {"SLURM_", "SLURMD_"};
+constexpr std::array<std::string_view, 3> kChangesSteps = {"SLURM_", "SLURMD_", "SRUN_"};
 constexpr std::array<std::string_view, 2> kLeadsToCluster = {"SLURM_CONF=", "SLURM_JWT="};
 constexpr std::chrono::seconds kStepPatience{10};
 constexpr const char* kTimes = "SLURM_TIME_FORMAT=%s";  // moments as Unix seconds

@@ -54,13 +54,13 @@ std::vector<std::string> names_of(const KnownJob& job, const std::vector<int>& n
   return names;
 }
 
-// Asks for what the agents answer. A host whose command has failed says why.
+// Asks for what the agents answer. A host says why answers are missing.
 Result<std::vector<hosts::HostEnding>> ask_agents(const KnownJob& job, const char* verb,
                                                   const hosts::RunCommand& run,
                                                   const std::vector<std::string>& more = {}) {
   LOCKSTEP_TRY_ASSIGN(auto endings, ask(job, verb, run, more));
   for (std::size_t i = 0; i < endings.size(); ++i)
-    if (endings[i].error.empty() && endings[i].code != 0 && !endings[i].err.empty())
+    if (endings[i].error.empty() && !endings[i].err.empty())
       log::warning("{}: {}", job.nodes[i].name, printable(last_line(endings[i].err), kMostError));
   return endings;
 }

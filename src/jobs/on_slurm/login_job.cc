@@ -1,6 +1,7 @@
 #include "jobs/on_slurm/login_job.h"
 
 #include "base/last_line.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "jobs/on_hosts/ask_hosts.h"
@@ -26,6 +27,9 @@ Result<Explanation> LoginJob::why() {
   const std::string& login = record_.nodes.at(0).name;
   if (ending.code != 0)
     return fail(Errc::not_found, login + ": " + printable(last_line(ending.err), kMostError));
+  // Of the nodes that have not answered what their ranks do.
+  if (!ending.err.empty())
+    log::warning("{}: {}", login, printable(last_line(ending.err), kMostError));
   auto said = explanation_of(ending.out);
   if (!said && said.error().code == Errc::corrupt)
     said.error().message = login + ": " + said.error().message;

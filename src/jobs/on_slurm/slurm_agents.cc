@@ -52,13 +52,18 @@ Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
                                                   const SlurmWorld& world) {
   std::vector<std::string> texts;
   if (place.folder.empty()) return texts;
-  LOCKSTEP_TRY_ASSIGN(const int nodes, nodes_now(job, place, world));
-  if (nodes == 0) return texts;
+  auto nodes = nodes_now(job, place, world);
+  if (!nodes) {
+    // Whoever follows the events asks again later.
+    nodes.error().code = Errc::unavailable;
+    return Failure(std::move(nodes.error()));
+  }
+  if (*nodes == 0) return texts;
   // The job's own copy: the agents are of this version.
   std::vector<std::string> argv = {place.folder + "/lockstep", "slurm-ask", words.at(0), job.id};
   argv.insert(argv.end(), words.begin() + 1, words.end());
   const std::string wanted = fmt::format("ask the nodes of job {}", place.job);
-  auto said = world.step(slurm::srun_beside_command(place.job, nodes, argv));
+  auto said = world.step(slurm::srun_beside_command(place.job, *nodes, argv));
   if (!said) {
     said.error().code = Errc::unavailable;
     return Failure(std::move(said.error()).within(wanted));
@@ -70,7 +75,7 @@ Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
   if (said->exit.ok() && !said->late) return texts;
   const Error error = no_answer(wanted, *said);
   if (lists.empty()) return Failure(error);
-  log::warning("{} of {} nodes have answered: {}", lists.size(), nodes, error.message);
+  log::warning("{} of {} nodes have answered: {}", lists.size(), *nodes, error.message);
   return texts;
 }
 
