@@ -30,9 +30,10 @@ std::size_t count_by_gnu_hash(Memory& process, Address at) {
   for (std::size_t step = 0; step < kLongestChain; ++step, ++last) {
     const auto hash =
         process.value<std::uint32_t>(hashes + Address{4} * (last - header->first_symbol));
-    if (!hash || (*hash & 1) != 0) break;
+    if (!hash) return 0;
+    if ((*hash & 1) != 0) return std::min(last + 1, kMostSymbols);
   }
-  return std::min(last + 1, kMostSymbols);
+  return 0;
 }
 
 }  // namespace

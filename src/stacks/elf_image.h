@@ -50,7 +50,8 @@ std::optional<ElfImage> read_image(Memory& memory, Address headers, Address star
 // Returns nothing unless the image in memory has symbols and their names.
 std::optional<DynamicSymbols> dynamic_symbols(Memory& process, const ElfImage& image);
 
-// Returns the number of the symbols, which only the hash tables tell; at most kMostSymbols.
+// Returns the number of the symbols, which only the hash tables tell; at most kMostSymbols. 0: not
+// known, or not readable.
 std::size_t count_symbols(Memory& process, const DynamicSymbols& table);
 
 }  // namespace lockstep::stacks

@@ -20,7 +20,7 @@ bool has_code(const MapLine& line) {
 
 }  // namespace
 
-std::vector<Mapping> parse_mappings(std::string_view maps) {
+std::vector<Mapping> parse_mappings(std::string_view maps, const io::Devices& local) {
   std::vector<Mapping> mappings;
   std::string_view path;  // of the last line that begins with the first byte of a file
   Address image = 0;
@@ -32,6 +32,7 @@ std::vector<Mapping> parse_mappings(std::string_view maps) {
     // mapping_at() relies on the order.
     if (!mappings.empty() && line->start < mappings.back().end) continue;
     Mapping mapping{.start = line->start, .end = line->end};
+    mapping.far = line->device != "00:00" && !local.contains(line->device);
     if (!line->path.empty()) {
       if (line->offset == 0) {
         path = line->path;

@@ -46,14 +46,16 @@ void PlaceNames::find(Memory& memory, const std::vector<Mapping>& mappings,
   std::map<Address, std::vector<Address>> wanted;  // by the start of their image
   for (const NativePlace& place : places) {
     const Mapping* mapping = mapping_at(mappings, place.inside);
-    if (is_code(mapping) && !known_.contains({mapping->file, place.inside - mapping->image}))
+    if (is_code(mapping) && !mapping->far &&
+        !known_.contains({mapping->file, place.inside - mapping->image}))
       wanted[mapping->image].push_back(place.inside);
   }
   for (const auto& [image, addresses] : wanted) {
     const auto symbols = symbols_at(memory, image, addresses);
+    if (!symbols) continue;
     for (std::size_t i = 0; i < addresses.size() && known_.size() < kMostKnown; ++i)
       known_[{mapping_at(mappings, addresses[i])->file, addresses[i] - image}] =
-          symbols[i] ? note_of(*symbols[i]) : std::string();
+          (*symbols)[i] ? note_of(*(*symbols)[i]) : std::string();
   }
 }
 
@@ -72,7 +74,8 @@ std::vector<Address> return_addresses(Memory& memory, const std::vector<Mapping>
   std::vector<Address> candidates;
   for (const Address word : read_stack(memory, stack, mapping->end)) {
     const Mapping* code = mapping_at(mappings, word);
-    if (is_code(code) && word - code->start >= kCallBytes && candidates.size() < kMostCandidates)
+    if (is_code(code) && !code->far && word - code->start >= kCallBytes &&
+        candidates.size() < kMostCandidates)
       candidates.push_back(word);
   }
   std::vector<std::array<std::byte, kCallBytes>> codes(candidates.size());

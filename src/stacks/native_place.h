@@ -22,7 +22,8 @@ inline NativePlace after_call(Address at) {
   return {at, at - 1};
 }
 
-// Keeps the names that were found: ranks stand at the same places.
+// Keeps the names that were found: ranks stand at the same places. Files that may lie on a file
+// server have no names.
 class PlaceNames {
  public:
   // Finds the names of all places at once: a library with many symbols is searched once.
@@ -38,7 +39,8 @@ class PlaceNames {
 };
 
 // Returns the return addresses on a stack, at most `most`: words that point behind a call
-// instruction of x86-64. Most, but not all, belong to functions that have not returned yet.
+// instruction of x86-64. Most, but not all, belong to functions that have not returned yet. None is
+// in a file that may lie on a file server: its code is not read.
 std::vector<Address> return_addresses(Memory& memory, const std::vector<Mapping>& mappings,
                                       Address stack, std::size_t most);
 

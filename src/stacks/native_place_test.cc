@@ -1,6 +1,8 @@
 #include "stacks/native_place.h"
 
+#include "stacks/bounded_memory.h"
 #include "stacks/image_memory.h"
+#include "stacks/local_memory.h"
 #include "stacks/native_symbols.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -81,12 +84,13 @@ class Library {
   std::array<char, 0x4000> bytes_{};
 };
 
-std::vector<Mapping> mappings() {
+std::vector<Mapping> mappings(const io::Devices& local = {"fe:00"}) {
   return parse_mappings(
       "7f0000000000-7f0000002000 r--p 00000000 fe:00 77 /opt/libx.so.1\n"
       "7f0000002000-7f0000004000 r-xp 00002000 fe:00 77 /opt/libx.so.1\n"
       "7f0000004000-7f0000005000 rwxp 00000000 00:00 0 \n"
-      "7ffd00000000-7ffd00001000 rw-p 00000000 00:00 0 [stack]\n");
+      "7ffd00000000-7ffd00001000 rw-p 00000000 00:00 0 [stack]\n",
+      local);
 }
 
 class Symbols : public ::testing::TestWithParam<Hash> {};
@@ -96,7 +100,9 @@ TEST_P(Symbols, AreTheNearestFunctions) {
   ImageMemory memory = Library(GetParam()).memory();
   const std::vector<Address> addresses = {kStart + 0x3004, kStart + 0x1fff, kStart + 0x2000,
                                           kStart + 0x207f, kStart + 0x2080, kStart + 0x3600};
-  const auto found = symbols_at(memory, kStart, addresses);
+  const auto all = symbols_at(memory, kStart, addresses);
+  ASSERT_TRUE(all);
+  const auto& found = *all;
   ASSERT_EQ(found.size(), addresses.size());
   EXPECT_EQ(found[0]->name, "init");
   EXPECT_TRUE(found[0]->inside);
@@ -116,10 +122,11 @@ TEST(SymbolsOfABrokenImage, AreNone) {
     Library library(Hash::gnu);
     library.put(at, ~0U);
     ImageMemory memory = library.memory();
-    EXPECT_EQ(symbols_at(memory, kStart, addresses).size(), 1U);
+    const auto found = symbols_at(memory, kStart, addresses);
+    EXPECT_TRUE(!found || found->size() == 1U);
   }
   ImageMemory nothing;
-  EXPECT_FALSE(symbols_at(nothing, kStart, addresses)[0]);
+  EXPECT_FALSE(symbols_at(nothing, kStart, addresses));
 }
 
 TEST(PlaceNames, SayLibraryOffsetAndFunction) {
@@ -138,6 +145,81 @@ TEST(PlaceNames, SayLibraryOffsetAndFunction) {
   EXPECT_EQ(names.text(mappings(), made), "");
   // Without symbols, library and offset are left.
   EXPECT_EQ(PlaceNames().text(mappings(), inside), "libx.so.1+0x2010");
+}
+
+TEST(PlaceNames, OfASearchThatWasCutAreNeitherSaidNorKept) {
+  ImageMemory memory = Library(Hash::gnu).memory();
+  const NativePlace place{kStart + 0x3004, kStart + 0x3004};
+  PlaceNames names;
+  std::size_t pieces = 0;
+  for (; names.text(mappings(), place) == "libx.so.1+0x3004"; ++pieces) {
+    ASSERT_LT(pieces, 100U);
+    BoundedMemory bounded(memory, {.pieces = pieces, .time = std::chrono::seconds(60)});
+    names.find(bounded, mappings(), std::vector{place});
+  }
+  EXPECT_GT(pieces, 5U);
+  EXPECT_EQ(names.text(mappings(), place), "libx.so.1+0x3004 (init)");
+}
+
+TEST(PlaceNames, OfATableThatIsTooLargeAreNotSaid) {
+  Library library(Hash::sysv);
+  library.put(0x604, std::uint32_t{400'000});
+  ImageMemory memory = library.memory();
+  EXPECT_FALSE(symbols_at(memory, kStart, std::vector<Address>{kStart + 0x3004}));
+}
+
+// Counts the bytes that are read from the library.
+class Watched final : public Memory {
+ public:
+  explicit Watched(Memory& memory) : memory_(memory) {}
+  std::size_t read_pieces(std::span<const Piece> pieces) override {
+    for (const Piece& piece : pieces)
+      if (piece.at >= kStart && piece.at < kStart + 0x4000) ++reads;
+    return memory_.read_pieces(pieces);
+  }
+  std::size_t reads = 0;
+
+ private:
+  Memory& memory_;
+};
+
+TEST(FilesOnAServer, AreNotRead) {
+  Library library(Hash::gnu);
+  library.put(0x2100, std::array<unsigned char, 5>{0xe8, 1, 2, 3, 4});
+  ImageMemory memory = library.memory();
+  std::array<Address, 512> stack{};
+  stack[1] = kStart + 0x2105;
+  memory.put(kStack, std::as_bytes(std::span(stack)));
+  const NativePlace place{kStart + 0x3004, kStart + 0x3004};
+  for (const bool far : {false, true}) {
+    const auto mapped = far ? mappings({"fe:01"}) : mappings();
+    Watched watched(memory);
+    LocalMemory local(watched, mapped);
+    PlaceNames names;
+    names.find(local, mapped, std::vector{place});
+    EXPECT_EQ(names.text(mapped, place), far ? "libx.so.1+0x3004" : "libx.so.1+0x3004 (init)");
+    EXPECT_EQ(return_addresses(local, mapped, kStack, 16).size(), far ? 0U : 1U);
+    EXPECT_EQ(watched.reads == 0, far);
+  }
+}
+
+TEST(LocalMemory, RefusesPiecesThatReachIntoAFileOnAServer) {
+  const auto mapped = parse_mappings(
+      "1000-2000 r--p 0 00:00 0 \n2000-3000 r--p 0 00:2b 7 /a\n4000-5000 r--p 0 00:00 0 \n", {});
+  ImageMemory memory;
+  std::array<std::byte, 0x5000> bytes{};
+  memory.put(0, bytes);
+  LocalMemory local(memory, mapped);
+  const auto reads = [&](Address at, std::size_t size) {
+    return local.read(at, std::span(bytes).first(size));
+  };
+  EXPECT_TRUE(reads(0x1000, 0x1000));
+  EXPECT_FALSE(reads(0x1fff, 2));
+  EXPECT_FALSE(reads(0x2800, 1));
+  EXPECT_FALSE(reads(0x3fff, 2));  // nothing was mapped there
+  EXPECT_TRUE(reads(0x4fff, 1));
+  EXPECT_FALSE(reads(~Address{0}, 2));
+  EXPECT_FALSE(local.read(0x4fff, std::span(bytes).first(2)));
 }
 
 TEST(ReturnAddresses, FollowCalls) {

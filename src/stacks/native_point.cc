@@ -1,7 +1,11 @@
 #include "stacks/native_point.h"
 
 #include "base/text.h"
+#include "stacks/call_names.h"
 
+#include <sys/syscall.h>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <vector>
@@ -43,6 +47,21 @@ std::optional<ThreadState> parse_thread_state(std::string_view stat) {
   if (end + 2 >= stat.size() || stat[end + 1] != ' ') return {};
   return ThreadState{.name = printable(stat.substr(begin + 1, end - begin - 1), kMostName),
                      .state = stat[end + 2] >= 'A' && stat[end + 2] <= 'z' ? stat[end + 2] : '?'};
+}
+
+std::string call_words(const ThreadPoint& point, char state) {
+  if (point.call >= 0) return call_name(point.call);
+  if (state == 'T') return "stopped by a signal";
+  if (state == 't') return "held by a debugger";
+  return state == 'D' ? "page fault" : "";
+}
+
+bool may_hold_map(char state, const std::optional<ThreadPoint>& point) {
+  constexpr std::array<int, 6> kCalls = {SYS_mmap,     SYS_munmap, SYS_mremap,
+                                         SYS_mprotect, SYS_brk,    SYS_madvise};
+  if (state != 'D') return false;
+  if (!point || point->call < 0) return true;  // a page fault
+  return std::find(kCalls.begin(), kCalls.end(), point->call) != kCalls.end();
 }
 
 // A direct call is e8 and four bytes. An indirect one is ff, a byte "mod 2 rm" (2 means call), and

@@ -29,6 +29,13 @@ struct ThreadState {
 };
 std::optional<ThreadState> parse_thread_state(std::string_view stat);
 
+// "poll", "page fault": what a thread waits in; "": not known.
+std::string call_words(const ThreadPoint& point, char state);
+
+// Returns whether a thread may hold the lock of its process's memory map for long. Who reads the
+// memory then waits, too. state: of the thread; point: nullopt: not known.
+bool may_hold_map(char state, const std::optional<ThreadPoint>& point);
+
 constexpr std::size_t kCallBytes = 7;
 // Returns whether a call instruction of x86-64 ends where these bytes end.
 bool ends_with_call(std::span<const std::byte, kCallBytes> code);

@@ -51,6 +51,23 @@ bool is_call(std::initializer_list<unsigned> end) {
   return ends_with_call(code);
 }
 
+TEST(CallWords, TellPageFaultsFromOtherWaits) {
+  EXPECT_EQ(call_words({.call = SYS_poll}, 'S'), "poll");
+  EXPECT_EQ(call_words({}, 'D'), "page fault");
+  EXPECT_EQ(call_words({}, 'T'), "stopped by a signal");
+  EXPECT_EQ(call_words({}, 't'), "held by a debugger");
+  EXPECT_EQ(call_words({}, 'S'), "");
+}
+
+TEST(MemoryMap, MayBeHeldByThreadsThatChangeIt) {
+  EXPECT_TRUE(may_hold_map('D', ThreadPoint{.call = SYS_munmap}));
+  EXPECT_TRUE(may_hold_map('D', ThreadPoint{}));  // a page fault
+  EXPECT_TRUE(may_hold_map('D', {}));
+  EXPECT_FALSE(may_hold_map('D', ThreadPoint{.call = SYS_read}));
+  EXPECT_FALSE(may_hold_map('S', ThreadPoint{.call = SYS_munmap}));
+  EXPECT_FALSE(may_hold_map('S', {}));
+}
+
 TEST(CallInstruction, IsFoundInAllItsForms) {
   EXPECT_TRUE(is_call({0xe8, 1, 2, 3, 4}));              // call f
   EXPECT_TRUE(is_call({0xff, 0xd0}));                    // call *%rax

@@ -1,11 +1,12 @@
-// Reads /proc/PID/task and /proc/PID/maps.
+// Reads /proc/PID/task, /proc/PID/maps and the list of mounted file systems.
 #include "stacks/native_reader.h"
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "io/file_system.h"
 #include "io/folder_names.h"
 #include "stacks/bounded_memory.h"
-#include "stacks/call_names.h"
+#include "stacks/local_memory.h"
 #include "stacks/native_point.h"
 #include "stacks/process_stacks.h"
 #include "stacks/remote_memory.h"
@@ -24,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostText = 1'024;
 constexpr std::size_t kMostWchan = 48;
-constexpr std::size_t kLargestMaps = 16U << 20;
+constexpr std::size_t kLargestMaps = 16U << 20;  // also of the list of mounts
 // A library as large as PyTorch's has 10 MB of symbols. The first reader brings them from the disk.
 constexpr ReadLimits kLimits{.pieces = 100'000, .time = std::chrono::milliseconds(300)};
 #ifdef __x86_64__
@@ -56,12 +57,6 @@ std::vector<pid_t> threads_of(pid_t pid) {
 std::optional<ThreadPoint> point_of(pid_t pid, pid_t tid) {
   const auto text = io::read_file(folder_of(pid, tid) + "/syscall", kMostText);
   return text ? parse_point(*text) : std::nullopt;
-}
-
-std::string call_words(const ThreadPoint& point, char state) {
-  if (point.call >= 0) return call_name(point.call);
-  if (state == 'T') return "stopped by a signal";
-  return state == 't' ? "held by a debugger" : "page fault";
 }
 
 // Returns nothing if the thread has ended.
@@ -104,11 +99,12 @@ void find_callers(pid_t pid, Memory& memory, const std::vector<Mapping>& mapping
 void name_places(pid_t pid, PlaceNames& names, std::vector<Seen>& all) {
   const auto maps = io::read_file("/proc/" + std::to_string(pid) + "/maps", kLargestMaps);
   if (!maps) return;
-  const std::vector<Mapping> mappings = parse_mappings(*maps);
+  const auto mounts = io::read_file("/proc/self/mountinfo", kLargestMaps);
+  const std::vector<Mapping> mappings =
+      parse_mappings(*maps, io::local_devices(mounts ? *mounts : std::string()));
   RemoteMemory remote(pid);
-  // Many stacks may use up all reads, and the names must not suffer.
-  BoundedMemory calls(remote, kLimits);
-  BoundedMemory symbols(remote, kLimits);
+  LocalMemory local(remote, mappings);
+  BoundedMemory calls(local, kLimits);
   std::vector<NativePlace> places;
   for (Seen& seen : all) {
     if (!seen.point) continue;
@@ -117,6 +113,8 @@ void name_places(pid_t pid, PlaceNames& names, std::vector<Seen>& all) {
     for (const Address caller : seen.callers)
       places.push_back(after_call(caller));
   }
+  // Many stacks may use up all reads, and the names must not suffer.
+  BoundedMemory symbols(local, kLimits);
   names.find(symbols, mappings, places);
   for (Seen& seen : all) {
     if (!seen.point) continue;
@@ -140,7 +138,10 @@ tl::expected<NativeThreads, Reason> NativeReader::read(pid_t pid, const NativeQu
       all.push_back(std::move(*seen));
   }
   if (all.empty() && found.left_out == 0) return tl::make_unexpected(gone(pid));
-  if (question.memory && Clock::now() < question.end) name_places(pid, names_, all);
+  const bool held = std::any_of(all.begin(), all.end(), [](const Seen& seen) {
+    return may_hold_map(seen.thread.state, seen.point);
+  });
+  if (question.memory && !held && Clock::now() < question.end) name_places(pid, names_, all);
   for (Seen& seen : all)
     found.threads.push_back(std::move(seen.thread));
   return found;

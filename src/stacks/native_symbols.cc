@@ -39,13 +39,14 @@ void consider(const Elf64_Sym& symbol, Nearest& nearest) {
   if (nearest.count < kMostAliases) nearest.names[nearest.count++] = symbol.st_name;
 }
 
-// Reads up to the end of the text. Its page may be the last one that is mapped.
-std::string text_at(Memory& memory, Address at) {
+// Reads up to the end of the text. Its page may be the last one that is mapped. nullopt:
+// unreadable.
+std::optional<std::string> text_at(Memory& memory, Address at) {
   std::string text;
   while (text.size() < kMostSymbolName) {
     std::array<char, kMostSymbolName> bytes{};
     const std::size_t size = std::min<Address>(kMostSymbolName - text.size(), kPage - at % kPage);
-    if (!memory.read(at, std::as_writable_bytes(std::span(bytes)).first(size))) return {};
+    if (!memory.read(at, std::as_writable_bytes(std::span(bytes)).first(size))) return std::nullopt;
     const std::string_view read(bytes.data(), size);
     text += read.substr(0, read.find('\0'));
     if (read.find('\0') != std::string_view::npos) return text;
@@ -54,28 +55,31 @@ std::string text_at(Memory& memory, Address at) {
   return text;
 }
 
-// Of "__poll" and "poll", people know the second.
-std::string best_name(Memory& memory, Address names, const Nearest& nearest) {
+// Of "__poll" and "poll", people know the second. nullopt: not all are readable.
+std::optional<std::string> best_name(Memory& memory, Address names, const Nearest& nearest) {
   std::string best;
   const auto rank = [](const std::string& name) {
     return std::pair(std::min(name.find_first_not_of('_'), name.size()), name.size());
   };
   for (std::size_t i = 0; i < nearest.count; ++i) {
-    std::string name = text_at(memory, names + nearest.names[i]);
-    if (!name.empty() && (best.empty() || rank(name) < rank(best))) best = std::move(name);
+    auto name = text_at(memory, names + nearest.names[i]);
+    if (!name) return std::nullopt;
+    if (!name->empty() && (best.empty() || rank(*name) < rank(best))) best = std::move(*name);
   }
   return best;
 }
 
-// Reads all symbols once. offsets: sorted, as the symbols count.
-std::vector<Nearest> search(Memory& memory, const DynamicSymbols& table,
-                            const std::vector<Address>& offsets) {
+// Reads all symbols once. offsets: sorted, as the symbols count. nullopt: not all are readable, and
+// one of the others may be nearer.
+std::optional<std::vector<Nearest>> search(Memory& memory, const DynamicSymbols& table,
+                                           const std::vector<Address>& offsets) {
   std::vector<Nearest> found(offsets.size());
   const std::size_t count = count_symbols(memory, table);
+  if (count == 0 || count == kMostSymbols) return std::nullopt;
   for (std::size_t done = 0; done < count; done += kPart) {
     const auto part = read_table<Elf64_Sym>(memory, table.symbols + done * sizeof(Elf64_Sym),
                                             std::min(kPart, count - done));
-    if (!part) break;
+    if (!part) return std::nullopt;
     for (const Elf64_Sym& symbol : *part) {
       if (!is_function(symbol)) continue;
       const auto behind = std::lower_bound(offsets.begin(), offsets.end(), symbol.st_value);
@@ -91,25 +95,27 @@ std::vector<Nearest> search(Memory& memory, const DynamicSymbols& table,
 
 }  // namespace
 
-std::vector<std::optional<NativeSymbol>> symbols_at(Memory& process, Address start,
-                                                    std::span<const Address> addresses) {
+std::optional<std::vector<std::optional<NativeSymbol>>> symbols_at(
+    Memory& process, Address start, std::span<const Address> addresses) {
   std::vector<std::optional<NativeSymbol>> symbols(addresses.size());
   const auto image = read_image(process, start, start);
   const auto table = image ? dynamic_symbols(process, *image) : std::nullopt;
-  if (!table) return symbols;
+  if (!table) return std::nullopt;
   std::vector<Address> offsets;
   for (const Address address : addresses)
     offsets.push_back(address - image->bias);
   std::sort(offsets.begin(), offsets.end());
   offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
-  const std::vector<Nearest> found = search(process, *table, offsets);
+  const auto found = search(process, *table, offsets);
+  if (!found) return std::nullopt;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const Address offset = addresses[i] - image->bias;
     const auto at = std::lower_bound(offsets.begin(), offsets.end(), offset) - offsets.begin();
-    const Nearest& nearest = found[static_cast<std::size_t>(at)];
+    const Nearest& nearest = (*found)[static_cast<std::size_t>(at)];
     if (nearest.count == 0) continue;
-    std::string name = best_name(process, table->names, nearest);
-    if (!name.empty()) symbols[i] = {std::move(name), offset - nearest.value < nearest.size};
+    auto name = best_name(process, table->names, nearest);
+    if (!name) return std::nullopt;
+    if (!name->empty()) symbols[i] = {std::move(*name), offset - nearest.value < nearest.size};
   }
   return symbols;
 }

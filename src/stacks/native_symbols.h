@@ -18,10 +18,11 @@ struct NativeSymbol {
 };
 constexpr std::size_t kMostSymbolName = 512;
 
-// Returns the last function that begins at or before each address; nullopt: none is known.
-// `start`: where the image's first byte is mapped.
-std::vector<std::optional<NativeSymbol>> symbols_at(Memory& process, Address start,
-                                                    std::span<const Address> addresses);
+// Returns the last function that begins at or before each address; nullopt: there is none.
+// `start`: where the image's first byte is mapped. Returns nullopt for all if not everything could
+// be read: a symbol that was not read may be nearer.
+std::optional<std::vector<std::optional<NativeSymbol>>> symbols_at(
+    Memory& process, Address start, std::span<const Address> addresses);
 
 // Returns the name of a function without its arguments: "_ZN4c10d3Foo4waitEv" -> "c10d::Foo::wait".
 // Names that are not so simple come back as they are. Takes linear time: a real demangler may make

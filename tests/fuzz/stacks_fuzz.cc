@@ -69,15 +69,16 @@ void check_process(Recording& recording) {
 void check_native(Recording& recording, std::string_view bytes) {
   const Address start = recording.start;
   const std::vector<Address> addresses = {start, start + 0x1000, start + bytes.size(), ~Address{0}};
-  for (const auto& symbol : symbols_at(recording.memory, start, addresses))
-    LOCKSTEP_CHECK(!symbol || symbol->name.size() <= kMostSymbolName);
+  if (const auto symbols = symbols_at(recording.memory, start, addresses))
+    for (const auto& symbol : *symbols)
+      LOCKSTEP_CHECK(!symbol || symbol->name.size() <= kMostSymbolName);
   const std::vector<Mapping> mappings = {
       {.start = start, .end = start + (1U << 20), .image = start, .code = true, .name = "python"}};
   LOCKSTEP_CHECK(return_addresses(recording.memory, mappings, start, 16).size() <= 16);
 }
 
 void check_texts(std::string_view bytes) {
-  (void)mapping_at(parse_mappings(bytes), bytes.size());
+  (void)mapping_at(parse_mappings(bytes, {}), bytes.size());
   (void)parse_point(bytes);
   if (const auto state = parse_thread_state(bytes)) LOCKSTEP_CHECK(is_utf8(state->name));
   const std::string name = short_name(bytes);
