@@ -23,7 +23,9 @@ Answer sample(const std::string& node, int rank) {
   answer.fold = fold(node, {&seen, 1});
   answer.collectives = {"rank 3 never entered #7"};
   answer.gpus = {"rank 3, GPU 3: 100 %"};
-  answer.ranks.push_back(rank_text(look, {.python = {*look.stack}}));
+  stacks::ThreadStack main = *look.stack;
+  main.tid = look.pid;
+  answer.ranks.push_back(rank_text(look, {.python = {main}}));
   return answer;
 }
 

@@ -32,11 +32,12 @@ std::optional<stacks::ThreadStack> StackSource::main_stack(pid_t pid) {
     --entry.pause;
     return std::nullopt;
   }
+  entry.held_up = false;
   const auto give_up = [&entry](std::string reason) -> std::optional<stacks::ThreadStack> {
     entry.reader.reset();
     entry.reason = std::move(reason);
     // Starting interpreters are tried soon again, other programs less and less often.
-    entry.pause = std::min(entry.tries++, kLongestPause);
+    entry.pause = std::max(entry.pause, std::min(entry.tries++, kLongestPause));
     return std::nullopt;
   };
   if (!entry.reader) {
@@ -49,8 +50,8 @@ std::optional<stacks::ThreadStack> StackSource::main_stack(pid_t pid) {
   auto stack = entry.reader->read_main();
   // The process holds the lock of its memory map, as while it forks. The event loop must not wait
   // for it at each look.
-  if (was_held_up(std::chrono::steady_clock::now() - began, waits_so_far() - waits))
-    entry.pause = kLongestPause;
+  entry.held_up = was_held_up(std::chrono::steady_clock::now() - began, waits_so_far() - waits);
+  if (entry.held_up) entry.pause = kLongestPause;
   if (!stack) return give_up(std::move(stack.error().sentence));
   entry.reason.clear();
   entry.tries = 0;
@@ -66,6 +67,11 @@ std::vector<stacks::ThreadStack> StackSource::all_stacks(pid_t pid) {
 
 void StackSource::keep_only(const std::set<pid_t>& pids) {
   std::erase_if(readers_, [&pids](const auto& one) { return !pids.contains(one.first); });
+}
+
+bool StackSource::held_up(pid_t pid) const {
+  const auto found = readers_.find(pid);
+  return found != readers_.end() && found->second.held_up;
 }
 
 std::string_view StackSource::reason(pid_t pid) const {

@@ -30,6 +30,8 @@ class StackSource {
   std::vector<stacks::ThreadStack> all_stacks(pid_t pid);
   // Why the last stack of a process was not readable. "": it was.
   std::string_view reason(pid_t pid) const;
+  // Whether the last reading had to wait for the process: its memory is left alone for some looks.
+  bool held_up(pid_t pid) const;
   // Forgets all other processes.
   void keep_only(const std::set<pid_t>& pids);
 
@@ -40,6 +42,7 @@ class StackSource {
     // Looks until the next try: what is not Python now may become Python by exec().
     int pause = 0;
     int tries = 0;
+    bool held_up = false;  // the pause is for this reason
   };
 
   std::map<pid_t, Entry> readers_;

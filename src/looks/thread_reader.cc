@@ -40,7 +40,8 @@ class Reading {
 
  private:
   void read_native(const RankLook& look, bool all, bool memory, RankThreads& threads) {
-    auto read = native_.read(look.pid, {.all = all, .memory = memory, .end = end_});
+    auto read = native_.read(
+        look.pid, {.all = all, .memory = memory && !stacks_.held_up(look.pid), .end = end_});
     if (!read) {
       if (answer_.refusal.empty()) answer_.refusal = printable(read.error().sentence, 400);
       return;
@@ -49,8 +50,8 @@ class Reading {
     threads.left_out = read->left_out;
     for (const ChildLook& child : look.children) {
       if (!child.stack || !all || is_over()) continue;
-      auto main = native_.read(
-          child.pid, {.all = false, .memory = may_read_memory(child.process), .end = end_});
+      const bool reads = may_read_memory(child.process) && !stacks_.held_up(child.pid);
+      auto main = native_.read(child.pid, {.all = false, .memory = reads, .end = end_});
       if (main && !main->threads.empty()) threads.children.push_back(main->threads.front());
     }
   }
@@ -92,7 +93,8 @@ void read_threads(std::span<const RankLook> ranks, const Question& question, Sta
       bytes += size_of(rank);
   }
   std::sort(left_out.begin(), left_out.end());
-  answer.left_out = ranges_text(left_out);
+  // The command reads all of them.
+  answer.left_out = ranges_text(left_out, left_out.size());
 }
 
 }  // namespace lockstep::looks

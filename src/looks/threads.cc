@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostFrames = 64;
 constexpr std::size_t kMostName = 200;
-constexpr std::size_t kMostRanks = 4'096;
+constexpr std::size_t kMostRanks = 65'536;
 constexpr std::string_view kMain = "main thread";
 constexpr std::string_view kThread = "thread";
 constexpr std::string_view kOutside = "thread outside Python";
@@ -75,8 +75,8 @@ void add(RankText& text, ThreadText thread, const stacks::NativeThread* native) 
 
 void add_python(const RankLook& look, const RankThreads& threads, RankText& text) {
   for (const stacks::ThreadStack& thread : threads.python) {
-    const bool main = thread.tid == look.pid || threads.python.size() == 1;
-    const pid_t tid = main && thread.tid == 0 ? look.pid : thread.tid;
+    const bool main = thread.tid == look.pid || (thread.tid == 0 && threads.python.size() == 1);
+    const pid_t tid = main ? look.pid : thread.tid;
     const auto* native = tid == 0 ? nullptr : thread_of(threads.native, tid);
     add(text,
         thread_text(main ? std::string(kMain) : named(tid, native, threads.native, look.pid),
@@ -86,10 +86,11 @@ void add_python(const RankLook& look, const RankThreads& threads, RankText& text
 }
 
 // Adds the threads that have no Python stack. Before Python 3.11 the ids of Python threads are not
-// known, so any thread may be one of those.
+// known, so any thread may be one of those. The same holds if no Python stack was read.
 void add_others(const RankLook& look, const RankThreads& threads, RankText& text) {
   const auto& python = threads.python;
   const bool known =
+      !python.empty() &&
       std::none_of(python.begin(), python.end(), [](const auto& each) { return each.tid == 0; });
   for (const stacks::NativeThread& native : threads.native) {
     const bool main = native.tid == look.pid;
@@ -241,7 +242,7 @@ std::vector<RankText> fold_ranks(std::vector<RankText> ranks) {
   for (std::size_t i = 0; i < folded.size(); ++i) {
     std::sort(numbers[i].begin(), numbers[i].end());
     numbers[i].erase(std::unique(numbers[i].begin(), numbers[i].end()), numbers[i].end());
-    if (numbers[i].size() > 1) folded[i].ranks = ranges_text(numbers[i]);
+    if (numbers[i].size() > 1) folded[i].ranks = ranges_text(numbers[i], kMostRanks);
   }
   return folded;
 }
@@ -281,10 +282,10 @@ std::vector<int> ranks_of(const RankText& text) {
 
 std::string threads_text(const RankText& rank) {
   const bool several = !rank.ranks.empty();
-  std::string text =
-      several ? fmt::format("ranks {}, state {}: {}\n", rank.ranks, rank.state, rank.doing)
-              : fmt::format("rank {}, pid {}, state {}: {}\n", rank.rank, rank.pid, rank.state,
-                            rank.doing);
+  std::string text = several ? fmt::format("ranks {}, state {}: {}\n", ranges_text(ranks_of(rank)),
+                                           rank.state, rank.doing)
+                             : fmt::format("rank {}, pid {}, state {}: {}\n", rank.rank, rank.pid,
+                                           rank.state, rank.doing);
   for (const ThreadText& thread : rank.threads) {
     text += fmt::format("  {}{}{}\n", several ? counted(thread.kind, thread.count) : thread.name,
                         thread.holds_gil ? ", holds the GIL" : "", thread.whole ? "" : " (a part)");

@@ -10,7 +10,7 @@
 namespace lockstep::looks {
 namespace {
 
-constexpr std::size_t kMostRanks = 4'096;
+constexpr std::size_t kMostRanks = 65'536;
 
 void append(std::vector<int>& to, const std::vector<int>& ranks) {
   to.insert(to.end(), ranks.begin(), ranks.end());

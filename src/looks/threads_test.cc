@@ -72,6 +72,17 @@ TEST(FoldRanks, JoinsFoldsOfSeveralNodes) {
   EXPECT_EQ(folded[1].rank, 3);
 }
 
+TEST(FoldRanks, KeepsAllRanksHoweverManyRanges) {
+  std::vector<RankText> ranks;
+  for (int rank = 0; rank < 10'000; rank += 2)
+    ranks.push_back(rank_with(rank, 31, 0));
+  const auto folded = fold_ranks(fold_ranks(std::move(ranks)));
+  ASSERT_EQ(folded.size(), 1U);
+  EXPECT_EQ(ranks_of(folded[0]).size(), 5'000U);
+  const std::string text = threads_text(folded[0]);
+  EXPECT_NE(text.find("124, 126, ..., state"), std::string::npos) << text;
+}
+
 TEST(FoldRanks, KeepsApartWhatDiffers) {
   const RankText plain = rank_with(0, 31, 0);
   const auto differs = [&](const auto& change) {
@@ -126,11 +137,32 @@ TEST(RankText, OfAProgramThatIsNotPythonHasItsNativeThreads) {
             "rank 3, pid 103, state S, futex_do_wait: unknown\n"
             "  main thread\n"
             "    native: runs\n"
-            "  2 threads outside Python\n"
+            "  2 threads\n"
             "    native: futex, waits in futex_do_wait, at libc.so.6+0x85b30 (near "
             "pthread_cond_wait)\n"
             "    possible callers:\n"
             "      libx.so+0x10 (step)\n");
+}
+
+TEST(RankText, ClaimsNothingOfThreadsIfNoPythonStackWasRead) {
+  const RankText rank = rank_text(look_at(3), {.native = {native(204, "python3")}});
+  ASSERT_EQ(rank.threads.size(), 1U);
+  EXPECT_EQ(rank.threads[0].name, "thread 204 (python3)");
+}
+
+TEST(RankText, HasOneMainThread) {
+  const RankText rank = rank_text(
+      look_at(3), {.python = {python(203, 7)}, .native = {native(103, "a"), native(203, "b")}});
+  ASSERT_EQ(rank.threads.size(), 2U);
+  EXPECT_EQ(rank.threads[0].name, "main thread");
+  EXPECT_TRUE(rank.threads[0].frames.empty());
+  EXPECT_EQ(rank.threads[1].name, "thread 203 (b)");
+  // Before Python 3.11, the only thread may have no id.
+  const RankText old =
+      rank_text(look_at(3), {.python = {python(0, 7)}, .native = {native(103, "a")}});
+  ASSERT_EQ(old.threads.size(), 1U);
+  EXPECT_EQ(old.threads[0].name, "main thread");
+  EXPECT_FALSE(old.threads[0].frames.empty());
 }
 
 TEST(RankText, OfOldPythonClaimsNothingOfOtherThreads) {
