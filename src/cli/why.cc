@@ -79,6 +79,9 @@ Result<ExitCode> show_threads(jobs::Job& job, const looks::Question& question, b
   if (!deaf.empty()) log::warning("{}", deaf_words(deaf, question));
   const std::string text =
       json ? looks::threads_json(answers) + "\n" : looks::threads_report(answers);
+  if (text.empty())
+    return fail(Errc::not_found, "no rank of " + job.record().id + " runs",
+                "lockstep why " + job.record().id + " says what the job does");
   std::fputs(text.c_str(), stdout);
   return ExitCode::ok;
 }

@@ -196,9 +196,9 @@ def test_words_that_exclude_each_other(lockstep):
 
 
 @contextlib.contextmanager
-def older_agent(pid):
+def older_agent(pid, **knows):
     """An agent of an older version, which knows of /why?rank=R alone, in place of the agent of this run."""
-    answer = json.dumps({"node": "n7", "words": "training", "ranks": [], "whole": True}).encode()
+    answer = json.dumps({"node": "n7", "words": "training", "ranks": [], "whole": True, **knows}).encode()
     asked = []
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0lockstep/{os.geteuid()}/{pid}-older123")
@@ -234,3 +234,13 @@ def test_an_older_agent_leads_to_one_line(lockstep, start):
             assert re.match(r"lockstep why: error: the agent of n7 is of an older version of lockstep, without "
                             rf"--{target.rpartition('?')[2].rpartition('&')[2]}", said.stderr), said
             assert asked[-1] == target
+
+
+def test_without_a_worker_one_line_says_so(lockstep, start):
+    job = start("--no-python", "/bin/sleep", "1000", program=("unshare", "-n", BINARY, "run"))
+    until(lambda: "no agent of the job answers" in why(lockstep, job).stdout, 30, "the run is seen")
+    with older_agent(job.pid, threads=True, native=True):
+        for words in (["--threads"], ["--native"]):
+            said = why(lockstep, job, *words)
+            assert said.returncode == 1 and not said.stdout, said
+            assert re.match(r"lockstep why: error: no rank of \S+ runs", said.stderr), said
