@@ -39,13 +39,14 @@ std::optional<ThreadPoint> parse_point(std::string_view syscall) {
 }
 
 std::optional<ThreadState> parse_thread_state(std::string_view stat) {
-  constexpr std::size_t kMostName = 32;  // the kernel allows 15 bytes, and more for its own threads
+  constexpr std::size_t kMostThreadName =
+      32;  // the kernel allows 15 bytes, and more for its own threads
   // The name may contain blanks and parentheses.
   const std::size_t begin = stat.find('(');
   const std::size_t end = stat.rfind(')');
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
   if (end + 2 >= stat.size() || stat[end + 1] != ' ') return {};
-  return ThreadState{.name = printable(stat.substr(begin + 1, end - begin - 1), kMostName),
+  return ThreadState{.name = printable(stat.substr(begin + 1, end - begin - 1), kMostThreadName),
                      .state = stat[end + 2] >= 'A' && stat[end + 2] <= 'z' ? stat[end + 2] : '?'};
 }
 
