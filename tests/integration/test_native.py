@@ -215,11 +215,13 @@ def older_agent(pid, **knows):
                     peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
                                  % (len(answer), answer))
 
-        server = threading.Thread(target=serve)
+        server = threading.Thread(target=serve, daemon=True)
         server.start()
-        yield asked
-        listener.shutdown(socket.SHUT_RDWR)
-        server.join()
+        try:
+            yield asked
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            server.join()
 
 
 def test_an_older_agent_leads_to_one_line(lockstep, start):
@@ -233,7 +235,7 @@ def test_an_older_agent_leads_to_one_line(lockstep, start):
             assert said.returncode == 1 and not said.stdout, said
             assert re.match(r"lockstep why: error: the agent of n7 is of an older version of lockstep, without "
                             rf"--{target.rpartition('?')[2].rpartition('&')[2]}", said.stderr), said
-            assert asked[-1] == target
+            assert target in asked, asked
 
 
 def test_without_a_worker_one_line_says_so(lockstep, start):
