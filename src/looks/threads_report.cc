@@ -58,6 +58,7 @@ std::string threads_report(const std::vector<Answer>& answers) {
 
 std::string threads_json(const std::vector<Answer>& answers) {
   std::vector<std::string> texts;
+  texts.reserve(answers.size());
   for (const Answer& answer : answers)
     texts.push_back(answer_json(answer));
   return R"({"looks":[)" + join(texts, ",") + "]}";
