@@ -36,7 +36,7 @@ struct Answer {
   std::vector<GroupCollective> groups = {};  // of groups in `fold` whose recorders have answered
   // How the GPUs of ranks are used, and their faults: "rank 3, GPU 3: 100 %, 71 of 80 GiB, 320 W".
   std::vector<std::string> gpus = {};
-  std::vector<RankText> ranks = {};  // only those that the command asked for
+  std::vector<RankText> ranks = {};  // the ranks that the command asked for
   // The agent knows these words of looks::Question, and has heard them. An older one does not.
   bool threads = false;
   bool native = false;

@@ -92,7 +92,7 @@ TEST(CollectiveFacts, NothingIsStuck) {
   EXPECT_EQ(sentences({}), std::vector<std::string>{});
   EXPECT_EQ(sentences({{0, of({entry(5, false)})}, {1, of({entry(5, false)})}}),
             std::vector<std::string>{});
-  // A rank that runs behind, while nobody waits for it.
+  // A rank runs behind, but no other rank waits for it.
   EXPECT_EQ(sentences({{0, of({entry(5, false), entry(6, false)})}, {1, of({entry(5, false)})}}),
             std::vector<std::string>{});
 }

@@ -132,7 +132,7 @@ class NameReader {
 
   // Skips types and values up to the 'E' that ends them.
   bool skip_arguments() {
-    std::string open = "I";  // what waits for its 'E'
+    std::string open = "I";  // the lists that an 'E' has not closed yet
     while (!open.empty()) {
       const char c = next();
       if (left_.empty()) return false;

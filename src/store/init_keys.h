@@ -1,10 +1,9 @@
-// The keys that PyTorch's process groups leave in the store while they start, as of 1.13, 2.6 and
-// 2.14 (captured), and NCCL's (read in source). Pure.
+// The keys that PyTorch's process groups leave in the store while they start. Those of gloo were
+// captured from 1.13, 2.6 and 2.14. Those of NCCL were read in the source. Pure.
 //
 //   /default_pg/0//cpu//0/3         gloo, 2.x: the address of rank 3 of the default group
-//   /default_pg/0//1//cpu//0/2      the same of a group "1" by new_group(); 2 is a rank in that
-//   group /default_pg/0//cuda//0          NCCL, 2.x: the id of the communicator, made by the
-//   group's rank 0
+//   /default_pg/0//1//cpu//0/2      gloo, 2.x: of rank 2 in group "1", which new_group() made
+//   /default_pg/0//cuda//0          NCCL, 2.x: the communicator's id, made by rank 0 of the group
 //   //worker/attempt_0/default_pg/0/0/rank_3, .../default_pg/0/0/3      gloo, 1.13: host, address
 //   //worker/attempt_0/default_pg/1/SEQ_NUM_STORE_KEY                   1.13, made by rank 0
 //   default_pg/store_based_barrier_key:1:last_worker                    the barrier after a start

@@ -89,7 +89,7 @@ class OwnedViewCore {
   bool opened_canceled_ = false;  // the present view has canceled the job from its start
   bool finishing_ = false;
   int stops_ = 0;                   // signals that cancel the job
-  int untold_ = 0;                  // of these, those that the course may not have got
+  int untold_ = 0;                  // stops that the course may not have received
   std::optional<Time> away_since_;  // the link is lost since then
   std::optional<Time> reopen_at_;
   std::optional<Time> steady_at_;  // from then on the running view counts as back

@@ -37,7 +37,7 @@ Failure no_output(const cloud::RentedJob& course, const std::string& id) {
                 fmt::format("lockstep logs -f {} waits for it", id));
   return fail(Errc::unavailable,
               fmt::format("the machines of '{}' are not there now", course.cluster),
-              fmt::format("lockstep logs {} shows what they printed", course.cluster));
+              fmt::format("lockstep logs {} shows their output", course.cluster));
 }
 
 // Returns whether the attempt was lost, or its machines are being terminated. Opens the journal, so
