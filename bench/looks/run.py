@@ -14,12 +14,13 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/integration"))
-from harness import BINARY, Lockstep, until  # noqa: E402
+from harness import BINARY, Lockstep, free_port, until  # noqa: E402
 
 RANKS = 8
 WINDOWS = 20  # pairs
 WINDOW = 2
 CPU_WINDOW = 20
+TRIES = 20
 LOADERS = 4
 THREADS = 64
 
@@ -122,6 +123,75 @@ def costs(folder, ranks):
         run.kill()
 
 
+# The ranks tell the moment of SIGTERM. Nobody can read the stack of Perl.
+PYTHON = """import os, signal, sys, time
+def told(*_):
+    with open(os.path.join(sys.argv[1], os.environ["RANK"]), "w") as file:
+        file.write(repr(time.monotonic()))
+    os._exit(0)
+signal.signal(signal.SIGTERM, told)
+open(os.path.join(sys.argv[1], "ready" + os.environ["RANK"]), "w").close()
+def step():
+    time.sleep(1000)
+step()
+"""
+PERL = """use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
+$SIG{TERM} = sub { my $now = clock_gettime(CLOCK_MONOTONIC);
+  open(my $file, '>', "$ARGV[0]/$ENV{RANK}"); printf $file "%.9f", $now; close $file; exit 0; };
+open(my $ready, '>', "$ARGV[0]/ready$ENV{RANK}"); close $ready;
+sleep 1000;
+"""
+
+
+def first_signal_ms(lockstep, folder, program):
+    """From the death of a rank to the first SIGTERM of another one."""
+    for old in folder.iterdir():
+        old.unlink()
+    run = lockstep.start("--nproc-per-node", RANKS, "--no-python", *program, folder)
+    try:
+        until(lambda: len(list(folder.glob("ready*"))) == RANKS, 60, "the ranks wait")
+        agent = run.agent()
+        victim = min(int(pid) for pid in pathlib.Path(f"/proc/{agent}/task/{agent}/children").read_text().split())
+        begun = time.monotonic()
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: run.process.poll() is not None, 60, "the job ends")
+        return (min(float(path.read_text()) for path in folder.iterdir() if path.name.isdigit()) - begun) * 1000
+    finally:
+        run.kill()
+
+
+def first_signals_ms(folder):
+    """With the evidence of Python's stacks, and in turn without any."""
+    lockstep, counts, read, unread = Lockstep(folder), folder / "counts", [], []
+    counts.mkdir()
+    python, perl = folder / "told.py", folder / "told.pl"
+    python.write_text(PYTHON)
+    perl.write_text(PERL)
+    for _ in range(TRIES):
+        read.append(first_signal_ms(lockstep, counts, ["/usr/bin/python3", python]))
+        unread.append(first_signal_ms(lockstep, counts, ["/usr/bin/perl", perl]))
+    return statistics.median(read), statistics.median(unread)
+
+
+def nodes_why_ms(folder):
+    """Three nodes, of which one is asked about all ranks."""
+    script = folder / "idle.py"
+    script.write_text(IDLE)
+    lockstep, runs = Lockstep(folder), []
+    port = free_port()
+    try:
+        for _ in range(3):
+            runs.append(lockstep.start("--nnodes", 3, "--nproc-per-node", RANKS, "--hang-after", "off", "--rdzv-backend",
+                                       "lockstep", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "bench",
+                                       script))
+        until(lambda: f"{3 * RANKS} ranks" in subprocess.run([BINARY, "why", f"pid-{runs[1].pid}"], capture_output=True,
+                                                             text=True).stdout, 60, "all nodes are known")
+        return why_ms(runs[1].pid)[1]
+    finally:
+        for run in runs:
+            run.kill()
+
+
 def in_folder(measure, *args):
     with tempfile.TemporaryDirectory() as folder:
         return measure(pathlib.Path(folder), *args)
@@ -131,6 +201,8 @@ def main():
     median, least, most = in_folder(steps_ratio)
     cpu, memory, (first, warm) = in_folder(costs, RANKS)
     many, _, _ = in_folder(costs, 8 * RANKS)
+    read, unread = in_folder(first_signals_ms)
+    three = in_folder(nodes_why_ms)
     print(f"""| what | measured | beside it | ratio | goal |
 |---|---|---|---|---|
 | steps of {RANKS} ranks, looked at | {WINDOWS} windows in turn with a stopped agent | {least:.3f} to {most:.3f} | \
