@@ -17,6 +17,7 @@ import time
 
 import pytest
 
+from hang_kinds import HANG, line_of
 from harness import BINARY, until
 from ssh_hosts import SshWorld
 
@@ -614,6 +615,21 @@ def test_why_and_top_show_what_the_ranks_on_all_hosts_do(world):
     assert client.run("cancel", id_).rc == 0
     ended = client.run("top", id_)
     assert ended.rc == 1 and f"job {id_} has ended: canceled" in ended.err, ended
+
+
+def test_a_hang_on_another_host_is_told_with_its_rank_and_line(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, HANG.read_text(), HANG.name)
+    id_ = detached(client, "gpus", "--nproc-per-node", "2", "--hang-after", "5", HANG.name, "sleep", "3")
+    hang = re.compile(r"hang: no rank .*(\n.*){2}")
+    told = until(lambda: hang.search(client.run("logs", id_).err), 150, "the hang is told")
+    named = rf"\n.*\brank 3\b.*{re.escape(line_of('sleep'))}"
+    assert re.search(named, told[0]), told[0]
+    why = client.run("why", id_)
+    assert why.rc == 0 and "\nhung for " in why.out and re.search(named, why.out), why
+    assert client.run("cancel", id_).rc == 0
 
 
 def test_why_names_the_worker_that_failed_first(world):
