@@ -26,9 +26,16 @@ void Looker::watch(const std::vector<Target>& targets) {
 }
 
 void Looker::tick() {
-  timer_.start(options_.period, [this] { tick(); });
+  timer_.start(next_pause(), [this] { tick(); });
   look();
   on_look_(looks_, Clock::now());
+}
+
+// Looks in step with the training would always or never find a rank waiting, whatever its share.
+io::Duration Looker::next_pause() {
+  const io::Duration::rep half = options_.period.count() / 2;
+  std::uniform_int_distribution<io::Duration::rep> shift(-half, half);
+  return options_.period + io::Duration(shift(random_));
 }
 
 // The first look pins the process. Another process that gets its pid later is not the rank.

@@ -1,5 +1,5 @@
-// Looks at the ranks of this machine once a period, on the event loop. Never stops a rank or sends
-// a signal.
+// Looks at the ranks of this machine about once a period, on the event loop. Never stops a rank or
+// sends a signal.
 #pragma once
 
 #include "io/loop.h"
@@ -13,12 +13,14 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <random>
 #include <set>
 #include <vector>
 
 namespace lockstep::looks {
 
 struct LookerOptions {
+  // The mean pause. Each is up to a half shorter or longer, by chance.
   io::Duration period = std::chrono::seconds(1);
   // After so long a look leaves the rest for the next one: other owners wait for the loop. The
   // processes of the ranks are always read.
@@ -59,6 +61,7 @@ class Looker {
   using Clock = io::Clock;
 
   void tick();
+  io::Duration next_pause();
   void look_at_rank(Rank& rank);
   void list_children(Rank& rank);
   void look_at_children(Rank& rank, Clock::time_point end);
@@ -72,6 +75,7 @@ class Looker {
   std::vector<RankLook> looks_;
   std::size_t next_ = 0;  // the rank whose children come first: time may not suffice for all
   int count_ = 0;
+  std::minstd_rand random_{std::random_device{}()};
 };
 
 }  // namespace lockstep::looks
