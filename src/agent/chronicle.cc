@@ -160,6 +160,10 @@ void Chronicle::gpu_fault(const std::string& words) {
   note(Kind::gpu_fault, words);
 }
 
+void Chronicle::straggler(int rank, bool begins, const std::string& words) {
+  note(begins ? Kind::straggler : Kind::straggler_over, words, rank);
+}
+
 void Chronicle::again(bool counted, const std::string& why) {
   note(counted ? Kind::restarting : Kind::nodes_changed, why);
 }
@@ -182,11 +186,14 @@ void Chronicle::ended(const std::string& words) {
 }
 
 void Chronicle::on_look(const looks::Fold& fold, const looks::Verdict& verdict,
-                        const std::vector<int>& printed) {
+                        const std::vector<int>& printed, const looks::Redo& redo) {
   if (stopping_) return;
   for (const int rank : printed)
     if (printed_.insert(rank).second) note(Kind::first_output, {}, rank);
-  goodput_.look(phase_of(verdict.state), input_share(fold), io::Clock::now());
+  Phase phase = phase_of(verdict.state);
+  if (phase == Phase::training && redo.redoes) phase = Phase::redone;
+  goodput_.know_steps(redo.guessed);
+  goodput_.look(phase, input_share(fold), io::Clock::now());
   note_state(verdict);
 }
 

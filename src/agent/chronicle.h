@@ -9,6 +9,7 @@
 #include "http/request_parse.h"
 #include "io/loop.h"
 #include "looks/fold.h"
+#include "looks/redo_watch.h"
 #include "looks/verdict.h"
 #include "rendezvous/round.h"
 #include "status/event_ring.h"
@@ -43,15 +44,18 @@ class Chronicle {
   void rank_failed(int rank, int exit_code, const std::string& why);
   // A GPU of this node has reported a fault. words: a line, which the log gets too.
   void gpu_fault(const std::string& words);
+  // A rank of the job makes the others wait, or does so no longer.
+  void straggler(int rank, bool begins, const std::string& words);
   // A new attempt begins after another. counted: against --max-restarts; else the nodes changed.
   void again(bool counted, const std::string& why);
   void stopping(const std::string& why);
   void workers_ended();
   void ended(const std::string& words);
 
-  // A look at the ranks, once a second. printed: the ranks whose output has begun.
+  // A look at the ranks, once a second. printed: the ranks whose output has begun. redo: whether
+  // the job repeats steps.
   void on_look(const looks::Fold& fold, const looks::Verdict& verdict,
-               const std::vector<int>& printed);
+               const std::vector<int>& printed, const looks::Redo& redo);
 
   // Answers "/events?after=N".
   http::Response answer(const http::Request& request) const;

@@ -402,11 +402,12 @@ void NodeAgent::on_hang(const std::string& why) {
   feed({restart ? EventKind::hung : EventKind::unhealthy});
 }
 
-void NodeAgent::on_look(const looks::Fold& fold, const looks::Verdict& verdict) {
+void NodeAgent::on_look(const looks::Fold& fold, const looks::Verdict& verdict,
+                        const looks::Redo& redo) {
   std::vector<int> printed;
   for (const Sight::Target& worker : workers_.targets())
     if (worker.output_bytes > 0) printed.push_back(worker.rank);
-  chronicle_.on_look(fold, verdict, printed);
+  chronicle_.on_look(fold, verdict, printed, redo);
 }
 
 // --- requests to end the job ---

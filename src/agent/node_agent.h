@@ -68,7 +68,11 @@ class NodeAgent final : private Membership::Listener,
   void on_timer_expired(pid_t pid, int signal, const std::string& why) override;
   void on_stuck_worker(const std::string& why) override;
   void on_hang(const std::string& why) override;
-  void on_look(const looks::Fold& fold, const looks::Verdict& verdict) override;
+  void on_look(const looks::Fold& fold, const looks::Verdict& verdict,
+               const looks::Redo& redo) override;
+  void on_straggler(int rank, bool begins, const std::string& words) override {
+    chronicle_.straggler(rank, begins, words);
+  }
   std::string goodput() const override { return status::goodput_words(chronicle_.goodput()); }
   void on_stop(int signal, bool listed) override;
   void on_urgent(int signal) override;

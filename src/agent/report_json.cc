@@ -101,11 +101,14 @@ void add_history(const JobHistory& history, ordered_json& json) {
 
 ordered_json goodput_as_json(const status::Goodput& goodput) {
   ordered_json json{{"share", goodput.share()}};
-  for (std::size_t i = 0; i < status::kPhaseWords.size(); ++i)
+  for (std::size_t i = 0; i < status::kPhaseWords.size(); ++i) {
+    const auto phase = static_cast<status::Phase>(i);
+    if (!goodput.knows(phase)) continue;
     json[std::string(status::kPhaseWords[i]) + "_ms"] =
-        std::chrono::duration_cast<std::chrono::milliseconds>(
-            goodput.of(static_cast<status::Phase>(i)))
-            .count();
+        std::chrono::duration_cast<std::chrono::milliseconds>(goodput.of(phase)).count();
+  }
+  if (goodput.knows(status::Phase::redone))
+    json["redone_guessed"] = goodput.guesses(status::Phase::redone);
   return json;
 }
 

@@ -116,8 +116,10 @@ void Sight::attempt_started(const rendezvous::Round& round, std::int64_t attempt
                            .folder = std::move(folder)});
   book_ = looks::LookBook(node_.name, kPeriod);
   judge_ = looks::Judge(rules_of(node_.config.hang));
-  straggler_ = {};
+  forget_stragglers();
   steps_.clear();
+  redo_.attempt_started();
+  stepping_.reset();
   attempt_ = attempt;
   round_ = round;
   seen_.clear();
@@ -139,7 +141,7 @@ void Sight::attempt_ends() {
   whole_ = {};
   evidence_ = {};
   judge_ = looks::Judge(rules_of(node_.config.hang));
-  straggler_ = {};
+  forget_stragglers();
 }
 
 // Returns the process to look at for a worker: its own, or below a wrapper (`bash -c`) the only
@@ -209,8 +211,11 @@ void Sight::on_look(std::vector<looks::RankLook>& seen, io::TimePoint now) {
 void Sight::judge(io::TimePoint now) {
   const bool is_judged = world_.is_judged();
   if (is_judged)
-    world_.tell_own(fold_, world_.job_starts() || meets(fold_) ? own_pids() : WorldSight::Pids(),
-                    collectives_.told(), now);
+    world_.tell_own(fold_,
+                    {.pids = world_.job_starts() || meets(fold_) ? own_pids() : WorldSight::Pids(),
+                     .recorders = collectives_.told(),
+                     .waits = own_waits()},
+                    now);
   whole_ = is_judged ? fold_ : world_.fold(fold_, now);
   evidence_ = {};
   if (!is_judged && meets(whole_)) ask_store(world_.pids(own_pids()));
@@ -222,8 +227,8 @@ void Sight::judge(io::TimePoint now) {
       now);
   if (may_hang(fold_, verdict.limit)) gpus_.ask();
   // First: to tell of a hang may end the attempt.
-  listener_.on_look(fold_, shown());
-  tell_straggler(verdict);
+  listener_.on_look(fold_, shown(), redo());
+  find_straggler(verdict, now);
   if (is_judged) return alarms_.feed_judged(evidence_);
   const bool act = alarms_.feed({verdict, whole_, evidence_}, world_.hearing(), now);
   // Before anything ends: each node keeps its own evidence.
@@ -233,10 +238,18 @@ void Sight::judge(io::TimePoint now) {
                          .alarms = alarms_.count(),
                          .alarm = alarms_.last(),
                          .fold = whole_,
-                         .verdict = verdict},
+                         .verdict = verdict,
+                         .slow = slow_},
                         now);
   if (act && node_.config.hang.then != launch::HangConfig::Then::report)
     listener_.on_hang(looks::verdict_words(verdict));
+}
+
+// Returns whether the job repeats steps, by the lowest rank here that prints steps.
+looks::Redo Sight::redo() {
+  for (const looks::RankLook& look : seen_)
+    if (!stepping_ && steps_.of(look.rank)) stepping_ = look.rank;
+  return redo_.feed(stepping_ ? steps_.of(*stepping_) : std::nullopt);
 }
 
 void Sight::on_news(int from, const std::string& text) {
@@ -266,11 +279,49 @@ void Sight::ask_store(const WorldSight::Pids& pids) {
   evidence_.never_came_text = store::store_sentence(facts);
 }
 
-void Sight::tell_straggler(const looks::Verdict& verdict) {
-  const auto news = straggler_.feed(book_.shares(), verdict);
-  if (news.forget) book_.clear_shares();
-  if (news.ends) log::warning("straggler: rank {} no longer makes the others wait", *news.ends);
-  if (news.begins) log::warning("straggler: {}", looks::straggler_words(*news.begins, node_.name));
+void Sight::forget_stragglers() {
+  straggler_ = {};
+  world_straggler_ = {};
+  slow_ = {};
+}
+
+std::string Sight::own_waits() const {
+  const auto& late = straggler_.current();
+  return looks::waits_text(book_.shares(), late ? std::optional(late->rank) : std::nullopt);
+}
+
+// Looks for the straggler among all ranks, as the leader; hears of it, or looks among this node's
+// ranks where the leader is torchrun or an older version.
+void Sight::find_straggler(const looks::Verdict& verdict, io::TimePoint now) {
+  const auto own = straggler_.feed(book_.shares(), verdict);
+  if (own.forget) book_.clear_shares();
+  if (const auto told = world_.slow()) return hear_straggler(*told);
+  if (!world_.judges_all()) return tell_straggler(own, node_.name);
+  const auto news = world_straggler_.feed(world_.waits(own_waits(), now), verdict, now);
+  tell_straggler(news, news.begins ? std::string(looks::node_of(whole_, news.begins->rank)) : "");
+}
+
+void Sight::tell_straggler(const looks::StragglerWatch::News& news, const std::string& node) {
+  if (news.ends) {
+    slow_ = {};
+    const std::string words = fmt::format("rank {} no longer makes the others wait", *news.ends);
+    log::warning("straggler: {}", words);
+    listener_.on_straggler(*news.ends, false, words);
+  }
+  if (!news.begins) return;
+  slow_ = {news.begins->rank, looks::straggler_words(*news.begins, node)};
+  log::warning("straggler: {}", slow_.words);
+  listener_.on_straggler(slow_.rank, true, slow_.words);
+}
+
+// The leader has said so in its log.
+void Sight::hear_straggler(const looks::WorldSlow& told) {
+  if (told == slow_) return;
+  if (slow_.rank >= 0)
+    listener_.on_straggler(slow_.rank, false,
+                           fmt::format("rank {} no longer makes the others wait", slow_.rank));
+  slow_ = told;
+  if (slow_.rank >= 0) listener_.on_straggler(slow_.rank, true, slow_.words);
 }
 
 // Returns the GPUs and the stacks of all threads, for a file of evidence.
@@ -345,8 +396,7 @@ looks::NodeRows Sight::rows() {
                        .state = state(),
                        .words = words(now),
                        .rows = book_.rows(seen_, shown())};
-  if (const auto& slow = straggler_.current())
-    rows.straggler = looks::straggler_words(*slow, node_.name);
+  rows.straggler = slow_.words;
   for (looks::RankRow& row : rows.rows)
     if (const auto steps = steps_.of(row.rank)) {
       row.step = steps->step;
@@ -389,6 +439,7 @@ http::Response Sight::answer(const http::Request& request) {
                        .world = round_.world_size,
                        .state = state(),
                        .words = words(now),
+                       .straggler = slow_.words,
                        .goodput = listener_.goodput(),
                        .fold = world_.fold(fold_, now),
                        .whole = !aimed_.empty() && (judged || world_.judges_all())};

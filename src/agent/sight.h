@@ -13,6 +13,7 @@
 #include "looks/look_book.h"
 #include "looks/looker.h"
 #include "looks/node_line.h"
+#include "looks/redo_watch.h"
 #include "looks/row.h"
 #include "looks/stack_source.h"
 #include "looks/step_book.h"
@@ -54,7 +55,10 @@ class Sight {
     // The job hangs, and the user wants more than to know (--on-hang). why: one line.
     virtual void on_hang(const std::string& why) = 0;
     // After each look, before on_hang().
-    virtual void on_look(const looks::Fold& fold, const looks::Verdict& verdict) = 0;
+    virtual void on_look(const looks::Fold& fold, const looks::Verdict& verdict,
+                         const looks::Redo& redo) = 0;
+    // A rank makes the others wait from now on, or no longer. words: a line, which the log has.
+    virtual void on_straggler(int rank, bool begins, const std::string& words) = 0;
     // Returns where the time of this node went, in one line. "": not known yet.
     virtual std::string goodput() const = 0;
 
@@ -102,8 +106,13 @@ class Sight {
   pid_t subject_of(const Target& worker);
   WorldSight::Pids own_pids() const;
   void judge(io::TimePoint now);
+  looks::Redo redo();
   void ask_store(const WorldSight::Pids& pids);
-  void tell_straggler(const looks::Verdict& verdict);
+  void find_straggler(const looks::Verdict& verdict, io::TimePoint now);
+  void tell_straggler(const looks::StragglerWatch::News& news, const std::string& node);
+  void hear_straggler(const looks::WorldSlow& told);
+  void forget_stragglers();
+  std::string own_waits() const;
   looks::Verdict shown() const;
   std::string words(io::TimePoint now) const;
   std::string state() const;
@@ -120,8 +129,12 @@ class Sight {
   looks::StackSource stacks_;
   looks::LookBook book_;
   looks::Judge judge_;
-  looks::StragglerWatch straggler_;
+  looks::StragglerWatch straggler_;        // of this node's ranks
+  looks::WorldStraggler world_straggler_;  // of all ranks, if this node judges them
+  looks::WorldSlow slow_;                  // as it was told last
   looks::StepBook steps_;
+  looks::RedoWatch redo_;
+  std::optional<int> stepping_;  // the rank whose steps count in this attempt
   looks::Looker looker_;
   Collectives collectives_;
   Alarms alarms_;

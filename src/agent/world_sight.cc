@@ -13,11 +13,14 @@ void WorldSight::begin(int group_rank, int nodes, int ranks) {
   view_ = looks::WorldView();
 }
 
-void WorldSight::tell_own(const looks::Fold& own, const Pids& pids, const std::string& recorders,
-                          io::TimePoint now) {
+void WorldSight::tell_own(const looks::Fold& own, Own besides, io::TimePoint now) {
   if (!is_judged()) return;
-  const auto news =
-      teller_.feed(own, {.pids = pids, .recorders = recorders, .lacks = view_.lacks_fold()}, now);
+  const auto news = teller_.feed(own,
+                                 {.pids = std::move(besides.pids),
+                                  .recorders = std::move(besides.recorders),
+                                  .waits = std::move(besides.waits),
+                                  .lacks = view_.lacks_fold()},
+                                 now);
   if (news && !way_.send(looks::print_news(*news))) teller_.forget();
 }
 

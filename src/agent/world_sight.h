@@ -5,12 +5,14 @@
 #include "io/loop.h"
 #include "looks/verdict.h"
 #include "looks/world_looks.h"
+#include "looks/world_straggler.h"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,10 +43,14 @@ class WorldSight {
   // Returns whether the leader may need the pids of ranks.
   bool job_starts() const { return !view_.knows() || view_.news().state == kStarting; }
 
+  // What a node tells of its ranks beside their fold.
+  struct Own {
+    Pids pids = {};
+    std::string recorders = {};  // what the recorders say (recorder/summary.h)
+    std::string waits = {};      // how much the ranks wait (looks/wait_shares.h)
+  };
   // Takes the fold of this node's ranks after a look, and tells it to the leader.
-  // recorders: what this node's recorders say (recorder/summary.h).
-  void tell_own(const looks::Fold& own, const Pids& pids, const std::string& recorders,
-                io::TimePoint now);
+  void tell_own(const looks::Fold& own, Own besides, io::TimePoint now);
   // Returns the fold of all nodes, as far as they are known.
   looks::Fold fold(const looks::Fold& own, io::TimePoint now) const;
   // The same, a line for each silent node. Only if this node judges all.
@@ -53,6 +59,17 @@ class WorldSight {
   // Returns what the recorders of the other nodes say, if this node judges all.
   std::map<int, looks::WorldLooks::Recorders> recorders(io::TimePoint now) const {
     return judges_all() ? world_.recorders(now) : std::map<int, looks::WorldLooks::Recorders>();
+  }
+  // Returns the shares of waits of all ranks. nullopt: some are not known. Only if this node judges
+  // all.
+  std::optional<looks::WorldStraggler::Shares> waits(const std::string& own,
+                                                     io::TimePoint now) const {
+    return world_.waits(own, now);
+  }
+  // Returns the straggler of all nodes, as the leader has told. nullopt: it has told nothing, or
+  // its version looks for none.
+  std::optional<looks::WorldSlow> slow() const {
+    return is_judged() && view_.knows() ? view_.news().slow : std::nullopt;
   }
   // Says which nodes are silent. "": none.
   std::string silence(io::TimePoint now) const;

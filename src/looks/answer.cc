@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 
 namespace lockstep::looks {
 namespace {
@@ -32,6 +34,7 @@ static void fields(codec::JsonFields& io, Answer& answer) {
   io("world", answer.world, {0, 1 << 24});
   io("state", answer.state);
   io("words", answer.words);
+  io("straggler", answer.straggler);
   io("goodput", answer.goodput);
   io("refusal", answer.refusal);
   io("collectives", answer.collectives);
@@ -127,6 +130,17 @@ static Evidence evidence_in(const std::vector<Answer>& answers, const Fold& fold
   return evidence;
 }
 
+// Nodes that are judged together tell of the same rank, in the same words.
+static std::string straggler_lines(const std::vector<Answer>& answers) {
+  std::set<std::string_view> all;
+  for (const Answer& answer : answers)
+    if (!answer.straggler.empty()) all.insert(answer.straggler);
+  std::string text;
+  for (const std::string_view words : all)
+    text += fmt::format("straggler: {}\n", words);
+  return text;
+}
+
 std::string answers_text(const std::vector<Answer>& answers) {
   if (answers.empty()) return {};
   std::vector<Fold> folds;
@@ -141,6 +155,7 @@ std::string answers_text(const std::vector<Answer>& answers) {
                                 : fmt::format("{}: {}\n", answer.node, answer.words);
   }
   const Fold all = merge(folds);
+  text += straggler_lines(answers);
   text += fold_words(all, evidence_in(answers, all));
   if (!text.ends_with('\n')) text += '\n';
   for (const Answer& answer : answers)

@@ -25,11 +25,12 @@ struct Answer {
   std::string node = {};
   std::string command = {};  // "train.py"
   int attempt = 1;
-  int world = 0;             // ranks of the job
-  std::string state = {};    // a word of kJobStateWords
-  std::string words = {};    // one line
-  std::string goodput = {};  // where the time of the node went, one line; "": not known yet
-  std::string refusal = {};  // why stacks cannot be read; empty: they can
+  int world = 0;               // ranks of the job
+  std::string state = {};      // a word of kJobStateWords
+  std::string words = {};      // one line
+  std::string straggler = {};  // one line; "": no rank makes the others wait
+  std::string goodput = {};    // where the time of the node went, one line; "": not known yet
+  std::string refusal = {};    // why stacks cannot be read; empty: they can
   Fold fold = {};
   // Sentences of the ranks' flight recorders: "rank 3 never entered #1742 ...".
   std::vector<std::string> collectives = {};

@@ -20,6 +20,7 @@ Answer sample(const std::string& node, int rank) {
   answer.state = "waiting";
   answer.words = "waiting: 1 rank waits";
   answer.goodput = "goodput 91 %";
+  answer.straggler = "rank 3 (node n1) makes the others wait";
   answer.fold = fold(node, {&seen, 1});
   answer.collectives = {"rank 3 never entered #7"};
   answer.gpus = {"rank 3, GPU 3: 100 %"};
@@ -36,6 +37,10 @@ TEST(Answers, AreReadBack) {
   EXPECT_EQ(again->attempt, 2);
   EXPECT_EQ(again->world, 8);
   EXPECT_EQ(again->words, "waiting: 1 rank waits");
+  const std::string both = answers_text({*again, sample("n2", 4)});
+  const std::size_t told = both.find("straggler: rank 3 (node n1) makes the others wait\n");
+  EXPECT_NE(told, std::string::npos);
+  EXPECT_EQ(both.find("straggler: ", told + 1), std::string::npos) << "once for all nodes";
   EXPECT_EQ(again->collectives, std::vector<std::string>{"rank 3 never entered #7"});
   EXPECT_EQ(again->gpus, std::vector<std::string>{"rank 3, GPU 3: 100 %"});
   EXPECT_NE(answers_text({*again}).find("\n  rank 3 never entered #7\n  rank 3, GPU 3: 100 %\n"

@@ -65,9 +65,10 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-void RankShares::add(bool waiting, bool in_loader) {
+void RankShares::add(bool waiting, bool in_loader, bool unreadable) {
   waits = (waits << 1 | (waiting ? 1U : 0U)) & kMask;
   input = (input << 1 | (in_loader ? 1U : 0U)) & kMask;
+  blind = (blind << 1 | (unreadable ? 1U : 0U)) & kMask;
   looks = std::min(looks + 1, kWindow);
 }
 
@@ -76,6 +77,14 @@ double RankShares::wait_share() const {
 }
 double RankShares::input_share() const {
   return share_of(input, looks);
+}
+
+int RankShares::longest_wait() const {
+  int longest = 0;
+  // Each step shortens every run of waiting looks by one.
+  for (std::uint64_t runs = waits; runs != 0; runs &= runs << 1)
+    ++longest;
+  return longest;
 }
 
 bool waits_now(const Activity& activity, bool running) {
@@ -111,7 +120,8 @@ std::optional<Straggler> find_straggler(std::span<const RankShares> ranks) {
 void ShareBook::add(int rank, const Activity& activity, bool running) {
   RankShares& shares = ranks_[rank];
   shares.rank = rank;
-  shares.add(waits_now(activity, running), activity.doing == Doing::data_loader);
+  shares.add(waits_now(activity, running), activity.doing == Doing::data_loader,
+             activity.doing == Doing::unknown);
 }
 
 std::vector<RankShares> ShareBook::shares() const {

@@ -22,10 +22,12 @@ struct RankShares {
   int looks = 0;  // at most kWindow
   std::uint64_t waits = 0;
   std::uint64_t input = 0;
+  std::uint64_t blind = 0;  // looks without a readable stack, which never find a wait
 
-  void add(bool waiting, bool in_loader);
+  void add(bool waiting, bool in_loader, bool unreadable = false);
   double wait_share() const;  // 0 to 1; 0 without looks
   double input_share() const;
+  int longest_wait() const;  // the most waiting looks without a break
 };
 
 // Returns whether this look finds the rank waiting for other ranks. running: the state of its main

@@ -12,15 +12,18 @@ std::string straggler_words(const Straggler& straggler, const std::string& node)
       straggler.rank, node, 100 * straggler.share, 100 * straggler.others);
 }
 
+bool is_long_stand(const Verdict& verdict) {
+  const bool stands = verdict.state != JobState::training && verdict.state != JobState::starting;
+  return stands && verdict.since >= kLongStand;
+}
+
 StragglerWatch::News StragglerWatch::feed(std::span<const RankShares> shares,
                                           const Verdict& verdict) {
+  return is_long_stand(verdict) ? News{.forget = true} : note(find_straggler(shares));
+}
+
+StragglerWatch::News StragglerWatch::note(const std::optional<Straggler>& found) {
   News news;
-  const bool stands = verdict.state != JobState::training && verdict.state != JobState::starting;
-  if (stands && verdict.since >= kLongStand) {
-    news.forget = true;
-    return news;
-  }
-  const auto found = find_straggler(shares);
   if (found && current_ && found->rank == current_->rank) {
     current_ = found;
     missed_ = 0;

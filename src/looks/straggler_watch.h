@@ -16,6 +16,7 @@ std::string straggler_words(const Straggler& straggler, const std::string& node)
 // In a stand of this length, no rank is slow: one works alone, or the job hangs. Its looks say
 // nothing about the steps.
 inline constexpr Millis kLongStand{30'000};
+bool is_long_stand(const Verdict& verdict);
 
 class StragglerWatch {
  public:
@@ -27,6 +28,8 @@ class StragglerWatch {
 
   // Expects the shares of all ranks, once a look.
   News feed(std::span<const RankShares> shares, const Verdict& verdict);
+  // Takes the straggler of a look that somebody else has found. nullopt: none.
+  News note(const std::optional<Straggler>& found);
   // The straggler of the last message. The shares are of the last look with a straggler.
   const std::optional<Straggler>& current() const { return current_; }
 

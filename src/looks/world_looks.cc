@@ -55,13 +55,27 @@ bool NodeTeller::is_as_told(const Fold& fold, io::TimePoint now) const {
                     });
 }
 
+// Returns whether the next news have the shares of waits.
+bool NodeTeller::tells_waits(const std::string& waits, io::TimePoint now) {
+  if (waits.empty() || now - told_waits_ < (waits == waits_ ? rules_.waits_again : rules_.waits))
+    return false;
+  waits_ = waits;
+  told_waits_ = now;
+  return true;
+}
+
 std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& besides,
                                          io::TimePoint now) {
   if (is_as_told(fold, now) && besides.pids == pids_ && besides.recorders == recorders_) {
     if (now - spoke_ < rules_.refresh) return std::nullopt;
     spoke_ = now;
-    return NodeNews{.number = number_, .lacks = besides.lacks};
+    NodeNews news{.number = number_, .lacks = besides.lacks};
+    if (tells_waits(besides.waits, now)) news.waits = waits_;
+    return news;
   }
+  if (!told_) told_waits_ = {};  // the last news were lost
+  std::optional<std::string> waits;
+  if (tells_waits(besides.waits, now)) waits = waits_;
   told_ = fold;
   pids_ = besides.pids;
   recorders_ = besides.recorders;
@@ -71,7 +85,8 @@ std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& beside
                   .fold = fold,
                   .pids = besides.pids,
                   .lacks = besides.lacks,
-                  .recorders = besides.recorders};
+                  .recorders = besides.recorders,
+                  .waits = std::move(waits)};
 }
 
 // --- the leader ---
@@ -96,6 +111,7 @@ bool WorldLooks::hear(int node, std::string_view text, io::TimePoint now) {
     // A fold was lost on the way.
     of.fold.reset();
   }
+  if (news->waits) of.waits = read_waits(*news->waits, ranks_);
   of.heard = now;
   return news->lacks;
 }
@@ -151,6 +167,19 @@ std::map<int, WorldLooks::Recorders> WorldLooks::recorders(io::TimePoint now) co
   return all;
 }
 
+std::optional<std::map<int, WaitShare>> WorldLooks::waits(const std::string& own,
+                                                          io::TimePoint now) const {
+  std::map<int, WaitShare> all;
+  const auto take = [&all](const std::optional<NodeWaits>& node) {
+    if (node) all.insert(node->ranks.begin(), node->ranks.end());
+    return !node || !node->incomplete;
+  };
+  if (!take(read_waits(own, ranks_))) return std::nullopt;
+  for (std::size_t rank = 1; rank < nodes_.size(); ++rank)
+    if (is_silent(nodes_[rank], now) || !take(nodes_[rank].waits)) return std::nullopt;
+  return all;
+}
+
 std::map<int, std::uint32_t> WorldLooks::pids(const std::map<int, std::uint32_t>& own) const {
   std::map<int, std::uint32_t> all = own;
   for (const Heard& node : nodes_)
@@ -171,7 +200,7 @@ io::Duration WorldTeller::pause_after(std::size_t bytes) const {
 std::optional<WorldNews> WorldTeller::feed(WorldNews news, io::TimePoint now) {
   const bool fold_changed = news.fold && (!fold_ || !same_but_older(*fold_, *news.fold));
   const bool changed = !told_ || told_->state != news.state || told_->alarms != news.alarms ||
-                       told_->unknown != news.unknown;
+                       told_->unknown != news.unknown || told_->slow != news.slow;
   const bool alarm = !told_ || told_->alarms != news.alarms;
   const bool with_fold = fold_changed && (alarm || now >= fold_due_);
   if (!changed && !with_fold && now - spoke_ < rules_.refresh) return std::nullopt;

@@ -8,6 +8,7 @@
 
 #include "io/loop.h"
 #include "looks/fold.h"
+#include "looks/wait_shares.h"
 #include "looks/world_news.h"
 
 #include <cstddef>
@@ -21,7 +22,10 @@ namespace lockstep::looks {
 
 struct WorldRules {
   Millis refresh = Millis(2000);  // between news without a change
-  Millis silent = Millis(5000);   // nothing is claimed about a node that is silent for so long
+  Millis waits = Millis(10'000);  // the least time between shares of waits that have changed
+  // Shares that have not changed are told again: news may be lost.
+  Millis waits_again = Millis(60'000);
+  Millis silent = Millis(5000);  // nothing is claimed about a node that is silent for so long
   // Folds of the leader to all nodes, in all. More nodes hear them less often.
   std::size_t bytes_per_second = 256U << 10;
 };
@@ -35,6 +39,7 @@ class NodeTeller {
   struct Besides {
     std::map<int, std::uint32_t> pids = {};
     std::string recorders = {};
+    std::string waits = {};  // "": no shares
     bool lacks = false;
   };
   // Returns the message to send after a look. nullopt: none.
@@ -44,9 +49,12 @@ class NodeTeller {
 
  private:
   bool is_as_told(const Fold& fold, io::TimePoint now) const;
+  bool tells_waits(const std::string& waits, io::TimePoint now);
 
   WorldRules rules_;
   std::optional<Fold> told_;
+  std::string waits_;
+  io::TimePoint told_waits_ = {};
   std::map<int, std::uint32_t> pids_;
   std::string recorders_;
   io::TimePoint told_at_ = {};
@@ -80,6 +88,9 @@ class WorldLooks {
   };
   // Returns those of the nodes that are not silent and have something to say, by group rank.
   std::map<int, Recorders> recorders(io::TimePoint now) const;
+  // Returns the shares of waits of all ranks, those of this node by `own` (waits_text()). Leaves
+  // out nodes that tell none. nullopt: a node is silent, or its ranks are not known yet.
+  std::optional<std::map<int, WaitShare>> waits(const std::string& own, io::TimePoint now) const;
   // Returns the told pids of ranks. Leaves out a pid of two ranks: containers number their
   // processes alike.
   std::map<int, std::uint32_t> pids(const std::map<int, std::uint32_t>& own) const;
@@ -90,6 +101,7 @@ class WorldLooks {
     std::optional<Fold> fold = {};
     std::map<int, std::uint32_t> pids = {};
     std::string recorders = {};
+    std::optional<NodeWaits> waits = {};
     io::TimePoint received = {};
     io::TimePoint heard = {};
   };

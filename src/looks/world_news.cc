@@ -39,6 +39,7 @@ struct NodeNewsValue {
   std::optional<PidTexts> pids = {};
   std::optional<bool> lacks = {};
   std::optional<std::string> recorders = {};
+  std::optional<std::string> waits = {};
 };
 
 struct SuspectValue {
@@ -61,6 +62,12 @@ static void fields(codec::JsonFields& io, NodeNewsValue& news) {
   io.optional("pids", news.pids);
   io.optional("lacks", news.lacks);
   io.optional("recorders", news.recorders);
+  io.optional("waits", news.waits);
+}
+
+static void fields(codec::JsonFields& io, WorldSlow& slow) {
+  io("rank", slow.rank, {-1, kMostRank});
+  io("words", slow.words);
 }
 
 static void fields(codec::JsonFields& io, SuspectValue& suspect) {
@@ -102,7 +109,7 @@ static Result<std::optional<Fold>> fold_in(const nlohmann::json& json) {
 }
 
 std::string print_news(const NodeNews& news) {
-  NodeNewsValue value{.number = news.number};
+  NodeNewsValue value{.number = news.number, .waits = news.waits};
   if (news.lacks) value.lacks = true;
   if (!news.recorders.empty() && news.recorders.size() <= kMostRecorderNews)
     value.recorders = news.recorders;
@@ -160,9 +167,20 @@ static std::optional<Verdict> read_verdict(const nlohmann::json& json, std::stri
   return verdict;
 }
 
+static std::optional<WorldSlow> read_slow(const nlohmann::json& json) {
+  WorldSlow slow;
+  if (!json.is_object() || !json.contains("slow") ||
+      !codec::read_fields(json["slow"], slow, {.strict = false}))
+    return std::nullopt;
+  slow.words = printable(slow.words, kMostWords);
+  if (slow.rank < 0) slow.words.clear();
+  return slow;
+}
+
 std::string print_news(const WorldNews& news) {
   auto json = codec::write_fields(news);
   if (news.verdict) json["verdict"] = codec::write_fields(value_of(*news.verdict));
+  if (news.slow) json["slow"] = codec::write_fields(*news.slow);
   return with_fold(std::move(json), news.fold);
 }
 
@@ -172,7 +190,8 @@ Result<NodeNews> read_node_news(std::string_view text) {
   LOCKSTEP_TRY(codec::read_fields(json, value, {.strict = false, .list = kMostListed}));
   NodeNews news{.number = value.number,
                 .lacks = value.lacks.value_or(false),
-                .recorders = std::move(value.recorders).value_or("")};
+                .recorders = std::move(value.recorders).value_or(""),
+                .waits = std::move(value.waits)};
   if (news.recorders.size() > kMostRecorderNews) news.recorders.clear();
   for (const auto& [name, pid] : value.pids.value_or(PidTexts())) {
     const auto rank = parse_int(name);
@@ -191,6 +210,7 @@ Result<WorldNews> read_world_news(std::string_view text) {
   news.words = printable(news.words, kMostWords);
   news.alarm = printable_lines(news.alarm);
   news.verdict = read_verdict(json, news.state);
+  news.slow = read_slow(json);
   LOCKSTEP_TRY_ASSIGN(news.fold, fold_in(json));
   return news;
 }

@@ -28,6 +28,16 @@ struct NodeNews {
   bool lacks = false;                      // this node has missed the last fold of all nodes
   // With a fold: what the flight recorders of this node say (recorder/summary.h). "": nothing.
   std::string recorders = {};
+  // How much the ranks wait (waits_text()). nullopt: as told before, or an older version.
+  std::optional<std::string> waits = {};
+};
+
+// The rank that makes the ranks of all nodes wait.
+struct WorldSlow {
+  int rank = -1;           // -1: none
+  std::string words = {};  // straggler_words()
+
+  friend bool operator==(const WorldSlow&, const WorldSlow&) = default;
 };
 
 // The leader tells all nodes of the job.
@@ -41,6 +51,7 @@ struct WorldNews {
   std::optional<Fold> fold = {};  // nullopt: as in the news with this number, or little has changed
   // For the rows and events of the other nodes. Without `limit` and `alarm_begins`.
   std::optional<Verdict> verdict = {};
+  std::optional<WorldSlow> slow = {};  // nullopt: an older version, which looks for none
 };
 
 std::string print_news(const NodeNews& news);

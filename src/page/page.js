@@ -181,18 +181,19 @@
   }
 
   // ---- where the time went
-  const TONES = {training: 'training', waiting: 'waiting', input: 'quiet', start: 'starting', rendezvous: 'ended',
+  const TONES = {training: 'training', redone: 'hung', waiting: 'waiting', input: 'quiet', start: 'starting', rendezvous: 'ended',
     stopping: 'stopped', down: 'gone'};
   const spent = () => Object.values(state.goodput.seconds).reduce((sum, one) => sum + one, 0);
+  const phaseWord = (phase) => phase === 'redone' && state.goodput.redone_guessed ? 'redone (a guess)' : phase;
   function showGoodput() {
     const parts = Object.entries(state.goodput.seconds).filter((part) => part[1] >= .5).sort((a, b) => b[1] - a[1]);
     match($('phases'), parts, () => make('span'), (bar, [phase, seconds]) => {
       tone(bar, '', TONES[phase]);
       bar.style.width = (seconds / spent() * 100).toFixed(2) + '%';
-      bar.title = phase + ' ' + span(seconds * 1000);
+      bar.title = phaseWord(phase) + ' ' + span(seconds * 1000);
     });
     say($('phase-words'), parts.map(([phase, seconds]) =>
-      phase + ' ' + percent(seconds / spent()) + ' (' + span(seconds * 1000) + ')').join(' \u00b7 '));
+      phaseWord(phase) + ' ' + percent(seconds / spent()) + ' (' + span(seconds * 1000) + ')').join(' \u00b7 '));
   }
 
   function showGrid() {

@@ -38,9 +38,11 @@ nlohmann::ordered_json nodes_json(const looks::NodeLines& nodes) {
 nlohmann::ordered_json goodput_json(const status::Goodput& goodput) {
   nlohmann::ordered_json json{{"share", goodput.share()}, {"seconds", {}}};
   for (std::size_t i = 0; i < status::kPhaseWords.size(); ++i) {
+    if (!goodput.knows(static_cast<status::Phase>(i))) continue;
     const std::chrono::duration<double> spent = goodput.of(static_cast<status::Phase>(i));
     json["seconds"][std::string(status::kPhaseWords[i])] = spent.count();
   }
+  json["redone_guessed"] = goodput.guesses(status::Phase::redone);
   return json;
 }
 

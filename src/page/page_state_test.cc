@@ -27,6 +27,7 @@ TEST(PageState, IsOneObjectOfJson) {
   EXPECT_EQ(json["view"]["rows"][0]["rank"], 7);
   EXPECT_EQ(json["goodput"]["share"], 0.75);
   EXPECT_EQ(json["goodput"]["seconds"]["input"], 2);
+  EXPECT_FALSE(json["goodput"]["seconds"].contains("redone")) << "no step lines are known";
   EXPECT_EQ(json["nodes"]["lines"][0]["ranks"], "8-15");
   EXPECT_EQ(json["nodes"]["silent"][0], "node n2 has not told for 5 s");
 }

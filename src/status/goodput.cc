@@ -13,8 +13,12 @@
 namespace lockstep::status {
 namespace {
 
+bool is_training(Phase phase) {
+  return phase == Phase::training || phase == Phase::redone;
+}
+
 bool is_seen_by_looks(Phase phase) {
-  return phase == Phase::start || phase == Phase::training || phase == Phase::waiting ||
+  return phase == Phase::start || is_training(phase) || phase == Phase::waiting ||
          phase == Phase::input;
 }
 
@@ -42,7 +46,7 @@ void Goodput::enter(Phase phase, TimePoint now) {
 
 void Goodput::look(Phase seen, double input_share, TimePoint now) {
   if (!is_seen_by_looks(phase_) || !is_seen_by_looks(seen)) return;
-  const double input = seen == Phase::training ? std::clamp(input_share, 0.0, 1.0) : 0;
+  const double input = is_training(seen) ? std::clamp(input_share, 0.0, 1.0) : 0;
   if (now > last_) {
     const Duration time = now - last_;
     spend(seen, 1 - input, time);
@@ -62,6 +66,11 @@ Goodput::Duration Goodput::total() const {
   return std::accumulate(spent_.begin(), spent_.end(), Duration{});
 }
 
+// What has been counted stays: no sum falls.
+bool Goodput::knows(Phase phase) const {
+  return phase != Phase::redone || guessed_ || of(phase) > Duration{};
+}
+
 double Goodput::share() const {
   const Duration all = total();
   if (all <= Duration{}) return 0;
@@ -72,17 +81,19 @@ double Goodput::share() const {
 std::string goodput_words(const Goodput& goodput) {
   constexpr std::chrono::seconds kLeast{60};
   if (goodput.of(Phase::training) <= Goodput::Duration{} || goodput.total() < kLeast) return {};
-  std::vector<std::pair<Goodput::Duration, std::string_view>> parts;
+  std::vector<std::pair<Goodput::Duration, Phase>> parts;
   for (std::size_t i = 0; i < kPhaseWords.size(); ++i) {
     const auto time = goodput.of(static_cast<Phase>(i));
     if (time >= std::chrono::seconds(1) && time >= goodput.total() / 1000)
-      parts.emplace_back(time, kPhaseWords[i]);
+      parts.emplace_back(time, static_cast<Phase>(i));
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string list;
-  for (const auto& [time, word] : parts)
-    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", word, phase_time_words(time));
+  for (const auto& [time, phase] : parts)
+    list += fmt::format("{}{} {}{}", list.empty() ? "" : ", ",
+                        kPhaseWords[static_cast<std::size_t>(phase)],
+                        goodput.guesses(phase) ? "~" : "", phase_time_words(time));
   return fmt::format("goodput {:.0f} %{}", 100 * goodput.share(),
                      list.empty() ? "" : " (" + list + ")");
 }

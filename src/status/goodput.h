@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,13 +15,14 @@ enum class Phase {
   rendezvous,  // the nodes agree on a round
   start,       // from the start of the workers until the job trains
   training,
+  redone,    // training again what an earlier attempt had trained
   waiting,   // all ranks stand still, or wait for one: also a hang
   input,     // ranks wait for batches, or make them
   stopping,  // from the order to stop until the last worker has ended
   down,      // no worker runs: pauses before restarts, and the end of the job
 };
-inline constexpr std::array<std::string_view, 7> kPhaseWords = {
-    "rendezvous", "start", "training", "waiting", "input", "stopping", "down"};
+inline constexpr std::array<std::string_view, 8> kPhaseWords = {
+    "rendezvous", "start", "training", "redone", "waiting", "input", "stopping", "down"};
 
 class Goodput {
  public:
@@ -32,9 +34,11 @@ class Goodput {
   // The time from now on belongs to this phase. Time between looks is the earlier phase's.
   void enter(Phase phase, TimePoint now);
   // A look at the ranks has shown what the time since the last call was: this phase, but for a
-  // share of input (0 to 1). Ignored unless the workers run: only start, training, waiting and
-  // input are seen by looks.
+  // share of input (0 to 1). Ignored unless the workers run: only start, training, redone, waiting
+  // and input are seen by looks.
   void look(Phase seen, double input_share, TimePoint now);
+  // Step lines tell training from redone. guessed: they are guesses. nullopt: none are known.
+  void know_steps(std::optional<bool> guessed) { guessed_ = guessed; }
 
   // Returns the sums up to now, for an observer. Time since the last look is left out, because the
   // next look decides about it: no sum ever falls.
@@ -44,6 +48,10 @@ class Goodput {
   // Returns the time of a phase up to the last call.
   Duration of(Phase phase) const { return spent_[static_cast<std::size_t>(phase)]; }
   Duration total() const;
+  // Returns whether anything is known about a phase. Without step lines, redone counts as training.
+  bool knows(Phase phase) const;
+  // Returns whether the time of a phase follows from a guess at step lines.
+  bool guesses(Phase phase) const { return phase == Phase::redone && guessed_.value_or(true); }
   // Returns training's share of the total, 0 to 1, with four digits. 0 before any time has passed.
   double share() const;
 
@@ -52,12 +60,13 @@ class Goodput {
 
   Phase phase_;
   TimePoint last_;
+  std::optional<bool> guessed_;
   std::array<Duration, kPhaseWords.size()> spent_ = {};
 };
 
 // Returns "goodput 91 % (training 10 min 55 s, start 40.0 s, rendezvous 1.0 s)": phases of at least
-// a second and a thousandth of the total, the longest first. "": the looks have never seen the job
-// train, or the job was shorter than a minute, which is mostly start.
+// a second and a thousandth of the total, the longest first. "~": a guess. "": the looks have never
+// seen the job train, or the job was shorter than a minute, which is mostly start.
 std::string goodput_words(const Goodput& goodput);
 
 }  // namespace lockstep::status

@@ -36,6 +36,26 @@ TEST(GoodputOfAJob, AddsUpThePhases) {
             "rendezvous 2.0 s, stopping 2.0 s, start 1.0 s)");
 }
 
+TEST(GoodputOfAJob, RepeatedStepsAreNotTraining) {
+  Goodput goodput(at(0), Phase::start);
+  EXPECT_FALSE(goodput.knows(Phase::redone)) << "without step lines nothing is said about it";
+  goodput.look(Phase::training, 0, at(60'000));
+  goodput.know_steps(true);
+  EXPECT_TRUE(goodput.knows(Phase::redone));
+  goodput.look(Phase::redone, 0.5, at(80'000));
+  EXPECT_EQ(goodput.of(Phase::redone), seconds(10));
+  EXPECT_EQ(goodput.of(Phase::input), seconds(10));
+  EXPECT_EQ(goodput.total(), seconds(80)) << "the phases add up";
+  EXPECT_DOUBLE_EQ(goodput.share(), 0.75);
+  EXPECT_EQ(goodput_words(goodput),
+            "goodput 75 % (training 1 min 0 s, redone ~10.0 s, input 10.0 s)");
+  goodput.know_steps(false);
+  EXPECT_EQ(goodput_words(goodput),
+            "goodput 75 % (training 1 min 0 s, redone 10.0 s, input 10.0 s)");
+  goodput.know_steps({});
+  EXPECT_TRUE(goodput.knows(Phase::redone)) << "no sum vanishes";
+}
+
 TEST(GoodputOfAJob, ALookDuringAStopChangesNothing) {
   Goodput goodput(at(0), Phase::stopping);
   goodput.look(Phase::training, 0, at(1000));

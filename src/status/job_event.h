@@ -25,20 +25,23 @@ enum class JobEventKind {
   quiet,
   hung,
   hang_over,
-  rank_ended,  // with exit code 0, or after a stop
-  failed,      // a rank failed by itself
-  gpu_fault,   // the kernel's log tells of a fault of a GPU
+  straggler,       // a rank makes the others wait
+  straggler_over,  // no longer
+  rank_ended,      // with exit code 0, or after a stop
+  failed,          // a rank failed by itself
+  gpu_fault,       // the kernel's log tells of a fault of a GPU
   nodes_changed,
   restarting,
   stopping,
   workers_ended,
   ended,
 };
-inline constexpr std::array<std::string_view, 19> kEventWords = {
-    "other",        "started",    "rendezvous_begun", "round_formed", "ranks_started",
-    "first_output", "training",   "waiting",          "quiet",        "hung",
-    "hang_over",    "rank_ended", "failed",           "gpu_fault",    "nodes_changed",
-    "restarting",   "stopping",   "workers_ended",    "ended"};
+inline constexpr std::array<std::string_view, 21> kEventWords = {
+    "other",        "started",       "rendezvous_begun", "round_formed", "ranks_started",
+    "first_output", "training",      "waiting",          "quiet",        "hung",
+    "hang_over",    "straggler",     "straggler_over",   "rank_ended",   "failed",
+    "gpu_fault",    "nodes_changed", "restarting",       "stopping",     "workers_ended",
+    "ended"};
 std::string_view event_word(JobEventKind kind);
 
 struct JobEvent {

@@ -110,14 +110,15 @@ void print_node(const Metrics& m, Printer& printer) {
 void print_goodput(const Goodput& goodput, Printer& printer) {
   printer.begin({"goodput_seconds", MetricType::counter, "seconds",
                  "Time of this node by phase. Looks once a second tell start, training, waiting "
-                 "and input apart."});
+                 "and input apart, step lines training and redone: guessed without --progress."});
   for (std::size_t i = 0; i < kPhaseWords.size(); ++i) {
+    if (!goodput.knows(static_cast<Phase>(i))) continue;
     const std::chrono::duration<double> spent = goodput.of(static_cast<Phase>(i));
     printer.add(fmt::format("{:.3f}", spent.count()),
                 fmt::format(R"(,phase="{}")", kPhaseWords[i]));
   }
   printer.begin({"goodput_ratio", MetricType::gauge, "ratio",
-                 "Share of training in that time. Steps that a restart repeats count."});
+                 "Share of training in that time, without redone."});
   printer.add(fmt::format("{}", goodput.share()));
 }
 

@@ -117,6 +117,7 @@ class AgentTrace {
       case JobEventKind::workers_ended:
         end_ranks();
         return node_.end_to(1, now_ms_, process_, lines_);
+      case JobEventKind::straggler:
       case JobEventKind::gpu_fault:
       case JobEventKind::restarting:
       case JobEventKind::nodes_changed:
@@ -125,6 +126,7 @@ class AgentTrace {
         return mark(event, kNodeTrack);
       case JobEventKind::started:
       case JobEventKind::hang_over:
+      case JobEventKind::straggler_over:
         return;
     }
   }

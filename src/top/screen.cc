@@ -38,13 +38,15 @@ std::string title_of(const JobRows& job) {
 // The words of the nodes about the job. Equal words of several nodes are one line.
 void add_words(const JobRows& job, std::vector<ScreenLine>& lines) {
   std::vector<ScreenLine> said;
-  for (const looks::NodeRows& node : job.nodes) {
+  const auto say = [&said](const std::string& text, Style style) {
     const bool known = std::any_of(said.begin(), said.end(),
-                                   [&](const ScreenLine& line) { return line.text == node.words; });
-    if (!known && !node.words.empty()) said.push_back({node.words, style_of(node.state)});
-  }
+                                   [&](const ScreenLine& line) { return line.text == text; });
+    if (!known) said.push_back({text, style});
+  };
   for (const looks::NodeRows& node : job.nodes)
-    if (!node.straggler.empty()) said.push_back({"straggler: " + node.straggler, Style::attention});
+    if (!node.words.empty()) say(node.words, style_of(node.state));
+  for (const looks::NodeRows& node : job.nodes)
+    if (!node.straggler.empty()) say("straggler: " + node.straggler, Style::attention);
   const std::size_t more = said.size() > kMostWords ? said.size() - kMostWords : 0;
   said.resize(said.size() - more);
   if (more > 0) said.push_back({fmt::format("and {} more lines", more), Style::faint});

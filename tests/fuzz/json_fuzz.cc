@@ -67,6 +67,8 @@ void check_news(std::string_view bytes) {
   looks::Fold own{{"n1"}, {{.key = 7, .ranks = {{0, {0}}}}}};
   const looks::Fold all = leader.merged(own, {});
   LOCKSTEP_CHECK(looks::count_alive(all) <= 1000 && !all.groups.empty());
+  const auto waits = leader.waits("0:kk", {});
+  LOCKSTEP_CHECK(!waits || waits->size() <= 1000);
   looks::WorldView view;
   (void)view.hear(bytes, {});
   if (!view.knows()) return;

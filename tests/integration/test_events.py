@@ -2,10 +2,12 @@
 import http.server
 import json
 import os
+import re
 import ssl
 import subprocess
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -222,6 +224,50 @@ def test_a_report_has_events_and_goodput(lockstep):
     assert goodput["start_ms"] + goodput["training_ms"] + goodput["waiting_ms"] > 1400, goodput
     trace = json.loads(lockstep_command(lockstep, "trace", "--from", path).stdout)
     check_nesting(trace)
+
+
+REPEATS = """import os, sys, time
+again = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+for step in range(10 if again else 0, 31):  # the checkpoint is of step 10
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        pass
+    print(os.environ["TEST_LINE"], step, flush=True)
+    if step == 20 and not again:
+        sys.exit(1)
+while not os.path.exists(os.environ["TEST_END"]):
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("line, options, guessed", [("step", (), True), ("saw", (), None),
+                                                    ("batch", ("--progress", "batch ([0-9]+)"), False)])
+def test_steps_that_a_restart_repeats_are_not_training(lockstep, tmp_path, line, options, guessed):
+    script, report, end = tmp_path / "repeats.py", tmp_path / "report.json", tmp_path / "end"
+    script.write_text(REPEATS)
+    run = lockstep.start("--max-restarts", 1, "--report", report, "--metrics", "--log-dir", lockstep.logs, "--tee", 3,
+                         *options, script, env={"TEST_LINE": line, "TEST_END": end})
+    try:
+        until(lambda: f"{line} 30\n" in run.out(), 90, f"the last step: {run.err()}")
+        place = re.search(r"metrics: (http://\S+)", run.err())[1]
+        with urllib.request.urlopen(place, timeout=10) as answer:
+            text = answer.read().decode()
+        phases = {name: float(value) for name, value in
+                  re.findall(r'^lockstep_goodput_seconds_total\{.*phase="(\w+)"\} (\S+)$', text, re.M)}
+        begun = float(re.search(r"^lockstep_start_time_seconds\{.*\} (\S+)$", text, re.M)[1])
+        assert abs(sum(phases.values()) - (time.time() - begun)) < 3, phases
+        end.touch()
+        assert run.wait(30).rc == 0, run.err()
+    finally:
+        run.kill()
+    goodput = json.loads(report.read_text())["goodput"]
+    if guessed is None:
+        assert "redone" not in phases and not any(name.startswith("redone") for name in goodput), (phases, goodput)
+        return
+    # From the line of step 10 until that of step 20; the looks come once a second.
+    assert 3 <= phases["redone"] <= 7.5, phases
+    assert abs(goodput["redone_ms"] / 1000 - phases["redone"]) < 0.1 and goodput["redone_guessed"] == guessed, goodput
+    assert goodput["training_ms"] >= 10_000, goodput
 
 
 # --- notices

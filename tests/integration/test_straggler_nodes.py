@@ -1,0 +1,62 @@
+"""A rank of a job of several nodes makes the ranks of all nodes wait."""
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from harness import BINARY, until
+from nodes import Job, listening
+from test_hang import why
+
+SLOW = """import os, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank = int(os.environ["RANK"])
+folder = os.environ["TEST_FOLDER"]
+while True:
+    slow = rank == dist.get_world_size() - 1 and not os.path.exists(folder + "/even")
+    time.sleep(0.3 if slow else 0.1)
+    dist.all_reduce(torch.ones(4))
+"""
+
+
+def test_the_straggler_of_another_node_is_told_once_and_known_on_all_nodes(lockstep, tmp_path):
+    """Each node has one rank, so no node can compare its own."""
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    job = Job(lockstep, "lockstep")
+    events = [tmp_path / f"events{number}.jsonl" for number in range(2)]
+    runs = []
+
+    def told(number, kind):
+        lines = [json.loads(line) for line in events[number].read_text().splitlines()]
+        return [(line["rank"], line["words"]) for line in lines if line["event"] == kind]
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as temp:
+        try:
+            for number in range(2):
+                runs.append(job.script(number, script, env={"TEST_FOLDER": temp, "OMP_NUM_THREADS": "1"},
+                                       args=("--hang-after", "off", "--events", events[number])))
+                listening(job.port)
+            until(lambda: "straggler: " in runs[0].err(), 180, f"the straggler is told: {runs[0].err()}")
+            words = re.search(r"straggler: (rank 1 \(node (\S+)\) makes the others wait: it waits \d+ % of the time, "
+                              r"the median \d+ %)", runs[0].err())
+            assert words, runs[0].err()
+            (looks,) = json.loads(why(lockstep, runs[1], "--json").stdout)["looks"]
+            assert words[2] == looks["node"], "the node of the rank is named"
+            for number, run in enumerate(runs):
+                until(lambda run=run: f"\nstraggler: {words[1]}\n" in why(lockstep, run).stdout, 20, "why says so")
+                table = subprocess.run([BINARY, "top", f"pid-{run.pid}", "--once"], env=lockstep.environment(),
+                                       capture_output=True, text=True, timeout=60).stdout
+                assert f"\nstraggler: {words[1]}\n" in table, table
+                assert told(number, "straggler") == [(1, words[1])], events[number].read_text()
+            pathlib.Path(temp, "even").touch()
+            until(lambda: "straggler: rank 1 no longer makes the others wait" in runs[0].err(), 180, runs[0].err())
+            for number in range(2):
+                until(lambda number=number: told(number, "straggler_over"), 20, "the other node hears of the end")
+                assert len(told(number, "straggler")) == 1, events[number].read_text()
+            assert [run.err().count("straggler: ") for run in runs] == [2, 0], runs[1].err()
+            assert "straggler: " not in why(lockstep, runs[1]).stdout
+        finally:
+            for run in runs:
+                run.kill()
