@@ -172,7 +172,7 @@ def healthy(kind, seconds, setting):
     line = "" if kind == "slow" else line_of(kind, HEALTHY)
     culprit = rf"wait for rank {CULPRIT} at {re.escape(line)} since"
     seen = set()
-    options = () if kind in ("slow", "alone", "retries") else ("--hang-after", AFTER)
+    options = () if kind in ("slow", "alone") else ("--hang-after", AFTER)
     with slow_server(seconds) as env, \
             Training(setting, HEALTHY, kind, CULPRIT, seconds, options=options, env=env) as job:
         end = time.monotonic() + seconds + START

@@ -27,6 +27,14 @@ bool receives(const ProcessLook& before, const ProcessLook& now) {
          wait_word(now) == "socket";
 }
 
+// A loop that sleeps and tries again, for example until a file is there. A single sleep has no
+// wakeups. Waits in libraries sleep in the same way, so this says nothing about them.
+bool tries_again(const ProcessLook& before, const ProcessLook& now, const Activity& activity) {
+  return before.voluntary != now.voluntary && wait_word(before) == "sleep" &&
+         wait_word(now) == "sleep" && !waits_for_ranks(activity.doing) &&
+         activity.doing != Doing::data_loader;
+}
+
 }  // namespace
 
 bool MotionTracker::child_moved(const Child& before, const Child& now, double seconds) const {
@@ -72,6 +80,7 @@ bool MotionTracker::moved_since(const Rank& before, const RankLook& look, const 
   const Bytes io = look.dumps ? 0 : now.io - before.process.io;
   const bool prints = !look.dumps && look.output_bytes != before.output_bytes;
   if (!waits_for_ranks(activity.doing) && receives(before.process, now)) return true;
+  if (tries_again(before.process, now, activity)) return true;
   // A main thread may wait for threads of its own. In a collective, busy threads prove nothing:
   // NCCL's proxies spin.
   if (!waits_for_ranks(activity.doing) && (is_above(ticks, tolerances_.working_ticks, seconds) ||

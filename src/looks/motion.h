@@ -13,8 +13,7 @@ namespace lockstep::looks {
 
 // How much a process may do within a second and still count as standing still.
 struct Tolerances {
-  // A waiting main thread is woken now and then: a data loader polls every 5 s, a script that waits
-  // for a file sleeps in a loop.
+  // A waiting main thread is woken now and then: a data loader polls every 5 s.
   std::int64_t asleep_ns = 1'000'000;
   // A main thread that polls may use this much if nothing else has changed.
   std::int64_t polls_ns = 20'000'000;

@@ -90,6 +90,17 @@ TEST_F(MotionTest, ASlowDownloadMoves) {
   EXPECT_FALSE(moves(wakes)) << "an answer of the store brings no rank";
 }
 
+TEST_F(MotionTest, ALoopThatTriesAgainMoves) {
+  look_.process->wchan = "hrtimer_nanosleep";
+  const auto wakes = [](RankLook& look) { ++look.process->voluntary; };
+  EXPECT_FALSE(moves([](RankLook&) {})) << "one long sleep";
+  EXPECT_TRUE(moves(wakes));
+  look_.stack = stack_of(in_collective("all_reduce", 44));
+  EXPECT_FALSE(moves(wakes)) << "a library that sleeps until the others have come";
+  look_.stack = stack_of(in_init());
+  EXPECT_FALSE(moves(wakes)) << "the store is asked again";
+}
+
 TEST_F(MotionTest, ToAskTheStoreForOtherRanksIsNoMovement) {
   look_.stack = stack_of(in_init());
   EXPECT_FALSE(moves([](RankLook& look) {
