@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <unistd.h>
 
@@ -36,7 +37,11 @@ struct Digest::Context {
   }
 };
 
-Digest::Digest() : context_(std::make_unique<Context>()) {
+// Do not read OpenSSL's configuration file: a machine's file may demand a module that this binary
+// does not have, and then no digest can be made.
+Digest::Digest() {
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
+  context_ = std::make_unique<Context>();
   LOCKSTEP_CHECK(context_->md && EVP_DigestInit_ex(context_->md.get(), EVP_sha256(), nullptr) == 1);
 }
 
