@@ -2,15 +2,19 @@
 #include "io/file_system.h"
 
 #include "base/text.h"
+#include "io/fd.h"
 
 #include <fmt/core.h>
 
+#include <errno.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <climits>
+#include <optional>
 
 namespace lockstep::io {
 namespace {
@@ -19,6 +23,39 @@ bool is_local_name(std::string_view type) {
   constexpr std::array<std::string_view, 10> kLocal = {"ext2", "ext3", "ext4",  "btrfs", "xfs",
                                                        "zfs",  "f2fs", "tmpfs", "ramfs", "overlay"};
   return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
+}
+
+// "\040" for a space: mountinfo writes spaces, tabs, line breaks and backslashes in octal.
+std::string without_escapes(std::string_view point) {
+  std::string plain;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    const std::string_view digits = point.substr(i, 4);
+    const bool escaped = digits.size() == 4 && digits[0] == '\\' &&
+                         digits.find_first_not_of("01234567", 1) == std::string_view::npos;
+    if (escaped) i += 3;
+    plain +=
+        escaped
+            ? static_cast<char>((digits[1] - '0') * 64 + (digits[2] - '0') * 8 + (digits[3] - '0'))
+            : point[i];
+  }
+  return plain;
+}
+
+// Takes the first name off a path. "": the path has no name left.
+std::string take_name(std::string& path) {
+  const std::size_t begin = std::min(path.find_first_not_of('/'), path.size());
+  const std::size_t end = std::min(path.find('/', begin), path.size());
+  std::string name = path.substr(begin, end - begin);
+  path.erase(0, end);
+  return name;
+}
+
+// Returns what a link leads to; nullopt, with errno: the path is no link.
+std::optional<std::string> link_target(const std::string& path) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t size = readlink(path.c_str(), target.data(), target.size());
+  if (size < 0) return std::nullopt;
+  return std::string(target.data(), static_cast<std::size_t>(size));
 }
 
 }  // namespace
@@ -52,6 +89,63 @@ Devices local_devices(std::string_view mountinfo) {
     if (major && minor) devices.insert(fmt::format("{:02x}:{:02x}", *major, *minor));
   }
   return devices;
+}
+
+// "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw"
+std::vector<Mount> mounts_of(std::string_view mountinfo) {
+  std::vector<Mount> mounts;
+  for (const std::string& line : split(mountinfo, '\n')) {
+    const auto words = split(line, ' ');
+    const auto dash = std::find(words.begin(), words.end(), "-");
+    if (dash - words.begin() < 5 || words.end() - dash < 2) continue;
+    mounts.push_back({without_escapes(words[4]), is_local_name(*(dash + 1))});
+  }
+  return mounts;
+}
+
+// Of several mounts at one place the last one is seen.
+bool is_on_local(const std::vector<Mount>& mounts, std::string_view path) {
+  const Mount* of = nullptr;
+  for (const Mount& mount : mounts) {
+    const std::string_view point = mount.point == "/" ? "" : std::string_view(mount.point);
+    if (!path.starts_with(point) || (path.size() > point.size() && path[point.size()] != '/'))
+      continue;
+    if (of == nullptr || mount.point.size() >= of->point.size()) of = &mount;
+  }
+  return of != nullptr && of->local;
+}
+
+// Walks along the path and its links, and looks at a name only once it is known to lie on a local
+// file system. realpath() would ask the others, too.
+bool is_local_without_asking(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as in the kernel
+  const auto text = read_file("/proc/self/mountinfo", 8UL << 20);
+  if (!text || !path.starts_with('/')) return false;
+  const auto mounts = mounts_of(*text);
+  std::string at;  // the part that has been walked, without links
+  std::string rest = path;
+  for (int links = 0; links <= kMostLinks;) {
+    const std::string name = take_name(rest);
+    if (name.empty()) return is_on_local(mounts, at);
+    if (name == ".") continue;
+    if (name == "..") {
+      at.erase(std::min(at.rfind('/'), at.size()));
+      continue;
+    }
+    const std::string next = at + "/" + name;
+    if (!is_on_local(mounts, next)) return false;
+    const auto target = link_target(next);
+    if (!target) {
+      if (errno == ENOENT) return true;  // nothing is mounted below
+      if (errno != EINVAL) return false;
+      at = next;
+      continue;
+    }
+    ++links;
+    if (target->starts_with('/')) at.clear();
+    rest.insert(0, *target);
+  }
+  return false;
 }
 
 }  // namespace lockstep::io

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
 namespace lockstep::io {
 namespace {
 
@@ -31,6 +37,43 @@ TEST(FileSystem, DevicesOfLocalFileSystemsAreKnown) {
   for (const char* text :
        {"", "\n\n", "1 2 - ext4", "1 2 3 - ext4 x", "1 2 a:b - ext4 x", "1 2 3:4 -"})
     EXPECT_TRUE(local_devices(text).empty()) << text;
+}
+
+TEST(FileSystem, TheLongestMountPointSaysWhereAPathLies) {
+  const auto mounts = mounts_of(
+      "27 1 254:0 / / rw,noatime shared:1 - ext4 /dev/vda rw\n"
+      "30 27 0:60 / /home rw - nfs4 server:/home rw,vers=4.2\n"
+      "31 27 0:61 / /home/a\\040b rw - xfs /dev/vdb rw\n"
+      "32 27 0:62 / /auto rw - autofs x rw\n"
+      "33 27 0:63 / /twice rw - nfs server:/ rw\n"
+      "34 33 0:64 / /twice rw - tmpfs x rw\n"
+      "35 27 0:65 / /short -\n\n-\n");
+  for (const char* local : {"", "/", "/homes", "/root/x", "/home/a b", "/home/a b/c", "/twice/x"})
+    EXPECT_TRUE(is_on_local(mounts, local)) << local;
+  for (const char* shared : {"/home", "/home/me", "/home/a", "/home/a b2", "/auto/me"})
+    EXPECT_FALSE(is_on_local(mounts, shared)) << shared;
+  EXPECT_FALSE(is_on_local({}, "/"));
+  EXPECT_FALSE(is_on_local(mounts_of("30 27 0:60 / /home rw - ext4 /dev/vda rw"), "/root"));
+}
+
+TEST(FileSystem, LinksAreFollowedOnLocalFileSystemsOnly) {
+  namespace fs = std::filesystem;
+  char base[] = "/tmp/file_system_XXXXXX";
+  ASSERT_NE(mkdtemp(base), nullptr);
+  const fs::path folder = base;
+  fs::create_directory(folder / "real");
+  fs::create_directory_symlink("../" / folder.filename() / "real", folder / "relative");
+  fs::create_directory_symlink(folder / "relative", folder / "absolute");
+  fs::create_directory_symlink("/proc/self", folder / "shared");
+  fs::create_directory_symlink("round", folder / "round");
+  for (const char* local : {"real", "real/new/folder", "relative/x", "absolute/./x", "none/../x"})
+    EXPECT_TRUE(is_local_without_asking(folder / local)) << local;
+  for (const char* shared : {"shared", "shared/x", "round", "round/x", "absolute/../shared"})
+    EXPECT_FALSE(is_local_without_asking(folder / shared)) << shared;
+  EXPECT_FALSE(is_local_without_asking("/proc/1/cwd"));
+  EXPECT_FALSE(is_local_without_asking("dev/shm"));
+  EXPECT_FALSE(is_local_without_asking(""));
+  fs::remove_all(folder);
 }
 
 }  // namespace
