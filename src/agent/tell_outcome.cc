@@ -2,6 +2,7 @@
 #include "agent/tell_outcome.h"
 
 #include "agent/error_file.h"
+#include "agent/past_run_file.h"
 #include "agent/report_json.h"
 #include "base/log.h"
 #include "io/replace_file.h"
@@ -11,6 +12,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <string>
 
 namespace lockstep::agent {
@@ -49,6 +51,22 @@ void copy_error_file(const FailureReport& own, const std::optional<std::string>&
     log::error("{}", written.error().message);
 }
 
+// Notes this run for the next one of the same command. Returns the words about the last run. Only
+// the first node of the job notes runs: nodes of one machine would overwrite each other's.
+std::string compare_with_last_run(const JobHistory& history, const std::string& outcome,
+                                  const TellingPlaces& places) {
+  if (history.attempts().back().start.group_rank != 0) return {};
+  PastRun run{.key = past_run_key(places.config),
+              .outcome = outcome,
+              .ended_ms = history.end_ms(),
+              .duration_ms = history.duration_ms(),
+              .restarts = history.restarts()};
+  if (!status::goodput_words(places.goodput).empty())
+    run.goodput = static_cast<int>(std::lround(100 * places.goodput.share()));
+  const auto last = note_past_run(run);
+  return last ? past_run_words(*last, run.ended_ms) : "";
+}
+
 void say_last_line(const JobHistory& history, const std::string& outcome,
                    const TellingPlaces& places) {
   if (!is_worth_a_line(history)) return;
@@ -65,7 +83,8 @@ void say_last_line(const JobHistory& history, const std::string& outcome,
     if (!keeps_output)
       logs += fmt::format(" ({}-r 3 or -t 3 keeps output)", stays ? "error files only; " : "");
   }
-  log::warning("{}", last_line(history, outcome, logs, status::goodput_words(places.goodput)));
+  log::warning("{}", last_line(history, outcome, logs, status::goodput_words(places.goodput),
+                               compare_with_last_run(history, outcome, places)));
 }
 
 void say_why(const JobEnd& end, const FailureReport& own, const FailureReport& whole,

@@ -3,6 +3,8 @@ import json
 import re
 import time
 
+import pytest
+
 from harness import BINARY, REPOSITORY, read
 from nodes import QUICK, Job, held, kill_agent, starts
 
@@ -120,6 +122,47 @@ def test_a_long_job_has_a_last_line(lockstep):
     ended = lockstep.run_worker(actions=["sleep=10100"], timeout=40)
     (last,) = lines_with(ended.err, "the job ")
     assert re.fullmatch(r"the job succeeded after 1\d\.\d s, with 0 restarts; logs: none \(-r 3 or .*\)", last)
+
+
+def last_line_of(lockstep, secret="first", env=None):
+    """The last line of a job with one restart."""
+    ended = lockstep.run_worker("--max-restarts", 1, "--log-dir", "/dev/null", env=env, actions=[
+        "%0", f"err={secret}", "exit=1", "%1", "exit=0"])
+    assert ended.rc == 0, str(ended)
+    (last,) = lines_with(ended.err, "the job ")
+    return last
+
+
+def test_the_last_line_compares_with_the_last_run_of_the_same_command(lockstep):
+    state = lockstep.home / ".local/state/lockstep"
+    plain = r"the job succeeded after \S+ s, with 1 restart; logs: none .*"
+    assert lockstep.run_worker(actions=["exit=0"]).rc == 0
+    assert not state.exists(), "a brief job has no last line, and keeps nothing"
+    assert re.fullmatch(plain, last_line_of(lockstep))
+    compared = r"the job .*, with 1 restart; last run \d+ s ago: \d+\.\d s, with 1 restart; logs: none .*"
+    assert re.fullmatch(compared, last_line_of(lockstep))
+    assert re.fullmatch(plain, last_line_of(lockstep, "second")), "another command"
+    (file,) = state.iterdir()
+    assert file.name == "last-runs.json" and len(json.loads(file.read_text())["runs"]) == 2
+    assert state.stat().st_mode & 0o77 == 0 and "second" not in file.read_text(), "arguments may be secrets"
+    file.write_bytes(b"\xff{")
+    assert re.fullmatch(plain, last_line_of(lockstep))
+    assert re.fullmatch(compared, last_line_of(lockstep)), "a damaged file is replaced"
+
+
+@pytest.mark.parametrize("state", ("/proc/self", "/dev/null"))
+def test_without_a_state_folder_nothing_is_compared(lockstep, state):
+    ended = [last_line_of(lockstep, env={"XDG_STATE_HOME": state}) for _ in range(2)]
+    assert all("last run" not in line for line in ended), ended
+    assert list(lockstep.home.iterdir()) == []
+
+
+def test_a_machine_that_wants_fips_of_openssl_is_no_hurdle(lockstep):
+    """A static binary has no such module. The digest of the command must not end the job."""
+    settings = lockstep.folder / "openssl.cnf"
+    settings.write_text("openssl_conf = main\n[main]\nalg_section = kinds\n[kinds]\ndefault_properties = fips=yes\n")
+    ended = [last_line_of(lockstep, env={"OPENSSL_CONF": settings}) for _ in range(2)]
+    assert "last run" in ended[1], ended
 
 
 def test_a_lost_node_is_in_the_report(lockstep):
