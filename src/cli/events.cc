@@ -66,7 +66,7 @@ Result<ExitCode> show_events(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const auto job, open_named(named));
   jobs::EventReader reader(*job);
   if (options.follow) return follow_events(*job, reader, options.json);
-  LOCKSTEP_TRY_ASSIGN(const auto events, reader.next());
+  LOCKSTEP_TRY_ASSIGN(const auto events, reader.all());
   if (!reader.answered()) return Failure(no_events(*job));
   print_events(events, options.json);
   return ExitCode::ok;

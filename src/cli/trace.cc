@@ -48,7 +48,7 @@ Result<std::vector<status::JobEvent>> events_of_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "trace"));
   LOCKSTEP_TRY_ASSIGN(const auto job, open_named(named));
   jobs::EventReader reader(*job);
-  LOCKSTEP_TRY_ASSIGN(auto events, reader.next());
+  LOCKSTEP_TRY_ASSIGN(auto events, reader.all());
   if (events.empty())
     return fail(Errc::unavailable,
                 "no agent of " + job->record().id + " answers, and no report has its events",

@@ -1,19 +1,23 @@
 #include "jobs/event_reader.h"
 
+#include "proc/signals.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace lockstep::jobs {
-namespace {
+
+Status EventReader::pause_here(std::chrono::milliseconds time) {
+  const int signal = proc::take_stop_signal(time);
+  if (signal == 0) return {};
+  return Failure(Error{Errc::canceled, "stopped by a signal", {}, signal});
+}
 
 // Answers in parts, and agents that are new: each needs one more question.
-constexpr int kMostQuestions = 1000;
-
-}  // namespace
-
-Result<std::vector<status::JobEvent>> EventReader::next() {
+Result<std::vector<status::JobEvent>> EventReader::ask(int questions) {
   std::vector<status::JobEvent> events;
-  for (int question = 0; question < kMostQuestions; ++question) {
+  for (int question = 0; question < questions; ++question) {
+    if (question > 0 && needs_pause()) LOCKSTEP_TRY(pause_(job_.pause()));
     LOCKSTEP_TRY_ASSIGN(auto answers, job_.events(after_));
     answered_ = !answers.empty();
     if (take(std::move(answers), events)) break;

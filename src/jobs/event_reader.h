@@ -5,9 +5,12 @@
 #include "jobs/job.h"
 #include "status/event_ring.h"
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::jobs {
@@ -15,20 +18,33 @@ namespace lockstep::jobs {
 // Reads the events of all agents of a job, each event once.
 class EventReader {
  public:
-  explicit EventReader(Job& job) : job_(job) {}
+  // Waits between two questions. canceled: a signal came, whose number is Error::sys.
+  using Pause = std::function<Status(std::chrono::milliseconds)>;
 
-  // Returns the events that are new since the last call, the oldest first.
-  Result<std::vector<status::JobEvent>> next();
+  explicit EventReader(Job& job, Pause pause = pause_here) : job_(job), pause_(std::move(pause)) {}
+
+  // Returns the events that are new since the last call, the oldest first. Of a job that needs a
+  // pause between two questions these may be a part: the caller pauses and calls again.
+  Result<std::vector<status::JobEvent>> next() { return ask(needs_pause() ? 1 : kMostQuestions); }
+  // Returns all new events, and pauses between the questions where the job needs that.
+  Result<std::vector<status::JobEvent>> all() { return ask(kMostQuestions); }
   // Returns whether an agent or a report answered in the last call.
   bool answered() const { return answered_; }
   // Returns whether all agents that answered in the last call have seen the job's end.
   bool ended() const { return ended_; }
 
  private:
+  // An agent keeps 4 MB of events and answers with a fourth of it. New agents need more questions.
+  static constexpr int kMostQuestions = 100;
+
+  static Status pause_here(std::chrono::milliseconds time);
+  bool needs_pause() const { return job_.pause() > std::chrono::seconds(0); }
+  Result<std::vector<status::JobEvent>> ask(int questions);
   // Takes what is new. Returns false if there is more to ask for at once.
   bool take(std::vector<status::EventAnswer> answers, std::vector<status::JobEvent>& events);
 
   Job& job_;
+  Pause pause_;
   std::map<std::string, std::int64_t> last_;  // number of the last event, by agent
   std::map<std::string, bool> over_;          // by agent
   std::int64_t after_ = 0;

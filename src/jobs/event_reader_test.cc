@@ -25,6 +25,7 @@ class JobWithRings : public Job {
       answers.push_back(*status::read_event_answer(ring.answer(agent, agent, after, 500)));
     return answers;
   }
+  std::chrono::seconds pause() const override { return pause_; }
 
   void add(const std::string& agent, std::int64_t ms, Kind kind = Kind::training) {
     rings[agent].add({.time_ms = ms, .kind = kind, .agent = agent, .node = agent});
@@ -32,6 +33,7 @@ class JobWithRings : public Job {
 
   std::map<std::string, status::EventRing> rings;
   int questions = 0;
+  std::chrono::seconds pause_{0};
 };
 
 std::vector<std::int64_t> times(EventReader& reader) {
@@ -83,6 +85,56 @@ TEST(EventReaders, ALongAnswerIsReadInParts) {
   }
   EXPECT_EQ(times(reader).size(), 104U);
   EXPECT_GT(job.questions, 10);
+}
+
+TEST(EventReaders, AJobThatNeedsPausesIsAskedOnceACall) {
+  JobWithRings job;
+  job.pause_ = std::chrono::seconds(10);
+  int pauses = 0;
+  EventReader reader(job, [&](std::chrono::milliseconds time) {
+    EXPECT_EQ(time, std::chrono::seconds(10));
+    ++pauses;
+    return Status();
+  });
+  for (int i = 1; i <= 20; ++i)
+    job.add("a", i);
+  const auto first = times(reader);
+  EXPECT_EQ(job.questions, 1);
+  EXPECT_LT(first.size(), 10U);
+  EXPECT_FALSE(reader.ended());
+  const auto rest = reader.all().value();
+  EXPECT_EQ(first.size() + rest.size(), 20U);
+  EXPECT_GT(job.questions, 3);
+  EXPECT_EQ(pauses, job.questions - 2) << "the caller pauses between two calls";
+}
+
+TEST(EventReaders, ASignalEndsThePauses) {
+  JobWithRings job;
+  job.pause_ = std::chrono::seconds(10);
+  EventReader reader(job, [](std::chrono::milliseconds) -> Status {
+    return Failure(Error{Errc::canceled, "stopped", {}, 2});
+  });
+  for (int i = 1; i <= 20; ++i)
+    job.add("a", i);
+  EXPECT_EQ(reader.all().error().sys, 2);
+  EXPECT_EQ(job.questions, 1);
+}
+
+// Each answer has one event and promises more.
+class JobThatLies : public JobWithRings {
+ public:
+  Result<std::vector<status::EventAnswer>> events(std::int64_t after) override {
+    ++questions;
+    return std::vector<status::EventAnswer>{
+        {.agent = "a", .more = true, .events = {{.agent = "a", .number = after + 1}}}};
+  }
+};
+
+TEST(EventReaders, AHostThatAlwaysHasMoreIsLeft) {
+  JobThatLies job;
+  EventReader reader(job);
+  EXPECT_EQ(times(reader).size(), 100U);
+  EXPECT_EQ(job.questions, 100);
 }
 
 TEST(EventReaders, TheEndIsThatOfAllAgents) {
