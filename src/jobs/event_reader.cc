@@ -37,9 +37,15 @@ bool EventReader::take(std::vector<status::EventAnswer> answers,
   std::int64_t least = answers.empty() ? after_ : INT64_MAX;
   std::int64_t least_of_parts = INT64_MAX;
   for (status::EventAnswer& answer : answers) {
-    // All agents are asked with one number. An agent that is new may have smaller ones.
-    anew = anew || (!last_.contains(answer.agent) && after_ > 0);
+    const bool is_new = !last_.contains(answer.agent);
     std::int64_t& last = last_[answer.agent];
+    // All agents are asked with one number. An agent that is new may have smaller ones, which come
+    // first: leave out its answer, and ask for all of its events.
+    if (is_new && after_ > 0) {
+      anew = true;
+      ended_ = false;
+      continue;
+    }
     for (status::JobEvent& event : answer.events) {
       if (event.number <= last) continue;
       last = event.number;

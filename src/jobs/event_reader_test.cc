@@ -74,6 +74,10 @@ TEST(EventReaders, AskAnewForAnAgentThatCameLater) {
   job.rings.erase("a");
   job.add("b", 50);
   EXPECT_EQ(times(reader), Times{50});
+  job.rings.erase("b");
+  for (int i = 0; i < 5; ++i)
+    job.add("c", 60 + i);  // more than b had
+  EXPECT_EQ(times(reader), (Times{60, 61, 62, 63, 64}));
 }
 
 TEST(EventReaders, ALongAnswerIsReadInParts) {
