@@ -36,22 +36,24 @@ std::chrono::seconds pause_of(const jobs::Job& job) {
 
 Result<ExitCode> follow_events(jobs::Job& job, jobs::EventReader& reader, bool json) {
   bool any = false;
+  bool ended = false;  // all agents that answered last have seen the job's end
   while (true) {
     const auto events = reader.next();
     // A host that does not answer may do so later.
     if (!events && events.error().code != Errc::unavailable) return Failure(events.error());
     if (events && !print_events(*events, json)) return ExitCode::ok;
     any = any || reader.answered();
+    if (reader.answered()) ended = reader.ended();
     if (!events || !reader.answered() || reader.ended()) {
       const auto status = job.status();
-      if (status && status->is_over()) break;
+      if (status && status->is_over() && !job.may_begin_again()) break;
     }
     if (const int signal = proc::take_stop_signal(pause_of(job)); signal != 0)
       return passed_on(128 + signal);
   }
   if (!any) return Failure(no_events(job));
   // An agent answers no more once the job has ended, so the events after the last look are lost.
-  if (!reader.ended() && !json)
+  if (!ended && !json)
     fmt::print(stderr, "lockstep events: {} has ended; its last events are kept only by --events\n",
                job.record().id);
   return ExitCode::ok;

@@ -100,6 +100,8 @@ class Job {
 
   // Asks for the job's status. unavailable: no host that knows the job answers.
   virtual Result<JobStatus> status() = 0;
+  // Returns whether the job may begin again by itself on other machines, although it has ended.
+  virtual bool may_begin_again() const { return false; }
   // Explains the job's state. unavailable as for status().
   virtual Result<Explanation> why() = 0;
   // Asks what the ranks do now: one answer from each node that answers. Empty: no rank runs, or

@@ -1,6 +1,7 @@
 """Spot machines that are taken away: before they answer, while the job is brought there, while it runs; and a client
 that sleeps or has no network meanwhile. `lockstep run --on-demand` against the fake of AWS, with real machines behind
 it (network namespaces that Debian's cloud-init has set up, with real sshd); only GPUs are stand-ins."""
+import json
 import os
 import pathlib
 import signal
@@ -102,6 +103,30 @@ def test_twice_in_a_row_and_then_without_a_notice(world, project):
         "2 args ['--resume'] attempt 4"], ended
     assert len(run_ids(ended.out)) == 1, "one run id over all attempts"
     assert (project / "out/checkpoint").read_text() == "2" and (project / "out/result").read_text() == "done"
+
+
+def test_events_go_on_with_the_next_attempt(world, project):
+    """`lockstep events -f` that was started during the first attempt, of a job that a notice and then a loss move."""
+    run = SpotRun(world, project, last=2)
+    run.said("at step 0")
+    follower = world.start("events", "-f", "--json")
+
+    def nodes():
+        """Of the attempts whose ranks were started: the node that said so."""
+        events = [json.loads(line) for line in follower.out().splitlines()]
+        return [event["node"] for event in events if event["event"] == "ranks_started"]
+    for number in (1, 2):
+        run.said(f"at step {number - 1}")
+        until(lambda: len(nodes()) == number, 150, f"attempt {number} in {follower.out()} {follower.err()}")
+        if number == 1:
+            world.fake.world.notify(run.launched(1), 60)
+    taken(world, run.launched(2))
+    run.said("['--resume'] attempt 3")
+    until(lambda: len(nodes()) == 3, 150, f"attempt 3 in {follower.out()} {follower.err()}")
+    world.fake.world.notify(run.launched(3), 60)
+    run.ends_well(machines=4)
+    ended = follower.wait(60)
+    assert ended.rc == 0 and len(nodes()[:3]) == len(set(nodes()[:3])), ended
 
 
 def test_one_of_four_is_taken(world, project):

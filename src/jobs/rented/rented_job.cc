@@ -84,16 +84,31 @@ std::optional<cloud::RentedJob> RentedJob::course() const {
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-// nullopt: the machines know the state.
-std::optional<JobStatus> RentedJob::status_in_course() const {
-  const auto state = state_in_course(record_, world_.courses());
+// Reads the job's record anew: a command may ask for hours, while the job begins again on other
+// machines. nullopt: the machines know the state.
+std::optional<JobStatus> RentedJob::status_in_course() {
+  if (auto found = world_.find(record_.id)) record_ = std::move(*found);
+  const auto courses = world_.courses();
+  const cloud::RentedJob* const course = course_of(record_, courses);
+  // Some hosts of the next attempt may not know the job yet, and would call the job lost.
+  if (course != nullptr && course->losses > 0 && record_.status.state == JobState::starting)
+    return JobStatus{.state = JobState::starting};
+  const auto state = state_in_course(record_, courses);
   if (!state) return std::nullopt;
   return JobStatus{.state = *state};
 }
 
 Result<JobStatus> RentedJob::status() {
   if (auto known = status_in_course()) return std::move(*known);
+  const auto course = this->course();
+  // The machines of a course that has ended are gone.
+  if ((!course || !course->goes_on()) && record_.is_over()) return record_.status;
   return attempt()->status();
+}
+
+bool RentedJob::may_begin_again() const {
+  const auto course = this->course();
+  return course && course->goes_on() && world_.is_followed(course->rental);
 }
 
 // Never ask machines that are gone or about to be terminated: a silent machine costs a minute.

@@ -42,6 +42,7 @@ class RentedJob : public Job {
   RentedJob(KnownJob record, RentedWorld world)
       : Job(std::move(record)), world_(std::move(world)) {}
   Result<JobStatus> status() override;
+  bool may_begin_again() const override;
   Result<Explanation> why() override;
   Result<std::vector<looks::Answer>> looks(const looks::Question& question) override;
   Result<std::vector<looks::NodeRows>> ranks() override;
@@ -55,7 +56,7 @@ class RentedJob : public Job {
  private:
   std::optional<cloud::RentedJob> course() const;
   std::unique_ptr<Job> attempt() const { return world_.attempt(record_); }
-  std::optional<JobStatus> status_in_course() const;
+  std::optional<JobStatus> status_in_course();
   Result<bool> next_attempt(const cloud::RentedJob& course, std::optional<int>& losses);
   JobStatus end(const Followed& last, const std::optional<cloud::RentedJob>& course) const;
 

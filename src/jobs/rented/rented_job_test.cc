@@ -25,6 +25,10 @@ class FakeAttempt : public Job {
     calls_.emplace_back("status");
     return JobStatus{.state = JobState::running};
   }
+  Result<std::vector<status::EventAnswer>> events(std::int64_t /*after*/) override {
+    calls_.push_back("events of " + record_.nodes.at(0).name);
+    return std::vector<status::EventAnswer>();
+  }
   Result<Explanation> why() override {
     calls_.emplace_back("why");
     return explain_job(record_, {.state = JobState::running}, nullptr);
@@ -146,6 +150,41 @@ TEST_F(RentedJobTest, MachinesAreAskedOnlyWhileTheyHaveTheJob) {
   record_.status = {.state = JobState::failed, .code = 3};
   EXPECT_EQ(job().status()->state, JobState::saving);
   EXPECT_EQ(calls_.size(), 1U);
+}
+
+// One command asks about all attempts.
+TEST_F(RentedJobTest, TheEventsOfTheNextAttemptAreThoseOfItsMachines) {
+  RentedJob asked = job();
+  EXPECT_TRUE(asked.events(0));
+  lose();
+  EXPECT_TRUE(asked.events(0)->empty());
+  EXPECT_EQ(asked.status()->state, JobState::restarting);
+  begin_again();
+  record_.status = {.state = JobState::starting};
+  EXPECT_TRUE(asked.events(0)->empty());
+  EXPECT_EQ(asked.status()->state, JobState::starting);
+  EXPECT_EQ(calls_, std::vector<std::string>{"events of old"});
+  on("new");
+  EXPECT_TRUE(asked.events(0));
+  EXPECT_EQ(calls_.back(), "events of new");
+}
+
+TEST_F(RentedJobTest, AJobMayBeginAgainUntilItsCourseEnds) {
+  RentedJob asked = job();
+  EXPECT_TRUE(asked.may_begin_again()) << "a course may not have noted a loss yet";
+  followed_ = false;
+  EXPECT_FALSE(asked.may_begin_again()) << "nobody begins it again";
+  followed_ = true;
+  record_.status = {.state = JobState::succeeded, .code = 0};
+  course_.stage = Stage::ending;
+  EXPECT_FALSE(asked.may_begin_again());
+  EXPECT_EQ(asked.status()->state, JobState::saving);
+  end(0);
+  calls_.clear();
+  EXPECT_EQ(asked.status()->state, JobState::succeeded);
+  told_ = true;
+  EXPECT_EQ(asked.status()->state, JobState::succeeded);
+  EXPECT_TRUE(calls_.empty()) << "the machines are gone";
 }
 
 TEST_F(RentedJobTest, WhySaysWhatTheCourseDoes) {
