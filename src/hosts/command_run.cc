@@ -77,6 +77,7 @@ class CommandRun {
   void end_others();
   void end_silent();
   void keep(std::size_t index, Stream stream, std::string_view bytes);
+  void pass_output(std::size_t index, std::string_view bytes);
   void open_input(std::size_t index);
   link::Source::Events input_events(std::size_t index);
   std::optional<std::string> next_input(std::size_t index);
@@ -198,12 +199,20 @@ void CommandRun::on_output(std::size_t index, Stream stream, std::string_view by
     request_.on_errors(index, bytes);
     return host.channel->consumed(stream, bytes.size());
   }
+  if (stream == Stream::out && request_.on_output) return pass_output(index, bytes);
   if (course_.is_kept(stream)) return keep(index, stream, bytes);
   // Unrequested bytes get no credit, so the host can send one window of them at most.
   if (stream == Stream::result && !answer_) return;
   HostOutput& output = stream == Stream::result ? *answer_ : stream == Stream::out ? out_ : err_;
   output.put(host.prefix, bytes,
              [&host, stream](std::size_t count) { host.channel->consumed(stream, count); });
+}
+
+void CommandRun::pass_output(std::size_t index, std::string_view bytes) {
+  if (course_.is_over(index)) return;
+  const Status taken = request_.on_output(index, bytes);
+  if (!taken) return end(index, kNotReached, taken.error().message);
+  hosts_[index].channel->consumed(Stream::out, bytes.size());
 }
 
 void CommandRun::keep(std::size_t index, Stream stream, std::string_view bytes) {
