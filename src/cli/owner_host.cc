@@ -155,6 +155,16 @@ Result<std::optional<RentedJob>> find_owned(const std::string& word) {
   return std::optional<RentedJob>();
 }
 
+Status refuse_owned(const std::string& word, std::string_view what, std::string_view command) {
+  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(word));
+  if (!owned) return {};
+  const std::string host = printable(owned->host);
+  return fail(Errc::invalid_input,
+              fmt::format("only {}, which rents the machines of {}, reaches {}", host,
+                          printable(word), what),
+              fmt::format("on {}: lockstep {} {}", host, command, printable(word)));
+}
+
 Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& cluster) {
   LOCKSTEP_TRY_ASSIGN(const auto jobs, journal.jobs());
   for (const RentedJob& job : jobs)

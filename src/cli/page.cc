@@ -30,16 +30,6 @@ Status check(const PageOptions& options) {
   return {};
 }
 
-// The machines of such a job know only the keys of their owner.
-Status refuse_owned(const std::string& word) {
-  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(word));
-  if (!owned) return {};
-  return fail(Errc::invalid_input,
-              fmt::format("only {}, which rents the machines of {}, reaches its page",
-                          printable(owned->host), printable(word)),
-              fmt::format("on {}: lockstep page {}", printable(owned->host), printable(word)));
-}
-
 bool serves(const jobs::PageThere& each) {
   return each.page.serves();
 }
@@ -129,7 +119,7 @@ Result<ExitCode> show_page(const Call& call) {
   fill(page_table(), call.parsed, options);
   LOCKSTEP_TRY(check(options));
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "page"));
-  LOCKSTEP_TRY(refuse_owned(named.word));
+  LOCKSTEP_TRY(refuse_owned(named.word, "its page", "page"));
   LOCKSTEP_TRY_ASSIGN(const auto job, open_named(named));
   LOCKSTEP_TRY_ASSIGN(const auto there, find_page(*job, options.node));
   if (there.host && !there.host->here) return keep_forward(*job, there, options);
