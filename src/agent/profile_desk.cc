@@ -65,24 +65,23 @@ std::string ProfileDesk::on_poll(const Sender& sender, bool idle, const std::str
   return codec::kineto_config(made);
 }
 
-Result<std::int64_t> ProfileDesk::begin(const status::ProfileWish& wish,
-                                        const std::vector<int>& here, io::TimePoint now,
-                                        std::int64_t unix_ms) {
+Result<bool> ProfileDesk::begin(std::int64_t id, const status::ProfileWish& wish,
+                                const std::vector<int>& here, io::TimePoint now,
+                                std::int64_t unix_ms) {
+  // Two hosts of a job that share their sockets both pass on the order.
+  if (taken_ && id == id_) return false;
+  if (id == 0 || (wish.steps == 0 && wish.millis == 0))
+    return fail(Errc::invalid_input, "a profile needs an id, and a number of steps or seconds");
+  const auto wanted = wish.ranks.empty() ? here : parse_ranges(wish.ranks, kMostRanks);
+  if (!wanted) return fail(Errc::invalid_input, "--ranks must be a list such as 0-3,7");
+  if (here.empty()) return fail(Errc::invalid_input, "no rank runs now");
+  std::map<int, bool> ordered;
+  for (const int rank : *wanted)
+    if (std::find(here.begin(), here.end(), rank) != here.end()) ordered[rank] = false;
+  if (ordered.empty()) return false;
   if (taken_ && now - looked_ < kGone)
     return fail(Errc::already_exists, "another lockstep profile of this job is not over",
                 "wait for its end");
-  if (wish.steps == 0 && wish.millis == 0)
-    return fail(Errc::invalid_input, "a profile needs a number of steps or seconds");
-  const auto wanted = wish.ranks.empty() ? here : parse_ranges(wish.ranks, kMostRanks);
-  if (!wanted) return fail(Errc::invalid_input, "--ranks must be a list such as 0-3,7");
-  std::map<int, bool> ordered;
-  for (const int rank : *wanted) {
-    if (std::find(here.begin(), here.end(), rank) == here.end())
-      return fail(Errc::invalid_input,
-                  fmt::format("rank {} of --ranks does not run on this node", rank));
-    ordered[rank] = false;
-  }
-  if (ordered.empty()) return fail(Errc::invalid_input, "no rank runs now");
   wish_ = wish;
   ordered_ = std::move(ordered);
   taken_ = true;
@@ -90,7 +89,8 @@ Result<std::int64_t> ProfileDesk::begin(const status::ProfileWish& wish,
   until_ = now + std::chrono::seconds(wish.limit);
   looked_ = now;
   start_ms_ = unix_ms + kLeadMs;
-  return ++id_;
+  id_ = id;
+  return true;
 }
 
 void ProfileDesk::end(std::int64_t id) {

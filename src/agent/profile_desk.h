@@ -28,10 +28,11 @@ class ProfileDesk {
   // Notes that a process registers. Returns how many processes of its rank have.
   int on_hello(const Sender& sender, io::TimePoint now);
 
-  // Begins a profile of the ranks, and returns its id. already_exists: one is being taken.
-  // invalid_input: a wish without a length, or ranks that this node does not have.
-  Result<std::int64_t> begin(const status::ProfileWish& wish, const std::vector<int>& here,
-                             io::TimePoint now, std::int64_t unix_ms);
+  // Begins the profile `id` of those wished ranks that are here. Returns whether it has begun now:
+  // not if it had begun before, or if none of the ranks is here. already_exists: another one is
+  // being taken. invalid_input: a wish without an id or a length.
+  Result<bool> begin(std::int64_t id, const status::ProfileWish& wish, const std::vector<int>& here,
+                     io::TimePoint now, std::int64_t unix_ms);
   // The command has its files, or does not want them any more.
   void end(std::int64_t id);
   // The attempt is over: none of its processes asks or writes a trace again.

@@ -15,8 +15,10 @@ class ProfileDeskTest : public ::testing::Test {
   std::string poll(const std::string& name, int rank, bool idle = true) {
     return desk_.on_poll({.name = name, .rank = rank}, idle, kFolder, now_, 1'000'000);
   }
+  // Returns the id of the new profile.
   std::int64_t begin(const status::ProfileWish& wish) {
-    return desk_.begin(wish, {0, 1, 2}, now_, 1'000'000).value();
+    EXPECT_TRUE(desk_.begin(++id_, wish, {0, 1, 2}, now_, 1'000'000).value());
+    return id_;
   }
   std::vector<ProfileState> states(std::int64_t id, const std::vector<int>& alive = {0, 1, 2}) {
     std::vector<ProfileState> found;
@@ -26,6 +28,7 @@ class ProfileDeskTest : public ::testing::Test {
   }
 
   ProfileDesk desk_;
+  std::int64_t id_ = 0;
   io::TimePoint now_ = io::TimePoint(seconds(1000));
 };
 
@@ -80,12 +83,12 @@ TEST_F(ProfileDeskTest, RanksBeginTogetherUnlessOneIsLate) {
 
 TEST_F(ProfileDeskTest, OneProfileAtATimeUntilItsLimit) {
   const auto refused = [this](const status::ProfileWish& wish) {
-    return desk_.begin(wish, {0, 1}, now_, 0).error().code;
+    return desk_.begin(77, wish, {0, 1}, now_, 0).error().code;
   };
   EXPECT_EQ(refused({}), Errc::invalid_input);
-  EXPECT_EQ(refused({.steps = 1, .ranks = "7"}), Errc::invalid_input);
-  EXPECT_EQ(refused({.steps = 1, .ranks = "0,7"}), Errc::invalid_input);
   EXPECT_EQ(refused({.steps = 1, .ranks = "x"}), Errc::invalid_input);
+  EXPECT_EQ(desk_.begin(0, {.steps = 1}, {0, 1}, now_, 0).error().code, Errc::invalid_input);
+  EXPECT_EQ(desk_.begin(77, {.steps = 1}, {}, now_, 0).error().code, Errc::invalid_input);
   const auto id = begin({.steps = 1, .limit = 100});
   now_ += seconds(59);
   EXPECT_EQ(refused({.steps = 1}), Errc::already_exists);
@@ -93,6 +96,23 @@ TEST_F(ProfileDeskTest, OneProfileAtATimeUntilItsLimit) {
   now_ += seconds(59);
   EXPECT_EQ(refused({.steps = 1}), Errc::already_exists) << "its command has looked";
   EXPECT_EQ(poll("a", 0), "") << "after the limit";
+}
+
+TEST_F(ProfileDeskTest, RanksOfOtherNodesArePassedOver) {
+  EXPECT_FALSE(desk_.begin(5, {.steps = 1, .ranks = "7-9"}, {0, 1, 2}, now_, 0).value());
+  EXPECT_TRUE(states(5).empty());
+  const auto id = begin({.steps = 1, .ranks = "0,7"});
+  EXPECT_EQ(states(id), (std::vector{ProfileState::absent}));
+  EXPECT_FALSE(desk_.begin(6, {.steps = 1, .ranks = "7"}, {0, 1, 2}, now_, 0).value())
+      << "another profile does not matter to a node without a part in this one";
+}
+
+// Two hosts of a job that share their sockets both pass on the order.
+TEST_F(ProfileDeskTest, AProfileThatHasBegunDoesNotBeginAgain) {
+  const auto id = begin({.steps = 1});
+  EXPECT_NE(poll("a", 0), "");
+  EXPECT_FALSE(desk_.begin(id, {.steps = 1}, {0, 1, 2}, now_, 0).value());
+  EXPECT_EQ(poll("a", 0), "");
 }
 
 TEST_F(ProfileDeskTest, AKilledCommandDoesNotBlockTheNextOne) {

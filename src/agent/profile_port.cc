@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "status/profile_trace.h"
 
 #include <fmt/core.h>
 
@@ -213,17 +214,23 @@ status::ProfileAnswer ProfilePort::answer(const status::ProfileQuery& query) {
     if (worker.pid != 0) alive.push_back(worker.rank);
   const io::TimePoint now = io::Clock::now();
   if (query.what == What::start) {
-    const auto begun = desk_.begin(query.wish, alive, now, unix_ms());
+    const auto begun = desk_.begin(query.id, query.wish, alive, now, unix_ms());
     if (!begun) {
       said.refusal = begun.error().message;
       said.hint = begun.error().hint;
       return said;
     }
-    said.id = *begun;
-    remove_profile_traces(folder_);
+    if (*begun) remove_profile_traces(folder_);
+  }
+  said.ranks = desk_.ranks(query.id, alive, now);
+  for (status::RankProfile& each : said.ranks) {
+    const auto trace = status::finished_trace(folder_, query.id, each.rank);
+    if (!trace) continue;
+    each.state = status::ProfileState::written;
+    // Nobody fetches the trace any more. A folder in memory must not keep it until the job's end.
+    if (query.what == What::end) unlink(trace->c_str());
   }
   if (query.what == What::end) desk_.end(query.id);
-  said.ranks = desk_.ranks(said.id, alive, now);
   return said;
 }
 

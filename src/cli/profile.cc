@@ -1,12 +1,14 @@
-// lockstep profile: takes a PyTorch profile of a running job.
+// lockstep profile: takes a PyTorch profile of a running job, wherever it runs.
+#include "base/id.h"
 #include "base/number_ranges.h"
 #include "base/text.h"
 #include "cli/one_job.h"
+#include "cli/owner_host.h"
 #include "cli/profile_options.h"
 #include "cli/subcommand.h"
 #include "io/own_folders.h"
-#include "jobs/here/profile_course.h"
-#include "jobs/here/profile_files.h"
+#include "jobs/profile_course.h"
+#include "jobs/profile_files.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -21,15 +23,23 @@
 namespace lockstep::cli {
 namespace {
 
-using jobs::here::ProfileCourse;
+using jobs::ProfileCourse;
 using status::ProfileQuery;
 
 constexpr std::chrono::milliseconds kProfileLook{500};
+constexpr std::chrono::milliseconds kLookAfar{2000};
 constexpr std::chrono::seconds kSayAgain{10};
 constexpr std::size_t kMostRanksAsked = 4096;
 
-Result<status::ProfileWish> wish_of(const ProfileOptions& options) {
-  status::ProfileWish wish;
+// The wish, and its ranks as numbers.
+struct Wanted {
+  status::ProfileWish wish = {};
+  std::vector<int> ranks = {};  // empty: all
+};
+
+Result<Wanted> wanted_of(const ProfileOptions& options) {
+  Wanted wanted;
+  status::ProfileWish& wish = wanted.wish;
   if (options.steps && options.seconds)
     return fail(Errc::invalid_input, "--steps and --seconds exclude each other");
   if (options.seconds && (!std::isfinite(*options.seconds) || *options.seconds < 0.001 ||
@@ -42,11 +52,12 @@ Result<status::ProfileWish> wish_of(const ProfileOptions& options) {
     return fail(Errc::invalid_input, "--multiple-of must be 1 to 1000000");
   if (options.timeout < 1 || options.timeout > 24L * 3600)
     return fail(Errc::invalid_input, "--timeout must be 1 to 86400 seconds");
-  const auto ranks = parse_ranges(options.ranks, kMostRanksAsked);
+  auto ranks = parse_ranges(options.ranks, kMostRanksAsked);
   if (!ranks)
     return fail(Errc::invalid_input, fmt::format("--ranks must be a list such as 0-3,7 (got '{}')",
                                                  printable(options.ranks)));
-  for (const int rank : *ranks)
+  wanted.ranks = std::move(*ranks);
+  for (const int rank : wanted.ranks)
     wish.ranks += (wish.ranks.empty() ? "" : ",") + std::to_string(rank);
   wish.every = static_cast<int>(options.multiple_of);
   wish.limit = static_cast<int>(options.timeout);
@@ -54,13 +65,20 @@ Result<status::ProfileWish> wish_of(const ProfileOptions& options) {
     wish.millis = static_cast<int>(*options.seconds * 1000);
   else
     wish.steps = static_cast<int>(steps);
-  return wish;
+  return wanted;
 }
 
-Result<status::ProfileAnswer> ask(jobs::Job& job, const ProfileQuery& query) {
-  LOCKSTEP_TRY_ASSIGN(auto answer, job.profile(query));
-  if (!answer.refusal.empty()) return fail(Errc::unavailable, answer.refusal, answer.hint);
-  return answer;
+// Returns a number that no other profile of the job has had.
+std::int64_t new_profile_id() {
+  std::int64_t id = 0;
+  for (const char byte : random_key(4))
+    id = id << 8 | static_cast<unsigned char>(byte);
+  return id + 1;
+}
+
+// A look at hosts is a request to each of them.
+std::chrono::milliseconds pause_of(const jobs::Job& job) {
+  return job.record().nodes.empty() ? kProfileLook : kLookAfar;
 }
 
 struct Output {
@@ -86,35 +104,58 @@ void drop_if_empty(const Output& output) {
   if (output.made) rmdir(output.folder.c_str());
 }
 
+// Brings the traces. Returns the signal that stopped this; 0: none.
+int bring_traces(jobs::Job& job, const std::vector<jobs::TraceThere>& traces,
+                 const std::string& output, ProfileCourse& course) {
+  for (const jobs::TraceThere& trace : traces) {
+    const Status brought = job.bring_trace(trace, jobs::trace_path(output, trace.rank));
+    if (brought)
+      course.taken(trace.rank);
+    else if (brought.error().code == Errc::canceled)
+      return brought.error().sys;
+    else
+      course.failed(trace.rank, brought.error().message);
+  }
+  return 0;
+}
+
 // Follows a profile until all traces are there, or no more can come. Returns the signal that
 // stopped the wait; 0: none.
-Result<int> follow_profile(jobs::Job& job, const status::ProfileAnswer& begun,
-                           const std::string& output, ProfileCourse& course) {
+Result<int> follow_profile(jobs::Job& job, std::int64_t id, const std::string& output,
+                           ProfileCourse& course) {
   io::TimePoint said = io::Clock::now();
-  status::ProfileAnswer answer = begun;
-  while (true) {
-    for (const int rank : course.feed(answer.ranks))
-      if (const auto trace = jobs::here::finished_trace(begun.folder, begun.id, rank)) {
-        const Status taken = jobs::here::take_trace(*trace, jobs::here::trace_path(output, rank));
-        if (taken)
-          course.taken(rank);
-        else if (taken.error().code == Errc::canceled)
-          return taken.error().sys;
-        else
-          course.failed(rank, taken.error().message);
-      }
+  while (!course.is_over(io::Clock::now())) {
+    if (const int signal = proc::take_stop_signal(pause_of(job)); signal != 0) return signal;
+    LOCKSTEP_TRY_ASSIGN(const auto answers,
+                        job.profile({.query = {.what = ProfileQuery::What::look, .id = id},
+                                     .hosts = course.hosts()}));
+    const auto traces = course.feed(answers, io::Clock::now());
+    if (const int signal = bring_traces(job, traces, output, course); signal != 0) return signal;
     const io::TimePoint now = io::Clock::now();
-    if (course.is_over(now)) return 0;
-    if (now - said >= kSayAgain) {
-      fmt::print(stderr, "lockstep profile: {}\n", course.waits_for());
-      said = now;
-    }
-    if (const int signal = proc::take_stop_signal(kProfileLook); signal != 0) return signal;
-    auto next = ask(job, {.what = ProfileQuery::What::look, .id = begun.id});
-    // The job may have ended. Its traces are gone with its folder.
-    if (!next) return Failure(next.error());
-    answer = std::move(*next);
+    if (now - said < kSayAgain || course.is_over(now)) continue;
+    fmt::print(stderr, "lockstep profile: {}\n", course.waits_for());
+    said = now;
   }
+  return 0;
+}
+
+// Begins a profile and follows it. Returns as follow_profile().
+Result<int> run_profile(jobs::Job& job, const Wanted& wanted, const std::string& output,
+                        ProfileCourse& course) {
+  const std::int64_t id = new_profile_id();
+  const auto begun =
+      job.profile({.query = {.what = ProfileQuery::What::start, .id = id, .wish = wanted.wish}});
+  // Fails if no agent has begun, so that none must be told of the end.
+  if (begun)
+    LOCKSTEP_TRY(course.begin(*begun, id, wanted.ranks, io::Clock::now(),
+                              std::chrono::seconds(wanted.wish.limit)));
+  auto ended = begun ? follow_profile(job, id, output, course) : Failure(begun.error());
+  // After a start that was stopped, too: some hosts may have begun.
+  (void)job.profile(
+      {.query = {.what = ProfileQuery::What::end, .id = id}, .hosts = course.all_hosts()});
+  if (!ended && ended.error().code == Errc::canceled && ended.error().sys != 0)
+    return ended.error().sys;
+  return ended;
 }
 
 Result<ExitCode> show_traces(const ProfileCourse& course, const Output& output) {
@@ -125,7 +166,7 @@ Result<ExitCode> show_traces(const ProfileCourse& course, const Output& output) 
     drop_if_empty(output);
     return fail(Errc::unavailable, "no rank has written a trace");
   }
-  LOCKSTEP_TRY_ASSIGN(const auto merged, jobs::here::merge_traces(output.folder, ranks));
+  LOCKSTEP_TRY_ASSIGN(const auto merged, jobs::merge_traces(output.folder, ranks));
   for (const std::string& line : merged.left_out)
     fmt::print(stderr, "lockstep profile: not in profile.json: {}\n", line);
   fmt::print("{}: {} {}\n", merged.path, merged.ranks.size() == 1 ? "rank" : "ranks",
@@ -136,18 +177,13 @@ Result<ExitCode> show_traces(const ProfileCourse& course, const Output& output) 
 Result<ExitCode> take_profile(const Call& call) {
   ProfileOptions options;
   fill(profile_table(), call.parsed, options);
-  LOCKSTEP_TRY_ASSIGN(const auto wish, wish_of(options));
+  LOCKSTEP_TRY_ASSIGN(const Wanted wanted, wanted_of(options));
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "profile"));
+  LOCKSTEP_TRY(refuse_owned(named.word, "its ranks", "profile"));
   LOCKSTEP_TRY_ASSIGN(const auto job, open_named(named));
   LOCKSTEP_TRY_ASSIGN(const auto output, make_output(options, *job));
-  const auto begun = ask(*job, {.what = ProfileQuery::What::start, .wish = wish});
-  if (!begun) {
-    drop_if_empty(output);
-    return Failure(begun.error());
-  }
-  ProfileCourse course(io::Clock::now(), std::chrono::seconds(wish.limit));
-  const auto ended = follow_profile(*job, *begun, output.folder, course);
-  (void)ask(*job, {.what = ProfileQuery::What::end, .id = begun->id});
+  ProfileCourse course;
+  const auto ended = run_profile(*job, wanted, output.folder, course);
   if (ended && *ended == 0) return show_traces(course, output);
   drop_if_empty(output);
   if (!ended) return Failure(ended.error());

@@ -6,18 +6,22 @@ namespace {
 Table make_profile_table() {
   return {
       .program = "lockstep profile",
-      .summary = "Takes a PyTorch profile of a run on this machine.",
+      .summary = "Takes a PyTorch profile of a running job.",
       .examples =
           "lockstep profile --steps 5 -o prof train.py\n"
-          "lockstep profile --seconds 2 --ranks 0-3",
+          "lockstep profile --seconds 2 --ranks 0-3 JOB",
       .details =
-          "Asks Kineto, the profiler inside PyTorch, without a line in the script. The run\n"
-          "must have been started with --profile. Writes rank-N.json for each rank, and\n"
-          "profile.json with all of them, for https://ui.perfetto.dev. A rank fetches\n"
-          "its order within 5 s. With --seconds all ranks then begin at one moment.",
+          "Asks Kineto, the profiler inside PyTorch, without a line in the script. The job\n"
+          "must have been started with --profile, on this machine, on hosts or on rented\n"
+          "machines. Writes rank-N.json for each rank, and profile.json with all of them,\n"
+          "for https://ui.perfetto.dev. A rank fetches its order within 5 s. With --seconds\n"
+          "the ranks of a machine then begin at one moment.",
       .epilog =
-          "JOB is pid-N or the name of the script. Without JOB, the only job that runs is meant.\n"
-          "Exit code: 0; 1 if a rank has no trace; the reason is printed for each.\n",
+          "JOB is an id or name of lockstep jobs, or the name of a script on this machine. "
+          "Without\n"
+          "JOB, the only job that runs is meant. Exit code: 0; 1 if a rank has no trace; the "
+          "reason is\n"
+          "printed for each.\n",
       .operands = Operands::names,
       .groups = {{"Options",
                   {
@@ -40,7 +44,7 @@ Table make_profile_table() {
                        .field = into<&ProfileOptions::ranks>,
                        .metavar = "LIST",
                        .help = "ranks to profile, such as 0-3,7",
-                       .shown_default = "all of this machine"},
+                       .shown_default = "all"},
                       {.name = "output",
                        .field = into<&ProfileOptions::output>,
                        .metavar = "DIR",

@@ -9,6 +9,8 @@
 #include "looks/question.h"
 #include "status/event_ring.h"
 #include "status/job_socket.h"
+#include "status/profile_answer.h"
+#include "status/profile_trace.h"
 
 #include <fmt/core.h>
 
@@ -28,9 +30,9 @@ namespace {
 
 using Words = std::span<const std::string>;
 // In the order of Verb.
-constexpr std::array<std::string_view, 11> kVerbs = {"start",  "follow", "print", "places",
-                                                     "status", "report", "looks", "ranks",
-                                                     "events", "page",   "cancel"};
+constexpr std::array<std::string_view, 13> kVerbs = {
+    "start", "follow", "print", "places",  "status",        "report", "looks",
+    "ranks", "events", "page",  "profile", "profile-trace", "cancel"};
 constexpr std::size_t kMostReport = 64UL << 20;
 // An agent answers at once. One that is stopped does not answer at all.
 constexpr std::chrono::seconds kLooksLimit{5};
@@ -137,12 +139,19 @@ Result<std::string> events_target(Words words) {
   return fmt::format("/events?after={}", after);
 }
 
+Result<std::string> profile_target(Words words) {
+  if (words.size() != 2) return fail(Errc::invalid_input, "profile takes ID QUERY");
+  LOCKSTEP_TRY_ASSIGN(const auto query, status::read_profile_query(words[1]));
+  return "/profile?" + status::print_profile_query(query);
+}
+
 // Returns the path of the agents' HTTP server that answers the request.
 Result<std::string> target_of(Verb verb, Words words) {
   if (verb == Verb::looks) return looks_target(words);
   if (verb == Verb::ranks) return ranks_target(words);
   if (verb == Verb::page) return page_target(words);
   if (verb == Verb::events) return events_target(words);
+  if (verb == Verb::profile) return profile_target(words);
   return fail(Errc::invalid_input, "no request to agents");
 }
 
@@ -161,6 +170,29 @@ Result<int> tell_answers(Verb verb, Words words) {
   LOCKSTEP_TRY_ASSIGN(const auto answers, ask_agents(verb, words));
   std::puts(list_of(answers).c_str());
   return 0;
+}
+
+// Prints the trace of a rank, which an agent of this host must name as finished.
+Result<int> send_trace(Words words) {
+  if (words.size() != 3) return fail(Errc::invalid_input, "profile-trace takes ID PROFILE RANK");
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t id, number(words[1]));
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number(words[2]));
+  const auto answers = status::ask_agents(
+      {.job = words[0]}, "/profile?" + status::print_profile_query({.id = id}), kLooksLimit);
+  for (const std::string& answer : answers) {
+    const auto said = status::read_profile_answer(answer);
+    if (!said) continue;
+    for (const status::RankProfile& each : said->ranks) {
+      if (each.rank != rank) continue;
+      const auto trace = status::finished_trace(said->folder, id, each.rank);
+      if (!trace) continue;
+      LOCKSTEP_TRY(status::read_trace(*trace, [](std::string_view piece) {
+        return io::write_all(STDOUT_FILENO, piece, "the client");
+      }));
+      return 0;
+    }
+  }
+  return fail(Errc::not_found, "the trace is no longer there");
 }
 
 Result<int> tell_events(Words words) {
@@ -209,7 +241,10 @@ Result<int> serve_request(const std::vector<std::string>& words) {
     case Verb::looks:
     case Verb::ranks:
     case Verb::page:
+    case Verb::profile:
       return tell_answers(*verb, rest);
+    case Verb::profile_trace:
+      return send_trace(rest);
     case Verb::cancel:
       break;
   }
@@ -218,7 +253,7 @@ Result<int> serve_request(const std::vector<std::string>& words) {
 
 Result<std::string> ask_agents_here(const std::vector<std::string>& words) {
   const auto verb = verb_of(words);
-  if (!verb || *verb == Verb::page)
+  if (!verb || *verb == Verb::page || *verb == Verb::profile)
     return fail(Errc::invalid_input, "a request is looks, ranks or events");
   LOCKSTEP_TRY_ASSIGN(const auto answers, ask_agents(*verb, Words(words).subspan(1)));
   return list_of(answers);

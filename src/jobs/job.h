@@ -16,7 +16,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +82,29 @@ struct PageThere {
   page::PageAnswer page = {};
 };
 
+// A question about a profile. hosts: indices of the hosts to ask; empty: all.
+struct ProfileRequest {
+  status::ProfileQuery query = {};
+  std::set<int> hosts = {};
+};
+// What the agents of a job answer about a profile. A host is an index into the nodes of the job's
+// record; this machine is host 0.
+struct ProfileAnswers {
+  struct Agent {
+    int host = 0;
+    status::ProfileAnswer says = {};
+  };
+  std::vector<Agent> agents = {};
+  std::map<int, std::string> silent = {};  // why a host has not answered
+};
+// A finished trace, as an agent names it.
+struct TraceThere {
+  int host = 0;
+  std::string folder = {};
+  std::int64_t profile = 0;
+  int rank = 0;
+};
+
 // One job. Each call blocks until the answer comes or the user stops the call (canceled, with the
 // signal's number in Error::sys). Callers must have blocked proc::handled_signals().
 class Job {
@@ -127,11 +152,15 @@ class Job {
   }
   // Returns the least time between two questions to the agents that the place can bear.
   virtual std::chrono::seconds pause() const { return std::chrono::seconds(0); }
-  // Asks the agent about profiles of its ranks. invalid_input: this place cannot take profiles.
-  virtual Result<status::ProfileAnswer> profile(const status::ProfileQuery& query) {
-    (void)query;
-    return fail(Errc::invalid_input,
-                record_.id + " is not a run on this machine, and only such a run can be profiled");
+  // Asks the agents about a profile of their ranks. invalid_input: this place cannot take profiles.
+  virtual Result<ProfileAnswers> profile(const ProfileRequest& request) {
+    (void)request;
+    return Failure(no_profiles());
+  }
+  // Brings a finished trace to the file `to` of this machine. The file is removed after an error.
+  virtual Status bring_trace(const TraceThere& trace, const std::string& to) {
+    (void)trace, (void)to;
+    return Failure(no_profiles());
   }
   // Prints the job's output, and waits for its end if `to_end` is set.
   virtual Result<Followed> follow(const FollowOptions& options) = 0;
@@ -142,6 +171,12 @@ class Job {
   virtual Result<Resumed> resume(const std::vector<std::string>& env) = 0;
 
  protected:
+  Error no_profiles() const {
+    return {.code = Errc::invalid_input,
+            .message = record_.id + " is a job of Slurm, and no profile of it can be taken",
+            .hint = "torch.profiler in the script writes one"};
+  }
+
   KnownJob record_;
 };
 

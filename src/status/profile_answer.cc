@@ -26,7 +26,7 @@ static void fields(codec::JsonFields& io, ProfileAnswer& answer) {
   io("node", answer.node);
   io("refusal", answer.refusal);
   io("hint", answer.hint);
-  io("id", answer.id, {0, 1LL << 40});
+  io("id", answer.id, {0, kMostProfileId});
   io("folder", answer.folder);
   io("ranks", answer.ranks);
 }
@@ -76,7 +76,7 @@ Result<ProfileQuery> read_profile_query(std::string_view text) {
       fine = word != kQueryWords.end();
       query.what = static_cast<ProfileQuery::What>(fine ? word - kQueryWords.begin() : 1);
     } else if (name == "id") {
-      fine = number(value, 1LL << 40, query.id);
+      fine = number(value, kMostProfileId, query.id);
     } else if (name == "steps") {
       fine = number(value, kMostProfileSteps, query.wish.steps);
     } else if (name == "every") {

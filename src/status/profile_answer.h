@@ -17,9 +17,10 @@ enum class ProfileState {
   busy,     // a process asks, but takes another profile already
   ordered,  // a process has got the order, and writes its file at the end of the profile
   gone,     // the rank has ended
+  written,  // the trace is finished, and can be fetched
 };
-inline constexpr std::array<std::string_view, 5> kProfileWords{"absent", "waiting", "busy",
-                                                               "ordered", "gone"};
+inline constexpr std::array<std::string_view, 6> kProfileWords{"absent",  "waiting", "busy",
+                                                               "ordered", "gone",    "written"};
 
 struct RankProfile {
   int rank = 0;
@@ -32,6 +33,7 @@ struct ProfileAnswer {
   std::string hint = {};     // what to do then
   std::int64_t id = 0;       // of the profile
   std::string folder = {};   // where the ranks write
+  // The ranks of this node in the profile. Empty: it has none of them, or the profile is over.
   std::vector<RankProfile> ranks = {};
 };
 
@@ -41,17 +43,19 @@ struct ProfileWish {
   int every = 1;  // begin with a step whose number is a multiple of this
   int millis = 0;
   int limit = 120;         // seconds after which the agent forgets the profile
-  std::string ranks = {};  // empty: all
+  std::string ranks = {};  // empty: all; ranks of other nodes are passed over
 };
 
+inline constexpr std::int64_t kMostProfileId = 1LL << 40;
 inline constexpr int kMostProfileSteps = 10'000;
 inline constexpr int kMostProfileSeconds = 3600;
 
-// The query of a request about the profile `id`: "do=look&id=3".
+// The query of a request about the profile `id`: "do=look&id=3". The command makes the id, so that
+// all agents of a job know a profile by one id.
 struct ProfileQuery {
   enum class What { start, look, end };
   What what = What::look;
-  std::int64_t id = 0;
+  std::int64_t id = 0;    // from 1 to kMostProfileId
   ProfileWish wish = {};  // of start
 };
 std::string print_profile_query(const ProfileQuery& query);

@@ -1,4 +1,5 @@
 """Profiles of PyTorch on demand: fake workers of Kineto, whose protocol is that of libkineto."""
+import contextlib
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import uuid
 import pytest
 
 from harness import BINARY, SCRIPTS, peer, until
+from ssh_hosts import SshWorld
 
 SIDE = SCRIPTS / "kineto_side.py"
 
@@ -197,3 +199,115 @@ def test_the_profiler_inside_pytorch(lockstep):
                                    and event["pid"] in {e["pid"] for e in events if e.get("name") == "aten::addmm"}}
     run.signal(signal.SIGTERM)
     run.wait(60)
+
+
+@pytest.fixture
+def world(hosts):
+    made = SshWorld(hosts)
+    yield made
+    left = made.close()
+    assert not left, f"left running on hosts: {left}"
+
+
+class Afar:
+    """A job of two hosts with a rank each, and the command on the client."""
+
+    def __init__(self, world, kind):
+        self.client, *self.servers = world(2)
+        words = [word for server in self.servers for word in ("--host", f"me@{server.addr}")]
+        assert self.client.run("cluster", "add", "gpus", *words).rc == 0
+        for server in self.servers:
+            (server.homes["me"] / "side.py").write_text(SIDE.read_text())
+        ended = self.client.run("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "--detach", "--profile",
+                                "side.py", kind, timeout=90)
+        assert ended.rc == 0, ended
+        self.id = ended.out.strip()
+        self.output = self.client.folder / "traces"
+        for rank in (0, 1):
+            self.folder(rank)
+
+    def words(self, *words):
+        return ("profile", "-o", self.output, *words, self.id)
+
+    def profile(self, *words):
+        return self.client.run(*self.words(*words), timeout=120)
+
+    def folder(self, rank):
+        """The folder of the rank's agent."""
+        file = self.servers[rank].homes["me"] / f"{rank}.folder"
+        return pathlib.Path(until(lambda: file.exists() and file.read_text(), 30, f"rank {rank} has begun"))
+
+    def traces(self):
+        return [path for rank in (0, 1) for path in self.folder(rank).glob("profile-*")]
+
+    def asked(self):
+        """The processes that the command has started on the hosts."""
+        lines = []
+        for server in self.servers:
+            for pid in server.commands():
+                with contextlib.suppress(OSError):
+                    words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                    lines += [words] if b"host-job" in words and any(b"profile" in word for word in words) else []
+        return lines
+
+    def end(self):
+        folders = [self.folder(rank) for rank in (0, 1)]
+        assert self.client.run("cancel", self.id, timeout=90).rc == 0
+        assert not any(folder.exists() for folder in folders)
+        for server in self.servers:
+            server.nothing_left()
+
+
+def test_the_ranks_of_two_hosts_make_one_trace(world):
+    run = Afar(world, "good")
+    ended = run.profile("--steps", 3)
+    assert (ended.rc, ended.out) == (0, f"{run.output}/profile.json: ranks 0-1\n"), ended
+    assert sorted(path.name for path in run.output.iterdir()) == ["profile.json", "rank-0.json", "rank-1.json"]
+    events = json.loads((run.output / "profile.json").read_text())["traceEvents"]
+    assert [event["args"]["name"] for event in events if event["ph"] == "M"] == ["rank 0: python", "rank 1: python"]
+    assert len({event["pid"] for event in events}) == 2, events
+    assert not run.traces(), "traces stay on no host"
+    # Again, of a rank that only the second host has, and of one that no host has.
+    ended = run.profile("--steps", 1, "--ranks", "1,7")
+    assert (ended.rc, ended.out) == (1, f"{run.output}/profile.json: rank 1\n"), ended
+    assert "rank 7: does not run, or no agent answers for it" in ended.err, ended
+    run.end()
+    ended = run.profile("--steps", 1)
+    assert ended.rc == 1 and "no agent of the job answers" in ended.err, ended
+
+
+def test_a_host_that_does_not_answer_is_a_line(world):
+    run = Afar(world, "good")
+    run.client.forget_masters()
+    run.servers[1].stop_sshd()
+    ended = run.profile("--steps", 1)
+    assert (ended.rc, ended.out) == (1, f"{run.output}/profile.json: rank 0\n"), ended
+    lines = [line for line in ended.err.splitlines() if "gpus-1" in line]
+    assert len(lines) == 1 and lines[0].startswith("lockstep profile: ") and "refused" in lines[0], ended
+    assert not run.traces()
+    run.servers[1].start_sshd()
+    run.end()
+
+
+def test_a_trace_of_a_host_that_is_no_file_is_named(world):
+    run = Afar(world, "link")
+    ended = run.profile("--steps", 1)
+    assert (ended.rc, ended.out) == (1, f"{run.output}/profile.json: rank 0\n"), ended
+    assert "lockstep profile: rank 1: gpus-1: " in ended.err and "Too many levels" in ended.err, ended
+    assert sorted(path.name for path in run.output.iterdir()) == ["profile.json", "rank-0.json"]
+    run.end()
+
+
+def test_ctrl_c_leaves_nothing_on_the_hosts(world):
+    run = Afar(world, "none")
+    command = run.client.start(*run.words("--timeout", 100))
+    until(lambda: (run.output / "rank-0.json").exists(), 60, "the first trace is here")
+    other = run.client.run("profile", "-o", run.client.folder / "other", run.id, timeout=60)
+    assert other.rc == 1 and "another lockstep profile of this job is not over" in other.err, other
+    assert not (run.client.folder / "other").exists()
+    command.signal(signal.SIGINT)
+    assert command.wait(30).rc == 130
+    until(lambda: not run.asked(), 15, "no request is left on the hosts")
+    assert not run.traces()
+    assert run.profile("--ranks", 0).rc == 0, "the agents know of the end"
+    run.end()

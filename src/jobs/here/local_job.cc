@@ -2,8 +2,10 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "jobs/profile_files.h"
 #include "proc/signals.h"
 #include "status/job_socket.h"
+#include "status/profile_trace.h"
 
 #include <fmt/core.h>
 
@@ -164,13 +166,20 @@ Result<std::vector<PageThere>> LocalJob::page(int node) {
   return found;
 }
 
-Result<status::ProfileAnswer> LocalJob::profile(const status::ProfileQuery& query) {
-  const std::string target = "/profile?" + status::print_profile_query(query);
-  const auto answers =
-      status::ask_agents({.pid = pid(), .job = {}}, target, std::chrono::seconds(5));
-  // An agent of an older version answers nothing.
-  if (answers.empty()) return fail(Errc::unavailable, "no agent of " + record_.id + " answers");
-  return status::read_profile_answer(answers.front());
+Result<ProfileAnswers> LocalJob::profile(const ProfileRequest& request) {
+  ProfileAnswers answers;
+  for (const std::string& text : status::ask_agents(
+           {.pid = pid(), .job = {}}, "/profile?" + status::print_profile_query(request.query),
+           std::chrono::seconds(5)))
+    if (auto says = status::read_profile_answer(text))
+      answers.agents.push_back({.says = std::move(*says)});
+  return answers;
+}
+
+Status LocalJob::bring_trace(const TraceThere& trace, const std::string& to) {
+  const auto from = status::finished_trace(trace.folder, trace.profile, trace.rank);
+  if (!from) return fail(Errc::not_found, "the trace is no longer there");
+  return take_trace(*from, to);
 }
 
 Result<Followed> LocalJob::follow(const FollowOptions& options) {

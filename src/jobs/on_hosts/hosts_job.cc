@@ -9,9 +9,17 @@
 #include "jobs/on_hosts/ask_hosts.h"
 #include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
+#include "jobs/profile_files.h"
+#include "proc/signal_watch.h"
+#include "proc/signals.h"
+#include "status/profile_trace.h"
 
 #include <fmt/core.h>
 
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +27,8 @@ namespace lockstep::jobs::on_hosts {
 namespace {
 
 constexpr std::size_t kMostError = 1000;
+// A host that hangs must not keep the command from the traces of the others.
+constexpr std::chrono::seconds kLookLimit{20};
 
 // more: words after the job's id.
 Result<std::vector<hosts::HostEnding>> ask(const KnownJob& job, const char* verb,
@@ -73,6 +83,22 @@ std::vector<Answer> answers_of(const std::vector<hosts::HostEnding>& endings,
   for (const hosts::HostEnding& ending : endings)
     add_answers(answers, agent_texts(ending.out), read);
   return answers;
+}
+
+// Returns why a host has not done a request; empty: it has.
+std::string trouble_of(const hosts::HostPlace& host, const hosts::HostEnding& ending) {
+  if (!ending.error.empty()) return ending.error;
+  if (ending.code == 0) return {};
+  const std::string said = printable(last_line(ending.err), kMostError);
+  return fmt::format("{}: {}", host.name,
+                     said.empty() ? fmt::format("host-job ended with code {}", ending.code) : said);
+}
+
+// A host ends its request after a signal, so the answers do not tell that one came.
+Status check_stop() {
+  const int number = proc::SignalWatch::take_stop();
+  if (number == 0) return {};
+  return Failure(Error{Errc::canceled, "stopped by " + proc::signal_name(number), {}, number});
 }
 
 }  // namespace
@@ -147,6 +173,59 @@ Result<std::vector<PageThere>> HostsJob::page(int node) {
     for (auto& answer : answers_of<page::PageAnswer>({endings[i]}, page::read_page_answer))
       found.push_back({.host = record_.nodes[i], .page = std::move(answer)});
   return found;
+}
+
+Result<ProfileAnswers> HostsJob::profile(const ProfileRequest& request) {
+  using What = status::ProfileQuery::What;
+  std::vector<int> asked;
+  std::vector<hosts::HostPlace> places;
+  for (int host = 0; host < static_cast<int>(record_.nodes.size()); ++host) {
+    if (!request.hosts.empty() && !request.hosts.contains(host)) continue;
+    asked.push_back(host);
+    places.push_back(record_.nodes[static_cast<std::size_t>(host)]);
+  }
+  auto command = about_job(places, "profile", record_.id);
+  command.argv.push_back(status::print_profile_query(request.query));
+  // Only the first question may have to log in.
+  if (request.query.what != What::start) command.limit = kLookLimit;
+  io::Loop loop;
+  LOCKSTEP_TRY_ASSIGN(const auto endings, world_.run(loop, command));
+  LOCKSTEP_TRY(check_stop());
+  ProfileAnswers answers;
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    if (std::string trouble = trouble_of(places[i], endings[i]); !trouble.empty()) {
+      answers.silent.emplace(asked[i], std::move(trouble));
+      continue;
+    }
+    for (const std::string& text : agent_texts(endings[i].out))
+      if (auto says = status::read_profile_answer(text))
+        answers.agents.push_back({.host = asked[i], .says = std::move(*says)});
+  }
+  return answers;
+}
+
+// The host may be hostile: only the rank's number decides where its bytes go, and the bytes are
+// bounded.
+Status HostsJob::bring_trace(const TraceThere& trace, const std::string& to) {
+  const hosts::HostPlace& place = record_.nodes.at(static_cast<std::size_t>(trace.host));
+  auto command = about_job({place}, "profile-trace", record_.id);
+  command.argv.push_back(std::to_string(trace.profile));
+  command.argv.push_back(std::to_string(trace.rank));
+  LOCKSTEP_TRY_ASSIGN(const io::Fd file, create_trace(to));
+  std::int64_t bytes = 0;
+  command.on_output = [&](std::size_t, std::string_view piece) -> Status {
+    bytes += static_cast<std::int64_t>(piece.size());
+    if (bytes > world_.most_trace) return status::trace_too_large(to);
+    return io::write_all(file.get(), piece, to);
+  };
+  io::Loop loop;
+  const auto endings = world_.run(loop, command);
+  Status brought = endings ? check_stop() : Failure(endings.error());
+  if (brought)
+    if (const auto trouble = trouble_of(place, endings->at(0)); !trouble.empty())
+      brought = fail(Errc::unavailable, trouble);
+  if (!brought) unlink(to.c_str());
+  return brought;
 }
 
 Result<Followed> HostsJob::follow(const FollowOptions& options) {

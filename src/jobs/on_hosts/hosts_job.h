@@ -4,7 +4,9 @@
 #include "hosts/command_run.h"
 #include "jobs/job.h"
 #include "jobs/on_hosts/job_start.h"
+#include "status/profile_trace.h"
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 
@@ -16,6 +18,7 @@ struct HostsWorld {
   std::function<Result<StartedJob>(const JobRequest&)> start = [](const JobRequest& request) {
     return start_job(request);
   };
+  std::int64_t most_trace = status::kMostTrace;  // bytes of a trace
 };
 
 class HostsJob : public Job {
@@ -28,6 +31,8 @@ class HostsJob : public Job {
   Result<std::vector<looks::NodeRows>> ranks() override;
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;
+  Result<ProfileAnswers> profile(const ProfileRequest& request) override;
+  Status bring_trace(const TraceThere& trace, const std::string& to) override;
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
   Result<Resumed> resume(const std::vector<std::string>& env) override;

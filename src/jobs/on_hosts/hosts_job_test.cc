@@ -1,12 +1,16 @@
 // A job on hosts, without any host: the test answers for them.
 #include "jobs/on_hosts/hosts_job.h"
 
+#include "io/fd.h"
 #include "jobs/on_hosts/job_plan.h"
+#include "status/profile_trace.h"
 
 #include <gtest/gtest.h>
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <map>
 
 namespace lockstep::jobs::on_hosts {
@@ -47,14 +51,25 @@ class HostsJobTest : public ::testing::Test {
                                EXPECT_EQ(request.argv.at(2), "aaaa1111");
                                asked_.push_back(request.argv.at(1));
                                more_.assign(request.argv.begin() + 3, request.argv.end());
+                               hosts_.clear();
+                               for (const hosts::HostPlace& host : request.hosts)
+                                 hosts_.push_back(host.name);
                                if (stopped_)
                                  return Failure({Errc::canceled, "stopped", {}, SIGINT});
-                               return answers_.at(request.argv.at(1));
+                               auto answers = answers_.at(request.argv.at(1));
+                               if (!request.on_output) return answers;
+                               for (int i = 0; i < pieces_; ++i)
+                                 if (const Status taken = request.on_output(0, piece_); !taken) {
+                                   answers[0] = silent(taken.error().message);
+                                   break;
+                                 }
+                               return answers;
                              },
                              .start = [this](const JobRequest& request) -> Result<StartedJob> {
                                started_.push_back(request);
                                return StartedJob{.ahead = ahead_, .endpoint = {}};
-                             }});
+                             },
+                             .most_trace = most_trace_});
   }
 
   KnownJob known_;
@@ -62,7 +77,11 @@ class HostsJobTest : public ::testing::Test {
   Texts ahead_;
   bool stopped_ = false;
   Texts asked_;
-  Texts more_;  // words of the last request, after the job's id
+  Texts more_;                   // words of the last request, after the job's id
+  Texts hosts_;                  // names of the hosts of the last request
+  std::string piece_ = "trace";  // what the host prints of a trace, and how often
+  int pieces_ = 2;
+  std::int64_t most_trace_ = status::kMostTrace;
   std::vector<JobRequest> started_;
 };
 
@@ -123,6 +142,68 @@ TEST_F(HostsJobTest, APageIsOnTheHostThatTellsOfIt) {
   EXPECT_EQ(pages->at(0).host->name, "gpus-1");
   answers_["page"] = {silent("gpus-0"), told("host-job has no verb 'page'")};
   EXPECT_TRUE(job().page(0)->empty());
+}
+
+TEST_F(HostsJobTest, TheAgentsOfAllHostsAnswerAboutAProfile) {
+  const auto answer = [](const std::string& node, int rank) {
+    return status::profile_answer_json({.node = node, .id = 7, .ranks = {{.rank = rank}}});
+  };
+  answers_["profile"] = {told("[" + answer("n0", 0) + ", 7, {\"ranks\": 3}]"),
+                         told("[" + answer("n1\x1b", 1) + "]")};
+  const status::ProfileQuery start{
+      .what = status::ProfileQuery::What::start, .id = 7, .wish = {.steps = 5}};
+  auto said = job().profile({.query = start});
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(more_, Texts{"do=start&id=7&steps=5&every=1&ms=0&limit=120&ranks="});
+  ASSERT_EQ(said->agents.size(), 2U);
+  EXPECT_EQ(said->agents[1].host, 1);
+  EXPECT_EQ(said->agents[1].says.node, "n1\\x1b");
+  EXPECT_EQ(said->agents[1].says.ranks.at(0).rank, 1);
+  EXPECT_TRUE(said->silent.empty());
+
+  answers_["profile"] = {silent("gpus-0"),
+                         {.code = 1, .err = "host-job has no verb 'profile'\x1b\n"}};
+  said = job().profile({.query = {.id = 7}});
+  ASSERT_TRUE(said);
+  EXPECT_TRUE(said->agents.empty());
+  EXPECT_EQ(said->silent,
+            (std::map<int, std::string>{{0, "gpus-0: no route to host"},
+                                        {1, "gpus-1: host-job has no verb 'profile'\\x1b"}}));
+
+  answers_["profile"] = {told("[" + answer("n1", 1) + "]")};
+  said = job().profile({.query = {.id = 7}, .hosts = {1}});
+  ASSERT_TRUE(said);
+  EXPECT_EQ(hosts_, Texts{"gpus-1"});
+  EXPECT_EQ(said->agents.at(0).host, 1);
+  stopped_ = true;
+  EXPECT_EQ(job().profile({.query = {.id = 7}}).error().sys, SIGINT);
+}
+
+TEST_F(HostsJobTest, ATraceIsBroughtToItsFile) {
+  const std::string to = ::testing::TempDir() + "lockstep-trace-" + std::to_string(getpid());
+  answers_["profile-trace"] = {told("")};
+  ASSERT_TRUE(job().bring_trace({.host = 1, .profile = 7, .rank = 3}, to));
+  EXPECT_EQ(io::read_file(to).value(), "tracetrace");
+  EXPECT_EQ(hosts_, Texts{"gpus-1"});
+  EXPECT_EQ(more_, (Texts{"7", "3"}));
+  answers_["profile-trace"] = {{.code = 1, .err = "the trace is no longer there\n"}};
+  EXPECT_EQ(job().bring_trace({.host = 1}, to).error().message,
+            "gpus-1: the trace is no longer there");
+  EXPECT_FALSE(io::read_file(to)) << "a part of a trace is no trace";
+  stopped_ = true;
+  EXPECT_EQ(job().bring_trace({.host = 1}, to).error().sys, SIGINT);
+  EXPECT_FALSE(io::read_file(to));
+}
+
+TEST_F(HostsJobTest, AHostCannotFillTheDiskWithATrace) {
+  const std::string to = ::testing::TempDir() + "lockstep-large-" + std::to_string(getpid());
+  answers_["profile-trace"] = {told("")};
+  most_trace_ = 10;
+  EXPECT_TRUE(job().bring_trace({.host = 0}, to));
+  pieces_ = 3;
+  EXPECT_NE(job().bring_trace({.host = 0}, to).error().message.find("is larger than 16 GiB"),
+            std::string::npos);
+  EXPECT_FALSE(io::read_file(to));
 }
 
 TEST_F(HostsJobTest, ASilentHostDoesNotHideTheOthers) {

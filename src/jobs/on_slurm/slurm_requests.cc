@@ -152,6 +152,9 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
     case job::Verb::page:
       LOCKSTEP_TRY(asked.world.print("[]\n"));
       return 0;
+    // Clients know that a job of Slurm has no profiles.
+    case job::Verb::profile:
+    case job::Verb::profile_trace:
     case job::Verb::start:
       break;
   }

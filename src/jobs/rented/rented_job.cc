@@ -145,6 +145,16 @@ Result<std::vector<PageThere>> RentedJob::page(int node) {
   return attempt()->page(node);
 }
 
+// A profile is of one attempt. On other machines, its hosts do not answer, or know no such profile.
+Result<ProfileAnswers> RentedJob::profile(const ProfileRequest& request) {
+  if (status_in_course()) return ProfileAnswers();
+  return attempt()->profile(request);
+}
+
+Status RentedJob::bring_trace(const TraceThere& trace, const std::string& to) {
+  return attempt()->bring_trace(trace, to);
+}
+
 // Returns whether there is an attempt to follow that was not followed before. losses: before the
 // attempt that was followed last.
 Result<bool> RentedJob::next_attempt(const cloud::RentedJob& course, std::optional<int>& losses) {

@@ -48,6 +48,8 @@ class RentedJob : public Job {
   Result<std::vector<looks::NodeRows>> ranks() override;
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;
+  Result<ProfileAnswers> profile(const ProfileRequest& request) override;
+  Status bring_trace(const TraceThere& trace, const std::string& to) override;
   // Follows all attempts, and returns once the course has ended: the outputs are here then.
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;

@@ -1,4 +1,4 @@
-#include "jobs/here/profile_files.h"
+#include "jobs/profile_files.h"
 
 #include "codec/json.h"
 #include "io/fd.h"
@@ -12,7 +12,7 @@
 
 #include <filesystem>
 
-namespace lockstep::jobs::here {
+namespace lockstep::jobs {
 namespace {
 
 class ProfileFiles : public ::testing::Test {
@@ -29,16 +29,6 @@ class ProfileFiles : public ::testing::Test {
 
 std::string event(int number, const std::string& more = {}) {
   return "{" + more + "\"traceEvents\": [{\"pid\": " + std::to_string(number) + "}]}";
-}
-
-TEST_F(ProfileFiles, OnlyAFinishedTraceOfTheProfileIsFound) {
-  for (const char* name :
-       {"profile-1-rank-3_77.json.tmp", "profile-2-rank-3_77.json", "profile-1-rank-33_77.json",
-        "profile-1-rank-3_.json", "profile-1-rank-3_7x.json", "profile-1-rank-3.json"})
-    put(name, "");
-  EXPECT_FALSE(finished_trace(folder_, 1, 3));
-  put("profile-1-rank-3_77.json", "");
-  EXPECT_EQ(finished_trace(folder_, 1, 3), folder_ + "/profile-1-rank-3_77.json");
 }
 
 TEST_F(ProfileFiles, NothingButAFileIsTaken) {
@@ -94,4 +84,4 @@ TEST_F(ProfileFiles, ABrokenTraceDoesNotSpoilTheOthers) {
 }
 
 }  // namespace
-}  // namespace lockstep::jobs::here
+}  // namespace lockstep::jobs

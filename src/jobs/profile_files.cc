@@ -1,10 +1,8 @@
-#include "jobs/here/profile_files.h"
+#include "jobs/profile_files.h"
 
 #include "io/fd.h"
-#include "io/folder_names.h"
-#include "proc/signals.h"
-#include "status/profile_answer.h"
 #include "status/profile_merge.h"
+#include "status/profile_trace.h"
 
 #include <fmt/core.h>
 
@@ -13,53 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <functional>
 #include <string_view>
 #include <utility>
 
-namespace lockstep::jobs::here {
+namespace lockstep::jobs {
 namespace {
-
-constexpr off_t kMostTrace = off_t{16} << 30;
-constexpr std::size_t kTracePiece = 1UL << 20;
-
-Failure too_large(const std::string& path) {
-  return fail(Errc::exhausted, path + " is larger than 16 GiB");
-}
-
-Result<io::Fd> open_trace(const std::string& path) {
-  io::Fd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat info {};
-  if (!file || fstat(file.get(), &info) != 0) return fail_sys(path, errno);
-  if (!S_ISREG(info.st_mode) || info.st_uid != geteuid())
-    return fail(Errc::denied, path + " is not a file of this user");
-  if (info.st_size > kMostTrace) return too_large(path);
-  return file;
-}
-
-Result<io::Fd> create_trace(const std::string& path) {
-  io::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!file) return fail_sys(path, errno);
-  return file;
-}
-
-// Calls `use` with each piece of a file. A stop signal ends the reading.
-Status for_each_piece(const std::string& path, const std::function<Status(std::string_view)>& use) {
-  LOCKSTEP_TRY_ASSIGN(const io::Fd file, open_trace(path));
-  std::string piece(kTracePiece, '\0');
-  off_t total = 0;
-  while (true) {
-    if (const int number = proc::take_stop_signal({}); number != 0)
-      return Failure(Error{Errc::canceled, "stopped by " + proc::signal_name(number), {}, number});
-    const ssize_t count = read(file.get(), piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail_sys(path, errno);
-    if (count == 0) return {};
-    // A process of the rank may append for as long as this reads.
-    if ((total += count) > kMostTrace) return too_large(path);
-    LOCKSTEP_TRY(use(std::string_view(piece).substr(0, static_cast<std::size_t>(count))));
-  }
-}
 
 // Appends one trace to the merged file. Returns why it is not used; empty: it is. base: of the
 // traces before.
@@ -67,7 +23,7 @@ Result<std::string> append_trace(const std::string& path, status::MergedTrace& t
                                  const std::string& merged) {
   std::string out;
   bool is_trace = true;
-  LOCKSTEP_TRY(for_each_piece(path, [&](std::string_view piece) -> Status {
+  LOCKSTEP_TRY(status::read_trace(path, [&](std::string_view piece) -> Status {
     if (!is_trace) return {};
     out.clear();
     is_trace = trace.feed(piece, out);
@@ -112,16 +68,15 @@ Result<Merged> merge_into(const io::Fd& file, const std::string& path, const std
 
 }  // namespace
 
-std::optional<std::string> finished_trace(const std::string& folder, std::int64_t id, int rank) {
-  for (const std::string& name : io::names_in(folder))
-    if (status::is_profile_file(name, id, rank)) return fmt::format("{}/{}", folder, name);
-  return std::nullopt;
+Result<io::Fd> create_trace(const std::string& path) {
+  io::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!file) return fail_sys(path, errno);
+  return file;
 }
 
 Status take_trace(const std::string& from, const std::string& to) {
-  LOCKSTEP_TRY(open_trace(from));
   LOCKSTEP_TRY_ASSIGN(const io::Fd file, create_trace(to));
-  Status copied = for_each_piece(
+  Status copied = status::read_trace(
       from, [&](std::string_view piece) { return io::write_all(file.get(), piece, to); });
   unlink(copied ? from.c_str() : to.c_str());
   return copied;
@@ -139,4 +94,4 @@ Result<Merged> merge_traces(const std::string& folder, const std::vector<int>& r
   return merged;
 }
 
-}  // namespace lockstep::jobs::here
+}  // namespace lockstep::jobs

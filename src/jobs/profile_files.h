@@ -1,0 +1,30 @@
+// The traces of a profile in the user's folder: brought there, and merged into one.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::jobs {
+
+// Creates or empties a file of the user's folder.
+Result<io::Fd> create_trace(const std::string& path);
+
+// Moves a trace of this machine to `to`. Fails as status::read_trace().
+Status take_trace(const std::string& from, const std::string& to);
+
+// "FOLDER/rank-3.json"
+std::string trace_path(const std::string& folder, int rank);
+
+struct Merged {
+  std::string path;                        // "FOLDER/profile.json"
+  std::vector<int> ranks = {};             // the ranks with events in the file
+  std::vector<std::string> left_out = {};  // "rank 3: the trace is not whole"
+};
+// Merges the traces of the ranks in the user's folder. A stop signal fails it as
+// status::read_trace().
+Result<Merged> merge_traces(const std::string& folder, const std::vector<int>& ranks);
+
+}  // namespace lockstep::jobs
