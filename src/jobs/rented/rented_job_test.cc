@@ -33,6 +33,14 @@ class FakeAttempt : public Job {
     calls_.emplace_back("why");
     return explain_job(record_, {.state = JobState::running}, nullptr);
   }
+  Result<ProfileAnswers> profile(const ProfileRequest& request) override {
+    calls_.push_back(fmt::format("profile {}", request.query.id));
+    return ProfileAnswers{.agents = {{.host = 0}}};
+  }
+  Status bring_trace(const TraceThere& trace, const std::string& to) override {
+    calls_.push_back(fmt::format("bring {} to {}", trace.rank, to));
+    return {};
+  }
   Result<Followed> follow(const FollowOptions& options) override {
     calls_.push_back("follow on " + record_.nodes.at(0).name);
     if (options.lines) calls_.back() += fmt::format(" from {} lines", *options.lines);
@@ -206,6 +214,15 @@ TEST_F(RentedJobTest, WhySaysWhatTheCourseDoes) {
   EXPECT_EQ(calls_, std::vector<std::string>{"why"});
   told_ = true;
   EXPECT_FALSE(job().why()->json.contains("course"));
+}
+
+TEST_F(RentedJobTest, AProfileIsOfThePresentAttempt) {
+  EXPECT_EQ(job().profile({.query = {.id = 7}})->agents.size(), 1U);
+  EXPECT_TRUE(job().bring_trace({.rank = 3}, "here"));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"profile 7", "bring 3 to here"}));
+  lose();
+  EXPECT_TRUE(job().profile({.query = {.id = 7}})->agents.empty());
+  EXPECT_EQ(calls_.size(), 2U) << "lost machines are not asked";
 }
 
 TEST_F(RentedJobTest, AllAttemptsAreFollowedUntilTheCourseHasEnded) {
