@@ -103,7 +103,9 @@ void ProfilePort::open(Environment& workers) {
     return log::warning("no profile can be taken: {}", problem_);
   }
   for (const auto& [name, value] : config_.variables)
-    workers.try_emplace(name, value.empty() ? folder_ : value);
+    workers.try_emplace(name, value.empty()                     ? folder_
+                              : value == launch::kProfileTraces ? traces_
+                                                                : value);
   watch_ = std::make_unique<io::Watch>(loop_, socket_.get());
   watch_->start(io::kReadable, [this](int) { on_readable(); });
 }
@@ -122,6 +124,11 @@ Status ProfilePort::make() {
     if (!folder_.empty()) break;
   }
   if (folder_.empty()) return fail(Errc::unavailable, problem);
+  traces_ = folder_;
+  if (!config_.place.empty()) {
+    traces_ = fmt::format("{}/{}{}", config_.place, kProfileFolderHead, random_suffix(8));
+    if (mkdir(traces_.c_str(), 0700) != 0) return fail_sys(traces_, errno);
+  }
   socket_ = io::Fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const std::string path = fmt::format("{}/{}", folder_, kProfileSocket);
   sockaddr_un address{};
@@ -164,7 +171,7 @@ bool ProfilePort::take_message() {
     reply(codec::kineto_hello_answer(desk_.on_hello(sender, now)), got->from);
   else
     // Kineto complains on stderr of a poll without an answer.
-    reply(codec::kineto_poll_answer(desk_.on_poll(sender, message->idle, folder_, now, unix_ms())),
+    reply(codec::kineto_poll_answer(desk_.on_poll(sender, message->idle, traces_, now, unix_ms())),
           got->from);
   return true;
 }
@@ -201,7 +208,7 @@ http::Response ProfilePort::answer(const http::Request& request, const std::stri
 
 status::ProfileAnswer ProfilePort::answer(const status::ProfileQuery& query) {
   using What = status::ProfileQuery::What;
-  status::ProfileAnswer said{.id = query.id, .folder = folder_};
+  status::ProfileAnswer said{.id = query.id, .folder = traces_};
   if (folder_.empty()) {
     said.refusal = "the job was started without --profile";
     if (!config_.off.empty()) said.refusal = "the job takes no profiles: " + config_.off;
@@ -220,11 +227,11 @@ status::ProfileAnswer ProfilePort::answer(const status::ProfileQuery& query) {
       said.hint = begun.error().hint;
       return said;
     }
-    if (*begun) remove_profile_traces(folder_);
+    if (*begun) remove_profile_traces(traces_);
   }
   said.ranks = desk_.ranks(query.id, alive, now);
   for (status::RankProfile& each : said.ranks) {
-    const auto trace = status::finished_trace(folder_, query.id, each.rank);
+    const auto trace = status::finished_trace(traces_, query.id, each.rank);
     if (!trace) continue;
     each.state = status::ProfileState::written;
     // Nobody fetches the trace any more. A folder in memory must not keep it until the job's end.
@@ -239,8 +246,10 @@ void ProfilePort::close() {
   watch_.reset();
   socket_.reset();
   if (folder_.empty()) return;
-  remove_profile_folder(folder_);
+  for (const std::string& each : {folder_, traces_})
+    if (!each.empty()) remove_profile_folder(each);
   folder_.clear();
+  traces_.clear();
 }
 
 }  // namespace lockstep::agent

@@ -35,7 +35,7 @@ class ProfilePort {
   http::Response answer(const http::Request& request, const std::string& node);
   // All processes of the attempt before have ended.
   void attempt_starts() { desk_.forget(); }
-  // Closes the socket, and removes the folder with all that is in it.
+  // Closes the socket, and removes the folders with all that is in them.
   void close();
 
  private:
@@ -50,7 +50,8 @@ class ProfilePort {
   const launch::ProfileConfig& config_;
   std::function<std::vector<Sight::Target>()> workers_;
   ProfileDesk desk_;
-  std::string folder_;   // empty: there is none
+  std::string folder_;   // of the sockets; empty: there is none
+  std::string traces_;   // the same folder, or one that other machines see
   std::string problem_;  // why there is no socket
   io::Fd socket_;
   std::unique_ptr<io::Watch> watch_;

@@ -192,9 +192,11 @@ void add_watch(const LaunchConfig& config, std::vector<Row>& rows) {
   rows.push_back(
       {"status page", place(config.page.status_page), origin_words(config, "status-page")});
   rows.push_back({"metrics", place(config.page.metrics), origin_words(config, "metrics")});
+  const auto fresh = [](const std::string& value) {
+    return value.empty() || value == launch::kProfileTraces;
+  };
   for (const auto& [name, value] : config.profile.variables)
-    rows.push_back({"profiles",
-                    fmt::format("{}={}", name, value.empty() ? "a fresh folder" : value),
+    rows.push_back({"profiles", fmt::format("{}={}", name, fresh(value) ? "a fresh folder" : value),
                     origin_words(config, "profile")});
   if (!config.recorder.off.empty())
     rows.push_back({"flight recorder", "not asked", config.recorder.off});

@@ -15,6 +15,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <cstdio>
@@ -78,7 +79,8 @@ std::int64_t new_profile_id() {
 
 // A look at hosts is a request to each of them.
 std::chrono::milliseconds pause_of(const jobs::Job& job) {
-  return job.record().nodes.empty() ? kProfileLook : kLookAfar;
+  return std::max<std::chrono::milliseconds>(job.pause(),
+                                             job.record().nodes.empty() ? kProfileLook : kLookAfar);
 }
 
 struct Output {

@@ -12,10 +12,10 @@ Table make_profile_table() {
           "lockstep profile --seconds 2 --ranks 0-3 JOB",
       .details =
           "Asks Kineto, the profiler inside PyTorch, without a line in the script. The job\n"
-          "must have been started with --profile, on this machine, on hosts or on rented\n"
-          "machines. Writes rank-N.json for each rank, and profile.json with all of them,\n"
-          "for https://ui.perfetto.dev. A rank fetches its order within 5 s. With --seconds\n"
-          "the ranks of a machine then begin at one moment.",
+          "must have been started with --profile. It may run on this machine, on hosts, on\n"
+          "rented machines or on Slurm. Writes rank-N.json for each rank, and profile.json\n"
+          "with all of them, for https://ui.perfetto.dev. A rank fetches its order within\n"
+          "5 s. With --seconds the ranks of a machine then begin at one moment.",
       .epilog =
           "JOB is an id or name of lockstep jobs, or the name of a script on this machine. "
           "Without\n"

@@ -172,27 +172,18 @@ Result<int> tell_answers(Verb verb, Words words) {
   return 0;
 }
 
-// Prints the trace of a rank, which an agent of this host must name as finished.
+// Prints a finished trace in the folder that an agent has named to the client.
 Result<int> send_trace(Words words) {
-  if (words.size() != 3) return fail(Errc::invalid_input, "profile-trace takes ID PROFILE RANK");
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t id, number(words[1]));
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number(words[2]));
-  const auto answers = status::ask_agents(
-      {.job = words[0]}, "/profile?" + status::print_profile_query({.id = id}), kLooksLimit);
-  for (const std::string& answer : answers) {
-    const auto said = status::read_profile_answer(answer);
-    if (!said) continue;
-    for (const status::RankProfile& each : said->ranks) {
-      if (each.rank != rank) continue;
-      const auto trace = status::finished_trace(said->folder, id, each.rank);
-      if (!trace) continue;
-      LOCKSTEP_TRY(status::read_trace(*trace, [](std::string_view piece) {
-        return io::write_all(STDOUT_FILENO, piece, "the client");
-      }));
-      return 0;
-    }
-  }
-  return fail(Errc::not_found, "the trace is no longer there");
+  if (words.size() != 4)
+    return fail(Errc::invalid_input, "profile-trace takes ID FOLDER PROFILE RANK");
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t id, number(words[2]));
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number(words[3]));
+  const auto trace = status::finished_trace(words[1], id, static_cast<int>(rank));
+  if (!trace) return fail(Errc::not_found, "the trace is no longer there");
+  LOCKSTEP_TRY(status::read_trace(*trace, [](std::string_view piece) {
+    return io::write_all(STDOUT_FILENO, piece, "the client");
+  }));
+  return 0;
 }
 
 Result<int> tell_events(Words words) {
@@ -253,8 +244,8 @@ Result<int> serve_request(const std::vector<std::string>& words) {
 
 Result<std::string> ask_agents_here(const std::vector<std::string>& words) {
   const auto verb = verb_of(words);
-  if (!verb || *verb == Verb::page || *verb == Verb::profile)
-    return fail(Errc::invalid_input, "a request is looks, ranks or events");
+  if (!verb || *verb == Verb::page)
+    return fail(Errc::invalid_input, "a request is looks, ranks, events or profile");
   LOCKSTEP_TRY_ASSIGN(const auto answers, ask_agents(*verb, Words(words).subspan(1)));
   return list_of(answers);
 }

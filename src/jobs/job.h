@@ -152,15 +152,15 @@ class Job {
   }
   // Returns the least time between two questions to the agents that the place can bear.
   virtual std::chrono::seconds pause() const { return std::chrono::seconds(0); }
-  // Asks the agents about a profile of their ranks. invalid_input: this place cannot take profiles.
+  // Asks the agents about a profile of their ranks.
   virtual Result<ProfileAnswers> profile(const ProfileRequest& request) {
     (void)request;
-    return Failure(no_profiles());
+    return ProfileAnswers();
   }
   // Brings a finished trace to the file `to` of this machine. The file is removed after an error.
   virtual Status bring_trace(const TraceThere& trace, const std::string& to) {
     (void)trace, (void)to;
-    return Failure(no_profiles());
+    return fail(Errc::not_found, "the trace is no longer there");
   }
   // Prints the job's output, and waits for its end if `to_end` is set.
   virtual Result<Followed> follow(const FollowOptions& options) = 0;
@@ -171,12 +171,6 @@ class Job {
   virtual Result<Resumed> resume(const std::vector<std::string>& env) = 0;
 
  protected:
-  Error no_profiles() const {
-    return {.code = Errc::invalid_input,
-            .message = record_.id + " is a job of Slurm, and no profile of it can be taken",
-            .hint = "torch.profiler in the script writes one"};
-  }
-
   KnownJob record_;
 };
 

@@ -120,11 +120,17 @@ struct RecorderConfig {
   std::string off;                  // why not: "TORCH_FR_DUMP_TEMP_FILE is set"
 };
 
+// Stands for the folder of traces in ProfileConfig::variables.
+inline constexpr std::string_view kProfileTraces = "traces";
+
 // The variables by which PyTorch's profiler asks the agent for orders (--profile).
 struct ProfileConfig {
   bool wanted = false;
-  // Names and values. "": the folder of the job's profiles.
+  // Names and values. "": the folder of the job's profiles. kProfileTraces: that of their traces.
   std::vector<std::pair<std::string, std::string>> variables = {};
+  // A folder that the agent makes the folder of traces in, as all nodes of a Slurm job see it.
+  // "": traces lie beside the socket.
+  std::string place = {};
   std::string off = {};  // why the option has no effect: "KINETO_USE_DAEMON is set"
 };
 

@@ -9,7 +9,10 @@ namespace lockstep::launch {
 
 void apply_profile(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   ProfileConfig& profile = config.profile;
-  if (!raw.profile) return;
+  // `lockstep submit` passes --profile to sbatch, which has an option of that name.
+  constexpr const char* kVariable = "LOCKSTEP_PROFILE";
+  if (!raw.profile && facts.env(kVariable) != "1") return;
+  if (!raw.profile) config.origins["profile"] = {Origin::Kind::variable, kVariable};
   constexpr std::string_view kDaemon = "KINETO_USE_DAEMON";
   constexpr std::string_view kSockets = "KINETO_IPC_SOCKET_DIR";
   // The user's own daemon gives the orders.
@@ -23,7 +26,9 @@ void apply_profile(const RawOptions& raw, const Facts& facts, LaunchConfig& conf
   // Kineto of 2026 writes a trace on demand only below this folder, which is /tmp by default.
   constexpr std::string_view kTraces = "KINETO_ONDEMAND_TRACE_DIR";
   profile.variables = {{std::string(kDaemon), "1"}, {std::string(kSockets), ""}};
-  if (!facts.env(std::string(kTraces))) profile.variables.push_back({std::string(kTraces), ""});
+  if (!facts.env(std::string(kTraces)))
+    profile.variables.push_back({std::string(kTraces), std::string(kProfileTraces)});
+  profile.place = facts.env("LOCKSTEP_PROFILE_PLACE").value_or("");
 }
 
 }  // namespace lockstep::launch

@@ -26,9 +26,21 @@ TEST(ProfileRule, OnlyWhatTheUserWantsIsSet) {
   EXPECT_FALSE(profiled({}, false).profile.wanted);
   EXPECT_EQ(names(profiled({}, false)), "");
   EXPECT_EQ(names(profiled({})),
-            "KINETO_USE_DAEMON=1 KINETO_IPC_SOCKET_DIR= KINETO_ONDEMAND_TRACE_DIR= ");
+            "KINETO_USE_DAEMON=1 KINETO_IPC_SOCKET_DIR= KINETO_ONDEMAND_TRACE_DIR=traces ");
   EXPECT_EQ(names(profiled({{"KINETO_ONDEMAND_TRACE_DIR", "/tmp"}})),
             "KINETO_USE_DAEMON=1 KINETO_IPC_SOCKET_DIR= ");
+}
+
+TEST(ProfileRule, AVariableStandsForTheOption) {
+  const LaunchConfig config = profiled({{"LOCKSTEP_PROFILE", "1"}}, false);
+  EXPECT_TRUE(config.profile.wanted);
+  EXPECT_EQ(config.origins.at("profile").name, "LOCKSTEP_PROFILE");
+  EXPECT_FALSE(profiled({{"LOCKSTEP_PROFILE", "0"}}, false).profile.wanted);
+}
+
+TEST(ProfileRule, ASlurmJobHasAPlaceForTraces) {
+  EXPECT_EQ(profiled({}).profile.place, "");
+  EXPECT_EQ(profiled({{"LOCKSTEP_PROFILE_PLACE", "/shared/job"}}).profile.place, "/shared/job");
 }
 
 TEST(ProfileRule, AUsersOwnDaemonIsLeftAlone) {

@@ -63,6 +63,8 @@ Status NodeStep::start(const std::vector<std::string>& agent) {
   constexpr int kForTheEnd = 20;
   if (const auto state = folder_.state(); state && state->lead_s > kForTheEnd)
     spec.env.push_back(fmt::format("LOCKSTEP_STOP_TIMEOUT={}", state->lead_s - kForTheEnd));
+  // The login host reads traces of profiles there.
+  spec.env.push_back("LOCKSTEP_PROFILE_PLACE=" + folder_.path());
   LOCKSTEP_TRY_ASSIGN(const io::Fd out, out_.open());
   LOCKSTEP_TRY_ASSIGN(const io::Fd err, err_.open());
   spec.stdout_fd = out.get();

@@ -163,6 +163,9 @@ def test_a_job_without_the_option_says_so(lockstep):
 def test_only_what_the_user_has_not_set_is_set(lockstep):
     said = lockstep.run("--profile", "--explain", "--no-python", "true")
     assert re.search(r"profiles +KINETO_USE_DAEMON=1 +option --profile", said.out), said
+    assert re.search(r"profiles +KINETO_ONDEMAND_TRACE_DIR=a fresh folder +option --profile", said.out), said
+    said = lockstep.run("--explain", "--no-python", "true", env={"LOCKSTEP_PROFILE": "1"})
+    assert re.search(r"profiles +KINETO_USE_DAEMON=1 +environment variable LOCKSTEP_PROFILE", said.out), said
     said = lockstep.run("--profile", "--no-python", "env", env={"KINETO_USE_DAEMON": "mine"})
     assert "--profile has no effect: KINETO_USE_DAEMON is set" in said.err, said
     assert "KINETO_USE_DAEMON=mine" in said.out and "KINETO_IPC_SOCKET_DIR" not in said.out, said

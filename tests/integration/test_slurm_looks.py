@@ -5,7 +5,7 @@ import re
 import pytest
 
 from hang_kinds import HANG, line_of
-from harness import PYTHON, WORKER, until
+from harness import PYTHON, SCRIPTS, WORKER, until
 from slurm_cluster import SlurmCluster
 
 
@@ -103,6 +103,23 @@ srun torchrun --nnodes 2 --nproc_per_node 1 --max_restarts 3 --rdzv_backend c10d
     assert [node["node"] for node in json.loads(left.out)["nodes"]] == ["node1"], left
     assert "1 of 2 nodes have answered" in left.err, left
     cluster.power_on(cluster.nodes[1])
+    gone(cluster, job)
+
+
+def test_the_ranks_of_two_nodes_make_one_trace(cluster):
+    """Traces go through the job's folder, which all nodes see."""
+    job = number_of(cluster.run("submit", "-N2", "--ntasks-per-node=1", "-t9", "--no-check", "--",
+                                SCRIPTS / "kineto_side.py", "good",
+                                env={"PYTHON_EXEC": PYTHON, "LOCKSTEP_PROFILE": "1"}))
+    places = [cluster.work / f"{rank}.folder" for rank in (0, 1)]
+    until(lambda: all(place.exists() for place in places), 60, f"both ranks run: {cluster.run('logs', job)}")
+    output = cluster.folder / "traces"
+    ended = cluster.run("profile", "-o", output, "--steps", 3, job)
+    assert (ended.rc, ended.out) == (0, f"{output}/profile.json: ranks 0-1\n"), ended
+    events = json.loads((output / "profile.json").read_text())["traceEvents"]
+    assert [event["args"]["name"] for event in events if event["ph"] == "M"] == ["rank 0: python", "rank 1: python"]
+    left = list(cluster.home.rglob("lockstep-profile-*"))
+    assert len(left) == 2 and not any(any(folder.iterdir()) for folder in left), left
     gone(cluster, job)
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import BINARY, until
+from harness import BINARY, SCRIPTS, until
 from package_index import write_wheel
 from slurm_cluster import SlurmCluster
 from ssh_hosts import Client, SshHost, make_key
@@ -432,3 +432,18 @@ def test_what_the_ranks_do_is_asked_through_the_login_host(world):
     happened = world.run("events", job)
     assert happened.rc == 0 and happened.out, happened
     assert world.run("cancel", job).rc == 0
+
+
+def test_a_profile_comes_through_the_login_host(world):
+    world.write("side.py", (SCRIPTS / "kineto_side.py").read_text())
+    job = number_of(world.submit("-N2", "-t5", "--no-check", "--env=LOCKSTEP_PROFILE=1", "--", "side.py", "good"))
+    places = [world.login.home / f"project/{rank}.folder" for rank in (0, 1)]
+    until(lambda: all(place.exists() for place in places), 60, f"both ranks run: {world.run('logs', job)}")
+    output = world.client.folder / "traces"
+    ended = world.run("profile", "-o", output, job)
+    assert (ended.rc, ended.out) == (0, f"{output}/profile.json: ranks 0-1\n"), ended
+    assert len(json.loads((output / "profile.json").read_text())["traceEvents"]) == 6
+    left = list(world.login.home.rglob("lockstep-profile-*"))
+    assert len(left) == 2 and not any(any(folder.iterdir()) for folder in left), left
+    assert world.run("cancel", job).rc == 0
+    assert not list(world.login.home.rglob("lockstep-profile-*"))

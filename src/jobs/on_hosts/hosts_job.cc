@@ -197,6 +197,11 @@ Result<ProfileAnswers> HostsJob::profile(const ProfileRequest& request) {
       answers.silent.emplace(asked[i], std::move(trouble));
       continue;
     }
+    // The login host of a Slurm job says so if some nodes have not answered.
+    if (!endings[i].err.empty())
+      answers.silent.emplace(
+          asked[i],
+          fmt::format("{}: {}", places[i].name, printable(last_line(endings[i].err), kMostError)));
     for (const std::string& text : agent_texts(endings[i].out))
       if (auto says = status::read_profile_answer(text))
         answers.agents.push_back({.host = asked[i], .says = std::move(*says)});
@@ -209,6 +214,7 @@ Result<ProfileAnswers> HostsJob::profile(const ProfileRequest& request) {
 Status HostsJob::bring_trace(const TraceThere& trace, const std::string& to) {
   const hosts::HostPlace& place = record_.nodes.at(static_cast<std::size_t>(trace.host));
   auto command = about_job({place}, "profile-trace", record_.id);
+  command.argv.push_back(trace.folder);
   command.argv.push_back(std::to_string(trace.profile));
   command.argv.push_back(std::to_string(trace.rank));
   LOCKSTEP_TRY_ASSIGN(const io::Fd file, create_trace(to));

@@ -182,10 +182,10 @@ TEST_F(HostsJobTest, TheAgentsOfAllHostsAnswerAboutAProfile) {
 TEST_F(HostsJobTest, ATraceIsBroughtToItsFile) {
   const std::string to = ::testing::TempDir() + "lockstep-trace-" + std::to_string(getpid());
   answers_["profile-trace"] = {told("")};
-  ASSERT_TRUE(job().bring_trace({.host = 1, .profile = 7, .rank = 3}, to));
+  ASSERT_TRUE(job().bring_trace({.host = 1, .folder = "/f", .profile = 7, .rank = 3}, to));
   EXPECT_EQ(io::read_file(to).value(), "tracetrace");
   EXPECT_EQ(hosts_, Texts{"gpus-1"});
-  EXPECT_EQ(more_, (Texts{"7", "3"}));
+  EXPECT_EQ(more_, (Texts{"/f", "7", "3"}));
   answers_["profile-trace"] = {{.code = 1, .err = "the trace is no longer there\n"}};
   EXPECT_EQ(job().bring_trace({.host = 1}, to).error().message,
             "gpus-1: the trace is no longer there");

@@ -36,10 +36,6 @@ Result<Explanation> LoginJob::why() {
   return said;
 }
 
-Result<ProfileAnswers> LoginJob::profile(const ProfileRequest& request) {
-  return Job::profile(request);
-}
-
 Result<Resumed> LoginJob::resume(const std::vector<std::string>& env) {
   (void)env;
   return only_slurm_resumes(place_.job);

@@ -20,8 +20,6 @@ class LoginJob : public on_hosts::HostsJob {
   PlaceFacts facts() const override;
   // The login host explains the job: Slurm and the job's folder are there.
   Result<Explanation> why() override;
-  // Always invalid_input, as for all jobs of Slurm: the traces lie on its nodes.
-  Result<ProfileAnswers> profile(const ProfileRequest& request) override;
   std::chrono::seconds pause() const override { return kPauseOfAgents; }
   // Always invalid_input: Slurm itself queues jobs again.
   Result<Resumed> resume(const std::vector<std::string>& env) override;

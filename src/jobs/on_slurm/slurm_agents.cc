@@ -49,7 +49,7 @@ Error no_answer(const std::string& wanted, const proc::ToolOutput& said) {
 Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
                                                   const SlurmPlace& place,
                                                   const std::vector<std::string>& words,
-                                                  const SlurmWorld& world) {
+                                                  const SlurmWorld& world, std::string* partial) {
   std::vector<std::string> texts;
   if (place.folder.empty()) return texts;
   auto nodes = nodes_now(job, place, world);
@@ -75,7 +75,12 @@ Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
   if (said->exit.ok() && !said->late) return texts;
   const Error error = no_answer(wanted, *said);
   if (lists.empty()) return Failure(error);
-  log::warning("{} of {} nodes have answered: {}", lists.size(), *nodes, error.message);
+  std::string words_of_part =
+      fmt::format("{} of {} nodes have answered: {}", lists.size(), *nodes, error.message);
+  if (partial == nullptr)
+    log::warning("{}", words_of_part);
+  else
+    *partial = std::move(words_of_part);
   return texts;
 }
 

@@ -16,13 +16,14 @@ namespace lockstep::jobs::on_slurm {
 // Each question is a step, and Slurm keeps all steps of a job in memory and in its accounting.
 inline constexpr std::chrono::seconds kPauseOfAgents{10};
 
-// Returns the answers of all agents that answer, each as JSON. words: "looks", "ranks" or "events",
-// and the words behind the job's id (job/job_requests.h). Empty: the job does not run, or was
-// submitted without Lockstep. unavailable: no node answers, with the words of srun. A warning says
-// that only a part of the nodes has answered.
+// Returns the answers of all agents that answer, each as JSON. words: "looks", "ranks", "events"
+// or "profile", and the words behind the job's id (job/job_requests.h). Empty: the job does not
+// run, or was submitted without Lockstep. unavailable: no node answers, with the words of srun. If
+// only a part of the nodes has answered, `partial` says so, or a warning without it.
 Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
                                                   const SlurmPlace& place,
                                                   const std::vector<std::string>& words,
-                                                  const SlurmWorld& world = {});
+                                                  const SlurmWorld& world = {},
+                                                  std::string* partial = nullptr);
 
 }  // namespace lockstep::jobs::on_slurm

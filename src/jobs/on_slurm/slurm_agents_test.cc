@@ -115,6 +115,49 @@ TEST_F(SlurmAgentsTest, ASilentNodeDoesNotHideTheOthers) {
   EXPECT_EQ(nodes->at(0).node, "n1");
 }
 
+TEST_F(SlurmAgentsTest, TheAgentsAnswerAboutAProfile) {
+  slurm_.nodes = "n[1-2]";
+  const auto answer = [](const std::string& node, int rank) {
+    return "[" + status::profile_answer_json({.node = node, .id = 7, .ranks = {{.rank = rank}}}) +
+           "]\n";
+  };
+  slurm_.step = FakeSlurm::says("0: " + answer("n1", 0) + "1: " + answer("n2", 1));
+  auto said = job().profile({.query = {.id = 7}});
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "profile", "aaaa1111",
+                            "do=look&id=7"}));
+  ASSERT_EQ(said->agents.size(), 2U);
+  EXPECT_EQ(said->agents[1].says.ranks.at(0).rank, 1);
+  EXPECT_TRUE(said->silent.empty());
+
+  slurm_.step =
+      proc::ToolOutput{.out = "0: " + answer("n1", 0), .err = "", .exit = {}, .late = true};
+  said = job().profile({.query = {.id = 7}});
+  EXPECT_EQ(said->agents.size(), 1U);
+  EXPECT_EQ(said->silent.at(0),
+            "1 of 2 nodes have answered: ask the nodes of job 7: srun: no answer in 10 s");
+  slurm_.step = FakeSlurm::fails("srun: error: Busy\n");
+  said = job().profile({.query = {.id = 7}});
+  EXPECT_EQ(said->silent.at(0), "ask the nodes of job 7: srun: Busy");
+}
+
+TEST_F(SlurmAgentsTest, ATraceIsTakenFromTheFolderOfTheJob) {
+  const std::string folder = place_.folder + "/lockstep-profile-x";
+  const std::string file = folder + "/profile-7-rank-3_99.json";
+  const std::string to = place_.folder + "/to";
+  std::filesystem::create_directory(folder);
+  at(std::chrono::seconds(5), [&] { ASSERT_TRUE(io::write_file(file, "trace")); });
+  const TraceThere trace{.folder = folder, .profile = 7, .rank = 3};
+  ASSERT_TRUE(job().bring_trace(trace, to)) << "a network file system shows it late";
+  EXPECT_EQ(io::read_file(to).value(), "trace");
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_EQ(job().bring_trace(trace, to).error().code, Errc::not_found);
+  EXPECT_EQ(job().bring_trace({.folder = "/etc", .profile = 7, .rank = 3}, to).error().code,
+            Errc::denied);
+  patience_ = time_ + std::chrono::seconds(5);
+  EXPECT_EQ(job().bring_trace(trace, to).error().sys, SIGINT);
+}
+
 TEST_F(SlurmAgentsTest, AHostileNodeIsNotPrintedAsItIs) {
   slurm_.step = FakeSlurm::says("0: [" + look("n\x1b[2J", "a\nb\x1b[2J", true) + "]\n1: [7, {}]\n");
   const auto said = job().why();

@@ -4,14 +4,22 @@
 #include "jobs/agent_answers.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_why.h"
+#include "jobs/profile_files.h"
 #include "looks/question.h"
+#include "proc/signals.h"
 #include "slurm/scancel_command.h"
+#include "status/profile_trace.h"
 
 #include <fmt/core.h>
 
 #include <utility>
 
 namespace lockstep::jobs::on_slurm {
+namespace {
+
+constexpr int kLooksForTrace = 60;  // one a second
+
+}  // namespace
 
 Failure only_slurm_resumes(const std::string& number) {
   return fail(Errc::invalid_input, "only Slurm can resume a Slurm job",
@@ -95,6 +103,39 @@ Result<std::vector<status::EventAnswer>> SlurmJob::events(std::int64_t after) {
   std::vector<status::EventAnswer> answers;
   add_answers(answers, texts, status::read_event_answer);
   return answers;
+}
+
+Result<ProfileAnswers> SlurmJob::profile(const ProfileRequest& request) {
+  ProfileAnswers answers;
+  std::string partial;
+  const auto texts = ask_slurm_agents(
+      record_, place_, {"profile", status::print_profile_query(request.query)}, world_, &partial);
+  if (!texts) partial = texts.error().message;
+  // A node that answers late is none that has ended.
+  if (!partial.empty()) answers.silent.emplace(0, std::move(partial));
+  if (!texts) return answers;
+  for (const std::string& text : *texts)
+    if (auto says = status::read_profile_answer(text))
+      answers.agents.push_back({.says = std::move(*says)});
+  return answers;
+}
+
+// A network file system may show the new file of another node late.
+Result<std::string> SlurmJob::find_trace(const TraceThere& trace) const {
+  if (!trace.folder.starts_with(place_.folder + "/"))
+    return fail(Errc::denied, "the trace is not in the folder of the job");
+  for (int looks = 0; looks < kLooksForTrace; ++looks) {
+    if (auto found = status::finished_trace(trace.folder, trace.profile, trace.rank))
+      return std::move(*found);
+    if (const int number = world_.wait_for_signal(std::chrono::seconds(1)); number != 0)
+      return Failure(Error{Errc::canceled, "stopped by " + proc::signal_name(number), {}, number});
+  }
+  return fail(Errc::not_found, "the trace is not seen in the folder of the job");
+}
+
+Status SlurmJob::bring_trace(const TraceThere& trace, const std::string& to) {
+  LOCKSTEP_TRY_ASSIGN(const std::string from, find_trace(trace));
+  return take_trace(from, to);
 }
 
 Result<Followed> SlurmJob::follow(const FollowOptions& options) {

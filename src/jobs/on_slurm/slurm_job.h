@@ -29,9 +29,13 @@ class SlurmJob : public Job {
   Result<std::vector<looks::NodeRows>> ranks() override;
   // Also answers about an ended job, by the reports of its agents.
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
+  Result<ProfileAnswers> profile(const ProfileRequest& request) override;
+  Status bring_trace(const TraceThere& trace, const std::string& to) override;
+  // Returns the path of a finished trace in the job's folder, which all nodes see.
+  Result<std::string> find_trace(const TraceThere& trace) const;
   std::chrono::seconds pause() const override { return kPauseOfAgents; }
-  // The answers of looks(), ranks() and events() as JSON, for a client elsewhere. words: as for
-  // ask_slurm_agents().
+  // The answers of looks(), ranks(), events() and profile() as JSON, for a client elsewhere. words:
+  // as for ask_slurm_agents().
   Result<std::vector<std::string>> ask(const std::vector<std::string>& words);
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;

@@ -11,6 +11,8 @@
 #include "jobs/on_slurm/slurm_once.h"
 #include "looks/question.h"
 #include "proc/signals.h"
+#include "status/profile_answer.h"
+#include "status/profile_trace.h"
 
 #include <signal.h>
 
@@ -118,6 +120,26 @@ Result<int> tell_answers(const Asked& asked, const std::vector<std::string>& wor
   return 0;
 }
 
+Result<int> tell_profile(const Asked& asked, const std::vector<std::string>& words) {
+  if (words.size() != 3) return fail(Errc::invalid_input, "host-job: profile ID QUERY");
+  LOCKSTEP_TRY_ASSIGN(const auto query, status::read_profile_query(words[2]));
+  LOCKSTEP_TRY_ASSIGN(const auto texts,
+                      asked.as_job().ask({"profile", status::print_profile_query(query)}));
+  LOCKSTEP_TRY(asked.world.print(agent_list(texts) + "\n"));
+  return 0;
+}
+
+// words: "profile-trace", the id, the folder, the profile's id, the rank.
+Result<int> send_trace(const Asked& asked, const std::vector<std::string>& words) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t id, number_in(words, 3));
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number_in(words, 4));
+  LOCKSTEP_TRY_ASSIGN(const std::string trace,
+                      asked.as_job().find_trace(
+                          {.folder = words[2], .profile = id, .rank = static_cast<int>(rank)}));
+  LOCKSTEP_TRY(status::read_trace(trace, asked.world.print));
+  return 0;
+}
+
 }  // namespace
 
 std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words,
@@ -152,9 +174,10 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
     case job::Verb::page:
       LOCKSTEP_TRY(asked.world.print("[]\n"));
       return 0;
-    // Clients know that a job of Slurm has no profiles.
     case job::Verb::profile:
+      return tell_profile(asked, words);
     case job::Verb::profile_trace:
+      return send_trace(asked, words);
     case job::Verb::start:
       break;
   }

@@ -125,6 +125,21 @@ TEST_F(SlurmRequestsTest, AnswersOfTheAgentsArePassedOn) {
   EXPECT_EQ(serve({"looks", "aaaa1111", "x"})->error().code, Errc::invalid_input);
 }
 
+TEST_F(SlurmRequestsTest, AProfileGoesThroughTheLoginHost) {
+  slurm_.step = FakeSlurm::says("0: [{\"node\": \"n1\"}]\n");
+  EXPECT_TRUE(*serve({"profile", "aaaa1111", "do=end&id=7"}));
+  EXPECT_EQ(printed_, "[{\"node\":\"n1\"}]\n");
+  EXPECT_EQ(slurm_.steps.back().back(), "do=end&id=7");
+  EXPECT_EQ(serve({"profile", "aaaa1111", "do=x"})->error().code, Errc::invalid_input);
+  const std::string folder = place_.folder + "/lockstep-profile-x";
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(io::write_file(folder + "/profile-7-rank-3_99.json", "trace"));
+  EXPECT_TRUE(*serve({"profile-trace", "aaaa1111", folder, "7", "3"}));
+  EXPECT_EQ(printed_, "trace");
+  EXPECT_EQ(serve({"profile-trace", "aaaa1111", folder, "7"})->error().code, Errc::invalid_input);
+  EXPECT_EQ(serve({"profile-trace", "aaaa1111", "/etc", "7", "3"})->error().code, Errc::denied);
+}
+
 // The words go on to the jobs that run on this host itself.
 TEST_F(SlurmRequestsTest, RequestsAboutOtherJobsAreNotAnswered) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{},
