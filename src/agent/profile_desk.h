@@ -28,9 +28,9 @@ class ProfileDesk {
   // Notes that a process registers. Returns how many processes of its rank have.
   int on_hello(const Sender& sender, io::TimePoint now);
 
-  // Begins the profile `id` of those wished ranks that are here. Returns whether it has begun now:
-  // not if it had begun before, or if none of the ranks is here. already_exists: another one is
-  // being taken. invalid_input: a wish without an id or a length.
+  // Begins the profile `id` of the wished ranks in `here`. Returns false if the profile had begun
+  // before, or if no wished rank is in `here`. already_exists: another profile is being taken.
+  // invalid_input: a wish without an id or a length.
   Result<bool> begin(std::int64_t id, const status::ProfileWish& wish, const std::vector<int>& here,
                      io::TimePoint now, std::int64_t unix_ms);
   // The command has its files, or does not want them any more.

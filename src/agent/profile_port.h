@@ -35,7 +35,7 @@ class ProfilePort {
   http::Response answer(const http::Request& request, const std::string& node);
   // All processes of the attempt before have ended.
   void attempt_starts() { desk_.forget(); }
-  // Closes the socket, and removes the folders with all that is in them.
+  // Closes the socket, and removes both folders with their content.
   void close();
 
  private:

@@ -152,7 +152,7 @@ Result<int> run_profile(jobs::Job& job, const Wanted& wanted, const std::string&
     LOCKSTEP_TRY(course.begin(*begun, id, wanted.ranks, io::Clock::now(),
                               std::chrono::seconds(wanted.wish.limit)));
   auto ended = begun ? follow_profile(job, id, output, course) : Failure(begun.error());
-  // After a start that was stopped, too: some hosts may have begun.
+  // Tell the end also after a start that was stopped: some hosts may have begun.
   (void)job.profile(
       {.query = {.what = ProfileQuery::What::end, .id = id}, .hosts = course.all_hosts()});
   if (!ended && ended.error().code == Errc::canceled && ended.error().sys != 0)

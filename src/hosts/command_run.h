@@ -65,8 +65,8 @@ struct CommandRequest {
   std::optional<std::chrono::seconds> limit = {};
   // What the command starts on the host may outlive the connection, as a guard does.
   bool may_outlive = false;
-  // Takes the bytes of stdout, which are then neither printed nor kept, so that they may be many.
-  // An error ends the host with its message.
+  // Takes the bytes of stdout, which are then neither printed nor kept. For output that is too
+  // large for memory. An error ends the host's command, and HostEnding::error gets the message.
   std::function<Status(std::size_t host, std::string_view bytes)> on_output = {};
   // Takes the bytes of stderr, which are then neither printed nor kept.
   std::function<void(std::size_t host, std::string_view bytes)> on_errors = {};

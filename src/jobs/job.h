@@ -87,7 +87,7 @@ struct ProfileRequest {
   status::ProfileQuery query = {};
   std::set<int> hosts = {};
 };
-// What the agents of a job answer about a profile. A host is an index into the nodes of the job's
+// The answers of a job's agents about a profile. A host is an index into the nodes of the job's
 // record; this machine is host 0.
 struct ProfileAnswers {
   struct Agent {

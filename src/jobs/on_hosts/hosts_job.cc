@@ -27,7 +27,7 @@ namespace lockstep::jobs::on_hosts {
 namespace {
 
 constexpr std::size_t kMostError = 1000;
-// A host that hangs must not keep the command from the traces of the others.
+// A host that hangs must not delay the traces of other hosts.
 constexpr std::chrono::seconds kLookLimit{20};
 
 // more: words after the job's id.
@@ -94,7 +94,7 @@ std::string trouble_of(const hosts::HostPlace& host, const hosts::HostEnding& en
                      said.empty() ? fmt::format("host-job ended with code {}", ending.code) : said);
 }
 
-// A host ends its request after a signal, so the answers do not tell that one came.
+// After Ctrl-C the hosts end their requests early. Their answers do not show the signal.
 Status check_stop() {
   const int number = proc::SignalWatch::take_stop();
   if (number == 0) return {};

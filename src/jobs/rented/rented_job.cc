@@ -145,7 +145,7 @@ Result<std::vector<PageThere>> RentedJob::page(int node) {
   return attempt()->page(node);
 }
 
-// A profile is of one attempt. On other machines, its hosts do not answer, or know no such profile.
+// A profile belongs to one attempt. Machines of a later attempt do not know the profile.
 Result<ProfileAnswers> RentedJob::profile(const ProfileRequest& request) {
   if (status_in_course()) return ProfileAnswers();
   return attempt()->profile(request);
