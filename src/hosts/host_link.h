@@ -1,5 +1,5 @@
-// Connects to one place that runs commands: a host over SSH, or this machine. Both kinds look alike
-// to the users of the link.
+// Connects to one place that runs commands: a host over SSH, this machine, or a place that a
+// command leads to. All kinds look alike to the users of the link.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::hosts {
 
@@ -26,6 +27,12 @@ struct HostPlace {
   std::string like = {};          // a known cluster with a similar name, for a hint
 };
 
+// A command whose standard streams lead to `lockstep link` at a place without ssh.
+struct LinkCommand {
+  std::vector<std::string> argv;  // argv[0] is searched in PATH
+  std::vector<std::string> env;   // "NAME=value"
+};
+
 // Returns the error of a failed log-in, with the similar cluster name (HostPlace::like) as a hint.
 Error with_guess(Error error, const HostPlace& place);
 
@@ -37,6 +44,7 @@ class Link {
     HostPlace place;
     bool may_ask = false;  // ssh may ask for a password on the terminal
     ssh::Commands commands = ssh::Commands::end_with_us;
+    std::optional<LinkCommand> command = {};  // in place of ssh
   };
   struct Events {
     std::function<void(link::Frame)> frame;
@@ -69,6 +77,7 @@ class HostLink : public Link {
   // Destruction ends the session, and with it all commands of the link unless
   // Commands::may_outlive_us.
   HostLink(io::Loop& loop, const Settings& settings, Events events);
+  ~HostLink() override;
 
   void send(const link::Frame& frame) override;
   bool ready() const override;
@@ -76,14 +85,21 @@ class HostLink : public Link {
 
  private:
   Status open_here(ssh::Commands commands);
+  Status open_command(const LinkCommand& command);
+  Status start(proc::SpawnSpec spec);
+  void hear();
+  void on_end(const Error& error);
   void fail_soon(std::string why);
 
   io::Loop& loop_;
   std::string name_;
   Events events_;
-  std::unique_ptr<ssh::Connection> connection_;  // nullptr: this machine
+  std::unique_ptr<ssh::Connection> connection_;  // nullptr: a child of this process
   std::optional<proc::Child> child_;
   std::unique_ptr<link::Endpoint> link_;
+  io::Fd errors_;  // the stderr of a LinkCommand
+  std::unique_ptr<io::Watch> errors_watch_;
+  std::string heard_;  // the end of it
   // Delivers events on the next turn of the loop.
   io::Timer turn_;
 };

@@ -24,7 +24,8 @@ constexpr std::chrono::seconds kKillLimit{5};
 constexpr std::size_t kMostCommands = 256;
 }  // namespace
 
-HostEnd::HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment containment)
+HostEnd::HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment containment,
+                 std::optional<io::Duration> silence)
     : loop_(loop),
       containment_(std::move(containment)),
       link_(loop, std::move(in), std::move(out), link::FrameReader::Wants::frames,
@@ -34,7 +35,19 @@ HostEnd::HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment contai
                if (error.code != Errc::canceled) log::error("link: {}", error.message);
                stop();
              }}),
-      grace_(loop) {}
+      grace_(loop),
+      silence_(silence),
+      silent_(loop) {
+  await_frame();
+}
+
+void HostEnd::await_frame() {
+  if (!silence_) return;
+  silent_.start(*silence_, [this] {
+    log::error("link: no word from the client");
+    stop();
+  });
+}
 
 void HostEnd::begin() {
   link_.greet();
@@ -56,11 +69,13 @@ void HostEnd::stop() {
 
 void HostEnd::finish() {
   stage_ = Stage::over;
+  silent_.cancel();
   containment_.sweep(kKillLimit);
   loop_.stop();
 }
 
 void HostEnd::on_frame(link::Frame frame) {
+  await_frame();
   if (stage_ == Stage::greeting && !std::holds_alternative<link::Hello>(frame)) {
     log::error("link: the client sent '{}' before 'hello'", link::frame_name(frame));
     return stop();
@@ -143,7 +158,7 @@ void HostEnd::on_over(std::uint32_t channel) {
   commands_.erase(channel);
 }
 
-Result<int> serve_link(proc::Rung rung) {
+Result<int> serve_link(proc::Rung rung, std::optional<io::Duration> silence) {
   // Blocked until SignalWatch::open(), so that no signal is lost.
   proc::block(proc::handled_signals());
   LOCKSTEP_TRY_ASSIGN(proc::Containment containment, proc::Containment::set_up(rung));
@@ -152,7 +167,7 @@ Result<int> serve_link(proc::Rung rung) {
   // Stop if the guardian dies: after a SIGKILL of this process only the guardian cleans up.
   // Duplicate the guardian's descriptor, because the containment moves into HostEnd.
   const io::Fd pidfd(guardian == nullptr ? -1 : dup(guardian->pidfd.get()));
-  HostEnd host(loop, io::Fd(STDIN_FILENO), io::Fd(STDOUT_FILENO), std::move(containment));
+  HostEnd host(loop, io::Fd(STDIN_FILENO), io::Fd(STDOUT_FILENO), std::move(containment), silence);
   // SIGCHLD and SIGWINCH come in normal service: neither ends the link.
   LOCKSTEP_TRY_ASSIGN(const auto signals, proc::SignalWatch::open(loop, [&host](int number) {
                         if (number != SIGCHLD && number != SIGWINCH) host.stop();

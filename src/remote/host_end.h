@@ -10,12 +10,15 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace lockstep::remote {
 
 class HostEnd {
  public:
-  HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment containment);
+  // silence: a client that sends no frame for so long is gone. nullopt: the end of `in` tells.
+  HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment containment,
+          std::optional<io::Duration> silence = {});
 
   void begin();  // sends the greeting and Hello
   void stop();   // acts as if the client were gone
@@ -28,6 +31,7 @@ class HostEnd {
     over,
   };
 
+  void await_frame();
   void on_frame(link::Frame frame);
   void on(const link::Hello& hello);
   void on(const link::Start& start);
@@ -50,10 +54,12 @@ class HostEnd {
   Stage stage_ = Stage::greeting;
   std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
   io::Timer grace_;
+  std::optional<io::Duration> silence_;
+  io::Timer silent_;
 };
 
 // Serves `lockstep link` over stdin and stdout until they close. Returns the exit code. rung:
-// guardian, or none if commands may outlive the link (a job's supervisor).
-Result<int> serve_link(proc::Rung rung);
+// guardian, or none if commands may outlive the link (a job's supervisor). silence: see HostEnd.
+Result<int> serve_link(proc::Rung rung, std::optional<io::Duration> silence = {});
 
 }  // namespace lockstep::remote

@@ -74,6 +74,17 @@ class HostEndTest : public ::testing::Test {
   std::optional<link::Refused> refused_;
 };
 
+TEST(HostEndOfASilentClient, EndsItsCommands) {
+  io::Loop loop;
+  io::Pipe to_host = std::move(io::make_pipe().value());
+  io::Pipe to_client = std::move(io::make_pipe().value());
+  HostEnd host(loop, std::move(to_host.read), std::move(to_client.write),
+               proc::Containment::set_up(proc::Rung::none).value(), std::chrono::milliseconds(1));
+  host.begin();
+  loop.run();  // until the host's end stops the loop: the client keeps its end open
+  EXPECT_TRUE(to_host.write);
+}
+
 TEST_F(HostEndTest, ARequestGoesToTheBinaryThatServesTheLink) {
   const auto exit = run({.channel = 1, .argv = {"--gtest_list_tests"}, .own = true});
   EXPECT_EQ(exit.code, 0);
