@@ -3,9 +3,6 @@
 #include "base/text.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <map>
-#include <utility>
 
 namespace lockstep::slurm {
 namespace {
@@ -13,11 +10,15 @@ namespace {
 // Slurm passes lines on in messages of 1024 bytes.
 constexpr std::size_t kPiece = 500;
 constexpr std::string_view kBehindLabel = ": ";
+// A site's TaskProlog may print lines before the answer.
+constexpr std::string_view kAnswerBegins = "\x01lockstep-answer";
 
 }  // namespace
 
 std::string print_pieces(std::string_view answer) {
-  std::string lines;
+  std::string lines = "\n";
+  lines += kAnswerBegins;
+  lines += '\n';
   for (; !answer.empty(); answer.remove_prefix(std::min(kPiece, answer.size()))) {
     lines += answer.substr(0, kPiece);
     lines += '\n';
@@ -26,7 +27,8 @@ std::string print_pieces(std::string_view answer) {
 }
 
 // A cut line comes as two lines, each with a label, so the line breaks have no meaning.
-std::vector<std::string> join_pieces(std::string_view output, const PieceLimits& limits) {
+std::map<std::int64_t, std::string> join_pieces(std::string_view output,
+                                                const PieceLimits& limits) {
   std::map<std::int64_t, std::string> answers;
   while (!output.empty()) {
     const std::string_view line = output.substr(0, output.find('\n'));
@@ -36,13 +38,14 @@ std::vector<std::string> join_pieces(std::string_view output, const PieceLimits&
     const auto task = parse_int(strip(line.substr(0, label)));
     if (!task || *task < 0 || *task >= static_cast<std::int64_t>(limits.tasks)) continue;
     std::string& answer = answers[*task];
-    if (answer.size() <= limits.bytes) answer += line.substr(label + kBehindLabel.size());
+    const std::string_view piece = line.substr(label + kBehindLabel.size());
+    if (piece == kAnswerBegins)
+      answer.clear();
+    else if (answer.size() <= limits.bytes)
+      answer += piece;
   }
-  std::vector<std::string> all;
-  all.reserve(answers.size());
-  for (auto& [task, answer] : answers)
-    if (answer.size() <= limits.bytes) all.push_back(std::move(answer));
-  return all;
+  std::erase_if(answers, [&](const auto& each) { return each.second.size() > limits.bytes; });
+  return answers;
 }
 
 }  // namespace lockstep::slurm

@@ -3,21 +3,24 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace lockstep::slurm {
 
-// Returns the lines of a task's answer. An answer has no line breaks.
+// Returns the lines of a task's answer, behind a line that marks the beginning. An answer must have
+// no line breaks.
 std::string print_pieces(std::string_view answer);
 
 struct PieceLimits {
   std::size_t tasks = 16384;
   std::size_t bytes = 8UL << 20;  // of one answer
 };
-// Returns the answers in the order of their tasks. Skips lines without a label, and drops answers
-// beyond the limits.
-std::vector<std::string> join_pieces(std::string_view output, const PieceLimits& limits = {});
+// Returns the answer of each task. Skips lines without a label, and drops lines before the mark and
+// answers beyond the limits.
+std::map<std::int64_t, std::string> join_pieces(std::string_view output,
+                                                const PieceLimits& limits = {});
 
 }  // namespace lockstep::slurm

@@ -10,6 +10,7 @@ namespace lockstep::slurm {
 namespace {
 
 using Texts = std::vector<std::string>;
+using Answers = std::map<std::int64_t, std::string>;
 
 TEST(NodePieces, MixedLinesOfSeveralTasksBecomeTheirAnswers) {
   const std::string a = "[" + std::string(1700, 'a') + "]";
@@ -23,22 +24,30 @@ TEST(NodePieces, MixedLinesOfSeveralTasksBecomeTheirAnswers) {
   }
   for (const std::string& line : split(mixed, '\n'))
     EXPECT_LT(line.size(), 1000U) << "Slurm cuts longer lines";
-  EXPECT_EQ(join_pieces(mixed), (Texts{b, a}));
+  EXPECT_EQ(join_pieces(mixed), (Answers{{0, b}, {12, a}}));
 }
 
 TEST(NodePieces, ALineThatSrunHasCutIsWhole) {
-  EXPECT_EQ(join_pieces("0: [1,\n1: [3]\n0:  2]\n"), (Texts{"[1, 2]", "[3]"}));
+  EXPECT_EQ(join_pieces("0: [1,\n1: [3]\n0:  2]\n"), (Answers{{0, "[1, 2]"}, {1, "[3]"}}));
+}
+
+TEST(NodePieces, WordsOfATaskPrologComeBeforeTheAnswer) {
+  std::string mixed = "0: welcome\n0: [to]\n0: n1";
+  for (const std::string& line : split(print_pieces("[1]"), '\n'))
+    mixed += line + "\n0: ";
+  EXPECT_EQ(join_pieces(mixed), (Answers{{0, "[1]"}}));
 }
 
 TEST(NodePieces, OtherLinesAreSkipped) {
-  EXPECT_EQ(join_pieces(""), Texts{});
+  EXPECT_EQ(join_pieces(""), Answers{});
   EXPECT_EQ(join_pieces("welcome\nwelcome: x\n-1: [\n99999999999: [\n2: [1]\n\nx 3: x\n2:"),
-            Texts{"[1]"});
+            (Answers{{2, "[1]"}}));
 }
 
 TEST(NodePieces, ALongAnswerIsDroppedAndTheOthersStay) {
-  EXPECT_EQ(join_pieces("0: abcd\n1: ab\n0: ef\n1: cd\n", {.tasks = 2, .bytes = 4}), Texts{"abcd"});
-  EXPECT_EQ(join_pieces("0: abcd\n2: ab\n", {.tasks = 2, .bytes = 4}), Texts{"abcd"});
+  EXPECT_EQ(join_pieces("0: abcd\n1: ab\n0: ef\n1: cd\n", {.tasks = 2, .bytes = 4}),
+            (Answers{{1, "abcd"}}));
+  EXPECT_EQ(join_pieces("0: abcd\n2: ab\n", {.tasks = 2, .bytes = 4}), (Answers{{0, "abcd"}}));
 }
 
 }  // namespace

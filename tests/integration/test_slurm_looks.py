@@ -11,7 +11,11 @@ from slurm_cluster import SlurmCluster
 
 @pytest.fixture
 def cluster(hosts):
-    made = SlurmCluster(hosts, 2)
+    """Its TaskProlog prints lines before the first byte of every program."""
+    prolog = hosts.lockstep.folder / "task-prolog"
+    prolog.write_text("#!/bin/sh\necho print '[welcome: to]'\necho print $SLURMD_NODENAME\n")
+    prolog.chmod(0o755)
+    made = SlurmCluster(hosts, 2, extra=[f"TaskProlog={prolog}"])
     yield made
     made.close()
 

@@ -69,7 +69,7 @@ Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
     return Failure(std::move(said.error()).within(wanted));
   }
   const auto lists = slurm::join_pieces(said->out);
-  for (const std::string& list : lists)
+  for (const auto& [node, list] : lists)
     for (std::string& text : agent_texts(list))
       texts.push_back(std::move(text));
   if (said->exit.ok() && !said->late) return texts;
