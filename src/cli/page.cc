@@ -5,11 +5,14 @@
 #include "cli/page_options.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
+#include "hosts/link_forward.h"
 #include "hosts/port_forward.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
+
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -40,7 +43,7 @@ Result<jobs::PageThere> find_page(jobs::Job& job, std::optional<std::int64_t> wa
   const std::string& id = job.record().id;
   int node = static_cast<int>(wanted.value_or(0));
   LOCKSTEP_TRY_ASSIGN(auto found, job.page(node));
-  if (!wanted && found.size() == 1 && !found[0].host && found[0].page.group_rank != 0) {
+  if (!wanted && found.size() == 1 && found[0].is_here() && found[0].page.group_rank != 0) {
     node = found[0].page.group_rank;
     LOCKSTEP_TRY_ASSIGN(found, job.page(node));
   }
@@ -54,9 +57,7 @@ Result<jobs::PageThere> find_page(jobs::Job& job, std::optional<std::int64_t> wa
     return fail(Errc::not_found, fmt::format("no node {} of {} answers", node, id),
                 "the nodes of a job count from 0");
   return fail(Errc::unavailable, fmt::format("no agent of {} answers with a status page", id),
-              fmt::format("lockstep why {} says whether the job runs; jobs of Slurm need "
-                          "lockstep run --status-page",
-                          id));
+              fmt::format("lockstep why {} says whether the job runs", id));
 }
 
 void print_address(const jobs::Job& job, const jobs::PageThere& there, std::string_view host,
@@ -77,9 +78,36 @@ bool is_over(const Error& trouble) {
   return trouble.code == Errc::not_found || trouble.code == Errc::denied;
 }
 
+// Keeps the way to a page: over ssh, or over a link.
+struct Way {
+  std::unique_ptr<hosts::PortForward> over_ssh = {};
+  std::unique_ptr<hosts::LinkForward> over_link = {};
+
+  int port() const { return over_ssh ? over_ssh->specs().front().local : over_link->port(); }
+};
+
+Result<Way> open_way(io::Loop& loop, const jobs::PageThere& there, std::int64_t port,
+                     hosts::PortForward::Events events) {
+  const hosts::ForwardSpec spec{
+      .local = static_cast<int>(port), .host = there.page.host, .port = there.page.port};
+  Way way;
+  if (there.link) {
+    const hosts::Link::Settings settings{.place = {.name = there.page.node, .target = {}},
+                                         .command = there.link};
+    LOCKSTEP_TRY_ASSIGN(way.over_link,
+                        hosts::LinkForward::open(loop, settings, spec, std::move(events)));
+  } else {
+    LOCKSTEP_TRY_ASSIGN(way.over_ssh,
+                        hosts::PortForward::open(loop, *there.host, {spec}, std::move(events)));
+  }
+  return way;
+}
+
 // Forwards a port of this machine to the page until a signal comes.
 Result<ExitCode> keep_forward(const jobs::Job& job, const jobs::PageThere& there,
                               const PageOptions& options) {
+  // A write to a lost connection must fail. SIGPIPE would end this process.
+  signal(SIGPIPE, SIG_IGN);
   io::Loop loop;
   ExitCode code = ExitCode::ok;
   std::optional<Error> over;
@@ -92,23 +120,22 @@ Result<ExitCode> keep_forward(const jobs::Job& job, const jobs::PageThere& there
     over = std::move(why);
     loop.stop();
   };
-  std::unique_ptr<hosts::PortForward> forward;
-  hosts::PortForward::Events events{
-      .ready =
-          [&] {
-            print_address(job, there, "127.0.0.1", forward->specs().front().local, options.json);
-          },
-      .trouble =
-          [&](const Error& why) {
-            if (is_over(why)) return end(Error(why).within("the status page is gone"));
-            print_error(page_table().program, why);
-          },
-      .failed = end};
-  LOCKSTEP_TRY_ASSIGN(forward, hosts::PortForward::open(loop, *there.host,
-                                                        {{.local = static_cast<int>(options.port),
-                                                          .host = there.page.host,
-                                                          .port = there.page.port}},
-                                                        std::move(events)));
+  Way way;
+  bool shown = false;
+  const auto gone = [](const Error& why) { return Error(why).within("the status page is gone"); };
+  LOCKSTEP_TRY_ASSIGN(
+      way, open_way(loop, there, options.port,
+                    {.ready =
+                         [&] {
+                           shown = true;
+                           print_address(job, there, "127.0.0.1", way.port(), options.json);
+                         },
+                     .trouble =
+                         [&](const Error& why) {
+                           if (is_over(why)) return end(gone(why));
+                           print_error(page_table().program, why);
+                         },
+                     .failed = [&](const Error& why) { end(shown ? gone(why) : why); }}));
   loop.run();
   if (over) return Failure(std::move(*over));
   return code;
@@ -122,7 +149,7 @@ Result<ExitCode> show_page(const Call& call) {
   LOCKSTEP_TRY(refuse_owned(named.word, "its page", "page"));
   LOCKSTEP_TRY_ASSIGN(const auto job, open_named(named));
   LOCKSTEP_TRY_ASSIGN(const auto there, find_page(*job, options.node));
-  if (there.host && !there.host->here) return keep_forward(*job, there, options);
+  if (!there.is_here()) return keep_forward(*job, there, options);
   if (options.port != 0)
     return fail(Errc::invalid_input, "--port is for jobs on other machines, and this page is here",
                 fmt::format("lockstep run --status-page={} chooses the port", options.port));

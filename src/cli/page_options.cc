@@ -12,8 +12,9 @@ Table make_page_table() {
           "lockstep page --node 3 --port 8000 big-run",
       .details =
           "The job needs no option at its start: without --status-page, its agent opens the\n"
-          "page now, on loopback. For a job on hosts or rented machines, a port of 127.0.0.1\n"
-          "leads to the page over SSH until Ctrl-C, which leaves the job alone.",
+          "page now, on loopback. For a job on hosts, on rented machines or of Slurm, a port of\n"
+          "127.0.0.1 leads to the page, over SSH or through srun, until Ctrl-C, which leaves\n"
+          "the job alone.",
       .epilog =
           "JOB is a name or id in the list of lockstep jobs. It may be left out if only one\n"
           "job runs.\n"
@@ -30,7 +31,7 @@ Table make_page_table() {
                       {.name = "port",
                        .field = into<&PageOptions::port>,
                        .metavar = "PORT",
-                       .help = "port on this machine, for a job on hosts",
+                       .help = "port on this machine, for a job on hosts or of Slurm",
                        .shown_default = "a free one"},
                       {.name = "json",
                        .field = into<&PageOptions::json>,

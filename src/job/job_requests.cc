@@ -244,8 +244,7 @@ Result<int> serve_request(const std::vector<std::string>& words) {
 
 Result<std::string> ask_agents_here(const std::vector<std::string>& words) {
   const auto verb = verb_of(words);
-  if (!verb || *verb == Verb::page)
-    return fail(Errc::invalid_input, "a request is looks, ranks, events or profile");
+  if (!verb) return fail(Errc::invalid_input, "a request is looks, ranks, events, page or profile");
   LOCKSTEP_TRY_ASSIGN(const auto answers, ask_agents(*verb, Words(words).subspan(1)));
   return list_of(answers);
 }

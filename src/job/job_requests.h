@@ -37,8 +37,8 @@ std::optional<Verb> verb_of(const std::vector<std::string>& words);
 // finished trace of a rank. `follow` returns when the job ends; `status` tells how it ended.
 Result<int> serve_request(const std::vector<std::string>& words);
 
-// Returns what the agents on this machine answer to `looks`, `ranks`, `events` or `profile`: the
-// list that serve_request() prints, without reports of ended jobs.
+// Returns what the agents on this machine answer to `looks`, `ranks`, `events`, `page` or
+// `profile`: the list that serve_request() prints, without reports of ended jobs.
 Result<std::string> ask_agents_here(const std::vector<std::string>& words);
 
 }  // namespace lockstep::job

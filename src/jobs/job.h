@@ -78,8 +78,12 @@ struct PlaceFacts {
 
 // A node's answer about its status page.
 struct PageThere {
-  std::optional<hosts::HostPlace> host = {};  // nullopt: an agent on this machine
+  // Leads to the agent's node. Both nullopt: an agent on this machine.
+  std::optional<hosts::HostPlace> host = {};
+  std::optional<hosts::LinkCommand> link = {};
   page::PageAnswer page = {};
+
+  bool is_here() const { return !link && (!host || host->here); }
 };
 
 // A question about a profile. hosts: indices of the hosts to ask; empty: all.

@@ -11,4 +11,10 @@ namespace lockstep::slurm {
 std::vector<std::string> srun_beside_command(const std::string& job, int nodes,
                                              const std::vector<std::string>& argv);
 
+// Returns the call that runs a program once, on the job's node number `node` (from 0), in the same
+// way. srun's own stdin and stdout are those of the program, byte for byte. The program's stdout is
+// a terminal.
+std::vector<std::string> srun_stream_command(const std::string& job, int node,
+                                             const std::vector<std::string>& argv);
+
 }  // namespace lockstep::slurm

@@ -1,11 +1,15 @@
-"""why, top and events of a running Slurm job: its agents are asked inside the job's nodes, on a real Slurm cluster."""
+"""why, top, events and page of a running Slurm job: its agents are asked inside the job's nodes, on a real cluster."""
+import contextlib
 import json
 import re
+import signal
+import socket
 
 import pytest
 
 from hang_kinds import HANG, line_of
 from harness import PYTHON, SCRIPTS, WORKER, until
+from hosts import _within
 from slurm_cluster import SlurmCluster
 
 
@@ -35,6 +39,35 @@ def rows(cluster, job):
     """Rank -> row of `top`; no rows while the agents do not answer yet."""
     return {row["rank"]: row for node in json.loads(asked(cluster, "top", "--json", job))["nodes"]
             for row in node["rows"]}
+
+
+class Page:
+    """A `lockstep page` on the login host, and requests to it from there."""
+
+    def __init__(self, cluster, *words):
+        self.cluster = cluster
+        self.run = cluster.start("page", *words)
+        address = until(lambda: re.search(r"http://\S+?(?=\W*$)", self.run.out()), 60,
+                        f"the address is printed: {self.run.err()}")[0]
+        self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", address).groups()
+
+    def connect(self):
+        with _within(self.cluster.login.holder.pid, "net"):
+            return socket.create_connection(("127.0.0.1", int(self.port)), 20)
+
+    def get(self, target, token=None):
+        """Status and body of an answer."""
+        with self.connect() as fd:
+            fd.sendall(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n"
+                       f"Authorization: Bearer {token or self.token}\r\n\r\n".encode())
+            head, _, body = b"".join(iter(lambda: fd.recv(65536), b"")).partition(b"\r\n\r\n")
+        return int(head.split()[1]), body.decode()
+
+    def state(self):
+        return json.loads(self.get("/state")[1])
+
+    def ranks(self):
+        return [row["rank"] for row in self.state()["view"]["rows"]]
 
 
 def steps(cluster):
@@ -90,6 +123,55 @@ def test_a_rank_that_sleeps_on_another_node(cluster):
     assert "training" in ended, ended
     late = cluster.run("top", "--once", job)
     assert late.rc == 1 and "has ended" in late.err, late
+
+
+def test_the_page_of_each_node(cluster):
+    """The bytes go through one srun beside the ranks, which ends with its command and leaves the job alone."""
+    go = cluster.work / "go"  # a worker waits for a minute at most
+    job = number_of(cluster.run("submit", "-N2", "--ntasks-per-node=2", "--exclusive", "--mem=0", "--gres=gpu:8", "-t9",
+                                "--no-check", "--", "--no-python", WORKER, *[f"wait={go}"] * 5))
+    until(lambda: sorted(rows(cluster, job)) == [0, 1, 2, 3], 60, f"all ranks run: {cluster.run('logs', job)}")
+    before = [host.processes() for host in (cluster.login, *cluster.nodes)]
+
+    first = Page(cluster, job)
+    assert first.get("/", token="wrong")[0] == 403 and first.get("/state", token="x" * 32)[0] == 403
+    status, text = first.get("/")
+    assert status == 200 and text.startswith("<!doctype html>") and len(text) > 20 << 10
+    until(lambda: first.ranks() == [0, 1], 20, "the page knows the ranks of its node")
+    assert first.get("/events?after=0")[0] == 200
+    second = Page(cluster, "--node", "1", "--json", job)
+    assert json.loads(second.run.out())["node"] == "node2" and second.token != first.token
+    until(lambda: second.ranks() == [2, 3], 20, "the page of the other node")
+
+    with first.connect() as live, contextlib.ExitStack() as crowd:
+        live.sendall(f"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {first.token}\r\n\r\n".encode())
+        seen = b""
+        while seen.count(b"event: state") < 3:  # one a second
+            seen += live.recv(65536)
+        for _ in range(20):
+            crowd.enter_context(first.connect())
+        assert first.get("/state")[0] == 200, "beside connections that say nothing"
+        assert len(steps(cluster)) == 4, "the script, the agents and a step for each page"
+
+        first.run.signal(signal.SIGTERM)
+        ended = first.run.wait(20)
+        assert ended.rc == 128 + signal.SIGTERM and not ended.err, ended
+        while live.recv(65536):
+            pass
+    second.run.signal(signal.SIGKILL)
+    until(lambda: len(steps(cluster)) == 2, 20, f"the steps of the pages have ended: {steps(cluster)}")
+    until(lambda: [host.processes() for host in (cluster.login, *cluster.nodes)] == before, 20,
+          f"nothing is left of both: {[host.processes() for host in (cluster.login, *cluster.nodes)]}")
+    assert sorted(rows(cluster, job)) == [0, 1, 2, 3], "the job goes on"
+
+    last = Page(cluster, job)
+    go.touch()
+    ended = last.run.wait(60)
+    assert ended.rc == 1 and ended.err.startswith("lockstep page: error: the status page is gone: node1: "), ended
+    assert len(ended.err.splitlines()) == 1, ended
+    until(lambda: cluster.job(job)["JobState"] == "COMPLETED", 30, f"the job succeeds: {cluster.job(job)}")
+    late = cluster.run("page", job)
+    assert late.rc == 1 and "no agent of" in late.err, late
 
 
 def test_the_launch_of_a_script_is_asked_and_a_dead_node_hides_no_other(cluster):

@@ -5,12 +5,14 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
 import pytest
 
 from harness import BINARY, SCRIPTS, until
+from hosts import _within
 from package_index import write_wheel
 from slurm_cluster import SlurmCluster
 from ssh_hosts import Client, SshHost, make_key
@@ -431,6 +433,19 @@ def test_what_the_ranks_do_is_asked_through_the_login_host(world):
     assert one.rc == 0 and one.out.startswith("rank 1, pid "), one
     happened = world.run("events", job)
     assert happened.rc == 0 and happened.out, happened
+    refused(world.run("page", "--node", "1", job), 2, f"only {world.on} reaches the nodes of job {job}",
+            f"on {world.on}: lockstep page --node 1 {job}; then here: lockstep forward {world.on} PORT")
+    there = world.cluster.start("page", "--node", "1", job, env={"HOME": world.login.home})
+    port = until(lambda: re.search(r"http://127.0.0.1:(\d+)/", there.out()), 60, f"the address: {there.err()}")[1]
+    here = world.start("forward", world.on, port)
+    until(lambda: here.out(), 30, f"the port is forwarded: {here.err()}")
+    with _within(world.client.host.holder.pid, "net"):
+        with socket.create_connection(("127.0.0.1", int(port)), 20) as fd:
+            fd.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert b" 403 " in fd.recv(65536), "the page asks for its token"
+    for run in (here, there):
+        run.signal(signal.SIGTERM)
+        run.wait(20)
     assert world.run("cancel", job).rc == 0
 
 

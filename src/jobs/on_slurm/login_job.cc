@@ -7,6 +7,8 @@
 #include "jobs/on_hosts/ask_hosts.h"
 #include "jobs/on_slurm/slurm_job.h"
 
+#include <fmt/core.h>
+
 namespace lockstep::jobs::on_slurm {
 namespace {
 
@@ -34,6 +36,16 @@ Result<Explanation> LoginJob::why() {
   if (!said && said.error().code == Errc::corrupt)
     said.error().message = login + ": " + said.error().message;
   return said;
+}
+
+// A way through both machines would need a second link inside the first.
+Result<std::vector<PageThere>> LoginJob::page(int node) {
+  const std::string login = printable(record_.nodes.at(0).name);
+  const std::string wanted = node == 0 ? "" : fmt::format("--node {} ", node);
+  return fail(Errc::invalid_input,
+              fmt::format("only {} reaches the nodes of job {}", login, id_for_people()),
+              fmt::format("on {0}: lockstep page {1}{2}; then here: lockstep forward {0} PORT",
+                          login, wanted, id_for_people()));
 }
 
 Result<Resumed> LoginJob::resume(const std::vector<std::string>& env) {

@@ -20,6 +20,8 @@ class LoginJob : public on_hosts::HostsJob {
   PlaceFacts facts() const override;
   // The login host explains the job: Slurm and the job's folder are there.
   Result<Explanation> why() override;
+  // Always invalid_input: only the login host reaches the nodes.
+  Result<std::vector<PageThere>> page(int node) override;
   std::chrono::seconds pause() const override { return kPauseOfAgents; }
   // Always invalid_input: Slurm itself queues jobs again.
   Result<Resumed> resume(const std::vector<std::string>& env) override;

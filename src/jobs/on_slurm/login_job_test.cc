@@ -95,6 +95,16 @@ TEST_F(LoginJobTest, TheLoginHostAsksTheNodes) {
   EXPECT_EQ(slurm_.steps.size(), 1U);
 }
 
+TEST_F(LoginJobTest, ThePageIsReachedFromTheLoginHost) {
+  const auto refused = job().page(0);
+  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_EQ(refused.error().message, "only login reaches the nodes of job 7");
+  EXPECT_EQ(refused.error().hint,
+            "on login: lockstep page 7; then here: lockstep forward login PORT");
+  EXPECT_NE(job().page(2).error().hint.find("lockstep page --node 2 7;"), std::string::npos);
+  EXPECT_TRUE(asked_.empty());
+}
+
 TEST_F(LoginJobTest, AHostileAnswerIsNotPrintedAsItIs) {
   for (const char* odd : {"welcome", "[]", "{}", R"({"text":7})", "\x1b[2J"}) {
     odd_ = odd;

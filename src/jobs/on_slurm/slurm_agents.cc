@@ -44,13 +44,17 @@ Error no_answer(const std::string& wanted, const proc::ToolOutput& said) {
   return error;
 }
 
+// Returns the job's own copy of the binary: agents answer to their own version.
+std::string binary_of(const SlurmPlace& place) {
+  return place.folder + "/lockstep";
+}
+
 }  // namespace
 
-Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
-                                                  const SlurmPlace& place,
-                                                  const std::vector<std::string>& words,
-                                                  const SlurmWorld& world, std::string* partial) {
-  std::vector<std::string> texts;
+Result<std::vector<AgentText>> ask_slurm_agents(const jobs::KnownJob& job, const SlurmPlace& place,
+                                                const std::vector<std::string>& words,
+                                                const SlurmWorld& world, std::string* partial) {
+  std::vector<AgentText> texts;
   if (place.folder.empty()) return texts;
   auto nodes = nodes_now(job, place, world);
   if (!nodes) {
@@ -59,8 +63,7 @@ Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
     return Failure(std::move(nodes.error()));
   }
   if (*nodes == 0) return texts;
-  // The job's own copy: the agents are of this version.
-  std::vector<std::string> argv = {place.folder + "/lockstep", "slurm-ask", words.at(0), job.id};
+  std::vector<std::string> argv = {binary_of(place), "slurm-ask", words.at(0), job.id};
   argv.insert(argv.end(), words.begin() + 1, words.end());
   const std::string wanted = fmt::format("ask the nodes of job {}", place.job);
   auto said = world.step(slurm::srun_beside_command(place.job, *nodes, argv));
@@ -69,9 +72,9 @@ Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
     return Failure(std::move(said.error()).within(wanted));
   }
   const auto lists = slurm::join_pieces(said->out);
-  for (const auto& [node, list] : lists)
+  for (const auto& [task, list] : lists)
     for (std::string& text : agent_texts(list))
-      texts.push_back(std::move(text));
+      texts.push_back({.node = static_cast<int>(task), .text = std::move(text)});
   if (said->exit.ok() && !said->late) return texts;
   const Error error = no_answer(wanted, *said);
   if (lists.empty()) return Failure(error);
@@ -82,6 +85,12 @@ Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
   else
     *partial = std::move(words_of_part);
   return texts;
+}
+
+hosts::LinkCommand link_to_node(const SlurmPlace& place, int node) {
+  return {
+      .argv = slurm::srun_stream_command(place.job, node, {binary_of(place), "link", "--in-step"}),
+      .env = slurm::environment_for_steps(proc::own_environment())};
 }
 
 }  // namespace lockstep::jobs::on_slurm

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "hosts/host_link.h"
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/slurm_submit.h"
 #include "jobs/on_slurm/slurm_world.h"
@@ -16,14 +17,22 @@ namespace lockstep::jobs::on_slurm {
 // Each question is a step, and Slurm keeps all steps of a job in memory and in its accounting.
 inline constexpr std::chrono::seconds kPauseOfAgents{10};
 
-// Returns the answers of all agents that answer, each as JSON. words: "looks", "ranks", "events"
-// or "profile", and the words behind the job's id (job/job_requests.h). Empty: the job does not
-// run, or was submitted without Lockstep. unavailable: no node answers, with the words of srun. If
-// only a part of the nodes has answered, `partial` says so, or a warning without it.
-Result<std::vector<std::string>> ask_slurm_agents(const jobs::KnownJob& job,
-                                                  const SlurmPlace& place,
-                                                  const std::vector<std::string>& words,
-                                                  const SlurmWorld& world = {},
-                                                  std::string* partial = nullptr);
+struct AgentText {
+  int node = 0;           // the place of the agent's node among the job's nodes, from 0
+  std::string text = {};  // the answer, as JSON
+};
+
+// Returns the answers of all agents that answer. words: "looks", "ranks", "events", "page" or
+// "profile", and the words behind the job's id (job/job_requests.h). Empty: the job does not run,
+// or was submitted without Lockstep. unavailable: no node answers, with the words of srun. If only
+// a part of the nodes has answered, `partial` says so, or a warning without it.
+Result<std::vector<AgentText>> ask_slurm_agents(const jobs::KnownJob& job, const SlurmPlace& place,
+                                                const std::vector<std::string>& words,
+                                                const SlurmWorld& world = {},
+                                                std::string* partial = nullptr);
+
+// Returns the command whose standard streams are a link to that node, for as long as its stdin is
+// open.
+hosts::LinkCommand link_to_node(const SlurmPlace& place, int node);
 
 }  // namespace lockstep::jobs::on_slurm

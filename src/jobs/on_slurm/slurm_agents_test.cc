@@ -53,6 +53,38 @@ TEST_F(SlurmAgentsTest, ARankAndTheLastEventAreNamed) {
   EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "events", "aaaa1111", "17"}));
 }
 
+TEST_F(SlurmAgentsTest, ThePageOfANodeIsReachedThroughAStepOnIt) {
+  slurm_.nodes = "n[1-3]";
+  const page::PageAnswer other{.node = "n1", .group_rank = 1};
+  const page::PageAnswer serves{.node = "n3",
+                                .group_rank = 0,
+                                .host = "127.0.0.1",
+                                .port = 4007,
+                                .token = "0123456789abcdef"};
+  slurm_.step = FakeSlurm::says("0: [" + page_answer_json(other) + "]\n2: [" +
+                                page_answer_json(serves) + "]\n");
+  setenv("SLURM_NTASKS", "7", 1);
+  setenv("SLURM_CONF", "/etc/there", 1);
+  const auto found = job().page(0);
+  unsetenv("SLURM_NTASKS");
+  unsetenv("SLURM_CONF");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "page", "aaaa1111", "0"}));
+  ASSERT_EQ(found->size(), 2U);
+  const PageThere& there = found->at(1);
+  EXPECT_EQ(there.page, serves);
+  EXPECT_FALSE(there.is_here());
+  const Texts& argv = there.link->argv;
+  for (const char* word : {"--jobid=7", "--nodes=1", "--ntasks=1", "--relative=2", "--overlap",
+                           "--mem=0", "--gres=none", "--unbuffered"})
+    EXPECT_NE(std::find(argv.begin(), argv.end(), word), argv.end()) << word;
+  EXPECT_EQ(Texts(argv.end() - 3, argv.end()),
+            (Texts{place_.folder + "/lockstep", "link", "--in-step"}));
+  const Texts& env = there.link->env;
+  EXPECT_EQ(std::find(env.begin(), env.end(), "SLURM_NTASKS=7"), env.end());
+  EXPECT_NE(std::find(env.begin(), env.end(), "SLURM_CONF=/etc/there"), env.end());
+}
+
 TEST_F(SlurmAgentsTest, AJobThatDoesNotRunIsNotAsked) {
   for (const char* state : {"PENDING", "COMPLETED", "CONFIGURING"}) {
     slurm_.state = state;

@@ -67,7 +67,11 @@ Result<Explanation> SlurmJob::why() {
 }
 
 Result<std::vector<std::string>> SlurmJob::ask(const std::vector<std::string>& words) {
-  LOCKSTEP_TRY_ASSIGN(auto texts, ask_slurm_agents(record_, place_, words, world_));
+  LOCKSTEP_TRY_ASSIGN(auto answers, ask_slurm_agents(record_, place_, words, world_));
+  std::vector<std::string> texts;
+  texts.reserve(answers.size());
+  for (AgentText& each : answers)
+    texts.push_back(std::move(each.text));
   if (!texts.empty() || words.at(0) != "events" || place_.folder.empty()) return texts;
   // The reports of a script's agents are in the folders of its launches.
   const auto launches = slurm::JobFolder(place_.folder).launches();
@@ -114,8 +118,8 @@ Result<ProfileAnswers> SlurmJob::profile(const ProfileRequest& request) {
   // A node that answers late is none that has ended.
   if (!partial.empty()) answers.silent.emplace(0, std::move(partial));
   if (!texts) return answers;
-  for (const std::string& text : *texts)
-    if (auto says = status::read_profile_answer(text))
+  for (const AgentText& each : *texts)
+    if (auto says = status::read_profile_answer(each.text))
       answers.agents.push_back({.says = std::move(*says)});
   return answers;
 }
@@ -136,6 +140,16 @@ Result<std::string> SlurmJob::find_trace(const TraceThere& trace) const {
 Status SlurmJob::bring_trace(const TraceThere& trace, const std::string& to) {
   LOCKSTEP_TRY_ASSIGN(const std::string from, find_trace(trace));
   return take_trace(from, to);
+}
+
+Result<std::vector<PageThere>> SlurmJob::page(int node) {
+  LOCKSTEP_TRY_ASSIGN(const auto answers,
+                      ask_slurm_agents(record_, place_, {"page", std::to_string(node)}, world_));
+  std::vector<PageThere> found;
+  for (const AgentText& each : answers)
+    if (auto answer = page::read_page_answer(each.text))
+      found.push_back({.link = link_to_node(place_, each.node), .page = std::move(*answer)});
+  return found;
 }
 
 Result<Followed> SlurmJob::follow(const FollowOptions& options) {

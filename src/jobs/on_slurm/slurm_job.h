@@ -29,6 +29,7 @@ class SlurmJob : public Job {
   Result<std::vector<looks::NodeRows>> ranks() override;
   // Also answers about an ended job, by the reports of its agents.
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
+  Result<std::vector<PageThere>> page(int node) override;
   Result<ProfileAnswers> profile(const ProfileRequest& request) override;
   Status bring_trace(const TraceThere& trace, const std::string& to) override;
   // Returns the path of a finished trace in the job's folder, which all nodes see.

@@ -170,7 +170,7 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
     case job::Verb::ranks:
     case job::Verb::events:
       return tell_answers(asked, words);
-    // A page would need a way from here to the port of a compute node.
+    // The user runs `lockstep page` on this host: see LoginJob::page().
     case job::Verb::page:
       LOCKSTEP_TRY(asked.world.print("[]\n"));
       return 0;
