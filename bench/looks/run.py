@@ -181,11 +181,12 @@ def nodes_why_ms(folder):
     port = free_port()
     try:
         for _ in range(3):
-            runs.append(lockstep.start("--nnodes", 3, "--nproc-per-node", RANKS, "--hang-after", "off", "--rdzv-backend",
-                                       "lockstep", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "bench",
-                                       script))
-        until(lambda: f"{3 * RANKS} ranks" in subprocess.run([BINARY, "why", f"pid-{runs[1].pid}"], capture_output=True,
-                                                             text=True).stdout, 60, "all nodes are known")
+            runs.append(lockstep.start("--nnodes", 3, "--nproc-per-node", RANKS, "--hang-after", "off",
+                                       "--rdzv-backend", "lockstep", "--rdzv-endpoint", f"127.0.0.1:{port}",
+                                       "--rdzv-id", "bench", script))
+        ask = [BINARY, "why", f"pid-{runs[1].pid}"]
+        until(lambda: f"{3 * RANKS} ranks" in subprocess.run(ask, capture_output=True, text=True).stdout, 60,
+              "all nodes are known")
         return why_ms(runs[1].pid)[1]
     finally:
         for run in runs:
