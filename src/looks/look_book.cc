@@ -29,7 +29,10 @@ Fold LookBook::feed(std::span<const RankLook> looks, io::TimePoint now) {
     Activity activity = what_doing(look);
     const Motion motion = tracker_.feed(look, activity, now);
     uses_.feed(look, now);
-    if (look.process) shares_.add(look.rank, activity, look.process->state == 'R');
+    if (look.process)
+      shares_.add(look.rank, activity, look.process->state == 'R');
+    else
+      shares_.forget(look.rank);
     known_.insert_or_assign(look.rank, std::pair(activity, motion));
     seen.push_back({&look, std::move(activity), motion});
   }

@@ -48,7 +48,8 @@ std::optional<Straggler> find_straggler(std::span<const RankShares> ranks);
 class ShareBook {
  public:
   void add(int rank, const Activity& activity, bool running);
-  void clear() { ranks_.clear(); }  // another round
+  void forget(int rank) { ranks_.erase(rank); }  // it has ended
+  void clear() { ranks_.clear(); }               // another round
   std::vector<RankShares> shares() const;
 
  private:

@@ -1,5 +1,6 @@
 #include "looks/straggler.h"
 
+#include "looks/look_book.h"
 #include "looks/looks_testing.h"
 
 #include <gtest/gtest.h>
@@ -153,6 +154,19 @@ TEST(Shares, BackwardWaitsOnlyWhileItsThreadSleeps) {
   EXPECT_FALSE(waits_now(what_doing(stack_of(frames)), false)) << "sleeps in a hook of its own";
   EXPECT_TRUE(waits_now({.doing = Doing::collective}, true));
   EXPECT_FALSE(waits_now({.doing = Doing::data_loader}, false));
+}
+
+TEST(LookBook, ARankThatHasEndedHasNoShares) {
+  LookBook book("n1", std::chrono::seconds(1));
+  std::vector<RankLook> looks = {{.rank = 0, .pid = 100}, {.rank = 1, .pid = 101}};
+  for (RankLook& look : looks)
+    look.process = asleep('S', "futex_do_wait");
+  book.feed(looks, io::TimePoint{});
+  EXPECT_EQ(book.shares().size(), 2U);
+  looks[0].process.reset();
+  book.feed(looks, io::TimePoint{} + std::chrono::seconds(1));
+  ASSERT_EQ(book.shares().size(), 1U);
+  EXPECT_EQ(book.shares()[0].rank, 1);
 }
 
 }  // namespace

@@ -44,8 +44,13 @@ std::optional<WaitShare> share_in(std::string_view pair) {
 std::string waits_text(std::span<const RankShares> ranks, std::optional<int> late) {
   if (ranks.empty()) return {};
   std::string text = std::to_string(ranks.front().rank) + ":";
-  for (const RankShares& rank : ranks)
+  int next = ranks.front().rank;
+  for (const RankShares& rank : ranks) {
+    for (; next < rank.rank; ++next)
+      text += kNever;  // it has ended
     text += rank_text(rank, rank.rank == late);
+    ++next;
+  }
   return text;
 }
 

@@ -34,7 +34,7 @@ struct NodeWaits {
 
 inline constexpr std::size_t kMostWaitNews = 8192;  // bytes
 
-// late: the straggler among these ranks. Ranks of a node have numbers in sequence.
+// late: the straggler among these ranks, which are in the order of their numbers.
 // Returns "8:abKi--..", or "" without ranks. From rank 8 on: the share, the longest wait. A capital
 // marks the late rank, "--" a rank that is not known yet, ".." a rank that cannot be.
 std::string waits_text(std::span<const RankShares> ranks, std::optional<int> late);

@@ -47,6 +47,17 @@ TEST(WaitShares, RanksThatAreNotKnownHaveNone) {
   EXPECT_TRUE(waits->incomplete);
 }
 
+TEST(WaitShares, ARankThatHasEndedLeavesItsPlace) {
+  const std::vector<RankShares> ranks = {minute_of(4, 30), minute_of(7, 0)};
+  const std::string text = waits_text(ranks, 7);
+  EXPECT_EQ(text, "4:kk....Aa");
+  const auto waits = read_waits(text, 8);
+  ASSERT_TRUE(waits);
+  EXPECT_FALSE(waits->incomplete);
+  EXPECT_EQ(waits->ranks.size(), 2U);
+  EXPECT_TRUE(waits->ranks.at(7).late);
+}
+
 TEST(WaitShares, ForeignTextsAreBounded) {
   for (const char* bad : {"", ":", "8", "8:a", "8:avv", "x:aa", "-1:aa", "8:aA", "8:a\x01", "8:{}",
                           "99999999999999999999:aa", "17:aa"})
