@@ -28,11 +28,15 @@ bool receives(const ProcessLook& before, const ProcessLook& now) {
 }
 
 // A loop that sleeps and tries again, for example until a file is there. A single sleep has no
-// wakeups. Waits in libraries sleep in the same way, so this says nothing about them.
-bool tries_again(const ProcessLook& before, const ProcessLook& now, const Activity& activity) {
-  return before.voluntary != now.voluntary && wait_word(before) == "sleep" &&
+// wakeups, and a loop with many more asks whether a collective is over. Waits in libraries sleep in
+// the same way, so this says nothing about them.
+bool tries_again(const ProcessLook& before, const ProcessLook& now, const Activity& activity,
+                 double seconds) {
+  constexpr double kMostTries = 2;  // a second
+  const auto wakeups = static_cast<double>(now.voluntary - before.voluntary);
+  return wakeups > 0 && wakeups <= 1 + kMostTries * seconds && wait_word(before) == "sleep" &&
          wait_word(now) == "sleep" && !waits_for_ranks(activity.doing) &&
-         activity.doing != Doing::data_loader;
+         activity.doing != Doing::data_loader && activity.doing != Doing::unknown;
 }
 
 }  // namespace
@@ -80,7 +84,7 @@ bool MotionTracker::moved_since(const Rank& before, const RankLook& look, const 
   const Bytes io = look.dumps ? 0 : now.io - before.process.io;
   const bool prints = !look.dumps && look.output_bytes != before.output_bytes;
   if (!waits_for_ranks(activity.doing) && receives(before.process, now)) return true;
-  if (tries_again(before.process, now, activity)) return true;
+  if (tries_again(before.process, now, activity, seconds)) return true;
   // A main thread may wait for threads of its own. In a collective, busy threads prove nothing:
   // NCCL's proxies spin.
   if (!waits_for_ranks(activity.doing) && (is_above(ticks, tolerances_.working_ticks, seconds) ||

@@ -99,6 +99,11 @@ TEST_F(MotionTest, ALoopThatTriesAgainMoves) {
   EXPECT_FALSE(moves(wakes)) << "a library that sleeps until the others have come";
   look_.stack = stack_of(in_init());
   EXPECT_FALSE(moves(wakes)) << "the store is asked again";
+  look_.stack = stack_of(in_own_code(31));
+  EXPECT_FALSE(moves([](RankLook& look) { look.process->voluntary += 100; }))
+      << "whether a collective is over";
+  look_.stack.reset();
+  EXPECT_FALSE(moves(wakes)) << "it may be in a library";
 }
 
 TEST_F(MotionTest, ToAskTheStoreForOtherRanksIsNoMovement) {
