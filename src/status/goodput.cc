@@ -68,7 +68,7 @@ Goodput::Duration Goodput::total() const {
 
 // What has been counted stays: no sum falls.
 bool Goodput::knows(Phase phase) const {
-  return phase != Phase::redone || guessed_ || of(phase) > Duration{};
+  return phase != Phase::redone || knows_steps_ || of(phase) > Duration{};
 }
 
 double Goodput::share() const {

@@ -38,7 +38,10 @@ class Goodput {
   // and input are seen by looks.
   void look(Phase seen, double input_share, TimePoint now);
   // Step lines tell training from redone. guessed: they are guesses. nullopt: none are known.
-  void know_steps(std::optional<bool> guessed) { guessed_ = guessed; }
+  void know_steps(std::optional<bool> guessed) {
+    knows_steps_ = guessed.has_value();
+    guessed_ = guessed.value_or(guessed_);
+  }
 
   // Returns the sums up to now, for an observer. Time since the last look is left out, because the
   // next look decides about it: no sum ever falls.
@@ -51,7 +54,7 @@ class Goodput {
   // Returns whether anything is known about a phase. Without step lines, redone counts as training.
   bool knows(Phase phase) const;
   // Returns whether the time of a phase follows from a guess at step lines.
-  bool guesses(Phase phase) const { return phase == Phase::redone && guessed_.value_or(true); }
+  bool guesses(Phase phase) const { return phase == Phase::redone && guessed_; }
   // Returns training's share of the total, 0 to 1, with four digits. 0 before any time has passed.
   double share() const;
 
@@ -60,7 +63,8 @@ class Goodput {
 
   Phase phase_;
   TimePoint last_;
-  std::optional<bool> guessed_;
+  bool knows_steps_ = false;
+  bool guessed_ = true;
   std::array<Duration, kPhaseWords.size()> spent_ = {};
 };
 

@@ -54,6 +54,7 @@ TEST(GoodputOfAJob, RepeatedStepsAreNotTraining) {
             "goodput 75 % (training 1 min 0 s, redone 10.0 s, input 10.0 s)");
   goodput.know_steps({});
   EXPECT_TRUE(goodput.knows(Phase::redone)) << "no sum vanishes";
+  EXPECT_FALSE(goodput.guesses(Phase::redone)) << "the pattern of the user has found it";
 }
 
 TEST(GoodputOfAJob, ALookDuringAStopChangesNothing) {
