@@ -30,8 +30,8 @@ std::optional<PastRun> note_past_run(const PastRun& run) {
   const std::string folder = io::state_folder();
   // A user without a home would get a folder in "/".
   if (run.key.empty() || folder.starts_with("/.local/")) return std::nullopt;
-  if (!io::is_local_without_asking(folder) || !io::make_folders(folder)) return std::nullopt;
   const std::string path = folder + "/last-runs.json";
+  if (!io::is_local_without_asking(path) || !io::make_folders(folder)) return std::nullopt;
   const auto text = io::read_file(path, kMostPastRunBytes);
   std::vector<PastRun> runs = read_past_runs(text ? *text : "");
   auto last = replace_past_run(runs, run);

@@ -40,12 +40,15 @@ Result<ExitCode> host_dial_command(const Call& call) {
     loop.stop();
   };
   const auto connected = [&](io::Fd connection) {
-    code = ExitCode::ok;
-    if (!carries) return loop.stop();
+    if (!carries) {
+      code = ExitCode::ok;
+      return loop.stop();
+    }
     auto started = remote::Carry::start(loop, STDIN_FILENO, STDOUT_FILENO, std::move(connection),
                                         [&loop] { loop.stop(); });
     if (!started) return failed(started.error());
     carry = std::move(*started);
+    code = ExitCode::ok;
   };
   io::DialRules rules;
   rules.patience = kPatience;

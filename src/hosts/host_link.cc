@@ -85,9 +85,12 @@ Status HostLink::open_command(const LinkCommand& command) {
 
 void HostLink::hear() {
   constexpr std::size_t kMostHeard = 4096;
+  constexpr int kMostReads = 8;  // a turn of the loop: the other end may never stop
   std::array<char, kMostHeard> bytes;
-  ssize_t got = 0;
-  while ((got = read(errors_.get(), bytes.data(), bytes.size())) > 0) {
+  ssize_t got = -1;
+  for (int i = 0; i < kMostReads; ++i) {
+    got = read(errors_.get(), bytes.data(), bytes.size());
+    if (got <= 0) break;
     heard_.append(bytes.data(), static_cast<std::size_t>(got));
     if (heard_.size() > kMostHeard) heard_.erase(0, heard_.size() - kMostHeard);
   }
