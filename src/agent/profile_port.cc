@@ -234,7 +234,7 @@ status::ProfileAnswer ProfilePort::answer(const status::ProfileQuery& query) {
     const auto trace = status::finished_trace(traces_, query.id, each.rank);
     if (!trace) continue;
     each.state = status::ProfileState::written;
-    // Nobody fetches the trace any more. A folder in memory must not keep it until the job's end.
+    // The command has left. A folder in memory must not hold the trace until the job's end.
     if (query.what == What::end) unlink(trace->c_str());
   }
   if (query.what == What::end) desk_.end(query.id);

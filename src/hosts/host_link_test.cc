@@ -1,4 +1,4 @@
-// Links through commands that are no link, so the command's words and its end are what is seen.
+// The commands here print words and end, and never greet: the error must hold those words.
 #include "hosts/host_link.h"
 
 #include "io/loop_testing.h"

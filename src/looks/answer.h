@@ -28,7 +28,7 @@ struct Answer {
   int world = 0;               // ranks of the job
   std::string state = {};      // a word of kJobStateWords
   std::string words = {};      // one line
-  std::string straggler = {};  // one line; "": no rank makes the others wait
+  std::string straggler = {};  // one line; "": none
   std::string goodput = {};    // where the time of the node went, one line; "": not known yet
   std::string refusal = {};    // why stacks cannot be read; empty: they can
   Fold fold = {};

@@ -1,5 +1,5 @@
-// Whether a job repeats steps of the training: after a restart it goes on from its checkpoint. By
-// the steps that a rank prints. Pure.
+// Finds repeated steps of the training by the steps that a rank prints: after a restart a job goes
+// on from a checkpoint, below the highest step before. Pure.
 #pragma once
 
 #include "looks/step_book.h"

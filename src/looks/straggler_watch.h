@@ -28,7 +28,7 @@ class StragglerWatch {
 
   // Expects the shares of all ranks, once a look.
   News feed(std::span<const RankShares> shares, const Verdict& verdict);
-  // Takes the straggler of a look that somebody else has found. nullopt: none.
+  // Takes the straggler that another comparison of this look has found. nullopt: none.
   News note(const std::optional<Straggler>& found);
   // The straggler of the last message. The shares are of the last look with a straggler.
   const std::optional<Straggler>& current() const { return current_; }

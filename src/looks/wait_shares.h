@@ -18,9 +18,9 @@ inline constexpr double kShareStep = 0.05;
 
 // What a rank did in the last minute of looks.
 struct WaitShare {
-  double waits = 0;    // share of the looks that found it waiting, to the nearest step
+  double waits = 0;    // share of looks with a wait, to the nearest step
   double longest = 0;  // its longest wait without a break, the same, rounded up
-  bool late = false;   // its own node has found that the other ranks there wait for it
+  bool late = false;   // named by its own node as the straggler there
 
   friend bool operator==(const WaitShare&, const WaitShare&) = default;
 };

@@ -115,7 +115,7 @@ Result<ProfileAnswers> SlurmJob::profile(const ProfileRequest& request) {
   const auto texts = ask_slurm_agents(
       record_, place_, {"profile", status::print_profile_query(request.query)}, world_, &partial);
   if (!texts) partial = texts.error().message;
-  // A node that answers late is none that has ended.
+  // The ranks of a node without an answer may still run.
   if (!partial.empty()) answers.silent.emplace(0, std::move(partial));
   if (!texts) return answers;
   for (const AgentText& each : *texts)
