@@ -106,11 +106,14 @@ void drop_if_empty(const Output& output) {
   if (output.made) rmdir(output.folder.c_str());
 }
 
-// Brings the traces. Returns the signal that stopped this; 0: none.
+// Brings the traces, which takes nothing off the time of the profile. Returns the signal that
+// stopped this; 0: none.
 int bring_traces(jobs::Job& job, const std::vector<jobs::TraceThere>& traces,
                  const std::string& output, ProfileCourse& course) {
   for (const jobs::TraceThere& trace : traces) {
+    const io::TimePoint from = io::Clock::now();
     const Status brought = job.bring_trace(trace, jobs::trace_path(output, trace.rank));
+    course.lasts_longer(io::Clock::now() - from);
     if (brought)
       course.taken(trace.rank);
     else if (brought.error().code == Errc::canceled)
@@ -126,19 +129,23 @@ int bring_traces(jobs::Job& job, const std::vector<jobs::TraceThere>& traces,
 Result<int> follow_profile(jobs::Job& job, std::int64_t id, const std::string& output,
                            ProfileCourse& course) {
   io::TimePoint said = io::Clock::now();
-  while (!course.is_over(io::Clock::now())) {
-    if (const int signal = proc::take_stop_signal(pause_of(job)); signal != 0) return signal;
+  while (true) {
+    const bool late = course.is_late(io::Clock::now());
+    if (!late && course.is_over(io::Clock::now())) return 0;
+    // The last look comes when the time is over: agents remove what nobody has fetched.
+    const auto pause = late ? std::chrono::milliseconds(0) : pause_of(job);
+    if (const int signal = proc::take_stop_signal(pause); signal != 0) return signal;
     LOCKSTEP_TRY_ASSIGN(const auto answers,
                         job.profile({.query = {.what = ProfileQuery::What::look, .id = id},
                                      .hosts = course.hosts()}));
     const auto traces = course.feed(answers, io::Clock::now());
     if (const int signal = bring_traces(job, traces, output, course); signal != 0) return signal;
+    if (late) return 0;
     const io::TimePoint now = io::Clock::now();
     if (now - said < kSayAgain || course.is_over(now)) continue;
     fmt::print(stderr, "lockstep profile: {}\n", course.waits_for());
     said = now;
   }
-  return 0;
 }
 
 // Begins a profile and follows it. Returns as follow_profile().
@@ -147,14 +154,13 @@ Result<int> run_profile(jobs::Job& job, const Wanted& wanted, const std::string&
   const std::int64_t id = new_profile_id();
   const auto begun =
       job.profile({.query = {.what = ProfileQuery::What::start, .id = id, .wish = wanted.wish}});
-  // Fails if no agent has begun, so that none must be told of the end.
-  if (begun)
-    LOCKSTEP_TRY(course.begin(*begun, id, wanted.ranks, io::Clock::now(),
-                              std::chrono::seconds(wanted.wish.limit)));
-  auto ended = begun ? follow_profile(job, id, output, course) : Failure(begun.error());
-  // Tell the end also after a start that was stopped: some hosts may have begun.
-  (void)job.profile(
-      {.query = {.what = ProfileQuery::What::end, .id = id}, .hosts = course.all_hosts()});
+  const Status has_begun = begun ? course.begin(*begun, id, wanted.ranks, io::Clock::now(),
+                                                std::chrono::seconds(wanted.wish.limit))
+                                 : Failure(begun.error());
+  auto ended = has_begun ? follow_profile(job, id, output, course) : Failure(has_begun.error());
+  // Tell the end to all hosts, also after a start that was stopped: some may have begun, and their
+  // answers were lost.
+  (void)job.profile({.query = {.what = ProfileQuery::What::end, .id = id}});
   if (!ended && ended.error().code == Errc::canceled && ended.error().sys != 0)
     return ended.error().sys;
   return ended;

@@ -212,6 +212,7 @@ void CommandRun::pass_output(std::size_t index, std::string_view bytes) {
   if (course_.is_over(index)) return;
   const Status taken = request_.on_output(index, bytes);
   if (!taken) return end(index, kNotReached, taken.error().message);
+  if (request_.limit) limit_.start(*request_.limit, [this] { end_silent(); });
   hosts_[index].channel->consumed(Stream::out, bytes.size());
 }
 

@@ -61,7 +61,7 @@ struct CommandRequest {
   // Stops all hosts once a host is not reached or the command fails there.
   bool fail_fast = false;
   int answer_fd = -1;
-  // A host whose command runs longer counts as not reached.
+  // A host whose command runs longer counts as not reached. With on_output: longer without output.
   std::optional<std::chrono::seconds> limit = {};
   // What the command starts on the host may outlive the connection, as a guard does.
   bool may_outlive = false;

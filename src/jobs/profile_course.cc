@@ -57,6 +57,7 @@ Status ProfileCourse::begin(const ProfileAnswers& answers, std::int64_t id,
   const std::set<int> named(wanted.begin(), wanted.end());
   for (const auto& [host, why] : answers.silent)
     without_.push_back(why);
+  bool left_out = false;
   Error problem{.code = Errc::unavailable, .message = {}, .hint = {}};
   if (!without_.empty()) problem.message = without_.front();
   // Containers of one machine may answer for each other, so an answer may come twice.
@@ -68,16 +69,23 @@ Status ProfileCourse::begin(const ProfileAnswers& answers, std::int64_t id,
       if (std::find(without_.begin(), without_.end(), line) == without_.end())
         without_.push_back(line);
     }
-    for (const status::RankProfile& each : says.ranks)
-      if ((named.empty() || named.contains(each.rank)) && ranks_.size() < kMostRanks)
+    for (const status::RankProfile& each : says.ranks) {
+      if (!named.empty() && !named.contains(each.rank)) continue;
+      if (ranks_.size() < kMostRanks)
         ranks_.try_emplace(each.rank, Rank{.host = host, .state = each.state, .heard = now});
+      else if (!ranks_.contains(each.rank))
+        left_out = true;
+    }
   }
+  if (left_out)
+    without_.push_back(fmt::format("only {} ranks: --ranks chooses others", kMostRanks));
   for (const int rank : named)
     if (!ranks_.contains(rank)) failed(rank, "does not run, or no agent answers for it");
   if (!ranks_.empty()) return {};
   if (problem.message.empty())
-    problem.message =
-        answers.agents.empty() ? "no agent of the job answers" : "no rank of --ranks runs";
+    problem.message = answers.agents.empty() ? "no agent of the job answers"
+                      : named.empty()        ? "no rank runs now"
+                                             : "no rank of --ranks runs";
   return Failure(std::move(problem));
 }
 
@@ -90,6 +98,7 @@ std::vector<TraceThere> ProfileCourse::feed(const ProfileAnswers& answers, io::T
       if (rank == ranks_.end() || rank->second.host != host) continue;
       rank->second.state = each.state;
       rank->second.heard = now;
+      rank->second.silent.reset();
       if (each.state == ProfileState::written && is_open(each.rank))
         found.push_back({.host = host, .folder = says.folder, .profile = id_, .rank = each.rank});
     }
@@ -98,7 +107,7 @@ std::vector<TraceThere> ProfileCourse::feed(const ProfileAnswers& answers, io::T
     const auto silent = answers.silent.find(known.host);
     if (silent == answers.silent.end())
       known.state = ProfileState::gone;  // the host answers, and has no agent with this profile
-    else if (now - known.heard >= kSilent)
+    else if (now - known.silent.emplace(known.silent.value_or(now)) >= kSilent)
       failed(rank, silent->second);
   }
   return found;
@@ -111,20 +120,13 @@ std::set<int> ProfileCourse::hosts() const {
   return hosts;
 }
 
-std::set<int> ProfileCourse::all_hosts() const {
-  std::set<int> hosts;
-  for (const auto& [rank, known] : ranks_)
-    hosts.insert(known.host);
-  return hosts;
-}
-
 bool ProfileCourse::may_write(int rank, ProfileState state, io::TimePoint now) const {
   if (!is_open(rank) || state == ProfileState::gone) return false;
   return state != ProfileState::absent || now < began_ + kHearing;
 }
 
 bool ProfileCourse::is_over(io::TimePoint now) const {
-  return now >= until_ || std::none_of(ranks_.begin(), ranks_.end(), [&](const auto& each) {
+  return is_late(now) || std::none_of(ranks_.begin(), ranks_.end(), [&](const auto& each) {
            return may_write(each.first, each.second.state, now);
          });
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,11 +28,14 @@ class ProfileCourse {
   // A rank's trace cannot be taken.
   void failed(int rank, const std::string& why) { failed_[rank] = why; }
 
+  // The time of a fetch does not count.
+  void lasts_longer(io::Duration time) { until_ += time; }
+  // Returns whether the time of the profile is over.
+  bool is_late(io::TimePoint now) const { return now >= until_; }
+  // Returns the same, or that no further trace can come.
   bool is_over(io::TimePoint now) const;
   // Returns the hosts whose ranks are waited for.
   std::set<int> hosts() const;
-  // Returns the hosts that take a part in the profile.
-  std::set<int> all_hosts() const;
   // Returns what is waited for, in one line: "2 ranks take steps, 1 rank is not heard yet".
   std::string waits_for() const;
   const std::set<int>& traces() const { return taken_; }
@@ -42,7 +46,8 @@ class ProfileCourse {
   struct Rank {
     int host = 0;
     status::ProfileState state = status::ProfileState::absent;
-    io::TimePoint heard = {};  // when the rank's agent answered last
+    io::TimePoint heard = {};                  // when the rank's agent answered last
+    std::optional<io::TimePoint> silent = {};  // since when its host does not
   };
   bool is_open(int rank) const { return !taken_.contains(rank) && !failed_.contains(rank); }
   // Returns whether the rank may still write a trace.

@@ -97,12 +97,34 @@ TEST(ProfileCourse, AHostIsLostOnlyAfterSomeTime) {
   course.feed({.agents = {ordered(0, 0), ordered(1, 1)}}, kStart + seconds(30));
   course.feed(half, kStart + seconds(59));
   EXPECT_EQ(course.hosts(), (std::set{0, 1}));
-  course.feed(half, kStart + seconds(60));
+  // The time of a fetch between two looks is no silence.
+  course.feed(half, kStart + seconds(88));
+  EXPECT_EQ(course.hosts(), (std::set{0, 1}));
+  course.feed(half, kStart + seconds(89));
   EXPECT_EQ(course.hosts(), std::set{0});
-  EXPECT_EQ(course.all_hosts(), (std::set{0, 1}));
   course.taken(0);
-  EXPECT_TRUE(course.is_over(kStart + seconds(60)));
+  EXPECT_TRUE(course.is_over(kStart + seconds(90)));
+  EXPECT_FALSE(course.is_late(kStart + seconds(90)));
   EXPECT_EQ(course.missing(), (Texts{"rank 1: b: no route to host"}));
+}
+
+TEST(ProfileCourse, TheTimeOfFetchesDoesNotCount) {
+  ProfileCourse course;
+  ASSERT_TRUE(course.begin({.agents = {says(0, {{.rank = 0, .state = ProfileState::ordered}})}}, 7,
+                           {}, kStart, seconds(60)));
+  course.lasts_longer(seconds(100));
+  EXPECT_FALSE(course.is_over(kStart + seconds(159)));
+  EXPECT_TRUE(course.is_late(kStart + seconds(160)));
+  EXPECT_TRUE(course.is_over(kStart + seconds(160)));
+}
+
+TEST(ProfileCourse, TooManyRanksAreNotForgotten) {
+  std::vector<status::RankProfile> ranks;
+  for (int rank = 0; rank < 5000; ++rank)
+    ranks.push_back({.rank = rank, .state = ProfileState::ordered});
+  ProfileCourse course;
+  ASSERT_TRUE(course.begin({.agents = {says(0, ranks)}}, 7, {}, kStart, seconds(60)));
+  EXPECT_EQ(course.missing().at(0), "only 4096 ranks: --ranks chooses others");
 }
 
 TEST(ProfileCourse, TheOtherHostsBeginWithoutASilentOne) {

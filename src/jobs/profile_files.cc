@@ -74,12 +74,22 @@ Result<io::Fd> create_trace(const std::string& path) {
   return file;
 }
 
+Status write_trace(const std::string& to, const std::function<Status(const io::Fd&)>& write) {
+  const std::string part = to + ".part";
+  LOCKSTEP_TRY_ASSIGN(const io::Fd file, create_trace(part));
+  Status written = write(file);
+  if (written && rename(part.c_str(), to.c_str()) != 0) written = fail_sys(to, errno);
+  if (!written) unlink(part.c_str());
+  return written;
+}
+
 Status take_trace(const std::string& from, const std::string& to) {
-  LOCKSTEP_TRY_ASSIGN(const io::Fd file, create_trace(to));
-  Status copied = status::read_trace(
-      from, [&](std::string_view piece) { return io::write_all(file.get(), piece, to); });
-  unlink(copied ? from.c_str() : to.c_str());
-  return copied;
+  LOCKSTEP_TRY(write_trace(to, [&](const io::Fd& file) {
+    return status::read_trace(
+        from, [&](std::string_view piece) { return io::write_all(file.get(), piece, to); });
+  }));
+  unlink(from.c_str());
+  return {};
 }
 
 std::string trace_path(const std::string& folder, int rank) {

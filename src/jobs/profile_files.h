@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "io/fd.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace lockstep::jobs {
 
 // Creates or empties a file of the user's folder.
 Result<io::Fd> create_trace(const std::string& path);
+// Writes a trace beside its place and then moves it there: an older one stays if that fails.
+Status write_trace(const std::string& to, const std::function<Status(const io::Fd&)>& write);
 
 // Moves a trace of this machine to `to`. Fails as status::read_trace().
 Status take_trace(const std::string& from, const std::string& to);

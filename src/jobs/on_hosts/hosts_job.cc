@@ -29,6 +29,8 @@ namespace {
 constexpr std::size_t kMostError = 1000;
 // A host that hangs must not delay the traces of other hosts.
 constexpr std::chrono::seconds kLookLimit{20};
+constexpr std::chrono::seconds kStartLimit{60};    // with the log-in
+constexpr std::chrono::seconds kNoBytesLimit{30};  // of a trace that is brought
 
 // more: words after the job's id.
 Result<std::vector<hosts::HostEnding>> ask(const KnownJob& job, const char* verb,
@@ -184,10 +186,12 @@ Result<ProfileAnswers> HostsJob::profile(const ProfileRequest& request) {
     asked.push_back(host);
     places.push_back(record_.nodes[static_cast<std::size_t>(host)]);
   }
+  // The hosts of an earlier attempt.
+  if (places.empty()) return ProfileAnswers();
   auto command = about_job(places, "profile", record_.id);
   command.argv.push_back(status::print_profile_query(request.query));
   // Only the first question may have to log in.
-  if (request.query.what != What::start) command.limit = kLookLimit;
+  command.limit = request.query.what == What::start ? kStartLimit : kLookLimit;
   io::Loop loop;
   LOCKSTEP_TRY_ASSIGN(const auto endings, world_.run(loop, command));
   LOCKSTEP_TRY(check_stop());
@@ -212,26 +216,28 @@ Result<ProfileAnswers> HostsJob::profile(const ProfileRequest& request) {
 // The host may be hostile: only the rank's number decides where its bytes go, and the bytes are
 // bounded.
 Status HostsJob::bring_trace(const TraceThere& trace, const std::string& to) {
-  const hosts::HostPlace& place = record_.nodes.at(static_cast<std::size_t>(trace.host));
+  if (trace.host < 0 || static_cast<std::size_t>(trace.host) >= record_.nodes.size())
+    return fail(Errc::not_found, "the job has left the host of the trace");
+  const hosts::HostPlace& place = record_.nodes[static_cast<std::size_t>(trace.host)];
   auto command = about_job({place}, "profile-trace", record_.id);
   command.argv.push_back(trace.folder);
   command.argv.push_back(std::to_string(trace.profile));
   command.argv.push_back(std::to_string(trace.rank));
-  LOCKSTEP_TRY_ASSIGN(const io::Fd file, create_trace(to));
-  std::int64_t bytes = 0;
-  command.on_output = [&](std::size_t, std::string_view piece) -> Status {
-    bytes += static_cast<std::int64_t>(piece.size());
-    if (bytes > world_.most_trace) return status::trace_too_large(to);
-    return io::write_all(file.get(), piece, to);
-  };
-  io::Loop loop;
-  const auto endings = world_.run(loop, command);
-  Status brought = endings ? check_stop() : Failure(endings.error());
-  if (brought)
-    if (const auto trouble = trouble_of(place, endings->at(0)); !trouble.empty())
-      brought = fail(Errc::unavailable, trouble);
-  if (!brought) unlink(to.c_str());
-  return brought;
+  command.limit = kNoBytesLimit;
+  return write_trace(to, [&](const io::Fd& file) -> Status {
+    std::int64_t bytes = 0;
+    command.on_output = [&](std::size_t, std::string_view piece) -> Status {
+      bytes += static_cast<std::int64_t>(piece.size());
+      if (bytes > world_.most_trace) return status::trace_too_large(to);
+      return io::write_all(file.get(), piece, to);
+    };
+    io::Loop loop;
+    LOCKSTEP_TRY_ASSIGN(const auto endings, world_.run(loop, command));
+    LOCKSTEP_TRY(check_stop());
+    if (const auto trouble = trouble_of(place, endings.at(0)); !trouble.empty())
+      return fail(Errc::unavailable, trouble);
+    return {};
+  });
 }
 
 Result<Followed> HostsJob::follow(const FollowOptions& options) {

@@ -189,10 +189,13 @@ TEST_F(HostsJobTest, ATraceIsBroughtToItsFile) {
   answers_["profile-trace"] = {{.code = 1, .err = "the trace is no longer there\n"}};
   EXPECT_EQ(job().bring_trace({.host = 1}, to).error().message,
             "gpus-1: the trace is no longer there");
-  EXPECT_FALSE(io::read_file(to)) << "a part of a trace is no trace";
+  EXPECT_EQ(io::read_file(to).value(), "tracetrace") << "the trace of before stays";
   stopped_ = true;
   EXPECT_EQ(job().bring_trace({.host = 1}, to).error().sys, SIGINT);
-  EXPECT_FALSE(io::read_file(to));
+  EXPECT_EQ(io::read_file(to).value(), "tracetrace");
+  EXPECT_FALSE(io::read_file(to + ".part")) << "a part of a trace is no trace";
+  stopped_ = false;
+  EXPECT_EQ(job().bring_trace({.host = 2}, to).error().code, Errc::not_found);
 }
 
 TEST_F(HostsJobTest, AHostCannotFillTheDiskWithATrace) {
@@ -200,6 +203,7 @@ TEST_F(HostsJobTest, AHostCannotFillTheDiskWithATrace) {
   answers_["profile-trace"] = {told("")};
   most_trace_ = 10;
   EXPECT_TRUE(job().bring_trace({.host = 0}, to));
+  ASSERT_EQ(unlink(to.c_str()), 0);
   pieces_ = 3;
   EXPECT_NE(job().bring_trace({.host = 0}, to).error().message.find("is larger than 16 GiB"),
             std::string::npos);

@@ -12,12 +12,23 @@
 
 #include <fmt/core.h>
 
+#include <sys/stat.h>
+
 #include <utility>
 
 namespace lockstep::jobs::on_slurm {
 namespace {
 
-constexpr int kLooksForTrace = 60;  // one a second
+// A node of the job names the folder, and may lie.
+bool is_right_below(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder + "/") && !path.ends_with("/..") &&
+         path.find('/', folder.size() + 1) == std::string::npos;
+}
+
+bool is_no_folder(const std::string& path) {
+  struct stat info {};
+  return lstat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode);
+}
 
 }  // namespace
 
@@ -125,10 +136,10 @@ Result<ProfileAnswers> SlurmJob::profile(const ProfileRequest& request) {
 }
 
 // A network file system may show the new file of another node late.
-Result<std::string> SlurmJob::find_trace(const TraceThere& trace) const {
-  if (!trace.folder.starts_with(place_.folder + "/"))
+Result<std::string> SlurmJob::find_trace(const TraceThere& trace) {
+  if (!is_right_below(trace.folder, place_.folder) || is_no_folder(trace.folder))
     return fail(Errc::denied, "the trace is not in the folder of the job");
-  for (int looks = 0; looks < kLooksForTrace; ++looks) {
+  for (; looks_for_traces_ > 0; --looks_for_traces_) {
     if (auto found = status::finished_trace(trace.folder, trace.profile, trace.rank))
       return std::move(*found);
     if (const int number = world_.wait_for_signal(std::chrono::seconds(1)); number != 0)

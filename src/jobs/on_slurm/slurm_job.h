@@ -33,7 +33,8 @@ class SlurmJob : public Job {
   Result<ProfileAnswers> profile(const ProfileRequest& request) override;
   Status bring_trace(const TraceThere& trace, const std::string& to) override;
   // Returns the path of a finished trace in the job's folder, which all nodes see.
-  Result<std::string> find_trace(const TraceThere& trace) const;
+  // All calls together wait for a minute at most.
+  Result<std::string> find_trace(const TraceThere& trace);
   std::chrono::seconds pause() const override { return kPauseOfAgents; }
   // The answers of looks(), ranks(), events() and profile() as JSON, for a client elsewhere. words:
   // as for ask_slurm_agents().
@@ -46,6 +47,7 @@ class SlurmJob : public Job {
  private:
   SlurmPlace place_;
   SlurmWorld world_;
+  int looks_for_traces_ = 60;  // one a second
 };
 
 }  // namespace lockstep::jobs::on_slurm
