@@ -55,7 +55,7 @@ class LinkForwardTest : public ::testing::Test {
     address.sin_port = htons(static_cast<std::uint16_t>(forward_->port()));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     // The kernel connects to a listener on loopback at once.
-    ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+    (void)::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
     return fd;
   }
   // A connection that the other end has begun to serve.

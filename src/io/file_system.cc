@@ -132,7 +132,7 @@ bool is_local_without_asking(const std::string& path) {
       at.erase(std::min(at.rfind('/'), at.size()));
       continue;
     }
-    const std::string next = at + "/" + name;
+    const std::string next = fmt::format("{}/{}", at, name);
     if (!is_on_local(mounts, next)) return false;
     const auto target = link_target(next);
     if (!target) {
