@@ -2,6 +2,7 @@
 
 #include "base/clock_ms.h"
 #include "base/mid_line.h"
+#include "base/text.h"
 #include "cli/on_demand.h"
 #include "hosts/command_run.h"
 #include "io/own_folders.h"

@@ -220,7 +220,7 @@ TEST(WorldStraggler, NothingIsDecidedWhileSharesAreUnknownOrTheJobStands) {
   WorldStraggler straggler;
   Verdict verdict;
   verdict.state = JobState::training;
-  auto feed = [&, second = 0](std::optional<WorldStraggler::Shares> shares) mutable {
+  auto feed = [&, second = 0](const std::optional<WorldStraggler::Shares>& shares) mutable {
     return straggler.feed(shares, verdict, io::TimePoint{} + std::chrono::seconds(++second));
   };
   const auto slow = shares_of({0.6, 0.6, 0.0, 0.6});
