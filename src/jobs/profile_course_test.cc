@@ -22,6 +22,7 @@ ProfileAnswers::Agent refuses(int host, const std::string& why) {
 
 std::vector<int> ranks_of(const std::vector<TraceThere>& traces) {
   std::vector<int> ranks;
+  ranks.reserve(traces.size());
   for (const TraceThere& each : traces)
     ranks.push_back(each.rank);
   return ranks;
@@ -119,9 +120,9 @@ TEST(ProfileCourse, TheTimeOfFetchesDoesNotCount) {
 }
 
 TEST(ProfileCourse, TooManyRanksAreNotForgotten) {
-  std::vector<status::RankProfile> ranks;
+  std::vector<status::RankProfile> ranks(5000);
   for (int rank = 0; rank < 5000; ++rank)
-    ranks.push_back({.rank = rank, .state = ProfileState::ordered});
+    ranks[static_cast<std::size_t>(rank)] = {.rank = rank, .state = ProfileState::ordered};
   ProfileCourse course;
   ASSERT_TRUE(course.begin({.agents = {says(0, ranks)}}, 7, {}, kStart, seconds(60)));
   EXPECT_EQ(course.missing().at(0), "only 4096 ranks: --ranks chooses others");
