@@ -223,7 +223,8 @@ Status HostsJob::bring_trace(const TraceThere& trace, const std::string& to) {
   command.argv.push_back(trace.folder);
   command.argv.push_back(std::to_string(trace.profile));
   command.argv.push_back(std::to_string(trace.rank));
-  command.limit = kNoBytesLimit;
+  // A login host may wait for the file system of the nodes before the first byte.
+  command.limit = place.login ? 3 * kNoBytesLimit : kNoBytesLimit;
   return write_trace(to, [&](const io::Fd& file) -> Status {
     std::int64_t bytes = 0;
     command.on_output = [&](std::size_t, std::string_view piece) -> Status {

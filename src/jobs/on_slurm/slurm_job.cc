@@ -20,9 +20,8 @@ namespace lockstep::jobs::on_slurm {
 namespace {
 
 // A node of the job names the folder, and may lie.
-bool is_right_below(const std::string& path, const std::string& folder) {
-  return path.starts_with(folder + "/") && !path.ends_with("/..") &&
-         path.find('/', folder.size() + 1) == std::string::npos;
+bool is_below(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder + "/") && (path + "/").find("/../") == std::string::npos;
 }
 
 bool is_no_folder(const std::string& path) {
@@ -137,7 +136,7 @@ Result<ProfileAnswers> SlurmJob::profile(const ProfileRequest& request) {
 
 // A network file system may show the new file of another node late.
 Result<std::string> SlurmJob::find_trace(const TraceThere& trace) {
-  if (!is_right_below(trace.folder, place_.folder) || is_no_folder(trace.folder))
+  if (!is_below(trace.folder, place_.folder) || is_no_folder(trace.folder))
     return fail(Errc::denied, "the trace is not in the folder of the job");
   for (; looks_for_traces_ > 0; --looks_for_traces_) {
     if (auto found = status::finished_trace(trace.folder, trace.profile, trace.rank))
