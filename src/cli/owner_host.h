@@ -20,8 +20,8 @@ namespace lockstep::cli {
 // no other host owns such a job. Opens no journal for users who never rented.
 Result<std::optional<cloud::RentedJob>> find_owned(const std::string& word);
 Result<std::vector<cloud::RentedJob>> owned_jobs();
-// Refuses a job that another host owns, for a command that must reach its machines: they know only
-// the keys of their owner. what: what the command is after. command: its first word.
+// Refuses a job that another host owns: the machines of the job accept only the owner's keys. what:
+// the aim of the command, "its page". command: the first word, "page".
 Status refuse_owned(const std::string& word, std::string_view what, std::string_view command);
 // Refuses a name that a job on another host has.
 Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& cluster);

@@ -103,7 +103,7 @@ std::vector<Mount> mounts_of(std::string_view mountinfo) {
   return mounts;
 }
 
-// Of several mounts at one place the last one is seen.
+// The last of several mounts at one place hides the others.
 bool is_on_local(const std::vector<Mount>& mounts, std::string_view path) {
   const Mount* of = nullptr;
   for (const Mount& mount : mounts) {

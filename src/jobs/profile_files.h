@@ -12,7 +12,7 @@ namespace lockstep::jobs {
 
 // Creates or empties a file of the user's folder.
 Result<io::Fd> create_trace(const std::string& path);
-// Writes a trace beside its place and then moves it there: an older one stays if that fails.
+// Writes a trace beside its place, and then moves the file. After a failure, an older trace stays.
 Status write_trace(const std::string& to, const std::function<Status(const io::Fd&)>& write);
 
 // Moves a trace of this machine to `to`. Fails as status::read_trace().

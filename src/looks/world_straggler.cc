@@ -42,8 +42,8 @@ WorldStraggler::Gap gap_of(int rank, const WorldStraggler::Shares& shares) {
   return {rank, shares.at(rank), {median(std::move(waits)), median(std::move(longest))}};
 }
 
-// Returns the rank that waits least. A rank that its own node has found late goes before one that
-// may be lower by chance.
+// Returns the rank that waits least. A rank that is late by its own node's looks goes before a rank
+// that is lower by chance.
 int lowest_of(const WorldStraggler::Shares& shares) {
   const auto lower = [](const auto& a, const auto& b) { return a.second.waits < b.second.waits; };
   const auto lowest = std::min_element(shares.begin(), shares.end(), lower);
