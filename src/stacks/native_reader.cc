@@ -62,11 +62,14 @@ std::optional<ThreadPoint> point_of(pid_t pid, pid_t tid) {
 // Returns nothing if the thread has ended.
 std::optional<Seen> look_at(pid_t pid, pid_t tid) {
   const std::string folder = folder_of(pid, tid);
+  // The kernel tells the call only of a thread that waits, so the state that is read after it is
+  // no older: a thread that was about to wait would be shown as one that runs.
+  const std::optional<ThreadPoint> point = point_of(pid, tid);
   const auto stat = io::read_file(folder + "/stat", kMostText);
   auto state = stat ? parse_thread_state(*stat) : std::nullopt;
   if (!state) return {};
-  Seen seen{.thread = {.tid = tid, .name = std::move(state->name), .state = state->state}};
-  seen.point = point_of(pid, tid);
+  Seen seen{.thread = {.tid = tid, .name = std::move(state->name), .state = state->state},
+            .point = point};
   seen.thread.runs = seen.point ? seen.point->runs : state->state == 'R';
   if (seen.thread.runs || state->state == 'Z' || state->state == 'X') {
     seen.point.reset();
