@@ -1,5 +1,6 @@
 #include "looks/verdict.h"
 
+#include "base/rounds_testing.h"
 #include "looks/hang_words.h"
 #include "looks/looks_testing.h"
 
@@ -441,15 +442,9 @@ TEST(Verdict, ClearsItself) {
   EXPECT_FALSE(job.verdict().alarm);
 }
 
-// Debug and sanitizer builds are slow, so they make fewer runs.
 int random_runs() {
   const char* text = std::getenv("LOCKSTEP_RANDOM_RUNS");
-  if (text != nullptr) return std::atoi(text);
-#ifdef NDEBUG
-  return 1000;
-#else
-  return 50;
-#endif
+  return text != nullptr ? std::atoi(text) : test_rounds(250);
 }
 
 // Whatever the ranks do: as long as one of them moves every few seconds, nobody claims a hang.

@@ -124,7 +124,7 @@ TEST(WorldStraggler, HealthyRanksAreNotNamed) {
   for (const auto& [nodes, each] : {std::pair(2, 1), std::pair(8, 1), std::pair(3, 4)})
     for (const double step : {0.05, 0.1, 0.5, 0.9, 1.0, 1.01, 2.0, 7.0, 20.0, 50.0})
       for (const double share : {0.02, 0.3, 0.7})
-        for (const double noise : {0.0, 0.003, 0.05}) {
+        for (const double noise : {0.0, 0.02}) {
           Training training({.nodes = nodes,
                              .each = each,
                              .work = step * (1 - share),
@@ -182,7 +182,7 @@ TEST(WorldStraggler, LongStepsOfASlowRankAreNoLongWait) {
 // Rank 0 saves a checkpoint now and then, and the others wait for it.
 TEST(WorldStraggler, OneLongWaitIsNone) {
   for (const double length : {8.0, 20.0, 29.0})
-    for (unsigned seed = 1; seed <= 5; ++seed) {
+    for (unsigned seed = 1; seed <= 2; ++seed) {
       Training training({.nodes = 4, .work = 0.3, .together = 0.1, .seed = seed});
       int step = 0;
       training.slowness = [&](int rank) {

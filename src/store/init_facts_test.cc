@@ -193,8 +193,8 @@ TEST(InitFacts, OtherKeysCountForRanksOnly) {
 }
 
 TEST(InitFacts, TheSentenceIsBounded) {
-  World world(10'000);
-  for (int rank = 0; rank < 4000; rank += 2)
+  World world(2'000);
+  for (int rank = 0; rank < 1'000; rank += 2)
     world.connect(rank).wait(rank, inside(rank, 1), 1s);
   EXPECT_LE(world.sentence().size(), 1000U);
 }

@@ -1,6 +1,8 @@
 // Hundreds of nodes and random events from a seed: joins, failures, losses, silences, lost and
 // repeated frames, new connections, the end. Invariants: no node ever holds ranks that contradict
 // another node's, and after the noise all nodes agree.
+#include "base/rounds_testing.h"
+
 #include <cstdint>
 #include <random>
 #include <set>
@@ -157,8 +159,10 @@ class Simulation : public testing::CoordinatorFixture {
 };
 
 TEST(CoordinatorSimulation, RandomLives) {
+  const int seeds = test_rounds(60);
   int rounds = 0;
-  for (unsigned seed = 1; seed <= 60; ++seed) {
+  for (int at = 1; at <= seeds; ++at) {
+    const auto seed = static_cast<unsigned>(at);
     SCOPED_TRACE(seed);
     // With a small minimum the job never ends for lack of nodes.
     Simulation simulation(seed, 1, seed % 3 == 0 ? 4 : 30);
@@ -168,12 +172,12 @@ TEST(CoordinatorSimulation, RandomLives) {
     rounds += simulation.rounds();
     if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(rounds, 1000);
+  EXPECT_GT(rounds, 16 * seeds);
 }
 
 TEST(CoordinatorSimulation, HundredsOfNodes) {
   Simulation simulation(7, 1, 300);
-  simulation.run(4000, 400);
+  simulation.run(test_rounds(4000), 400);
   simulation.settle();
   simulation.expect_agreement();
 }
