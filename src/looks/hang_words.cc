@@ -181,6 +181,11 @@ std::string head_words(const Verdict& verdict, const Fold& fold, const HangFacts
                      seconds_text(verdict.since), where);
 }
 
+bool all_in_own_code(const Fold& fold) {
+  return std::all_of(fold.groups.begin(), fold.groups.end(),
+                     [](const Group& group) { return group.activity.doing == Doing::own_code; });
+}
+
 }  // namespace
 
 std::string fold_words(const Fold& fold, const Evidence& evidence) {
@@ -205,7 +210,9 @@ std::string hang_words(const Verdict& verdict, const Fold& fold, const Evidence&
   for (const std::string& sentence : evidence.sentences)
     text += fmt::format("  {}\n", sentence);
   if (verdict.awaited.empty() && evidence.sentences.empty())
-    text += "  all ranks wait at the same place: look at the network or a library\n";
+    text += all_in_own_code(fold)
+                ? "  all ranks wait in the code of the script\n"
+                : "  all ranks wait at the same place: look at the network or a library\n";
   if (!facts.evidence.empty()) text += fmt::format("  evidence: {}\n", facts.evidence);
   text.pop_back();
   return text;

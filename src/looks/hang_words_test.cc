@@ -88,6 +88,18 @@ TEST(HangWords, StoppedRankAndNobodyToBlame) {
             "  rank 1  stopped by a signal   job.py:61 in train, torch/autograd/graph.py");
 }
 
+TEST(HangWords, AScriptThatSleepsIsNotBlamedOnTheNetwork) {
+  FakeJob job(2);
+  job.train(20);
+  for (RankLook& look : job.looks) {
+    look.stack = stack_of(in_own_code(44));
+    look.process->wchan = "hrtimer_nanosleep";
+  }
+  job.seconds(7);
+  EXPECT_TRUE(hang_words(job.verdict(), job.folded, {}, {})
+                  .ends_with("\n  all ranks wait in the code of the script"));
+}
+
 TEST(HangWords, SeveralNodesNameTheMachine) {
   const RankLook look{
       .rank = 9, .process = asleep('S', "hrtimer_nanosleep"), .stack = stack_of(in_own_code(31))};
