@@ -15,6 +15,7 @@
 #include <array>
 #include <climits>
 #include <optional>
+#include <set>
 
 namespace lockstep::io {
 namespace {
@@ -94,25 +95,41 @@ Devices local_devices(std::string_view mountinfo) {
 // "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw"
 std::vector<Mount> mounts_of(std::string_view mountinfo) {
   std::vector<Mount> mounts;
+  std::set<std::int64_t> ids;
   for (const std::string& line : split(mountinfo, '\n')) {
     const auto words = split(line, ' ');
     const auto dash = std::find(words.begin(), words.end(), "-");
     if (dash - words.begin() < 5 || words.end() - dash < 2) continue;
-    mounts.push_back({without_escapes(words[4]), is_local_name(*(dash + 1))});
+    const auto id = parse_int(words[0]);
+    const auto parent = parse_int(words[1]);
+    if (!id || !parent) continue;
+    ids.insert(*id);
+    mounts.push_back({*id, *parent, without_escapes(words[4]), is_local_name(*(dash + 1))});
   }
+  for (Mount& mount : mounts)
+    if (mount.parent == mount.id || !ids.contains(mount.parent)) mount.parent = -1;
   return mounts;
 }
 
-// The last of several mounts at one place hides the others.
+// Goes from mount to mount as the kernel does: at each name, to the mounts at this place of the
+// mount that has been reached. A mount below a later one is never reached.
 bool is_on_local(const std::vector<Mount>& mounts, std::string_view path) {
-  const Mount* of = nullptr;
-  for (const Mount& mount : mounts) {
-    const std::string_view point = mount.point == "/" ? "" : std::string_view(mount.point);
-    if (!path.starts_with(point) || (path.size() > point.size() && path[point.size()] != '/'))
-      continue;
-    if (of == nullptr || mount.point.size() >= of->point.size()) of = &mount;
+  const Mount* on = nullptr;
+  std::size_t left = mounts.size();  // the list may change while it is read
+  std::size_t end = 0;
+  while (true) {
+    const std::string_view at = end == 0 ? "/" : path.substr(0, end);
+    const auto next = std::find_if(mounts.begin(), mounts.end(), [on, at](const Mount& each) {
+      return each.point == at && each.parent == (on == nullptr ? -1 : on->id);
+    });
+    if (next != mounts.end() && left > 0) {
+      --left;
+      on = &*next;
+      continue;  // mounts may lie on each other
+    }
+    if (end >= path.size() || path == "/") return on != nullptr && on->local;
+    end = std::min(path.find('/', end + 1), path.size());
   }
-  return of != nullptr && of->local;
 }
 
 // Walks along the path and its links, and looks at a name only once it is known to lie on a local

@@ -22,12 +22,15 @@ bool is_local_without_asking(const std::string& path);
 bool is_local_type(std::uint32_t type);
 
 // Returns the devices of local file systems in /proc/self/mountinfo, as /proc/PID/maps writes them:
-// "fe:00". To ask a path for its file system may wait for a file server, and this does not.
+// "fe:00". To ask a path for its file system may wait for a file server, and this does not. A file
+// system below another mount is one of them: no path leads there, but its files may be mapped.
 using Devices = std::set<std::string, std::less<>>;
 Devices local_devices(std::string_view mountinfo);
 
 // The mounts in /proc/self/mountinfo, in its order.
 struct Mount {
+  std::int64_t id = 0;
+  std::int64_t parent = -1;  // the mount that the point lies on; -1: not listed
   std::string point;
   bool local = false;
 };

@@ -39,21 +39,29 @@ TEST(FileSystem, DevicesOfLocalFileSystemsAreKnown) {
     EXPECT_TRUE(local_devices(text).empty()) << text;
 }
 
-TEST(FileSystem, TheLongestMountPointSaysWhereAPathLies) {
+TEST(FileSystem, TheMountsOnTheWaySayWhereAPathLies) {
   const auto mounts = mounts_of(
       "27 1 254:0 / / rw,noatime shared:1 - ext4 /dev/vda rw\n"
       "30 27 0:60 / /home rw - nfs4 server:/home rw,vers=4.2\n"
-      "31 27 0:61 / /home/a\\040b rw - xfs /dev/vdb rw\n"
+      "31 30 0:61 / /home/a\\040b rw - xfs /dev/vdb rw\n"
       "32 27 0:62 / /auto rw - autofs x rw\n"
       "33 27 0:63 / /twice rw - nfs server:/ rw\n"
       "34 33 0:64 / /twice rw - tmpfs x rw\n"
-      "35 27 0:65 / /short -\n\n-\n");
-  for (const char* local : {"", "/", "/homes", "/root/x", "/home/a b", "/home/a b/c", "/twice/x"})
+      "35 27 0:65 / /short -\n\n-\n"
+      "36 27 0:66 / /data/scratch rw - xfs /dev/vdc rw\n"
+      "37 27 0:67 / /data rw - nfs server:/data rw\n"  // hides the one before
+      "38 37 0:68 / /data/fast rw - xfs /dev/vdd rw\n"
+      "39 39 0:69 / /self rw - nfs server:/ rw\n");
+  for (const char* local : {"", "/", "/homes", "/root/x", "/home/a b", "/home/a b/c", "/twice/x",
+                            "/self", "/data/fast/x"})
     EXPECT_TRUE(is_on_local(mounts, local)) << local;
-  for (const char* shared : {"/home", "/home/me", "/home/a", "/home/a b2", "/auto/me"})
+  for (const char* shared : {"/home", "/home/me", "/home/a", "/home/a b2", "/auto/me", "/data",
+                             "/data/scratch", "/data/scratch/x"})
     EXPECT_FALSE(is_on_local(mounts, shared)) << shared;
   EXPECT_FALSE(is_on_local({}, "/"));
-  EXPECT_FALSE(is_on_local(mounts_of("30 27 0:60 / /home rw - ext4 /dev/vda rw"), "/root"));
+  const auto without_root = mounts_of("30 27 0:60 / /home rw - ext4 /dev/vda rw");
+  EXPECT_FALSE(is_on_local(without_root, "/root"));
+  EXPECT_TRUE(is_on_local(without_root, "/home/me"));
 }
 
 TEST(FileSystem, LinksAreFollowedOnLocalFileSystemsOnly) {
