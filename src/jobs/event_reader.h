@@ -23,11 +23,13 @@ class EventReader {
 
   explicit EventReader(Job& job, Pause pause = pause_here) : job_(job), pause_(std::move(pause)) {}
 
-  // Returns the events that are new since the last call, the oldest first. Of a job that needs a
-  // pause between two questions these may be a part: the caller pauses and calls again.
-  Result<std::vector<status::JobEvent>> next() { return ask(needs_pause() ? 1 : kMostQuestions); }
-  // Returns all new events, and pauses between the questions where the job needs that.
-  Result<std::vector<status::JobEvent>> all() { return ask(kMostQuestions); }
+  // Returns the events that are new since the last call, the oldest first. These may be a part: if
+  // the job needs a pause between two questions, or if no host answers a later question. The caller
+  // pauses and calls again.
+  Result<std::vector<status::JobEvent>> next();
+  // Returns all new events, and pauses between the questions where the job needs that. After an
+  // error the next call returns what was read.
+  Result<std::vector<status::JobEvent>> all();
   // Returns whether an agent or a report answered in the last call.
   bool answered() const { return answered_; }
   // Returns whether all agents that answered in the last call have seen the job's end.
@@ -39,12 +41,15 @@ class EventReader {
 
   static Status pause_here(std::chrono::milliseconds time);
   bool needs_pause() const { return job_.pause() > std::chrono::seconds(0); }
-  Result<std::vector<status::JobEvent>> ask(int questions);
+  // Asks until read_ has everything that is new.
+  Status ask(int questions);
   // Takes what is new. Returns false if there is more to ask for at once.
-  bool take(std::vector<status::EventAnswer> answers, std::vector<status::JobEvent>& events);
+  bool take(std::vector<status::EventAnswer> answers);
+  std::vector<status::JobEvent> sorted();  // and empties read_
 
   Job& job_;
   Pause pause_;
+  std::vector<status::JobEvent> read_;        // not returned yet
   std::map<std::string, std::int64_t> last_;  // number of the last event, by agent
   std::map<std::string, bool> over_;          // by agent
   std::int64_t after_ = 0;

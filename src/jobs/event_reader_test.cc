@@ -19,7 +19,7 @@ class JobWithRings : public Job {
   Result<JobStatus> cancel() override { return JobStatus{}; }
   Result<Resumed> resume(const std::vector<std::string>& /*env*/) override { return Resumed{}; }
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override {
-    ++questions;
+    if (++questions == fails_at) return Failure(Error{error, "no answer", {}, 0});
     std::vector<status::EventAnswer> answers;
     for (const auto& [agent, ring] : rings)
       answers.push_back(*status::read_event_answer(ring.answer(agent, agent, after, 500)));
@@ -33,6 +33,8 @@ class JobWithRings : public Job {
 
   std::map<std::string, status::EventRing> rings;
   int questions = 0;
+  int fails_at = 0;  // this question
+  Errc error = Errc::unavailable;
   std::chrono::seconds pause_{0};
 };
 
@@ -122,6 +124,28 @@ TEST(EventReaders, ASignalEndsThePauses) {
     job.add("a", i);
   EXPECT_EQ(reader.all().error().sys, 2);
   EXPECT_EQ(job.questions, 1);
+}
+
+TEST(EventReaders, PartsAreKeptIfALaterQuestionFails) {
+  for (const Errc error : {Errc::unavailable, Errc::canceled}) {
+    JobWithRings job;
+    job.error = error;
+    for (int i = 1; i <= 20; ++i)
+      job.add("a", i);
+    EventReader reader(job);
+    job.fails_at = 2;
+    auto first = reader.next();
+    EXPECT_EQ(static_cast<bool>(first), error == Errc::unavailable) << "a signal is not hidden";
+    const std::size_t parts = first ? first->size() : 0;
+    EXPECT_EQ(parts + times(reader).size(), 20U);
+    for (int i = 21; i <= 40; ++i)
+      job.add("a", i);
+    job.fails_at = job.questions + 2;
+    EXPECT_EQ(reader.all().error().code, error);
+    EXPECT_EQ(reader.all()->size(), 20U);
+    job.fails_at = job.questions + 1;
+    EXPECT_EQ(reader.next().error().code, error) << "there is no part";
+  }
 }
 
 // Each answer has one event and promises more.
