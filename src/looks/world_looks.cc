@@ -57,8 +57,10 @@ bool NodeTeller::is_as_told(const Fold& fold, io::TimePoint now) const {
 
 // Returns whether the next news have the shares of waits.
 bool NodeTeller::tells_waits(const std::string& waits, io::TimePoint now) {
-  if (waits.empty() || now - told_waits_ < (waits == waits_ ? rules_.waits_again : rules_.waits))
-    return false;
+  if (waits.empty()) return false;
+  const io::Duration passed = now - told_waits_;
+  if (passed < rules_.waits_stay) return true;
+  if (passed < (waits == waits_ ? rules_.waits_again : rules_.waits)) return false;
   waits_ = waits;
   told_waits_ = now;
   return true;

@@ -23,6 +23,9 @@ namespace lockstep::looks {
 struct WorldRules {
   Millis refresh = Millis(2000);  // between news without a change
   Millis waits = Millis(10'000);  // the least time between shares of waits that have changed
+  // News on a board replace the earlier ones, and the leader reads them once a second
+  // (rendezvous/news_board.h). So all news within this time have the shares.
+  Millis waits_stay = Millis(2000);
   // Shares that have not changed are told again: news may be lost.
   Millis waits_again = Millis(60'000);
   Millis silent = Millis(5000);  // nothing is claimed about a node that is silent for so long

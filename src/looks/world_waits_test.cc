@@ -64,6 +64,22 @@ TEST(WorldWaits, LostSharesOfWaitsAreToldAgain) {
   EXPECT_EQ(world.waits_of(2), 0.3);
 }
 
+// The leader reads a board once a second, and sees the last news only.
+TEST(WorldWaits, NewsThatReplaceOthersHaveTheSharesToo) {
+  TwoNodes world;
+  world.look(0ms, "2:aakk", false);
+  std::string board;
+  for (int at = 1; at <= 2; ++at) {
+    world.now += 900ms;
+    world.fold.groups[0].key = static_cast<std::uint64_t>(at) + 1;  // a rank does something else
+    const auto news = world.node.feed(world.fold, {.waits = "2:ddkk"}, world.now);
+    ASSERT_TRUE(news);
+    board = print_news(*news);
+  }
+  world.leader.hear(1, board, world.now);
+  EXPECT_EQ(world.waits_of(2), 0) << "the shares that were told first";
+}
+
 TEST(WorldWaits, SharesOfWaitsAreKnownOfAllNodesOrNothingIsSaid) {
   TwoNodes world;
   EXPECT_FALSE(world.leader.waits("0:kkkk", world.now)) << "a node that has told nothing";
