@@ -3,8 +3,11 @@
 Every file of it lies in the test's folder, which all hosts see as a shared file system; nothing needs cgroups, systemd
 or a network outside. A host that is switched off (`power_cut`) takes all that ran on it along, as a machine would.
 """
+import json
 import os
 import pathlib
+import re
+import socket
 import stat
 
 from harness import BINARY, skip, until
@@ -174,3 +177,31 @@ class SlurmCluster:
     def _of_jobs(host):
         return {pid: comm for pid, comm in host.processes().items() if comm not in ("slurmd", "munged")}
 
+
+class Page:
+    """A `lockstep page` on a host, and requests to it from there."""
+
+    def __init__(self, start, host, *words):
+        self.host = host
+        self.run = start("page", *words)
+        address = until(lambda: re.search(r"http://\S+?(?=\W*$)", self.run.out()), 60,
+                        f"the address is printed: {self.run.err()}")[0]
+        self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", address).groups()
+
+    def connect(self):
+        with self.host.network():
+            return socket.create_connection(("127.0.0.1", int(self.port)), 20)
+
+    def get(self, target, token=None):
+        """Status and body of an answer."""
+        with self.connect() as fd:
+            fd.sendall(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n"
+                       f"Authorization: Bearer {token or self.token}\r\n\r\n".encode())
+            head, _, body = b"".join(iter(lambda: fd.recv(65536), b"")).partition(b"\r\n\r\n")
+        return int(head.split()[1]), body.decode()
+
+    def state(self):
+        return json.loads(self.get("/state")[1])
+
+    def ranks(self):
+        return [row["rank"] for row in self.state()["view"]["rows"]]

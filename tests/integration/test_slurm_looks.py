@@ -3,14 +3,12 @@ import contextlib
 import json
 import re
 import signal
-import socket
 
 import pytest
 
 from hang_kinds import HANG, line_of
 from harness import PYTHON, SCRIPTS, WORKER, until
-from hosts import _within
-from slurm_cluster import SlurmCluster
+from slurm_cluster import Page, SlurmCluster
 
 
 @pytest.fixture
@@ -39,35 +37,6 @@ def rows(cluster, job):
     """Rank -> row of `top`; no rows while the agents do not answer yet."""
     return {row["rank"]: row for node in json.loads(asked(cluster, "top", "--json", job))["nodes"]
             for row in node["rows"]}
-
-
-class Page:
-    """A `lockstep page` on the login host, and requests to it from there."""
-
-    def __init__(self, cluster, *words):
-        self.cluster = cluster
-        self.run = cluster.start("page", *words)
-        address = until(lambda: re.search(r"http://\S+?(?=\W*$)", self.run.out()), 60,
-                        f"the address is printed: {self.run.err()}")[0]
-        self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", address).groups()
-
-    def connect(self):
-        with _within(self.cluster.login.holder.pid, "net"):
-            return socket.create_connection(("127.0.0.1", int(self.port)), 20)
-
-    def get(self, target, token=None):
-        """Status and body of an answer."""
-        with self.connect() as fd:
-            fd.sendall(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n"
-                       f"Authorization: Bearer {token or self.token}\r\n\r\n".encode())
-            head, _, body = b"".join(iter(lambda: fd.recv(65536), b"")).partition(b"\r\n\r\n")
-        return int(head.split()[1]), body.decode()
-
-    def state(self):
-        return json.loads(self.get("/state")[1])
-
-    def ranks(self):
-        return [row["rank"] for row in self.state()["view"]["rows"]]
 
 
 def steps(cluster):
@@ -133,13 +102,13 @@ def test_the_page_of_each_node(cluster):
     until(lambda: sorted(rows(cluster, job)) == [0, 1, 2, 3], 60, f"all ranks run: {cluster.run('logs', job)}")
     before = [host.processes() for host in (cluster.login, *cluster.nodes)]
 
-    first = Page(cluster, job)
+    first = Page(cluster.start, cluster.login, job)
     assert first.get("/", token="wrong")[0] == 403 and first.get("/state", token="x" * 32)[0] == 403
     status, text = first.get("/")
     assert status == 200 and text.startswith("<!doctype html>") and len(text) > 20 << 10
     until(lambda: first.ranks() == [0, 1], 20, "the page knows the ranks of its node")
     assert first.get("/events?after=0")[0] == 200
-    second = Page(cluster, "--node", "1", "--json", job)
+    second = Page(cluster.start, cluster.login, "--node", "1", "--json", job)
     assert json.loads(second.run.out())["node"] == "node2" and second.token != first.token
     until(lambda: second.ranks() == [2, 3], 20, "the page of the other node")
 
@@ -164,7 +133,7 @@ def test_the_page_of_each_node(cluster):
           f"nothing is left of both: {[host.processes() for host in (cluster.login, *cluster.nodes)]}")
     assert sorted(rows(cluster, job)) == [0, 1, 2, 3], "the job goes on"
 
-    last = Page(cluster, job)
+    last = Page(cluster.start, cluster.login, job)
     go.touch()
     ended = last.run.wait(60)
     assert ended.rc == 1 and ended.err.startswith("lockstep page: error: the status page is gone: node1: "), ended
