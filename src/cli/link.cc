@@ -1,16 +1,26 @@
 // lockstep link: the host's end of a connection, started by ssh, or by srun inside a Slurm job.
-// People do not call this.
+// Further words lead a connection on, through a login host into a Slurm job. People do not call
+// this.
+#include "base/environment.h"
 #include "cli/subcommand.h"
 #include "io/own_stream.h"
+#include "jobs/on_slurm/node_way.h"
+#include "proc/spawn.h"
 #include "remote/host_end.h"
 #include "ssh/repair.h"
 
+#include <fmt/core.h>
+
+#include <errno.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <system_error>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -18,6 +28,37 @@ namespace {
 // Slurm does not close the stdin of a program whose srun was killed. The client pings four times in
 // this time (hosts/link_forward.cc).
 constexpr std::chrono::seconds kSilence{60};
+
+// The client shows the last line of stderr behind the name of the node.
+ExitCode say(const Error& error) {
+  fmt::print(stderr, "{}\n", error.message);
+  return ExitCode::failed;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& text : texts)
+    pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Becomes srun, so that signals of the link above reach srun itself.
+ExitCode go_to_node(const Args& words) {
+  auto command = jobs::on_slurm::link_on_login(words);
+  if (!command) return say(command.error());
+  const auto program = proc::find_executable(command->argv.at(0), env_text("PATH"));
+  if (!program) return say(program.error());
+  execve(program->c_str(), pointers_to(command->argv).data(), pointers_to(command->env).data());
+  return say(fail_sys("run " + *program, errno).value());
+}
+
+ExitCode go_through_login(const Args& words) {
+  take_signals(Signals::blocked);
+  const auto code = jobs::on_slurm::pass_through_login(words);
+  return code ? passed_on(*code) : say(code.error());
+}
 
 Result<ExitCode> link_command(const Call& call) {
   // A client's stdin is a pipe or a socket. At a terminal a person would wait for ever for a frame.
@@ -28,6 +69,10 @@ Result<ExitCode> link_command(const Call& call) {
   const bool has_output =
       io::is_pipe_or_socket(STDOUT_FILENO) || (in_step && isatty(STDOUT_FILENO) == 1);
   if (!io::is_pipe_or_socket(STDIN_FILENO) || !has_output) return refuse("lockstep link", by_hand);
+  if (!call.words.empty() && call.words[0] == jobs::on_slurm::kThroughLogin)
+    return go_through_login(call.words);
+  if (!call.words.empty() && call.words[0] == jobs::on_slurm::kToNode)
+    return go_to_node(call.words);
   // Each version of a client pushes a binary to this host. Remove old binaries at each connection:
   // no other process of ours runs here regularly.
   std::error_code unknown;

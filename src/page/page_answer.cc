@@ -27,6 +27,7 @@ bool is_plain(std::string_view text, std::string_view marks) {
 
 static void fields(codec::JsonFields& io, PageAnswer& answer) {
   io("node", answer.node);
+  io("place", answer.place, {0, 1 << 24});
   io("group_rank", answer.group_rank, {0, 1 << 24});
   io("host", answer.host);
   io("port", answer.port, {0, 65535});

@@ -12,6 +12,7 @@ namespace lockstep::page {
 
 struct PageAnswer {
   std::string node = {};
+  int place = 0;             // of the node among those of its Slurm job, told by a login host
   int group_rank = 0;        // of the node, in the last round
   std::string host = {};     // the address that the page is reached at from the node itself
   int port = 0;              // 0: this node serves no page

@@ -1,20 +1,20 @@
 """lockstep submit --on: jobs of a real Slurm cluster that a laptop submits, and what it knows of them later."""
+import contextlib
+import dataclasses
 import json
 import os
 import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 
 import pytest
 
 from harness import BINARY, SCRIPTS, until
-from hosts import _within
 from package_index import write_wheel
-from slurm_cluster import SlurmCluster
+from slurm_cluster import Page, SlurmCluster
 from ssh_hosts import Client, SshHost, make_key
 
 SENT = ".cache/lockstep/bin"
@@ -433,20 +433,74 @@ def test_what_the_ranks_do_is_asked_through_the_login_host(world):
     assert one.rc == 0 and one.out.startswith("rank 1, pid "), one
     happened = world.run("events", job)
     assert happened.rc == 0 and happened.out, happened
-    refused(world.run("page", "--node", "1", job), 2, f"only {world.on} reaches the nodes of job {job}",
-            f"on {world.on}: lockstep page --node 1 {job}; then here: lockstep forward {world.on} PORT")
-    there = world.cluster.start("page", "--node", "1", job, env={"HOME": world.login.home})
-    port = until(lambda: re.search(r"http://127.0.0.1:(\d+)/", there.out()), 60, f"the address: {there.err()}")[1]
-    here = world.start("forward", world.on, port)
-    until(lambda: here.out(), 30, f"the port is forwarded: {here.err()}")
-    with _within(world.client.host.holder.pid, "net"):
-        with socket.create_connection(("127.0.0.1", int(port)), 20) as fd:
-            fd.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert b" 403 " in fd.recv(65536), "the page asks for its token"
-    for run in (here, there):
-        run.signal(signal.SIGTERM)
-        run.wait(20)
     assert world.run("cancel", job).rc == 0
+
+
+def others(world):
+    """What runs on all hosts beside ssh, whose connections are kept."""
+    return [{pid: comm for pid, comm in host.processes().items() if not comm.startswith("ssh")}
+            for host in (world.client.host, world.cluster.login, *world.cluster.nodes)]
+
+
+def steps(world):
+    return world.cluster.slurm("squeue", "-h", "-s", "-o", "%i").out.split()
+
+
+def test_the_page_comes_through_the_login_host(world):
+    """The bytes go over the connection that is there, and no end of it leaves anything running."""
+    go = pathlib.Path(world.cluster.work) / "go"
+    os.mkfifo(go)
+    job = number_of(world.submit("-N2", "-t9", "--exclusive", "--mem=0", "--no-check", *shell(f": <{go}")))
+    until(lambda: [node["node"] for node in json.loads(world.run("top", "--json", job).out)["nodes"]] ==
+          ["node1", "node2"], 60, "both ranks are seen")
+    until(lambda: len(steps(world)) == 2, 20, "the script and the agents")
+    before = others(world)
+
+    def nothing_left():
+        until(lambda: len(steps(world)) == 2, 20, f"the step of the page has ended: {steps(world)}")
+        until(lambda: others(world) == before, 20, f"nothing is left: {before} {others(world)}")
+
+    page = Page(world.start, world.client.host, "--node", "1", job)
+    assert page.get("/", token="x" * 32)[0] == 403
+    status, text = page.get("/")
+    assert status == 200 and text.startswith("<!doctype html>") and len(text) > 20 << 10
+    until(lambda: page.ranks() == [1], 20, "the page of the other node")
+    with page.connect() as live, contextlib.ExitStack() as crowd:
+        live.sendall(f"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {page.token}\r\n\r\n".encode())
+        seen = b""
+        while seen.count(b"event: state") < 3:  # one a second
+            seen += live.recv(65536)
+        for _ in range(20):
+            crowd.enter_context(page.connect())
+        assert page.get("/state")[0] == 200, "beside connections that say nothing"
+        assert len(steps(world)) == 3, "one step carries all of them"
+        page.run.signal(signal.SIGINT)
+        ended = page.run.wait(20)
+        assert ended.rc == 128 + signal.SIGINT and not ended.err, ended
+        while live.recv(65536):
+            pass
+    nothing_left()
+
+    page = Page(world.start, world.client.host, job)
+    page.run.signal(signal.SIGKILL)
+    page.run.wait(20)
+    nothing_left()
+
+    page = Page(world.start, world.client.host, job)
+    world.client.forget_masters()
+    ended = page.run.wait(30)
+    refused(dataclasses.replace(ended, out=""), 1, "lockstep page: error: the status page is gone: node1: ", world.on)
+    nothing_left()
+
+    page = Page(world.start, world.client.host, job)
+    go.write_text("")  # both ranks wait for a writer
+    ended = page.run.wait(60)
+    refused(dataclasses.replace(ended, out=""), 1, "lockstep page: error: the status page is gone: node1: ")
+    until(lambda: world.queue() == [f"{job} COMPLETED"], 30, f"the job succeeds: {world.queue()}")
+    refused(world.run("page", job), 1, "no agent of ")
+    world.login.stop_sshd()
+    world.client.forget_masters()
+    refused(world.run("page", job), 1, world.on)
 
 
 def test_a_profile_comes_through_the_login_host(world):

@@ -20,13 +20,17 @@ class LoginJob : public on_hosts::HostsJob {
   PlaceFacts facts() const override;
   // The login host explains the job: Slurm and the job's folder are there.
   Result<Explanation> why() override;
-  // Always invalid_input: only the login host reaches the nodes.
+  // The login host asks the nodes, and leads on to the node of the page.
   Result<std::vector<PageThere>> page(int node) override;
   std::chrono::seconds pause() const override { return kPauseOfAgents; }
   // Always invalid_input: Slurm itself queues jobs again.
   Result<Resumed> resume(const std::vector<std::string>& env) override;
 
  private:
+  // Returns what `host-job VERB ID MORE...` prints there. unavailable: the login host is not
+  // reached. not_found: the login host refuses, in its own words.
+  Result<std::string> ask_login(const std::string& verb, const std::vector<std::string>& more = {});
+
   SlurmPlace place_;
 };
 

@@ -27,7 +27,7 @@ class LoginJobTest : public SlurmWorldTest {
       return std::vector<hosts::HostEnding>{{.code = 1, .err = "welcome\n" + refusal_ + "\n"}};
     printed_.clear();
     if (odd_.empty()) {
-      EXPECT_TRUE(serve_slurm_request({argv[1], argv[2]}, world()));
+      EXPECT_TRUE(serve_slurm_request({argv.begin() + 1, argv.end()}, world()));
     }
     return std::vector<hosts::HostEnding>{{.out = odd_.empty() ? printed_ : odd_}};
   }
@@ -95,14 +95,37 @@ TEST_F(LoginJobTest, TheLoginHostAsksTheNodes) {
   EXPECT_EQ(slurm_.steps.size(), 1U);
 }
 
-TEST_F(LoginJobTest, ThePageIsReachedFromTheLoginHost) {
-  const auto refused = job().page(0);
-  EXPECT_EQ(refused.error().code, Errc::invalid_input);
-  EXPECT_EQ(refused.error().message, "only login reaches the nodes of job 7");
-  EXPECT_EQ(refused.error().hint,
-            "on login: lockstep page 7; then here: lockstep forward login PORT");
-  EXPECT_NE(job().page(2).error().hint.find("lockstep page --node 2 7;"), std::string::npos);
-  EXPECT_TRUE(asked_.empty());
+TEST_F(LoginJobTest, ThePageIsReachedThroughTheLoginHost) {
+  slurm_.nodes = "n[1-3]";
+  const page::PageAnswer other{.node = "n1", .place = 9, .group_rank = 1};
+  const page::PageAnswer serves{.node = "n3",
+                                .group_rank = 2,
+                                .host = "127.0.0.1",
+                                .port = 4007,
+                                .token = "0123456789abcdef"};
+  slurm_.step = FakeSlurm::says("0: [" + page_answer_json(other) + "]\n2: [" +
+                                page_answer_json(serves) + "]\n");
+  const auto found = job().page(2);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(asked_, (std::vector<std::vector<std::string>>{{"host-job", "page", "aaaa1111", "2"}}));
+  EXPECT_EQ(slurm_.steps.at(0).back(), "2");
+  ASSERT_EQ(found->size(), 2U);
+  EXPECT_EQ(found->at(0).page.place, 0) << "srun says which node has answered";
+  const PageThere& there = found->at(1);
+  EXPECT_EQ(there.page.port, 4007);
+  EXPECT_FALSE(there.is_here());
+  ASSERT_TRUE(there.link);
+  EXPECT_EQ(std::vector<std::string>(there.link->argv.begin() + 1, there.link->argv.end()),
+            (std::vector<std::string>{"link", "--through-login", "aaaa1111", "2"}));
+}
+
+TEST_F(LoginJobTest, APageThatIsNotReachedHasOneReason) {
+  reached_ = false;
+  EXPECT_EQ(job().page(0).error().code, Errc::unavailable);
+  EXPECT_EQ(job().page(0).error().message, "login: no route");
+  reached_ = true;
+  refusal_ = "lockstep host-job: error: ask the nodes of job 7: srun: Busy";
+  EXPECT_EQ(job().page(0).error().message, "login: " + refusal_);
 }
 
 TEST_F(LoginJobTest, AHostileAnswerIsNotPrintedAsItIs) {

@@ -57,6 +57,7 @@ TEST_F(SlurmAgentsTest, ThePageOfANodeIsReachedThroughAStepOnIt) {
   slurm_.nodes = "n[1-3]";
   const page::PageAnswer other{.node = "n1", .group_rank = 1};
   const page::PageAnswer serves{.node = "n3",
+                                .place = 2,
                                 .group_rank = 0,
                                 .host = "127.0.0.1",
                                 .port = 4007,

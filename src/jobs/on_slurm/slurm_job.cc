@@ -156,9 +156,12 @@ Result<std::vector<PageThere>> SlurmJob::page(int node) {
   LOCKSTEP_TRY_ASSIGN(const auto answers,
                       ask_slurm_agents(record_, place_, {"page", std::to_string(node)}, world_));
   std::vector<PageThere> found;
-  for (const AgentText& each : answers)
-    if (auto answer = page::read_page_answer(each.text))
-      found.push_back({.link = link_to_node(place_, each.node), .page = std::move(*answer)});
+  for (const AgentText& each : answers) {
+    auto answer = page::read_page_answer(each.text);
+    if (!answer) continue;
+    answer->place = each.node;
+    found.push_back({.link = link_to_node(place_, each.node), .page = std::move(*answer)});
+  }
   return found;
 }
 

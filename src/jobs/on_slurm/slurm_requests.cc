@@ -120,6 +120,17 @@ Result<int> tell_answers(const Asked& asked, const std::vector<std::string>& wor
   return 0;
 }
 
+// words: "page", the id, the node.
+Result<int> tell_page(const Asked& asked, const std::vector<std::string>& words) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t node, number_in(words, 2));
+  LOCKSTEP_TRY_ASSIGN(const auto found, asked.as_job().page(static_cast<int>(node)));
+  std::vector<std::string> texts;
+  for (const PageThere& each : found)
+    texts.push_back(page::page_answer_json(each.page));
+  LOCKSTEP_TRY(asked.world.print(agent_list(texts) + "\n"));
+  return 0;
+}
+
 Result<int> tell_profile(const Asked& asked, const std::vector<std::string>& words) {
   if (words.size() != 3) return fail(Errc::invalid_input, "host-job: profile ID QUERY");
   LOCKSTEP_TRY_ASSIGN(const auto query, status::read_profile_query(words[2]));
@@ -170,10 +181,8 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
     case job::Verb::ranks:
     case job::Verb::events:
       return tell_answers(asked, words);
-    // The user runs `lockstep page` on this host: see LoginJob::page().
     case job::Verb::page:
-      LOCKSTEP_TRY(asked.world.print("[]\n"));
-      return 0;
+      return tell_page(asked, words);
     case job::Verb::profile:
       return tell_profile(asked, words);
     case job::Verb::profile_trace:

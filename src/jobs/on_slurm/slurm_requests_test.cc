@@ -4,6 +4,7 @@
 #include "jobs/job_status.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
+#include "page/page_answer.h"
 
 #include <limits>
 
@@ -123,6 +124,15 @@ TEST_F(SlurmRequestsTest, AnswersOfTheAgentsArePassedOn) {
   EXPECT_EQ(serve({"ranks", "aaaa1111"})->error().code, Errc::unavailable);
   EXPECT_EQ(printed_, "");
   EXPECT_EQ(serve({"looks", "aaaa1111", "x"})->error().code, Errc::invalid_input);
+}
+
+TEST_F(SlurmRequestsTest, ThePageOfANodeComesWithItsPlace) {
+  slurm_.nodes = "n[1-2]";
+  slurm_.step = FakeSlurm::says("1: [" + page::page_answer_json({.node = "n2"}) + ", 7]\n");
+  EXPECT_TRUE(*serve({"page", "aaaa1111", "5"}));
+  EXPECT_EQ(slurm_.steps.back().back(), "5");
+  EXPECT_NE(printed_.find(R"("place":1)"), std::string::npos) << printed_;
+  EXPECT_EQ(serve({"page", "aaaa1111"})->error().code, Errc::invalid_input);
 }
 
 TEST_F(SlurmRequestsTest, AProfileGoesThroughTheLoginHost) {
