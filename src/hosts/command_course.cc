@@ -29,6 +29,7 @@ CommandCourse::CommandCourse(const CommandRequest& request, std::function<Reach(
       endings_(request.hosts.size()) {
   for (Host& host : hosts_)
     host.heard = now;
+  if (request.limit) limit_at_ = now + *request.limit;
 }
 
 bool CommandCourse::has_input() const {
@@ -119,7 +120,21 @@ std::vector<std::size_t> CommandCourse::stop_others() {
   return others;
 }
 
+io::Duration CommandCourse::limit_after(std::size_t bytes, io::TimePoint began,
+                                        io::TimePoint ended) {
+  new_output_ += bytes;
+  limit_at_ += ended - began;
+  if (new_output_ >= request_.least_output) {
+    new_output_ = 0;
+    limit_at_ = ended + *request_.limit;
+  }
+  return limit_at_ - ended;
+}
+
 std::string CommandCourse::limit_error(std::size_t host) const {
+  if (new_output_ > 0)
+    return fmt::format("{}: only {} bytes came within {} s", request_.hosts[host].name, new_output_,
+                       request_.limit->count());
   return fmt::format("{}: no answer within {} s", request_.hosts[host].name,
                      request_.limit->count());
 }

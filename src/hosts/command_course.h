@@ -50,6 +50,9 @@ class CommandCourse {
   bool all_over() const;
   // Marks and returns the hosts that must stop because another host failed.
   std::vector<std::size_t> stop_others();
+  // Notes that on_output has taken bytes, from `began` to `ended`. Returns the time that the limit
+  // leaves after `ended`. The time that on_output takes is not the host's.
+  io::Duration limit_after(std::size_t bytes, io::TimePoint began, io::TimePoint ended);
   // Returns the error of a host that exceeded CommandRequest::limit.
   std::string limit_error(std::size_t host) const;
 
@@ -83,8 +86,10 @@ class CommandCourse {
   std::function<Reach(std::size_t)> reach_;
   std::vector<Host> hosts_;
   std::vector<HostEnding> endings_;
-  int stops_ = 0;        // requests to stop so far (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
-  bool failed_ = false;  // fail_fast has stopped the other hosts already
+  io::TimePoint limit_at_;      // the end of CommandRequest::limit
+  std::size_t new_output_ = 0;  // bytes since the limit began
+  int stops_ = 0;               // requests to stop so far (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
+  bool failed_ = false;         // fail_fast has stopped the other hosts already
 };
 
 }  // namespace lockstep::hosts

@@ -174,6 +174,20 @@ TEST_F(CommandCourseTest, WorkIsCalledOnceAllAreAskedOrOver) {
   EXPECT_TRUE(course.on_asked(2));
 }
 
+TEST_F(CommandCourseTest, AHostMustSendAtALeastRate) {
+  request_.limit = seconds(30);
+  request_.least_output = 100;
+  auto course = this->course(1);
+  const auto at = [this](int second) { return now_ + seconds(second); };
+  EXPECT_EQ(course.limit_after(1, at(29), at(29)), seconds(1)) << "one byte is not enough";
+  EXPECT_EQ(course.limit_error(0), "gpus-0: only 1 bytes came within 30 s");
+  EXPECT_EQ(course.limit_after(98, at(29), at(49)), seconds(1)) << "time of this side";
+  EXPECT_EQ(course.limit_after(1, at(50), at(50)), seconds(30));
+  EXPECT_EQ(course.limit_error(0), "gpus-0: no answer within 30 s");
+  EXPECT_EQ(course.limit_after(1000, at(60), at(70)), seconds(30));
+  EXPECT_EQ(course.limit_after(99, at(80), at(80)), seconds(20)) << "no bytes are saved up";
+}
+
 TEST_F(CommandCourseTest, TheLimitIsTold) {
   request_.limit = seconds(20);
   EXPECT_EQ(course(1).limit_error(0), "gpus-0: no answer within 20 s");

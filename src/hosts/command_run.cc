@@ -210,9 +210,12 @@ void CommandRun::on_output(std::size_t index, Stream stream, std::string_view by
 
 void CommandRun::pass_output(std::size_t index, std::string_view bytes) {
   if (course_.is_over(index)) return;
+  const io::TimePoint began = io::Clock::now();
   const Status taken = request_.on_output(index, bytes);
   if (!taken) return end(index, kNotReached, taken.error().message);
-  if (request_.limit) limit_.start(*request_.limit, [this] { end_silent(); });
+  if (request_.limit)
+    limit_.start(course_.limit_after(bytes.size(), began, io::Clock::now()),
+                 [this] { end_silent(); });
   hosts_[index].channel->consumed(Stream::out, bytes.size());
 }
 

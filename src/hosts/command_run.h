@@ -61,8 +61,10 @@ struct CommandRequest {
   // Stops all hosts once a host is not reached or the command fails there.
   bool fail_fast = false;
   int answer_fd = -1;
-  // A host whose command runs longer counts as not reached. With on_output: longer without output.
+  // A host whose command runs longer counts as not reached. With on_output: longer without
+  // least_output new bytes, so that a host that sends a byte now and then has an end.
   std::optional<std::chrono::seconds> limit = {};
+  std::size_t least_output = 1;
   // What the command starts on the host may outlive the connection, as a guard does.
   bool may_outlive = false;
   // Takes the bytes of stdout, which are then neither printed nor kept. For output that is too
