@@ -61,11 +61,6 @@ void sweep_profile_folders(const std::string& place) {
   }
 }
 
-void remove_profile_traces(const std::string& folder) {
-  for (const std::string& name : io::names_in(folder))
-    if (name.starts_with("profile-")) unlink(fmt::format("{}/{}", folder, name).c_str());
-}
-
 void remove_profile_folder(const std::string& folder) {
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);

@@ -18,9 +18,6 @@ std::size_t profile_address(const std::string& path, sockaddr_un& into);
 
 // Removes the folders that killed agents of this user left in `place`.
 void sweep_profile_folders(const std::string& place);
-// Removes the traces of earlier profiles. A trace that was finished after the end of its command
-// would stay otherwise.
-void remove_profile_traces(const std::string& folder);
 // Removes the folder with all files and folders that workers put into it.
 void remove_profile_folder(const std::string& folder);
 

@@ -5,7 +5,6 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "status/profile_trace.h"
 
 #include <fmt/core.h>
 
@@ -227,16 +226,10 @@ status::ProfileAnswer ProfilePort::answer(const status::ProfileQuery& query) {
       said.hint = begun.error().hint;
       return said;
     }
-    if (*begun) remove_profile_traces(traces_);
   }
+  // Whoever asks looks for the traces (status::look_for_traces()): to list a shared folder may
+  // hang.
   said.ranks = desk_.ranks(query.id, alive, now);
-  for (status::RankProfile& each : said.ranks) {
-    const auto trace = status::finished_trace(traces_, query.id, each.rank);
-    if (!trace) continue;
-    each.state = status::ProfileState::written;
-    // The command has left. A folder in memory must not hold the trace until the job's end.
-    if (query.what == What::end) unlink(trace->c_str());
-  }
   if (query.what == What::end) desk_.end(query.id);
   return said;
 }

@@ -1,5 +1,6 @@
 // lockstep slurm-ask: the process that srun starts on every node of a running job to ask the node's
-// agents what their ranks do. Reads only. People do not call this.
+// agents what their ranks do. Reads only, but for the orders and the traces of `lockstep profile`.
+// People do not call this.
 #include "cli/subcommand.h"
 #include "io/fd.h"
 #include "job/job_requests.h"

@@ -9,7 +9,7 @@
 #include "looks/question.h"
 #include "status/event_ring.h"
 #include "status/job_socket.h"
-#include "status/profile_answer.h"
+#include "status/profile_ask.h"
 #include "status/profile_trace.h"
 
 #include <fmt/core.h>
@@ -139,10 +139,10 @@ Result<std::string> events_target(Words words) {
   return fmt::format("/events?after={}", after);
 }
 
-Result<std::string> profile_target(Words words) {
+Result<std::vector<std::string>> ask_about_profile(Words words) {
   if (words.size() != 2) return fail(Errc::invalid_input, "profile takes ID QUERY");
   LOCKSTEP_TRY_ASSIGN(const auto query, status::read_profile_query(words[1]));
-  return "/profile?" + status::print_profile_query(query);
+  return status::ask_about_profile({.job = words[0]}, query, kLooksLimit);
 }
 
 // Returns the path of the agents' HTTP server that answers the request.
@@ -151,12 +151,12 @@ Result<std::string> target_of(Verb verb, Words words) {
   if (verb == Verb::ranks) return ranks_target(words);
   if (verb == Verb::page) return page_target(words);
   if (verb == Verb::events) return events_target(words);
-  if (verb == Verb::profile) return profile_target(words);
   return fail(Errc::invalid_input, "no request to agents");
 }
 
 // The agents make the JSON, so it is passed on as it is.
 Result<std::vector<std::string>> ask_agents(Verb verb, Words words) {
+  if (verb == Verb::profile) return ask_about_profile(words);
   LOCKSTEP_TRY_ASSIGN(const std::string target, target_of(verb, words));
   return status::ask_agents({.job = words[0]}, target, kLooksLimit);
 }

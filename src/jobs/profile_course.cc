@@ -27,6 +27,10 @@ std::string count_words(std::size_t count) {
   return fmt::format("{} {}", count, count == 1 ? "rank" : "ranks");
 }
 
+std::string refusal_words(const status::ProfileAnswer& says) {
+  return says.node.empty() ? says.refusal : fmt::format("{}: {}", says.node, says.refusal);
+}
+
 std::string reason_words(ProfileState state) {
   switch (state) {
     case ProfileState::absent:
@@ -65,7 +69,7 @@ Status ProfileCourse::begin(const ProfileAnswers& answers, std::int64_t id,
     if (!says.refusal.empty()) {
       problem.message = says.refusal;
       problem.hint = says.hint;
-      const std::string line = fmt::format("{}: {}", says.node, says.refusal);
+      const std::string line = refusal_words(says);
       if (std::find(without_.begin(), without_.end(), line) == without_.end())
         without_.push_back(line);
     }
@@ -91,7 +95,10 @@ Status ProfileCourse::begin(const ProfileAnswers& answers, std::int64_t id,
 
 std::vector<TraceThere> ProfileCourse::feed(const ProfileAnswers& answers, io::TimePoint now) {
   std::vector<TraceThere> found;
-  for (const auto& [host, says] : answers.agents)
+  auto silent_hosts = answers.silent;
+  for (const auto& [host, says] : answers.agents) {
+    // The missing ranks of the host may be those of this agent.
+    if (says.late) silent_hosts.try_emplace(host, refusal_words(says));
     for (const status::RankProfile& each : says.ranks) {
       const auto rank = ranks_.find(each.rank);
       // A host speaks for its own ranks only.
@@ -102,10 +109,11 @@ std::vector<TraceThere> ProfileCourse::feed(const ProfileAnswers& answers, io::T
       if (each.state == ProfileState::written && is_open(each.rank))
         found.push_back({.host = host, .folder = says.folder, .profile = id_, .rank = each.rank});
     }
+  }
   for (auto& [rank, known] : ranks_) {
     if (known.heard == now || !is_open(rank)) continue;
-    const auto silent = answers.silent.find(known.host);
-    if (silent == answers.silent.end())
+    const auto silent = silent_hosts.find(known.host);
+    if (silent == silent_hosts.end())
       known.state = ProfileState::gone;  // the host answers, and has no agent with this profile
     else if (now - known.silent.emplace(known.silent.value_or(now)) >= kSilent)
       failed(rank, silent->second);

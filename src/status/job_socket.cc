@@ -161,21 +161,31 @@ Result<std::string> ask_agent(const JobSocketName& name, std::string_view target
 }
 
 std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view target,
-                                    io::Duration limit) {
+                                    io::Duration limit, const std::string& late) {
   std::vector<std::string> answers;
+  const auto add_late = [&](const Error& error) {
+    if (error.code == Errc::timeout && !late.empty()) answers.push_back(late);
+  };
   const auto sockets = io::read_file("/proc/net/unix", kMostSockets);
   if (!sockets) return answers;
   // Another user may listen under names of the job, as often as there are descriptors.
   const io::TimePoint end = io::Clock::now() + 3 * limit;
   for (const JobSocketName& name : sockets_in(*sockets, geteuid())) {
-    if (io::Clock::now() >= end) break;
     const bool asked = of.job.empty() ? name.pid == of.pid : name.job == of.job;
     if (!asked) continue;
+    if (io::Clock::now() >= end) {
+      add_late({.code = Errc::timeout, .message = {}, .hint = {}});
+      continue;
+    }
     const auto fd = connect_agent(name);
+    if (!fd) add_late(fd.error());
     // Containers that share the network number their processes alike: pid 14 of another container
     // is another job.
     if (!fd || (of.job.empty() && !io::sees_peer(fd->get()))) continue;
-    if (auto answer = ask_over(*fd, target, limit)) answers.push_back(std::move(*answer));
+    if (auto answer = ask_over(*fd, target, limit))
+      answers.push_back(std::move(*answer));
+    else
+      add_late(answer.error());
   }
   return answers;
 }

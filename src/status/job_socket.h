@@ -54,8 +54,9 @@ Result<std::string> ask_agent(const JobSocketName& name, std::string_view target
                               io::Duration limit);
 
 // Asks all agents of one job on this machine: those of a supervised job by its id, the one of a
-// plain run by its pid. Agents that do not answer are left out.
+// plain run by its pid. An agent that has not answered in time, as one that is stopped, answers
+// with `late`, or is left out if `late` is empty.
 std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view target,
-                                    io::Duration limit);
+                                    io::Duration limit, const std::string& late = {});
 
 }  // namespace lockstep::status

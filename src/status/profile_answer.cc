@@ -26,6 +26,7 @@ static void fields(codec::JsonFields& io, ProfileAnswer& answer) {
   io("node", answer.node);
   io("refusal", answer.refusal);
   io("hint", answer.hint);
+  io.optional("late", answer.late);  // an agent does not say so of itself
   io("id", answer.id, {0, kMostProfileId});
   io("folder", answer.folder);
   io("ranks", answer.ranks);
@@ -94,7 +95,7 @@ Result<ProfileQuery> read_profile_query(std::string_view text) {
 }
 
 std::string profile_file_stem(std::int64_t id, int rank) {
-  return fmt::format("profile-{}-rank-{}", id, rank);
+  return fmt::format("{}{}-rank-{}", kProfileFileHead, id, rank);
 }
 
 bool is_profile_file(std::string_view name, std::int64_t id, int rank) {

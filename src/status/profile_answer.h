@@ -17,7 +17,7 @@ enum class ProfileState {
   busy,     // a process asks, but takes another profile already
   ordered,  // a process has got the order, and writes its file at the end of the profile
   gone,     // the rank has ended
-  written,  // the trace is finished, and can be fetched
+  written,  // the trace is finished, and can be fetched (only look_for_traces() says so)
 };
 inline constexpr std::array<std::string_view, 6> kProfileWords{"absent",  "waiting", "busy",
                                                                "ordered", "gone",    "written"};
@@ -31,6 +31,7 @@ struct ProfileAnswer {
   std::string node = {};
   std::string refusal = {};  // the reason for no profile, one line; empty: the profile began
   std::string hint = {};     // what to do then
+  bool late = false;         // the agent has not answered in time
   std::int64_t id = 0;       // of the profile
   std::string folder = {};   // where the ranks write
   // The ranks of this node in the profile. Empty: it has none of them, or the profile is over.
@@ -64,6 +65,8 @@ Result<ProfileQuery> read_profile_query(std::string_view query);
 std::string profile_answer_json(const ProfileAnswer& answer);
 Result<ProfileAnswer> read_profile_answer(std::string_view text);
 
+// The beginning of the names of all traces.
+inline constexpr std::string_view kProfileFileHead = "profile-";
 // Returns the beginning of a trace's file name: Kineto adds "_PID.json".
 std::string profile_file_stem(std::int64_t id, int rank);
 // Returns whether a name in the folder is the finished trace of that rank.

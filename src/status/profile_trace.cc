@@ -3,7 +3,6 @@
 #include "io/fd.h"
 #include "io/folder_names.h"
 #include "proc/signals.h"
-#include "status/profile_answer.h"
 
 #include <fmt/core.h>
 
@@ -30,6 +29,13 @@ Result<io::Fd> open_trace(const std::string& path) {
   return file;
 }
 
+void remove_other_traces(const std::string& folder, std::int64_t id) {
+  const std::string own = fmt::format("{}{}-", kProfileFileHead, id);
+  for (const std::string& name : io::names_in(folder))
+    if (name.starts_with(kProfileFileHead) && !name.starts_with(own))
+      unlink(fmt::format("{}/{}", folder, name).c_str());
+}
+
 }  // namespace
 
 Failure trace_too_large(const std::string& path) {
@@ -40,6 +46,19 @@ std::optional<std::string> finished_trace(const std::string& folder, std::int64_
   for (const std::string& name : io::names_in(folder))
     if (is_profile_file(name, id, rank)) return fmt::format("{}/{}", folder, name);
   return std::nullopt;
+}
+
+void look_for_traces(const ProfileQuery& query, ProfileAnswer& answer) {
+  using What = ProfileQuery::What;
+  if (answer.ranks.empty()) return;
+  if (query.what == What::start) remove_other_traces(answer.folder, query.id);
+  for (RankProfile& each : answer.ranks) {
+    const auto trace = finished_trace(answer.folder, query.id, each.rank);
+    if (!trace) continue;
+    each.state = ProfileState::written;
+    // The command has left. A folder in memory must not hold the trace until the job's end.
+    if (query.what == What::end) unlink(trace->c_str());
+  }
 }
 
 Status read_trace(const std::string& path, const std::function<Status(std::string_view)>& use) {

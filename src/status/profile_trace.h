@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "status/profile_answer.h"
 
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,12 @@ Failure trace_too_large(const std::string& path);
 
 // Returns the path of the finished trace of a rank. nullopt: there is none yet.
 std::optional<std::string> finished_trace(const std::string& folder, std::int64_t id, int rank);
+
+// Sets the ranks of an agent's answer that have finished traces to `written`. Once a profile
+// begins, removes the traces of earlier ones: a trace that was finished after the end of its
+// command would stay otherwise. At the end of a profile, removes its own. The process that asks the
+// agent calls this, and not the agent: the folder may be on a file system that hangs.
+void look_for_traces(const ProfileQuery& query, ProfileAnswer& answer);
 
 // Calls `use` with each piece of a trace. Takes only a regular file of this user, at most
 // kMostTrace. A stop signal, which must be blocked, fails it with Errc::canceled and the number in

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <iterator>
+#include <utility>
 
 namespace lockstep::status {
 namespace {
@@ -19,6 +21,10 @@ class ProfileTrace : public ::testing::Test {
 
   void put(const std::string& name, const std::string& text) {
     ASSERT_TRUE(io::write_file(folder_ + "/" + name, text));
+  }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(folder_), {}));
   }
   // Returns the first bytes of a trace, or its error.
   std::string read(const std::string& name) {
@@ -41,6 +47,33 @@ TEST_F(ProfileTrace, OnlyAFinishedTraceOfTheProfileIsFound) {
   EXPECT_FALSE(finished_trace(folder_, 1, 3));
   put("profile-1-rank-3_77.json", "");
   EXPECT_EQ(finished_trace(folder_, 1, 3), folder_ + "/profile-1-rank-3_77.json");
+}
+
+TEST_F(ProfileTrace, WhoAsksTheAgentLooksForTraces) {
+  using What = ProfileQuery::What;
+  const auto states = [this](What what) {
+    ProfileAnswer says{.folder = folder_,
+                       .ranks = {{.rank = 0, .state = ProfileState::gone},
+                                 {.rank = 1, .state = ProfileState::ordered}}};
+    look_for_traces({.what = what, .id = 2}, says);
+    return std::pair(says.ranks[0].state, says.ranks[1].state);
+  };
+  put("profile-2-rank-0_7.json", "");
+  put("profile-1-rank-1_7.json", "");
+  put("profile-21-rank-1_7.json.tmp", "");
+  put("dynolog", "");
+  ASSERT_EQ(symlink("dynolog", (folder_ + "/profile-1-rank-0_7.json").c_str()), 0);
+  ProfileAnswer refused{.refusal = "another profile", .folder = folder_};
+  look_for_traces({.what = What::start, .id = 2}, refused);
+  EXPECT_EQ(files(), 5U) << "a profile that has not begun removes nothing";
+  EXPECT_EQ(states(What::start), (std::pair(ProfileState::written, ProfileState::ordered)));
+  EXPECT_EQ(files(), 2U) << "the traces of earlier profiles are removed";
+  EXPECT_EQ(states(What::look), (std::pair(ProfileState::written, ProfileState::ordered)));
+  EXPECT_EQ(files(), 2U);
+  put("profile-2-rank-1_7.json.tmp", "");
+  states(What::end);
+  EXPECT_EQ(files(), 2U) << "finished traces of the profile are removed";
+  EXPECT_FALSE(finished_trace(folder_, 2, 0));
 }
 
 TEST_F(ProfileTrace, OnlyAFileOfThisUserIsRead) {

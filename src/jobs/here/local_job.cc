@@ -5,6 +5,7 @@
 #include "jobs/profile_files.h"
 #include "proc/signals.h"
 #include "status/job_socket.h"
+#include "status/profile_ask.h"
 #include "status/profile_trace.h"
 
 #include <fmt/core.h>
@@ -168,9 +169,8 @@ Result<std::vector<PageThere>> LocalJob::page(int node) {
 
 Result<ProfileAnswers> LocalJob::profile(const ProfileRequest& request) {
   ProfileAnswers answers;
-  for (const std::string& text : status::ask_agents(
-           {.pid = pid(), .job = {}}, "/profile?" + status::print_profile_query(request.query),
-           std::chrono::seconds(5)))
+  for (const std::string& text :
+       status::ask_about_profile({.pid = pid(), .job = {}}, request.query, std::chrono::seconds(5)))
     if (auto says = status::read_profile_answer(text))
       answers.agents.push_back({.says = std::move(*says)});
   return answers;
