@@ -13,8 +13,10 @@ namespace {
 constexpr std::chrono::seconds kSilent{12};
 constexpr std::size_t kMostClients = 64;  // of a rank
 constexpr std::size_t kMostRanks = 4096;
-// A command that has not looked for so long was killed. To copy a trace of gigabytes takes less.
-constexpr std::chrono::seconds kGone{60};
+// A command that has not looked for so long was killed. While a command fetches it looks every 20
+// s. It cannot look while it waits for the first byte of a login host (90 s), or for hosts that
+// hang.
+constexpr std::chrono::seconds kGone{180};
 // All ranks of a profile by time begin at one moment. Every rank must have polled before, and
 // warmed up.
 constexpr std::int64_t kLeadMs = std::int64_t{5 + codec::kKinetoWarmUp + 2} * 1000;

@@ -39,7 +39,7 @@ class ProfileDesk {
   void forget();
 
   // Returns the ranks of a profile; empty: not known, or over. alive: ranks with a process. The
-  // command calls this twice a second; a profile that nobody looks at is over.
+  // command calls this every 20 s or more often; a profile that nobody looks at is over.
   std::vector<status::RankProfile> ranks(std::int64_t id, const std::vector<int>& alive,
                                          io::TimePoint now);
 

@@ -89,11 +89,12 @@ TEST_F(ProfileDeskTest, OneProfileAtATimeUntilItsLimit) {
   EXPECT_EQ(refused({.steps = 1, .ranks = "x"}), Errc::invalid_input);
   EXPECT_EQ(desk_.begin(0, {.steps = 1}, {0, 1}, now_, 0).error().code, Errc::invalid_input);
   EXPECT_EQ(desk_.begin(77, {.steps = 1}, {}, now_, 0), false) << "a node without ranks";
+  EXPECT_EQ(desk_.begin(77, {.steps = 1, .ranks = "0"}, {}, now_, 0), false);
   const auto id = begin({.steps = 1, .limit = 100});
-  now_ += seconds(59);
+  now_ += seconds(179);
   EXPECT_EQ(refused({.steps = 1}), Errc::already_exists);
   states(id);
-  now_ += seconds(59);
+  now_ += seconds(179);
   EXPECT_EQ(refused({.steps = 1}), Errc::already_exists) << "its command has looked";
   EXPECT_EQ(poll("a", 0), "") << "after the limit";
 }
@@ -117,7 +118,7 @@ TEST_F(ProfileDeskTest, AProfileThatHasBegunDoesNotBeginAgain) {
 
 TEST_F(ProfileDeskTest, AKilledCommandDoesNotBlockTheNextOne) {
   begin({.steps = 1, .limit = 86'400});
-  now_ += seconds(61);
+  now_ += seconds(181);
   EXPECT_EQ(begin({.steps = 1}), 2);
 }
 

@@ -161,9 +161,11 @@ class Job {
     (void)request;
     return ProfileAnswers();
   }
-  // Brings a finished trace to the file `to` of this machine. The file is removed after an error.
-  virtual Status bring_trace(const TraceThere& trace, const std::string& to) {
-    (void)trace, (void)to;
+  // Brings a finished trace to the file `to` of this machine. An older file stays after an error.
+  // meanwhile: called often while bytes come. It may ask the agents, and its error ends the fetch.
+  virtual Status bring_trace(const TraceThere& trace, const std::string& to,
+                             const std::function<Status()>& meanwhile) {
+    (void)trace, (void)to, (void)meanwhile;
     return fail(Errc::not_found, "the trace is no longer there");
   }
   // Prints the job's output, and waits for its end if `to_end` is set.

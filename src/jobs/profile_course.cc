@@ -121,10 +121,22 @@ std::vector<TraceThere> ProfileCourse::feed(const ProfileAnswers& answers, io::T
   return found;
 }
 
+void ProfileCourse::lasts_longer(io::Duration time) {
+  began_ += time;
+  until_ += time;
+}
+
 std::set<int> ProfileCourse::hosts() const {
   std::set<int> hosts;
   for (const auto& [rank, known] : ranks_)
     if (is_open(rank)) hosts.insert(known.host);
+  return hosts;
+}
+
+std::set<int> ProfileCourse::held_hosts() const {
+  std::set<int> hosts;
+  for (const auto& [rank, known] : ranks_)
+    if (!failed_.contains(rank)) hosts.insert(known.host);
   return hosts;
 }
 

@@ -28,14 +28,17 @@ class ProfileCourse {
   // A rank's trace cannot be taken.
   void failed(int rank, const std::string& why) { failed_[rank] = why; }
 
-  // The time of a fetch does not count.
-  void lasts_longer(io::Duration time) { until_ += time; }
+  // The time of a fetch counts against no limit.
+  void lasts_longer(io::Duration time);
   // Returns whether the time of the profile is over.
   bool is_late(io::TimePoint now) const { return now >= until_; }
   // Returns the same, or that no further trace can come.
   bool is_over(io::TimePoint now) const;
   // Returns the hosts whose ranks are waited for.
   std::set<int> hosts() const;
+  // Returns these hosts, and those whose traces are here: another command must not begin a profile
+  // there yet. A host that is given up would only delay the others.
+  std::set<int> held_hosts() const;
   // Returns what is waited for, in one line: "2 ranks take steps, 1 rank is not heard yet".
   std::string waits_for() const;
   const std::set<int>& traces() const { return taken_; }

@@ -85,6 +85,29 @@ TEST(ProfileCourse, AnAgentThatHasEndedIsNotWaitedFor) {
   EXPECT_EQ(course.missing(), (Texts{"ranks 0-1: has ended"}));
 }
 
+TEST(ProfileCourse, AnAgentThatMissesALookHasNotEnded) {
+  ProfileCourse course;
+  const auto ordered = [](int rank) {
+    return says(0, {{.rank = rank, .state = ProfileState::ordered}});
+  };
+  const ProfileAnswers::Agent late{
+      .host = 0, .says = {.node = "a", .refusal = "does not answer", .late = true}};
+  ASSERT_TRUE(course.begin({.agents = {ordered(0), ordered(1)}}, 7, {}, kStart, seconds(600)));
+  course.feed({.agents = {ordered(0), late}}, kStart + seconds(1));
+  EXPECT_FALSE(course.is_over(kStart + seconds(1)));
+  course.taken(0);
+  course.feed({.agents = {ordered(0), ordered(1)}}, kStart + seconds(10));
+  course.feed({.agents = {ordered(0), late}}, kStart + seconds(20));
+  course.feed({.agents = {ordered(0), late}}, kStart + seconds(49));
+  EXPECT_FALSE(course.is_over(kStart + seconds(49)));
+  course.feed({.agents = {ordered(0), late}}, kStart + seconds(50));
+  EXPECT_TRUE(course.is_over(kStart + seconds(50)));
+  EXPECT_EQ(course.missing(), (Texts{"rank 1: a: does not answer"}));
+  ProfileCourse other;
+  EXPECT_EQ(other.begin({.agents = {late}}, 7, {}, kStart, seconds(60)).error().message,
+            "does not answer");
+}
+
 TEST(ProfileCourse, AHostIsLostOnlyAfterSomeTime) {
   ProfileCourse course;
   const auto ordered = [](int host, int rank) {
@@ -104,6 +127,7 @@ TEST(ProfileCourse, AHostIsLostOnlyAfterSomeTime) {
   course.feed(half, kStart + seconds(89));
   EXPECT_EQ(course.hosts(), std::set{0});
   course.taken(0);
+  EXPECT_EQ(course.held_hosts(), std::set{0}) << "a host that is given up delays no other";
   EXPECT_TRUE(course.is_over(kStart + seconds(90)));
   EXPECT_FALSE(course.is_late(kStart + seconds(90)));
   EXPECT_EQ(course.missing(), (Texts{"rank 1: b: no route to host"}));
@@ -114,6 +138,10 @@ TEST(ProfileCourse, TheTimeOfFetchesDoesNotCount) {
   ASSERT_TRUE(course.begin({.agents = {says(0, {{.rank = 0, .state = ProfileState::ordered}})}}, 7,
                            {}, kStart, seconds(60)));
   course.lasts_longer(seconds(100));
+  course.feed({.agents = {says(0, {{.rank = 0, .state = ProfileState::absent}})}}, kStart);
+  EXPECT_FALSE(course.is_over(kStart + seconds(114))) << "the rank may still ask for orders";
+  EXPECT_TRUE(course.is_over(kStart + seconds(115)));
+  course.feed({.agents = {says(0, {{.rank = 0, .state = ProfileState::ordered}})}}, kStart);
   EXPECT_FALSE(course.is_over(kStart + seconds(159)));
   EXPECT_TRUE(course.is_late(kStart + seconds(160)));
   EXPECT_TRUE(course.is_over(kStart + seconds(160)));
@@ -152,6 +180,9 @@ TEST(ProfileCourse, WithoutAnyRankTheReasonIsAnError) {
   EXPECT_EQ(problem({.agents = {refuses(0, "no")}}), "no; do");
   EXPECT_EQ(problem({.agents = {says(0, {})}}), "no rank of --ranks runs; ");
   EXPECT_EQ(problem({.agents = {says(0, {{.rank = 8}})}}), "no rank of --ranks runs; ");
+  ProfileCourse course;
+  EXPECT_EQ(course.begin({.agents = {says(0, {})}}, 7, {}, kStart, seconds(60)).error().message,
+            "no rank runs now");
 }
 
 TEST(ProfileCourse, AHostSpeaksForItsOwnRanksOnly) {

@@ -66,13 +66,14 @@ Result<Merged> merge_into(const io::Fd& file, const std::string& path, const std
   return merged;
 }
 
-}  // namespace
-
+// Creates or empties a file of the user's folder.
 Result<io::Fd> create_trace(const std::string& path) {
   io::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file) return fail_sys(path, errno);
   return file;
 }
+
+}  // namespace
 
 Status write_trace(const std::string& to, const std::function<Status(const io::Fd&)>& write) {
   const std::string part = to + ".part";
@@ -83,13 +84,16 @@ Status write_trace(const std::string& to, const std::function<Status(const io::F
   return written;
 }
 
-Status take_trace(const std::string& from, const std::string& to) {
-  LOCKSTEP_TRY(write_trace(to, [&](const io::Fd& file) {
-    return status::read_trace(
-        from, [&](std::string_view piece) { return io::write_all(file.get(), piece, to); });
-  }));
-  unlink(from.c_str());
-  return {};
+Status take_trace(const std::string& from, const std::string& to,
+                  const std::function<Status()>& meanwhile) {
+  const Status written = write_trace(to, [&](const io::Fd& file) {
+    return status::read_trace(from, [&](std::string_view piece) -> Status {
+      LOCKSTEP_TRY(io::write_all(file.get(), piece, to));
+      return meanwhile();
+    });
+  });
+  if (written) unlink(from.c_str());
+  return written;
 }
 
 std::string trace_path(const std::string& folder, int rank) {

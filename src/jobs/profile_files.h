@@ -10,13 +10,13 @@
 
 namespace lockstep::jobs {
 
-// Creates or empties a file of the user's folder.
-Result<io::Fd> create_trace(const std::string& path);
 // Writes a trace beside its place, and then moves the file. After a failure, an older trace stays.
 Status write_trace(const std::string& to, const std::function<Status(const io::Fd&)>& write);
 
-// Moves a trace of this machine to `to`. Fails as status::read_trace().
-Status take_trace(const std::string& from, const std::string& to);
+// Moves a trace of this machine to `to`. Fails as status::read_trace(), write_trace() and
+// `meanwhile`, which is called after each MiB.
+Status take_trace(const std::string& from, const std::string& to,
+                  const std::function<Status()>& meanwhile);
 
 // "FOLDER/rank-3.json"
 std::string trace_path(const std::string& folder, int rank);

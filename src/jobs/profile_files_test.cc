@@ -24,6 +24,10 @@ class ProfileFiles : public ::testing::Test {
     ASSERT_TRUE(io::write_file(folder_ + "/" + name, text));
   }
 
+  static Status take(const std::string& from, const std::string& to) {
+    return take_trace(from, to, [] { return Status(); });
+  }
+
   std::string folder_ = "/tmp/profile_files_XXXXXX";
 };
 
@@ -35,12 +39,35 @@ TEST_F(ProfileFiles, NothingButAFileIsTaken) {
   put("secret", "s");
   const std::string to = folder_ + "/to";
   ASSERT_EQ(symlink("secret", (folder_ + "/link").c_str()), 0);
-  EXPECT_FALSE(take_trace(folder_ + "/link", to));
+  EXPECT_FALSE(take(folder_ + "/link", to));
   ASSERT_EQ(mkfifo((folder_ + "/fifo").c_str(), 0600), 0);
-  EXPECT_FALSE(take_trace(folder_ + "/fifo", to));
-  EXPECT_TRUE(take_trace(folder_ + "/secret", to));
+  EXPECT_FALSE(take(folder_ + "/fifo", to));
+  EXPECT_TRUE(take(folder_ + "/secret", to));
   EXPECT_EQ(io::read_file(to).value(), "s");
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/secret"));
+}
+
+TEST_F(ProfileFiles, AnOlderTraceStaysIfTheNewOneIsNotWhole) {
+  const std::string to = folder_ + "/rank-0.json";
+  put("rank-0.json", "an older and longer trace");
+  const Status failed = write_trace(to, [&](const io::Fd& file) -> Status {
+    EXPECT_TRUE(io::write_all(file.get(), "half", to));
+    return fail(Errc::unavailable, "the host is gone");
+  });
+  EXPECT_EQ(failed.error().message, "the host is gone");
+  EXPECT_EQ(io::read_file(to).value(), "an older and longer trace");
+  EXPECT_FALSE(std::filesystem::exists(to + ".part"));
+  EXPECT_FALSE(take(folder_ + "/no", to));
+  put("new", "new");
+  EXPECT_EQ(take_trace(folder_ + "/new", to, [] { return fail(Errc::canceled, "stopped"); })
+                .error()
+                .message,
+            "stopped");
+  EXPECT_EQ(io::read_file(to).value(), "an older and longer trace");
+  EXPECT_EQ(io::read_file(folder_ + "/new").value(), "new");
+  ASSERT_TRUE(take(folder_ + "/new", to));
+  EXPECT_EQ(io::read_file(to).value(), "new");
+  EXPECT_FALSE(std::filesystem::exists(to + ".part"));
 }
 
 TEST_F(ProfileFiles, AStopSignalEndsTheCopyAndTheMerge) {
@@ -50,7 +77,7 @@ TEST_F(ProfileFiles, AStopSignalEndsTheCopyAndTheMerge) {
   put("trace", event(1));
   put("rank-0.json", event(1));
   kill(getpid(), SIGTERM);
-  const Status taken = take_trace(folder_ + "/trace", folder_ + "/to");
+  const Status taken = take(folder_ + "/trace", folder_ + "/to");
   kill(getpid(), SIGINT);
   const auto merged = merge_traces(folder_, {0});
   sigprocmask(SIG_SETMASK, &before, nullptr);
@@ -59,7 +86,7 @@ TEST_F(ProfileFiles, AStopSignalEndsTheCopyAndTheMerge) {
   EXPECT_EQ(taken.error().sys, SIGTERM);
   ASSERT_FALSE(merged);
   EXPECT_EQ(merged.error().sys, SIGINT);
-  for (const char* half : {"/to", "/profile.json"})
+  for (const char* half : {"/to", "/to.part", "/profile.json"})
     EXPECT_FALSE(std::filesystem::exists(folder_ + half)) << half;
   EXPECT_EQ(io::read_file(folder_ + "/trace").value(), event(1));
 }

@@ -176,10 +176,11 @@ Result<ProfileAnswers> LocalJob::profile(const ProfileRequest& request) {
   return answers;
 }
 
-Status LocalJob::bring_trace(const TraceThere& trace, const std::string& to) {
+Status LocalJob::bring_trace(const TraceThere& trace, const std::string& to,
+                             const std::function<Status()>& meanwhile) {
   const auto from = status::finished_trace(trace.folder, trace.profile, trace.rank);
   if (!from) return fail(Errc::not_found, "the trace is no longer there");
-  return take_trace(*from, to);
+  return take_trace(*from, to, meanwhile);
 }
 
 Result<Followed> LocalJob::follow(const FollowOptions& options) {

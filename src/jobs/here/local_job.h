@@ -36,7 +36,8 @@ class LocalJob : public Job {
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;
   Result<ProfileAnswers> profile(const ProfileRequest& request) override;
-  Status bring_trace(const TraceThere& trace, const std::string& to) override;
+  Status bring_trace(const TraceThere& trace, const std::string& to,
+                     const std::function<Status()>& meanwhile) override;
   // Waits for the end. invalid_input with `print`: the output went to the terminal of the run.
   Result<Followed> follow(const FollowOptions& options) override;
   // Sends SIGTERM and waits for the end of the run.

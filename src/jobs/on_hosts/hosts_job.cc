@@ -29,8 +29,11 @@ namespace {
 constexpr std::size_t kMostError = 1000;
 // A host that hangs must not delay the traces of other hosts.
 constexpr std::chrono::seconds kLookLimit{20};
-constexpr std::chrono::seconds kStartLimit{60};    // with the log-in
-constexpr std::chrono::seconds kNoBytesLimit{30};  // of a trace that is brought
+constexpr std::chrono::seconds kStartLimit{60};  // with the log-in
+// A host that sends less of a trace in this time has lost it: one that sends a byte now and then
+// would hold the command for ever.
+constexpr std::chrono::seconds kFetchLimit{30};
+constexpr std::size_t kLeastFetched = 1UL << 20;
 
 // more: words after the job's id.
 Result<std::vector<hosts::HostEnding>> ask(const KnownJob& job, const char* verb,
@@ -207,15 +210,18 @@ Result<ProfileAnswers> HostsJob::profile(const ProfileRequest& request) {
           asked[i],
           fmt::format("{}: {}", places[i].name, printable(last_line(endings[i].err), kMostError)));
     for (const std::string& text : agent_texts(endings[i].out))
-      if (auto says = status::read_profile_answer(text))
+      if (auto says = status::read_profile_answer(text)) {
+        if (says->late) says->node = places[i].name;
         answers.agents.push_back({.host = asked[i], .says = std::move(*says)});
+      }
   }
   return answers;
 }
 
 // The host may be hostile: only the rank's number decides where its bytes go, and the bytes are
 // bounded.
-Status HostsJob::bring_trace(const TraceThere& trace, const std::string& to) {
+Status HostsJob::bring_trace(const TraceThere& trace, const std::string& to,
+                             const std::function<Status()>& meanwhile) {
   if (trace.host < 0 || static_cast<std::size_t>(trace.host) >= record_.nodes.size())
     return fail(Errc::not_found, "the job has left the host of the trace");
   const hosts::HostPlace& place = record_.nodes[static_cast<std::size_t>(trace.host)];
@@ -224,17 +230,21 @@ Status HostsJob::bring_trace(const TraceThere& trace, const std::string& to) {
   command.argv.push_back(std::to_string(trace.profile));
   command.argv.push_back(std::to_string(trace.rank));
   // A login host may wait for the file system of the nodes before the first byte.
-  command.limit = place.login ? 3 * kNoBytesLimit : kNoBytesLimit;
+  command.limit = place.login ? 3 * kFetchLimit : kFetchLimit;
+  command.least_output = kLeastFetched;
   return write_trace(to, [&](const io::Fd& file) -> Status {
     std::int64_t bytes = 0;
+    Status held;
     command.on_output = [&](std::size_t, std::string_view piece) -> Status {
       bytes += static_cast<std::int64_t>(piece.size());
       if (bytes > world_.most_trace) return status::trace_too_large(to);
-      return io::write_all(file.get(), piece, to);
+      LOCKSTEP_TRY(io::write_all(file.get(), piece, to));
+      return held = meanwhile();
     };
     io::Loop loop;
     LOCKSTEP_TRY_ASSIGN(const auto endings, world_.run(loop, command));
     LOCKSTEP_TRY(check_stop());
+    LOCKSTEP_TRY(held);  // meanwhile() has taken the stop signal
     if (const auto trouble = trouble_of(place, endings.at(0)); !trouble.empty())
       return fail(Errc::unavailable, trouble);
     return {};

@@ -32,7 +32,8 @@ class HostsJob : public Job {
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;
   Result<ProfileAnswers> profile(const ProfileRequest& request) override;
-  Status bring_trace(const TraceThere& trace, const std::string& to) override;
+  Status bring_trace(const TraceThere& trace, const std::string& to,
+                     const std::function<Status()>& meanwhile) override;
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
   Result<Resumed> resume(const std::vector<std::string>& env) override;

@@ -10,8 +10,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 
 namespace lockstep::jobs::on_hosts {
 namespace {
@@ -44,12 +46,17 @@ class HostsJobTest : public ::testing::Test {
   static hosts::HostEnding silent(const std::string& name) {
     return {.code = 255, .error = name + ": no route to host"};
   }
+  Status bring(const TraceThere& trace, const std::string& to) {
+    return job().bring_trace(trace, to, [this] { return held_; });
+  }
   HostsJob job() {
     return HostsJob(known_, {.run = [this](io::Loop&, const hosts::CommandRequest& request)
                                  -> Result<std::vector<hosts::HostEnding>> {
                                EXPECT_EQ(request.argv.at(0), "host-job");
                                EXPECT_EQ(request.argv.at(2), "aaaa1111");
                                asked_.push_back(request.argv.at(1));
+                               limit_ = request.limit;
+                               least_ = request.least_output;
                                more_.assign(request.argv.begin() + 3, request.argv.end());
                                hosts_.clear();
                                for (const hosts::HostPlace& host : request.hosts)
@@ -76,6 +83,9 @@ class HostsJobTest : public ::testing::Test {
   std::map<std::string, std::vector<hosts::HostEnding>> answers_;
   Texts ahead_;
   bool stopped_ = false;
+  Status held_;                                // of `meanwhile` in a fetch
+  std::optional<std::chrono::seconds> limit_;  // of the last request
+  std::size_t least_ = 0;                      // as limit_
   Texts asked_;
   Texts more_;                   // words of the last request, after the job's id
   Texts hosts_;                  // names of the hosts of the last request
@@ -155,6 +165,7 @@ TEST_F(HostsJobTest, TheAgentsOfAllHostsAnswerAboutAProfile) {
   auto said = job().profile({.query = start});
   ASSERT_TRUE(said) << said.error().message;
   EXPECT_EQ(more_, Texts{"do=start&id=7&steps=5&every=1&ms=0&limit=120&ranks="});
+  EXPECT_EQ(limit_, std::chrono::seconds(60)) << "a host that hangs holds up the others";
   ASSERT_EQ(said->agents.size(), 2U);
   EXPECT_EQ(said->agents[1].host, 1);
   EXPECT_EQ(said->agents[1].says.node, "n1\\x1b");
@@ -175,6 +186,15 @@ TEST_F(HostsJobTest, TheAgentsOfAllHostsAnswerAboutAProfile) {
   ASSERT_TRUE(said);
   EXPECT_EQ(hosts_, Texts{"gpus-1"});
   EXPECT_EQ(said->agents.at(0).host, 1);
+  EXPECT_EQ(limit_, std::chrono::seconds(20));
+  answers_["profile"] = {
+      told("[" + status::profile_answer_json({.refusal = "x", .late = true}) + "]")};
+  said = job().profile({.query = {.id = 7}, .hosts = {1}});
+  EXPECT_EQ(said->agents.at(0).says.node, "gpus-1") << "an agent without an answer has no name";
+  asked_.clear();
+  said = job().profile({.query = {.id = 7}, .hosts = {2}});
+  ASSERT_TRUE(said) << "an earlier attempt had more hosts";
+  EXPECT_TRUE(said->agents.empty() && said->silent.empty() && asked_.empty());
   stopped_ = true;
   EXPECT_EQ(job().profile({.query = {.id = 7}}).error().sys, SIGINT);
 }
@@ -182,30 +202,44 @@ TEST_F(HostsJobTest, TheAgentsOfAllHostsAnswerAboutAProfile) {
 TEST_F(HostsJobTest, ATraceIsBroughtToItsFile) {
   const std::string to = ::testing::TempDir() + "lockstep-trace-" + std::to_string(getpid());
   answers_["profile-trace"] = {told("")};
-  ASSERT_TRUE(job().bring_trace({.host = 1, .folder = "/f", .profile = 7, .rank = 3}, to));
+  ASSERT_TRUE(bring({.host = 1, .folder = "/f", .profile = 7, .rank = 3}, to));
   EXPECT_EQ(io::read_file(to).value(), "tracetrace");
   EXPECT_EQ(hosts_, Texts{"gpus-1"});
   EXPECT_EQ(more_, (Texts{"/f", "7", "3"}));
+  EXPECT_EQ(limit_, std::chrono::seconds(30));
+  EXPECT_EQ(least_, 1U << 20) << "a byte now and then does not hold the command";
   answers_["profile-trace"] = {{.code = 1, .err = "the trace is no longer there\n"}};
-  EXPECT_EQ(job().bring_trace({.host = 1}, to).error().message,
-            "gpus-1: the trace is no longer there");
+  EXPECT_EQ(bring({.host = 1}, to).error().message, "gpus-1: the trace is no longer there");
   EXPECT_EQ(io::read_file(to).value(), "tracetrace") << "the trace of before stays";
   stopped_ = true;
-  EXPECT_EQ(job().bring_trace({.host = 1}, to).error().sys, SIGINT);
+  EXPECT_EQ(bring({.host = 1}, to).error().sys, SIGINT);
   EXPECT_EQ(io::read_file(to).value(), "tracetrace");
   EXPECT_FALSE(io::read_file(to + ".part")) << "a part of a trace is no trace";
   stopped_ = false;
-  EXPECT_EQ(job().bring_trace({.host = 2}, to).error().code, Errc::not_found);
+  EXPECT_EQ(bring({.host = 2}, to).error().code, Errc::not_found);
+}
+
+TEST_F(HostsJobTest, AFetchEndsIfItsCommandMust) {
+  const std::string to = ::testing::TempDir() + "lockstep-held-" + std::to_string(getpid());
+  answers_["profile-trace"] = {told("")};
+  held_ = Failure({Errc::canceled, "stopped", {}, SIGINT});
+  EXPECT_EQ(bring({.host = 0}, to).error().sys, SIGINT);
+  EXPECT_FALSE(io::read_file(to));
+  known_.nodes[1].login = true;
+  held_ = {};
+  EXPECT_TRUE(bring({.host = 1}, to));
+  EXPECT_EQ(limit_, std::chrono::seconds(90)) << "it may wait for the file system of the nodes";
+  unlink(to.c_str());
 }
 
 TEST_F(HostsJobTest, AHostCannotFillTheDiskWithATrace) {
   const std::string to = ::testing::TempDir() + "lockstep-large-" + std::to_string(getpid());
   answers_["profile-trace"] = {told("")};
   most_trace_ = 10;
-  EXPECT_TRUE(job().bring_trace({.host = 0}, to));
+  EXPECT_TRUE(bring({.host = 0}, to));
   ASSERT_EQ(unlink(to.c_str()), 0);
   pieces_ = 3;
-  EXPECT_NE(job().bring_trace({.host = 0}, to).error().message.find("is larger than 16 GiB"),
+  EXPECT_NE(bring({.host = 0}, to).error().message.find("is larger than 16 GiB"),
             std::string::npos);
   EXPECT_FALSE(io::read_file(to));
 }

@@ -14,6 +14,9 @@ using Texts = std::vector<std::string>;
 class SlurmAgentsTest : public SlurmWorldTest {
  protected:
   SlurmJob job() { return {known(), place_, world()}; }
+  Status bring(const TraceThere& trace, const std::string& to) {
+    return job().bring_trace(trace, to, [] { return Status(); });
+  }
   static std::string rows(const std::string& node, int rank) {
     return looks::rows_json({.node = node, .rows = {{.rank = rank, .node = node}}});
   }
@@ -181,14 +184,47 @@ TEST_F(SlurmAgentsTest, ATraceIsTakenFromTheFolderOfTheJob) {
   std::filesystem::create_directory(folder);
   at(std::chrono::seconds(5), [&] { ASSERT_TRUE(io::write_file(file, "trace")); });
   const TraceThere trace{.folder = folder, .profile = 7, .rank = 3};
-  ASSERT_TRUE(job().bring_trace(trace, to)) << "a network file system shows it late";
+  ASSERT_TRUE(bring(trace, to)) << "a network file system shows it late";
   EXPECT_EQ(io::read_file(to).value(), "trace");
   EXPECT_FALSE(std::filesystem::exists(file));
-  EXPECT_EQ(job().bring_trace(trace, to).error().code, Errc::not_found);
-  EXPECT_EQ(job().bring_trace({.folder = "/etc", .profile = 7, .rank = 3}, to).error().code,
-            Errc::denied);
+  EXPECT_EQ(bring(trace, to).error().code, Errc::not_found);
   patience_ = time_ + std::chrono::seconds(5);
-  EXPECT_EQ(job().bring_trace(trace, to).error().sys, SIGINT);
+  EXPECT_EQ(bring(trace, to).error().sys, SIGINT);
+}
+
+TEST_F(SlurmAgentsTest, NoTraceIsTakenFromElsewhere) {
+  const std::string name = "/profile-7-rank-3_99.json";
+  const auto make = [&](const std::string& folder) {
+    std::filesystem::create_directories(folder);
+    ASSERT_TRUE(io::write_file(folder + name, "trace"));
+  };
+  const auto find = [this](const std::string& folder) {
+    return job().find_trace({.folder = folder, .profile = 7, .rank = 3});
+  };
+  const std::string launch = place_.folder + "/launches/2/lockstep-profile-y";
+  make(launch);
+  EXPECT_EQ(find(launch).value_or(""), launch + name) << "a launch of a script has its own folder";
+  const std::string elsewhere = top_ + "/elsewhere";
+  make(elsewhere);
+  const std::string link = place_.folder + "/lockstep-profile-link";
+  std::filesystem::create_directory_symlink(elsewhere, link);
+  for (const std::string& odd :
+       {std::string("/etc"), elsewhere, link, place_.folder + "x", place_.folder + "/../elsewhere",
+        launch + "/../../../../elsewhere", place_.folder + "/..", launch + name})
+    EXPECT_EQ(find(odd).error().code, Errc::denied) << odd;
+}
+
+TEST_F(SlurmAgentsTest, MissingTracesShareOneMinute) {
+  SlurmJob one = job();
+  const auto seconds_for = [&](int rank) {
+    const Ms began = time_;
+    const TraceThere trace{
+        .folder = place_.folder + "/lockstep-profile-x", .profile = 7, .rank = rank};
+    EXPECT_EQ(one.find_trace(trace).error().code, Errc::not_found);
+    return (time_ - began).count() / 1000;
+  };
+  EXPECT_EQ(seconds_for(3), 60);
+  EXPECT_EQ(seconds_for(4), 0);
 }
 
 TEST_F(SlurmAgentsTest, AHostileNodeIsNotPrintedAsItIs) {

@@ -147,9 +147,10 @@ Result<std::string> SlurmJob::find_trace(const TraceThere& trace) {
   return fail(Errc::not_found, "the trace is not seen in the folder of the job");
 }
 
-Status SlurmJob::bring_trace(const TraceThere& trace, const std::string& to) {
+Status SlurmJob::bring_trace(const TraceThere& trace, const std::string& to,
+                             const std::function<Status()>& meanwhile) {
   LOCKSTEP_TRY_ASSIGN(const std::string from, find_trace(trace));
-  return take_trace(from, to);
+  return take_trace(from, to, meanwhile);
 }
 
 Result<std::vector<PageThere>> SlurmJob::page(int node) {

@@ -31,7 +31,8 @@ class SlurmJob : public Job {
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;
   Result<ProfileAnswers> profile(const ProfileRequest& request) override;
-  Status bring_trace(const TraceThere& trace, const std::string& to) override;
+  Status bring_trace(const TraceThere& trace, const std::string& to,
+                     const std::function<Status()>& meanwhile) override;
   // Returns the path of a finished trace in the job's folder, which all nodes see.
   // All calls together wait for a minute at most.
   Result<std::string> find_trace(const TraceThere& trace);

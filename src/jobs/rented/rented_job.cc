@@ -151,8 +151,9 @@ Result<ProfileAnswers> RentedJob::profile(const ProfileRequest& request) {
   return attempt()->profile(request);
 }
 
-Status RentedJob::bring_trace(const TraceThere& trace, const std::string& to) {
-  return attempt()->bring_trace(trace, to);
+Status RentedJob::bring_trace(const TraceThere& trace, const std::string& to,
+                              const std::function<Status()>& meanwhile) {
+  return attempt()->bring_trace(trace, to, meanwhile);
 }
 
 // Returns whether there is an attempt to follow that was not followed before. losses: before the

@@ -49,7 +49,8 @@ class RentedJob : public Job {
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;
   Result<ProfileAnswers> profile(const ProfileRequest& request) override;
-  Status bring_trace(const TraceThere& trace, const std::string& to) override;
+  Status bring_trace(const TraceThere& trace, const std::string& to,
+                     const std::function<Status()>& meanwhile) override;
   // Follows all attempts, and returns once the course has ended: the outputs are here then.
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;

@@ -37,7 +37,8 @@ class FakeAttempt : public Job {
     calls_.push_back(fmt::format("profile {}", request.query.id));
     return ProfileAnswers{.agents = {{.host = 0}}};
   }
-  Status bring_trace(const TraceThere& trace, const std::string& to) override {
+  Status bring_trace(const TraceThere& trace, const std::string& to,
+                     const std::function<Status()>& /*meanwhile*/) override {
     calls_.push_back(fmt::format("bring {} to {}", trace.rank, to));
     return {};
   }
@@ -218,7 +219,7 @@ TEST_F(RentedJobTest, WhySaysWhatTheCourseDoes) {
 
 TEST_F(RentedJobTest, AProfileIsOfThePresentAttempt) {
   EXPECT_EQ(job().profile({.query = {.id = 7}})->agents.size(), 1U);
-  EXPECT_TRUE(job().bring_trace({.rank = 3}, "here"));
+  EXPECT_TRUE(job().bring_trace({.rank = 3}, "here", {}));
   EXPECT_EQ(calls_, (std::vector<std::string>{"profile 7", "bring 3 to here"}));
   lose();
   EXPECT_TRUE(job().profile({.query = {.id = 7}})->agents.empty());

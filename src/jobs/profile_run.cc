@@ -1,0 +1,118 @@
+#include "jobs/profile_run.h"
+
+#include "jobs/profile_files.h"
+
+#include <algorithm>
+#include <set>
+
+namespace lockstep::jobs {
+namespace {
+
+using What = status::ProfileQuery::What;
+
+// A look at hosts is a request to each of them.
+constexpr std::chrono::milliseconds kLook{500};
+constexpr std::chrono::milliseconds kLookAfar{2000};
+constexpr std::chrono::seconds kSayAgain{10};
+// Agents take a command that does not look for 180 s for a killed one (agent/profile_desk.cc).
+constexpr std::chrono::seconds kHoldAgain{20};
+
+class ProfileRun {
+ public:
+  ProfileRun(Job& job, std::int64_t id, const std::string& output, ProfileCourse& course,
+             const ProfileWorld& world)
+      : job_(job), id_(id), output_(output), course_(course), world_(world) {}
+
+  // Follows the profile until all traces are there, or no more can come. Returns as run_profile().
+  Result<int> follow();
+
+ private:
+  bool must_hold() const { return world_.now() - held_ >= kHoldAgain; }
+  Result<ProfileAnswers> look(const std::set<int>& hosts) const {
+    return job_.profile({.query = {.what = What::look, .id = id_}, .hosts = hosts});
+  }
+  int bring(const std::vector<TraceThere>& traces);
+  Status hold();
+  std::chrono::milliseconds pause() const;
+
+  Job& job_;
+  const std::int64_t id_;
+  const std::string& output_;
+  ProfileCourse& course_;
+  const ProfileWorld& world_;
+  io::TimePoint held_;  // after the last look at all hosts that are not given up
+};
+
+Result<int> ProfileRun::follow() {
+  held_ = world_.now();
+  io::TimePoint said = held_;
+  while (true) {
+    const bool late = course_.is_late(world_.now());
+    if (!late && course_.is_over(world_.now())) return 0;
+    // The last look comes when the time is over: the end of a profile removes what was not fetched.
+    if (const int signal = world_.wait(late ? std::chrono::milliseconds(0) : pause()); signal != 0)
+      return signal;
+    const bool holds = must_hold();
+    LOCKSTEP_TRY_ASSIGN(const auto answers, look(holds ? course_.held_hosts() : course_.hosts()));
+    if (holds) held_ = world_.now();
+    if (const int signal = bring(course_.feed(answers, world_.now())); signal != 0) return signal;
+    if (late) return 0;
+    const io::TimePoint now = world_.now();
+    if (now - said < kSayAgain || course_.is_over(now)) continue;
+    world_.say(course_.waits_for());
+    said = now;
+  }
+}
+
+// Brings the traces, which takes nothing off the time of the profile. Returns the signal that
+// stopped this; 0: none.
+int ProfileRun::bring(const std::vector<TraceThere>& traces) {
+  for (const TraceThere& trace : traces) {
+    const io::TimePoint from = world_.now();
+    const Status brought =
+        job_.bring_trace(trace, trace_path(output_, trace.rank), [this] { return hold(); });
+    course_.lasts_longer(world_.now() - from);
+    if (brought)
+      course_.taken(trace.rank);
+    else if (brought.error().code == Errc::canceled)
+      return brought.error().sys;
+    else
+      course_.failed(trace.rank, brought.error().message);
+  }
+  return 0;
+}
+
+// Keeps the agents from giving the profile to another command while this one fetches.
+Status ProfileRun::hold() {
+  if (!must_hold()) return {};
+  const auto answers = look(course_.held_hosts());
+  held_ = world_.now();
+  if (!answers && answers.error().code == Errc::canceled) return Failure(answers.error());
+  return {};
+}
+
+std::chrono::milliseconds ProfileRun::pause() const {
+  return std::max<std::chrono::milliseconds>(job_.pause(),
+                                             job_.record().nodes.empty() ? kLook : kLookAfar);
+}
+
+}  // namespace
+
+Result<int> run_profile(Job& job, const WantedProfile& wanted, const std::string& output,
+                        ProfileCourse& course, const ProfileWorld& world) {
+  const auto begun =
+      job.profile({.query = {.what = What::start, .id = wanted.id, .wish = wanted.wish}});
+  const Status known = begun ? course.begin(*begun, wanted.id, wanted.ranks, world.now(),
+                                            std::chrono::seconds(wanted.wish.limit))
+                             : Failure(begun.error());
+  auto ended =
+      known ? ProfileRun(job, wanted.id, output, course, world).follow() : Failure(known.error());
+  // Tell all hosts of the end, also after a start that was stopped: some may have begun, and their
+  // answers were lost.
+  (void)job.profile({.query = {.what = What::end, .id = wanted.id}});
+  if (!ended && ended.error().code == Errc::canceled && ended.error().sys != 0)
+    return ended.error().sys;
+  return ended;
+}
+
+}  // namespace lockstep::jobs
