@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
-from harness import until  # noqa: E402
+from harness import SCRIPTS, until  # noqa: E402
 from rented_jobs import LASTING, project_in, run_ids  # noqa: E402
 from rented_world import CloudWorld  # noqa: E402
 
@@ -35,7 +35,8 @@ def world(hosts, tmp_path):
 
 @pytest.fixture
 def project(tmp_path):
-    return project_in(tmp_path, train=TRAIN, lasting=LASTING)
+    side = (SCRIPTS / "kineto_side.py").read_text()
+    return project_in(tmp_path, train=TRAIN, lasting=LASTING, side=side)
 
 
 def words(world, *more, provider="aws", gpus="L4:1"):
@@ -117,6 +118,19 @@ def test_ctrl_c_ends_the_job_and_gives_back(world, project):
     run.process.send_signal(2)
     ended = run.wait(120)
     assert ended.rc != 0 and "saved 1" in ended.out and world.live() == [], ended
+
+
+def test_a_rented_job_is_profiled(world, project):
+    run = world.lockstep(*words(world, "--nodes", "2", "--detach", "--name", "left", "--profile", "side.py", "good"),
+                         cwd=project, timeout=180)
+    assert run.rc == 0, run
+    output = world.client.folder / "traces"
+    ended = world.lockstep("profile", "-o", output, "--steps", "1", run.out.strip())
+    assert (ended.rc, ended.out) == (0, f"{output}/profile.json: ranks 0-1\n"), ended
+    events = json.loads((output / "profile.json").read_text())["traceEvents"]
+    assert [event["args"]["name"] for event in events if event["ph"] == "M"] == ["rank 0: python", "rank 1: python"]
+    assert not [path for machine in world.machines.all for path in machine.path("/tmp").glob("lockstep-profile-*/p*")]
+    assert world.lockstep("down", "left", "--force").rc == 0 and world.live() == []
 
 
 def test_a_job_that_is_left_keeps_its_machine_and_down_asks_first(world, project):

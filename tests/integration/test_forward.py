@@ -1,18 +1,20 @@
 """lockstep forward and lockstep ssh: ports and a person's login over the connection that is kept. Everything ends with
 the client, and each way to fail is one clear line."""
 import contextlib
+import functools
 import json
 import os
 import pty
 import resource
 import signal
 import socket
+import subprocess
 import threading
 import time
 
 import pytest
 
-from harness import until
+from harness import BINARY, until
 from hosts import _within
 from ssh_hosts import SshWorld
 
@@ -262,3 +264,26 @@ def test_a_host_that_does_not_answer_is_named_while_it_is_waited_for(world):
     until(lambda: ":8888 of " in forward.out(), 20, "the port is there")
     forward.process.terminate()
     forward.wait(20)
+
+
+def test_a_copy_that_cannot_begin_is_no_success():
+    """host-dial, which carries each connection of a page from a node of Slurm, with ever more descriptors."""
+    def serve(server):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    connection.sendall(b"bytes")
+    codes = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        for most in range(4, 24):
+            limit = functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, (most, most))
+            command = [BINARY, "host-dial", "127.0.0.1", str(server.getsockname()[1]), "carry"]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=limit) as run:
+                said = run.stdout.read(), run.stderr.read()
+                codes.append(run.wait(20))
+            assert (codes[-1] == 0) == (said[0] == b"bytes"), (most, codes, said)
+        server.shutdown(socket.SHUT_RDWR)
+    assert codes[0] != 0 and codes[-1] == 0, codes

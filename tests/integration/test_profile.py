@@ -115,6 +115,30 @@ def test_a_link_is_not_followed(job):
     run.end()
 
 
+def test_an_agent_that_misses_a_look_has_not_ended(job):
+    """A busy machine may not run the agent for 5 s."""
+    run = job("late")
+    command = subprocess.Popen(run.command(), env=run.lockstep.environment(), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    until((run.output / "rank-0.json").exists, 30, "the first trace is here")
+    agent = run.run.agent()
+
+    def asked():
+        """Sockets of the agent: the one that listens, and one for each question that it has not accepted."""
+        lines = pathlib.Path(f"/proc/{run.run.pid}/net/unix").read_text().splitlines()
+        return sum(f"@lockstep/{os.getuid()}/{run.run.pid}-" in line for line in lines)
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        before = asked()
+        until(lambda: asked() >= before + 2, 30, "a question has no answer, and the next one comes")
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    (run.lockstep.work / "go").touch()
+    out, err = command.communicate(timeout=60)
+    assert (command.returncode, out) == (0, f"{run.output}/profile.json: ranks 0-1\n"), err
+    run.end()
+
+
 def test_foreign_datagrams_change_nothing(job):
     run = job("attack")
     until(lambda: (run.lockstep.work / "attacked").exists(), 30, "the flood is over")
