@@ -39,13 +39,11 @@ Result<UnixAddress> address_of(const std::string& path) {
   return made;
 }
 
-}  // namespace
-
-Result<Fd> connect_unix(const std::string& path) {
+Result<Fd> connect_with(const std::string& path, int flags) {
   LOCKSTEP_TRY_ASSIGN(const UnixAddress address, address_of(path));
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
   if (!fd) return fail_sys("make a socket", errno);
-  // With a full backlog connect() waits, for ever if the listener is stopped.
+  // With a full backlog a blocking connect() waits, for ever if the listener is stopped.
   const timeval limit{.tv_sec = kConnectSeconds, .tv_usec = 0};
   (void)setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (connect(fd.get(), address.get(), address.size) != 0) {
@@ -56,6 +54,16 @@ Result<Fd> connect_unix(const std::string& path) {
     return failure;
   }
   return fd;
+}
+
+}  // namespace
+
+Result<Fd> connect_unix(const std::string& path) {
+  return connect_with(path, 0);
+}
+
+Result<Fd> connect_unix_now(const std::string& path) {
+  return connect_with(path, SOCK_NONBLOCK);
 }
 
 Result<Fd> listen_unix(const std::string& path, int backlog) {

@@ -14,6 +14,10 @@ namespace lockstep::io {
 // if no program listens, and with Errc::timeout.
 Result<Fd> connect_unix(const std::string& path);
 
+// Connects without waiting; the socket is non-blocking. Fails also with Errc::timeout if the
+// listener's backlog is full, as that of a stopped process may be.
+Result<Fd> connect_unix_now(const std::string& path);
+
 // Listens, non-blocking; a file has mode 0600. Replaces a socket file that no program listens on
 // any more. Fails with Errc::already_exists if a program listens there.
 Result<Fd> listen_unix(const std::string& path, int backlog);

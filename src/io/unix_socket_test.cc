@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -32,6 +33,17 @@ TEST(ConnectUnix, SaysWhetherSomebodyListens) {
   EXPECT_EQ(connect_unix(long_path).error().code, Errc::invalid_input);
   unlink(path.c_str());
   rmdir(folder);
+}
+
+TEST(ConnectUnixNow, DoesNotWaitForAFullBacklog) {
+  const std::string name = "@unix_socket_test/full/" + std::to_string(getpid());
+  EXPECT_EQ(connect_unix_now(name).error().code, Errc::unavailable);
+  const auto listener = listen_unix(name, 0);
+  ASSERT_TRUE(listener);
+  const auto first = connect_unix_now(name);
+  ASSERT_TRUE(first);
+  EXPECT_NE(fcntl(first->get(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_EQ(connect_unix_now(name).error().code, Errc::timeout);
 }
 
 TEST(ListenUnix, ReplacesADeadSocketButNoLivingOne) {
