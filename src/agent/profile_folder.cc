@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -40,6 +41,14 @@ bool is_left_behind(const std::string& folder) {
 }
 
 }  // namespace
+
+std::vector<std::string> socket_places() {
+  std::vector<std::string> found;
+  if (const char* own = std::getenv("TMPDIR"); own != nullptr && *own == '/')
+    found.emplace_back(own);
+  found.emplace_back("/tmp");
+  return found;
+}
 
 std::size_t profile_address(const std::string& path, sockaddr_un& into) {
   into = {};

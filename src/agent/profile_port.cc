@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -26,16 +25,6 @@ namespace {
 constexpr int kMostMessages = 32;  // in each kRest: the queue of a socket may hold only 10
 constexpr std::chrono::milliseconds kRest{50};
 constexpr int kMostParents = 16;  // between a rank and its process with PyTorch
-
-// Places for the folder, the best first. Only a local disk can have sockets and pipes, and traces
-// may be large, so a job's own TMPDIR comes first.
-std::vector<std::string> places() {
-  std::vector<std::string> found;
-  if (const char* own = std::getenv("TMPDIR"); own != nullptr && *own == '/')
-    found.emplace_back(own);
-  found.emplace_back("/tmp");
-  return found;
-}
 
 // Returns the parent of a process. 0: not known.
 pid_t parent_process(pid_t pid) {
@@ -111,7 +100,7 @@ void ProfilePort::open(Environment& workers) {
 
 Status ProfilePort::make() {
   std::string problem = "no place for a socket";
-  for (const std::string& place : places()) {
+  for (const std::string& place : socket_places()) {
     sweep_profile_folders(place);
     const std::string path = fmt::format("{}/{}{}", place, kProfileFolderHead, random_suffix(8));
     if (path.size() > codec::kMostKinetoFolder)
