@@ -11,10 +11,16 @@ void DumpRequest::start(const RecorderFolder& folder, const std::vector<int>& ra
   end_ = io::Clock::now() + options_.limit;
   for (const int rank : ranks) {
     folder.set_aside(rank);
-    if (folder.ask(rank))
+    if (folder.ask(rank)) {
       pending_[rank] = {};
+      continue;
+    }
+    auto socket = folder.dial(rank);
+    if (socket)
+      pending_[rank].call =
+          std::make_unique<DumpCall>(loop_, *std::move(socket), options_.dump.bytes);
     else
-      answers_.without.push_back(rank);
+      (socket.error().code == Errc::timeout ? answers_.silent : answers_.without).push_back(rank);
   }
   timer_.start(pending_.empty() ? io::Duration(0) : options_.pause, [this] { look(); });
 }
@@ -33,8 +39,27 @@ std::set<int> DumpRequest::take_writers() {
   return std::exchange(writers_, {});
 }
 
+bool DumpRequest::take_answer(int rank, const DumpCall& call) {
+  if (call.state() == DumpCall::State::asked) return false;
+  if (call.state() == DumpCall::State::none) {
+    answers_.without.push_back(rank);
+    return true;
+  }
+  // The dump has cost the rank the time of a thread.
+  writers_.insert(rank);
+  auto dump = recorder::read_dump(call.body(), options_.dump);
+  if (dump) {
+    answers_.dumps.emplace(rank, *std::move(dump));
+    folder_->done(rank, call.body());
+  } else {
+    answers_.unreadable.push_back(rank);
+  }
+  return true;
+}
+
 // A dump is read once its file has not changed since the last look: the worker writes it in pieces.
 bool DumpRequest::take(int rank, Pending& pending) {
+  if (pending.call) return take_answer(rank, *pending.call);
   const auto now = folder_->look(rank);
   if (!now || now->bytes == 0) return false;
   if (pending.file != now) {

@@ -1,13 +1,16 @@
-// Asks the workers of this node for dumps of their flight recorders, and waits for the files on the
-// event loop: never for longer than a limit, and never for a read or write of a pipe.
+// Asks the workers of this node for dumps of their flight recorders: through NCCL's pipe, or else
+// through the control plane that --aid starts. Waits for the files and answers on the event loop:
+// never for longer than a limit, and never for a read or write of a pipe or socket.
 #pragma once
 
+#include "agent/control_plane.h"
 #include "agent/recorder_folder.h"
 #include "io/loop.h"
 #include "recorder/dump.h"
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -25,7 +28,7 @@ class DumpRequest {
   };
   struct Answers {
     std::map<int, recorder::Dump> dumps = {};
-    // The rank reads its pipe, but has not written: something holds the GIL, or it is stopped.
+    // The rank has a recorder, but has not answered: something holds the GIL, or it is stopped.
     std::vector<int> silent = {};
     std::vector<int> unreadable = {};  // the dump is cut off, too large, or no dump
     std::vector<int> without = {};     // no recorder to ask
@@ -33,7 +36,8 @@ class DumpRequest {
   using Done = std::function<void(Answers)>;
 
   explicit DumpRequest(io::Loop& loop) : DumpRequest(loop, Options()) {}
-  DumpRequest(io::Loop& loop, const Options& options) : options_(options), timer_(loop) {}
+  DumpRequest(io::Loop& loop, const Options& options)
+      : loop_(loop), options_(options), timer_(loop) {}
 
   // Replaces a request that is under way. done is called once, not from within this call.
   void start(const RecorderFolder& folder, const std::vector<int>& ranks, Done done);
@@ -46,12 +50,15 @@ class DumpRequest {
   struct Pending {
     std::optional<RecorderFolder::State> file = {};  // at the last look
     bool refused = false;                            // this state of the file is no dump
+    std::unique_ptr<DumpCall> call = {};             // nullptr: the rank writes a file
   };
 
   void look();
   // Returns whether the rank has answered.
   bool take(int rank, Pending& pending);
+  bool take_answer(int rank, const DumpCall& call);
 
+  io::Loop& loop_;
   Options options_;
   io::Timer timer_;
   std::optional<RecorderFolder> folder_;

@@ -2,10 +2,12 @@
 
 #include "io/fd.h"
 #include "io/loop_testing.h"
+#include "io/unix_socket.h"
 
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -155,6 +157,65 @@ TEST_F(DumpRequestTest, PipesAndDumpsGoUnlessSomethingIsKept) {
   write(0, kDump);
   EXPECT_TRUE(folder_->remove());
   EXPECT_TRUE(std::filesystem::exists(file("trace_rank_", 0)));
+}
+
+// A control plane that has accepted nothing yet.
+class Plane {
+ public:
+  explicit Plane(const std::string& path) : listener_(io::listen_unix(path, 0).value()) {}
+  // Reads the question and gives an answer. Returns the question.
+  std::string answer(const std::string& bytes) const {
+    const io::Fd connection(accept(listener_.get(), nullptr, nullptr));
+    std::string asked(4096, '\0');
+    asked.resize(static_cast<std::size_t>(recv(connection.get(), asked.data(), asked.size(), 0)));
+    EXPECT_EQ(send(connection.get(), bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+    return asked;
+  }
+
+ private:
+  io::Fd listener_;
+};
+
+std::string http_answer(const std::string& status, const std::string& body) {
+  return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+         body;
+}
+
+TEST_F(DumpRequestTest, ControlPlanesAreAskedWithoutAPipe) {
+  limits_.bytes = 1000;
+  ASSERT_TRUE(folder_->add_aid());
+  const auto socket = [&](int rank) { return folder_->aid() + "/" + std::to_string(rank); };
+  std::vector<Plane> planes;
+  for (int rank = 0; rank < 7; ++rank)
+    planes.emplace_back(socket(rank));
+  const auto full = io::connect_unix_now(socket(6));
+  const io::Fd pipe = open_pipe(8);
+  const auto answers = ask(
+      {0, 1, 2, 3, 4, 5, 6, 7, 8},
+      [&] {
+        EXPECT_TRUE(planes[0]
+                        .answer(http_answer("200 OK", kDump))
+                        .starts_with("POST /handler/fr_trace_json HTTP/1.1\r\n"));
+        planes[1].answer(http_answer("404 Not Found", "Handler not found"));
+        planes[2].answer(http_answer("200 OK", std::string(1001, ' ')));
+        planes[3].answer(http_answer("200 OK", kDump).substr(0, 70));
+        planes[4].answer("SSH-2.0-OpenSSH_9.2\r\n");
+      },
+      milliseconds(200));
+  ASSERT_EQ(answers.dumps.size(), 1U);
+  EXPECT_EQ(answers.dumps.at(0).entries.at(0).sequence, 7);
+  EXPECT_EQ(answers.without, (std::vector<int>{7, 1})) << "no socket, no handler";
+  EXPECT_EQ(answers.unreadable, (std::vector<int>{2, 3, 4})) << "too large, cut off, no HTTP";
+  EXPECT_EQ(answers.silent, (std::vector<int>{6, 5, 8})) << "takes no connection, no answer";
+  EXPECT_EQ(folder_->keep("hang-1"), folder_->path() + "/hang-1_rank_");
+  std::string kept;
+  std::getline(std::ifstream(file("hang-1_rank_", 0)), kept);
+  EXPECT_EQ(kept, kDump);
+  const std::string aid = folder_->aid();
+  EXPECT_TRUE(std::filesystem::exists(aid + "/sitecustomize.py"));
+  folder_->remove();
+  EXPECT_FALSE(std::filesystem::exists(aid));
 }
 
 TEST_F(DumpRequestTest, NoCallAfterCancel) {

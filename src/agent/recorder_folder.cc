@@ -1,8 +1,9 @@
 #include "agent/recorder_folder.h"
 
-#include "io/fd.h"
+#include "agent/aid_folder.h"
 #include "io/file_system.h"
 #include "io/folder_names.h"
+#include "io/unix_socket.h"
 #include "logs/log_dir.h"
 
 #include <fmt/core.h>
@@ -12,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <string_view>
 #include <utility>
 
 namespace lockstep::agent {
@@ -48,6 +48,16 @@ Result<RecorderFolder> RecorderFolder::make(const std::string& attempt_dir) {
 
 std::string RecorderFolder::file(const char* stem, int rank) const {
   return fmt::format("{}/{}{}", path_, stem, rank);
+}
+
+Status RecorderFolder::add_aid() {
+  LOCKSTEP_TRY_ASSIGN(aid_, make_aid_folder());
+  return {};
+}
+
+Result<io::Fd> RecorderFolder::dial(int rank) const {
+  if (aid_.empty()) return fail(Errc::unavailable, "no aid");
+  return io::connect_unix_now(aid_socket(aid_, rank));
 }
 
 bool RecorderFolder::ask(int rank) const {
@@ -97,6 +107,19 @@ void RecorderFolder::done(int rank) const {
   rename(file(kDumpStem, rank).c_str(), file(kReadStem, rank).c_str());
 }
 
+void RecorderFolder::done(int rank, std::string_view bytes) const {
+  const std::string path = file(kReadStem, rank);
+  unlink(path.c_str());
+  const io::Fd to(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  while (to && !bytes.empty()) {
+    const ssize_t count = write(to.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    // A part of a dump would mislead whoever reads the evidence.
+    if (count <= 0) return void(unlink(path.c_str()));
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
 std::string RecorderFolder::keep(const std::string& name) const {
   std::string prefix;
   for (const std::string& each : io::names_in(path_)) {
@@ -116,6 +139,7 @@ bool RecorderFolder::remove() const {
     own = own || name.starts_with(kDumpStem) || name.starts_with(kOwnStem);
   }
   if (temporary_) rmdir(path_.c_str());
+  if (!aid_.empty()) remove_aid_folder(aid_);
   return own;
 }
 

@@ -5,11 +5,13 @@
 
 #include "agent/worker_spec.h"
 #include "base/error.h"
+#include "io/fd.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace lockstep::agent {
 
@@ -21,6 +23,13 @@ class RecorderFolder {
   static Result<RecorderFolder> make(const std::string& attempt_dir);
 
   const std::string& path() const { return path_; }
+
+  // Makes the folder of --aid, too (agent/aid_folder.h).
+  Status add_aid();
+  const std::string& aid() const { return aid_; }  // "": none
+  // Connects to the control plane of a rank, without ever waiting. Fails with Errc::timeout if the
+  // rank does not accept connections. Any other failure: the rank has no control plane.
+  Result<io::Fd> dial(int rank) const;
 
   // Asks a rank for a dump, without ever waiting. Returns false if no process reads its pipe: the
   // rank has no NCCL backend, or has not made it yet.
@@ -41,6 +50,8 @@ class RecorderFolder {
   Result<std::string> read(int rank, std::size_t limit) const;
   // The dump has been read. The file stays until the next one, or until keep().
   void done(int rank) const;
+  // Does the same for a dump that came through a socket.
+  void done(int rank, std::string_view bytes) const;
   // Keeps the dumps that were read last under names for PyTorch's own tools: PREFIX and the rank.
   // Returns the prefix. "": there is none.
   std::string keep(const std::string& name) const;
@@ -56,6 +67,7 @@ class RecorderFolder {
 
   std::string path_;
   bool temporary_;
+  std::string aid_;
 };
 
 }  // namespace lockstep::agent
