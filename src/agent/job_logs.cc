@@ -70,6 +70,9 @@ void JobLogs::open_recorder() {
   auto made = RecorderFolder::make(attempt_dir_->path);
   if (!made) return log::debug("flight recorders are not asked: {}", made.error().message);
   recorder_ = *std::move(made);
+  if (!node_.config.recorder.aid) return;
+  if (const Status added = recorder_->add_aid(); !added)
+    log::warning("--aid has no effect: {}", added.error().message);
 }
 
 void JobLogs::close_recorder() {

@@ -65,6 +65,10 @@ Environment shared_environment(const launch::LaunchConfig& config, const Round& 
   if (!facts.recorder_folder.empty())
     for (const auto& [name, value, in_folder] : config.recorder.variables)
       env.try_emplace(name, in_folder ? facts.recorder_folder + "/" + value : value);
+  if (!facts.aid_folder.empty()) {
+    const std::string users = env["PYTHONPATH"];
+    env["PYTHONPATH"] = users.empty() ? facts.aid_folder : facts.aid_folder + ":" + users;
+  }
   if (!facts.agent_tag.empty()) env[proc::kAgentTag] = facts.agent_tag;
   return env;
 }

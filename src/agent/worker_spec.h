@@ -26,6 +26,7 @@ struct AttemptFacts {
   std::string agent_tag;                 // value of LOCKSTEP_AGENT; empty: do not set
   std::vector<std::string> error_files;  // by local rank; empty strings if logs are disabled
   std::string recorder_folder;           // empty: workers keep their flight recorders
+  std::string aid_folder;                // empty: no --aid
 };
 
 // Returns the workers of this node by local rank. inherited: the agent's own environment.

@@ -46,6 +46,22 @@ TEST(WorkerSpec, FlightRecordersHaveAFolderOrNoVariables) {
   EXPECT_FALSE(make_worker_specs(config, one_node(), facts(), {})[1].env.contains("PIPE"));
 }
 
+TEST(WorkerSpec, TheAidStandsFirstOnPythonsPath) {
+  AttemptFacts with = facts();
+  with.aid_folder = "/tmp/aid";
+  const auto path = [](const AttemptFacts& given, const Environment& inherited) {
+    const Environment env = make_worker_specs(two_workers(), one_node(), given, inherited)[1].env;
+    const auto found = env.find("PYTHONPATH");
+    return found == env.end() ? "none" : found->second;
+  };
+  EXPECT_EQ(path(with, {{"PYTHONPATH", "/a:/b"}}), "/tmp/aid:/a:/b");
+  // An empty entry would be the current folder.
+  EXPECT_EQ(path(with, {{"PYTHONPATH", ""}}), "/tmp/aid");
+  EXPECT_EQ(path(with, {}), "/tmp/aid");
+  EXPECT_EQ(path(facts(), {{"PYTHONPATH", "/a"}}), "/a");
+  EXPECT_EQ(path(facts(), {}), "none");
+}
+
 TEST(WorkerSpec, SlotsBringDeepspeedsVariables) {
   launch::LaunchConfig config = two_workers();
   config.slots = "1,3";

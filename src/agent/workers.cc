@@ -73,7 +73,10 @@ Status Workers::start(const Round& round) {
     facts.agent_tag = proc::agent_tag(node_.config.job_name);
   for (int rank = 0; rank < node_.config.nproc; ++rank)
     facts.error_files.push_back(logs_.error_file(rank));
-  if (logs_.recorder()) facts.recorder_folder = logs_.recorder()->path();
+  if (logs_.recorder()) {
+    facts.recorder_folder = logs_.recorder()->path();
+    facts.aid_folder = logs_.recorder()->aid();
+  }
   const auto specs = make_worker_specs(node_.config, round, facts, node_.environment);
   LOCKSTEP_TRY_ASSIGN(const logs::FilteredFiles filtered, logs_.open_filtered());
   // The worker's PATH decides, not a default of this process.

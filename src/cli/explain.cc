@@ -204,6 +204,9 @@ void add_watch(const LaunchConfig& config, std::vector<Row>& rows) {
     rows.push_back({"flight recorder",
                     fmt::format("{}={}{}", name, in_folder ? "LOGS/attempt_N/" : "", value),
                     "rule: workers are asked in a hang"});
+  if (config.recorder.aid)
+    rows.push_back({"flight recorder", "PYTHONPATH=a fresh folder, then the user's",
+                    origin_words(config, "aid")});
   if (config.error_file_above)
     rows.push_back(
         {"failure copied to", *config.error_file_above, from(launch::kErrorFileVariable)});

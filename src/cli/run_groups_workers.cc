@@ -155,6 +155,11 @@ Group hang_group() {
                .shown_default = "report",
                .choices = {"report", "restart", "end"},
                .own = true},
+              {.name = "aid",
+               .field = into<&Raw::aid>,
+               .help = "name the collective of a hang with gloo, too (PyTorch 2.14 or later): a "
+                       "sitecustomize.py starts PyTorch's control plane in each worker",
+               .own = true},
               {.name = "progress",
                .field = into<&Raw::progress>,
                .metavar = "REGEX",

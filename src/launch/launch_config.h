@@ -118,6 +118,7 @@ struct RecorderConfig {
   };
   std::vector<Variable> variables;  // empty: recorders are not asked
   std::string off;                  // why not: "TORCH_FR_DUMP_TEMP_FILE is set"
+  bool aid = false;                 // --aid: workers without NCCL are asked, too
 };
 
 // Stands for the folder of traces in ProfileConfig::variables.

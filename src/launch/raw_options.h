@@ -56,6 +56,7 @@ struct RawOptions {
   std::optional<std::string> notify;  // the option, else LOCKSTEP_NOTIFY
   std::optional<std::string> notify_exec;
   bool profile = false;
+  bool aid = false;
   std::optional<std::string> status_page;
   std::optional<std::string> metrics;
   std::optional<std::string> page_token;  // from the environment, never from argv

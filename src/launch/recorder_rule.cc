@@ -33,7 +33,10 @@ std::string reason_against(const RawOptions& raw, const Facts& facts, const Laun
 void apply_recorder(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   RecorderConfig& recorder = config.recorder;
   recorder.off = reason_against(raw, facts, config);
+  if (raw.aid && !recorder.off.empty())
+    config.warnings.push_back(fmt::format("--aid has no effect: {}", recorder.off));
   if (!recorder.off.empty()) return;
+  recorder.aid = raw.aid;
   const auto add = [&](std::string_view name, std::string_view value, bool in_folder) {
     if (!facts.env(std::string(name)))
       recorder.variables.push_back({std::string(name), std::string(value), in_folder});

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace lockstep::launch {
 namespace {
 
@@ -49,6 +51,18 @@ TEST(RecorderRule, TheUsersVariablesStay) {
                                        {"TORCH_INCLUDE_STACK_TRACE", "1"}})),
             (Words{"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "TORCH_FR_DUMP_TEMP_FILE",
                    "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_NCCL_DUMP_ON_TIMEOUT"}));
+}
+
+TEST(RecorderRule, TheAidNeedsRecordersThatAreAsked) {
+  EXPECT_FALSE(recorder(unchanged).aid);
+  const auto aided = [](RawOptions& raw) { raw.aid = true; };
+  EXPECT_TRUE(recorder(aided).aid);
+  EXPECT_FALSE(recorder(aided, {{"TORCH_FR_BUFFER_SIZE", "0"}}).aid);
+  Machine machine;
+  machine.env = {{"TORCH_FR_BUFFER_SIZE", "0"}};
+  const auto config = make(aided, machine);
+  EXPECT_TRUE(
+      std::ranges::count(config->warnings, "--aid has no effect: TORCH_FR_BUFFER_SIZE is 0") == 1);
 }
 
 TEST(RecorderRule, NothingIsSetWithoutAWatch) {

@@ -1,4 +1,5 @@
 """A job that stands still says in which collective: fake workers of NCCL, which dump flight recorders on request."""
+import json
 import pathlib
 import re
 import signal
@@ -150,6 +151,93 @@ def test_real_pytorch_on_gloo_does_not_mind_the_variables(lockstep, version):
                          env={"PYTHON_EXEC": peer(version), "PYTHONPATH": SUPPORT / "torch-2.6"})
     assert ended.rc == 0 and ended.out.count("sum 3.0") == 2, ended
     assert "deprecated" not in ended.err and "TORCH_" not in ended.err, ended
+
+
+@pytest.fixture
+def gloo(lockstep):
+    """gloo(COUNT, RANK, OPTION...): a job of real PyTorch on gloo, two ranks, which is killed after the test."""
+    jobs = []
+
+    def begin(*words, options=(), version="2.14"):
+        env = {} if version == "1.13" else {"PYTHON_EXEC": peer(version), "PYTHONPATH": SUPPORT / "torch-2.6"}
+        jobs.append(lockstep.start("--nproc-per-node", 2, "--log-dir", lockstep.logs, *options,
+                                   SCRIPTS / "gloo_waits.py", *words, env={"OMP_NUM_THREADS": "1", **env}))
+        return jobs[-1]
+
+    yield begin
+    for job in jobs:
+        job.kill()
+
+
+def aid_folders(lockstep):
+    return list(lockstep.temp.glob("lockstep-aid-*"))
+
+
+def test_aid_names_the_rank_that_never_entered_a_collective_of_gloo(lockstep, gloo):
+    """This PyTorch needs a sitecustomize that repairs it. That one is a user's, further down PYTHONPATH."""
+    job = gloo(11, 1, options=["--hang-after", 6, "--aid"])
+    said = told(job)
+    assert "rank 1 never entered #12 gloo:all_reduce of default_pg, 1 KB" in said, said
+    assert re.search(r"rank 0 +all_reduce #12 of default_pg, 1 KB +gloo_waits\.py", said), said
+    (folder,) = aid_folders(lockstep)
+    assert folder.stat().st_mode & 0o777 == 0o700 and {"0", "1"} <= {path.name for path in folder.iterdir()}
+    end(job)
+    assert aid_folders(lockstep) == []
+    # The dumps are evidence, as they came: JSON.
+    evidence = pathlib.Path(re.search(r"flight recorders: (\S+)/hang-1_rank_\*", said)[1])
+    entries = json.loads((evidence / "hang-1_rank_0").read_text())["entries"]
+    assert [entry["collective_seq_id"] for entry in entries] == list(range(1, 13))
+
+
+def test_without_aid_collectives_of_gloo_are_not_told(lockstep, gloo):
+    said = told(gloo(11, 1, options=["--hang-after", 6]))
+    assert "hang: " in said and "entered" not in said, said
+    assert aid_folders(lockstep) == []
+
+
+@pytest.mark.parametrize("version", ["1.13", "2.6", "2.14"])
+def test_a_job_with_aid_ends_as_one_without(lockstep, gloo, version):
+    """PyTorch 1.13 has no control plane, and 2.6 has one without a recorder of gloo. Nothing is told of that."""
+    ended = gloo(3, options=["--aid"], version=version).wait(120)
+    assert ended.rc == 0 and ended.out.count("ended") == 2, ended
+    assert "--aid" not in ended.err and "Error" not in ended.err, ended
+    assert aid_folders(lockstep) == []
+
+
+@pytest.mark.parametrize("given", ["unset", "plain", "second"])
+def test_aid_leaves_pythons_path_and_sitecustomize_to_the_user(lockstep, given):
+    first, second = lockstep.folder / "first", lockstep.folder / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    (second / "sitecustomize.py").write_text("import os\nos.environ['USERS_SITECUSTOMIZE'] = 'ran'\n")
+    path = {"unset": None, "plain": first, "second": f"{first}:{second}"}[given]
+    said = [lockstep.run(*options, SCRIPTS / "python_facts.py", env={"PYTHONPATH": path}).out
+            for options in ([], ["--aid"])]
+    assert said[0].count("sitecustomize.py") == 2, said
+    assert ("user's: ran" in said[0]) == (given == "second"), said
+    assert said[0] == said[1]
+    assert aid_folders(lockstep) == []
+
+
+def test_aid_sets_one_variable_and_without_it_nothing_is_set(lockstep):
+    def environment(*options, path=None):
+        ended = lockstep.run_worker(*options, actions=[f"env={lockstep.facts}"], env={"PYTHONPATH": path})
+        assert ended.rc == 0 and "--aid" not in ended.err, ended
+        return lockstep.worker_env()
+
+    plain, aided = environment(), environment("--aid")
+    assert set(aided) - set(plain) == {"PYTHONPATH"}
+    assert pathlib.Path(aided["PYTHONPATH"]).name.startswith("lockstep-aid-")
+    assert environment("--aid", path="/own")["PYTHONPATH"].endswith(":/own")
+    assert environment(path="/own")["PYTHONPATH"] == "/own"
+    ended = lockstep.run_worker("--aid", "--hang-after", "off", actions=["exit=0"])
+    assert "--aid has no effect: --hang-after off" in ended.err, ended
+
+
+def test_explain_lists_aid(lockstep):
+    row = r"flight recorder +PYTHONPATH=a fresh folder, then the user's +option --aid"
+    assert re.search(row, lockstep.run("--explain", "--aid", "--no-python", "true").out)
+    assert "PYTHONPATH" not in lockstep.run("--explain", "--no-python", "true").out
 
 
 def names_of(lockstep, *args, env=None, **options):
