@@ -33,7 +33,10 @@ LinkForward::LinkForward(io::Loop& loop, ForwardSpec spec, std::string place, Ev
       spec_(std::move(spec)),
       place_(std::move(place)),
       events_(std::move(events)),
-      next_ping_(loop) {}
+      next_ping_(loop),
+      notice_(loop, [this] {
+        return WaitNotice::Waiting{{place_, std::string("its answer") + kCtrlCEnds}};
+      }) {}
 
 Result<std::unique_ptr<LinkForward>> LinkForward::open(io::Loop& loop,
                                                        const Link::Settings& settings,
@@ -54,6 +57,7 @@ Result<std::unique_ptr<LinkForward>> LinkForward::open(io::Loop& loop,
                       {[self](const link::Frame& frame) { self->on_frame(frame); },
                        [self](std::string why) { self->fail_all(std::move(why)); }});
   made->ping();
+  made->notice_.start();
   return made;
 }
 
@@ -62,6 +66,7 @@ void LinkForward::on_frame(const link::Frame& frame) {
   if (std::holds_alternative<link::Pong>(frame)) {
     unanswered_ = 0;
     if (std::exchange(ready_, true)) return;
+    notice_.cancel();
     watch_->start(io::kReadable, [this](int) { accept_one(); });
     return events_.ready();
   }
@@ -85,6 +90,7 @@ void LinkForward::ping() {
 void LinkForward::fail_all(std::string why) {
   if (std::exchange(over_, true)) return;
   next_ping_.cancel();
+  notice_.cancel();
   watch_->stop();
   events_.failed(fail(Errc::unavailable, std::move(why)).value());
 }

@@ -8,6 +8,7 @@
 #include "hosts/forward_spec.h"
 #include "hosts/host_link.h"
 #include "hosts/port_forward.h"
+#include "hosts/wait_notice.h"
 #include "io/fd.h"
 #include "io/loop.h"
 #include "link/channel.h"
@@ -27,8 +28,8 @@ class LinkForward {
   // Further connections wait in the backlog. A status page takes as many viewers.
   static constexpr std::size_t kMostConnections = 64;
 
-  // `ready`: the other end of the link answers. `failed` is called once, last, also after `ready`:
-  // the link has ended.
+  // `ready`: the other end of the link answers. Until then notices are logged. `failed` is called
+  // once, last, also after `ready`: the link has ended.
   using Events = PortForward::Events;
 
   // Listens on 127.0.0.1 and opens the link. already_exists: the port is taken. No event comes
@@ -74,6 +75,7 @@ class LinkForward {
   bool ready_ = false;
   bool over_ = false;
   io::Timer next_ping_;
+  WaitNotice notice_;
   CallbackScope calls_;
 };
 
