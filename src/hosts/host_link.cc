@@ -62,6 +62,9 @@ Status HostLink::open_here(ssh::Commands commands) {
   proc::SpawnSpec spec;
   LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
   spec.argv = {"lockstep", "link"};
+  // The other end exits when its input ends, after stopping the commands. SIGKILL would leave the
+  // commands behind.
+  spec.die_with_parent = false;
   if (commands == ssh::Commands::may_outlive_us) spec.argv.emplace_back("--may-outlive");
   for (char** entry = environ; *entry != nullptr; ++entry)
     spec.env.emplace_back(*entry);
@@ -76,6 +79,7 @@ Status HostLink::open_command(const LinkCommand& command) {
   spec.env = command.env;
   LOCKSTEP_TRY_ASSIGN(io::Pipe errors, io::make_pipe());
   spec.stderr_fd = errors.write.get();
+  spec.die_with_parent = command.dies_with_us;
   LOCKSTEP_TRY(start(std::move(spec)));
   errors_ = std::move(errors.read);
   errors_watch_ = std::make_unique<io::Watch>(loop_, errors_.get());
@@ -109,9 +113,6 @@ Status HostLink::start(proc::SpawnSpec spec) {
   LOCKSTEP_TRY_ASSIGN(io::Pipe from, io::make_pipe());
   spec.stdin_fd = to.read.get();
   spec.stdout_fd = from.write.get();
-  // The other end exits when its input ends, after stopping the commands. SIGKILL would leave the
-  // commands behind.
-  spec.die_with_parent = false;
   LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
   link_ = std::make_unique<link::Endpoint>(
       loop_, std::move(from.read), std::move(to.write), link::FrameReader::Wants::greeting,

@@ -31,6 +31,8 @@ struct HostPlace {
 struct LinkCommand {
   std::vector<std::string> argv;  // argv[0] is searched in PATH
   std::vector<std::string> env;   // "NAME=value"
+  // SIGKILL when this process ends. For a command that leaves nothing behind then.
+  bool dies_with_us = false;
 };
 
 // Returns the error of a failed log-in, with the similar cluster name (HostPlace::like) as a hint.

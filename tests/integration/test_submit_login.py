@@ -503,6 +503,31 @@ def test_the_page_comes_through_the_login_host(world):
     refused(world.run("page", job), 1, world.on)
 
 
+def test_a_page_that_does_not_come_through_the_login_host(world):
+    """The wait is told, and a login host that hangs holds nothing here."""
+    go, srun_waits = (pathlib.Path(world.cluster.work) / name for name in ("go", "srun_waits"))
+    os.mkfifo(go)
+    os.mkfifo(srun_waits)
+    job = number_of(world.submit("-N1", "-t9", "--exclusive", "--mem=0", "--no-check", *shell(f": <{go}")))
+    until(lambda: json.loads(world.run("top", "--json", job).out)["nodes"], 60, "the rank is seen")
+    until(lambda: len(steps(world)) == 2, 20, "the script and the agent")
+    before = others(world)
+    world.login.wrap("srun", f'case "$*" in *--in-step*) : <{srun_waits} ;; esac; exec /usr/bin/srun "$@"')
+    page = world.start("page", job)
+    until(lambda: "waiting for node1 for 5 s: its answer; Ctrl-C ends this command" in page.err(), 30, "it is told")
+    links = [pid for pid, comm in others(world)[1].items() if pid not in before[1] and comm.startswith("lockstep")]
+    assert links, others(world)
+    for pid in links:
+        os.kill(pid, signal.SIGSTOP)
+    page.signal(signal.SIGINT)
+    assert page.wait(20).rc == 128 + signal.SIGINT
+    until(lambda: others(world)[0] == before[0], 10, f"nothing is left here: {before[0]} {others(world)[0]}")
+    for pid in links:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: others(world) == before, 20, f"nothing is left there: {before} {others(world)}")
+    go.write_text("")
+
+
 def test_a_profile_comes_through_the_login_host(world):
     world.write("side.py", (SCRIPTS / "kineto_side.py").read_text())
     job = number_of(world.submit("-N2", "-t5", "--no-check", "--env=LOCKSTEP_PROFILE=1", "--", "side.py", "good"))

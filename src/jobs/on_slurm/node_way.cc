@@ -33,9 +33,12 @@ Result<Way> read_way(const std::vector<std::string>& words) {
 
 Result<hosts::LinkCommand> link_through_login(const std::string& id, int node) {
   LOCKSTEP_TRY_ASSIGN(std::string own, proc::own_executable());
+  // The end of the connection ends everything on the login host. The child itself would wait for a
+  // login host that no longer answers.
   return hosts::LinkCommand{
       .argv = {std::move(own), "link", kThroughLogin, id, std::to_string(node)},
-      .env = proc::own_environment()};
+      .env = proc::own_environment(),
+      .dies_with_us = true};
 }
 
 Result<int> pass_through_login(const std::vector<std::string>& words,
