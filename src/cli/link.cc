@@ -2,6 +2,7 @@
 // Further words lead a connection on, through a login host into a Slurm job. People do not call
 // this.
 #include "base/environment.h"
+#include "base/log.h"
 #include "cli/subcommand.h"
 #include "io/own_stream.h"
 #include "jobs/on_slurm/node_way.h"
@@ -56,6 +57,8 @@ ExitCode go_to_node(const Args& words) {
 
 ExitCode go_through_login(const Args& words) {
   take_signals(Signals::blocked);
+  // The client has notices of its own, and would take one of ours for the reason of the end.
+  log::set_level(log::Level::error);
   const auto code = jobs::on_slurm::pass_through_login(words);
   return code ? passed_on(*code) : say(code.error());
 }
