@@ -25,6 +25,9 @@ namespace {
 // A client that waits only for the job's end asks for output behind this offset.
 constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
 
+// More than any cluster has nodes, and any job ranks.
+constexpr std::int64_t kMostPlace = 1 << 24;
+
 struct Asked {
   jobs::KnownJob job;
   SlurmPlace place;
@@ -37,6 +40,13 @@ Result<std::int64_t> number_in(const std::vector<std::string>& words, std::size_
   const auto value = at < words.size() ? parse_int(words[at]) : std::nullopt;
   if (!value || *value < 0) return fail(Errc::invalid_input, "host-job: a number is missing");
   return *value;
+}
+
+// A node or a rank.
+Result<int> place_in(const std::vector<std::string>& words, std::size_t at) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t value, number_in(words, at));
+  if (value > kMostPlace) return fail(Errc::invalid_input, "host-job: a number is too large");
+  return static_cast<int>(value);
 }
 
 Result<int> follow(const Asked& asked, const std::vector<std::string>& words, bool to_end) {
@@ -122,8 +132,8 @@ Result<int> tell_answers(const Asked& asked, const std::vector<std::string>& wor
 
 // words: "page", the id, the node.
 Result<int> tell_page(const Asked& asked, const std::vector<std::string>& words) {
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t node, number_in(words, 2));
-  LOCKSTEP_TRY_ASSIGN(const auto found, asked.as_job().page(static_cast<int>(node)));
+  LOCKSTEP_TRY_ASSIGN(const int node, place_in(words, 2));
+  LOCKSTEP_TRY_ASSIGN(const auto found, asked.as_job().page(node));
   std::vector<std::string> texts;
   for (const PageThere& each : found)
     texts.push_back(page::page_answer_json(each.page));
@@ -143,10 +153,9 @@ Result<int> tell_profile(const Asked& asked, const std::vector<std::string>& wor
 // words: "profile-trace", the id, the folder, the profile's id, the rank.
 Result<int> send_trace(const Asked& asked, const std::vector<std::string>& words) {
   LOCKSTEP_TRY_ASSIGN(const std::int64_t id, number_in(words, 3));
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t rank, number_in(words, 4));
+  LOCKSTEP_TRY_ASSIGN(const int rank, place_in(words, 4));
   LOCKSTEP_TRY_ASSIGN(const std::string trace,
-                      asked.as_job().find_trace(
-                          {.folder = words[2], .profile = id, .rank = static_cast<int>(rank)}));
+                      asked.as_job().find_trace({.folder = words[2], .profile = id, .rank = rank}));
   LOCKSTEP_TRY(status::read_trace(trace, asked.world.print));
   return 0;
 }

@@ -133,6 +133,7 @@ TEST_F(SlurmRequestsTest, ThePageOfANodeComesWithItsPlace) {
   EXPECT_EQ(slurm_.steps.back().back(), "5");
   EXPECT_NE(printed_.find(R"("place":1)"), std::string::npos) << printed_;
   EXPECT_EQ(serve({"page", "aaaa1111"})->error().code, Errc::invalid_input);
+  EXPECT_FALSE(*serve({"page", "aaaa1111", "4294967296"})) << "2^32 is no other name of node 0";
 }
 
 TEST_F(SlurmRequestsTest, AProfileGoesThroughTheLoginHost) {
@@ -147,6 +148,7 @@ TEST_F(SlurmRequestsTest, AProfileGoesThroughTheLoginHost) {
   EXPECT_TRUE(*serve({"profile-trace", "aaaa1111", folder, "7", "3"}));
   EXPECT_EQ(printed_, "trace");
   EXPECT_EQ(serve({"profile-trace", "aaaa1111", folder, "7"})->error().code, Errc::invalid_input);
+  EXPECT_FALSE(*serve({"profile-trace", "aaaa1111", folder, "7", "4294967299"}));
   EXPECT_EQ(serve({"profile-trace", "aaaa1111", "/etc", "7", "3"})->error().code, Errc::denied);
 }
 
