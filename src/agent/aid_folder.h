@@ -12,7 +12,8 @@ namespace lockstep::agent {
 
 extern const std::string_view kRecorderAid;  // the text of sitecustomize.py
 
-// Makes the folder in TMPDIR, or in /tmp if TMPDIR is a shared disk or its path is too long.
+// Makes the folder in this user's own folder in TMPDIR. In /tmp, if TMPDIR is a shared disk, can be
+// changed by others, or has too long a path.
 Result<std::string> make_aid_folder();
 std::string aid_socket(const std::string& folder, int rank);
 // Removes the folder with all that is in it. Call after all workers have ended.

@@ -31,11 +31,13 @@ void DumpRequest::cancel() {
   answers_ = {};
 }
 
-// A rank may have written after the last look at its file, so the files are looked at once more.
+// A rank may have written after the last look at its file, so the files are looked at once more. A
+// control plane may have answered already.
 std::set<int> DumpRequest::take_writers() {
-  for (const auto& [rank, state] : pending_)
-    if (const auto now = folder_->look(rank); now && now->bytes > 0 && state.file != now)
-      writers_.insert(rank);
+  for (const auto& [rank, state] : pending_) {
+    const auto now = folder_->look(rank);
+    if (state.call || (now && now->bytes > 0 && state.file != now)) writers_.insert(rank);
+  }
   return std::exchange(writers_, {});
 }
 

@@ -218,6 +218,14 @@ TEST_F(DumpRequestTest, ControlPlanesAreAskedWithoutAPipe) {
   EXPECT_FALSE(std::filesystem::exists(aid));
 }
 
+TEST_F(DumpRequestTest, AControlPlaneThatIsAskedHasWork) {
+  ASSERT_TRUE(folder_->add_aid());
+  Plane plane(folder_->aid() + "/0");
+  DumpRequest request(loop_, {.limit = milliseconds(50), .pause = milliseconds(5)});
+  request.start(*folder_, {0}, [](const DumpRequest::Answers&) {});
+  EXPECT_EQ(request.take_writers(), std::set<int>{0}) << "before the request has looked";
+}
+
 TEST_F(DumpRequestTest, NoCallAfterCancel) {
   const io::Fd pipe = open_pipe(0);
   DumpRequest request(loop_, {.limit = milliseconds(20), .pause = milliseconds(5)});

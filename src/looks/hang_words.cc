@@ -182,8 +182,12 @@ std::string head_words(const Verdict& verdict, const Fold& fold, const HangFacts
 }
 
 bool all_in_own_code(const Fold& fold) {
-  return std::all_of(fold.groups.begin(), fold.groups.end(),
-                     [](const Group& group) { return group.activity.doing == Doing::own_code; });
+  const auto count = [&fold](Doing doing) {
+    return std::count_if(fold.groups.begin(), fold.groups.end(),
+                         [doing](const Group& group) { return group.activity.doing == doing; });
+  };
+  const auto own = count(Doing::own_code);
+  return own > 0 && own + count(Doing::ended) == std::ssize(fold.groups);
 }
 
 }  // namespace

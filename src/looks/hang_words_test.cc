@@ -98,6 +98,12 @@ TEST(HangWords, AScriptThatSleepsIsNotBlamedOnTheNetwork) {
   job.seconds(7);
   EXPECT_TRUE(hang_words(job.verdict(), job.folded, {}, {})
                   .ends_with("\n  all ranks wait in the code of the script"));
+  job.looks[1].process.reset();
+  job.looks[1].stack.reset();
+  job.seconds(7);
+  EXPECT_NE(hang_words(job.verdict(), job.folded, {}, {}).find("in the code of the script"),
+            std::string::npos)
+      << "though the other rank has ended";
 }
 
 TEST(HangWords, SeveralNodesNameTheMachine) {

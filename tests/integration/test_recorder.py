@@ -4,6 +4,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -170,7 +171,7 @@ def gloo(lockstep):
 
 
 def aid_folders(lockstep):
-    return list(lockstep.temp.glob("lockstep-aid-*"))
+    return list(lockstep.temp.glob("lockstep-*/aid-*"))
 
 
 def test_aid_names_the_rank_that_never_entered_a_collective_of_gloo(lockstep, gloo):
@@ -219,6 +220,24 @@ def test_aid_leaves_pythons_path_and_sitecustomize_to_the_user(lockstep, given):
     assert aid_folders(lockstep) == []
 
 
+def test_aid_is_taken_out_of_a_path_that_a_shell_script_has_changed(lockstep):
+    script = f'PYTHONPATH=/first${{PYTHONPATH:+:$PYTHONPATH}} exec {sys.executable} {SCRIPTS / "python_facts.py"}'
+    said = [lockstep.run(*options, "--no-python", "bash", "-c", script).out for options in ([], ["--aid"])]
+    assert "/first" in said[0] and said[0] == said[1], said
+
+
+def test_a_script_with_aid_may_wait_for_signals(lockstep):
+    """PyTorch's threads must not take a signal that the script blocks."""
+    script = lockstep.work / "waits.py"
+    script.write_text("import torch.distributed, os, signal\nwanted = {signal.SIGUSR1}\n"
+                      "signal.pthread_sigmask(signal.SIG_BLOCK, wanted)\nos.kill(os.getpid(), signal.SIGUSR1)\n"
+                      "print('got', int(signal.sigwait(wanted)), len(os.listdir('/proc/self/task')), flush=True)\n")
+    ended = lockstep.run("--aid", script, env={"PYTHON_EXEC": peer("2.14"), "PYTHONPATH": SUPPORT / "torch-2.6"},
+                         timeout=60)
+    assert ended.rc == 0 and (found := re.search(r"got 10 (\d+)", ended.out)), ended
+    assert int(found[1]) > 5, "the control plane runs"
+
+
 def test_aid_sets_one_variable_and_without_it_nothing_is_set(lockstep):
     def environment(*options, path=None):
         ended = lockstep.run_worker(*options, actions=[f"env={lockstep.facts}"], env={"PYTHONPATH": path})
@@ -227,7 +246,7 @@ def test_aid_sets_one_variable_and_without_it_nothing_is_set(lockstep):
 
     plain, aided = environment(), environment("--aid")
     assert set(aided) - set(plain) == {"PYTHONPATH"}
-    assert pathlib.Path(aided["PYTHONPATH"]).name.startswith("lockstep-aid-")
+    assert pathlib.Path(aided["PYTHONPATH"]).name.startswith("aid-")
     assert environment("--aid", path="/own")["PYTHONPATH"].endswith(":/own")
     assert environment(path="/own")["PYTHONPATH"] == "/own"
     ended = lockstep.run_worker("--aid", "--hang-after", "off", actions=["exit=0"])
