@@ -105,6 +105,9 @@ Status ProfilePort::make() {
     const std::string path = fmt::format("{}/{}{}", place, kProfileFolderHead, random_suffix(8));
     if (path.size() > codec::kMostKinetoFolder)
       problem = place + " is too long a path for Kineto's sockets";
+    else if (printable(path) != path)
+      // Answers to commands tell the folder as text.
+      problem = printable(place) + " has bytes that are not printable";
     else if (mkdir(path.c_str(), 0700) != 0)
       problem = fail_sys(place, errno).value().message;
     else
@@ -115,6 +118,8 @@ Status ProfilePort::make() {
   traces_ = folder_;
   if (!config_.place.empty()) {
     traces_ = fmt::format("{}/{}{}", config_.place, kProfileFolderHead, random_suffix(8));
+    if (printable(traces_) != traces_)
+      return fail(Errc::unavailable, printable(traces_) + " has bytes that are not printable");
     if (mkdir(traces_.c_str(), 0700) != 0) return fail_sys(traces_, errno);
   }
   socket_ = io::Fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

@@ -124,6 +124,8 @@ std::vector<TraceThere> ProfileCourse::feed(const ProfileAnswers& answers, io::T
 void ProfileCourse::lasts_longer(io::Duration time) {
   began_ += time;
   until_ += time;
+  for (auto& [rank, known] : ranks_)
+    if (known.silent) *known.silent += time;
 }
 
 std::set<int> ProfileCourse::hosts() const {

@@ -147,6 +147,19 @@ TEST(ProfileCourse, TheTimeOfFetchesDoesNotCount) {
   EXPECT_TRUE(course.is_over(kStart + seconds(160)));
 }
 
+TEST(ProfileCourse, TheTimeOfFetchesMakesNoHostSilent) {
+  ProfileCourse course;
+  ASSERT_TRUE(course.begin({.agents = {says(0, {{.rank = 0, .state = ProfileState::ordered}})}}, 7,
+                           {}, kStart, seconds(600)));
+  const ProfileAnswers silent{.silent = {{0, "no answer"}}};
+  course.feed(silent, kStart + seconds(1));
+  course.lasts_longer(seconds(40));
+  course.feed(silent, kStart + seconds(43));
+  EXPECT_EQ(course.hosts(), std::set{0});
+  course.feed(silent, kStart + seconds(71));
+  EXPECT_EQ(course.hosts(), std::set<int>()) << "30 s beside the fetch";
+}
+
 TEST(ProfileCourse, TooManyRanksAreNotForgotten) {
   std::vector<status::RankProfile> ranks(5000);
   for (int rank = 0; rank < 5000; ++rank)

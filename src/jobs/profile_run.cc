@@ -2,6 +2,8 @@
 
 #include "jobs/profile_files.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <set>
 
@@ -16,6 +18,11 @@ constexpr std::chrono::milliseconds kLookAfar{2000};
 constexpr std::chrono::seconds kSayAgain{10};
 // Agents take a command that does not look for 180 s for a killed one (agent/profile_desk.cc).
 constexpr std::chrono::seconds kHoldAgain{20};
+
+// A signal has stopped this command.
+bool is_stop(const Error& error) {
+  return error.code == Errc::canceled && error.sys != 0;
+}
 
 class ProfileRun {
  public:
@@ -33,6 +40,8 @@ class ProfileRun {
   }
   int bring(const std::vector<TraceThere>& traces);
   Status hold();
+  Status look_while_fetching(int rank);
+  bool may_say();
   std::chrono::milliseconds pause() const;
 
   Job& job_;
@@ -40,12 +49,13 @@ class ProfileRun {
   const std::string& output_;
   ProfileCourse& course_;
   const ProfileWorld& world_;
+  io::TimePoint said_;
   io::TimePoint held_;  // after the last look at all hosts that are not given up
 };
 
 Result<int> ProfileRun::follow() {
   held_ = world_.now();
-  io::TimePoint said = held_;
+  said_ = held_;
   while (true) {
     const bool late = course_.is_late(world_.now());
     if (!late && course_.is_over(world_.now())) return 0;
@@ -57,10 +67,7 @@ Result<int> ProfileRun::follow() {
     if (holds) held_ = world_.now();
     if (const int signal = bring(course_.feed(answers, world_.now())); signal != 0) return signal;
     if (late) return 0;
-    const io::TimePoint now = world_.now();
-    if (now - said < kSayAgain || course_.is_over(now)) continue;
-    world_.say(course_.waits_for());
-    said = now;
+    if (!course_.is_over(world_.now()) && may_say()) world_.say(course_.waits_for());
   }
 }
 
@@ -68,13 +75,16 @@ Result<int> ProfileRun::follow() {
 // stopped this; 0: none.
 int ProfileRun::bring(const std::vector<TraceThere>& traces) {
   for (const TraceThere& trace : traces) {
+    // A trace that does not come may take as long as one that does, and looks at nothing.
+    if (const Status held = hold(); !held) return held.error().sys;
     const io::TimePoint from = world_.now();
-    const Status brought =
-        job_.bring_trace(trace, trace_path(output_, trace.rank), [this] { return hold(); });
+    const Status brought = job_.bring_trace(trace, trace_path(output_, trace.rank), [this, &trace] {
+      return look_while_fetching(trace.rank);
+    });
     course_.lasts_longer(world_.now() - from);
     if (brought)
       course_.taken(trace.rank);
-    else if (brought.error().code == Errc::canceled)
+    else if (is_stop(brought.error()))
       return brought.error().sys;
     else
       course_.failed(trace.rank, brought.error().message);
@@ -87,8 +97,21 @@ Status ProfileRun::hold() {
   if (!must_hold()) return {};
   const auto answers = look(course_.held_hosts());
   held_ = world_.now();
-  if (!answers && answers.error().code == Errc::canceled) return Failure(answers.error());
+  if (!answers && is_stop(answers.error())) return Failure(answers.error());
   return {};
+}
+
+Status ProfileRun::look_while_fetching(int rank) {
+  if (may_say()) world_.say(fmt::format("fetching the trace of rank {}", rank));
+  return hold();
+}
+
+// Returns true at most once in kSayAgain.
+bool ProfileRun::may_say() {
+  const io::TimePoint now = world_.now();
+  if (now - said_ < kSayAgain) return false;
+  said_ = now;
+  return true;
 }
 
 std::chrono::milliseconds ProfileRun::pause() const {
@@ -110,8 +133,7 @@ Result<int> run_profile(Job& job, const WantedProfile& wanted, const std::string
   // Tell all hosts of the end, also after a start that was stopped: some may have begun, and their
   // answers were lost.
   (void)job.profile({.query = {.what = What::end, .id = wanted.id}});
-  if (!ended && ended.error().code == Errc::canceled && ended.error().sys != 0)
-    return ended.error().sys;
+  if (!ended && is_stop(ended.error())) return ended.error().sys;
   return ended;
 }
 

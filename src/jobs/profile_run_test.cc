@@ -48,6 +48,8 @@ class FakeJob : public Job {
   Status bring_trace(const TraceThere& trace, const std::string& to,
                      const std::function<Status()>& meanwhile) override {
     asked.push_back("bring " + to);
+    now_ += seconds(fails);
+    if (fails > 0) return Failure(Error{Errc::unavailable, "no answer", {}, 0});
     for (int second = 0; second < fetch; ++second) {
       now_ += seconds(1);
       if (const Status held = meanwhile(); !held) return held;
@@ -69,6 +71,7 @@ class FakeJob : public Job {
   std::set<int> brought;
   io::TimePoint written[2] = {};  // when the ranks finish their traces
   int fetch = 0;                  // seconds
+  int fails = 0;                  // seconds until a fetch fails; 0: it does not
   int look = 0;                   // seconds from the answers of the agents until they are here
   bool stopped = false;
   bool none = false;
@@ -146,6 +149,21 @@ TEST_F(ProfileRun, ALongFetchKeepsItsHoldOnAllHosts) {
   job_.fetch = 90;
   EXPECT_EQ(run(), 0);
   EXPECT_EQ(count("look 0 1"), 1U + 9U) << "every 20 s";
+}
+
+TEST_F(ProfileRun, TracesThatFailSlowlyKeepTheHold) {
+  job_.fails = 100;
+  EXPECT_EQ(run(), 0);
+  EXPECT_EQ(job_.asked, (Texts{"start", "look 0 1", "bring /o/rank-0.json", "look 1",
+                               "bring /o/rank-1.json", "end"}));
+}
+
+TEST_F(ProfileRun, ALongFetchSaysWhatIsFetched) {
+  job_.fetch = 25;
+  EXPECT_EQ(run(), 0);
+  EXPECT_EQ(said_, (Texts{"fetching the trace of rank 0", "fetching the trace of rank 0",
+                          "fetching the trace of rank 1", "fetching the trace of rank 1",
+                          "fetching the trace of rank 1"}));
 }
 
 TEST_F(ProfileRun, AHostWhoseTraceIsHereIsStillHeld) {
