@@ -202,7 +202,7 @@ TEST_F(DumpRequestTest, ControlPlanesAreAskedWithoutAPipe) {
         planes[3].answer(http_answer("200 OK", kDump).substr(0, 70));
         planes[4].answer("SSH-2.0-OpenSSH_9.2\r\n");
       },
-      milliseconds(200));
+      milliseconds(1000));
   ASSERT_EQ(answers.dumps.size(), 1U);
   EXPECT_EQ(answers.dumps.at(0).entries.at(0).sequence, 7);
   EXPECT_EQ(answers.without, (std::vector<int>{7, 1})) << "no socket, no handler";

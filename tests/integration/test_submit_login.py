@@ -476,7 +476,9 @@ def test_the_page_comes_through_the_login_host(world):
         assert len(steps(world)) == 3, "one step carries all of them"
         page.run.signal(signal.SIGINT)
         ended = page.run.wait(20)
-        assert ended.rc == 128 + signal.SIGINT and not ended.err, ended
+        assert ended.rc == 128 + signal.SIGINT, ended
+        # On a busy machine the way may take a while.
+        assert all("] waiting for " in line for line in ended.err.splitlines()), ended
         while live.recv(65536):
             pass
     nothing_left()
