@@ -187,6 +187,7 @@ TEST_F(DumpRequestTest, ControlPlanesAreAskedWithoutAPipe) {
   ASSERT_TRUE(folder_->add_aid());
   const auto socket = [&](int rank) { return folder_->aid() + "/" + std::to_string(rank); };
   std::vector<Plane> planes;
+  planes.reserve(7);
   for (int rank = 0; rank < 7; ++rank)
     planes.emplace_back(socket(rank));
   const auto full = io::connect_unix_now(socket(6));

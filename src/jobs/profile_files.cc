@@ -86,7 +86,7 @@ Status write_trace(const std::string& to, const std::function<Status(const io::F
 
 Status take_trace(const std::string& from, const std::string& to,
                   const std::function<Status()>& meanwhile) {
-  const Status written = write_trace(to, [&](const io::Fd& file) {
+  Status written = write_trace(to, [&](const io::Fd& file) {
     return status::read_trace(from, [&](std::string_view piece) -> Status {
       LOCKSTEP_TRY(io::write_all(file.get(), piece, to));
       return meanwhile();

@@ -52,7 +52,7 @@ class FakeJob : public Job {
     if (fails > 0) return Failure(Error{Errc::unavailable, "no answer", {}, 0});
     for (int second = 0; second < fetch; ++second) {
       now_ += seconds(1);
-      if (const Status held = meanwhile(); !held) return held;
+      if (Status held = meanwhile(); !held) return held;
     }
     brought.insert(trace.rank);
     return {};

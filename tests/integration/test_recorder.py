@@ -74,7 +74,7 @@ def test_dumps_that_come_late_are_told_later(start):
     job = start("slow", "--hang-after", 4)
     assert "never entered" not in told(job)
     sentence = f"hang: rank {CULPRIT} never entered #8 nccl:all_reduce of default_pg, 4 KB"
-    until(lambda: sentence in job.err(), 20, f"the collective is told: {job.err()[-2000:]}")
+    until(lambda: sentence in job.err(), 40, f"the collective is told: {job.err()[-2000:]}")
 
 
 def test_a_mismatch_names_both_collectives(start):

@@ -77,7 +77,7 @@ def answer(path, dump):
     if KIND == "cut" and RANK == CULPRIT:
         dump = dump[:len(dump) // 2]
     if KIND == "slow":
-        time.sleep(6)  # PyTorch looks up the names of C++ frames for its first dump
+        time.sleep(8)  # PyTorch looks up the names of C++ frames for its first dump
     with open(path, "wb") as file:
         file.write(dump)
         if KIND == "huge" and RANK == CULPRIT:
