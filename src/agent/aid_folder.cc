@@ -21,7 +21,7 @@ namespace {
 // The address of a Unix socket has at most 107 bytes. A rank has up to seven digits.
 constexpr std::size_t kMostFolder = 107 - 8;
 
-// Who may rename a folder of ours could put another in its place, whose code the ranks would run.
+// A user who may rename the aid folder could put code into a new one, and the ranks would run it.
 bool is_safe(const std::string& place) {
   struct stat info {};
   if (stat(place.c_str(), &info) != 0) return false;

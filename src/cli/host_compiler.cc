@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
+#include "proc/exec_pointers.h"
 #include "setup/cpu_level.h"
 #include "setup/tool.h"
 
@@ -45,12 +46,7 @@ ExitCode run_compiler(const char* name, const Args& words) {
                           env_text("LOCKSTEP_WHEEL_MARCH"), changed);
   if (changed) note_change();
   // Become the compiler: the build then sees its exit code, output and signals unchanged.
-  std::vector<char*> pointers;
-  pointers.reserve(argv.size() + 1);
-  for (std::string& word : argv)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  execv(program.c_str(), pointers.data());
+  execv(program.c_str(), proc::exec_pointers(argv).data());
   log::error("{} can't be started: {}", program, errno_text(errno));
   return ExitCode::not_found;
 }

@@ -4,6 +4,7 @@
 #include "cli/subcommand.h"
 #include "hosts/python_call.h"
 #include "io/fd.h"
+#include "proc/exec_pointers.h"
 #include "proc/spawn.h"
 #include "setup/environment.h"
 
@@ -58,11 +59,7 @@ Result<ExitCode> in_project_command(const Call& call) {
          {},
          0},
         ExitCode::not_found);
-  std::vector<char*> argv;
-  for (const std::string& word : call.words)
-    argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execv(found->c_str(), argv.data());  // returns only after an error
+  execv(found->c_str(), proc::exec_pointers(call.words).data());  // returns only after an error
   return refuse_call(fail_sys("run " + *found, errno).value(), ExitCode::cannot_run);
 }
 

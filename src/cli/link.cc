@@ -6,6 +6,7 @@
 #include "cli/subcommand.h"
 #include "io/own_stream.h"
 #include "jobs/on_slurm/node_way.h"
+#include "proc/exec_pointers.h"
 #include "proc/spawn.h"
 #include "remote/host_end.h"
 #include "ssh/repair.h"
@@ -36,22 +37,14 @@ ExitCode say(const Error& error) {
   return ExitCode::failed;
 }
 
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts)
-    pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Becomes srun, so that signals of the link above reach srun itself.
 ExitCode go_to_node(const Args& words) {
   auto command = jobs::on_slurm::link_on_login(words);
   if (!command) return say(command.error());
   const auto program = proc::find_executable(command->argv.at(0), env_text("PATH"));
   if (!program) return say(program.error());
-  execve(program->c_str(), pointers_to(command->argv).data(), pointers_to(command->env).data());
+  execve(program->c_str(), proc::exec_pointers(command->argv).data(),
+         proc::exec_pointers(command->env).data());
   return say(fail_sys("run " + *program, errno).value());
 }
 

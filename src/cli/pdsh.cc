@@ -8,6 +8,7 @@
 #include "hosts/place.h"
 #include "io/own_folders.h"
 #include "launchers/pdsh_words.h"
+#include "proc/exec_pointers.h"
 #include "proc/signals.h"
 
 #include <string.h>
@@ -100,13 +101,8 @@ ExitCode run_over_ssh(const launchers::PdshWords& pdsh) {
 }
 
 ExitCode run_over_srun(const launchers::PdshWords& pdsh) {
-  std::vector<std::string> words = launchers::pdsh_over_srun(pdsh, env_text("USER"));
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (std::string& word : words)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
+  const std::vector<std::string> words = launchers::pdsh_over_srun(pdsh, env_text("USER"));
+  execvp(words.at(0).c_str(), proc::exec_pointers(words).data());
   return refuse(kProgram,
                 {Errc::not_found, "srun: " + errno_text(errno),
                  "in a Slurm allocation nodes are reached with srun", errno},

@@ -14,6 +14,7 @@
 #include "launchers/accelerate_answer.h"
 #include "launchers/hostfile.h"
 #include "launchers/launch_words.h"
+#include "proc/exec_pointers.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
 #include "slurm/agent_words.h"
@@ -53,18 +54,13 @@ void note(std::string_view program, const std::string& text) {
 
 // Becomes the program. Returns only on failure. The signal mask must still be the inherited mask,
 // because exec passes the mask on.
-ExitCode exec_words(Words words) {
+ExitCode exec_words(const Words& words) {
   const auto program = proc::find_executable(words.front(), env_text("PATH"));
   if (!program) {
     print_error("lockstep", program.error());
     return ExitCode::not_found;
   }
-  std::vector<char*> raw;
-  raw.reserve(words.size() + 1);
-  for (std::string& word : words)
-    raw.push_back(word.data());
-  raw.push_back(nullptr);
-  execv(program->c_str(), raw.data());
+  execv(program->c_str(), proc::exec_pointers(words).data());
   print_error("lockstep", fail_sys("run " + *program, errno).value());
   return ExitCode::cannot_run;
 }

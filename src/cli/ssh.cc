@@ -4,6 +4,7 @@
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "hosts/wait_notice.h"
+#include "proc/exec_pointers.h"
 #include "proc/find_in_path.h"
 #include "proc/spawn.h"
 #include "rent/moved_client.h"
@@ -30,12 +31,7 @@ namespace {
 Failure become(const std::vector<std::string>& argv) {
   auto program = proc::find_in_path(argv[0]);
   if (!program) return fail(Errc::not_found, "ssh is not in PATH", "install OpenSSH's client");
-  std::vector<char*> words;
-  words.reserve(argv.size() + 1);
-  for (const std::string& word : argv)
-    words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  execv(program->c_str(), words.data());
+  execv(program->c_str(), proc::exec_pointers(argv).data());
   return fail_sys("start " + *program, errno);
 }
 

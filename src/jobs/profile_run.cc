@@ -75,7 +75,7 @@ Result<int> ProfileRun::follow() {
 // stopped this; 0: none.
 int ProfileRun::bring(const std::vector<TraceThere>& traces) {
   for (const TraceThere& trace : traces) {
-    // A trace that does not come may take as long as one that does, and looks at nothing.
+    // A fetch that fails may take minutes, and nothing looks at the agents meanwhile.
     if (const Status held = hold(); !held) return held.error().sys;
     const io::TimePoint from = world_.now();
     const Status brought = job_.bring_trace(trace, trace_path(output_, trace.rank), [this, &trace] {

@@ -3,6 +3,7 @@
 #include "proc/spawn.h"
 
 #include "base/text.h"
+#include "proc/exec_pointers.h"
 #include "proc/fail_start.h"
 
 #include <errno.h>
@@ -123,15 +124,6 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
   give_up(launch, "run");
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  out.reserve(strings.size() + 1);
-  for (const std::string& s : strings)
-    out.push_back(const_cast<char*>(s.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
 // One stack for all children, used by one at a time: with CLONE_VFORK the starting thread waits
 // until the stack is free, and other threads wait for the mutex.
 void* child_stack_top() {
@@ -210,8 +202,8 @@ void Child::signal_group(int signal) const {
 }
 
 Result<Child> spawn(const SpawnSpec& spec) {
-  const std::vector<char*> argv = pointers(spec.argv);
-  const std::vector<char*> envp = pointers(spec.env);
+  const std::vector<char*> argv = exec_pointers(spec.argv);
+  const std::vector<char*> envp = exec_pointers(spec.env);
   const std::vector<unsigned char> mask = cpu_mask(spec.cpus);
   Launch launch{};
   launch.executable = to_start(spec.executable);

@@ -62,8 +62,8 @@ std::optional<ThreadPoint> point_of(pid_t pid, pid_t tid) {
 // Returns nothing if the thread has ended.
 std::optional<Seen> look_at(pid_t pid, pid_t tid) {
   const std::string folder = folder_of(pid, tid);
-  // The kernel tells the call only of a thread that waits, so the state that is read after it is
-  // no older: a thread that was about to wait would be shown as one that runs.
+  // Read the state after the call. The kernel tells the call only of a thread that waits. An older
+  // state would show a thread that has just begun to wait as running.
   const std::optional<ThreadPoint> point = point_of(pid, tid);
   const auto stat = io::read_file(folder + "/stat", kMostText);
   auto state = stat ? parse_thread_state(*stat) : std::nullopt;

@@ -11,7 +11,7 @@
 namespace lockstep::status {
 namespace {
 
-// An agent that is stopped accepts connections and says nothing: nobody runs its loop.
+// The kernel accepts connections for a stopped agent, and the agent does not answer.
 TEST(ProfileAsk, AnAgentThatDoesNotAnswerIsNotLeftOut) {
   io::Loop loop;
   const std::string job = "late-" + std::to_string(getpid());

@@ -30,7 +30,7 @@ constexpr std::size_t kMostError = 1000;
 // A host that hangs must not delay the traces of other hosts.
 constexpr std::chrono::seconds kLookLimit{20};
 constexpr std::chrono::seconds kStartLimit{60};  // with the log-in
-// A host that sends less of a trace in this time has lost it: one that sends a byte now and then
+// A host must send at least kLeastFetched of a trace in this time. A host with a byte now and then
 // would hold the command for ever.
 constexpr std::chrono::seconds kFetchLimit{30};
 constexpr std::size_t kLeastFetched = 1UL << 20;
