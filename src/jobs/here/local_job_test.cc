@@ -4,6 +4,7 @@
 #include "io/fd.h"
 #include "proc/signals.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -41,9 +42,10 @@ class LocalJobTest : public ::testing::Test {
   }
 
   pid_t start(const std::string& program = "lockstep-guard", const Texts& env = {},
-              const std::string& word = "-c", const std::string& script = "train.py") {
+              const std::string& word = "-c", const std::string& script = "train.py",
+              const std::string& does = "while :; do sleep 0.02; done") {
     const std::string path = folder_ + "/" + program;
-    Texts words = {path, word, "while :; do sleep 0.02; done", script};
+    Texts words = {path, word, does, script};
     std::vector<char*> argv;
     for (std::string& each : words)
       argv.push_back(each.data());
@@ -127,6 +129,22 @@ TEST_F(LocalJobTest, ARunIsFoundByItsScript) {
   ASSERT_FALSE(several);
   EXPECT_NE(several.error().message.find(local_id(second)), std::string::npos);
   EXPECT_FALSE(*find_by_script("no-such-script.py"));
+}
+
+// A process that was forked and has not become another program has the name and the words of its
+// parent.
+TEST_F(LocalJobTest, AChildThatLooksLikeItsRunIsNoRun) {
+  const std::string script = "train-" + std::to_string(getpid()) + ".py";
+  const pid_t pid = start("lockstep-guard", {}, "-c", script, "(while :; do :; done) & echo; wait");
+  const std::string children = fmt::format("/proc/{0}/task/{0}/children", pid);
+  while (io::read_file(children).value_or("").empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const pid_t child = static_cast<pid_t>(std::stol(*io::read_file(children)));
+  started_.push_back(child);  // it is ended like the others
+  EXPECT_TRUE(find_run(child));
+  const auto found = find_by_script(script);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->id, local_id(pid));
 }
 
 // Its times are the kernel's: they must not change while it runs.

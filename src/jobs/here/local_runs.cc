@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace lockstep::jobs::here {
@@ -37,14 +38,20 @@ bool is_plain_run(const std::vector<std::string>& argv, const std::string& proc)
   return true;
 }
 
+// Field NUMBER of a process's `stat`, counted from 1 as in proc(5). nullopt: not known.
+std::optional<std::int64_t> stat_field(const std::string& proc, std::size_t number) {
+  constexpr std::size_t kBehindName = 3;  // the name may hold spaces; its ')' ends field 2
+  const auto stat = io::read_file(proc + "/stat", kMostFile);
+  if (!stat || stat->rfind(')') == std::string::npos) return std::nullopt;
+  const auto fields = split(std::string(strip(stat->substr(stat->rfind(')') + 1))), ' ');
+  return fields.size() > number - kBehindName ? parse_int(fields[number - kBehindName])
+                                              : std::nullopt;
+}
+
 // When a process started, by the kernel's count of ticks since boot. The times of /proc/PID itself
 // change whenever the kernel drops the folder from its cache. 0: not known.
 std::int64_t start_ms(const std::string& proc) {
-  constexpr std::size_t kStartTime = 22 - 3;  // behind the name, whose ')' ends field 2
-  const auto stat = io::read_file(proc + "/stat", kMostFile);
-  if (!stat || stat->rfind(')') == std::string::npos) return 0;
-  const auto fields = split(std::string(strip(stat->substr(stat->rfind(')') + 1))), ' ');
-  const auto ticks = fields.size() > kStartTime ? parse_int(fields[kStartTime]) : std::nullopt;
+  const auto ticks = stat_field(proc, 22);
   if (!ticks) return 0;
   timespec up{};
   clock_gettime(CLOCK_BOOTTIME, &up);
@@ -63,6 +70,7 @@ std::optional<LocalRun> run_of(const std::string& proc, pid_t pid) {
   if (!is_plain_run(argv, proc)) return std::nullopt;
   LocalRun run;
   run.pid = pid;
+  run.parent = static_cast<pid_t>(stat_field(proc, 4).value_or(0));
   run.started_ms = start_ms(proc);
   // printable(): the words of a command can contain control characters, which would reach the
   // user's terminal.
@@ -87,6 +95,11 @@ std::vector<LocalRun> local_runs() {
     if (auto run = run_of("/proc/" + name, static_cast<pid_t>(*pid)))
       runs.push_back(std::move(*run));
   }
+  // A child of a guardian looks like the guardian until it has become another program.
+  std::set<pid_t> guardians;
+  for (const LocalRun& run : runs)
+    guardians.insert(run.pid);
+  std::erase_if(runs, [&](const LocalRun& run) { return guardians.contains(run.parent); });
   return runs;
 }
 

@@ -12,6 +12,7 @@ namespace lockstep::jobs::here {
 
 struct LocalRun {
   pid_t pid = 0;  // the process the user started, which passes signals on to the run
+  pid_t parent = 0;
   std::int64_t started_ms = 0;
   std::string command;                  // "run --nproc-per-node 8 train.py"
   std::vector<std::string> words = {};  // the same, as the user gave them
