@@ -115,6 +115,23 @@ def output(machine, job):
     return path.read_text() if path.exists() else ""
 
 
+def ours(host, *wanted):
+    """Processes of our program on a host, with these words. By what the system says, not by what it says of itself."""
+    found = []
+    for pid in host.processes():
+        with contextlib.suppress(OSError):
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"lockstep") and tuple(words[1:len(wanted) + 1]) == wanted:
+                found.append(pid)
+    # A child that is about to become ssh still looks like it.
+    left = []
+    for pid in found:
+        with contextlib.suppress(OSError):
+            if alive(pid) and int(status_of(pid)["PPid"]) not in found:
+                left.append(pid)
+    return left
+
+
 class CloudWorld:
     """A client with the keys of a FakeCloud that it reaches at its own loopback, and whose machines are real ones:
     `with CloudWorld(hosts, tmp_path) as world: world.lockstep("up", "gpus", "--gpus", "A100:8", "-y")`."""
@@ -142,20 +159,7 @@ class CloudWorld:
         return self.client.root_home / ".local/state/lockstep"
 
     def processes(self, *wanted):
-        """Of our program, with these words. By what the system says, not by what it says of itself."""
-        found = []
-        for pid in self.client.host.processes():
-            with contextlib.suppress(OSError):
-                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if words[0].endswith(b"lockstep") and tuple(words[1:len(wanted) + 1]) == wanted:
-                    found.append(pid)
-        # A child that is about to become ssh still looks like it.
-        left = []
-        for pid in found:
-            with contextlib.suppress(OSError):
-                if alive(pid) and int(status_of(pid)["PPid"]) not in found:
-                    left.append(pid)
-        return left
+        return ours(self.client.host, *wanted)
 
     def guards(self):
         return self.processes(b"guard-rentals")

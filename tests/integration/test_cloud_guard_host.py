@@ -20,7 +20,7 @@ import fake_cloud  # noqa: E402
 from guard_world import GuardWorld  # noqa: E402
 from harness import alive, read, until  # noqa: E402
 from relay import pass_both  # noqa: E402
-from rented_world import FAST_GUARD  # noqa: E402
+from rented_world import FAST_GUARD, ours  # noqa: E402
 from ssh_hosts import SshHost  # noqa: E402
 
 
@@ -80,18 +80,10 @@ class HostWorld(GuardWorld):
         self.server.start_sshd("SetEnv " + " ".join(f"{name}={value}" for name, value in env.items()))
 
     def host_guards(self):
-        """The guards there, by what the system says."""
-        found = []
-        for pid in self.server.host.processes():
-            with contextlib.suppress(OSError):
-                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if words[:2] == [b"lockstep", b"guard-rentals"]:
-                    found.append(pid)
-        return found
+        return ours(self.server.host, b"guard-rentals")
 
     def host_guard(self):
-        """A guard that starts a program is two processes for a moment."""
-        (pid,) = until(lambda: len(found := self.host_guards()) == 1 and found, 20, "a guard on the host")
+        (pid,) = until(self.host_guards, 20, "a guard on the host")
         return pid
 
     def host_state(self):

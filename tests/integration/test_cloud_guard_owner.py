@@ -18,6 +18,7 @@ import cloud_keys  # noqa: I100
 from follow_world import FollowWorld, kill, plain_text  # noqa: I100
 from lying_host import LyingHost  # noqa: I100
 from rented_jobs import LASTING, project_in, taken  # noqa: I100
+from rented_world import ours  # noqa: I100
 
 SECRET = "s3cret-of-the-job"
 MINE, FROM_FILE = "value-of-mine", "value-from-a-file"
@@ -52,13 +53,7 @@ class OwnerWorld(HostWorld, FollowWorld):
 
     def there(self, *wanted):
         """Processes of lockstep on the host."""
-        found = []
-        for pid in self.server.host.processes():
-            with contextlib.suppress(OSError):
-                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if words[0].endswith(b"lockstep") and tuple(words[1:len(wanted) + 1]) == wanted:
-                    found.append(pid)
-        return found
+        return ours(self.server.host, *wanted)
 
     def courses(self):
         return self.there(b"follow-rented")
