@@ -4,7 +4,8 @@ was built for another C library, so the process would die in the module by SIGSE
 
 Look up host names with io::Lookup (io/resolve.h). Print users and groups as numbers.
 
-Also refuses exceptions, except in tests: release builds are compiled without them (cmake/Room.cmake).
+Also refuses exceptions, except in tests: release builds are compiled without them (cmake/Room.cmake). In tests it
+refuses `EXPECT_EQ(result.error().code, ...)`, which can pass on a result that is a value.
 """
 import pathlib
 import re
@@ -32,6 +33,7 @@ FORBIDDEN = re.compile(r"\b(" + "|".join((
 EXCEPTION = re.compile(r"\b(?:try\s*\{|catch\s*\(|throw\b)")
 # A range-for over a folder throws at an error in the middle.
 FOLDER_LOOP = re.compile(r"for \([^;{]*:\s*(?:std::filesystem|fs)::(?:recursive_)?directory_iterator\(")
+CODE_OF_A_VALUE = re.compile(r"(?:EXPECT|ASSERT)_EQ\((?:[^;](?!error\(\)\.error))*?\.error\(\)\.code\b")
 OF_TESTS = re.compile(r"_(?:test|testing)\.(?:cc|h)$")
 # Functions that look up names unless they are given this flag.
 NUMERIC = {"getnameinfo": "NI_NUMERICHOST"}
@@ -53,6 +55,9 @@ def complaints_about(path, text):
     for match in FOLDER_LOOP.finditer("" if OF_TESTS.search(path) else code):
         line = code.count("\n", 0, match.start()) + 1
         yield f"{path}:{line}: use io::names_in(), or increment(error) (see tools/check_calls.py)"
+    for match in CODE_OF_A_VALUE.finditer(code):
+        line = code.count("\n", 0, match.start()) + 1
+        yield f"{path}:{line}: use code_of(result) of base/error_testing.h (see tools/check_calls.py)"
     for match in EXCEPTION.finditer("" if OF_TESTS.search(path) else code):
         line = code.count("\n", 0, match.start()) + 1
         yield f"{path}:{line}: return a Result: release builds have no exceptions (see tools/check_calls.py)"
@@ -68,6 +73,7 @@ def sees_what_it_should():
     nothing and pass every file."""
     bad = ["getpwuid(0);", "getgrnam_r (x)", "::getaddrinfo(a)", "uv_os_homedir(a, b)", "getservbyname(a, b)",
            "getnameinfo(a, b, c, d, e, f, 0);", "int f = AI_IDN;", "try {", "throw 1;",
+           "EXPECT_EQ(find(a).error().code, Errc::denied);",
            "for (const auto& one : std::filesystem::directory_iterator(a, error))"]
     good = ["// getpwuid", 'log("getpwuid");', "getpid();", "getaddrinfo_text", "getnameinfo(a,\n NI_NUMERICHOST);"]
     return all(list(complaints_about("x.cc", text)) for text in bad) and \

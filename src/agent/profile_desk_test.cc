@@ -1,5 +1,7 @@
 #include "agent/profile_desk.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::agent {
@@ -83,11 +85,11 @@ TEST_F(ProfileDeskTest, RanksBeginTogetherUnlessOneIsLate) {
 
 TEST_F(ProfileDeskTest, OneProfileAtATimeUntilItsLimit) {
   const auto refused = [this](const status::ProfileWish& wish) {
-    return desk_.begin(77, wish, {0, 1}, now_, 0).error().code;
+    return code_of(desk_.begin(77, wish, {0, 1}, now_, 0));
   };
   EXPECT_EQ(refused({}), Errc::invalid_input);
   EXPECT_EQ(refused({.steps = 1, .ranks = "x"}), Errc::invalid_input);
-  EXPECT_EQ(desk_.begin(0, {.steps = 1}, {0, 1}, now_, 0).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(desk_.begin(0, {.steps = 1}, {0, 1}, now_, 0)), Errc::invalid_input);
   EXPECT_EQ(desk_.begin(77, {.steps = 1}, {}, now_, 0), false) << "a node without ranks";
   EXPECT_EQ(desk_.begin(77, {.steps = 1, .ranks = "0"}, {}, now_, 0), false);
   const auto id = begin({.steps = 1, .limit = 100});

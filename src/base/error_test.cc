@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <errno.h>
@@ -21,7 +23,7 @@ Result<int> quarter(int value) {
 TEST(Error, TryPassesValuesAndErrorsOn) {
   EXPECT_EQ(*quarter(8), 2);
   ASSERT_FALSE(quarter(6));
-  EXPECT_EQ(quarter(6).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(quarter(6)), Errc::invalid_input);
   EXPECT_EQ(quarter(6).error().hint, "give an even number");
 }
 

@@ -1,5 +1,7 @@
 #include "cli/own_words.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::cli {
@@ -44,7 +46,7 @@ TEST(OwnWords, APersonsCallIsRefused) {
                                {"--folder"}}) {
     const OwnRead read = read_own(words);
     ASSERT_FALSE(read.rest);
-    EXPECT_EQ(read.rest.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(read.rest), Errc::invalid_input);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "cloud/bounded_web.h"
 
+#include "base/error_testing.h"
 #include "cloud/scripted_web_testing.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ TEST(BoundedWeb, AfterItsTimeNothingIsAskedNorWaitedFor) {
   BoundedWeb bounded(web, io::Clock::now() - milliseconds(1));
   const Reply reply = bounded.ask(question(seconds(1)));
   ASSERT_FALSE(reply.answer);
-  EXPECT_EQ(reply.answer.error().code, Errc::timeout);
+  EXPECT_EQ(code_of(reply.answer), Errc::timeout);
   EXPECT_FALSE(reply.sent);
   EXPECT_FALSE(bounded.pause(milliseconds(1)));
   EXPECT_TRUE(bounded.pause(milliseconds(0)));  // only checks for a stop by the user

@@ -1,5 +1,6 @@
 #include "cloud/journal.h"
 
+#include "base/error_testing.h"
 #include "db/database.h"
 #include "io/fd.h"
 #include "io/replace_file.h"
@@ -171,7 +172,7 @@ TEST_F(JournalFile, OpenOnesAndThoseClosedSince) {
   ASSERT_TRUE(journal->keep(first));
   EXPECT_EQ(ids_of(journal->open_rentals()), std::vector<std::string>{"second"});
   EXPECT_EQ(journal->of_cluster("b")->id, "second");
-  EXPECT_EQ(journal->of_cluster("a").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(journal->of_cluster("a")), Errc::not_found);
   EXPECT_EQ(ids_of(journal->since(301)), std::vector<std::string>{"second"});
   EXPECT_EQ(ids_of(journal->since(250)), (std::vector<std::string>{"second", "first"}));
 }
@@ -276,7 +277,7 @@ TEST_F(JournalFile, ADamagedFileIsLeftAsItIs) {
   std::ofstream(file()) << std::string(8'192, 'x');
   const auto journal = open();
   ASSERT_FALSE(journal);
-  EXPECT_EQ(journal.error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(journal), Errc::corrupt);
   EXPECT_NE(journal.error().message.find("rentals.db"), std::string::npos);
   std::string text;
   std::getline(std::ifstream(file()), text);
@@ -292,7 +293,7 @@ TEST_F(JournalFile, AFileOfANewerVersionIsRefused) {
   ASSERT_TRUE(db::Database::open(file(), kNewer));
   const auto journal = open();
   ASSERT_FALSE(journal);
-  EXPECT_EQ(journal.error().code, Errc::unavailable) << journal.error().message;
+  EXPECT_EQ(code_of(journal), Errc::unavailable) << journal.error().message;
 }
 
 TEST_F(JournalFile, ARentalThatCannotBeReadIsNamed) {

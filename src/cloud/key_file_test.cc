@@ -1,5 +1,6 @@
 #include "cloud/key_file.h"
 
+#include "base/error_testing.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 
@@ -57,13 +58,13 @@ TEST_F(KeyFile, AnOpenFileIsToldOf) {
 }
 
 TEST_F(KeyFile, NoneAndBrokenOnesAreOneLineWithoutTheKey) {
-  EXPECT_EQ(find_api_key(ground, kPlaces).error().code, Errc::not_found);
+  EXPECT_EQ(code_of(find_api_key(ground, kPlaces)), Errc::not_found);
   EXPECT_EQ(find_api_key(ground, kPlaces).error().hint, "ask");
   for (const char* text : {"api_key = two words\n", "other = x\n", ""}) {
     write(text, 0600);
     const auto found = find_api_key(ground, kPlaces);
     ASSERT_FALSE(found) << text;
-    EXPECT_EQ(found.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(found), Errc::invalid_input);
     EXPECT_EQ(found.error().message.find("two"), std::string::npos);
   }
   set = std::string("a\nb");

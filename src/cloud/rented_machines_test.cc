@@ -1,4 +1,5 @@
 // Tests termination when a provider refuses to terminate machines.
+#include "base/error_testing.h"
 #include "cloud/renting_case_testing.h"
 
 #include <cstdint>
@@ -79,9 +80,9 @@ TEST_F(RentingCase, AnEndThatIsAcceptedIsNotAskedForAgainAtOnce) {
 TEST_F(RentingCase, ARefusalIsAnErrorOfItsOwnKind) {
   ASSERT_TRUE(rent());
   provider.deaf = true;
-  EXPECT_EQ(renting().machines().give_back(rental).error().code, Errc::timeout);
+  EXPECT_EQ(code_of(renting().machines().give_back(rental)), Errc::timeout);
   provider.deaf_with = Errc::denied;
-  EXPECT_EQ(renting().machines().give_back(rental).error().code, Errc::denied)
+  EXPECT_EQ(code_of(renting().machines().give_back(rental)), Errc::denied)
       << "who has other keys: now";
 }
 

@@ -1,6 +1,7 @@
 // Tests renting and reconciling, case by case.
 #include "cloud/renting.h"
 
+#include "base/error_testing.h"
 #include "cloud/reconcile.h"
 #include "cloud/renting_case_testing.h"
 
@@ -35,7 +36,7 @@ TEST_F(RentingCase, WhatCouldNotBeEndedIsSaid) {
 TEST_F(RentingCase, NothingIsBadInputOnceAMachineWasAskedFor) {
   const Status done = rent({Verdict::Kind::stop, fail(Errc::invalid_input, "no such key").value()});
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Errc::unavailable) << done.error().message;
+  EXPECT_EQ(code_of(done), Errc::unavailable) << done.error().message;
   EXPECT_NE(done.error().message.find("no such key"), std::string::npos);
 }
 
@@ -69,7 +70,7 @@ TEST_F(RentingCase, AStopTeachesNothing) {
   provider.on_prepare = [this] { world.stopped = true; };
   const Status done = rent();
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(done), Errc::canceled);
   EXPECT_EQ(provider.prepared, 1);
   EXPECT_TRUE(journal.blocks(world.now)->empty());
 }

@@ -1,6 +1,7 @@
 // Tests the real Web against servers on their own threads. TLS and proxies: test_web.py.
 #include "cloud/web.h"
 
+#include "base/error_testing.h"
 #include "http/client_testing.h"
 
 #include <gtest/gtest.h>
@@ -123,13 +124,13 @@ TEST_F(NetWebTest, TheUserMayStopIt) {
   const Reply reply = web->ask(asked);
   turn();  // from here on `stop` belongs to this thread
   ASSERT_FALSE(reply.answer);
-  EXPECT_EQ(reply.answer.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(reply.answer), Errc::canceled);
   EXPECT_EQ(reply.answer.error().message, "RunInstances in us-east-1: stopped");
   EXPECT_TRUE(reply.sent);
   const Reply again = web->ask(asked);
-  EXPECT_EQ(again.answer.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(again.answer), Errc::canceled);
   EXPECT_FALSE(again.sent);
-  EXPECT_EQ(web->pause(std::chrono::hours(1)).error().code, Errc::canceled);
+  EXPECT_EQ(code_of(web->pause(std::chrono::hours(1))), Errc::canceled);
 }
 
 TEST(NetWeb, WhatIsNotAsked) {

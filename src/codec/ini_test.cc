@@ -1,5 +1,7 @@
 #include "codec/ini.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::codec {
@@ -58,7 +60,7 @@ TEST(IniReader, ErrorsNameTheLineAndNoSecret) {
     const auto ini = parse_ini(text, "keys");
     ASSERT_FALSE(ini) << text;
     EXPECT_EQ(ini.error().message, message);
-    EXPECT_EQ(ini.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(ini), Errc::invalid_input);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "codec/jwt.h"
 
+#include "base/error_testing.h"
 #include "base/text.h"
 #include "codec/base64.h"
 
@@ -72,7 +73,7 @@ TEST(Jwt, KeysThatAreNone) {
     const auto token = sign_jwt(pem, "k", "{}");
     ASSERT_FALSE(token);
     EXPECT_EQ(token.error().message, std::string("the private key can't be used: ") + why);
-    EXPECT_EQ(token.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(token), Errc::invalid_input);
   }
 }
 

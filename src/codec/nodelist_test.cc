@@ -1,5 +1,6 @@
 #include "codec/nodelist.h"
 
+#include "base/error_testing.h"
 #include "base/text.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +77,7 @@ TEST(Nodelist, Refuses) {
     const auto names = expand_nodelist(text);
     EXPECT_FALSE(names) << text;
     if (names) continue;
-    EXPECT_EQ(names.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(names), Errc::invalid_input);
     EXPECT_EQ(names.error().message.find('\n'), std::string::npos);
   }
   EXPECT_FALSE(expand_nodelist(std::string(kMaxNodelistBytes + 1, 'a')));

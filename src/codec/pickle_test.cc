@@ -1,5 +1,7 @@
 #include "codec/pickle.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -178,7 +180,7 @@ TEST(Pickle, EverythingElseIsCorruptAndSaysWhere) {
             "pickle, offset 0, EMPTY_DICT: a pickle starts with PROTO");
   EXPECT_EQ(read_pickle("\x80\4N", {}).error().message,
             "pickle, offset 3, end: the bytes end too early");
-  EXPECT_EQ(read_pickle("\x80\4]", {}).error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(read_pickle("\x80\4]", {})), Errc::corrupt);
 }
 
 TEST(Pickle, BoundsOnBytesDepthAndItems) {

@@ -1,5 +1,7 @@
 #include "codec/rdzv_endpoint.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::codec {
@@ -52,7 +54,7 @@ TEST(RdzvEndpoint, Refuses) {
   for (const auto& row : rows) {
     const auto endpoint = parse_rdzv_endpoint(row.text, 7);
     ASSERT_FALSE(endpoint) << row.text;
-    EXPECT_EQ(endpoint.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(endpoint), Errc::invalid_input);
     EXPECT_NE(endpoint.error().message.find(row.words), std::string::npos)
         << endpoint.error().message;
   }

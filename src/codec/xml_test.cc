@@ -1,5 +1,7 @@
 #include "codec/xml.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::codec {
@@ -59,7 +61,7 @@ TEST(XmlReader, RefusesWhatItWasNotAskedToRead) {
     const auto root = parse_xml(text);
     ASSERT_FALSE(root) << text;
     EXPECT_EQ(root.error().message, message);
-    EXPECT_EQ(root.error().code, Errc::corrupt);
+    EXPECT_EQ(code_of(root), Errc::corrupt);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "db/database.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
@@ -105,7 +107,7 @@ TEST_F(DatabaseFile, WhatCannotBeOneIsNamed) {
   std::filesystem::create_symlink(folder + "/elsewhere", path());
   opened = Database::open(path(), kTable);
   ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, Errc::denied);
+  EXPECT_EQ(code_of(opened), Errc::denied);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "hosts/registry.h"
 
+#include "base/error_testing.h"
 #include "hosts/state_file.h"
 
 #include <gtest/gtest.h>
@@ -53,14 +54,14 @@ TEST_F(RegistryTest, AClusterIsKeptAsItWasGiven) {
 TEST_F(RegistryTest, NamesAreTakenOnceAndFreedByRemoval) {
   const auto registry = Registry::open(folder_);
   ASSERT_TRUE(registry->add(gpus()));
-  EXPECT_EQ(registry->add(gpus()).error().code, Errc::already_exists);
+  EXPECT_EQ(code_of(registry->add(gpus())), Errc::already_exists);
   EXPECT_EQ(registry->list()->size(), 1U);
   std::ofstream(registry->pins_file("gpus")) << "key";
   ASSERT_TRUE(registry->remove("gpus"));
   EXPECT_FALSE(fs::exists(registry->pins_file("gpus")));
   EXPECT_EQ(registry->find("gpus").error().hint,
             "make a cluster with lockstep cluster add NAME --host user@host");
-  EXPECT_EQ(registry->remove("gpus").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(registry->remove("gpus")), Errc::not_found);
   EXPECT_TRUE(registry->add(gpus()));
   EXPECT_EQ(registry->find("gpu").error().hint, "there are: gpus");
 }
@@ -93,7 +94,7 @@ TEST_F(RegistryTest, ADamagedFileIsNamedAndKept) {
   std::ofstream(folder_ + "/state.db") << text;
   const auto opened = Registry::open(folder_);
   ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(opened), Errc::corrupt);
   EXPECT_NE(opened.error().message.find("state.db is damaged"), std::string::npos);
   EXPECT_EQ(fs::file_size(folder_ + "/state.db"), text.size());
 }

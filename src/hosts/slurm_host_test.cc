@@ -1,5 +1,6 @@
 #include "hosts/slurm_host.h"
 
+#include "base/error_testing.h"
 #include "hosts/place.h"
 
 #include <gtest/gtest.h>
@@ -39,9 +40,9 @@ TEST_F(SlurmHostTest, AProgramThereAnswersAsOneHere) {
 
 TEST_F(SlurmHostTest, AHostWithoutSlurmIsNotASilentOne) {
   EXPECT_EQ(squeue({.code = 127}).error().message, "there is no squeue on login");
-  EXPECT_EQ(squeue({.code = 127}).error().code, Errc::not_found);
+  EXPECT_EQ(code_of(squeue({.code = 127})), Errc::not_found);
   const auto silent = squeue({.code = 255, .error = "login: no route to host"});
-  EXPECT_EQ(silent.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(silent), Errc::unavailable);
   EXPECT_EQ(silent.error().message, "login: no route to host");
 }
 

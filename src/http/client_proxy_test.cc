@@ -1,4 +1,5 @@
 // The client behind a proxy. tests/integration/test_web.py tests it with real TLS.
+#include "base/error_testing.h"
 #include "http/client.h"
 #include "http/client_testing.h"
 
@@ -84,7 +85,7 @@ TEST_F(ProxiedClient, HttpsAsksForATunnel) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(error(answer), "GET https://cloud.example:443/: " + proxy() +
                                " refuses to connect to cloud.example:443: HTTP 407");
-  EXPECT_EQ(answer.error().code, Errc::denied);
+  EXPECT_EQ(code_of(answer), Errc::denied);
   EXPECT_EQ(answer.error().hint,
             "give the proxy user and password: HTTPS_PROXY=http://USER:PASSWORD@127.0.0.1:" +
                 std::to_string(server_->port()));

@@ -1,5 +1,6 @@
 #include "http/client.h"
 
+#include "base/error_testing.h"
 #include "http/client_testing.h"
 
 #include <gtest/gtest.h>
@@ -180,7 +181,7 @@ TEST_F(HttpClient, Deadline) {
   call.timeout = milliseconds(30);
   const auto late = ask(call);
   ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code, Errc::timeout);
+  EXPECT_EQ(code_of(late), Errc::timeout);
   EXPECT_EQ(late.error().message, "GET " + place() + "/: no answer within 30 ms");
 }
 

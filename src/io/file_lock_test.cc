@@ -1,5 +1,7 @@
 #include "io/file_lock.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -31,7 +33,7 @@ TEST_F(FileLockTest, OneHolderKeepsOthersOutUntilItIsGone) {
     EXPECT_TRUE(FileLock::is_held(path_).value());
     const auto second = FileLock::take(path_, IfHeld::fail);
     ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().code, Errc::already_exists);
+    EXPECT_EQ(code_of(second), Errc::already_exists);
   }
   EXPECT_FALSE(FileLock::is_held(path_).value());
   EXPECT_TRUE(FileLock::take(path_, IfHeld::fail));
@@ -85,7 +87,7 @@ TEST_F(FileLockTest, ALinkIsNotFollowed) {
 TEST_F(FileLockTest, AnErrorNamesTheFile) {
   const auto lost = FileLock::take("/nowhere/lock", IfHeld::fail);
   ASSERT_FALSE(lost);
-  EXPECT_EQ(lost.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(lost), Errc::not_found);
   EXPECT_NE(lost.error().message.find("/nowhere/lock"), std::string::npos);
 }
 

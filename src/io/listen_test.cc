@@ -1,5 +1,7 @@
 #include "io/listen.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -46,7 +48,7 @@ TEST(Listen, APortThatIsTakenIsToldAtOnce) {
   const auto first = open_listener("127.0.0.1", 0, 16);
   const auto second = open_listener("127.0.0.1", first->port, 16);
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code, Errc::already_exists);
+  EXPECT_EQ(code_of(second), Errc::already_exists);
 }
 
 }  // namespace

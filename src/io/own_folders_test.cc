@@ -1,5 +1,7 @@
 #include "io/own_folders.h"
 
+#include "base/error_testing.h"
+
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +91,7 @@ TEST_F(OwnFolders, AnotherUserCanNotTakeTheNameAway) {
     std::ofstream(fmt::format("{}-{}", usual, number));
   std::filesystem::remove_all(usual + "-4");
   std::ofstream(usual + "-4");
-  EXPECT_EQ(own_folder_in(base, 0055).error().code, Errc::denied);
+  EXPECT_EQ(code_of(own_folder_in(base, 0055)), Errc::denied);
   std::filesystem::remove_all(base);
 }
 

@@ -1,5 +1,6 @@
 #include "io/replace_file.h"
 
+#include "base/error_testing.h"
 #include "io/fail_write.h"
 #include "io/fd.h"
 
@@ -38,7 +39,7 @@ TEST_F(ReplaceFile, MakesAndReplacesAndLeavesNoDraft) {
   EXPECT_EQ(*read_file(path("f")), "new");
   EXPECT_EQ(files(), 1);
   EXPECT_TRUE(replace_file("/dev/null", "x"));
-  EXPECT_EQ(replace_file(path("no/such"), "x").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(replace_file(path("no/such"), "x")), Errc::not_found);
 }
 
 TEST_F(ReplaceFile, APlantedLinkIsNotWrittenThrough) {

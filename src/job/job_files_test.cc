@@ -1,5 +1,6 @@
 #include "job/job_files.h"
 
+#include "base/error_testing.h"
 #include "io/own_folders.h"
 #include "job/follower.h"
 
@@ -58,7 +59,7 @@ TEST_F(JobFilesTest, ALostPartIsResumedInItsOwnFolderAndALivingOneIsNot) {
   {
     const auto files = JobFiles::create(spec("aaaa"));
     ASSERT_TRUE(io::write_all(files->output("out")->get(), "before\n", "out"));
-    EXPECT_EQ(JobFiles::create(again).error().code, Errc::already_exists);
+    EXPECT_EQ(code_of(JobFiles::create(again)), Errc::already_exists);
   }
   const auto files = JobFiles::create(again);
   ASSERT_TRUE(files) << files.error().message;

@@ -1,5 +1,6 @@
 #include "jobs/job_book.h"
 
+#include "base/error_testing.h"
 #include "hosts/state_file.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ TEST_F(JobBookTest, LookingNeedsNoFolder) {
   const auto empty = JobBook::open_to_look("/proc/none/lockstep");
   ASSERT_TRUE(empty) << empty.error().message;
   EXPECT_TRUE(empty->list(10)->empty());
-  EXPECT_EQ(empty->find("train").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(empty->find("train")), Errc::not_found);
   ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
   EXPECT_EQ(JobBook::open_to_look(folder_)->find("train")->id, "aaaa1111");
 }
@@ -51,8 +52,8 @@ TEST_F(JobBookTest, AJobIsFoundByIdItsBeginningOrItsName) {
   EXPECT_EQ(book().find("b")->id, "bbbb1111");
   EXPECT_EQ(book().find("aaaa").error().message,
             "several jobs begin with aaaa: aaaa2222 and aaaa1111");
-  EXPECT_EQ(book().find("").error().code, Errc::not_found);
-  EXPECT_EQ(book().find("%").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(book().find("")), Errc::not_found);
+  EXPECT_EQ(code_of(book().find("%")), Errc::not_found);
 }
 
 TEST_F(JobBookTest, NodesComeBackAsTheyWere) {

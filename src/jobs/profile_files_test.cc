@@ -1,5 +1,6 @@
 #include "jobs/profile_files.h"
 
+#include "base/error_testing.h"
 #include "codec/json.h"
 #include "io/fd.h"
 #include "proc/signals.h"
@@ -82,7 +83,7 @@ TEST_F(ProfileFiles, AStopSignalEndsTheCopyAndTheMerge) {
   const auto merged = merge_traces(folder_, {0});
   sigprocmask(SIG_SETMASK, &before, nullptr);
   ASSERT_FALSE(taken);
-  EXPECT_EQ(taken.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(taken), Errc::canceled);
   EXPECT_EQ(taken.error().sys, SIGTERM);
   ASSERT_FALSE(merged);
   EXPECT_EQ(merged.error().sys, SIGINT);

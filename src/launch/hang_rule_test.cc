@@ -1,3 +1,4 @@
+#include "base/error_testing.h"
 #include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ TEST(HangRule, APatternOfStepsIsChecked) {
   ASSERT_TRUE(config && config->progress);
   EXPECT_EQ(config->progress->match("batch 7")->step, 7);
   raw.progress = "batch (";
-  EXPECT_EQ(make_launch_config(raw, Machine().facts()).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(make_launch_config(raw, Machine().facts())), Errc::invalid_input);
 }
 
 TEST(HangRule, RefusesWhatCannotBeMeant) {

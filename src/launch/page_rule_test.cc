@@ -1,3 +1,4 @@
+#include "base/error_testing.h"
 #include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ TEST(PageRule, TwoServersNeedTwoPorts) {
     ASSERT_FALSE(config) << page << " " << metrics;
     EXPECT_EQ(config.error().message,
               "--status-page and --metrics must have different ports (got 8000 twice)");
-    EXPECT_EQ(config.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(config), Errc::invalid_input);
   }
   for (const auto& [page, metrics] :
        {std::pair{"8000", "8001"}, std::pair{"0", "0"}, std::pair{"10.0.0.1:8000", "8000"}})

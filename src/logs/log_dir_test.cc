@@ -1,5 +1,7 @@
 #include "logs/log_dir.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
@@ -119,7 +121,7 @@ TEST_F(LogDir, AFileInTheWayIsNamed) {
     const auto made = create_run_dir(base, "x");
     ASSERT_FALSE(made) << base;
     EXPECT_EQ(made.error().message, "log_dir: " + file + " is a file");
-    EXPECT_EQ(made.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(made), Errc::invalid_input);
   }
   EXPECT_EQ(entries(), 1u);
 }

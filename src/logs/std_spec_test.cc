@@ -1,5 +1,7 @@
 #include "logs/std_spec.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::logs {
@@ -28,7 +30,7 @@ TEST(StdSpec, RefusesEverythingElse) {
                            "0 :1", "0:1 ", " 1", "-1:1", "9999999999:1", "0:1:2", "x"}) {
     const auto spec = parse_std_spec(text);
     ASSERT_FALSE(spec) << text;
-    EXPECT_EQ(spec.error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(spec), Errc::invalid_input);
     EXPECT_NE(spec.error().message.find("does not match: <^[0123]$>"), std::string::npos);
   }
 }

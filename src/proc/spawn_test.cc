@@ -1,5 +1,7 @@
 #include "proc/spawn.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <poll.h>
@@ -144,7 +146,7 @@ TEST(Spawn, AProgramThatWasReplacedStillStartsItself) {
 TEST(Spawn, FindExecutableIsExecvpsSearch) {
   EXPECT_EQ(*find_executable("sh", "/nowhere:/bin"), "/bin/sh");
   EXPECT_EQ(*find_executable("./x", "/bin"), "./x");
-  EXPECT_EQ(find_executable("no-such-thing", "/bin").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(find_executable("no-such-thing", "/bin")), Errc::not_found);
 }
 
 }  // namespace

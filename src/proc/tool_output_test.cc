@@ -1,5 +1,7 @@
 #include "proc/tool_output.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -36,7 +38,7 @@ TEST(ToolOutput, ManyErrorsAreReadAndCutSoThatNobodyHangs) {
 TEST(ToolOutput, AProgramThatIsNotThereIsNamed) {
   const auto said = tool_output({"lockstep-no-such-program"});
   ASSERT_FALSE(said);
-  EXPECT_EQ(said.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(said), Errc::not_found);
   EXPECT_NE(said.error().message.find("lockstep-no-such-program"), std::string::npos);
 }
 
@@ -44,7 +46,7 @@ TEST(ToolOutput, OneThatDoesNotEndIsKilledInTime) {
   const auto said = tool_output(shell("exec sleep 1000"), own_environment(),
                                 {.patience = std::chrono::milliseconds(50)});
   ASSERT_FALSE(said);
-  EXPECT_EQ(said.error().code, Errc::timeout);
+  EXPECT_EQ(code_of(said), Errc::timeout);
   EXPECT_EQ(said.error().message, "sh: no answer in 1 s");
 }
 

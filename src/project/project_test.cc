@@ -1,5 +1,7 @@
 #include "project/project.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -95,7 +97,7 @@ TEST_F(ProjectTest, IsNoFolderThatEverybodyCanWriteToUnlessNamed) {
   fs::permissions(path("code"), fs::perms::all | fs::perms::sticky_bit);
   const auto refused = find_project(path("code"), std::nullopt);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(refused), Errc::invalid_input);
   EXPECT_NE(refused.error().message.find("any user can write there"), std::string::npos);
   EXPECT_NE(refused.error().hint.find("--sync"), std::string::npos);
   EXPECT_EQ(find_project(path("code"), ".")->root, path("code"));
@@ -141,7 +143,7 @@ TEST_F(ProjectTest, KnowsTheWayToAFileFromAJobsFolder) {
 }
 
 TEST_F(ProjectTest, NamesWhatIsNotThere) {
-  EXPECT_EQ(find_project(path("nowhere"), std::nullopt).error().code, Errc::not_found);
+  EXPECT_EQ(code_of(find_project(path("nowhere"), std::nullopt)), Errc::not_found);
   std::ofstream(path("file")) << "x";
   EXPECT_NE(find_project(path("code"), path("file")).error().message.find("must be a folder"),
             std::string::npos);

@@ -1,5 +1,6 @@
 // Syncs a project without any host: a stand-in answers with the code of the host's end, in local
 // folders.
+#include "base/error_testing.h"
 #include "project/piece_run.h"
 #include "project/project_sync.h"
 #include "sync/host_tree.h"
@@ -361,7 +362,7 @@ TEST_F(SyncTest, WhatAHostClaimsToHaveMustFitHere) {
   failures_["list a"] = {.out = sync::encode_listing(listing)};
   const auto came = sync_back({.name = "a", .target = {.host = "a"}}, project_, "", options_);
   ASSERT_FALSE(came);
-  EXPECT_EQ(came.error().code, Errc::exhausted);
+  EXPECT_EQ(code_of(came), Errc::exhausted);
 }
 
 TEST_F(SyncTest, BackTakesOnlyWhatWasAskedFor) {

@@ -1,5 +1,7 @@
 #include "project/tree_lock.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <pthread.h>
@@ -56,7 +58,7 @@ TEST_F(TreeLockTest, ASignalEndsTheWaitAndTheHolderIsNamed) {
   const Status taken = second.take(hosts_, "code", [&](const std::string& text) { told = text; });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ASSERT_FALSE(taken);
-  EXPECT_EQ(taken.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(taken), Errc::canceled);
   EXPECT_EQ(taken.error().sys, SIGTERM);
   EXPECT_NE(told.find(std::to_string(getpid())), std::string::npos) << told;
 }

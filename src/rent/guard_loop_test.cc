@@ -1,5 +1,6 @@
 #include "rent/guard_loop.h"
 
+#include "base/error_testing.h"
 #include "rent/fake_world_testing.h"
 #include "rent/guard.h"
 #include "rent/guard_files.h"
@@ -106,7 +107,7 @@ class GuardLoop : public testing::FakeWorld {
 TEST_F(GuardLoop, WithoutMachinesItEndsAtOnceUnlessACommandNeedsIt) {
   const auto use = lock_guard_use(GuardUse::need);
   EXPECT_FALSE(has(guard(3), "nothing is left to guard"));
-  EXPECT_EQ(done.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(done), Errc::canceled);
 }
 
 TEST_F(GuardLoop, MachinesAreTerminatedAtTheEndOfTheirLeaseAndThenTheGuardEnds) {
@@ -165,7 +166,7 @@ TEST_F(GuardLoop, AProviderThatDoesNotTerminateIsAskedAgainUntilItDoes) {
   (void)watched("a", 10'000);
   one->deaf = true;
   std::string log = guard(200);
-  EXPECT_EQ(done.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(done), Errc::canceled);
   EXPECT_TRUE(has(log, "asked again")) << log;
   EXPECT_GT(one->ends, 5);
   EXPECT_FALSE(kept("a").settled());

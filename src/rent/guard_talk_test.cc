@@ -1,5 +1,6 @@
 #include "rent/guard_talk.h"
 
+#include "base/error_testing.h"
 #include "codec/json.h"
 
 #include <gtest/gtest.h>
@@ -106,13 +107,13 @@ TEST(GuardTalk, AnAnswerComesBackAndIsReadStrictly) {
   const auto bad =
       read_guard_answer(guard_answer_text(fail(Errc::not_found, "no key\x1b[31m", "put one")));
   ASSERT_FALSE(bad);
-  EXPECT_EQ(bad.error().code, Errc::denied);
+  EXPECT_EQ(code_of(bad), Errc::denied);
   EXPECT_EQ(bad.error().message.find('\x1b'), std::string::npos);
   EXPECT_EQ(bad.error().hint, "put one");
   for (const Errc code : {Errc::unavailable, Errc::timeout}) {
     const auto busy = read_guard_answer(guard_answer_text(fail(code, "it is busy")));
     ASSERT_FALSE(busy);
-    EXPECT_EQ(busy.error().code, Errc::unavailable);
+    EXPECT_EQ(code_of(busy), Errc::unavailable);
   }
   for (const char* text :
        {"", "{}", R"({"now_ms":-1})", R"({"now_ms":1,"cidr":"x/32"})",

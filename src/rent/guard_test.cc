@@ -1,5 +1,6 @@
 #include "rent/guard.h"
 
+#include "base/error_testing.h"
 #include "rent/fake_world_testing.h"
 #include "rent/guard_desk.h"
 #include "rent/guard_files.h"
@@ -24,7 +25,7 @@ TEST_F(GuardTest, AGuardLivesForAsLongAsItsLockIsHeld) {
   auto alive = take_guard_lock(*world);
   ASSERT_TRUE(alive);
   EXPECT_TRUE(guard_lives());
-  EXPECT_EQ(take_guard_lock(*world).error().code, Errc::already_exists);
+  EXPECT_EQ(code_of(take_guard_lock(*world)), Errc::already_exists);
   alive->reset();
   EXPECT_FALSE(guard_lives());
   EXPECT_EQ(*io::read_file(folder + "/lockstep/guard.lock"), std::to_string(getpid()) + " one\n")
@@ -36,7 +37,7 @@ TEST_F(GuardTest, ACommandThatNeedsTheGuardKeepsItFromItsEnd) {
   ASSERT_TRUE(alive);
   auto use = need_guard(*world);
   ASSERT_TRUE(use) << "a guard with all credentials runs, so none is started";
-  EXPECT_EQ(lock_guard_use(GuardUse::end).error().code, Errc::already_exists);
+  EXPECT_EQ(code_of(lock_guard_use(GuardUse::end)), Errc::already_exists);
   EXPECT_TRUE(need_guard(*world)) << "commands share it";
   use->reset();
   EXPECT_TRUE(lock_guard_use(GuardUse::end));
@@ -99,11 +100,11 @@ TEST_F(GuardDesk, AHostWithoutCredentialsOfItsOwnGuardsNothing) {
             "that provider is not known there");
   const auto asked = answer({"ask", kOwner, "lambda", "-"});
   ASSERT_FALSE(asked);
-  EXPECT_EQ(asked.error().code, Errc::denied);
+  EXPECT_EQ(code_of(asked), Errc::denied);
   EXPECT_NE(asked.error().message.find("no key of"), std::string::npos) << asked.error().message;
   const auto told = answer({"tell", kOwner}, guard_news_text(news(cloud::Attempt::State::running)));
   ASSERT_FALSE(told);
-  EXPECT_EQ(told.error().code, Errc::denied) << told.error().message;
+  EXPECT_EQ(code_of(told), Errc::denied) << told.error().message;
   EXPECT_FALSE(cloud::Journal::open(there_)->of_cluster("a-abcdefg")) << "nothing is promised";
 }
 

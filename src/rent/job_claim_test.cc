@@ -1,5 +1,7 @@
 #include "rent/job_claim.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <poll.h>
@@ -31,7 +33,7 @@ TEST_F(JobClaim, OneHasAJobAndEachRentalHasItsOwn) {
   auto first = claim_job("a");
   ASSERT_TRUE(first);
   EXPECT_TRUE(job_is_claimed("a"));
-  EXPECT_EQ(claim_job("a").error().code, Errc::already_exists);
+  EXPECT_EQ(code_of(claim_job("a")), Errc::already_exists);
   EXPECT_FALSE(job_is_claimed("b"));
   EXPECT_TRUE(claim_job("b"));
   first->reset();

@@ -1,5 +1,6 @@
 // Tests of all that asks machines and hosts of guards over a link: first contact, leases, guards.
 #include "base/clock_ms.h"
+#include "base/error_testing.h"
 #include "codec/json.h"
 #include "hosts/registry.h"
 #include "machine/health.h"
@@ -210,7 +211,7 @@ TEST_F(GuardAnswers, WhatTheGuardHasTerminatedMustNotBeUsed) {
 
 TEST_F(GuardAnswers, ARefusalKeepsMachinesFromBeingUsedButNotFromBeingGivenBack) {
   guard_says(fail(Errc::denied, "no key of Lambda is there", "put one there"));
-  EXPECT_EQ(world->guards().tell(rental, GuardNewsKind::launching).error().code, Errc::denied);
+  EXPECT_EQ(code_of(world->guards().tell(rental, GuardNewsKind::launching)), Errc::denied);
   EXPECT_EQ(word(), Word::refuses);
   EXPECT_EQ(world->guards().trouble_of(rental),
             "the guard on box: no key of Lambda is there; put one there");
@@ -241,7 +242,7 @@ TEST_F(GuardAnswers, BeforeRentingTheHostAgreesAndNamesItsAddress) {
   GuardAnswer agrees = heard();
   guard_says(agrees);
   EXPECT_TRUE(world->guards().agree("box", {"one"}, false));
-  EXPECT_EQ(world->guards().agree("box", {"one"}, true).error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(world->guards().agree("box", {"one"}, true)), Errc::corrupt);
   agrees.cidr = "192.0.2.9/32";
   guard_says(agrees);
   EXPECT_EQ(world->guards().agree("box", {"one"}, true)->cidr, "192.0.2.9/32");

@@ -1,5 +1,6 @@
 #include "rent/rental_locks.h"
 
+#include "base/error_testing.h"
 #include "rent/fake_world_testing.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ TEST_F(RentalLocksTest, AClusterIsChangedByOneProcessAtATime) {
   ASSERT_TRUE(world->locks().take("a"));
   const Status refused = other.take("a");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(refused), Errc::unavailable);
   EXPECT_TRUE(other.take("b"));
   world->locks().release("a");
   EXPECT_TRUE(other.take("a"));
@@ -39,7 +40,7 @@ TEST_F(RentalLocksTest, TheUserMayStopTheWaitForTheAccount) {
   RentalLocks other(folder + "/lockstep");
   const auto held = other.take_account(*web);
   web->pauses_left = 3;
-  EXPECT_EQ(world->locks().take_account(*web).error().code, Errc::canceled);
+  EXPECT_EQ(code_of(world->locks().take_account(*web)), Errc::canceled);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "rent/ssh_access.h"
 
+#include "base/error_testing.h"
 #include "rent/fake_world_testing.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ TEST_F(SshAccess, AnAddressIsDigitsAndDotsOrNotKnown) {
   EXPECT_EQ(*own_address(*web), "198.51.100.7/32");
   for (const char* answer : {"<html>log in first</html>", "2001:db8::1", ""}) {
     address = answer;
-    EXPECT_EQ(own_address(*web).error().code, Errc::unavailable) << answer;
+    EXPECT_EQ(code_of(own_address(*web)), Errc::unavailable) << answer;
   }
 }
 
@@ -61,7 +62,7 @@ TEST_F(SshAccess, AFixedAddressIsNotLeft) {
   rental.terms.own_address = false;
   const Status refused = follow_address(*world, rental, kNew, {});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Errc::denied);
+  EXPECT_EQ(code_of(refused), Errc::denied);
   EXPECT_EQ(refused.error().hint, "lockstep up a --allow-from 203.0.113.9/32 opens it");
   EXPECT_TRUE(one->allowed.empty());
 }

@@ -1,5 +1,6 @@
 #include "rent/stop_signals.h"
 
+#include "base/error_testing.h"
 #include "rent/fake_world_testing.h"
 #include "rent/market.h"
 
@@ -44,7 +45,7 @@ TEST_F(StopSignalsTest, ASignalIsTakenOnce) {
   EXPECT_TRUE(readable(signals.fd()));
   const Status stopped = signals.check();
   ASSERT_FALSE(stopped);
-  EXPECT_EQ(stopped.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(stopped), Errc::canceled);
   EXPECT_EQ(stopped.error().sys, SIGTERM);
   EXPECT_EQ(signals.take(), 0);
 }
@@ -54,16 +55,16 @@ TEST_F(StopSignalsTest, RequestsBesideTheMainOnesEndWhenTheyAreStoppedAndAtASign
   ASSERT_TRUE(side);
   EXPECT_TRUE(side->web().pause(std::chrono::milliseconds(1)));
   side->stop(true);
-  EXPECT_EQ(side->web().pause(std::chrono::hours(1)).error().code, Errc::canceled);
+  EXPECT_EQ(code_of(side->web().pause(std::chrono::hours(1))), Errc::canceled);
   side->stop(false);
   EXPECT_TRUE(side->web().pause(std::chrono::milliseconds(1)));
   kill(getpid(), SIGTERM);
-  EXPECT_EQ(side->web().pause(std::chrono::hours(1)).error().code, Errc::canceled);
+  EXPECT_EQ(code_of(side->web().pause(std::chrono::hours(1))), Errc::canceled);
 }
 
 TEST_F(StopSignalsTest, TheMarketIsNotShownToAUserWhoHasStopped) {
   kill(getpid(), SIGTERM);
-  EXPECT_EQ(ask_market(*world, {}, true).error().code, Errc::canceled);
+  EXPECT_EQ(code_of(ask_market(*world, {}, true)), Errc::canceled);
   EXPECT_TRUE(ask_market(*world, {}, true));
 }
 

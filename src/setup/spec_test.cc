@@ -1,5 +1,7 @@
 #include "setup/spec.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::setup {
@@ -17,7 +19,7 @@ Spec spec(std::string_view text) {
 std::string refusal(std::string_view text) {
   const auto parsed = parse_spec(text);
   if (parsed) return "taken";
-  EXPECT_EQ(parsed.error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(parsed), Errc::invalid_input);
   return parsed.error().message + "; " + parsed.error().hint;
 }
 

@@ -1,5 +1,6 @@
 #include "slurm/ask_jobs.h"
 
+#include "base/error_testing.h"
 #include "base/text.h"
 
 #include <gtest/gtest.h>
@@ -109,7 +110,7 @@ TEST(AskJobs, AControllerThatIsDownIsAnErrorOfItsOwn) {
       {}};
   const auto jobs = ask_jobs({{"7"}}, Detail::usual, slurm.run());
   ASSERT_FALSE(jobs);
-  EXPECT_EQ(jobs.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(jobs), Errc::unavailable);
 }
 
 TEST(AskJobs, AnIdThatWasGivenAgainIsAnotherJob) {

@@ -1,5 +1,7 @@
 #include "slurm/bad_node_file.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -36,7 +38,7 @@ TEST_F(BadNodeFile, WhatIsNotedIsKnownAndCanBeForgotten) {
   EXPECT_EQ(bad("two"), 1U);
   const Status again = forget_bad_node(folder_, "hpc", "n2", kNow);
   ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(again), Errc::not_found);
 }
 
 TEST_F(BadNodeFile, OldFailuresLeaveTheFile) {

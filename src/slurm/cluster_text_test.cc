@@ -1,5 +1,7 @@
 #include "slurm/cluster_text.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -106,7 +108,7 @@ TEST(AskCluster, EveryAnswerIsNeeded) {
   };
   const auto facts = ask_cluster(run);
   ASSERT_FALSE(facts);
-  EXPECT_EQ(facts.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(facts), Errc::unavailable);
   EXPECT_EQ(ask_surroundings(run, 1).out.size(), 0U);  // an explanation does without
 }
 

@@ -1,5 +1,6 @@
 #include "slurm/tools.h"
 
+#include "base/error_testing.h"
 #include "base/text.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +91,7 @@ TEST(SlurmTools, VariablesOfALoginHostThatChangeTheOutputAreLeftOut) {
 TEST(SlurmTools, AProgramThatIsNotThereIsNamedWithWhatWasWanted) {
   const auto asked = ask_tool(run_here, {"lockstep-no-squeue"}, "job 7");
   ASSERT_FALSE(asked);
-  EXPECT_EQ(asked.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(asked), Errc::not_found);
   EXPECT_TRUE(asked.error().message.starts_with("job 7: ")) << asked.error().message;
 }
 

@@ -1,5 +1,7 @@
 #include "ssh/known_keys.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::ssh {
@@ -52,7 +54,7 @@ TEST(Trust, ReadsFilesWithMarkedLines) {
 TEST(Trust, FilesThatDisagreeRefuseEveryKey) {
   const auto trust = trust_in({{"/pins", {"ssh-ed25519 OLD"}}, {"/own", {"ssh-ed25519 NEW"}}}, "h");
   ASSERT_FALSE(trust);
-  EXPECT_EQ(trust.error().code, Errc::denied);
+  EXPECT_EQ(code_of(trust), Errc::denied);
   EXPECT_NE(trust.error().message.find("/pins and /own"), std::string::npos);
   // Keys of different types do not contradict each other.
   EXPECT_TRUE(trust_in({{"/a", {"ssh-ed25519 A"}}, {"/b", {"ssh-rsa B"}}}, "h"));

@@ -1,6 +1,7 @@
 // Real sockets over the loopback: server and clients on one loop, and servers that misbehave.
 #include "store/async_client.h"
 
+#include "base/error_testing.h"
 #include "io/listen.h"
 #include "store/server.h"
 
@@ -124,7 +125,7 @@ TEST_F(AsyncClientTest, ATimedOutWaitIsTakenBack) {
   a->get("/never3", into<std::string>(got), milliseconds(60));
   a->add("/n", 1, into<std::int64_t>(sum));
   until([&] { return sum.has_value(); });
-  EXPECT_EQ(waited.value().error().code, Errc::timeout);
+  EXPECT_EQ(code_of(waited.value()), Errc::timeout);
   EXPECT_EQ(waited.value().error().message, "wait timeout after 30ms, keys: /never1, /never2");
   EXPECT_EQ(got.value().error().message, "wait timeout after 60ms, keys: /never3");
   EXPECT_EQ(sum.value().value(), 1);
@@ -260,7 +261,7 @@ TEST_F(AsyncClientTest, WrongEchoIsNoStore) {
   Done ready;
   a->connect(into<void>(ready));
   until([&] { return ready.has_value(); });
-  EXPECT_EQ(ready.value().error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(ready.value()), Errc::corrupt);
   EXPECT_NE(ready.value().error().message.find("is not a TCPStore"), std::string::npos);
 }
 
@@ -270,7 +271,7 @@ TEST_F(AsyncClientTest, ClosedDuringTheGreetingIsTriedAgain) {
   Done ready;
   a->connect(into<void>(ready));
   until([&] { return ready.has_value(); });
-  EXPECT_EQ(ready.value().error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(ready.value()), Errc::unavailable);
   EXPECT_NE(ready.value().error().message.find("during the greeting"), std::string::npos);
 }
 
@@ -280,7 +281,7 @@ TEST_F(AsyncClientTest, ASilentServerIsGivenUpInTime) {
   Done ready;
   a->connect(into<void>(ready));
   until([&] { return ready.has_value(); });
-  EXPECT_EQ(ready.value().error().code, Errc::timeout);
+  EXPECT_EQ(code_of(ready.value()), Errc::timeout);
   EXPECT_NE(ready.value().error().message.find("no answer to the greeting"), std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 // Real sockets over the loopback: the server on this thread's loop, clients on another thread.
 #include "store/server.h"
 
+#include "base/error_testing.h"
 #include "store/blocking_client_testing.h"
 
 #include <gtest/gtest.h>
@@ -153,7 +154,7 @@ TEST_F(ServerTest, WaitTimesOutAndTheConnectionLivesOn) {
     const std::vector<std::string> keys = {"/never", "/cas"};
     const auto waited = a.wait(keys, milliseconds(30));
     ASSERT_FALSE(waited);
-    EXPECT_EQ(waited.error().code, Errc::timeout);
+    EXPECT_EQ(code_of(waited), Errc::timeout);
     EXPECT_EQ(waited.error().message, "wait timeout after 30ms, keys: /never, /cas");
     EXPECT_EQ(a.barrier("b", 2, milliseconds(30)).error().message,
               "barrier timeout after 30ms, key: b");
@@ -329,7 +330,7 @@ TEST(ServerListen, PortTakenAndBadHost) {
   EXPECT_GT((*first)->port(), 0);
   const auto second = Server::listen(loop, {.port = (*first)->port()});
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code, Errc::already_exists);
+  EXPECT_EQ(code_of(second), Errc::already_exists);
   EXPECT_FALSE(Server::listen(loop, {.host = "no.such.host.invalid"}));
   EXPECT_FALSE(Server::listen(loop, {.port = 70000}));
 }

@@ -1,5 +1,6 @@
 #include "sync/host_tree.h"
 
+#include "base/error_testing.h"
 #include "sync/scan.h"
 
 #include <gtest/gtest.h>
@@ -109,16 +110,16 @@ TEST_F(HostTreeTest, TakesWhatItAskedForAndNothingElse) {
   Entry other = manifest_[0];
   other.size = 1;
   delivery.pieces = {{other, 0, "x"}};
-  EXPECT_EQ(taker.take(delivery).error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(taker.take(delivery)), Errc::corrupt);
   other.path = "d";
   delivery.pieces = {{other, 0, "x"}};
-  EXPECT_EQ(taker.take(delivery).error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(taker.take(delivery)), Errc::corrupt);
   EXPECT_FALSE(fs::exists(there_ / "d"));
   delivery.pieces.clear();
   delivery.destination = "elsewhere";
-  EXPECT_EQ(taker.take(delivery).error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(taker.take(delivery)), Errc::corrupt);
   DeliveryTaker of_another({(top_ / "home").string(), (top_ / "state").string()});
-  EXPECT_EQ(of_another.take({.destination = "tree", .owner = {"desktop", "/x"}}).error().code,
+  EXPECT_EQ(code_of(of_another.take({.destination = "tree", .owner = {"desktop", "/x"}})),
             Errc::already_exists);
 }
 

@@ -1,5 +1,6 @@
 #include "cloud/aws/api.h"
 
+#include "base/error_testing.h"
 #include "cloud/scripted_web_testing.h"
 
 #include <gtest/gtest.h>
@@ -157,7 +158,7 @@ TEST(AwsApi, KeysThatAreWrongAreNoMatterOfTheClock) {
   });
   const auto asked = api.ask(web, harmless());
   ASSERT_FALSE(asked);
-  EXPECT_EQ(asked.error().code, "AuthFailure");
+  EXPECT_EQ(code_of(asked), "AuthFailure");
   EXPECT_EQ(web.asked.size(), 1U);
 }
 

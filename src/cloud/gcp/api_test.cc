@@ -1,5 +1,6 @@
 #include "cloud/gcp/api.h"
 
+#include "base/error_testing.h"
 #include "cloud/bounded_web.h"
 #include "cloud/gcp/gcp_testing.h"
 #include "cloud/gcp/values.h"
@@ -120,7 +121,7 @@ TEST_F(GcpApi, WaitsForOperationsAndReadsTheirEnd) {
               testing::operation("DONE", R"({"code":"QUOTA_EXCEEDED","message":"q"})"));
   const auto done = api.wait(google.web, begun, std::chrono::minutes(5));
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, "QUOTA_EXCEEDED");
+  EXPECT_EQ(code_of(done), "QUOTA_EXCEEDED");
   EXPECT_TRUE(google.used_up());
   EXPECT_TRUE(
       api.wait(google.web, codec::parse_json(testing::operation("DONE")), std::chrono::minutes(5)));
@@ -162,7 +163,7 @@ TEST(GcpTokens, AProgramThatIsSlowIsNotWaitedForLongerThanThereIsTime) {
   const auto asked = [&](std::chrono::milliseconds time) {
     BoundedWeb bounded(web, io::Clock::now() + time);
     const auto began = io::Clock::now();
-    EXPECT_EQ(tokens.get(bounded).error().code, Errc::timeout);
+    EXPECT_EQ(code_of(tokens.get(bounded)), Errc::timeout);
     return io::Clock::now() - began;
   };
   std::thread other([&] { asked(std::chrono::seconds(8)); });
@@ -214,7 +215,7 @@ TEST(GcpTokens, WithoutOneSayWhoseKeysTheyAre) {
   ASSERT_FALSE(token);
   EXPECT_EQ(token.error().message,
             "no access token for the keys in adc.json: Token has been expired (invalid_grant)");
-  EXPECT_EQ(token.error().code, Errc::denied);
+  EXPECT_EQ(code_of(token), Errc::denied);
 }
 
 }  // namespace

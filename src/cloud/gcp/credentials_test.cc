@@ -1,5 +1,7 @@
 #include "cloud/gcp/credentials.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -70,7 +72,7 @@ TEST_F(GcpCredentials, AreAUsersWithGcloudsProject) {
 TEST_F(GcpCredentials, MayBeThereNowhere) {
   const auto found = find_credentials(ground);
   ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(found), Errc::not_found);
   env["GOOGLE_APPLICATION_CREDENTIALS"] = folder + "/missing.json";
   EXPECT_FALSE(find_credentials(ground));
 }
@@ -91,10 +93,10 @@ TEST_F(GcpCredentials, AreGcloudsOnceSomebodyHasLoggedIn) {
   std::filesystem::permissions(write("bin/gcloud", "#!/bin/sh\n"),
                                std::filesystem::perms::owner_all);
   env["PATH"] = folder + "/bin";
-  EXPECT_EQ(find_credentials(ground).error().code, Errc::not_found);
+  EXPECT_EQ(code_of(find_credentials(ground)), Errc::not_found);
   env["CLOUDSDK_CONFIG"] = folder + "/sdk";
   write("sdk/credentials.db", "");
-  EXPECT_EQ(find_credentials(ground).error().code, Errc::invalid_input) << "no project";
+  EXPECT_EQ(code_of(find_credentials(ground)), Errc::invalid_input) << "no project";
   env["CLOUDSDK_CORE_PROJECT"] = "p";
   EXPECT_EQ(find_credentials(ground)->where, "gcloud");
 }

@@ -1,5 +1,6 @@
 #include "cloud/gcp/machines.h"
 
+#include "base/error_testing.h"
 #include "cloud/gcp/gcp_testing.h"
 #include "cloud/gcp/image.h"
 
@@ -108,7 +109,7 @@ TEST_F(GcpList, IsAnErrorWhereNothingIsKnown) {
   google.says(kList, 403, R"({"error":{"message":"no","errors":[{"reason":"forbidden"}]}})");
   const auto listing = list_machines(api, google.web, {.regions = {}, .owner = "me"});
   ASSERT_FALSE(listing);
-  EXPECT_EQ(listing.error().code, Errc::denied);
+  EXPECT_EQ(code_of(listing), Errc::denied);
 }
 
 TEST_F(GcpList, EndsAllAndTakesGoneForDone) {

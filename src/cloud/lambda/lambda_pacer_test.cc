@@ -1,5 +1,6 @@
 #include "cloud/lambda/lambda_pacer.h"
 
+#include "base/error_testing.h"
 #include "cloud/scripted_web_testing.h"
 #include "io/fd.h"
 
@@ -58,7 +59,7 @@ TEST_F(LambdaPacerTest, NobodyWaitsForever) {
   pacer.put_off(web, std::chrono::milliseconds(50'000));
   const Status turn = pacer.turn(web, false);
   ASSERT_FALSE(turn);
-  EXPECT_EQ(turn.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(turn), Errc::unavailable);
   EXPECT_TRUE(web.pauses.empty());
 }
 
@@ -82,7 +83,7 @@ TEST_F(LambdaPacerTest, TheUserMayStop) {
   LambdaPacer pacer(path, {});
   EXPECT_EQ(wait(pacer, false), 0);
   web.pauses_left = 0;
-  EXPECT_EQ(pacer.turn(web, false).error().code, Errc::canceled);
+  EXPECT_EQ(code_of(pacer.turn(web, false)), Errc::canceled);
 }
 
 }  // namespace

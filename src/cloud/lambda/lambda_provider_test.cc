@@ -1,4 +1,5 @@
 // Tests the provider against a small stand-in for Lambda.
+#include "base/error_testing.h"
 #include "cloud/lambda/lambda.h"
 #include "cloud/machine_name.h"
 #include "cloud/scripted_web_testing.h"
@@ -120,7 +121,7 @@ TEST_F(LambdaProviderTest, ARaisedPriceIsNotTaken) {
   spec.offer.price.per_hour = 740'000;
   const auto raised = provider->prepare(web, spec);
   ASSERT_FALSE(raised);
-  EXPECT_EQ(raised.error().code, "price-raised");
+  EXPECT_EQ(code_of(raised), "price-raised");
   EXPECT_EQ(raised.error().refusal, Refusal::next_zone);
   EXPECT_EQ(raised.error().message,
             "gpu_1x_a10 costs 0.75 USD an hour now, 0.74 when it was offered");
@@ -273,7 +274,7 @@ TEST_F(LambdaProviderTest, AnEndMustNameThemAll) {
   answers["GET /api/v1/instances"] = instances({});
   EXPECT_TRUE(provider->end(web, two));
   answers[target] = answered(401, R"j({"error": {"code": "global/invalid-api-key"}})j");
-  EXPECT_EQ(provider->end(web, two).error().code, Errc::denied);
+  EXPECT_EQ(code_of(provider->end(web, two)), Errc::denied);
 }
 
 TEST_F(LambdaProviderTest, ASilentProviderIsALine) {

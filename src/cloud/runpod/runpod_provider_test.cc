@@ -1,4 +1,5 @@
 // Tests the provider against a small stand-in for RunPod.
+#include "base/error_testing.h"
 #include "cloud/machine_name.h"
 #include "cloud/runpod/runpod.h"
 #include "cloud/scripted_web_testing.h"
@@ -113,7 +114,7 @@ TEST_F(RunpodProviderTest, ARaisedPriceIsNotTaken) {
   spec.offer.price.per_hour = 860'000;
   EXPECT_TRUE(provider->prepare(web, spec));
   spec.offer.price.per_hour = 850'000;
-  EXPECT_EQ(provider->prepare(web, spec).error().code, "price-raised");
+  EXPECT_EQ(code_of(provider->prepare(web, spec)), "price-raised");
 }
 
 TEST_F(RunpodProviderTest, OldGpusGetAnOldImage) {
@@ -140,7 +141,7 @@ TEST_F(RunpodProviderTest, SpotBidsWhatItCostsNowAndNeverAboveTheCap) {
   spec.max_spot = 499'998;
   const auto above = provider->prepare(web, spec);
   ASSERT_FALSE(above);
-  EXPECT_EQ(above.error().code, "bid-too-low");
+  EXPECT_EQ(code_of(above), "bid-too-low");
   spec.max_spot.reset();
   spec.offer.price.per_hour = 499'998;
   EXPECT_FALSE(provider->prepare(web, spec)) << "above the plan";
@@ -148,12 +149,12 @@ TEST_F(RunpodProviderTest, SpotBidsWhatItCostsNowAndNeverAboveTheCap) {
   bids("0.44", "0.43");
   EXPECT_FALSE(provider->prepare(web, spec));
   bids("null", "0.43");
-  EXPECT_EQ(provider->prepare(web, spec).error().code, "no-capacity");
+  EXPECT_EQ(code_of(provider->prepare(web, spec)), "no-capacity");
 }
 
 TEST_F(RunpodProviderTest, OneNodeAndASmallScriptOnly) {
   spec.count = 2;
-  EXPECT_EQ(provider->prepare(web, spec).error().code, "one-node");
+  EXPECT_EQ(code_of(provider->prepare(web, spec)), "one-node");
   spec.count = 1;
   spec.user_data.assign(100'000, 'x');
   EXPECT_EQ(provider->prepare(web, spec).error().refusal, Refusal::stop);

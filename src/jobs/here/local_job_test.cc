@@ -1,6 +1,7 @@
 // Runs of this machine: programs that look like a guardian, started by the test.
 #include "jobs/here/local_job.h"
 
+#include "base/error_testing.h"
 #include "io/fd.h"
 #include "proc/signals.h"
 
@@ -189,7 +190,7 @@ TEST_F(LocalJobTest, ALaterRunWithTheSameNumberIsAnother) {
   known.created_ms -= 60'000;
   LocalJob earlier(known);
   EXPECT_EQ(earlier.status()->state, JobState::lost);
-  EXPECT_EQ(earlier.cancel().error().code, Errc::not_found);
+  EXPECT_EQ(code_of(earlier.cancel()), Errc::not_found);
   EXPECT_FALSE(earlier.follow({.print = false})->left);
   EXPECT_EQ(kill(pid, 0), 0) << "nobody has touched it";
 }
@@ -218,9 +219,9 @@ TEST_F(LocalJobTest, ASignalEndsTheWaitAndNotTheRun) {
 TEST_F(LocalJobTest, ItsOutputAndItsPartsAreNotKept) {
   const pid_t pid = start();
   const auto refused = job(pid).follow({});
-  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(refused), Errc::invalid_input);
   EXPECT_NE(refused.error().hint.find("--log-dir"), std::string::npos);
-  EXPECT_EQ(job(pid).resume({}).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(job(pid).resume({})), Errc::invalid_input);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "jobs/on_hosts/begin.h"
 
+#include "base/error_testing.h"
 #include "codec/json.h"
 #include "job/job_spec.h"
 
@@ -65,7 +66,7 @@ TEST(BegunParts, AHostThatDoesNotAnswerMayRunTheJob) {
   for (const auto& bad : {answer_text("[]", 1), answer_text(""), answer_text("{}")}) {
     const auto parts = begun_parts("aaaa1111", {answer_of(job::Stage::running), bad});
     ASSERT_FALSE(parts) << bad.out;
-    EXPECT_EQ(parts.error().code, Errc::unavailable);
+    EXPECT_EQ(code_of(parts), Errc::unavailable);
   }
   // A record that makes no sense is no beginning, and the host is told to cancel what it has.
   const auto hostile = begun_parts("aaaa1111", {answer_text("[7]")});

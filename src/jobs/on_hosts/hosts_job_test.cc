@@ -1,6 +1,7 @@
 // A job on hosts, without any host: the test answers for them.
 #include "jobs/on_hosts/hosts_job.h"
 
+#include "base/error_testing.h"
 #include "io/fd.h"
 #include "jobs/on_hosts/job_plan.h"
 #include "status/profile_trace.h"
@@ -216,7 +217,7 @@ TEST_F(HostsJobTest, ATraceIsBroughtToItsFile) {
   EXPECT_EQ(io::read_file(to).value(), "tracetrace");
   EXPECT_FALSE(io::read_file(to + ".part")) << "a part of a trace is no trace";
   stopped_ = false;
-  EXPECT_EQ(bring({.host = 2}, to).error().code, Errc::not_found);
+  EXPECT_EQ(code_of(bring({.host = 2}, to)), Errc::not_found);
 }
 
 TEST_F(HostsJobTest, AFetchEndsIfItsCommandMust) {
@@ -257,12 +258,12 @@ TEST_F(HostsJobTest, ASilentHostDoesNotHideTheOthers) {
 TEST_F(HostsJobTest, AJobWhoseHostsAreAllSilentHasNoKnownState) {
   answers_["status"] = {silent("gpus-0"), silent("gpus-1")};
   const auto unknown = job().status();
-  EXPECT_EQ(unknown.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(unknown), Errc::unavailable);
   EXPECT_EQ(unknown.error().message,
             "no answer from gpus-0, gpus-1: the state of job aaaa1111 is not known");
-  EXPECT_EQ(job().why().error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().why()), Errc::unavailable);
   answers_["status"] = {told(record(kLost)), silent("gpus-1")};
-  EXPECT_EQ(job().status().error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().status()), Errc::unavailable);
 }
 
 TEST_F(HostsJobTest, AHostThatKnowsNoSuchJobHasLostItsPart) {
@@ -361,11 +362,11 @@ TEST_F(HostsJobTest, OnlyLostPartsBeginAgain) {
 
 TEST_F(HostsJobTest, AJobWithoutALostPartIsNotStartedTwice) {
   answers_["status"] = {told(record(kRuns)), told(record(kDone))};
-  EXPECT_EQ(job().resume({}).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(job().resume({})), Errc::invalid_input);
   // The silent host may still run its part.
   answers_["status"] = {told(record(kRuns)), silent("gpus-1")};
   const auto refused = job().resume({});
-  EXPECT_EQ(refused.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(refused), Errc::unavailable);
   EXPECT_NE(refused.error().message.find("no answer from gpus-1"), std::string::npos)
       << refused.error().message;
   EXPECT_TRUE(started_.empty());
@@ -383,7 +384,7 @@ TEST_F(HostsJobTest, APlanThatAnotherVersionWroteIsRefused) {
   answers_["status"] = {told(record(kLost)), told(record(kLost))};
   for (const char* plan : {"", "{}", R"({"spec":{},"words":[[]]})", R"({"spec":{},"words":7})"}) {
     known_.plan = plan;
-    EXPECT_EQ(job().resume({}).error().code, Errc::corrupt) << plan;
+    EXPECT_EQ(code_of(job().resume({})), Errc::corrupt) << plan;
   }
   EXPECT_TRUE(started_.empty());
 }

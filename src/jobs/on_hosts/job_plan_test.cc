@@ -1,5 +1,7 @@
 #include "jobs/on_hosts/job_plan.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::jobs::on_hosts {
@@ -59,7 +61,7 @@ TEST(JobPlan, SecretsAreNotKeptAndAreNamedWhereTheyAreMissing) {
   EXPECT_EQ(job.plan.find("hidden"), std::string::npos);
   const auto refused = resumed_request(job, {0}, {"KEY=s3cret"});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(refused), Errc::invalid_input);
   EXPECT_NE(refused.error().hint.find("--secret TOKEN"), std::string::npos) << refused.error().hint;
   EXPECT_EQ(refused.error().hint.find("--secret KEY"), std::string::npos) << refused.error().hint;
   const auto again = resumed_request(job, {0}, {"KEY=s3cret", "TOKEN=hidden"});

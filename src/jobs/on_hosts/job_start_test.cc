@@ -1,6 +1,7 @@
 // Starts a job over links whose hosts are played by the test.
 #include "jobs/on_hosts/job_start.h"
 
+#include "base/error_testing.h"
 #include "codec/json.h"
 #include "hosts/link_testing.h"
 #include "proc/signals.h"
@@ -75,14 +76,14 @@ TEST_F(JobStartTest, ASignalDuringTheStartCancelsWhatBegan) {
     if (!silent) usual(end, frame);
   };
   const auto stopped = start();
-  EXPECT_EQ(stopped.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(stopped), Errc::canceled);
   EXPECT_EQ(stopped.error().sys, SIGTERM);
   EXPECT_EQ(canceled_.size(), 1U);
 }
 
 TEST_F(JobStartTest, ARequestThatIsTooLargeNeverWaits) {
   request_.spec.env = {"X=" + std::string(link::kWindow, 'x')};
-  EXPECT_EQ(start().error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(start()), Errc::invalid_input);
   EXPECT_TRUE(canceled_.empty());
 }
 

@@ -1,6 +1,7 @@
 // A Slurm job on a login host elsewhere, without any host: the test answers for it.
 #include "jobs/on_slurm/login_job.h"
 
+#include "base/error_testing.h"
 #include "codec/json.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_requests.h"
@@ -41,7 +42,7 @@ class LoginJobTest : public SlurmWorldTest {
 TEST_F(LoginJobTest, OnlySlurmResumesItsJobsThereToo) {
   slurm_.knows = false;  // the job is lost
   const auto refused = job().resume({});
-  EXPECT_EQ(refused.error().code, Errc::invalid_input) << refused.error().message;
+  EXPECT_EQ(code_of(refused), Errc::invalid_input) << refused.error().message;
   EXPECT_NE(refused.error().hint.find("scontrol requeue 7"), std::string::npos);
   EXPECT_TRUE(asked_.empty());
 }
@@ -74,13 +75,13 @@ TEST_F(LoginJobTest, ItsErrorsComeWithTheirHint) {
   EXPECT_EQ(unknown.error().message, "Slurm knows no job 7");
   EXPECT_FALSE(unknown.error().hint.empty());
   reached_ = false;
-  EXPECT_EQ(job().why().error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().why()), Errc::unavailable);
 }
 
 TEST_F(LoginJobTest, AnErrorOfTheLoginHostIsShown) {
   refusal_ = "lockstep host-job: error: no job\x1b[2J aaaa1111";
   const auto refused = job().why();
-  EXPECT_EQ(refused.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(refused), Errc::not_found);
   EXPECT_EQ(refused.error().message, "login: lockstep host-job: error: no job\\x1b[2J aaaa1111");
 }
 
@@ -121,7 +122,7 @@ TEST_F(LoginJobTest, ThePageIsReachedThroughTheLoginHost) {
 
 TEST_F(LoginJobTest, APageThatIsNotReachedHasOneReason) {
   reached_ = false;
-  EXPECT_EQ(job().page(0).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().page(0)), Errc::unavailable);
   EXPECT_EQ(job().page(0).error().message, "login: no route");
   reached_ = true;
   refusal_ = "lockstep host-job: error: ask the nodes of job 7: srun: Busy";
@@ -131,7 +132,7 @@ TEST_F(LoginJobTest, APageThatIsNotReachedHasOneReason) {
 TEST_F(LoginJobTest, AHostileAnswerIsNotPrintedAsItIs) {
   for (const char* odd : {"welcome", "[]", "{}", R"({"text":7})", "\x1b[2J"}) {
     odd_ = odd;
-    EXPECT_EQ(job().why().error().code, Errc::corrupt) << odd;
+    EXPECT_EQ(code_of(job().why()), Errc::corrupt) << odd;
   }
   odd_ = R"({"text":"a\u001b[2Jb\nc\n"})";
   const auto said = job().why();

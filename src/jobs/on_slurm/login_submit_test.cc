@@ -1,5 +1,6 @@
 #include "jobs/on_slurm/login_submit.h"
 
+#include "base/error_testing.h"
 #include "codec/json.h"
 #include "jobs/on_slurm/slurm_submit.h"
 
@@ -98,7 +99,7 @@ TEST_F(LoginHostTest, ALostConnectionRepeatsTheSameRequest) {
 TEST_F(LoginHostTest, AHostThatStaysAwayLeavesTheAnswerOpen) {
   answers_ = {lost_};
   const auto unknown = submit_on_login(login_, request_, world());
-  EXPECT_EQ(unknown.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(unknown), Errc::unavailable);
   EXPECT_NE(unknown.error().message.find("job a1b2c3d4 may or may not have been submitted"),
             std::string::npos)
       << unknown.error().message;
@@ -109,7 +110,7 @@ TEST_F(LoginHostTest, AHostThatStaysAwayLeavesTheAnswerOpen) {
 TEST_F(LoginHostTest, ASignalEndsTheRepeating) {
   answers_ = {lost_, stopped_};
   const auto left = submit_on_login(login_, request_, world());
-  EXPECT_EQ(left.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(left), Errc::canceled);
   EXPECT_EQ(left.error().sys, SIGINT);
 }
 
@@ -124,7 +125,7 @@ TEST_F(LoginHostTest, AnAnswerThatNamesNoJobIsShown) {
   for (const char* text : {"", "welcome to login", "[]", "{}", R"({"job":7})"}) {
     answers_ = {{.out = text}};
     const auto odd = submit_on_login(login_, request_, world());
-    EXPECT_EQ(odd.error().code, Errc::corrupt) << text;
+    EXPECT_EQ(code_of(odd), Errc::corrupt) << text;
     EXPECT_TRUE(odd.error().message.starts_with("login: unexpected answer: ")) << text;
   }
 }
@@ -138,7 +139,7 @@ TEST_F(LoginHostTest, OnlyAHostWithSbatchIsALoginHost) {
   answers_ = {{.code = 1}};
   EXPECT_EQ(check_login(login_, world()).error().message, "login can't submit jobs");
   answers_ = {lost_};
-  EXPECT_EQ(check_login(login_, world()).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(check_login(login_, world())), Errc::unavailable);
   answers_ = {stopped_};
   EXPECT_EQ(check_login(login_, world()).error().sys, SIGINT);
 }
@@ -148,7 +149,7 @@ TEST_F(LoginHostTest, APreviewIsPrintedThere) {
   EXPECT_EQ(*preview_on_login(login_, request_, world()), 3);
   EXPECT_EQ(asked_[0].output, hosts::CommandRequest::Output::print);
   answers_ = {lost_};
-  EXPECT_EQ(preview_on_login(login_, request_, world()).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(preview_on_login(login_, request_, world())), Errc::unavailable);
 }
 
 TEST_F(LoginHostTest, ASubmissionIsRecordedWithItsNumber) {
@@ -167,9 +168,9 @@ TEST_F(LoginHostTest, OnlyARefusedSubmissionLeavesNoRecord) {
   job.nodes = {login_};
   answers_ = {{.code = 1}};
   EXPECT_EQ(submit_recorded(book(), job, request_, world())->code, 1);
-  EXPECT_EQ(book().find("a1b2c3d4").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(book().find("a1b2c3d4")), Errc::not_found);
   answers_ = {stopped_};
-  EXPECT_EQ(submit_recorded(book(), job, request_, world()).error().code, Errc::canceled);
+  EXPECT_EQ(code_of(submit_recorded(book(), job, request_, world())), Errc::canceled);
   EXPECT_EQ(book().find("a1b2c3d4")->status.state, JobState::starting);
 }
 

@@ -1,6 +1,7 @@
 // Both parts of the way through a login host, without any host: the test answers for it.
 #include "jobs/on_slurm/node_way.h"
 
+#include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
@@ -44,14 +45,14 @@ TEST_F(NodeWayTest, TheClientsBytesGoToTheLoginHost) {
 
 TEST_F(NodeWayTest, AJobWithoutALoginHostHasNoSuchWay) {
   submit_through({});
-  EXPECT_EQ(pass({kThroughLogin, "aaaa1111", "0"}).error().code, Errc::invalid_input);
-  EXPECT_EQ(pass({kThroughLogin, "bbbb2222", "0"}).error().code, Errc::not_found);
+  EXPECT_EQ(code_of(pass({kThroughLogin, "aaaa1111", "0"})), Errc::invalid_input);
+  EXPECT_EQ(code_of(pass({kThroughLogin, "bbbb2222", "0"})), Errc::not_found);
   for (const Texts& words : {Texts{kThroughLogin},
                              {kThroughLogin, "aaaa1111"},
                              {kThroughLogin, "aaaa1111", "-1"},
                              {kThroughLogin, "aaaa1111", "99999999999"},
                              {kThroughLogin, "aaaa1111", "0", "x"}})
-    EXPECT_EQ(pass(words).error().code, Errc::invalid_input);
+    EXPECT_EQ(code_of(pass(words)), Errc::invalid_input);
   EXPECT_TRUE(asked_.empty());
 }
 
@@ -65,8 +66,8 @@ TEST_F(NodeWayTest, TheLoginHostLeadsOnToTheNode) {
     EXPECT_NE(std::find(argv.begin(), argv.end(), word), argv.end()) << word;
   EXPECT_EQ(Texts(argv.end() - 3, argv.end()),
             (Texts{place_.folder + "/lockstep", "link", "--in-step"}));
-  EXPECT_EQ(link_on_login({kToNode, "../x", "0"}).error().code, Errc::not_found);
-  EXPECT_EQ(link_on_login({kToNode, "aaaa1111", "x"}).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(link_on_login({kToNode, "../x", "0"})), Errc::not_found);
+  EXPECT_EQ(code_of(link_on_login({kToNode, "aaaa1111", "x"})), Errc::invalid_input);
 }
 
 }  // namespace

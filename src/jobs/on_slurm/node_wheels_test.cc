@@ -1,6 +1,7 @@
 // Two nodes of a step in this process. The overlays are files that the test makes.
 #include "jobs/on_slurm/node_wheels.h"
 
+#include "base/error_testing.h"
 #include "codec/json_members.h"
 #include "io/fd.h"
 #include "jobs/on_slurm/job_wheels.h"
@@ -188,7 +189,7 @@ TEST_F(NodeWheelsTest, AJobWithASpareNodeGoesOnWithoutThisOne) {
 
 TEST_F(NodeWheelsTest, ADamagedListOfWheelsIsAnError) {
   ASSERT_TRUE(io::write_file(folder_.at(kWheelsFile), R"({"wheels":[{"file":"../x"}]})"));
-  EXPECT_EQ(put_node_wheels(folder_, {}, step(0)).error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(put_node_wheels(folder_, {}, step(0))), Errc::corrupt);
 }
 
 TEST_F(NodeWheelsTest, SlurmsVariablesNameTheStep) {

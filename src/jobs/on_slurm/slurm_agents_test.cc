@@ -1,6 +1,7 @@
 // Questions to the agents of a Slurm job, without any Slurm: the test answers for srun.
 #include "jobs/on_slurm/slurm_agents.h"
 
+#include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_job.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
@@ -129,7 +130,7 @@ TEST_F(SlurmAgentsTest, TheEventsOfAnEndedJobAreInItsReports) {
 TEST_F(SlurmAgentsTest, WithoutAnyAnswerSrunSaysWhy) {
   const auto message = [this] { return job().looks({}).error().message; };
   slurm_.step = FakeSlurm::fails("srun: error: Unable to create step for job 7: Access denied\n");
-  EXPECT_EQ(job().looks({}).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().looks({})), Errc::unavailable);
   EXPECT_EQ(message(),
             "ask the nodes of job 7: srun: Unable to create step for job 7: Access denied");
   slurm_.step = FakeSlurm::fails("srun: unrecognized option '--overlap'\n");
@@ -138,7 +139,7 @@ TEST_F(SlurmAgentsTest, WithoutAnyAnswerSrunSaysWhy) {
       proc::ToolOutput{.out = "", .err = "srun: killed", .exit = {.code = 1}, .late = true};
   EXPECT_EQ(message(), "ask the nodes of job 7: srun: no answer in 10 s");
   slurm_.step = fail(Errc::not_found, "srun is missing");
-  EXPECT_EQ(job().looks({}).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().looks({})), Errc::unavailable);
   EXPECT_EQ(message(), "ask the nodes of job 7: srun is missing");
 }
 
@@ -187,7 +188,7 @@ TEST_F(SlurmAgentsTest, ATraceIsTakenFromTheFolderOfTheJob) {
   ASSERT_TRUE(bring(trace, to)) << "a network file system shows it late";
   EXPECT_EQ(io::read_file(to).value(), "trace");
   EXPECT_FALSE(std::filesystem::exists(file));
-  EXPECT_EQ(bring(trace, to).error().code, Errc::not_found);
+  EXPECT_EQ(code_of(bring(trace, to)), Errc::not_found);
   patience_ = time_ + std::chrono::seconds(5);
   EXPECT_EQ(bring(trace, to).error().sys, SIGINT);
 }
@@ -211,7 +212,7 @@ TEST_F(SlurmAgentsTest, NoTraceIsTakenFromElsewhere) {
   for (const std::string& odd :
        {std::string("/etc"), elsewhere, link, place_.folder + "x", place_.folder + "/../elsewhere",
         launch + "/../../../../elsewhere", place_.folder + "/..", launch + name})
-    EXPECT_EQ(find(odd).error().code, Errc::denied) << odd;
+    EXPECT_EQ(code_of(find(odd)), Errc::denied) << odd;
 }
 
 TEST_F(SlurmAgentsTest, MissingTracesShareOneMinute) {
@@ -220,7 +221,7 @@ TEST_F(SlurmAgentsTest, MissingTracesShareOneMinute) {
     const Ms began = time_;
     const TraceThere trace{
         .folder = place_.folder + "/lockstep-profile-x", .profile = 7, .rank = rank};
-    EXPECT_EQ(one.find_trace(trace).error().code, Errc::not_found);
+    EXPECT_EQ(code_of(one.find_trace(trace)), Errc::not_found);
     return (time_ - began).count() / 1000;
   };
   EXPECT_EQ(seconds_for(3), 60);

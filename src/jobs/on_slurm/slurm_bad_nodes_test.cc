@@ -1,6 +1,7 @@
 #include "jobs/on_slurm/slurm_bad_nodes.h"
 
 #include "base/clock_ms.h"
+#include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 #include "slurm/bad_node_file.h"
 
@@ -171,8 +172,8 @@ TEST_F(BadNodesHere, SlurmIsNotAskedWithoutABadNode) {
 
 TEST_F(BadNodesHere, AClientsWordsAreChecked) {
   EXPECT_NE(serve_bad_nodes({"bad-nodes"})->find("n1"), std::string::npos);
-  EXPECT_EQ(serve_bad_nodes({}).error().code, Errc::invalid_input);
-  EXPECT_EQ(serve_bad_nodes({"forget-node", "hpc"}).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(serve_bad_nodes({})), Errc::invalid_input);
+  EXPECT_EQ(code_of(serve_bad_nodes({"forget-node", "hpc"})), Errc::invalid_input);
 }
 
 }  // namespace

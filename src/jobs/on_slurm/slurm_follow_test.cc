@@ -1,5 +1,6 @@
 #include "jobs/on_slurm/slurm_follow.h"
 
+#include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
 #include <sys/stat.h>
@@ -201,8 +202,8 @@ TEST_F(SlurmFollowTest, AJobOfOthersIsFoundByItsNumber) {
   follow({.to_end = false});
   EXPECT_EQ(printed_, "theirs\n") << "Slurm knows the file";
   slurm_.knows = false;
-  EXPECT_EQ(find_slurm_job("7", world()).error().code, Errc::not_found);
-  EXPECT_EQ(find_slurm_job("-h", world()).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(find_slurm_job("7", world())), Errc::not_found);
+  EXPECT_EQ(code_of(find_slurm_job("-h", world())), Errc::invalid_input);
 }
 
 TEST_F(SlurmFollowTest, StatesOfSeveralJobsCostOneQuestion) {
@@ -220,7 +221,7 @@ TEST_F(SlurmFollowTest, StatesOfSeveralJobsCostOneQuestion) {
   statuses = ask_slurm_jobs({known()}, world());
   EXPECT_EQ(statuses->at(0)->code, 143) << "Slurm has forgotten it, the job's folder has not";
   slurm_.answers = false;
-  EXPECT_EQ(ask_slurm_jobs({known()}, world()).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(ask_slurm_jobs({known()}, world())), Errc::unavailable);
 }
 
 // The batch step's record and Slurm's word, for one job.

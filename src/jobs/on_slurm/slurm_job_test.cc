@@ -1,5 +1,6 @@
 #include "jobs/on_slurm/slurm_job.h"
 
+#include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
 namespace lockstep::jobs::on_slurm {
@@ -36,7 +37,7 @@ TEST_F(SlurmJobTest, ACancelThatSlurmRefusesIsAnErrorInSlurmsWords) {
 
 TEST_F(SlurmJobTest, ACancelWithoutAControllerIsWorthARetry) {
   slurm_.answers = false;
-  EXPECT_EQ(job().cancel().error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().cancel()), Errc::unavailable);
 }
 
 // The job ended by itself before scancel came.
@@ -53,7 +54,7 @@ TEST_F(SlurmJobTest, ACancelThatComesTooLateTellsTheEnd) {
 TEST_F(SlurmJobTest, ASecondSignalEndsTheWaitForACanceledJob) {
   patience_ = seconds(5);
   const auto left = job().cancel();
-  EXPECT_EQ(left.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(left), Errc::canceled);
   EXPECT_EQ(left.error().sys, SIGINT);
 }
 
@@ -62,12 +63,12 @@ TEST_F(SlurmJobTest, AJobThatNobodyKnowsIsLost) {
   slurm_.knows = false;
   EXPECT_EQ(job().status()->state, JobState::lost);
   slurm_.answers = false;
-  EXPECT_EQ(job().status().error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().status()), Errc::unavailable);
 }
 
 TEST_F(SlurmJobTest, OnlySlurmResumesItsJobs) {
   const auto refused = job().resume({});
-  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(refused), Errc::invalid_input);
   EXPECT_NE(refused.error().hint.find("scontrol requeue 7"), std::string::npos);
 }
 
@@ -124,7 +125,7 @@ TEST_F(SlurmJobTest, WhyAJobWaitsIsSlurmsReason) {
 
 TEST_F(SlurmJobTest, WhyAForgottenJobFailedIsInItsFolder) {
   slurm_.knows = false;
-  EXPECT_EQ(job().why().error().code, Errc::not_found) << "nothing is recorded yet";
+  EXPECT_EQ(code_of(job().why()), Errc::not_found) << "nothing is recorded yet";
   slurm::BatchState end = ended("worker", 3);
   end.words = "rank 3 (n2) exited with 3";
   keep(end);

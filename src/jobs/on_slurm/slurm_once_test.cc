@@ -1,5 +1,6 @@
 #include "jobs/on_slurm/slurm_once.h"
 
+#include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
 namespace lockstep::jobs::on_slurm {
@@ -47,7 +48,7 @@ TEST_F(SlurmOnceTest, TheQueueIsAskedTwice) {
 TEST_F(SlurmOnceTest, WithoutAnAnswerOfSlurmNothingIsCleared) {
   slurm_.answers = false;
   const auto unknown = before();
-  EXPECT_EQ(unknown.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(unknown), Errc::canceled);
   EXPECT_TRUE(fs::exists(folder_.path()));
 }
 

@@ -1,6 +1,7 @@
 // Submits to a Slurm whose sbatch is a script of the test.
 #include "jobs/on_slurm/slurm_submit.h"
 
+#include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
@@ -109,7 +110,7 @@ TEST_F(SlurmSubmitTest, AJobThatMayHaveArrivedKeepsItsFolder) {
   sbatch("kill -9 $$");
   slurm_.answers = false;
   const auto unknown = submit(request());
-  EXPECT_EQ(unknown.error().code, Errc::canceled);
+  EXPECT_EQ(code_of(unknown), Errc::canceled);
   EXPECT_NE(unknown.error().hint.find("squeue"), std::string::npos);
   EXPECT_EQ(folders(), 1U) << "the job would fail without it";
 }
@@ -128,7 +129,7 @@ TEST_F(SlurmSubmitTest, ARepeatedRequestSubmitsNothing) {
 TEST_F(SlurmSubmitTest, WithoutSbatchTheHintNamesAnotherPlace) {
   setenv("PATH", (top_ + "/none").c_str(), 1);
   const auto refused = submit(request());
-  EXPECT_EQ(refused.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(refused), Errc::not_found);
   EXPECT_NE(refused.error().hint.find("--on user@login"), std::string::npos);
   EXPECT_EQ(folders(), 0U);
 }

@@ -1,5 +1,6 @@
 #include "jobs/places/find_job.h"
 
+#include "base/error_testing.h"
 #include "jobs/here/local_job.h"
 #include "jobs/on_hosts/hosts_job.h"
 #include "jobs/on_slurm/login_job.h"
@@ -27,17 +28,17 @@ TEST_F(FindJobTest, AWordIsAnIdANameOrTheBeginningOfAnId) {
   EXPECT_EQ(find("eval")->id, "aabb2222");
   EXPECT_EQ(find("aab")->id, "aabb2222");
   const auto several = find("aa");
-  EXPECT_EQ(several.error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(several), Errc::invalid_input);
   EXPECT_NE(several.error().message.find("aaaa1111"), std::string::npos) << several.error().message;
-  EXPECT_EQ(find("other").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(find("other")), Errc::not_found);
   const auto gone = find("pid-999999999");
-  EXPECT_EQ(gone.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(gone), Errc::not_found);
   EXPECT_NE(gone.error().hint.find("--events"), std::string::npos);
 }
 
 TEST_F(FindJobTest, ANumberMayBeThatOfSlurm) {
   EXPECT_EQ(find("7")->place, "slurm") << "submitted without Lockstep";
-  EXPECT_EQ(find("8").error().code, Errc::not_found);
+  EXPECT_EQ(code_of(find("8")), Errc::not_found);
   ASSERT_TRUE(book().add(known()));
   EXPECT_EQ(find("7")->id, "aaaa1111") << "our record says more";
 }
@@ -55,7 +56,7 @@ TEST_F(FindJobTest, ANumberToExplainMeansSlurmsFirst) {
   EXPECT_EQ(found("2")->id, "2") << "the id only begins with the number";
   EXPECT_EQ(found("2")->place, "slurm");
   EXPECT_TRUE(slurm_.asked.empty());
-  EXPECT_EQ(found("other").error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(found("other")), Errc::invalid_input);
 }
 
 // Slurm's number is meant, even if a job on hosts has such a name or an id that begins so.
@@ -83,7 +84,7 @@ TEST_F(FindJobTest, ACancelDoesNotGuessAmongRunningJobs) {
   tells("a", "bbbb2222", kRunsThere);
   EXPECT_EQ(running("train", Several::newest)->id, "bbbb2222");
   const auto refused = running("train", Several::refuse);
-  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(refused), Errc::invalid_input);
   EXPECT_TRUE(refused.error().message.starts_with("2 jobs are named train: bbbb2222"))
       << refused.error().message;
   EXPECT_NE(refused.error().message.find("aaaa1111 (running on gpus"), std::string::npos);

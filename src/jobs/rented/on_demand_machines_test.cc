@@ -1,5 +1,6 @@
 #include "jobs/rented/on_demand_machines.h"
 
+#include "base/error_testing.h"
 #include "rent/fake_world_testing.h"
 #include "rent/rental_files.h"
 #include "rent/rented_cluster.h"
@@ -51,9 +52,9 @@ TEST_F(OnDemandMachinesTest, AnotherRentalOfTheNameIsNotOurs) {
   ASSERT_TRUE(all.lock());
   EXPECT_EQ(all.rental().id, mine.id);
   EXPECT_NE(all.rental().closed_ms, 0);
-  EXPECT_EQ(all.places().error().code, Errc::unavailable);
-  EXPECT_EQ(all.leases().error().code, Errc::unavailable);
-  EXPECT_EQ(all.hold(60).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(all.places()), Errc::unavailable);
+  EXPECT_EQ(code_of(all.leases()), Errc::unavailable);
+  EXPECT_EQ(code_of(all.hold(60)), Errc::unavailable);
 }
 
 TEST_F(OnDemandMachinesTest, TheLockIsWaitedForAMinute) {
@@ -61,7 +62,7 @@ TEST_F(OnDemandMachinesTest, TheLockIsWaitedForAMinute) {
   rent::RentalLocks other(folder + "/lockstep");
   ASSERT_TRUE(other.take("a"));
   const std::int64_t before = web->now;
-  EXPECT_EQ(all.lock().error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(all.lock()), Errc::unavailable);
   EXPECT_EQ(web->now - before, 60'000);
   other.release("a");
   EXPECT_TRUE(all.lock());
@@ -122,7 +123,7 @@ TEST_F(OnDemandMachinesTest, ACanceledTerminationLeavesTheLockForTheNextTry) {
   OnDemandMachines all = machines(rented("a"));
   ASSERT_TRUE(all.lock());
   stops_ = true;
-  EXPECT_EQ(all.give_back().error().code, Errc::canceled);
+  EXPECT_EQ(code_of(all.give_back()), Errc::canceled);
   stops_ = false;
   ASSERT_TRUE(all.lock());
   ASSERT_TRUE(all.give_back());

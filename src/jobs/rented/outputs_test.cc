@@ -1,5 +1,7 @@
 #include "jobs/rented/outputs.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -43,21 +45,20 @@ class OutputsTest : public ::testing::Test {
 TEST_F(OutputsTest, OutputsOfASilentMachineAreNotHere) {
   const Status brought = bring_outputs(place_, project_, {"out"}, settings_);
   ASSERT_FALSE(brought);
-  EXPECT_EQ(brought.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(brought), Errc::unavailable);
   EXPECT_NE(brought.error().message.find("no route"), std::string::npos) << brought.error().message;
   EXPECT_EQ(remarks_, "");
 }
 
 TEST_F(OutputsTest, APathOutsideOfTheProjectIsNotBrought) {
-  EXPECT_EQ(bring_outputs(place_, project_, {"../other"}, settings_).error().code,
-            Errc::invalid_input);
+  EXPECT_EQ(code_of(bring_outputs(place_, project_, {"../other"}, settings_)), Errc::invalid_input);
   EXPECT_EQ(asked_, 0);
 }
 
 TEST_F(OutputsTest, OnlyFoldersThatAreHereAreSent) {
   EXPECT_TRUE(send_outputs({place_}, project_, {"never-made"}, settings_));
   EXPECT_EQ(asked_, 0);
-  EXPECT_EQ(send_outputs({place_}, project_, {"out"}, settings_).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(send_outputs({place_}, project_, {"out"}, settings_)), Errc::unavailable);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "jobs/rented/rented_job.h"
 
+#include "base/error_testing.h"
+
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -336,16 +338,16 @@ TEST_F(RentedJobTest, OnlyPresentOutputIsNotAwaited) {
   EXPECT_EQ(job().follow({.to_end = false}).error().message,
             "the machines of 'lab' are not there now");
   end(0);
-  EXPECT_EQ(job().follow({.to_end = false}).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().follow({.to_end = false})), Errc::unavailable);
   EXPECT_EQ(pauses_, 0);
 }
 
 TEST_F(RentedJobTest, AJobThatNoProcessFollowsIsNotAwaitedForEver) {
   lose();
   followed_ = false;
-  EXPECT_EQ(job().follow({}).error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().follow({})), Errc::unavailable);
   EXPECT_EQ(pauses_, 300);
-  EXPECT_EQ(job().cancel().error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(job().cancel()), Errc::unavailable);
 }
 
 TEST_F(RentedJobTest, BetweenAttemptsTheCourseCancels) {
@@ -364,7 +366,7 @@ TEST_F(RentedJobTest, BetweenAttemptsTheCourseCancels) {
 }
 
 TEST_F(RentedJobTest, ACourseResumesItsJobByItself) {
-  EXPECT_EQ(job().resume({}).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(job().resume({})), Errc::invalid_input);
   told_ = true;
   EXPECT_TRUE(job().resume({}));
 }

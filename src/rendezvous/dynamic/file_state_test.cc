@@ -1,6 +1,7 @@
 // The shared state in a file, as seen by two agents.
 #include "rendezvous/dynamic/file_state.h"
 
+#include "base/error_testing.h"
 #include "io/fd.h"
 #include "rendezvous/dynamic/state_codec.h"
 
@@ -70,7 +71,7 @@ TEST_F(FileStateTest, TheSharedStateAndItsVersions) {
   append({"\x16\0\0\0-/torch.rendezvous.job\0\0\0\0", 30});
   const auto gone = ask<Stored>([&](auto done) { mine.read(done); });
   ASSERT_FALSE(gone);
-  EXPECT_EQ(gone.error().code, Errc::unavailable);
+  EXPECT_EQ(code_of(gone), Errc::unavailable);
   EXPECT_FALSE(ask<Stored>([&](auto done) { mine.write(lost, "three", done); }));
 }
 

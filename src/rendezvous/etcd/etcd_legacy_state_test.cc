@@ -1,5 +1,7 @@
 #include "rendezvous/etcd/etcd_legacy_state.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::rendezvous::etcd {
@@ -73,7 +75,7 @@ TEST(EtcdLegacyState, RefusesNonsense) {
         R"({"status": "final", "version": "1", "participants": [0], "num_workers_waiting": -1})"}) {
     const auto state = decode_legacy_state(text);
     ASSERT_FALSE(state) << text;
-    EXPECT_EQ(state.error().code, Errc::corrupt);
+    EXPECT_EQ(code_of(state), Errc::corrupt);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "rendezvous/etcd/etcd_v2_codec.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::rendezvous::etcd {
@@ -46,7 +48,7 @@ TEST(EtcdV2Codec, Refusals) {
   const auto denied = parse_v2_reply(answer(401, R"({"errorCode":110,"message":"m","cause":"c"})"));
   ASSERT_FALSE(denied);
   EXPECT_EQ(denied.error().message, "etcd refuses: m (c, code 110)");
-  EXPECT_EQ(denied.error().code, Errc::denied);
+  EXPECT_EQ(code_of(denied), Errc::denied);
   const auto off = parse_v2_reply(answer(404, "404 page not found\n"));
   ASSERT_FALSE(off);
   EXPECT_NE(off.error().hint.find("--enable-v2"), std::string::npos);

@@ -1,5 +1,7 @@
 #include "rendezvous/file_store/file_store_codec.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -73,7 +75,7 @@ void expect_corrupt(const std::string& bytes, const char* why) {
       {.max_key_bytes = 16, .max_value_bytes = 1000, .max_keys = 3, .max_total_bytes = 1500});
   const auto fed = reader.feed(bytes);
   ASSERT_FALSE(fed) << why;
-  EXPECT_EQ(fed.error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(fed), Errc::corrupt);
   EXPECT_NE(fed.error().message.find(why), std::string::npos) << fed.error().message;
 }
 

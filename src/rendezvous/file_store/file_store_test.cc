@@ -1,6 +1,7 @@
 // Stores on one loop, over real files, with short periods.
 #include "rendezvous/file_store/file_store.h"
 
+#include "base/error_testing.h"
 #include "io/fd.h"
 #include "io/loop_testing.h"
 
@@ -122,7 +123,7 @@ TEST_F(FileStoreTest, WaitsEndWithTheKeyOrInTime) {
   EXPECT_TRUE(*waited);
   const auto never = ask<void>([&](auto done) { store->wait({"a", "never"}, 5ms, done); });
   ASSERT_FALSE(never);
-  EXPECT_EQ(never.error().code, Errc::timeout);
+  EXPECT_EQ(code_of(never), Errc::timeout);
   EXPECT_EQ(never.error().message, "wait timeout after 5ms, keys: a, never");
 }
 
@@ -273,7 +274,7 @@ TEST_F(FileStoreTest, AForeignFileIsAnErrorAndStaysAsItIs) {
     store->on_loss([&](const Error& error) { lost = error; });
     const auto done = set(*store, "a", "1");
     ASSERT_FALSE(done);
-    EXPECT_EQ(done.error().code, Errc::corrupt);
+    EXPECT_EQ(code_of(done), Errc::corrupt);
     EXPECT_NE(done.error().message.find(options.path), std::string::npos);
     EXPECT_EQ(bytes(), text);
     until([&] { return lost.has_value(); });
@@ -308,10 +309,10 @@ TEST_F(FileStoreTest, BadPathsFailAtOnce) {
   options.path = folder;
   EXPECT_FALSE(FileStore::open(loop, options));
   options.path = folder + "/no/such";
-  EXPECT_EQ(FileStore::open(loop, options).error().code, Errc::not_found);
+  EXPECT_EQ(code_of(FileStore::open(loop, options)), Errc::not_found);
   options.path = folder + "/fifo";
   ASSERT_EQ(mkfifo(options.path.c_str(), 0600), 0);
-  EXPECT_EQ(FileStore::open(loop, options).error().code, Errc::invalid_input);
+  EXPECT_EQ(code_of(FileStore::open(loop, options)), Errc::invalid_input);
 }
 
 TEST_F(FileStoreTest, OnlyATemporaryFileIsRemoved) {
@@ -333,7 +334,7 @@ TEST_F(FileStoreTest, NumbersThatAreNone) {
   EXPECT_TRUE(set(*store, "n", "five"));
   const auto sum = ask<std::int64_t>([&](auto done) { store->add("n", 1, done); });
   ASSERT_FALSE(sum);
-  EXPECT_EQ(sum.error().code, Errc::corrupt);
+  EXPECT_EQ(code_of(sum), Errc::corrupt);
   EXPECT_TRUE(set(*store, "n", "9223372036854775807"));
   EXPECT_FALSE(ask<std::int64_t>([&](auto done) { store->add("n", 1, done); }));
   EXPECT_EQ(get(*store, "n"), "9223372036854775807");
