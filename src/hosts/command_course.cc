@@ -68,7 +68,7 @@ bool CommandCourse::on_asked(std::size_t host) {
 void CommandCourse::on_frame(std::size_t host, const link::Frame& frame, io::TimePoint now) {
   Host& each = hosts_[host];
   each.heard = now;
-  each.pinged = false;
+  each.pinged = each.silent = false;
   // Neither frame shows that the program works: the link answers pings, and Started only says that
   // the program has begun.
   if (!std::holds_alternative<link::Pong>(frame) && !std::holds_alternative<link::Started>(frame))
@@ -142,12 +142,12 @@ std::string CommandCourse::limit_error(std::size_t host) const {
 CommandCourse::OnSignal CommandCourse::on_signal(int number) {
   // SIGCHLD (ssh, rsync) and SIGWINCH concern this process alone.
   if (number == SIGCHLD || number == SIGWINCH) return OnSignal::ignore;
-  // A host that is still logging in has no command that could receive the signal. Waiting for the
-  // log-in would make Ctrl-C look dead, so leave.
   if (!proc::is_stop_signal(number)) return OnSignal::pass_on;
+  // The signal cannot reach a command on a host that is still logging in, or that does not answer.
+  // Waiting for such a host would make Ctrl-C look dead, so leave.
   bool all_run = true;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
-    all_run = all_run && (hosts_[i].over || reach_(i).ready);
+    all_run = all_run && (hosts_[i].over || (reach_(i).ready && !hosts_[i].silent));
   if (++stops_ < kStopsToLeave && all_run) return OnSignal::pass_on;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].over) continue;
@@ -182,10 +182,10 @@ CommandCourse::SilentHosts CommandCourse::silence(io::TimePoint now) {
     }
     const auto silent = std::chrono::round<std::chrono::seconds>(now - host.heard);
     // The ping of the last notice has had at least five seconds for the answer.
-    if (host.pinged)
-      silence.waiting.emplace_back(
-          name,
-          fmt::format("no answer for {} s; a third Ctrl-C ends this command", silent.count()));
+    host.silent = host.pinged;
+    if (host.silent)
+      silence.waiting.emplace_back(name,
+                                   fmt::format("no answer for {} s{}", silent.count(), kCtrlCEnds));
     else if (host.quiet && asks_lockstep())
       silence.waiting.emplace_back(name, std::string("its answer") + kCtrlCEnds);
     if (!host.pinged) silence.pings.push_back(i);

@@ -57,8 +57,8 @@ class CommandCourse {
   std::string limit_error(std::size_t host) const;
 
   // Decides what a signal to this process means. Commands receive the signal and react as they
-  // like. This process exits at once if a command has not begun yet, or at the third request to
-  // stop. The hosts then end the commands, because their client is gone.
+  // like. This process exits at once if a command has not begun yet, if a host does not answer, or
+  // at the third request to stop. The hosts then end the commands, because their client is gone.
   enum class OnSignal { ignore, pass_on, leave };
   OnSignal on_signal(int number);
 
@@ -78,6 +78,7 @@ class CommandCourse {
     bool over = false;
     io::TimePoint heard;  // the last frame came
     bool pinged = false;  // a ping went out, and no frame has come since
+    bool silent = false;  // a ping has had no answer for a whole notice
     bool quiet = true;    // no output came and no input was taken since the last silence()
   };
   bool asks_lockstep() const;

@@ -153,13 +153,16 @@ def test_a_host_that_falls_silent_is_told_and_a_silent_command_is_not(world):
     others = server.host.spoken("link")
     wait = "touch begun; until [ -e go ]; do sleep 0.1; done; exit 3"
     run = client.start("exec", where, "--", "sh", "-c", wait)
-    until((home / "begun").exists, 20, "the command runs")
+    left = client.start("exec", where, "--", "sh", "-c", "touch left; exec sleep 1000")
+    until(lambda: (home / "begun").exists() and (home / "left").exists(), 20, "the commands run")
     links = [pid for pid in server.host.spoken("link") if pid not in others]
     for pid in links:
         server.host.freeze(pid)
     line = f"waiting for {where} for 10 s: no answer for "
-    until(lambda: line in run.err(), 30, "it says who is silent")
-    assert "a third Ctrl-C ends this command" in run.err(), run.err()
+    until(lambda: line in run.err() and line in left.err(), 30, "it says who is silent")
+    assert "; Ctrl-C ends this command" in run.err(), run.err()
+    left.process.send_signal(signal.SIGINT)
+    assert left.wait(10).rc == 130
     for pid in links:
         server.host.thaw(pid)
     (home / "go").touch()
