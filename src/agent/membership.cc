@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "host/port_owner.h"
+#include "io/listen.h"
 #include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
@@ -27,10 +28,23 @@ Membership::Membership(io::Loop& loop, const Node& node, Listener& listener,
   backend_->on_news([this](int from, const std::string& text) { listener_.on_news(from, text); });
 }
 
+namespace {
+
+// Returns a place that the worker with rank 0 can open. Another program can take the port in the
+// moment until then; the next attempt has another port.
+Result<rendezvous::StorePlace> free_place(const std::string& addr) {
+  LOCKSTEP_TRY_ASSIGN(const io::Listener probe,
+                      io::open_listener(rendezvous::listening_place(addr), 0, 1));
+  return rendezvous::StorePlace{addr, probe.port};
+}
+
+}  // namespace
+
 // Opens the workers' store when this node is rank 0. Only a single node uses the fixed
 // --master-port. For several nodes only the static backend has a fixed port, and the backend's own
 // store listens there.
 Result<rendezvous::StorePlace> Membership::offer_store(const std::string& addr) {
+  if (node_.config.framework == launch::Framework::jax) return free_place(addr);
   // Keep the port over all rounds: agents of PyTorch 2.6 to 2.14 read the address in their first
   // round only. Purge the keys, since a new attempt would read dead peer addresses under the same
   // names.

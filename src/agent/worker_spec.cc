@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "codec/python_template.h"
+#include "io/place_text.h"
 #include "proc/leftovers.h"
 
 namespace lockstep::agent {
@@ -15,6 +16,17 @@ void add_deepspeed(const launch::LaunchConfig& config, const Round& round, Envir
   env["CROSS_RANK"] = std::to_string(round.group_rank);
   env["CROSS_SIZE"] = std::to_string(round.group_world_size);
   env["LOCAL_SIZE"] = std::to_string(config.nproc);
+}
+
+// Variables for jax.distributed.initialize() (jax/_src/distributed.py). JAX gives all devices of a
+// node to each process unless local_device_ids says otherwise.
+void add_jax(const launch::LaunchConfig& config, const Round& round, WorkerSpec& spec) {
+  spec.env["JAX_COORDINATOR_ADDRESS"] = io::place_text(round.master_addr, round.master_port);
+  spec.env["JAX_NUM_PROCESSES"] = std::to_string(round.world_size);
+  spec.env["JAX_PROCESS_ID"] = std::to_string(spec.rank);
+  if (config.nproc > 1)
+    spec.env.try_emplace("JAX_LOCAL_DEVICE_IDS",
+                         config.virtual_local_rank ? "0" : std::to_string(spec.local_rank));
 }
 
 // Slurm counts a job's spares, too, and numbers nodes by their place in the job. Rewrite Slurm's
@@ -56,7 +68,8 @@ Environment shared_environment(const launch::LaunchConfig& config, const Round& 
   env["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(config.max_restarts);
   env["TORCHELASTIC_RUN_ID"] = config.run_id;
   // Workers compare with Python's spelling of the booleans.
-  env["TORCHELASTIC_USE_AGENT_STORE"] = round.use_agent_store ? "True" : "False";
+  const bool store = round.use_agent_store && config.framework == launch::Framework::torch;
+  env["TORCHELASTIC_USE_AGENT_STORE"] = store ? "True" : "False";
   env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = config.signals_text;
   // torchrun sets these two only if the user has not.
   env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
@@ -121,6 +134,7 @@ std::vector<WorkerSpec> make_worker_specs(const launch::LaunchConfig& config, co
     spec.env["TORCHELASTIC_ERROR_FILE"] =
         facts.error_files.at(static_cast<std::size_t>(local_rank));
     if (config.virtual_local_rank) virtualise(spec.env, local_rank);
+    if (config.framework == launch::Framework::jax) add_jax(config, round, spec);
     specs.push_back(std::move(spec));
   }
   return specs;

@@ -46,6 +46,32 @@ TEST(WorkerSpec, FlightRecordersHaveAFolderOrNoVariables) {
   EXPECT_FALSE(make_worker_specs(config, one_node(), facts(), {})[1].env.contains("PIPE"));
 }
 
+TEST(WorkerSpec, JaxGetsItsOwnVariables) {
+  launch::LaunchConfig config = two_workers();
+  config.framework = launch::Framework::jax;
+  Round round = one_node();
+  round.base_rank = 2;
+  round.world_size = 4;
+  round.master_addr = "fe80::1";
+  const auto specs = make_worker_specs(config, round, facts(), {});
+  EXPECT_EQ(specs[1].env.at("JAX_COORDINATOR_ADDRESS"), "[fe80::1]:1");
+  EXPECT_EQ(specs[1].env.at("JAX_NUM_PROCESSES"), "4");
+  EXPECT_EQ(specs[1].env.at("JAX_PROCESS_ID"), "3");
+  EXPECT_EQ(specs[1].env.at("JAX_LOCAL_DEVICE_IDS"), "1");
+  EXPECT_EQ(specs[1].env.at("TORCHELASTIC_USE_AGENT_STORE"), "False");
+  EXPECT_EQ(make_worker_specs(config, round, facts(), {{"JAX_LOCAL_DEVICE_IDS", "5"}})[1].env.at(
+                "JAX_LOCAL_DEVICE_IDS"),
+            "5")
+      << "the user's own";
+  config.virtual_local_rank = true;
+  EXPECT_EQ(make_worker_specs(config, round, facts(), {})[1].env.at("JAX_LOCAL_DEVICE_IDS"), "0");
+  config.virtual_local_rank = false;
+  config.nproc = 1;
+  EXPECT_FALSE(
+      make_worker_specs(config, round, facts(), {})[0].env.contains("JAX_LOCAL_DEVICE_IDS"))
+      << "one process has all devices of its node";
+}
+
 TEST(WorkerSpec, TheAidStandsFirstOnPythonsPath) {
   AttemptFacts with = facts();
   with.aid_folder = "/tmp/aid";

@@ -222,6 +222,8 @@ std::string explain_text(const LaunchConfig& config) {
   add_nodes(config, rows);
   rows.push_back({"workers here", std::to_string(config.nproc),
                   from(config.slots ? "slots" : "nproc-per-node")});
+  if (config.framework == launch::Framework::jax)
+    rows.push_back({"framework", "jax", from("framework")});
   rows.push_back({"role", config.role, from("role")});
   rows.push_back({"restarts", std::to_string(config.max_restarts), from("max-restarts")});
   rows.push_back(

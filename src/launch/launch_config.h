@@ -30,6 +30,9 @@ enum class Isolation { automatic, pidns, cgroup, guardian, none };
 enum class ExitCodeMode { torchrun, worker };  // --exit-code
 enum class ReportTails { first, all, none };   // --report-tails
 enum class EventHandler { null, console };
+// How the workers find each other: by the store at MASTER_ADDR, or by JAX's own service, which the
+// worker with rank 0 opens there.
+enum class Framework { torch, jax };
 // `lockstep launch` passes the local rank to workers: as --local-rank= or as --local_rank=.
 enum class LocalRankArgument { none, dash, underscore };
 
@@ -164,6 +167,7 @@ struct LaunchConfig {
   int max_nodes = 1;
   int spares = 0;  // nodes beyond max_nodes, announced with --spares
   int nproc = 1;
+  Framework framework = Framework::torch;
   // --slots: devices visible to all workers of this node, one device per worker. Workers also get
   // the variables of DeepSpeed's launcher.
   std::optional<std::string> slots;

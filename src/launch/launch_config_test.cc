@@ -329,6 +329,23 @@ TEST(LaunchConfig, SlotsAreWorkersAndTheirDevices) {
   }
 }
 
+TEST(LaunchConfig, JaxNeedsAPortThatNobodyHasOpened) {
+  EXPECT_EQ(make([](RawOptions& raw) { raw.framework = "jax"; })->framework, Framework::jax);
+  const auto refused = make([](RawOptions& raw) {
+    raw.framework = "jax";
+    raw.nnodes = "2";
+    raw.rdzv_backend = "static";
+    raw.node_rank = 0;
+    raw.master_addr = "trn-0";
+  });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "--framework jax does not work with --rdzv-backend static");
+  EXPECT_TRUE(make([](RawOptions& raw) {
+    raw.framework = "jax";
+    raw.rdzv_backend = "static";
+  })) << "one node";
+}
+
 TEST(LaunchConfig, SlotsThatMakeNoSenseAreNamed) {
   const auto error = [](Change change) {
     const auto config = make(change);

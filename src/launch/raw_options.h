@@ -37,6 +37,7 @@ struct RawOptions {
   bool module = false;
   bool no_python = false;
   bool run_path = false;
+  std::string framework = "torch";
 
   std::int64_t max_restarts = 0;
   double restart_backoff = 30;

@@ -88,6 +88,20 @@ Result<NumaBinding> numa_binding(const std::string& text) {
                   printable(text)));
 }
 
+// Workers of JAX need a port of rank 0's node that nobody has opened. With the static backend the
+// only port that all nodes know is that of the agents' own store.
+Status apply_framework(const RawOptions& raw, LaunchConfig& config) {
+  if (raw.framework != "jax") return {};
+  if (config.backend->fixed() && !config.alone())
+    return fail(
+        Errc::invalid_input,
+        fmt::format("--framework jax does not work with --rdzv-backend {}", config.backend->name),
+        "leave out --rdzv-backend, --master-addr and --master-port, and give "
+        "--rdzv-endpoint HOST");
+  config.framework = Framework::jax;
+  return {};
+}
+
 }  // namespace
 
 // Parses --local-addr. An empty address counts as none, and an IPv6 address may be in brackets.
@@ -121,6 +135,7 @@ Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& co
     return fail(Errc::invalid_input,
                 fmt::format("nproc_per_node must be at most {}, got {}", kMost, count));
   config.nproc = static_cast<int>(count);
+  LOCKSTEP_TRY(apply_framework(raw, config));
   config.role = raw.role;
   LOCKSTEP_TRY_ASSIGN(config.local_addr, local_addr(raw.local_addr.value_or("")));
   // DeepSpeed's launcher leaves OMP_NUM_THREADS alone.

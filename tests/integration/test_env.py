@@ -6,7 +6,8 @@ import uuid
 
 import pytest
 
-from harness import RECORDER_NAMES, TOKEN, free_port
+from harness import RECORDER_NAMES, SCRIPTS, TOKEN, free_port, one_line
+from nodes import Job
 
 WORKER_NAMES = set("""LOCAL_RANK RANK GROUP_RANK ROLE_RANK ROLE_NAME LOCAL_WORLD_SIZE WORLD_SIZE
 GROUP_WORLD_SIZE ROLE_WORLD_SIZE MASTER_ADDR MASTER_PORT TORCHELASTIC_RESTART_COUNT TORCHELASTIC_MAX_RESTARTS
@@ -240,3 +241,36 @@ def test_local_addr(lockstep, given, want):
 def test_signals_to_handle_are_told_as_given(lockstep):
     (env,) = envs(lockstep, "--signals-to-handle", "SIGTERM, SIGUSR1,SIGKILL")
     assert env["TORCHELASTIC_SIGNALS_TO_HANDLE"] == "SIGTERM, SIGUSR1,SIGKILL"
+
+
+# --- --framework jax ---
+
+JAX = ("--framework", "jax", "--max-restarts", 1)
+
+
+def jax_lines(*runs):
+    """What each process has printed, by its place: "attempt 1: 2 processes met, device 0"."""
+    lines = []
+    for run in runs:
+        ended = run.wait(30)
+        assert ended.rc == 0, str(ended)
+        lines += re.findall(r"^process (.*)$", ended.out, re.M)
+    return sorted(lines)
+
+
+def test_processes_of_jax_meet_at_a_port_that_is_free(lockstep):
+    """In each attempt: the first ends by a failure."""
+    met = jax_lines(lockstep.start("--nproc-per-node", 2, *JAX, SCRIPTS / "like_jax.py"))
+    assert met == [f"{rank} attempt {attempt}: 2 met, devices {rank}" for rank in (0, 1) for attempt in (0, 1)]
+
+
+@pytest.mark.parametrize("backend", ["lockstep", "c10d"])
+def test_processes_of_jax_meet_over_nodes(lockstep, backend):
+    job = Job(lockstep, backend)
+    met = jax_lines(*(job.script(number, SCRIPTS / "like_jax.py", args=JAX) for number in (0, 1)))
+    assert met == [f"{rank} attempt {attempt}: 2 met, devices all" for rank in (0, 1) for attempt in (0, 1)]
+
+
+def test_jax_has_no_port_with_fixed_ranks(lockstep):
+    ended = lockstep.run("--nnodes", 2, "--node-rank", 0, "--master-addr", "127.0.0.1", *JAX, SCRIPTS / "like_jax.py")
+    one_line(ended, 1, "--framework jax does not work with --rdzv-backend static", "--rdzv-endpoint")
