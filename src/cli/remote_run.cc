@@ -22,6 +22,7 @@
 #include "jobs/on_hosts/job_plan.h"
 #include "jobs/on_hosts/node_words.h"
 #include "jobs/places/free_name.h"
+#include "launch/backend_row.h"
 #include "setup/spec.h"
 
 #include <fmt/core.h>
@@ -60,6 +61,15 @@ std::string name_of(const RemoteOptions& options, const Parsed& parsed) {
 
 bool meets_elsewhere(const Parsed& parsed) {
   return gave_any(parsed, {"rdzv-endpoint", "master-addr", "master-port", "standalone"});
+}
+
+// Returns how many nodes may host the rendezvous. torchrun's backends know a single place.
+std::size_t most_endpoints(const Parsed& parsed) {
+  const auto named = parsed.text("rdzv-backend");
+  const launch::BackendRow* row =
+      named ? launch::find_backend(*named) : &launch::lockstep_backend();
+  if (row == nullptr || row->place != launch::BackendRow::Place::node) return 1;
+  return row->most_endpoints;
 }
 
 jobs::on_hosts::UserWords user_words(const Parsed& parsed) {
@@ -114,6 +124,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
                                                                          : hosts::own_variable));
   request.secrets = options.variables.secrets;
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
+  request.most_endpoints = most_endpoints(parsed);
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     // A token keeps programs of other users out of the rendezvous.
     spec.env.push_back(std::string(jobs::on_hosts::kTokenVariable) + "=" + random_uuid4() +

@@ -4,11 +4,9 @@
 #include "io/resolve.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -16,43 +14,8 @@ namespace lockstep::job {
 namespace {
 
 constexpr int kBacklog = 512;
-// After the first success, the other addresses get this much more time.
+// Once every host has answered, the other addresses get this much more time.
 constexpr std::chrono::milliseconds kGrace{200};
-
-// A connection attempt to one address.
-struct Trial {
-  io::Fd fd;
-  std::string heard;
-  enum class Stage { open, reached, failed } stage = Stage::failed;
-};
-
-Trial begin_trial(const std::string& address, int port) {
-  Trial trial;
-  const auto resolved = io::resolve_numeric(address, port);
-  if (!resolved) return trial;
-  const io::Address& to = resolved->addresses.front();
-  trial.fd = io::Fd(socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!trial.fd) return trial;
-  // connect() continues in the background; poll() tells the result.
-  if (connect(trial.fd.get(), to.get(), to.size) == 0 || errno == EINPROGRESS)
-    trial.stage = Trial::Stage::open;
-  return trial;
-}
-
-void listen_to(Trial& trial, const std::string& secret) {
-  std::array<char, 128> bytes;
-  const ssize_t got = read(trial.fd.get(), bytes.data(), bytes.size());
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got > 0) trial.heard.append(bytes.data(), static_cast<std::size_t>(got));
-  // A private address may belong to a different machine in another network. Only the secret proves
-  // that the right host answers.
-  if (trial.heard == secret) {
-    trial.stage = Trial::Stage::reached;
-    // Longer than the secret: another program answers there.
-  } else if (got <= 0 || trial.heard.size() > secret.size()) {
-    trial.stage = Trial::Stage::failed;
-  }
-}
 
 }  // namespace
 
@@ -74,39 +37,93 @@ void ReachedPlace::on_guest() {
   if (send(guest.get(), secret_.data(), secret_.size(), MSG_NOSIGNAL) < 0) return;
 }
 
-std::vector<std::string> reached_addresses(const std::vector<std::string>& addresses, int port,
-                                           const std::string& secret,
-                                           std::chrono::milliseconds limit) {
-  using Clock = std::chrono::steady_clock;
-  auto end = Clock::now() + limit;
-  std::vector<Trial> trials;
+// A connection attempt to one address.
+struct ReachTrial::Call {
+  std::size_t target = 0;
+  std::string address;
+  int port = 0;
+  std::string secret;
+  enum class Stage { open, reached, failed } stage = Stage::failed;
+  std::string heard = {};
+  io::Fd fd = {};
+  std::unique_ptr<io::Watch> watch = {};  // after fd: destroyed first
+};
+
+ReachTrial::ReachTrial(io::Loop& loop, const std::vector<ReachTarget>& targets,
+                       std::chrono::milliseconds limit, std::function<void(const Reached&)> done)
+    : loop_(loop), done_(std::move(done)), targets_(targets.size()), timer_(loop) {
   // All addresses are tried at once: most of a host's addresses lead nowhere from another network,
   // and each would cost the whole limit.
-  trials.reserve(addresses.size());
-  for (const std::string& address : addresses)
-    trials.push_back(begin_trial(address, port));
-  while (true) {
-    std::vector<pollfd> waits;
-    std::vector<Trial*> of;
-    for (Trial& trial : trials)
-      if (trial.stage == Trial::Stage::open) {
-        waits.push_back({trial.fd.get(), POLLIN, 0});
-        of.push_back(&trial);
-      }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    if (waits.empty() || left.count() <= 0) break;
-    if (poll(waits.data(), waits.size(), static_cast<int>(left.count())) < 0 && errno != EINTR)
-      break;
-    for (std::size_t i = 0; i < waits.size(); ++i)
-      if (waits[i].revents != 0) listen_to(*of[i], secret);
-    if (std::any_of(trials.begin(), trials.end(),
-                    [](const Trial& trial) { return trial.stage == Trial::Stage::reached; }))
-      end = std::min(end, Clock::now() + kGrace);
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    for (const std::string& address : targets[i].addresses) {
+      calls_.push_back(std::make_unique<Call>(Call{
+          .target = i, .address = address, .port = targets[i].port, .secret = targets[i].secret}));
+      begin(*calls_.back());
+    }
+  timer_.start(limit, [this] { finish(); });
+  look();
+}
+
+ReachTrial::~ReachTrial() = default;
+
+void ReachTrial::begin(Call& call) {
+  const auto resolved = io::resolve_numeric(call.address, call.port);
+  if (!resolved) return;
+  const io::Address& to = resolved->addresses.front();
+  call.fd = io::Fd(socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!call.fd) return;
+  // connect() continues in the background. A failure makes the socket readable too.
+  if (connect(call.fd.get(), to.get(), to.size) != 0 && errno != EINPROGRESS) return;
+  call.stage = Call::Stage::open;
+  call.watch = std::make_unique<io::Watch>(loop_, call.fd.get());
+  call.watch->start(io::kReadable, [this, at = &call](int) {
+    listen_to(*at);
+    look();
+  });
+}
+
+void ReachTrial::listen_to(Call& call) {
+  std::array<char, 128> bytes;
+  const ssize_t got = read(call.fd.get(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got > 0) call.heard.append(bytes.data(), static_cast<std::size_t>(got));
+  // A private address may belong to a different machine in another network. Only the secret proves
+  // that the right host answers.
+  if (call.heard == call.secret) {
+    call.stage = Call::Stage::reached;
+    // Longer than the secret: another program answers there.
+  } else if (got <= 0 || call.heard.size() > call.secret.size()) {
+    call.stage = Call::Stage::failed;
   }
-  std::vector<std::string> reached;
-  for (std::size_t i = 0; i < trials.size(); ++i)
-    if (trials[i].stage == Trial::Stage::reached) reached.push_back(addresses[i]);
-  return reached;
+  if (call.stage != Call::Stage::open) call.watch->stop();
+}
+
+// Ends the trial early: at once if no call is open, and soon if every target has answered.
+void ReachTrial::look() {
+  std::vector<bool> open(targets_);
+  std::vector<bool> reached(targets_);
+  for (const auto& call : calls_) {
+    if (call->stage == Call::Stage::open) open[call->target] = true;
+    if (call->stage == Call::Stage::reached) reached[call->target] = true;
+  }
+  bool all_done = true;
+  bool all_told = true;
+  for (std::size_t i = 0; i < targets_; ++i) {
+    all_done = all_done && !open[i];
+    all_told = all_told && (reached[i] || !open[i]);
+  }
+  // In the next turn: the caller must have the trial before `done` comes.
+  if (all_done) return timer_.start({}, [this] { finish(); });
+  if (all_told && !std::exchange(in_grace_, true)) timer_.start(kGrace, [this] { finish(); });
+}
+
+void ReachTrial::finish() {
+  Reached reached(targets_);
+  for (const auto& call : calls_) {
+    if (call->watch) call->watch->stop();
+    if (call->stage == Call::Stage::reached) reached[call->target].push_back(call->address);
+  }
+  if (const auto done = std::exchange(done_, nullptr)) done(reached);
 }
 
 }  // namespace lockstep::job

@@ -1,6 +1,6 @@
-// Finds the addresses at which one host can really reach another. The first host listens and sends
-// a secret to each caller; the other host calls. The secret matters, because a private address may
-// exist on both hosts.
+// Finds the addresses at which hosts can really reach each other. Every host listens and sends a
+// secret to each caller; every host calls the others at the same time. The secret matters, because
+// a private address may exist on several hosts.
 #pragma once
 
 #include "base/error.h"
@@ -8,6 +8,7 @@
 #include "io/loop.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,10 +31,36 @@ class ReachedPlace {
   io::Watch watch_;
 };
 
-// Returns the addresses (numeric) that answer with the secret within `limit`, in the given order.
-// Blocks for the slowest address.
-std::vector<std::string> reached_addresses(const std::vector<std::string>& addresses, int port,
-                                           const std::string& secret,
-                                           std::chrono::milliseconds limit);
+// A host to call.
+struct ReachTarget {
+  std::vector<std::string> addresses;  // numeric
+  int port = 0;
+  std::string secret;
+};
+
+// Calls all targets at once. Destroying the trial ends it.
+class ReachTrial {
+ public:
+  // For each target: the addresses that answer with its secret, in the given order.
+  using Reached = std::vector<std::vector<std::string>>;
+  // Calls `done` once, from the loop, within `limit`. `done` must not destroy the trial.
+  ReachTrial(io::Loop& loop, const std::vector<ReachTarget>& targets,
+             std::chrono::milliseconds limit, std::function<void(const Reached&)> done);
+  ~ReachTrial();
+
+ private:
+  struct Call;
+  void begin(Call& call);
+  void listen_to(Call& call);
+  void look();
+  void finish();
+
+  io::Loop& loop_;
+  std::function<void(const Reached&)> done_;
+  std::size_t targets_;
+  std::vector<std::unique_ptr<Call>> calls_;
+  io::Timer timer_;
+  bool in_grace_ = false;
+};
 
 }  // namespace lockstep::job

@@ -4,25 +4,23 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <algorithm>
+#include <optional>
 
 namespace lockstep::job {
 namespace {
 
 using Addresses = std::vector<std::string>;
 
-Addresses try_on_loop(io::Loop& loop, const Addresses& addresses, int port,
-                      const std::string& secret) {
-  Addresses reached;
-  bool done = false;
-  std::thread guest([&] {
-    reached = reached_addresses(addresses, port, secret, std::chrono::milliseconds(3000));
-    loop.post([&] { done = true; });
-  });
-  while (!done)
+using Reached = ReachTrial::Reached;
+
+Reached reached(io::Loop& loop, const std::vector<ReachTarget>& targets) {
+  std::optional<Reached> found;
+  const ReachTrial trial(loop, targets, std::chrono::seconds(3),
+                         [&](const Reached& told) { found = told; });
+  while (!found)
     loop.run_once();
-  guest.join();
-  return reached;
+  return *found;
 }
 
 TEST(Reach, AnAddressCountsOnlyWhereTheSecretIsHeard) {
@@ -30,15 +28,29 @@ TEST(Reach, AnAddressCountsOnlyWhereTheSecretIsHeard) {
   const auto place = ReachedPlace::open(loop, "the secret");
   ASSERT_TRUE(place) << place.error().message;
   const int port = (*place)->port();
-  EXPECT_EQ(try_on_loop(loop, {"nonsense", "127.0.0.1"}, port, "the secret"),
-            Addresses{"127.0.0.1"});
-  EXPECT_EQ(try_on_loop(loop, {"127.0.0.1"}, port, "another one"), Addresses{});
-  EXPECT_EQ(try_on_loop(loop, {"127.0.0.1"}, port, "the secret, longer"), Addresses{});
+  EXPECT_EQ(reached(loop, {{{"nonsense", "127.0.0.1"}, port, "the secret"}}),
+            (Reached{{"127.0.0.1"}}));
+  EXPECT_EQ(reached(loop, {{{"127.0.0.1"}, port, "another one"}}), Reached{{}});
+  EXPECT_EQ(reached(loop, {{{"127.0.0.1"}, port, "the secret, longer"}}), Reached{{}});
+}
+
+// Two hosts call each other: each must answer while its own calls are open.
+TEST(Reach, AllTargetsAreCalledAtOnce) {
+  io::Loop loop;
+  const auto one = ReachedPlace::open(loop, "one");
+  const auto two = ReachedPlace::open(loop, "two");
+  ASSERT_TRUE(one && two);
+  EXPECT_EQ(reached(loop, {{{"127.0.0.1"}, (*one)->port(), "one"},
+                           {{"127.0.0.1"}, (*one)->port(), "two"},
+                           {{"127.0.0.2", "127.0.0.1"}, (*two)->port(), "two"}}),
+            (Reached{{"127.0.0.1"}, {}, {"127.0.0.2", "127.0.0.1"}}));
 }
 
 TEST(Reach, NobodyListens) {
-  EXPECT_EQ(reached_addresses({"127.0.0.1"}, 1, "s", std::chrono::milliseconds(1000)), Addresses{});
-  EXPECT_EQ(reached_addresses({}, 1, "s", std::chrono::milliseconds(1000)), Addresses{});
+  io::Loop loop;
+  EXPECT_EQ(reached(loop, {{{"127.0.0.1"}, 1, "s"}}), Reached{{}});
+  EXPECT_EQ(reached(loop, {{{}, 1, "s"}}), Reached{{}});
+  EXPECT_EQ(reached(loop, {}), Reached{});
 }
 
 TEST(Reach, TheLoopbackIsTheLastOfOwnAddresses) {

@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::size_t kMostInput = 32UL << 20;
 constexpr std::chrono::seconds kTrialTime{3};
+constexpr std::size_t kMostTargets = 1024;  // hosts to try
 // Jobs of other clients end without notice, so the queue is polled.
 constexpr std::chrono::seconds kQueueLook{1};
 constexpr std::size_t kKeptJobs = 200;  // older ones are removed at each start of a job
@@ -103,6 +104,7 @@ void Supervisor::on_line(std::string_view line) {
     done = try_addresses(request["try"]);
   // The client has its answers: no more callers are expected.
   if (files_ && request.is_object() && request.contains("tried")) {
+    trial_.reset();
     place_.reset();
     say({{"closed", true}});
     done = {};
@@ -130,8 +132,8 @@ Status Supervisor::prepare(const nlohmann::json& request) {
                                   {"port", 0},
                                   {"secret", ""},
                                   {"let_go", jobs_let_go(spec_, others)}};
-  // Only node 0 listens; the other nodes try its addresses.
-  if (spec_.node == 0 && spec_.nodes > 1) {
+  // Any node may host the rendezvous one day, so all others try its addresses.
+  if (spec_.nodes > 1) {
     const std::string secret = random_uuid4();
     LOCKSTEP_TRY_ASSIGN(place_, ReachedPlace::open(loop_, secret));
     facts["addresses"] = host::own_addresses();
@@ -142,13 +144,25 @@ Status Supervisor::prepare(const nlohmann::json& request) {
   return {};
 }
 
-Status Supervisor::try_addresses(const nlohmann::json& request) const {
-  LOCKSTEP_TRY_ASSIGN(const auto addresses, texts(request, "addresses"));
-  if (!request.contains("port") || !request["port"].is_number_unsigned() ||
-      !request.contains("secret") || !request["secret"].is_string())
-    return fail(Errc::corrupt, "the client gives no port to try");
-  say({{"reached", reached_addresses(addresses, request["port"].get<std::uint16_t>(),
-                                     request["secret"].get<std::string>(), kTrialTime)}});
+Status Supervisor::try_addresses(const nlohmann::json& request) {
+  if (!request.is_array() || request.size() > kMostTargets)
+    return fail(Errc::corrupt, "the client gives no hosts to try");
+  std::vector<ReachTarget> targets;
+  for (const nlohmann::json& each : request) {
+    ReachTarget target;
+    LOCKSTEP_TRY_ASSIGN(target.addresses, texts(each, "addresses"));
+    if (!each.contains("port") || !each["port"].is_number_unsigned() || !each.contains("secret") ||
+        !each["secret"].is_string())
+      return fail(Errc::corrupt, "the client gives no port to try");
+    target.port = each["port"].get<std::uint16_t>();
+    target.secret = each["secret"].get<std::string>();
+    targets.push_back(std::move(target));
+  }
+  // On the loop, because the other hosts call this one meanwhile.
+  trial_ = std::make_unique<ReachTrial>(loop_, targets, kTrialTime,
+                                        [this](const ReachTrial::Reached& reached) {
+                                          say({{"reached", reached}});
+                                        });
   return {};
 }
 
@@ -157,6 +171,7 @@ Status Supervisor::go(const nlohmann::json& request) {
   LOCKSTEP_TRY_ASSIGN(spec_.after, texts(request, "after"));
   spec_.run.insert(spec_.run.begin(), words.begin(), words.end());
   LOCKSTEP_TRY(files_->keep(spec_));
+  trial_.reset();
   place_.reset();
   if (spec_.queue) {
     state_.stage = Stage::queued;
@@ -193,6 +208,7 @@ void Supervisor::refuse(const Error& error) {
 // The job never began: nothing of it may stay.
 void Supervisor::leave() {
   phase_ = Phase::over;
+  trial_.reset();
   place_.reset();
   // A resumed job has output from before. Keep it.
   if (files_ && !spec_.resumes) files_->remove();

@@ -22,8 +22,8 @@ namespace lockstep::job {
 // Speaks lines of JSON, one object each, over stdin and stdout:
 //   client {"prepare": JobSpec}
 //   host   {"prepared": {"addresses": [...], "port": N, "secret": S, "let_go": [IDs]}}
-//   client {"try": {"addresses": [...], "port": N, "secret": S}}
-//   host   {"reached": [addresses]}
+//   client {"try": [{"addresses": [...], "port": N, "secret": S}, ...]}    other hosts
+//   host   {"reached": [[addresses], ...]}                                 of each of them
 //   client {"tried": true}
 //   host   {"closed": true}                           the port of "prepared"
 //   client {"go": {"words": [...], "after": [IDs]}}   words: more arguments of `lockstep run`
@@ -41,7 +41,7 @@ class Supervisor {
   void on_input();
   void on_line(std::string_view line);
   Status prepare(const nlohmann::json& request);
-  Status try_addresses(const nlohmann::json& request) const;
+  Status try_addresses(const nlohmann::json& request);
   Status go(const nlohmann::json& request);
   void say(const nlohmann::ordered_json& answer) const;
   void refuse(const Error& error);
@@ -59,6 +59,7 @@ class Supervisor {
   PartState state_;
   std::optional<JobFiles> files_;
   std::unique_ptr<ReachedPlace> place_;
+  std::unique_ptr<ReachTrial> trial_;
   std::optional<proc::Child> child_;
   std::string input_;
   std::unique_ptr<proc::SignalWatch> signals_;

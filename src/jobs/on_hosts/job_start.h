@@ -1,11 +1,12 @@
-// Starts a job on all hosts, or on none: prepares the job everywhere, finds an address of node 0
-// that the other hosts can reach, and starts the job.
+// Starts a job on all hosts, or on none: prepares the job everywhere, finds addresses at which the
+// hosts reach each other, and starts the job.
 #pragma once
 
 #include "base/error.h"
 #include "hosts/command_run.h"
 #include "job/job_spec.h"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,13 @@ struct JobRequest {
   // More words for `lockstep run` on each node, before those of the spec.
   std::vector<std::vector<std::string>> words;
   bool needs_endpoint = false;            // find a value for --rdzv-endpoint and add it
+  std::size_t most_endpoints = 1;         // of so many nodes, from node 0 on
   std::vector<std::string> secrets = {};  // names of secret variables in spec.env, never kept
 };
 
 struct StartedJob {
   std::vector<std::string> ahead;  // jobs ahead in the queue; empty: the job runs
-  std::string endpoint;            // "ADDRESS:PORT"; empty: none was needed
+  std::string endpoint;            // "ADDRESS:PORT,ADDRESS:PORT"; empty: none was needed
 };
 
 // Starts the job. After an error, which names the host, nothing of the job is left. canceled: by a

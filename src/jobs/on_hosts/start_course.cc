@@ -19,8 +19,13 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::uint32_t kChannel = 1;
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostWords = 2000;
+constexpr std::size_t kMostAddresses = 16;
 // A request must fit into the host's receive window: the host may read only the whole request.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
+
+std::vector<std::string> texts_of(const Json& list) {
+  return codec::texts_member({{"texts", list}}, "texts");
+}
 
 }  // namespace
 
@@ -104,7 +109,7 @@ void StartCourse::on_answer(std::size_t node, const Json& answer) {
   if (phase_ == Phase::preparing && has("prepared") && !hosts_[node].answered) {
     take_prepared(node, answer["prepared"]);
   } else if (phase_ == Phase::trying && has("reached")) {
-    hosts_[node].reached = codec::texts_member(answer, "reached");
+    take_reached(node, answer["reached"]);
   } else if (phase_ == Phase::closing && has("closed")) {
     // "closed" carries no facts.
   } else if (phase_ == Phase::going && has("queued")) {
@@ -122,13 +127,27 @@ void StartCourse::on_answer(std::size_t node, const Json& answer) {
 void StartCourse::take_prepared(std::size_t node, const Json& facts) {
   for (std::string& id : codec::texts_member(facts, "let_go"))
     let_go_.push_back(std::move(id));
-  // Only node 0 serves the rendezvous, so only its addresses count.
-  if (node != 0 || !facts.is_object()) return;
-  addresses_ = codec::texts_member(facts, "addresses");
+  if (!facts.is_object()) return;
+  TriedHost& tried = hosts_[node].tried;
+  tried.addresses = codec::texts_member(facts, "addresses");
+  // All other hosts try all of these, so a host must not name thousands.
+  if (tried.addresses.size() > kMostAddresses) tried.addresses.resize(kMostAddresses);
   if (facts.contains("port") && facts["port"].is_number_unsigned())
-    port_ = facts["port"].get<std::uint16_t>();
+    tried.port = facts["port"].get<std::uint16_t>();
   if (facts.contains("secret") && facts["secret"].is_string())
-    secret_ = facts["secret"].get<std::string>();
+    hosts_[node].secret = facts["secret"].get<std::string>();
+}
+
+// Fills the list with an empty place for the host itself, which it was not told to try.
+void StartCourse::take_reached(std::size_t node, const Json& reached) {
+  std::size_t next = 0;
+  hosts_[node].tried.reached.clear();
+  for (std::size_t to = 0; to < listed_; ++to) {
+    std::vector<std::string> addresses;
+    if (to != node && reached.is_array() && next < reached.size())
+      addresses = texts_of(reached[next++]);
+    hosts_[node].tried.reached.push_back(std::move(addresses));
+  }
 }
 
 void StartCourse::say(std::size_t node, const OrderedJson& request) {
@@ -142,7 +161,7 @@ void StartCourse::next_phase() {
   for (Host& host : hosts_)
     host.answered = false;
   const bool tries = request_.needs_endpoint && hosts_.size() > 1;
-  // Node 0 may have several addresses, and a firewall or a private network may hide some from the
+  // A host may have several addresses, and a firewall or a private network may hide some from the
   // others.
   if (phase_ == Phase::preparing && tries) return try_addresses();
   if (phase_ == Phase::trying) return end_trial();
@@ -153,38 +172,37 @@ void StartCourse::next_phase() {
   go();
 }
 
+// Every host tries all meeting places at once, and every host listens.
 void StartCourse::try_addresses() {
   phase_ = Phase::trying;
-  // Node 0 only listens in this phase.
-  hosts_[0].answered = true;
-  for (std::size_t i = 1; i < hosts_.size(); ++i)
-    say(i, {{"try", {{"addresses", addresses_}, {"port", port_}, {"secret", secret_}}}});
+  // Of two nodes the second never takes over: a dead host and a cut network look the same to it.
+  // With node 0 as the only place it waits for node 0 to come back.
+  listed_ = hosts_.size() > 2 ? std::min(request_.most_endpoints, hosts_.size()) : 1;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    OrderedJson targets = OrderedJson::array();
+    for (std::size_t to = 0; to < listed_; ++to)
+      if (to != i)
+        targets.push_back({{"addresses", hosts_[to].tried.addresses},
+                           {"port", hosts_[to].tried.port},
+                           {"secret", hosts_[to].secret}});
+    say(i, {{"try", std::move(targets)}});
+  }
 }
 
-// Node 0 must free the port before any node connects there for the job.
+// The hosts must free their ports before any node connects there for the job.
 void StartCourse::end_trial() {
-  std::vector<std::vector<std::string>> reached;
-  for (std::size_t i = 1; i < hosts_.size(); ++i) {
-    reached.push_back(hosts_[i].reached);
-    if (reached.back().empty())
-      return fail_with(
-          {Errc::unavailable,
-           fmt::format("{} cannot reach {} at any address ({}), port {}", request_.hosts[i].name,
-                       request_.hosts[0].name, printable(join(addresses_, ", ")), port_),
-           "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
+  std::vector<TriedHost> tried;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    tried.push_back(std::move(hosts_[i].tried));
+    tried.back().name = request_.hosts[i].name;
   }
-  const std::string address = common_address(addresses_, reached);
-  if (address.empty())
-    return fail_with({Errc::unavailable,
-                      fmt::format("no single address of {} is reachable from all other hosts",
-                                  request_.hosts[0].name),
-                      "give --rdzv-endpoint", 0});
-  const bool v6 = address.find(':') != std::string::npos;
-  started_.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port_);
+  auto places = meeting_places(tried, listed_);
+  if (!places) return fail_with(std::move(places).error());
+  if (!places->warning.empty()) events_.warn(places->warning);
+  started_.endpoint = join(places->endpoints, ",");
   phase_ = Phase::closing;
-  for (std::size_t i = 1; i < hosts_.size(); ++i)
-    hosts_[i].answered = true;
-  say(0, {{"tried", true}});
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    say(i, {{"tried", true}});
 }
 
 void StartCourse::go() {
@@ -206,18 +224,6 @@ void StartCourse::fail_with(Error error) {
   if (phase_ == Phase::over) return;
   phase_ = Phase::over;
   error_ = std::move(error);
-}
-
-std::string common_address(const std::vector<std::string>& addresses,
-                           const std::vector<std::vector<std::string>>& reached) {
-  // Node 0 lists IPv4 before IPv6, and the loopback last.
-  for (const std::string& address : addresses) {
-    const auto has = [&](const std::vector<std::string>& of_node) {
-      return std::find(of_node.begin(), of_node.end(), address) != of_node.end();
-    };
-    if (std::all_of(reached.begin(), reached.end(), has)) return address;
-  }
-  return {};
 }
 
 }  // namespace lockstep::jobs::on_hosts

@@ -1,11 +1,12 @@
 // Decides the steps of starting a job on all of its hosts, or on none: prepare it everywhere, find
-// an address of node 0 that the other hosts reach, let it go. Pure: the driver in job_start.cc
+// addresses at which the hosts reach each other, let it go. Pure: the driver in job_start.cc
 // opens the links, carries the frames, and hands in every frame, loss and signal.
 #pragma once
 
 #include "base/line_cutter.h"
 #include "codec/json.h"
 #include "jobs/on_hosts/job_start.h"
+#include "jobs/on_hosts/meeting_places.h"
 #include "link/channel.h"
 
 #include <cstddef>
@@ -49,7 +50,8 @@ class StartCourse {
     std::unique_ptr<link::Channel> channel;
     LineCutter output;
     bool answered = false;
-    std::vector<std::string> reached = {};
+    TriedHost tried = {};
+    std::string secret = {};  // by which other hosts recognize this one
   };
 
   void add_host(std::size_t node);
@@ -57,6 +59,7 @@ class StartCourse {
   void on_end(std::size_t node, const link::ChannelEnd& end);
   void on_answer(std::size_t node, const nlohmann::json& answer);
   void take_prepared(std::size_t node, const nlohmann::json& facts);
+  void take_reached(std::size_t node, const nlohmann::json& reached);
   void say(std::size_t node, const nlohmann::ordered_json& request);
   void next_phase();
   void try_addresses();
@@ -68,18 +71,11 @@ class StartCourse {
   Events events_;
   Phase phase_ = Phase::preparing;
   std::vector<Host> hosts_;
-  std::vector<std::string> addresses_;  // addresses of node 0
+  std::size_t listed_ = 0;  // so many hosts from node 0 on may be a meeting place
   std::vector<std::string> let_go_;
-  int port_ = 0;
-  std::string secret_;
   StartedJob started_;
   std::optional<Error> error_;
   bool told_to_go_ = false;
 };
-
-// Returns the first of node 0's addresses that all other nodes have reached, or "". reached: for
-// each other node.
-std::string common_address(const std::vector<std::string>& addresses,
-                           const std::vector<std::vector<std::string>>& reached);
 
 }  // namespace lockstep::jobs::on_hosts
