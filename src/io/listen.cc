@@ -22,6 +22,7 @@ namespace {
 // Bounds the wait for a program that binds a port without listening: at most a tenth of a second.
 constexpr int kMostRaces = 100;
 constexpr unsigned kLongestPauseUs = 2000;
+constexpr int kOnlyBind = -1;  // as a backlog: do not listen
 
 std::string place(const std::string& host, int port) {
   return fmt::format("{}:{}", host.empty() ? "*" : host, port);
@@ -43,7 +44,7 @@ Result<Listener> try_to_listen(const sockaddr* address, socklen_t size, const st
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   }
   const bool is_bound = bind(fd.get(), address, size) == 0;
-  if (!is_bound || ::listen(fd.get(), backlog) != 0) {
+  if (!is_bound || (backlog != kOnlyBind && ::listen(fd.get(), backlog) != 0)) {
     raced = is_bound && errno == EADDRINUSE;
     return fail_sys("listen on " + name, errno);
   }
@@ -111,6 +112,11 @@ Result<Listener> open_listener(const std::string& host, int port, int backlog) {
     error = std::move(listener).error();
   }
   return Failure(std::move(error));
+}
+
+Result<Fd> reserve_port(int port) {
+  LOCKSTEP_TRY_ASSIGN(Listener reserved, listen_everywhere(port, kOnlyBind));
+  return std::move(reserved.fd);
 }
 
 namespace {

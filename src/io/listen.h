@@ -18,6 +18,10 @@ struct Listener {
 // the kernel pick. Fails with already_exists if the port is taken (host::name_port_holder names the
 // owner).
 Result<Listener> open_listener(const std::string& host, int port, int backlog);
+// Holds the port on every interface for a later open_listener(): the kernel gives the port to no
+// outgoing connection and to no program that asks for any free port. Callers are refused. Close the
+// descriptor right before listening.
+Result<Fd> reserve_port(int port);
 
 // Returns "ADDRESS:PORT" of the other end, with IPv4-mapped addresses in IPv4 form. "unknown peer":
 // no peer.

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <atomic>
 #include <thread>
 
@@ -49,6 +53,26 @@ TEST(Listen, APortThatIsTakenIsToldAtOnce) {
   const auto second = open_listener("127.0.0.1", first->port, 16);
   ASSERT_FALSE(second);
   EXPECT_EQ(code_of(second), Errc::already_exists);
+}
+
+// As a program that asks for no special port, and as one that connects to the port.
+TEST(Listen, AReservedPortIsGivenToNobodyAndRefusesCallers) {
+  const int port = open_listener("", 0, 16)->port;
+  auto reserved = reserve_port(port);
+  ASSERT_TRUE(reserved) << reserved.error().message;
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<in_port_t>(port));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto* address = reinterpret_cast<const sockaddr*>(&place);
+  const Fd binder(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_NE(bind(binder.get(), address, sizeof place), 0);
+  EXPECT_EQ(errno, EADDRINUSE);
+  const Fd caller(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_NE(connect(caller.get(), address, sizeof place), 0);
+  EXPECT_EQ(errno, ECONNREFUSED);
+  reserved->reset();
+  EXPECT_TRUE(open_listener("", port, 16));
 }
 
 }  // namespace

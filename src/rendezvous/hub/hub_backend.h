@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codec/rdzv_endpoint.h"
+#include "io/fd.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/host_finder.h"
@@ -101,6 +102,7 @@ class HubBackend final : public Backend {
   FoundHost found_;
   bool port_taken_ = false;
   std::unique_ptr<io::Lookup> lookup_;
+  io::Fd reserved_;  // holds the port on which this node may take over
   std::unique_ptr<hub::HubServer> server_;
   hub::HubMember member_;
   std::unique_ptr<HubSuccession>

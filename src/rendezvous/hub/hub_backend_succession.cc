@@ -1,6 +1,7 @@
 // This node's part in the succession of hosts: opening a hub when its turn comes, and closing the
 // hub when another node leads.
 #include "base/log.h"
+#include "io/listen.h"
 #include "rendezvous/hub/hub_backend.h"
 
 #include <utility>
@@ -10,6 +11,11 @@ namespace lockstep::rendezvous::hub {
 void HubBackend::expect_succession() {
   const auto listed = static_cast<std::uint32_t>(settings_.hosts.size());
   const std::uint32_t own = settings_.place.value_or(listed);
+  // A job may run for weeks before this node takes over. Without the reservation a connection of
+  // its workers could have the port by then. A failure is no error: the next host takes over.
+  if (own < listed && !found_.choice.host)
+    if (auto reserved = io::reserve_port(settings_.hosts[own].port))
+      reserved_ = std::move(*reserved);
   member_.set_witness(Witness(own));
   member_.on_unlinked([this](const Error& error) { succession_->lost(error); });
   member_.on_charter([this] { succession_->found(); });
@@ -46,6 +52,7 @@ Status HubBackend::take_over() {
   server.listen = "";
   server.port = settings_.hosts.at(*settings_.place).port;
   add_ledger(server, true);
+  reserved_.reset();
   LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, std::move(server)));
   return {};
 }
