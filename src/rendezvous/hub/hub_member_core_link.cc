@@ -165,7 +165,8 @@ void HubMemberCore::beat(io::TimePoint now) {
   }
   // Beats are not counted as messages.
   steps_.emplace_back(Send{Beat{}});
-  next_beat_ = now + heartbeat_;
+  // A hub whose silence lasts `dead_` before the next beat is not given the rest of that beat.
+  next_beat_ = now + std::clamp(heard_ + dead_ - watched_, Ms(1), heartbeat_);
 }
 
 void HubMemberCore::tick(const std::string& waiting_for, io::TimePoint now) {

@@ -154,6 +154,22 @@ TEST_F(HubMemberCoreTest, SilenceInterruptsARunningRoundAlone) {
   EXPECT_EQ(core.phase(), Phase::finishing);
 }
 
+// The hub's last frame comes between two beats.
+TEST_F(HubMemberCoreTest, SilenceIsNoticedWhenItsTimeIsOverAndNotAtTheNextBeat) {
+  in_a_round();
+  const auto silently = [&](std::chrono::milliseconds time) {
+    for (const auto end = now + time; now < end; core.tick("W", now))
+      now += 100ms;
+  };
+  silently(400ms);
+  core.bytes_came(now);
+  silently(4900ms);
+  EXPECT_EQ(heard(), "");
+  silently(100ms);
+  EXPECT_EQ(heard(),
+            "rejoin: lost the connection to the rendezvous at h:1: no sign of life for 5.0 s");
+}
+
 // This process was stopped, and the hub's frames lie unread.
 TEST_F(HubMemberCoreTest, TimeInWhichThisProcessDidNotRunIsNotTheHubsSilence) {
   in_a_round();
