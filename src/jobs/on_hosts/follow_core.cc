@@ -218,10 +218,12 @@ void FollowCore::finish_if_over(Now now) {
 }
 
 void FollowCore::give_up() {
+  const std::optional<int> code = outcome().status.code;
+  const std::string end = code ? fmt::format(", with exit code {}", *code) : "";
   for (const Host& host : hosts_)
     if (host.away && !host.over)
-      say(fmt::format("{}; the other hosts say that job {} has ended", host.why_away,
-                      settings_.job));
+      say(fmt::format("{}; the host is taken for lost: the other hosts say that job {} has ended{}",
+                      host.why_away, settings_.job, end));
   finish();
 }
 

@@ -178,7 +178,9 @@ TEST_F(FollowCoreTest, OneHostsEndSpeaksForAHostThatStaysAway) {
   EXPECT_FALSE(finished());
   pass(seconds(2));
   EXPECT_TRUE(finished());
-  EXPECT_TRUE(said("the other hosts say that job aaaa1111 has ended"));
+  EXPECT_TRUE(
+      said("the host is taken for lost: the other hosts say that job aaaa1111 has ended, "
+           "with exit code 3"));
   EXPECT_EQ(core_->outcome().status.code, 3);
 }
 

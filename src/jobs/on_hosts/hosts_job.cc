@@ -282,7 +282,7 @@ Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
   // Start the lost parts although other hosts are silent: their parts may still run.
   if (!parts.unknown.empty()) log::warning("{}; {}", left, again);
   // Other parts still wait for the lost nodes, so only the lost parts are started.
-  LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, parts.lost, env));
+  LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, parts, env));
   LOCKSTEP_TRY_ASSIGN(auto started, world_.start(request));
   return Resumed{.nodes = names_of(record_, parts.lost), .ahead = std::move(started.ahead)};
 }

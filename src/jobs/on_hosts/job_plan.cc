@@ -34,6 +34,29 @@ Status check_secrets(const jobs::KnownJob& job, const std::vector<std::string>& 
               "give them again: " + printable(missing));
 }
 
+// Keeps a resumed node 0 from hosting the rendezvous, if another node may have taken over: a second
+// rendezvous at node 0 would never meet the first. `run` is the user's words, which end with "--"
+// and the script.
+void join_as_guest(std::vector<std::string>& run, std::vector<std::string>& own) {
+  constexpr std::string_view kConf = "--rdzv-conf=";
+  constexpr std::string_view kGuest = "is_host=0";
+  for (std::string& word : run) {
+    if (word == "--") break;
+    // A second --rdzv-conf would replace the user's.
+    if (word.starts_with(kConf)) {
+      word += (word.size() > kConf.size() ? "," : "") + std::string(kGuest);
+      return;
+    }
+  }
+  own.push_back(std::string(kConf) + std::string(kGuest));
+}
+
+bool lists_endpoints(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("--rdzv-endpoint=") && word.find(',') != std::string::npos;
+  });
+}
+
 }  // namespace
 
 std::string plan_text(const JobRequest& request, const StartedJob& started) {
@@ -64,11 +87,12 @@ LostParts lost_parts(const std::vector<PartAnswer>& answers) {
       parts.unknown.push_back(static_cast<int>(i));
     else if (!record || record->state.stage == job::Stage::lost)
       parts.lost.push_back(static_cast<int>(i));
+    if (!answered || (record && record->state.stage < job::Stage::ended)) parts.goes_on = true;
   }
   return parts;
 }
 
-Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<int>& nodes,
+Result<JobRequest> resumed_request(const jobs::KnownJob& job, const LostParts& parts,
                                    const std::vector<std::string>& env) {
   const nlohmann::json plan = codec::parse_json(job.plan, {.bytes = 64UL << 20});
   const Failure unreadable =
@@ -89,7 +113,7 @@ Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<
                 [&](const std::string& entry) { return gives(env, name_of(entry)); });
   // New values replace stored values, such as an expired token.
   request.spec.env.insert(request.spec.env.end(), env.begin(), env.end());
-  for (const int node : nodes) {
+  for (const int node : parts.lost) {
     const auto number = static_cast<std::size_t>(node);
     request.hosts.push_back(job.nodes[number]);
     request.nodes.push_back(node);
@@ -98,6 +122,7 @@ Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<
       if (!word.is_string()) return unreadable;
       own.push_back(word.get<std::string>());
     }
+    if (node == 0 && parts.goes_on && lists_endpoints(own)) join_as_guest(request.spec.run, own);
     request.words.push_back(std::move(own));
   }
   return request;

@@ -28,12 +28,13 @@ struct PartAnswer {
 struct LostParts {
   std::vector<int> lost;
   std::vector<int> unknown;
+  bool goes_on = false;  // another part runs, or may run
 };
 LostParts lost_parts(const std::vector<PartAnswer>& answers);
 
-// Returns the request that starts the lost parts again. nodes: the numbers of the lost nodes. env:
-// variables that override the kept variables. invalid_input: names the secrets missing in env.
-Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<int>& nodes,
+// Returns the request that starts the lost parts again. env: variables that override the kept
+// variables. invalid_input: names the secrets missing in env.
+Result<JobRequest> resumed_request(const jobs::KnownJob& job, const LostParts& parts,
                                    const std::vector<std::string>& env);
 
 }  // namespace lockstep::jobs::on_hosts

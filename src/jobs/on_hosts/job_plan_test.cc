@@ -32,7 +32,7 @@ jobs::KnownJob started_with(const Texts& env, const Texts& secrets) {
 
 TEST(JobPlan, AResumedNodeHasItsWordsAndItsVariablesAgain) {
   const jobs::KnownJob job = started_with({"PATH=/venv/bin", "WORD=a b"}, {});
-  const auto again = resumed_request(job, {1}, {"WORD=new"});
+  const auto again = resumed_request(job, {.lost = {1}, .unknown = {}}, {"WORD=new"});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->spec.env, (Texts{"PATH=/venv/bin", "WORD=new"}));
   EXPECT_EQ(again->words, (std::vector<Texts>{{"--node-rank=1", "--rdzv-endpoint=10.0.0.1:7"}}));
@@ -52,6 +52,40 @@ TEST(JobPlan, OnlyAHostThatAnswersCanHaveLostItsPart) {
                   told(job::Stage::ended), told(job::Stage::queued)});
   EXPECT_EQ(parts.lost, (std::vector<int>{1, 3}));
   EXPECT_EQ(parts.unknown, std::vector<int>{2});
+  EXPECT_TRUE(parts.goes_on);
+  EXPECT_TRUE(lost_parts({PartAnswer(), told(job::Stage::lost)}).goes_on) << "it may run there";
+  EXPECT_FALSE(lost_parts({told(job::Stage::ended), told(job::Stage::lost)}).goes_on);
+}
+
+// Another node hosts the rendezvous of a job that goes on without node 0.
+TEST(JobPlan, NodeZeroComesBackAsAGuest) {
+  JobRequest request;
+  request.hosts = {place("a"), place("b"), place("c")};
+  request.spec.id = "aaaa1111";
+  request.spec.run = {"--", "train.py", "--rdzv-conf=x=1"};
+  request.words = {{"--node-rank=0"}, {"--node-rank=1"}, {"--node-rank=2"}};
+  jobs::KnownJob job;
+  job.id = request.spec.id;
+  job.nodes = request.hosts;
+  const std::string endpoint = "--rdzv-endpoint=10.0.0.1:7,10.0.0.2:7";
+  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:7,10.0.0.2:7"});
+  const auto again = resumed_request(job, {.lost = {0, 2}, .unknown = {}, .goes_on = true}, {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->words, (std::vector<Texts>{{"--node-rank=0", endpoint, "--rdzv-conf=is_host=0"},
+                                              {"--node-rank=2", endpoint}}));
+  EXPECT_EQ(again->spec.run, request.spec.run);
+  // Nobody else is there to host.
+  EXPECT_EQ(resumed_request(job, {.lost = {0, 1, 2}, .unknown = {}}, {})->words.front(),
+            (Texts{"--node-rank=0", endpoint}));
+  request.spec.run.insert(request.spec.run.begin(), "--rdzv-conf=join_timeout=9");
+  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:7,10.0.0.2:7"});
+  const auto joined = resumed_request(job, {.lost = {0}, .unknown = {}, .goes_on = true}, {});
+  EXPECT_EQ(joined->spec.run.front(), "--rdzv-conf=join_timeout=9,is_host=0");
+  EXPECT_EQ(joined->words.front(), (Texts{"--node-rank=0", endpoint}));
+  // With one place to meet, the other nodes wait there.
+  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:7"});
+  EXPECT_EQ(resumed_request(job, {.lost = {0}, .unknown = {}, .goes_on = true}, {})->spec.run,
+            request.spec.run);
 }
 
 TEST(JobPlan, SecretsAreNotKeptAndAreNamedWhereTheyAreMissing) {
@@ -59,12 +93,13 @@ TEST(JobPlan, SecretsAreNotKeptAndAreNamedWhereTheyAreMissing) {
       started_with({"WORD=kept", "KEY=s3cret", "TOKEN=hidden"}, {"KEY", "TOKEN"});
   EXPECT_EQ(job.plan.find("s3cret"), std::string::npos);
   EXPECT_EQ(job.plan.find("hidden"), std::string::npos);
-  const auto refused = resumed_request(job, {0}, {"KEY=s3cret"});
+  const auto refused = resumed_request(job, {.lost = {0}, .unknown = {}}, {"KEY=s3cret"});
   ASSERT_FALSE(refused);
   EXPECT_EQ(code_of(refused), Errc::invalid_input);
   EXPECT_NE(refused.error().hint.find("--secret TOKEN"), std::string::npos) << refused.error().hint;
   EXPECT_EQ(refused.error().hint.find("--secret KEY"), std::string::npos) << refused.error().hint;
-  const auto again = resumed_request(job, {0}, {"KEY=s3cret", "TOKEN=hidden"});
+  const auto again =
+      resumed_request(job, {.lost = {0}, .unknown = {}}, {"KEY=s3cret", "TOKEN=hidden"});
   ASSERT_TRUE(again);
   EXPECT_EQ(again->spec.env, (Texts{"WORD=kept", "KEY=s3cret", "TOKEN=hidden"}));
 }
@@ -86,10 +121,11 @@ TEST(JobPlan, ALostNodeBeginsAgainWithItsOwnWordsAndVariables) {
   job.nodes = request.hosts;
   job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:29400"});
   EXPECT_EQ(job.plan.find("SECRET="), std::string::npos);
-  const auto refused = resumed_request(job, {1}, {"A=1"});
+  const auto refused = resumed_request(job, {.lost = {1}, .unknown = {}}, {"A=1"});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().hint, "give them again: --secret SECRET");
-  const auto again = resumed_request(job, {1}, {"B=3", "SECRET=once more"});
+  const auto again =
+      resumed_request(job, {.lost = {1}, .unknown = {}}, {"B=3", "SECRET=once more"});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_TRUE(again->spec.resumes);
   EXPECT_EQ(again->spec.nodes, 2);
@@ -100,7 +136,7 @@ TEST(JobPlan, ALostNodeBeginsAgainWithItsOwnWordsAndVariables) {
   EXPECT_EQ(again->words.front(),
             (std::vector<std::string>{"--node-rank=1", "--rdzv-endpoint=10.0.0.1:29400"}));
   job.plan = "{}";
-  EXPECT_FALSE(resumed_request(job, {1}, {}));
+  EXPECT_FALSE(resumed_request(job, {.lost = {1}, .unknown = {}}, {}));
 }
 
 }  // namespace

@@ -92,7 +92,8 @@ void HubBackend::settle(Result<FoundHost> found) {
   if (settings_.hosts.size() < 2) return settled();
   // The endpoint is the first host of the list.
   if (found_.choice.host) settings_.place = 0;
-  look_for_place(1);
+  // The first host too may be told not to host: it comes back to a job that goes on elsewhere.
+  look_for_place(settings_.is_host && !*settings_.is_host ? 0 : 1);
 }
 
 // Finds this node's place in the list, unless the node is the first or the scheduler has named the
