@@ -2,6 +2,7 @@
 #include "cli/explain.h"
 
 #include "launch/backend_row.h"
+#include "launch/facts.h"
 
 #include <gtest/gtest.h>
 
@@ -71,6 +72,47 @@ testing::AssertionResult says(const LaunchConfig& config, const std::string& wha
   if (line.find("  " + value + "  ") != std::string::npos && line.ends_with("  " + from))
     return testing::AssertionSuccess();
   return testing::AssertionFailure() << explain_text(config);
+}
+
+// torchrun's protocols have no successor for the node that hosts their store.
+TEST(Explain, SaysWhatTheLossOfTheHostMeans) {
+  LaunchConfig config = sample();
+  config.max_nodes = 3;
+  codec::RdzvConf conf;
+  const auto lost_host = [&](const char* backend) {
+    config.backend = launch::find_backend(backend);
+    config.conf = launch::ConfValues::read(config.backend->keys, conf, {}).value();
+    return row(explain_text(config), "lost host");
+  };
+  const auto expect = [&](const char* backend, const std::string& words) {
+    EXPECT_NE(lost_host(backend).find("  " + words + "  "), std::string::npos)
+        << lost_host(backend);
+  };
+  config.master_addr = "n1";
+  expect("static", "the job ends with node rank 0: torchrun's store stays at n1");
+  expect("c10d", "the job ends with the agent at n1: torchrun's store stays there");
+  conf["store_type"] = "file";
+  expect("c10d", "no node hosts: the rendezvous is in a file");
+  conf.clear();
+  expect("etcd", "no node hosts: the rendezvous is in etcd");
+  expect("etcd-v2", "no node hosts: the rendezvous is in etcd");
+  expect("etcd3", "another node is elected through etcd");
+  expect("lockstep", "the job ends with n1, the only node listed as a host");
+  config.rdzv_endpoints = {{"n1", 20001}, {"n2", 20001}, {"n3", 20001}};
+  const std::string next = "the next listed node hosts, if more than half of the nodes are left";
+  expect("lockstep", next);
+  config.max_nodes = 2;
+  expect("lockstep", "the job ends with n1: of two nodes only the host goes on alone");
+  config.spares = 1;
+  expect("lockstep", next);
+  // All nodes of a scheduler's step are listed.
+  config.rdzv_endpoints = {{"n1", 20001}};
+  config.scheduler_hosts = {"n1", "n2", "n3"};
+  config.origins["rdzv-endpoint"] = {Origin::Kind::scheduler, "SLURM_STEP_NODELIST"};
+  expect("lockstep", next);
+  config.max_nodes = 1;
+  config.spares = 0;
+  EXPECT_EQ(lost_host("lockstep"), "") << "one node has no host to lose";
 }
 
 TEST(Explain, SaysWherePythonIsFrom) {

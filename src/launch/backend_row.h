@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct BackendRow {
   bool (*meets_in_file)(const ConfValues& conf) = nullptr;
   // Checks settings that depend on each other; nullptr: nothing to check.
   Status (*check)(const ConfValues& conf) = nullptr;
+  // Returns what the loss of the node or service where the nodes meet means, for --explain.
+  std::string (*without_host)(const LaunchConfig& config) = nullptr;
   std::unique_ptr<rendezvous::Backend> (*make)(const LaunchConfig& config,
                                                BackendParts parts) = nullptr;
 

@@ -7,6 +7,8 @@
 #include "rendezvous/dynamic/c10d_place.h"
 #include "rendezvous/dynamic/file_place.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -50,6 +52,12 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
   return make_dynamic(config, std::move(place), std::move(parts));
 }
 
+std::string without_host(const LaunchConfig& config) {
+  if (meets_in_file(config.conf)) return "no node hosts: the rendezvous is in a file";
+  return fmt::format("the job ends with the agent at {}: torchrun's store stays there",
+                     config.rdzv_endpoints.at(0).host);
+}
+
 }  // namespace
 
 constinit const BackendRow kC10d = {
@@ -60,6 +68,7 @@ constinit const BackendRow kC10d = {
     .orders = kDynamicOrders,
     .keys = kKeys,
     .meets_in_file = meets_in_file,
+    .without_host = without_host,
     .make = make,
 };
 

@@ -42,6 +42,10 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
                                                         std::move(parts.offer_store));
 }
 
+std::string without_host(const LaunchConfig&) {
+  return "no node hosts: the rendezvous is in etcd";
+}
+
 }  // namespace
 
 constinit const BackendRow kEtcd = {
@@ -52,6 +56,7 @@ constinit const BackendRow kEtcd = {
     .beside_torchrun = true,
     .orders = kOrders,
     .keys = kKeys,
+    .without_host = without_host,
     .make = make,
 };
 

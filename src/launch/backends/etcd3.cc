@@ -41,6 +41,10 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
   return std::make_unique<rendezvous::etcd3::Etcd3Backend>(loop, std::move(settings));
 }
 
+std::string without_host(const LaunchConfig&) {
+  return "another node is elected through etcd";
+}
+
 }  // namespace
 
 constinit const BackendRow kEtcd3 = {
@@ -53,6 +57,7 @@ constinit const BackendRow kEtcd3 = {
     .orders = kHubOrders,
     .keys = kKeys,
     .check = check,
+    .without_host = without_host,
     .make = make,
 };
 

@@ -25,6 +25,10 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
   return make_dynamic(config, std::move(place), std::move(parts));
 }
 
+std::string without_host(const LaunchConfig&) {
+  return "no node hosts: the rendezvous is in etcd";
+}
+
 }  // namespace
 
 constinit const BackendRow kEtcdV2 = {
@@ -35,6 +39,7 @@ constinit const BackendRow kEtcdV2 = {
     .beside_torchrun = true,
     .orders = kDynamicOrders,
     .keys = kKeys,
+    .without_host = without_host,
     .make = make,
 };
 

@@ -4,6 +4,8 @@
 #include "launch/backends/rows.h"
 #include "launch/launch_config.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 namespace lockstep::launch {
@@ -13,17 +15,21 @@ constexpr auto kKeys =
     concat(kHubKeys, std::array{ConfKey{.name = "is_host", .type = ConfKey::Type::flag},
                                 ConfKey{.name = "succession_timeout", .otherwise = 30}});
 
+// Returns whether the endpoint is the first node of the scheduler, and this node's place is known.
+bool placed_by_scheduler(const LaunchConfig& config) {
+  const auto origin = config.origins.find("rdzv-endpoint");
+  const std::size_t nodes = config.scheduler_hosts.size();
+  return origin != config.origins.end() && origin->second.kind == Origin::Kind::scheduler &&
+         config.node_rank_given && nodes >= 2 && static_cast<std::size_t>(config.node_rank) < nodes;
+}
+
 // Lists where another node may host the hub after the first is lost: the user's endpoints, or all
 // nodes of the scheduler at the same port.
 void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settings) {
   if (config.rdzv_endpoints.size() > 1) {
     settings.hosts = config.rdzv_endpoints;
   } else {
-    const auto origin = config.origins.find("rdzv-endpoint");
-    const bool placed = origin != config.origins.end() &&
-                        origin->second.kind == Origin::Kind::scheduler && config.node_rank_given;
-    const std::size_t nodes = config.scheduler_hosts.size();
-    if (!placed || nodes < 2 || static_cast<std::size_t>(config.node_rank) >= nodes) return;
+    if (!placed_by_scheduler(config)) return;
     settings.place = static_cast<std::uint32_t>(config.node_rank);
     for (const std::string& host : config.scheduler_hosts)
       settings.hosts.push_back({host, settings.endpoint.port});
@@ -34,6 +40,16 @@ void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settin
     return;
   settings.keep_alive_interval = std::chrono::milliseconds(500);
   settings.keep_alive_max_attempt = 5;
+}
+
+std::string without_host(const LaunchConfig& config) {
+  const std::string& first = config.rdzv_endpoints.at(0).host;
+  // The quorum's rule (ledger.h): half of the nodes decide only together with the host.
+  if (config.max_nodes + config.spares <= 2)
+    return fmt::format("the job ends with {}: of two nodes only the host goes on alone", first);
+  if (config.rdzv_endpoints.size() < 2 && !placed_by_scheduler(config))
+    return fmt::format("the job ends with {}, the only node listed as a host", first);
+  return "the next listed node hosts, if more than half of the nodes are left";
 }
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
@@ -55,6 +71,7 @@ constinit const BackendRow kLockstep = {
     .takes_token = true,
     .orders = kHubOrders,
     .keys = kKeys,
+    .without_host = without_host,
     .make = make,
 };
 

@@ -3,6 +3,8 @@
 #include "launch/launch_config.h"
 #include "rendezvous/static_backend/static_backend.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <utility>
 
@@ -35,6 +37,11 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
                                                                      std::move(settings));
 }
 
+std::string without_host(const LaunchConfig& config) {
+  return fmt::format("the job ends with node rank 0: torchrun's store stays at {}",
+                     config.master_addr);
+}
+
 }  // namespace
 
 constinit const BackendRow kStatic = {
@@ -45,6 +52,7 @@ constinit const BackendRow kStatic = {
     .beside_torchrun = true,
     .orders = kOrders,
     .keys = kKeys,
+    .without_host = without_host,
     .make = make,
 };
 
