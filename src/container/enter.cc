@@ -1,0 +1,213 @@
+#include "container/enter.h"
+
+#include "base/environment.h"
+#include "base/id.h"
+#include "base/text.h"
+#include "container/attend.h"
+#include "container/fetch.h"
+#include "container/inside.h"
+#include "io/own_folders.h"
+#include "proc/find_in_path.h"
+#include "proc/tool_output.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace lockstep::container {
+namespace {
+
+namespace fs = std::filesystem;
+
+PathKind ask_path(const std::string& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0) return PathKind::missing;
+  return S_ISDIR(facts.st_mode) ? PathKind::folder : PathKind::file;
+}
+
+bool exists(const std::string& path) {
+  return ask_path(path) != PathKind::missing;
+}
+
+std::vector<Entry> list_folder(const std::string& folder) {
+  std::vector<Entry> entries;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    Entry entry{.name = at->path().filename(), .folder = false, .link = {}};
+    std::error_code error;
+    if (at->is_symlink(error)) {
+      entry.link = fs::read_symlink(at->path(), error);
+    } else {
+      entry.folder = at->is_directory(error);
+    }
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
+}
+
+std::string temporary_folder() {
+  const std::string folder = env_text("TMPDIR");
+  return folder.starts_with('/') && exists(folder) ? folder : "/tmp";
+}
+
+// The folders that Lockstep's own files are in, on both sides.
+std::vector<std::string> own_folders(const Options& options, const std::string& working) {
+  std::vector<std::string> folders = options.folders;
+  folders.push_back(io::state_folder());
+  for (const std::string& folder : folders)
+    (void)io::make_folders(folder);
+  folders.insert(folders.end(), {working, "/tmp", temporary_folder(), env_text("XDG_RUNTIME_DIR")});
+  std::erase_if(folders, [](const std::string& folder) { return !exists(folder); });
+  return folders;
+}
+
+bool holds_nvidia(const char* folder) {
+  const std::vector<Entry> entries = list_folder(folder);
+  return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+    return entry.name.find("nvidia") != std::string::npos;
+  });
+}
+
+Devices devices() {
+  return {.nvidia = exists("/dev/nvidiactl"),
+          .nvidia_cdi = holds_nvidia("/etc/cdi") || holds_nvidia("/var/run/cdi"),
+          .infiniband = exists("/dev/infiniband")};
+}
+
+// The environment of the runtime: the job's, and what inside() reads.
+std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
+                                     const std::string& tether) {
+  std::vector<std::string> variables;
+  const auto is_named = [&plan](std::string_view name) {
+    return std::find(plan.named.begin(), plan.named.end(), name) != plan.named.end();
+  };
+  for (std::string& entry : proc::own_environment()) {
+    const std::string name = entry.substr(0, entry.find('='));
+    if (stays_outside(name) && !is_named(name)) continue;
+    if (!chosen.runtime->prefix.empty() && is_named(name))
+      variables.push_back(std::string(chosen.runtime->prefix) + entry);
+    variables.push_back(std::move(entry));
+  }
+  const auto add = [&variables](std::string_view name, std::string_view value) {
+    variables.push_back(fmt::format("{}={}", name, value));
+  };
+  add(kTetherVariable, tether);
+  add(kRuntimeVariable, fmt::format("{};{}", chosen.runtime->name, chosen.why));
+  add(kFolderVariable, plan.folder);
+  return variables;
+}
+
+Result<Request> request_of(const Plan& plan, const Chosen& chosen, const Words& words,
+                           const std::vector<std::string>& variables) {
+  Request request{.program = chosen.program,
+                  .image = {},
+                  .name = "lockstep-" + random_uuid4().substr(0, 13),
+                  .mounts = plan.mounts,
+                  .named = plan.named,
+                  .variables = {},
+                  .of_image = {},
+                  .devices = devices(),
+                  .user = geteuid(),
+                  .group = getegid(),
+                  .binary = {},
+                  .command = words,
+                  .list = list_folder};
+  LOCKSTEP_TRY_ASSIGN(request.binary, proc::own_executable());
+  LOCKSTEP_TRY_ASSIGN(request.image, fetch_image(chosen, plan.image));
+  LOCKSTEP_TRY_ASSIGN(request.of_image, image_variables(chosen, request.image));
+  request.command.front().insert(0, kFolderInside);
+  for (const std::string& entry : variables)
+    request.variables.push_back(entry.substr(0, entry.find('=')));
+  return request;
+}
+
+Failure not_started(const Plan& plan, const Chosen& chosen, const proc::Exit& exit) {
+  return fail(Errc::denied,
+              fmt::format("{} started no container of the image {} (exit code {})",
+                          chosen.runtime->name, printable(plan.image.text), exit.shell_code()));
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const Options& options) {
+  std::error_code failed;
+  const std::string working = fs::current_path(failed);
+  if (failed) return fail_sys("find the current folder", failed.value());
+  Plan plan;
+  LOCKSTEP_TRY_ASSIGN(plan.image, read_image(options.image, working, ask_path));
+  std::vector<Mount> wanted;
+  if (!options.mounts.empty()) {
+    LOCKSTEP_TRY_ASSIGN(wanted, read_mounts(options.mounts, working));
+    for (const Mount& mount : wanted)
+      if (!exists(mount.from))
+        return fail(Errc::not_found, fmt::format("--container-mounts: {}: no such file or folder",
+                                                 printable(mount.from)));
+  }
+  LOCKSTEP_TRY_ASSIGN(plan.mounts, all_mounts(wanted, own_folders(options, working)));
+  plan.folder = options.workdir.empty() ? working : options.workdir;
+  if (!plan.folder.starts_with('/'))
+    return fail(Errc::invalid_input,
+                fmt::format("--container-workdir must be an absolute path, got {}",
+                            printable(plan.folder)));
+  if (options.variables.empty()) return plan;
+  for (std::string& name : split(options.variables, ',')) {
+    if (!is_variable_name(name))
+      return fail(Errc::invalid_input,
+                  fmt::format("--container-env must be a list of names of variables, got '{}'",
+                              printable(name.substr(0, name.find('=')))),
+                  "as --container-env HF_TOKEN,PATH; the values are those of this environment");
+    plan.named.push_back(std::move(name));
+  }
+  return plan;
+}
+
+Result<Chosen> choose_here(const Plan& plan) {
+  return choose_runtime(plan.image, [](std::string_view program) {
+    return proc::find_in_path(std::string(program)).value_or(std::string());
+  });
+}
+
+Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
+  const std::string tether =
+      fmt::format("{}/lockstep-container-{}", temporary_folder(), random_uuid4());
+  const std::vector<std::string> variables = environment(plan, chosen, tether);
+  LOCKSTEP_TRY_ASSIGN(const Request request, request_of(plan, chosen, words, variables));
+  if (mkfifo(tether.c_str(), 0600) != 0) return fail_sys("make " + tether, errno);
+  // This process is a writer from now until its end, so the reader inside sees the end.
+  const io::Fd fifo(open(tether.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  proc::SpawnSpec spec;
+  spec.executable = chosen.program;
+  spec.argv = chosen.runtime->start(request);
+  spec.env = variables;
+  spec.die_with_parent = false;  // podman must live to clean up
+  auto child = fifo ? proc::spawn(spec) : Result<proc::Child>(fail_sys("open " + tether, errno));
+  if (!child) {
+    (void)unlink(tether.c_str());
+    return Failure(child.error());
+  }
+  int stopped_by = 0;
+  const proc::Exit exit = attend(*child, [&](int signal) {
+    const auto byte = static_cast<unsigned char>(signal);
+    (void)!write(fifo.get(), &byte, 1);
+    // Nothing runs inside yet.
+    if (!proc::is_stop_signal(signal) || !exists(tether)) return;
+    stopped_by = signal;
+    child->signal_group(SIGKILL);
+  });
+  // The process inside has removed the name.
+  if (unlink(tether.c_str()) != 0) return exit.shell_code();
+  if (stopped_by != 0)
+    return Failure(Error{Errc::canceled, "stopped before the container ran", {}, stopped_by});
+  return not_started(plan, chosen, exit);
+}
+
+}  // namespace lockstep::container

@@ -1,0 +1,43 @@
+// Runs this binary once more, in a container of this machine, and stands for it outside: passes
+// signals on, waits, and returns the exit code.
+#pragma once
+
+#include "base/error.h"
+#include "container/image.h"
+#include "container/mounts.h"
+#include "container/runtime.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::container {
+
+// The options as the user gave them.
+struct Options {
+  std::string image;
+  std::string mounts;                // empty: none
+  std::string workdir;               // empty: the working folder
+  std::string variables;             // --container-env; empty: none
+  std::vector<std::string> folders;  // absolute; of the job's own files, made if missing
+};
+
+// What the options mean on this machine.
+struct Plan {
+  Image image;
+  std::vector<Mount> mounts;
+  std::string folder;              // the working folder in the container
+  std::vector<std::string> named;  // variables that win over the image's
+};
+// Errors: invalid_input, not_found.
+Result<Plan> make_plan(const Options& options);
+
+// Chooses the runtime by the programs in PATH. Errors: not_found.
+Result<Chosen> choose_here(const Plan& plan);
+
+// Fetches the image, runs our binary with the words in the container, and returns the exit code.
+// The first word is the name by which the binary is called. Every process in the container ends
+// with this one, however it ends. The signals must be blocked. Errors: unavailable (no image),
+// denied (no container started), canceled.
+Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words);
+
+}  // namespace lockstep::container

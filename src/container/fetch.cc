@@ -1,0 +1,142 @@
+#include "container/fetch.h"
+
+#include "base/fnv.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "container/attend.h"
+#include "io/file_lock.h"
+#include "io/own_folders.h"
+#include "io/replace_file.h"
+#include "proc/signals.h"
+#include "proc/spawn.h"
+#include "proc/tool_output.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace lockstep::container {
+namespace {
+
+// podman's first command after a boot may rebuild its storage.
+constexpr proc::ToolLimits kAsking{.patience = std::chrono::minutes(2)};
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string whole_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A file that changes is another image.
+std::string key_of(const Chosen& chosen, const Image& image) {
+  std::string text = fmt::format("{}\n{}\n", chosen.runtime->name, image.place);
+  struct stat facts {};
+  if (image.place.starts_with('/') && stat(image.place.c_str(), &facts) == 0)
+    text += fmt::format("{} {}.{}", facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
+  return fmt::format("lockstep-{:016x}", fnv1a(text));
+}
+
+// known: of the request. A file without a record of ours is the rest of an interrupted fetch.
+bool is_here(const Fetch& fetch, const std::string& known) {
+  if (fetch.have.empty()) return !known.empty() && access(fetch.image.c_str(), F_OK) == 0;
+  const auto said = proc::tool_output(fetch.have, proc::own_environment(), kAsking);
+  if (!said || !said->exit.ok()) return false;
+  return fetch.line.empty() ||
+         ("\n" + said->out).find("\n" + fetch.line + "\n") != std::string::npos;
+}
+
+// Runs `get`. Its progress goes to stderr, its output to the file.
+Status run_get(const Chosen& chosen, const Image& image, const Words& words,
+               const std::string& output) {
+  const io::Fd file(open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file) return fail_sys("write " + output, errno);
+  proc::SpawnSpec spec;
+  spec.executable = chosen.program;
+  spec.argv = words;
+  spec.env = proc::own_environment();
+  spec.stdout_fd = file.get();
+  LOCKSTEP_TRY_ASSIGN(auto child, proc::spawn(spec));
+  int stopped_by = 0;
+  const proc::Exit exit = attend(child, [&](int signal) {
+    if (!proc::is_stop_signal(signal)) return;
+    child.signal_group(stopped_by == 0 ? SIGTERM : SIGKILL);
+    stopped_by = signal;
+  });
+  if (stopped_by != 0)
+    return Failure(Error{Errc::canceled,
+                         fmt::format("stopped while {} fetched the image {}", chosen.runtime->name,
+                                     printable(image.text)),
+                         {},
+                         stopped_by});
+  if (exit.ok()) return {};
+  return fail(Errc::unavailable,
+              fmt::format("{} could not fetch the image {} (exit code {})", chosen.runtime->name,
+                          printable(image.text), exit.shell_code()));
+}
+
+Result<std::string> fetched(const Chosen& chosen, const Image& image, const Fetch& fetch,
+                            const std::string& output) {
+  if (!fetch.drop.empty()) (void)proc::tool_output(fetch.drop, proc::own_environment(), kAsking);
+  LOCKSTEP_TRY(run_get(chosen, image, fetch.get, output));
+  if (fetch.id.empty()) return fetch.image;
+  Words ask = fetch.id;
+  ask.push_back(loaded_name(whole_file(output)));
+  LOCKSTEP_TRY_ASSIGN(const auto said, proc::tool_output(ask, proc::own_environment(), kAsking));
+  std::string id(strip(said.out));
+  if (said.exit.ok() && !id.empty()) return id;
+  return fail(Errc::corrupt, fmt::format("{} has loaded {}, but names no image",
+                                         chosen.runtime->name, printable(image.text)));
+}
+
+}  // namespace
+
+Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
+  const std::string folder = io::cache_folder() + "/containers";
+  const std::string key = key_of(chosen, image);
+  const std::string record = folder + "/" + key;
+  FetchRequest request{
+      .program = chosen.program, .image = image, .key = key, .file = record + ".sif", .known = {}};
+  if (chosen.runtime->fetch(request).get.empty()) return chosen.runtime->fetch(request).image;
+  LOCKSTEP_TRY(io::make_folders(folder));
+  LOCKSTEP_TRY_ASSIGN(const auto lock,
+                      io::FileLock::take(record + ".lock", io::FileLock::IfHeld::wait));
+  request.known = first_line(record);
+  const Fetch fetch = chosen.runtime->fetch(request);
+  if (is_here(fetch, request.known)) return fetch.image;
+  log::info("{} fetches the image {}", chosen.runtime->name, printable(image.text));
+  const std::string output = record + ".out";
+  auto name = fetched(chosen, image, fetch, output);
+  (void)unlink(output.c_str());
+  if (name) LOCKSTEP_TRY(io::replace_file(record, *name + "\n"));
+  return name;
+}
+
+Result<std::vector<std::string>> image_variables(const Chosen& chosen, const std::string& image) {
+  std::vector<std::string> names;
+  if (chosen.runtime->variables == nullptr) return names;
+  LOCKSTEP_TRY_ASSIGN(const auto said,
+                      proc::tool_output(chosen.runtime->variables(chosen.program, image),
+                                        proc::own_environment(), kAsking));
+  if (!said.exit.ok())
+    return fail(Errc::unavailable,
+                fmt::format("{} does not tell the variables of {}: {}", chosen.runtime->name,
+                            printable(image), printable(strip(said.err))));
+  for (const std::string& line : split(said.out, '\n'))
+    if (const std::size_t end = line.find('='); end != line.npos)
+      names.push_back(line.substr(0, end));
+  return names;
+}
+
+}  // namespace lockstep::container

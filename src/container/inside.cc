@@ -1,0 +1,94 @@
+#include "container/inside.h"
+
+#include "base/environment.h"
+#include "base/text.h"
+#include "io/fd.h"
+#include "proc/fail_start.h"
+#include "proc/process_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+
+namespace lockstep::container {
+namespace {
+
+constexpr std::chrono::seconds kSweepLimit{10};
+
+std::string take_variable(std::string_view name) {
+  std::string value = env_text(name);
+  unsetenv(std::string(name).c_str());
+  return value;
+}
+
+// Passes one signal on. Returns false once nobody is outside.
+bool pass_signal(int fifo, pid_t child) {
+  unsigned char signal = 0;
+  const ssize_t got = read(fifo, &signal, 1);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  kill(child, signal);
+  return true;
+}
+
+[[noreturn]] void stand_by(pid_t child, int child_fd, int fifo) {
+  prctl(PR_SET_NAME, "lockstep-inside");
+  std::array<pollfd, 2> fds = {pollfd{fifo, POLLIN, 0}, pollfd{child_fd, POLLIN, 0}};
+  while (fds[1].revents == 0) {
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    if (fds[0].revents == 0 || pass_signal(fifo, child)) continue;
+    // The child is the guardian: its agent then ends all ranks, and the sweep below ends the agent.
+    fds[0].fd = -1;
+    kill(child, SIGKILL);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  (void)proc::sweep_descendants({}, kSweepLimit);
+  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+}  // namespace
+
+bool is_inside() {
+  return env_variable(kTetherVariable).has_value();
+}
+
+Result<Inside> hold_on() {
+  const std::string tether = take_variable(kTetherVariable);
+  const std::string runtime = take_variable(kRuntimeVariable);
+  const std::string folder = take_variable(kFolderVariable);
+  io::Fd fifo(open(tether.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fifo) return fail_sys("reach the process outside of the container", errno);
+  // This tells the process outside that the container runs.
+  if (unlink(tether.c_str()) != 0) return fail_sys("remove " + tether, errno);
+  if (chdir(folder.c_str()) != 0)
+    return fail_sys("enter the folder " + printable(folder) + " of the image", errno);
+  setenv("PWD", folder.c_str(), 1);
+  proc::become_subreaper();
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) return proc::fail_start("the job in the container", errno);
+  if (child > 0) {
+    const io::Fd child_fd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+    if (child_fd) stand_by(child, child_fd.get(), fifo.get());
+    kill(child, SIGKILL);
+    return fail_sys("watch the job in the container", errno);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(137);
+  const std::size_t end = runtime.find(';');
+  return Inside{.runtime = runtime.substr(0, end),
+                .why = end == runtime.npos ? "" : runtime.substr(end + 1)};
+}
+
+}  // namespace lockstep::container

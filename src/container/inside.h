@@ -1,0 +1,28 @@
+// The first process in a container: holds on to the process outside that stands for it.
+#pragma once
+
+#include "base/error.h"
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::container {
+
+// Variables for the first process. Ranks do not get them.
+inline constexpr std::string_view kTetherVariable = "LOCKSTEP_CONTAINER_TETHER";
+inline constexpr std::string_view kRuntimeVariable = "LOCKSTEP_CONTAINER_RUNTIME";
+inline constexpr std::string_view kFolderVariable = "LOCKSTEP_CONTAINER_FOLDER";
+
+// Returns whether enter() has started this process.
+bool is_inside();
+
+struct Inside {
+  std::string runtime;  // "podman"
+  std::string why;      // for --explain
+};
+// Splits this process in two and returns in the child. The parent passes the signals from outside
+// on, and exits with the child's code once every process in the container has ended. If the process
+// outside dies, the parent ends all of them. Call early, with signals blocked.
+Result<Inside> hold_on();
+
+}  // namespace lockstep::container

@@ -1,0 +1,281 @@
+#include "container/runtime.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace lockstep::container {
+namespace {
+
+void add(Words& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
+}
+
+void add_command(const Request& request, Words& words) {
+  words.insert(words.end(), request.command.begin(), request.command.end());
+}
+
+// ---- bubblewrap: the folder becomes the root, read-only ----
+
+// Binds the parts of a folder of the image. bubblewrap can make no place for a mount in a read-only
+// folder, so folders above a mount are made anew and get the image's entries one by one.
+void bind_level(const Request& request, const std::vector<std::string>& places,
+                const std::string& inside, Words& words) {
+  for (const Entry& entry : request.list(request.image + inside)) {
+    const std::string path = fmt::format("{}/{}", inside, entry.name);
+    const auto is_place = [&path](const std::string& place) { return place == path; };
+    const auto is_above = [&path](const std::string& place) {
+      return place.starts_with(path + "/");
+    };
+    if (std::any_of(places.begin(), places.end(), is_place)) continue;
+    if (!entry.link.empty()) {
+      add(words, {"--symlink", entry.link, path});
+    } else if (entry.folder && std::any_of(places.begin(), places.end(), is_above)) {
+      add(words, {"--dir", path});
+      bind_level(request, places, path, words);
+    } else {
+      add(words, {"--ro-bind", request.image + path, path});
+    }
+  }
+}
+
+Words start_bubblewrap(const Request& request) {
+  // Host names are looked up as on this machine.
+  const std::array<std::string, 2> names = {"/etc/hosts", "/etc/resolv.conf"};
+  std::vector<std::string> places = {"/dev", "/proc", "/sys", request.command.front()};
+  places.insert(places.end(), names.begin(), names.end());
+  for (const Mount& mount : request.mounts)
+    places.push_back(mount.to);
+  Words words = {request.program};
+  bind_level(request, places, "", words);
+  add(words, {"--dev-bind", "/dev", "/dev", "--dev-bind", "/proc", "/proc"});
+  add(words, {"--ro-bind", "/sys", "/sys"});
+  for (const std::string& file : names)
+    add(words, {"--ro-bind-try", file, file});
+  for (const Mount& mount : request.mounts)
+    add(words, {mount.read_only ? "--ro-bind" : "--bind", mount.from, mount.to});
+  add(words, {"--ro-bind", request.binary, request.command.front(), "--"});
+  add_command(request, words);
+  return words;
+}
+
+Fetch fetch_nothing(const FetchRequest& request) {
+  return {.image = request.image.place};
+}
+
+// ---- podman and docker ----
+
+std::string volume(const Mount& mount) {
+  return fmt::format("{}:{}{}", mount.from, mount.to, mount.read_only ? ":ro" : "");
+}
+
+// have: gets the image behind it.
+Fetch fetch_stored(const FetchRequest& request, Words have) {
+  Fetch fetch{.image = request.image.place};
+  if (request.image.kind == ImageKind::archive) {
+    // Another archive may have the same name, so the image is known by its id.
+    fetch.image = request.known;
+    fetch.get = {request.program, "load", "--input", request.image.place};
+    fetch.id = {request.program, "image", "inspect", "--format", "{{.Id}}"};
+  } else {
+    fetch.get = {request.program, "pull", request.image.place};
+  }
+  if (fetch.image.empty()) return fetch;
+  fetch.have = std::move(have);
+  fetch.have.push_back(fetch.image);
+  return fetch;
+}
+
+Fetch fetch_podman(const FetchRequest& request) {
+  return fetch_stored(request, {request.program, "image", "exists"});
+}
+
+Fetch fetch_docker(const FetchRequest& request) {
+  return fetch_stored(request, {request.program, "image", "inspect", "--format", "{{.Id}}"});
+}
+
+// Returns the names of the variables that the job takes along. The image's own win.
+std::vector<std::string> passed_names(const Request& request) {
+  constexpr std::array<std::string_view, 6> kImages = {"PATH",   "HOSTNAME", "PWD",
+                                                       "OLDPWD", "SHLVL",    "_"};
+  std::vector<std::string> names;
+  const auto is_among = [](const auto& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  for (const std::string& name : request.variables)
+    // bash exports functions under names that runtimes refuse.
+    if (is_variable_name(name) && !is_among(kImages, name) && !is_among(request.of_image, name))
+      names.push_back(name);
+  for (const std::string& name : request.named)
+    if (!is_among(names, name)) names.push_back(name);
+  return names;
+}
+
+// What podman and docker spell alike. The network, pids and name are those of this machine, and
+// NCCL and PyTorch's loaders share the host's /dev/shm.
+Words start_stored(const Request& request) {
+  Words words = {request.program, "run", "--rm", "--name", request.name, "--pull=never"};
+  add(words, {"--pid=host", "--network=host", "--uts=host", "--sig-proxy=false"});
+  add(words, {fmt::format("--user={}:{}", request.user, request.group)});
+  // Labels would keep the container out of the mounted folders, and the default filter refuses
+  // NUMA policies.
+  add(words, {"--security-opt=label=disable", "--security-opt=seccomp=unconfined"});
+  add(words, {"--volume=/dev/shm:/dev/shm"});
+  for (const Mount& mount : request.mounts)
+    add(words, {"--volume=" + volume(mount)});
+  add(words, {fmt::format("--volume={}:{}:ro", request.binary, request.command.front())});
+  if (request.devices.infiniband) add(words, {"--device=/dev/infiniband"});
+  add(words, {"--log-driver=none"});
+  for (const std::string& name : passed_names(request))
+    add(words, {"--env=" + name});
+  return words;
+}
+
+void add_image(const Request& request, Words& words) {
+  // The entrypoint is an option, and its arguments follow the image.
+  add(words, {fmt::format("--entrypoint={}", request.command.front()), request.image});
+  words.insert(words.end(), request.command.begin() + 1, request.command.end());
+}
+
+Words start_podman(const Request& request) {
+  Words words = start_stored(request);
+  // Without root, keep-id makes files of the container belong to the caller.
+  if (request.user != 0) add(words, {"--userns=keep-id"});
+  if (request.devices.nvidia_cdi) add(words, {"--device=nvidia.com/gpu=all"});
+  add_image(request, words);
+  return words;
+}
+
+Words ask_variables(const std::string& program, const std::string& image) {
+  return {program, "image", "inspect", "--format", "{{range .Config.Env}}{{println .}}{{end}}",
+          image};
+}
+
+Words start_docker(const Request& request) {
+  Words words = start_stored(request);
+  // InfiniBand pins memory. podman keeps the caller's limit, and docker's daemon has its own.
+  if (request.devices.infiniband) add(words, {"--ulimit=memlock=-1"});
+  if (request.devices.nvidia) add(words, {"--gpus=all"});
+  add_image(request, words);
+  return words;
+}
+
+// ---- apptainer ----
+
+Fetch fetch_apptainer(const FetchRequest& request) {
+  if (request.image.kind != ImageKind::registry) return fetch_nothing(request);
+  Fetch fetch{.image = request.file};
+  fetch.get = {request.program, "pull", "--force", request.file, request.image.text};
+  return fetch;
+}
+
+Words start_apptainer(const Request& request) {
+  Words words = {request.program, "exec", "--no-home"};
+  if (request.devices.nvidia) add(words, {"--nv"});
+  for (const Mount& mount : request.mounts)
+    add(words, {"--bind", volume(mount)});
+  add(words,
+      {"--bind", fmt::format("{}:{}:ro", request.binary, request.command.front()), request.image});
+  add_command(request, words);
+  return words;
+}
+
+// ---- enroot ----
+
+// The root is unpacked once, under a name, and started by that name.
+Fetch fetch_enroot(const FetchRequest& request) {
+  Fetch fetch{.image = request.key, .line = request.key};
+  // A root without a record of ours is the rest of an interrupted `create`.
+  if (!request.known.empty()) fetch.have = {request.program, "list"};
+  fetch.drop = {request.program, "remove", "--force", request.key};
+  fetch.get = {request.program, "create", "--name", request.key, request.image.place};
+  return fetch;
+}
+
+Words start_enroot(const Request& request) {
+  Words words = {request.program, "start"};
+  const auto mount = [&words](const std::string& from, std::string_view to, bool read_only) {
+    add(words, {"--mount",
+                fmt::format("{}:{}:none:x-create=auto,rbind{}", from, to, read_only ? ",ro" : "")});
+  };
+  for (const Mount& one : request.mounts)
+    mount(one.from, one.to, one.read_only);
+  mount(request.binary, request.command.front(), true);
+  for (const std::string& name : passed_names(request))
+    add(words, {"--env", name});
+  add(words, {request.image});
+  add_command(request, words);
+  return words;
+}
+
+constexpr std::array kFolders = {ImageKind::folder};
+constexpr std::array kApptainers = {ImageKind::sif, ImageKind::registry};
+constexpr std::array kSquashed = {ImageKind::squashfs};
+constexpr std::array kStored = {ImageKind::registry, ImageKind::archive, ImageKind::local_name};
+
+constexpr std::array kRuntimes = {
+    Runtime{"bubblewrap", "bwrap", kFolders, fetch_nothing, start_bubblewrap},
+    Runtime{"enroot", "enroot", kSquashed, fetch_enroot, start_enroot},
+    Runtime{"apptainer", "apptainer", kApptainers, fetch_apptainer, start_apptainer, nullptr,
+            "APPTAINERENV_"},
+    Runtime{"singularity", "singularity", kApptainers, fetch_apptainer, start_apptainer, nullptr,
+            "SINGULARITYENV_"},
+    Runtime{"podman", "podman", kStored, fetch_podman, start_podman, ask_variables},
+    Runtime{"docker", "docker", kStored, fetch_docker, start_docker, ask_variables},
+};
+
+}  // namespace
+
+std::span<const Runtime> runtimes() {
+  return kRuntimes;
+}
+
+Result<Chosen> choose_runtime(const Image& image,
+                              const std::function<std::string(std::string_view)>& find) {
+  std::vector<std::string> asked;
+  for (const Runtime& runtime : runtimes()) {
+    if (std::find(runtime.takes.begin(), runtime.takes.end(), image.kind) == runtime.takes.end())
+      continue;
+    std::string program = find(runtime.program);
+    asked.emplace_back(runtime.program);
+    if (program.empty()) continue;
+    std::string why = fmt::format("rule: {} runs {}", runtime.name, kind_words(image.kind));
+    if (asked.size() > 1) {
+      asked.pop_back();
+      why += fmt::format(", and there is no {}", join(asked, ", "));
+    }
+    return Chosen{&runtime, std::move(program), std::move(why)};
+  }
+  return fail(Errc::not_found,
+              fmt::format("--container {} is {} and needs {}, and PATH has none",
+                          printable(image.text), kind_words(image.kind), join(asked, " or ")),
+              "install it, or give the image in another form (docs/containers.md)");
+}
+
+std::string loaded_name(std::string_view output) {
+  std::string name;
+  for (const std::string& line : split(output, '\n'))
+    if (line.starts_with("Loaded image"))
+      if (const std::size_t at = line.find(": "); at != line.npos)
+        name = strip(std::string_view(line).substr(at + 2));
+  return name;
+}
+
+bool is_variable_name(std::string_view name) {
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+         });
+}
+
+bool stays_outside(std::string_view variable) {
+  constexpr std::array<std::string_view, 4> kNames = {"LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME",
+                                                      "VIRTUAL_ENV"};
+  return std::find(kNames.begin(), kNames.end(), variable) != kNames.end();
+}
+
+}  // namespace lockstep::container

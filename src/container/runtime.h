@@ -1,0 +1,112 @@
+// The programs that run a container, a row each: which images a program takes, the command that
+// fetches an image, and the command that starts a container. Pure: the rows return words.
+//
+// Every row keeps what a job without a container has: the pids, the network, the name and /dev/shm
+// of this machine, the user's numbers, and the environment. Values of variables never become words.
+#pragma once
+
+#include "base/error.h"
+#include "container/image.h"
+#include "container/mounts.h"
+
+#include <sys/types.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::container {
+
+using Words = std::vector<std::string>;
+
+// The folder of our binary in the container.
+inline constexpr std::string_view kFolderInside = "/run/lockstep/";
+
+// An entry of a folder, as bubblewrap needs it.
+struct Entry {
+  std::string name;
+  bool folder = false;
+  std::string link;  // the target of a link; empty: not a link
+};
+
+struct Devices {
+  bool nvidia = false;      // /dev/nvidiactl exists
+  bool nvidia_cdi = false;  // podman knows GPUs by a CDI file
+  bool infiniband = false;  // /dev/infiniband exists
+};
+
+struct Request {
+  std::string program;  // as found in PATH
+  std::string image;    // a path, or a name that Fetch::name gave or that a command printed
+  std::string name;     // of the container
+  std::vector<Mount> mounts;
+  std::vector<std::string> named;      // --container-env
+  std::vector<std::string> variables;  // names of all variables that the job has
+  std::vector<std::string> of_image;   // names of the variables that the image sets
+  Devices devices;
+  uid_t user = 0;
+  gid_t group = 0;
+  std::string binary;  // ours, on this machine
+  Words command;       // what runs in the container; the first word is our binary's path there
+  // Lists a folder of this machine.
+  std::function<std::vector<Entry>(const std::string& folder)> list;
+};
+
+// How an image gets onto this machine, once for all jobs. Without `get` there is nothing to do.
+struct Fetch {
+  std::string image;      // what Request::image becomes, unless `id` is set
+  Words have = {};        // succeeds if the image is here; empty: the file `image` exists then
+  std::string line = {};  // a line that `have` then prints; empty: any output will do
+  Words drop = {};        // removes the rest of an interrupted `get`; may fail
+  Words get = {};
+  Words id = {};  // prints the id of the image, with the name that `get` has printed behind
+};
+
+struct FetchRequest {
+  std::string program;
+  Image image;
+  std::string key;    // a name that no other image has
+  std::string file;   // a path for a file of the runtime's, in a folder of Lockstep's
+  std::string known;  // Request::image when the image was fetched last; empty: never
+};
+
+struct Runtime {
+  std::string_view name;
+  std::string_view program;
+  std::span<const ImageKind> takes;
+  Fetch (*fetch)(const FetchRequest& request);
+  Words (*start)(const Request& request);
+  // Returns the command that prints the image's variables, one "NAME=VALUE" a line. nullptr: the
+  // runtime lets the image win by itself, or the image has none.
+  Words (*variables)(const std::string& program, const std::string& image) = nullptr;
+  // Names of --container-env become variables of the runtime with this prefix. Empty: start() has
+  // words for them.
+  std::string_view prefix = {};
+};
+
+// Returns all rows. For an image that several rows take, the first one found on a node is used.
+std::span<const Runtime> runtimes();
+
+struct Chosen {
+  const Runtime* runtime = nullptr;
+  std::string program;  // its path
+  std::string why;      // for --explain
+};
+// Chooses the runtime. find: returns the path of a program in PATH, or an empty text. Errors:
+// not_found, with the names of the programs that would do.
+Result<Chosen> choose_runtime(const Image& image,
+                              const std::function<std::string(std::string_view)>& find);
+
+// Returns the name that `podman load` or `docker load` has printed; empty: none.
+std::string loaded_name(std::string_view output);
+
+// Returns whether this is a name that every shell takes.
+bool is_variable_name(std::string_view name);
+
+// Returns whether the variable describes the software of this machine, and therefore stays outside
+// unless --container-env names it.
+bool stays_outside(std::string_view variable);
+
+}  // namespace lockstep::container

@@ -1,0 +1,195 @@
+#include "container/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace lockstep::container {
+namespace {
+
+const Runtime& row(std::string_view name) {
+  for (const Runtime& runtime : runtimes())
+    if (runtime.name == name) return runtime;
+  abort();
+}
+
+Request request() {
+  return {.program = "/bin/it",
+          .image = "IMG",
+          .name = "lockstep-1",
+          .mounts = {{.from = "/data", .to = "/d", .read_only = true},
+                     {.from = "/w", .to = "/w", .read_only = false}},
+          .named = {"TOKEN"},
+          .variables = {"HOME", "PATH", "TOKEN", "BASH_FUNC_x%%", "CUDA_HOME"},
+          .of_image = {"CUDA_HOME", "TOKEN"},
+          .devices = {},
+          .user = 1000,
+          .group = 100,
+          .binary = "/opt/lockstep",
+          .command = {"/run/lockstep/lockstep", "run", "train.py"},
+          .list = {}};
+}
+
+bool has(const Words& words, const Words& part) {
+  return std::search(words.begin(), words.end(), part.begin(), part.end()) != words.end();
+}
+
+TEST(Runtime, PodmanKeepsWhatTheHostHas) {
+  Request asked = request();
+  const Words words = row("podman").start(asked);
+  EXPECT_EQ(words, (Words{"/bin/it",
+                          "run",
+                          "--rm",
+                          "--name",
+                          "lockstep-1",
+                          "--pull=never",
+                          "--pid=host",
+                          "--network=host",
+                          "--uts=host",
+                          "--sig-proxy=false",
+                          "--user=1000:100",
+                          "--security-opt=label=disable",
+                          "--security-opt=seccomp=unconfined",
+                          "--volume=/dev/shm:/dev/shm",
+                          "--volume=/data:/d:ro",
+                          "--volume=/w:/w",
+                          "--volume=/opt/lockstep:/run/lockstep/lockstep:ro",
+                          "--log-driver=none",
+                          "--env=HOME",
+                          "--env=TOKEN",
+                          "--userns=keep-id",
+                          "--entrypoint=/run/lockstep/lockstep",
+                          "IMG",
+                          "run",
+                          "train.py"}));
+  asked.user = 0;
+  EXPECT_FALSE(has(row("podman").start(asked), {"--userns=keep-id"}));
+}
+
+TEST(Runtime, DevicesGoInByEachRuntimesOwnWay) {
+  Request asked = request();
+  asked.list = [](const std::string&) { return std::vector<Entry>{}; };
+  asked.devices = {.nvidia = true, .nvidia_cdi = true, .infiniband = true};
+  EXPECT_TRUE(has(row("podman").start(asked), {"--device=nvidia.com/gpu=all"}));
+  EXPECT_TRUE(has(row("podman").start(asked), {"--device=/dev/infiniband"}));
+  EXPECT_TRUE(has(row("docker").start(asked), {"--gpus=all"}));
+  EXPECT_TRUE(has(row("apptainer").start(asked), {"--nv"}));
+  EXPECT_TRUE(has(row("bubblewrap").start(asked), {"--dev-bind", "/dev", "/dev"}));
+}
+
+TEST(Runtime, DockerGetsNamesOfVariablesOnly) {
+  const Words words = row("docker").start(request());
+  // The image has its own PATH and CUDA_HOME, and a function of bash has no name that docker takes.
+  EXPECT_TRUE(has(words, {"--env=HOME", "--env=TOKEN", "--entrypoint=/run/lockstep/lockstep", "IMG",
+                          "run", "train.py"}));
+  Request asked = request();
+  asked.named = {"PATH"};
+  EXPECT_TRUE(has(row("docker").start(asked), {"--env=HOME", "--env=PATH"}));
+}
+
+TEST(Runtime, ApptainerAndEnroot) {
+  EXPECT_EQ(row("apptainer").start(request()),
+            (Words{"/bin/it", "exec", "--no-home", "--bind", "/data:/d:ro", "--bind", "/w:/w",
+                   "--bind", "/opt/lockstep:/run/lockstep/lockstep:ro", "IMG",
+                   "/run/lockstep/lockstep", "run", "train.py"}));
+  EXPECT_EQ(row("enroot").start(request()),
+            (Words{"/bin/it", "start", "--mount", "/data:/d:none:x-create=auto,rbind,ro", "--mount",
+                   "/w:/w:none:x-create=auto,rbind", "--mount",
+                   "/opt/lockstep:/run/lockstep/lockstep:none:x-create=auto,rbind,ro", "--env",
+                   "HOME", "--env", "TOKEN", "IMG", "/run/lockstep/lockstep", "run", "train.py"}));
+}
+
+TEST(Runtime, BubblewrapMakesFoldersAboveAMountAnew) {
+  Request asked = request();
+  asked.image = "/img";
+  asked.mounts = {{.from = "/home/u/p", .to = "/home/u/p", .read_only = false}};
+  std::map<std::string, std::vector<Entry>> folders = {
+      {"/img",
+       {{.name = "bin", .folder = false, .link = "usr/bin"},
+        {.name = "dev", .folder = true, .link = {}},
+        {.name = "home", .folder = true, .link = {}},
+        {.name = "init", .folder = false, .link = {}},
+        {.name = "usr", .folder = true, .link = {}}}},
+      {"/img/home",
+       {{.name = "u", .folder = true, .link = {}}, {.name = "v", .folder = true, .link = {}}}},
+      {"/img/home/u",
+       {{.name = "p", .folder = true, .link = {}}, {.name = "x", .folder = false, .link = {}}}}};
+  asked.list = [&](const std::string& folder) { return folders.at(folder); };
+  const Words words = row("bubblewrap").start(asked);
+  EXPECT_TRUE(has(
+      words, {"/bin/it",     "--symlink", "usr/bin",   "/bin",          "--dir",     "/home",
+              "--dir",       "/home/u",   "--ro-bind", "/img/home/u/x", "/home/u/x", "--ro-bind",
+              "/img/home/v", "/home/v",   "--ro-bind", "/img/init",     "/init",     "--ro-bind",
+              "/img/usr",    "/usr",      "--dev-bind"}));
+  EXPECT_TRUE(has(words, {"--bind", "/home/u/p", "/home/u/p", "--ro-bind", "/opt/lockstep",
+                          "/run/lockstep/lockstep", "--", "/run/lockstep/lockstep", "run"}));
+}
+
+TEST(Runtime, IsChosenByImageAndPath) {
+  const auto choose = [](ImageKind kind, std::set<std::string, std::less<>> programs) {
+    return choose_runtime({.kind = kind, .text = "X", .place = "X"}, [&](std::string_view name) {
+      return programs.contains(name) ? "/bin/" + std::string(name) : std::string();
+    });
+  };
+  const auto podman = choose(ImageKind::registry, {"podman", "docker", "bwrap"});
+  ASSERT_TRUE(podman);
+  EXPECT_EQ(podman->runtime->name, "podman");
+  EXPECT_EQ(podman->program, "/bin/podman");
+  EXPECT_EQ(podman->why,
+            "rule: podman runs an image of a registry, and there is no apptainer, singularity");
+  EXPECT_EQ(choose(ImageKind::registry, {"apptainer", "podman"})->runtime->name, "apptainer");
+  EXPECT_EQ(choose(ImageKind::folder, {"bwrap"})->why, "rule: bubblewrap runs a folder");
+  EXPECT_EQ(choose(ImageKind::squashfs, {"enroot"})->runtime->name, "enroot");
+  const auto none = choose(ImageKind::archive, {"bwrap", "enroot"});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Errc::not_found);
+  EXPECT_EQ(none.error().message,
+            "--container X is an archive and needs podman or docker, and PATH has none");
+}
+
+TEST(Runtime, FetchesOnce) {
+  FetchRequest asked{.program = "/bin/it",
+                     .image = {.kind = ImageKind::archive, .text = "a.tar", .place = "/w/a.tar"},
+                     .key = "lockstep-1",
+                     .file = "/cache/lockstep-1.sif",
+                     .known = {}};
+  Fetch fetch = row("podman").fetch(asked);
+  EXPECT_TRUE(fetch.have.empty());
+  EXPECT_EQ(fetch.image, "");
+  EXPECT_EQ(fetch.get, (Words{"/bin/it", "load", "--input", "/w/a.tar"}));
+  asked.known = "sha256:1";
+  fetch = row("podman").fetch(asked);
+  EXPECT_EQ(fetch.have, (Words{"/bin/it", "image", "exists", "sha256:1"}));
+  EXPECT_EQ(fetch.image, "sha256:1");
+
+  asked.image = {.kind = ImageKind::registry, .text = "docker://a/b", .place = "a/b"};
+  EXPECT_EQ(row("podman").fetch(asked).get, (Words{"/bin/it", "pull", "a/b"}));
+  EXPECT_EQ(row("podman").fetch(asked).have, (Words{"/bin/it", "image", "exists", "a/b"}));
+  fetch = row("apptainer").fetch(asked);
+  EXPECT_EQ(fetch.get,
+            (Words{"/bin/it", "pull", "--force", "/cache/lockstep-1.sif", "docker://a/b"}));
+  EXPECT_EQ(fetch.image, "/cache/lockstep-1.sif");
+
+  asked.image = {.kind = ImageKind::squashfs, .text = "a.sqsh", .place = "/w/a.sqsh"};
+  fetch = row("enroot").fetch(asked);
+  EXPECT_EQ(fetch.get, (Words{"/bin/it", "create", "--name", "lockstep-1", "/w/a.sqsh"}));
+  EXPECT_EQ(fetch.have, (Words{"/bin/it", "list"}));
+  EXPECT_EQ(fetch.line, "lockstep-1");
+  asked.known = "";
+  EXPECT_TRUE(row("enroot").fetch(asked).have.empty());
+
+  asked.image = {.kind = ImageKind::sif, .text = "a.sif", .place = "/w/a.sif"};
+  EXPECT_TRUE(row("apptainer").fetch(asked).get.empty());
+  EXPECT_EQ(row("apptainer").fetch(asked).image, "/w/a.sif");
+}
+
+TEST(Runtime, ReadsTheNameOfALoadedImage) {
+  EXPECT_EQ(loaded_name("Getting blob\nLoaded image: localhost/x:1\n"), "localhost/x:1");
+  EXPECT_EQ(loaded_name("Loaded image ID: sha256:12\n"), "sha256:12");
+  EXPECT_EQ(loaded_name("nothing\n"), "");
+}
+
+}  // namespace
+}  // namespace lockstep::container
