@@ -40,6 +40,7 @@ struct WorkerFailure {
 struct FailureReport {
   std::string title;  // script, module or executable: "train.py"
   std::string run_id;
+  std::string image = {};                    // of --container; empty: none
   std::string outcome = "failed";            // for JSON: failed, succeeded, interrupted, ...
   std::optional<std::int64_t> stop_sent_ms;  // when the agent began to stop the group
   std::vector<WorkerFailure> failures;       // in the order in which they were observed

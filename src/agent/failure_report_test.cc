@@ -86,6 +86,23 @@ TEST_F(Report, RootCauseComesLastAndKeepsItsNumber) {
       << all;
 }
 
+TEST_F(Report, NamesTheImage) {
+  report_.image = "docker://a/b:1";
+  report_.failures = {failure(0, 3, 1000)};
+  report_.failures[0].stderr_tail = {"x"};
+  EXPECT_NE(format_report(report_).find("\n  image     : docker://a/b:1\n  stderr    : last 1"),
+            std::string::npos)
+      << format_report(report_);
+  EXPECT_EQ(json_of(report_)["image"], "docker://a/b:1");
+  report_.failures.clear();
+  report_.event = "node2 is gone";
+  EXPECT_NE(format_report(report_).find("\n  node2 is gone\n  image     : docker://a/b:1\n"),
+            std::string::npos)
+      << format_report(report_);
+  report_.image.clear();
+  EXPECT_TRUE(json_of(report_)["image"].is_null());
+}
+
 TEST_F(Report, OfWorkersThatWereStoppedOneLineIsLeft) {
   report_.failures = {failure(7, 1, 1000)};
   report_.failures[0].stderr_tail.assign(20, "loss 1.0");

@@ -63,6 +63,7 @@ FailureReport own_report(const JobEnd& end) {
   FailureReport report;
   report.title = end.title;
   report.run_id = end.run_id;
+  report.image = end.image;
   report.outcome = outcome_word(end.outcome);
   if (end.outcome == Outcome::succeeded || end.outcome == Outcome::spare) return report;
   report.event = ending_event(end);

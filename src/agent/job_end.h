@@ -18,8 +18,9 @@ struct JobEnd {
   Outcome outcome = Outcome::succeeded;
   std::string title;  // of the report: "train.py"
   std::string run_id;
-  std::string node;  // this node's name for the user
-  int signal = 0;    // the signal that ended the job; 0: none
+  std::string image = {};  // of --container; empty: none
+  std::string node;        // this node's name for the user
+  int signal = 0;          // the signal that ended the job; 0: none
   // The signal was an unlisted one with its default action: the exit code names it.
   bool default_signal = false;
   std::string why_stopped;  // other reason that ended the last round: a lost node, a watchdog

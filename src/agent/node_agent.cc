@@ -277,6 +277,7 @@ void NodeAgent::finish() {
   end.outcome = group_.outcome();
   end.title = config.entrypoint;
   end.run_id = config.run_id;
+  end.image = config.container.image;
   end.node = node_.name;
   // A signal outside --signals-to-handle is kept in reasons_: the exit code must name it, although
   // workers got SIGTERM.

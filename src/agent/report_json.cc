@@ -135,6 +135,7 @@ std::string report_json(const FailureReport& report, const JobHistory& history,
   ordered_json json = head();
   json["run_id"] = report.run_id;
   json["entrypoint"] = report.title;
+  json["image"] = text_or_null(report.image);
   json["node"] = facts.node;
   json["outcome"] = report.outcome;
   json["start_ms"] = history.start_ms();

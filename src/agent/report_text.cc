@@ -209,14 +209,17 @@ std::string format_report(const FailureReport& report, const ReportStyle& style)
   std::string heading = "Root Cause (first observed failure):";
   std::string cause;
   std::string details;
+  const std::string image =
+      report.image.empty() ? "" : "\n  image     : " + printable(report.image);
   if (event != nullptr) {
     heading = "Root Cause (no worker failed by itself):";
     cause = "  " + *event;
+    details = image;
   } else if (root) {
     const std::vector<std::size_t> order = in_rank_order(report);
     const auto place = std::find(order.begin(), order.end(), *root) - order.begin();
     cause = entry(static_cast<std::size_t>(place), report.failures[*root]);
-    details = extra_lines(report.failures[*root]);
+    details = image + extra_lines(report.failures[*root]);
   }
   std::size_t width = std::max(width_of(title), widest_line(cause + details));
   width = std::min(std::max(width, widest_line(others)), kMaxWidth);

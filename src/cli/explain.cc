@@ -236,6 +236,10 @@ std::string explain_text(const LaunchConfig& config) {
   rows.push_back({"log file size", most == 0 ? "no limit" : fmt::format("{} bytes", most),
                   from("log-max-size")});
   add_watch(config, rows);
+  if (!config.container.image.empty()) {
+    rows.push_back({"container", config.container.image, from("container")});
+    rows.push_back({"container runtime", config.container.runtime, config.container.why});
+  }
   if (config.origins.contains("python"))
     rows.push_back({"python", config.command.front(), from("python")});
   // Escape values before measuring, because escapes make a value longer.

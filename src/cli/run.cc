@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/behind_script.h"
 #include "cli/completion.h"
+#include "cli/contained.h"
 #include "cli/explain.h"
 #include "cli/meant.h"
 #include "cli/other_launcher.h"
@@ -77,10 +78,27 @@ ExitCode refuse_launch(const Table& table, const launch::RawOptions& raw, const 
   return refuse(table.program, why, always(ExitCode::failed));
 }
 
-ExitCode launch(const Table& table, const Parsed& parsed, const RunRequest& request, RunAs as) {
+// Returns the words that start the same job once more, with the name of the binary in front.
+Args inner_words(const Call& call, RunAs as) {
+  Args words = {as == RunAs::torchrun ? "torchrun" : "lockstep"};
+  if (as != RunAs::torchrun) words.emplace_back(as == RunAs::launch ? "launch" : "run");
+  words.insert(words.end(), call.words.begin(), call.words.end());
+  return words;
+}
+
+ExitCode launch(const Call& call, const Table& table, const RunRequest& request, RunAs as) {
+  const Parsed& parsed = call.parsed;
   launch::RawOptions raw = raw_options(table, parsed);
   // --explain must leave no report: no job ran.
   if (request.explain) raw.report.reset();
+  // Outside of a container, its options are all that counts: the image has another Python, and
+  // secrets must reach the process inside.
+  const Contained contained = run_contained(raw, inner_words(call, as));
+  if (contained.error) {
+    (void)refuse_launch(table, raw, *contained.error);
+    return *contained.code;
+  }
+  if (contained.code) return *contained.code;
   raw.legacy_launch = as == RunAs::launch;
   raw.called_torchrun = as == RunAs::torchrun;
   raw.rdzv_token = take_secret("LOCKSTEP_RDZV_TOKEN");
@@ -134,7 +152,7 @@ Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
   if (const std::string lone = needs_on_demand(call.parsed); !lone.empty())
     return fail(Errc::invalid_input, lone + " needs --on-demand");
   if (remote.elsewhere() || !needs_on(call.parsed).empty()) return run_elsewhere(call, remote);
-  return launch(table, call.parsed, request, as);
+  return launch(call, table, request, as);
 }
 
 Result<ExitCode> run_command(const Call& call) {

@@ -18,6 +18,7 @@ Group hang_group();
 Group events_group();
 Group page_group();
 Group logs_group();
+Group container_group();
 Group placement_group();
 
 }  // namespace lockstep::cli

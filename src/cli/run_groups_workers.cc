@@ -60,6 +60,36 @@ Group placement_group() {
           }};
 }
 
+Group container_group() {
+  return {"Container",
+          {
+              {.name = "container",
+               .field = into<&Raw::container>,
+               .metavar = "IMAGE",
+               .help = "run in this image: docker://HOST/NAME:TAG, an archive, a .sif or .sqsh "
+                       "file, a folder, or the name of an image",
+               .own = true,
+               .shapes_job = true},
+              {.name = "container-mounts",
+               .field = into<&Raw::container_mounts>,
+               .metavar = "LIST",
+               .help = "what else the container sees of the node, as SRC:DST[:ro],...; the "
+                       "working folder and /tmp are always there",
+               .own = true},
+              {.name = "container-workdir",
+               .field = into<&Raw::container_workdir>,
+               .metavar = "DIR",
+               .help = "the working folder in the container",
+               .shown_default = "the same as outside",
+               .own = true},
+              {.name = "container-env",
+               .field = into<&Raw::container_env>,
+               .metavar = "NAME,...",
+               .help = "variables whose value here wins over the image's",
+               .own = true},
+          }};
+}
+
 Group restarts_group() {
   return {"Restarts",
           {

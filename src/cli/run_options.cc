@@ -74,7 +74,7 @@ Table make_run_table(std::string_view program, std::string_view examples) {
           .operands = Operands::script,
           .groups = {topology_group(), rendezvous_group(), command_group(), restarts_group(),
                      supervision_group(), hang_group(), events_group(), page_group(), logs_group(),
-                     placement_group(), other()},
+                     placement_group(), container_group(), other()},
           .variables = variables()};
 }
 

@@ -25,6 +25,8 @@ Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& fact
   apply_recorder(raw, facts, config);
   apply_profile(raw, facts, config);
   LOCKSTEP_TRY(apply_command(raw, facts, config));
+  if (raw.container)
+    config.container = {*raw.container, raw.container_runtime, raw.container_runtime_why};
   return config;
 }
 

@@ -242,6 +242,14 @@ struct LaunchConfig {
 
   LogConfig logs;
 
+  // --container, in which this process runs. image: as the user wrote it; empty: no container.
+  struct Container {
+    std::string image;
+    std::string runtime;
+    std::string why;  // why this runtime
+  };
+  Container container;
+
   std::vector<std::string> scheduler_hosts;  // names of all nodes; empty: unknown
   std::string scheduler;  // the scheduler that some values come from: "Slurm"; empty: none
   // Origins for --explain. Keys: long option names, names of watchdog variables, and "python" if

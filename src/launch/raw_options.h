@@ -62,6 +62,13 @@ struct RawOptions {
   std::optional<std::string> metrics;
   std::optional<std::string> page_token;  // from the environment, never from argv
 
+  std::optional<std::string> container;
+  std::optional<std::string> container_mounts;
+  std::optional<std::string> container_workdir;
+  std::optional<std::string> container_env;
+  std::string container_runtime;      // set inside the container: "podman"
+  std::string container_runtime_why;  // why this runtime, for --explain
+
   bool virtual_local_rank = false;
   std::optional<std::string> slots;  // "0,2", "gpu"
   std::optional<std::string> numa_binding;

@@ -297,7 +297,7 @@ log-line-prefix-template local-ranks-filter duplicate-stdout-filters duplicate-s
 master-addr master-port local-addr logs-specs numa-binding signals-to-handle shutdown-timeout
 virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file
 no-replacement spares slots explain restart-backoff version log-max-size fold
-hang-after on-hang aid""".split()
+hang-after on-hang aid container container-mounts container-workdir container-env""".split()
 
 
 def test_help_names_every_option():

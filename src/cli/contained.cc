@@ -1,0 +1,69 @@
+#include "cli/contained.h"
+
+#include "container/enter.h"
+#include "container/inside.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+Contained failed(Error error, ExitCode code) {
+  const ExitCode really = code_of(error, always(code));
+  return {.code = really, .error = std::move(error)};
+}
+
+// Returns the first of the options that mean nothing without --container.
+const char* lone_option(const launch::RawOptions& raw) {
+  return raw.container_mounts    ? "--container-mounts"
+         : raw.container_workdir ? "--container-workdir"
+         : raw.container_env     ? "--container-env"
+                                 : nullptr;
+}
+
+// The folders of files that the options place outside of the working folder.
+std::vector<std::string> job_folders(const launch::RawOptions& raw) {
+  std::vector<std::string> folders;
+  const auto add = [&folders](const std::string& folder) {
+    if (folder.starts_with('/') && !folder.starts_with("/dev")) folders.push_back(folder);
+  };
+  add(raw.log_dir.value_or(""));
+  for (const auto& file : {raw.report, raw.events})
+    if (file) add(std::filesystem::path(*file).parent_path());
+  return folders;
+}
+
+Contained enter_container(const launch::RawOptions& raw, const std::vector<std::string>& words) {
+  const auto plan = container::make_plan({.image = *raw.container,
+                                          .mounts = raw.container_mounts.value_or(""),
+                                          .workdir = raw.container_workdir.value_or(""),
+                                          .variables = raw.container_env.value_or(""),
+                                          .folders = job_folders(raw)});
+  if (!plan) return failed(plan.error(), ExitCode::failed);
+  const auto chosen = container::choose_here(*plan);
+  if (!chosen) return failed(chosen.error(), ExitCode::not_found);
+  const auto code = container::enter(*plan, *chosen, words);
+  if (code) return {.code = passed_on(*code), .error = {}};
+  const bool no_container = code.error().code == Errc::denied;
+  return failed(code.error(), no_container ? ExitCode::cannot_run : ExitCode::failed);
+}
+
+}  // namespace
+
+Contained run_contained(launch::RawOptions& raw, const std::vector<std::string>& words) {
+  if (!raw.container) {
+    const char* lone = lone_option(raw);
+    if (lone == nullptr) return {};
+    return failed({Errc::invalid_input, std::string(lone) + " needs --container", {}, 0},
+                  ExitCode::failed);
+  }
+  if (!container::is_inside()) return enter_container(raw, words);
+  auto inside = container::hold_on();
+  if (!inside) return failed(inside.error(), ExitCode::failed);
+  raw.container_runtime = std::move(inside->runtime);
+  raw.container_runtime_why = std::move(inside->why);
+  return {};
+}
+
+}  // namespace lockstep::cli

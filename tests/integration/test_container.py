@@ -1,0 +1,426 @@
+"""`lockstep run --container`: real bubblewrap and podman, and stand-ins that check the words for the other runtimes."""
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import BINARY, PEERS, SUPPORT, alive, free_port, one_line, read, skip, until
+
+APPLETS = "sh cat sleep id ls touch echo env kill true".split()
+SHELL = ("--no-python", "sh", "-c")
+
+
+def need(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            skip(f"no {program}: run ./dev test once, which installs it")
+
+
+@pytest.fixture(scope="module")
+def folder_image(tmp_path_factory):
+    """A root folder with busybox alone."""
+    root = tmp_path_factory.mktemp("image")
+    for name in ("bin", "etc", "opt"):
+        (root / name).mkdir()
+    shutil.copy("/bin/busybox", root / "bin/busybox")
+    for name in APPLETS:
+        (root / "bin" / name).symlink_to("busybox")
+    (root / "opt/marker").write_text("in the image\n")
+    root.chmod(0o755)
+    return root
+
+
+class Podman:
+    """Podman with a storage of its own. runc and these limits also do on machines that deny setrlimit()."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+        def limits(which, most):
+            soft, hard = (min(value if value >= 0 else most, most) for value in resource.getrlimit(which))
+            return f"{soft}:{hard}"
+        pids = int(read("/proc/sys/kernel/pid_max"))
+        nofile = limits(resource.RLIMIT_NOFILE, 1 << 20)
+        nproc = limits(resource.RLIMIT_NPROC, pids)
+        (folder / "containers.conf").write_text(
+            f'[containers]\ndefault_ulimits = ["nofile={nofile}", "nproc={nproc}"]\n'
+            '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\n'
+            # The locks of other users of podman are in /dev/shm.
+            f'lock_type = "file"\ntmp_dir = "{folder}/tmp"\n')
+        (folder / "storage.conf").write_text(
+            f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n')
+        self.env = {"CONTAINERS_CONF": f"{folder}/containers.conf", "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf"}
+
+    def __call__(self, *words, **options):
+        return subprocess.run(["podman", *words], env={**os.environ, **self.env}, check=True, capture_output=True,
+                              text=True, **options).stdout
+
+    def containers(self):
+        return self("ps", "--all", "--quiet").split()
+
+
+@pytest.fixture(scope="module")
+def podman(folder_image):
+    need("podman", "runc")
+    # Not below pytest's folder: podman hangs if the path of a socket has more than 107 bytes.
+    made = Podman(pathlib.Path(tempfile.mkdtemp(prefix="lockstep-podman-")))
+    packed = subprocess.run(["tar", "-C", folder_image, "-c", "."], check=True, capture_output=True).stdout
+    subprocess.run(["podman", "import", "--change", "ENV WHO=image", "-", "mine"], input=packed, check=True,
+                   capture_output=True, env={**os.environ, **made.env})
+    yield made
+    made("rmi", "--all", "--force")
+    shutil.rmtree(made.folder)
+
+
+class World:
+    def __init__(self, image, env, containers):
+        self.image = ("--container", str(image))
+        self.env = env
+        self.containers = containers
+
+
+@pytest.fixture(params=["bubblewrap", "podman"])
+def world(request, folder_image):
+    """The same image for both: the options, the variables, and which containers podman knows."""
+    if request.param == "bubblewrap":
+        need("bwrap")
+        return World(folder_image, {}, list)
+    podman = request.getfixturevalue("podman")
+    return World("localhost/mine", podman.env, podman.containers)
+
+
+def nothing_left(lockstep, run, world):
+    run.none_left(10)
+    until(lambda: not world.containers(), 10, "no container left")
+    assert not [path for path in lockstep.temp.iterdir() if "lockstep-container" in path.name]
+
+
+def test_exit_code_streams_and_report(lockstep, world):
+    ended = lockstep.run(
+        *world.image, "--nproc-per-node", "2", "--exit-code", "worker", "--report", "report.json", *SHELL,
+        'cat /opt/marker; echo "$FOO in $PWD as $(id -u)"; touch made.$RANK; echo oops >&2; [ $RANK = 0 ] || exit 7; '
+        'sleep 1000', env={**world.env, "FOO": "a b"})
+    assert ended.rc == 7, ended
+    assert f"a b in {lockstep.work} as {os.getuid()}\n" in ended.out and "in the image\n" in ended.out, ended
+    assert "oops" in ended.err and "rank      : 1 (local_rank: 1)" in ended.err, ended
+    assert f"  image     : {world.image[1]}\n" in ended.err, ended
+    assert json.loads(read(lockstep.work / "report.json"))["image"] == world.image[1]
+    assert (lockstep.work / "made.1").stat().st_uid == os.getuid()
+    assert not world.containers()
+
+
+def test_success_leaves_nothing(lockstep, world):
+    run = lockstep.start(*world.image, *SHELL, "echo fine", env=world.env)
+    ended = run.wait()
+    assert (ended.rc, ended.out, ended.err) == (0, "fine\n", ""), ended
+    nothing_left(lockstep, run, world)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1], ids=["TERM", "INT", "USR1"])
+def test_signals_reach_the_ranks(lockstep, world, number):
+    name = number.name[3:]
+    run = lockstep.start(*world.image, "--nproc-per-node", "2", *SHELL,
+                         f'trap "echo got {name}; exit 0" {name}; echo ready; while true; do sleep 0.01; done',
+                         env=world.env)
+    until(lambda: run.out().count("ready") == 2)
+    run.signal(number)
+    ended = run.wait()
+    assert ended.rc == (0 if number == signal.SIGUSR1 else 1), ended
+    assert ended.out.count(f"got {name}") == 2, ended
+    nothing_left(lockstep, run, world)
+
+
+def test_nothing_outlives_the_command(lockstep, world):
+    run = lockstep.start(*world.image, "--nproc-per-node", "2", *SHELL,
+                         'trap "" TERM INT HUP; sleep 1000 & echo $! > pid.$RANK; wait', env=world.env)
+    pids = [until(lambda: (lockstep.work / f"pid.{rank}").exists() and read(lockstep.work / f"pid.{rank}").strip())
+            for rank in range(2)]
+    assert all(alive(int(pid)) for pid in pids)  # the pids are those of the host
+    run.signal(signal.SIGKILL)
+    run.wait()
+    nothing_left(lockstep, run, world)
+    assert not any(alive(int(pid)) for pid in pids)
+
+
+@pytest.mark.parametrize("comm", ["lockstep-inside", "lockstep-guard", "lockstep-agent"])
+def test_any_process_of_ours_may_be_killed(lockstep, world, comm):
+    run = lockstep.start(*world.image, *SHELL, "echo ready; sleep 1000", env=world.env)
+    until(lambda: "ready" in run.out())
+    (pid,) = [pid for pid, name in run.living().items() if name == comm]
+    run.signal(signal.SIGKILL, pid)
+    assert run.wait().rc != 0
+    nothing_left(lockstep, run, world)
+
+
+def test_a_rank_restarts_in_the_same_container(lockstep, world):
+    ended = lockstep.run(
+        *world.image, "--max-restarts", "1", *SHELL,
+        'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then touch /kept; kill -KILL $$; fi; ls /kept', env=world.env)
+    assert (ended.rc, ended.out) == (0, "/kept\n"), ended
+
+
+def test_mounts_and_workdir(lockstep, world, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/file").write_text("data\n")
+    (lockstep.work / "out").mkdir()
+    ended = lockstep.run(
+        *world.image, "--container-mounts", f"{tmp_path}/data:/opt/data:ro,out:/results", "--container-workdir",
+        "/opt/data", *SHELL, "cat file; cat /opt/marker; touch /results/made; touch file2 2>&1 || echo refused",
+        env=world.env)
+    assert ended.out.splitlines()[:2] == ["data", "in the image"] and "refused" in ended.out, ended
+    assert os.listdir(lockstep.work / "out") == ["made"] and os.listdir(tmp_path / "data") == ["file"]
+
+
+def test_variables_pass_without_their_values_in_any_argv(lockstep, world):
+    run = lockstep.start(*world.image, "--container-env", "TOKEN", *SHELL,
+                         'echo "$TOKEN $OTHER [$LD_LIBRARY_PATH] [$LOCKSTEP_CONTAINER_TETHER]"; sleep 1000',
+                         env={**world.env, "TOKEN": "s3cret-1", "OTHER": "s3cret-2", "LD_LIBRARY_PATH": "/opt/cuda"})
+    until(lambda: "s3cret-1 s3cret-2 [] []" in run.out(), what=run.err())
+    words = [read(f"/proc/{pid}/cmdline") for pid in run.living()]
+    assert len(words) >= 5 and not any("s3cret" in word for word in words), words
+    run.signal(signal.SIGTERM)
+    run.wait()
+    nothing_left(lockstep, run, world)
+
+
+def test_the_images_variables_win_unless_named(lockstep, podman):
+    def who(*options):
+        return lockstep.run("--container", "localhost/mine", *options, *SHELL, "echo $WHO",
+                            env={**podman.env, "WHO": "caller"}).out
+    assert who() == "image\n"
+    assert who("--container-env", "WHO") == "caller\n"
+
+
+def test_explain_tells_the_runtime(lockstep, folder_image):
+    need("bwrap")
+    ended = lockstep.run("--container", folder_image, "--explain", *SHELL, "true")
+    rows = [line.split("  ") for line in ended.out.splitlines()]
+    told = {row[0]: [cell.strip() for cell in row[1:] if cell.strip()] for row in rows}
+    assert told["container"] == [str(folder_image), "option --container"], ended
+    assert told["container runtime"] == ["bubblewrap", "rule: bubblewrap runs a folder"], ended
+
+
+def test_bad_input_is_one_line(lockstep, folder_image):
+    need("bwrap")
+    def refused(*options, words, rc=1, env=None):
+        one_line(lockstep.run(*options, *SHELL, "true", env=env), rc, *words)
+    image = ("--container", folder_image)
+    refused("--container", "/no/image", words=["/no/image: no such file or folder"])
+    refused("--container", "gone.tar", words=["gone.tar: no such file or folder"])
+    refused("--container", "s3://bucket/image", words=["s3://bucket/image", "docker://"])
+    refused("--container=-v", words=["-v"])
+    refused("--container-mounts", "/a:/b", words=["--container-mounts needs --container"])
+    for mounts in ("/tmp", "/tmp:relative", "/tmp:/a:rx", "/tmp:/"):
+        refused(*image, "--container-mounts", mounts, words=["src:dst[:ro]", mounts])
+    refused(*image, "--container-mounts", "/no/source:/a", words=["/no/source: no such file or folder"])
+    refused(*image, "--container-workdir", "here", words=["absolute"])
+    refused(*image, "--container-workdir", "/no/folder", words=["/no/folder", "of the image"])
+    refused(*image, "--container-env", "A=s3cret", words=["names of variables", "'A'"])
+    # Nothing but these is in PATH.
+    refused(*image, words=[folder_image, "needs bwrap"], rc=127, env={"PATH": "/nowhere"})
+    refused("--container", "docker://a/b", words=["apptainer or singularity or podman or docker"], rc=127,
+            env={"PATH": "/nowhere"})
+
+
+def test_an_image_that_cannot_be_fetched(lockstep, podman):
+    image = f"docker://localhost:{free_port()}/none:1"
+    ended = lockstep.run("--container", image, *SHELL, "true", env=podman.env, timeout=60)
+    assert ended.rc == 1 and f"podman could not fetch the image {image}" in ended.err, ended
+
+
+def test_an_archive_is_loaded_once(lockstep, podman, tmp_path):
+    archive = lockstep.work / "image.tar"
+    podman("save", "--format", "oci-archive", "--output", str(archive), "mine")
+    log = tmp_path / "log"
+    wrapper = tmp_path / "bin/podman"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {shutil.which("podman")} "$@"\n')
+    wrapper.chmod(0o755)
+    env = {**podman.env, "PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
+    for name in ("image.tar", f"oci-archive:{archive}"):
+        ended = lockstep.run("--container", name, *SHELL, "cat /opt/marker", env=env)
+        assert (ended.rc, ended.out) == (0, "in the image\n"), ended
+    assert read(log).split().count("load") == 1, read(log)
+
+
+FAKE = """#!/usr/bin/python3
+# A runtime that keeps its words and runs our binary on the host.
+import os, pathlib, sys, time
+here = pathlib.Path(__file__).parent
+with open(here / "log", "a") as log:
+    log.write("\\t".join(sys.argv[1:]) + "\\n")
+name, words = pathlib.Path(__file__).name, sys.argv[1:]
+mark = here / "fetched"
+verb = words[0]
+if verb == "image":
+    if "Env" in " ".join(words):
+        print("WHO=image")
+    sys.exit(0 if mark.exists() else 1)
+if verb == "list":
+    print(mark.read_text() if mark.exists() else "other")
+elif verb in ("pull", "create"):
+    while (here / "slow").exists():
+        time.sleep(0.01)
+    if (here / "broken").exists():
+        sys.exit(3)
+    mark.write_text((words[2:] or words[1:])[0])
+    if name == "apptainer":
+        pathlib.Path(words[2]).write_text("sif")
+elif verb in ("run", "exec", "start"):
+    if (here / "broken").exists():
+        sys.exit(125)
+    inside = "/run/lockstep/lockstep"
+    end = words.index("a/b") if name in ("docker", "podman") else words.index(inside)
+    assert name not in ("docker", "podman") or "--entrypoint=" + inside in words
+    os.execv(os.environ["REAL_LOCKSTEP"], [inside, *words[end + 1:]])
+"""
+
+
+@pytest.fixture
+def fake(tmp_path):
+    """fake(name): a folder for PATH with that runtime alone, and the variables to use it."""
+    def make(name):
+        folder = tmp_path / f"fake-{name}"
+        folder.mkdir()
+        (folder / name).write_text(FAKE)
+        (folder / name).chmod(0o755)
+        return folder, {"PATH": f"{folder}:/nowhere", "REAL_LOCKSTEP": str(BINARY)}
+    return make
+
+
+def logged(folder):
+    return [line.split("\t") for line in read(folder / "log").splitlines()]
+
+
+@pytest.mark.parametrize("name", ["docker", "podman", "apptainer", "enroot"])
+def test_each_runtime_fetches_once_and_starts(lockstep, fake, name):
+    folder, env = fake(name)
+    env.update(TOKEN="s3cret")
+    image = "docker://a/b"
+    if name == "enroot":
+        image = "a.sqsh"
+        (lockstep.work / image).write_text("hsqs")
+    options = ("--container", image, "--container-env", "TOKEN", "--no-python", "/bin/sh", "-c",
+               'echo "$TOKEN $APPTAINERENV_TOKEN"')
+    # Both start while the image is fetched.
+    (folder / "slow").touch()
+    runs = [lockstep.start(*options, env=env) for _ in range(2)]
+    until(lambda: (folder / "log").exists() and {"pull", "create"} & {words[0] for words in logged(folder)})
+    (folder / "slow").unlink()
+    for run in runs:
+        ended = run.wait()
+        assert (ended.rc, ended.out.split()[0]) == (0, "s3cret"), ended
+    ended = lockstep.run(*options, env=env)
+    assert (ended.rc, ended.out) == (0, "s3cret s3cret\n" if name == "apptainer" else "s3cret \n"), ended
+    calls = logged(folder)
+    verbs = [words[0] for words in calls]
+    assert verbs.count("pull") + verbs.count("create") == 1, verbs
+    assert not any("s3cret" in word for words in calls for word in words), calls
+    start = calls[-1]
+    mounts = {"apptainer": "/tmp:/tmp", "enroot": "/tmp:/tmp:none:x-create=auto,rbind"}
+    assert mounts.get(name, "--volume=/tmp:/tmp") in start, start
+    assert str(BINARY) in " ".join(start) and start[-4:] == list(options[-4:]), start
+
+
+def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
+    folder, env = fake("podman")
+    (folder / "broken").touch()
+    ended = lockstep.run("--container", "docker://a/b", *SHELL, "true", env=env)
+    one_line(ended, 1, "podman could not fetch the image docker://a/b (exit code 3)")
+    (folder / "slow").touch()
+    run = lockstep.start("--container", "docker://a/b", *SHELL, "true", env=env)
+    until(lambda: [words[0] for words in logged(folder)].count("pull") == 2)
+    run.signal(signal.SIGTERM)
+    ended = run.wait()
+    one_line(ended, 128 + signal.SIGTERM, "stopped while podman fetched the image docker://a/b")
+    run.none_left()
+
+
+def test_a_container_that_does_not_start(lockstep, fake):
+    folder, env = fake("podman")
+    (folder / "fetched").write_text("a/b")
+    (folder / "broken").touch()
+    ended = lockstep.run("--container", "docker://a/b", *SHELL, "true", env=env)
+    one_line(ended, 126, "podman started no container of the image docker://a/b (exit code 125)")
+    assert not list(lockstep.temp.iterdir())
+
+
+def test_torchrun_in_a_container_keeps_torchruns_rules(lockstep, folder_image):
+    need("bwrap")
+    link = lockstep.folder / "torchrun"
+    link.symlink_to(BINARY)
+    ended = lockstep.run("--container", folder_image, "--nnodes", "2", "--explain", *SHELL, "true", program=(link,))
+    assert "rule: torchrun's default" in ended.out, ended
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that other users may enter: pytest's own are closed to them."""
+    with tempfile.TemporaryDirectory(prefix="lockstep-rootless-") as name:
+        os.chmod(name, 0o755)
+        yield pathlib.Path(name)
+
+
+def test_podman_without_root(lockstep, folder_image, open_folder):
+    need("podman", "runc", "newuidmap", "setpriv")
+    if os.getuid() != 0:
+        skip("changing the user needs root")
+    user, base = 4321, open_folder
+    work, home = base / "work", base / "home"
+    work.mkdir()
+    home.mkdir()
+    shutil.copy(BINARY, base / "lockstep")
+    podman = Podman(base)
+    for name, line in (("passwd", f"me:x:{user}:{user}::{home}:/bin/sh"), ("group", f"me:x:{user}:"),
+                       ("subuid", "me:700000:65536"), ("subgid", "me:700000:65536")):
+        (base / name).write_text(read(f"/etc/{name}").rstrip() + f"\n{line}\n")
+    subprocess.run(["tar", "-C", folder_image, "-cf", base / "image.tar", "."], check=True)
+    for path in [base, *base.rglob("*")]:
+        os.chown(path, user, user)
+    script = (f"for name in passwd group subuid subgid; do mount --bind {base}/$name /etc/$name; done; "
+              f"cd {work}; exec setpriv --reuid {user} --regid {user} --clear-groups sh -c '"
+              f"podman import {base}/image.tar mine >/dev/null 2>&1; "
+              f"{base}/lockstep run --container localhost/mine --no-python sh -c \"id -u; touch made; exit 5\"; "
+              "echo rc $?; podman ps -a -q; podman system reset --force >/dev/null 2>&1'")
+    run = lockstep.start(script, program=("unshare", "--mount", "sh", "-c"),
+                         env={**podman.env, "HOME": home, "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None})
+    ended = run.wait(60)
+    # One process of podman's holds the user's namespaces for later commands.
+    for pid in [pid for pid, name in run.living().items() if name == "podman pause"]:
+        os.kill(pid, signal.SIGKILL)
+    run.none_left()
+    assert ended.out == f"{user}\nrc 1\n", ended
+    assert "image     : localhost/mine" in ended.err
+    assert (work / "made").stat().st_uid == user
+
+
+def test_pytorch_of_the_image(lockstep):
+    need("bwrap")
+    image = (PEERS / "trixie").resolve()
+    if not (image / ".complete").exists():
+        skip("no .cache/peers/trixie: run ./dev peers")
+    (lockstep.work / "train.py").write_text(
+        "import os, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "part = torch.ones(1) * (dist.get_rank() + 1)\n"
+        "dist.all_reduce(part)\n"
+        "print(f'{torch.__version__[:5]} {int(part)}\\n', end='', flush=True)\n"
+        "dist.destroy_process_group()\n")
+    # Debian's PyTorch is built without libuv, and its TCPStore asks for it.
+    ended = lockstep.run("--container", image, "--container-mounts", f"{SUPPORT}/torch-2.6:/opt/aid:ro",
+                         "--nproc-per-node", "2", "train.py", timeout=100,
+                         env={"PYTHON_EXEC": None, "PYTHONPATH": "/opt/aid"})
+    assert ended.rc == 0 and sorted(ended.out.splitlines()) == ["2.6.0 3", "2.6.0 3"], ended
+
+
+def test_a_nested_run_is_not_taken_for_the_first(lockstep, folder_image):
+    """The variables of the first process are not for the ranks."""
+    need("bwrap")
+    ended = lockstep.run("--container", folder_image, *SHELL, "env")
+    assert ended.rc == 0 and "LOCKSTEP_CONTAINER" not in ended.out, ended
