@@ -1,4 +1,4 @@
-"""`lockstep run --on` three hosts, of which node 0 loses power: it held the rendezvous, and the job goes on without it."""
+"""`lockstep run --on` three hosts, of which node 0 loses power: it hosted the rendezvous, and the job goes on."""
 import json
 import subprocess
 import time
