@@ -84,8 +84,10 @@ slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Fact
   const auto parsed = parse_options(run_table(), options.run, [&](std::string_view name) {
     return facts.env(std::string(name));
   });
-  if (!parsed || !parsed->ended_by.empty() || raw_options(run_table(), *parsed).no_python)
-    return {};
+  if (!parsed || !parsed->ended_by.empty()) return {};
+  const launch::RawOptions raw = raw_options(run_table(), *parsed);
+  // The Python of an image cannot be asked before the image is there.
+  if (raw.no_python || raw.container) return {};
   launch::Origin origin;
   const auto python = launch::find_python(facts, origin);
   return {python.value_or(""), options.modules};

@@ -22,6 +22,7 @@
 #include "slurm/job_script.h"
 #include "slurm/old_script.h"
 #include "slurm/sbatch_file.h"
+#include "slurm/sbatch_options.h"
 
 #include <fmt/core.h>
 
@@ -143,6 +144,28 @@ void note_behind_script(const SubmitWords& words, Asked& asked) {
     asked.notes.push_back(std::move(hint));
 }
 
+// Refuses what pyxis would do to the whole batch script: inside the image there is no srun, which
+// starts the agents.
+Status refuse_pyxis(const std::vector<slurm::Setting>& settings) {
+  for (const slurm::Setting& each : settings) {
+    const auto option = slurm::find_sbatch_option(each.name);
+    if (!option || !(*option)->plugin) continue;
+    const std::string where = each.line > 0 ? fmt::format("line {}: #SBATCH ", each.line) : "";
+    if (each.name == "container-image")
+      return fail(Errc::invalid_input,
+                  fmt::format("{}--container-image={} would run the script itself in the image, "
+                              "where srun is absent",
+                              where, printable(each.value, 200)),
+                  "leave the line out and give lockstep submit --container-image, which runs the "
+                  "ranks in the image");
+    return fail(
+        Errc::invalid_input,
+        fmt::format("{}--{} is pyxis', and Lockstep starts the container itself", where, each.name),
+        "leave it out; docs/containers.md says what the container has");
+  }
+  return {};
+}
+
 // Gives the job the name of --name.
 Status take_name(Asked& asked) {
   if (!asked.options.name) return {};
@@ -221,6 +244,7 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   else if (!request.script)
     request.wish.name = name_of(launch.run);
   LOCKSTEP_TRY(take_name(asked));
+  LOCKSTEP_TRY(refuse_pyxis(request.wish.settings));
   if (!request.script) {
     request.run = std::move(words->run);
     request.run.insert(request.run.end(), launch.run.begin(), launch.run.end());

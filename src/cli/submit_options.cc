@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/remote_options.h"
 #include "cli/run_options.h"
+#include "slurm/pyxis_image.h"
 
 #include <fmt/core.h>
 
@@ -200,6 +201,12 @@ class Reader {
       if (word == "--chain") return take_chain();
       if (const Option* option = option_of(submit_table(), name))
         return take(own, *option, !is_for_this_end(option->name));
+      if (name == "container-image") return take_image();
+      // sbatch's --container is for a site's own OCI runtime. The options of pyxis with these names
+      // mean the same.
+      if (const Option* option = option_of(run_table(), name);
+          option != nullptr && name.starts_with("container"))
+        return take(run, *option, true);
       if (!slurm::find_sbatch_option(name)) {
         if (std::find(kNotOfJobs.begin(), kNotOfJobs.end(), name) != kNotOfJobs.end())
           return fail(Errc::invalid_input, "--" + name + " is not for jobs of Slurm's",
@@ -218,6 +225,21 @@ class Reader {
     const std::size_t before = at_;
     own.emplace_back("--chain=" + (number ? words_[at_ + 1] : std::string(kNoLimit)));
     at_ += number ? 2 : 1;
+    tell_there(before);
+    return {};
+  }
+
+  // Reads pyxis' "--container-image X".
+  Status take_image() {
+    const std::string& word = words_[at_];
+    const std::size_t equals = word.find('=');
+    const std::size_t before = at_;
+    at_ += equals == std::string::npos ? 2 : 1;
+    if (at_ > words_.size())
+      return fail(Errc::invalid_input, "--container-image needs the name of an image");
+    const std::string value =
+        equals == std::string::npos ? words_[at_ - 1] : word.substr(equals + 1);
+    run.push_back("--container=" + slurm::image_of_pyxis(value));
     tell_there(before);
     return {};
   }

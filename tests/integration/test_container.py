@@ -10,9 +10,9 @@ import tempfile
 
 import pytest
 
+import container_image
 from harness import BINARY, PEERS, SUPPORT, alive, free_port, one_line, read, skip, until
 
-APPLETS = "sh cat sleep id ls touch echo env kill true".split()
 SHELL = ("--no-python", "sh", "-c")
 
 
@@ -24,16 +24,7 @@ def need(*programs):
 
 @pytest.fixture(scope="module")
 def folder_image(tmp_path_factory):
-    """A root folder with busybox alone."""
-    root = tmp_path_factory.mktemp("image")
-    for name in ("bin", "etc", "opt"):
-        (root / name).mkdir()
-    shutil.copy("/bin/busybox", root / "bin/busybox")
-    for name in APPLETS:
-        (root / "bin" / name).symlink_to("busybox")
-    (root / "opt/marker").write_text("in the image\n")
-    root.chmod(0o755)
-    return root
+    return container_image.make(tmp_path_factory.mktemp("image"))
 
 
 class Podman:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import container_image
 from harness import BINARY, PYTHON, WORKER, until
 from package_index import write_wheel
 from slurm_cluster import SlurmCluster
@@ -197,6 +198,35 @@ def slow_to_notice(hosts):
     made = SlurmCluster(hosts, 4, extra=["SlurmdTimeout=300"])  # Slurm's default
     yield made
     made.close()
+
+
+def test_ranks_in_a_container(cluster, tmp_path):
+    """One a node, by the option of pyxis; the node's own Python is not asked, and nothing is left."""
+    image = container_image.make(tmp_path / "image")
+    options = ("-N2", "-t5", "--follow", f"--container-image={image}", f"--container-mounts={tmp_path}:/data:ro")
+    shell = ("--", "--no-python", "sh", "-c")
+    ended = submit(cluster, *options, *shell, 'echo "$RANK of $WORLD_SIZE $(cat /opt/marker) $(ls -d /data/image)"')
+    assert ended.rc == 0, ended
+    assert {f"[rank{rank}]: {rank} of 2 in the image /data/image" for rank in (0, 1)} <= set(ended.out.splitlines())
+    ended = submit(cluster, *options, *shell, "exit $RANK")
+    assert ended.rc == 1 and f"  image     : {image}\n" in ended.out, ended
+    until(lambda: not any(name.startswith(("bwrap", "lockstep")) for node in cluster.nodes
+                          for name in node.processes().values()), 10, "no container is left")
+
+
+def test_options_of_pyxis(cluster, tmp_path):
+    printed = submit(cluster, "-N2", "--print", "--container-image", "nvcr.io#nvidia/pytorch:24.05-py3",
+                     "--container-workdir=/w", "--", "train.py")
+    assert printed.rc == 0 and "--container-workdir=/w" in printed.out, printed
+    assert "--container=docker://nvcr.io/nvidia/pytorch:24.05-py3" in printed.out, printed
+    assert "#SBATCH --container" not in printed.out, printed
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --container-image=ubuntu\ntorchrun train.py\n")
+    for words, says in (((script,), "line 2: #SBATCH --container-image=ubuntu would run the script itself"),
+                        (("--container-name=x", "--", "train.py"), "--container-name is pyxis'")):
+        ended = submit(cluster, *words)
+        assert ended.rc == 2 and says in ended.err and len(ended.err.splitlines()) == 1, ended
+    assert cluster.run("jobs").out.count("train") == 0
 
 
 def test_a_spare_replaces_a_dead_node(slow_to_notice, tmp_path):

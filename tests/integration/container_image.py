@@ -1,0 +1,15 @@
+"""An image for `lockstep run --container`: a root folder with busybox alone."""
+import shutil
+
+APPLETS = "sh cat sleep id ls touch echo env kill true".split()
+
+
+def make(root):
+    for name in ("bin", "etc", "opt"):
+        (root / name).mkdir(parents=True)
+    shutil.copy("/bin/busybox", root / "bin/busybox")
+    for name in APPLETS:
+        (root / "bin" / name).symlink_to("busybox")
+    (root / "opt/marker").write_text("in the image\n")
+    root.chmod(0o755)
+    return root
