@@ -12,6 +12,7 @@ import pytest
 
 import container_image
 from harness import BINARY, PEERS, SUPPORT, alive, free_port, one_line, read, skip, until
+from ssh_hosts import SshWorld
 
 SHELL = ("--no-python", "sh", "-c")
 
@@ -415,3 +416,46 @@ def test_a_nested_run_is_not_taken_for_the_first(lockstep, folder_image):
     need("bwrap")
     ended = lockstep.run("--container", folder_image, *SHELL, "env")
     assert ended.rc == 0 and "LOCKSTEP_CONTAINER" not in ended.out, ended
+
+
+@pytest.fixture
+def ssh_world(hosts):
+    made = SshWorld(hosts)
+    yield made
+    left = made.close()
+    assert not left, f"left running on hosts: {left}"
+
+
+def test_jobs_on_hosts_run_in_the_image(ssh_world, folder_image):
+    """The options travel with the command: each node looks for its own runtime, and for the image by that path."""
+    need("bwrap")
+    client, *servers = ssh_world(count=2)
+    client.run("cluster", "add", "gpus", *[word for server in servers for word in ("--host", f"me@{server.addr}")])
+    for server in servers:
+        shutil.copytree(folder_image, server.homes["me"] / "image", symlinks=True)
+
+    def on(*words, image="image", options=()):
+        return client.run("run", "--on", "gpus", "--sync", "none", "--cwd", ".", *options, "--container", image,
+                          *words)
+
+    ended = on(*SHELL, "echo rank $RANK of $WORLD_SIZE; touch made; read line < /opt/marker; echo $line")
+    assert ended.rc == 0 and ended.out.count("in the image") == 2, ended
+    assert "rank 0 of 2" in ended.out and "rank 1 of 2" in ended.out, ended
+    ended = on(*SHELL, "[ $RANK = 0 ] || exit 7; sleep 1000", options=("--exit-code", "worker"))
+    assert ended.rc == 7 and "  image     : image\n" in ended.err, ended
+    for server in servers:
+        made, home = server.homes["me"] / "made", server.homes["me"]
+        assert made.stat().st_uid == home.stat().st_uid
+
+    ended = on(*SHELL, "true", image="gone.tar")
+    assert ended.rc != 0 and "--container gone.tar: no such file or folder" in ended.err, ended
+
+    job = on(*SHELL, "touch up; sleep 1000", options=("--detach",)).out.strip()
+    until(lambda: all((server.homes["me"] / "up").exists() for server in servers), 20)
+    # The looks at ranks come from the agents in the containers.
+    until(lambda: len(json.loads(client.run("why", "--json", job).out).get("looks", [])) == 2, 20)
+    assert client.run("cancel", job).rc == 0
+    ended = client.run("wait", job)
+    assert ended.rc != 0, ended
+    for server in servers:
+        server.nothing_left()
