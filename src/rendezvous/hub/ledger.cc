@@ -68,7 +68,12 @@ void Ledger::take(PeerId peer, const Testimony& testimony) {
   deposed_ = stage_ == Stage::leading && charter_.term == 0 && testimony.charter.term > 0;
   if (deposed_) return;
   if (testimony.promised > term_) raise_term(testimony.promised);
+  const std::uint64_t version = charter_.version;
   proceed();
+  // A node that comes back may have missed the charter, and searches for a hub until it has one. If
+  // the voters are the same, no later charter may follow.
+  if (!deposed_ && charter_.term == term_ && charter_.version == version)
+    output_.push_back({peer, charter_});
 }
 
 void Ledger::take(PeerId peer, const Agreed& agreed) {

@@ -269,6 +269,46 @@ TEST(Ledger, AHubThatLeadsAsksForALaterTerm) {
   EXPECT_EQ(world.nodes[1].witness.charter().round, 1);
 }
 
+// Nodes 1 and 2 go on. Node 2 loses its connection, and is back before the hub has decided
+// anything. The voters are the same, but node 2 waits for a charter to know that its search is
+// over.
+TEST(Ledger, ANodeThatComesBackGetsTheCharterAgain) {
+  World world = begun(3);
+  world.go(2, 0, true);
+  world.collect();
+  std::size_t charters = 0;
+  while (!world.mail.empty()) {
+    World::Letter letter = std::move(world.mail.front());
+    world.mail.erase(world.mail.begin());
+    charters += std::holds_alternative<Charter>(letter.frame) ? 1 : 0;
+    world.deliver(std::move(letter));
+    world.collect();
+  }
+  EXPECT_EQ(charters, 1U);
+}
+
+// Hub 1 wins the promises of a quorum. Node 2 loses its connection, and the charter with it.
+TEST(Ledger, ANewHubAsksANodeThatComesBackToAgree) {
+  World world = begun(3);
+  world.close(0);
+  world.open(1, true);
+  world.go(1, 1);
+  world.go(2, 1);
+  const auto charter_is_sent = [&world] {
+    return std::any_of(world.mail.begin(), world.mail.end(), [](const World::Letter& letter) {
+      return std::holds_alternative<Charter>(letter.frame);
+    });
+  };
+  for (world.collect(); !charter_is_sent(); world.collect()) {
+    World::Letter letter = std::move(world.mail.front());
+    world.mail.erase(world.mail.begin());
+    world.deliver(std::move(letter));
+  }
+  world.go(2, 1, true);
+  world.settle();
+  EXPECT_TRUE(world.hub(1)->leads());
+}
+
 TEST(Ledger, AHostThatWasStartedAnewKnowsThatItsJobIsElsewhere) {
   World world = begun(3);
   world.nodes[0].witness = Witness(0);
