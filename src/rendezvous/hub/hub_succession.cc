@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "rendezvous/hub/hub_auth.h"
 
 #include <fmt/core.h>
 
@@ -13,6 +14,12 @@ namespace lockstep::rendezvous::hub {
 // The patience if the job cannot go on without the lost host; see lost().
 namespace {
 constexpr std::chrono::milliseconds kClosedPatience{4'000};
+
+// Returns 0 to 1,020 ms, at random. Nodes that search in step with each other could miss each other
+// for as long as they search.
+std::chrono::milliseconds open_longer() {
+  return std::chrono::milliseconds(4 * random_nonce()[0]);
+}
 }  // namespace
 
 HubSuccession::HubSuccession(io::Loop& loop, Settings settings, HubMember& member, Owner owner)
@@ -82,7 +89,7 @@ void HubSuccession::step() {
   if (stops_.empty()) return;
   const LineStop stop = stops_[next_++];
   place_ = stop.place;
-  timer_.start(stop.patience, [this] {
+  timer_.start(stop.patience + (stop.own ? open_longer() : io::Duration(0)), [this] {
     // A hub that has let this node in may still come to lead, so wait once more.
     if (member_.connected() && place_ != settings_.own && !std::exchange(waited_, true))
       return timer_.start(std::chrono::seconds(3), [this] { step(); });

@@ -4,6 +4,7 @@
 #include "rendezvous/hub/ledger.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace lockstep::rendezvous::hub {
@@ -17,9 +18,10 @@ constexpr Ms kFirst = 1'500ms;  // the next in line, which may notice the loss l
 constexpr Ms kFurther = 700ms;  // the hosts behind the first
 constexpr Ms kStranger =
     300ms;  // a host without a vote: only a node with a newer charter would open a hub there
-constexpr Ms kGather = 2'500ms;     // this node's own hub, until a quorum has come
+constexpr Ms kGather = 2'500ms;     // this node's own hub, at least; see gathering()
 constexpr Ms kBeginning = 3'000ms;  // the first host, before the job has begun
 constexpr std::uint32_t kMostStrangers = 16;
+constexpr std::ptrdiff_t kMostBehind = 8;
 
 // Returns the voters that may host, by place.
 std::set<std::uint32_t> candidates(const LineFacts& facts, const Charter& charter) {
@@ -27,6 +29,14 @@ std::set<std::uint32_t> candidates(const LineFacts& facts, const Charter& charte
   for (const Voter& voter : charter.now.all)
     if (voter.place < facts.listed) places.insert(voter.place);
   return places;
+}
+
+// Returns how long the node at `own` waits in a hub of its own. The node stays longer than nodes
+// behind it in the line, by the time that they spend elsewhere. With equal times two nodes that
+// began at unlucky moments would always find the other's hub closed.
+Ms gathering(std::uint32_t own, const std::set<std::uint32_t>& places) {
+  const auto behind = std::distance(places.upper_bound(own), places.end());
+  return kGather + kFurther * std::min(behind, kMostBehind);
 }
 
 }  // namespace
@@ -51,7 +61,7 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
   for (const std::uint32_t place : places) {
     if (place == facts.lost) continue;
     if (place == facts.own) {
-      if (may_host) stops.push_back({place, true, kGather});
+      if (may_host) stops.push_back({place, true, gathering(place, places)});
       continue;
     }
     stops.push_back({place, false, patience});
@@ -60,7 +70,7 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
   if (lost_other && begun) stops.push_back({facts.lost, false, kFurther});
   // A hub that was cut off and gave up may host again if the other nodes have not found a new hub.
   if (!lost_other && may_host && places.contains(facts.own))
-    stops.push_back({facts.own, true, kGather});
+    stops.push_back({facts.own, true, gathering(facts.own, places)});
   std::uint32_t strangers = 0;
   // The list may be long, and each stop costs time: visit only a few hosts beyond the voters.
   for (std::uint32_t place = 0; place < facts.listed && strangers < kMostStrangers; ++place) {
