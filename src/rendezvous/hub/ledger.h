@@ -86,6 +86,9 @@ class Ledger {
   std::vector<Output> take_output() { return std::exchange(output_, {}); }
 
  private:
+  // The walk of all interleavings compares whole states (succession_walk_testing.h).
+  friend struct LedgerPeek;
+
   enum class Stage {
     gathering,  // taking over, until a quorum has recorded the leadership
     renewing,   // leading, but must renew the term: a node has promised a later one to another hub

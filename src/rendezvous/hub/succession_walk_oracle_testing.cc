@@ -1,0 +1,224 @@
+// What makes two states of the model the same, and what must hold in each of them.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "succession_walk_testing.h"
+
+namespace lockstep::rendezvous::hub {
+
+void Sum::add_voters(const Voters& voters) {
+  add(voters.first[0], voters.all.size());
+  for (const Voter& voter : voters.all)
+    add(voter.agent[0], voter.place);
+}
+
+void Sum::add_charter(const Charter& charter) {
+  add(charter.term, charter.version, charter.round, charter.restarts,
+      static_cast<int>(charter.end));
+  add_voters(charter.now);
+  add_voters(charter.before);
+}
+
+void Sum::add_frame(const Frame& frame) {
+  add(frame.index());
+  if (const auto* call = std::get_if<Call>(&frame)) add(call->term);
+  if (const auto* agreed = std::get_if<Agreed>(&frame)) add(agreed->term, agreed->version);
+  if (const auto* charter = std::get_if<Charter>(&frame)) add_charter(*charter);
+  if (const auto* testimony = std::get_if<Testimony>(&frame)) {
+    add(testimony->promised, testimony->place);
+    add_charter(testimony->charter);
+  }
+}
+
+void LedgerPeek::add(Sum& sum, const Ledger& ledger) {
+  sum.add(ledger.term_, static_cast<int>(ledger.stage_), ledger.deposed_, ledger.in_flight_,
+          ledger.changed_, ledger.settled_.has_value(), ledger.wish_.has_value(),
+          ledger.peers_.size());
+  for (const auto& [id, peer] : ledger.peers_) {
+    sum.add(id, peer.agreed.term, peer.agreed.version, peer.testimony.has_value());
+    if (!peer.testimony) continue;
+    sum.add(peer.testimony->promised);
+    sum.add_charter(peer.testimony->charter);
+  }
+  sum.add_charter(ledger.charter_);
+  sum.add_charter(ledger.left_);
+  if (ledger.settled_) sum.add_voters(*ledger.settled_);
+  if (ledger.wish_)
+    sum.add(ledger.wish_->round, ledger.wish_->restarts, static_cast<int>(ledger.wish_->end));
+}
+
+bool LedgerPeek::may_decide(const Ledger& ledger, const std::set<Nonce>& supporters) {
+  return ledger.leads() && ledger.settled_ && is_quorum(*ledger.settled_, supporters);
+}
+
+namespace testing {
+
+std::uint64_t WalkState::sum() const {
+  Sum sum;
+  sum.add(left_.crashes, left_.cuts, left_.writes, left_.openings, left_.steps, ended_,
+          last_permitted_, is_cut_);
+  for (const std::uint8_t row : cut_)
+    sum.add(row);
+  for (const int by : permitted_)
+    sum.add(by);
+  for (const Node& node : nodes_) {
+    sum.add(node.alive, node.linked, node.hub, node.searching, node.closed, node.leader, node.next,
+            node.stops.size(), node.witness.promised());
+    sum.add_charter(node.witness.charter());
+    for (const LineStop& stop : node.stops)
+      sum.add(stop.place, stop.own);
+  }
+  for (const auto& hub : hubs_) {
+    sum.add(hub.has_value());
+    if (!hub) continue;
+    sum.add(hub->number, hub->led, hub->round, hub->wish, hub->over);
+    LedgerPeek::add(sum, hub->ledger);
+  }
+  for (const Link& link : links_) {
+    sum.add(link.node_up, link.hub_up, link.down.size(), link.up.size());
+    for (const auto* way : {&link.down, &link.up})
+      for (const Mail& mail : *way) {
+        if (mail) sum.add_frame(*mail);
+        if (!mail) sum.add(-1);
+      }
+  }
+  return sum.value();
+}
+
+// Two hubs may believe to lead. Only one may find a quorum that still follows its term.
+void WalkState::check() {
+  int leaders = 0;
+  for (const auto& hub : hubs_) {
+    if (!hub) continue;
+    std::set<Nonce> followers;
+    for (std::size_t i = 0; i < size(); ++i)
+      if (nodes_[i].alive && nodes_[i].witness.promised() <= LedgerPeek::term(hub->ledger))
+        followers.insert(Nonce{static_cast<std::uint8_t>(i + 1)});
+    if (LedgerPeek::may_decide(hub->ledger, followers)) ++leaders;
+  }
+  if (leaders > 1) wrong("two leaders could each permit a round");
+}
+
+// Lets all happen that needs no patience, then `ms` pass. Returns whether anything has happened.
+bool WalkState::pass(int ms) {
+  bool any = false;
+  for (int i = 0; i < left_.nodes; ++i) {
+    std::vector<Event> events;
+    if (nodes_[at(i)].alive) add_node_events(events, i);
+    if (hubs_[at(i)]) add_hub_events(events, i);
+    std::erase_if(events, [](const Event& event) {
+      return event.kind == Kind::step || event.kind == Kind::step_down ||
+             event.kind == Kind::write_round || event.kind == Kind::write_end;
+    });
+    if (events.empty()) continue;
+    apply(events.front());
+    any = true;
+  }
+  if (any || ms == 0) return any;
+  for (int i = 0; i < left_.nodes; ++i) {
+    auto& hub = hubs_[at(i)];
+    if (hub) hub->lacks_quorum = hub->led && !hub->ledger.has_quorum() ? hub->lacks_quorum + ms : 0;
+    if (hub && hub->lacks_quorum > 1'000) close_hub(i);
+    Node& node = nodes_[at(i)];
+    if (!node.alive || !node.searching || (node.due -= ms) > 0) continue;
+    // A hub that has let the node in may still come to lead.
+    if (node.linked && node.hub != i && !std::exchange(node.waited, true)) {
+      node.due = 3'000;
+    } else {
+      step(i);
+    }
+  }
+  return true;
+}
+
+// Returns whether the living nodes are a quorum of the latest voters, and one of these voters knows
+// that. Otherwise none may lead, or none opens a hub.
+bool WalkState::living_may_decide() const {
+  std::set<Nonce> living;
+  const Charter* last = nullptr;
+  for (int i = 0; i < left_.nodes; ++i) {
+    const Charter& charter = nodes_[at(i)].witness.charter();
+    if (!nodes_[at(i)].alive) continue;
+    living.insert(Nonce{static_cast<std::uint8_t>(i + 1)});
+    if (last == nullptr || is_newer(charter, *last)) last = &charter;
+  }
+  if (last == nullptr || !is_quorum(last->now, living) || !is_quorum(last->before, living))
+    return false;
+  return std::any_of(last->now.all.begin(), last->now.all.end(), [&](const Voter& voter) {
+    const Node& node = nodes_[at(static_cast<int>(voter.place))];
+    return node.alive && !is_newer(*last, node.witness.charter());
+  });
+}
+
+// Delivers all messages.
+void WalkState::drain() {
+  constexpr int kMost = 5'000;
+  int turns = 0;
+  while (turns < kMost && pass(0))
+    ++turns;
+  if (turns == kMost) wrong("the messages never end");
+}
+
+std::string WalkState::settle(std::uint64_t luck) {
+  constexpr int kTick = 100;
+  constexpr int kPatience = 28'000;  // succession_timeout, less the time to notice the loss
+  is_cut_ = false;
+  cut_ = {};
+  left_.crashes = left_.cuts = 0;
+  luck_ = luck;
+  for (int i = 0; i < left_.nodes; ++i) {
+    Node& node = nodes_[at(i)];
+    if (!node.stops.empty() && node.next > 0)
+      node.due = static_cast<int>(node.stops[node.next - 1].patience.count() *
+                                  ((luck >> (8 * i)) & 7U) / 8);
+  }
+  for (int ms = 0; ms < kPatience && fault_.empty(); ms += kTick) {
+    drain();
+    pass(kTick);
+  }
+  if (!fault_.empty()) return fault_;
+  if (!living_may_decide()) return {};
+  for (int i = 0; i < left_.nodes; ++i) {
+    auto& hub = hubs_[at(i)];
+    if (!hub || !hub->led || !hub->ledger.has_quorum()) continue;
+    if (hub->over) return {};
+    write(i, false);
+    drain();
+    check();
+    if (!fault_.empty()) return fault_;
+    if (hub && hub->round == last_permitted_ && hub->wish < 0) return {};
+    return fmt::format("the leader {} cannot record a round", i);
+  }
+  return "nobody leads: " + text();
+}
+
+// Returns the nodes and hubs in words, for a trace.
+std::string WalkState::text() const {
+  std::string text;
+  for (int i = 0; i < left_.nodes; ++i) {
+    const Node& node = nodes_[at(i)];
+    const Charter& charter = node.witness.charter();
+    text += fmt::format("[{}:{}{}{} at {} promised {:x} has {:x}.{} round {}", i,
+                        node.alive ? "" : " dead", node.searching ? " searching" : "",
+                        node.linked ? " linked" : "", node.hub, node.witness.promised(),
+                        charter.term, charter.version, charter.round);
+    if (const auto& hub = hubs_[at(i)])
+      text += fmt::format(" hub {:x}{} {}", LedgerPeek::term(hub->ledger), hub->led ? " leads" : "",
+                          hub->ledger.count());
+    text += "] ";
+  }
+  return text;
+}
+
+std::string WalkState::text(const Event& event) {
+  constexpr std::array kNames{"to_node",    "to_hub",    "connect",     "step",      "node_misses",
+                              "hub_misses", "step_down", "write_round", "write_end", "kill",
+                              "power_cut",  "cut",       "heal"};
+  return fmt::format("{} {} {}", kNames.at(static_cast<std::size_t>(event.kind)), event.a, event.b);
+}
+
+}  // namespace testing
+}  // namespace lockstep::rendezvous::hub

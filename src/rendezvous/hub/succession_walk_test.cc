@@ -1,0 +1,146 @@
+// Walks through all states of a small job with succession.
+#include "base/rounds_testing.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "succession_walk_testing.h"
+
+namespace lockstep::rendezvous::hub {
+namespace {
+using testing::WalkBounds;
+using testing::WalkState;
+
+class Walk {
+ public:
+  Walk(const WalkBounds& bounds, std::size_t most) : most_(most), first_(bounds) {}
+
+  void run() {
+    seen_.reserve(most_);
+    go(first_);
+  }
+  std::string report() const {
+    return fmt::format(
+        "{} states, {} events, {} ends, {} settled, {} with a new leader, depth {}{}", seen_.size(),
+        events_, ends_, settled_, led_again_, deepest_, cut_short_ ? ", CUT SHORT" : ", all");
+  }
+  bool complete() const { return !cut_short_; }
+  const std::string& fault() const { return fault_; }
+  std::size_t states() const { return seen_.size(); }
+  std::size_t led_again() const { return led_again_; }
+
+ private:
+  void go(const WalkState& state) {
+    if (!seen_.insert(state.sum()).second) return;
+    deepest_ = std::max(deepest_, path_.size());
+    if (state.led_again()) ++led_again_;
+    const auto events = state.events();
+    // All ends, and some of the states on the way, which the sum picks evenly.
+    if (events.empty() || state.sum() % 64 == 0) {
+      ++settled_;
+      ends_ += events.empty() ? 1 : 0;
+      if (const std::string wrong = settled(state); !wrong.empty()) return found(wrong);
+    }
+    for (const auto& event : events) {
+      if (!fault_.empty()) return;
+      if (seen_.size() >= most_) {
+        cut_short_ = true;
+        return;
+      }
+      ++events_;
+      WalkState next = state;
+      path_.push_back(event);
+      next.apply(event);
+      next.check();
+      if (!next.fault().empty()) return found(next.fault());
+      go(next);
+      path_.pop_back();
+    }
+  }
+  // A search may take longer when nodes miss each other. A state from which no luck helps is wrong.
+  static std::string settled(const WalkState& state) {
+    std::string wrong;
+    for (std::uint64_t luck = state.sum(), tries = 0; tries < 32;
+         luck = luck * 0x9E3779B97F4A7C15, ++tries) {
+      WalkState copy = state;
+      wrong = copy.settle(luck);
+      if (wrong.empty()) return {};
+    }
+    return wrong;
+  }
+  void found(const std::string& what) {
+    if (!fault_.empty()) return;
+    fault_ = what + " after";
+    for (const auto& event : path_)
+      fault_ += ", " + WalkState::text(event);
+  }
+
+  std::size_t most_;
+  WalkState first_;
+  std::unordered_set<std::uint64_t> seen_;
+  std::vector<WalkState::Event> path_;
+  std::string fault_;
+  std::size_t events_ = 0;
+  std::size_t ends_ = 0;
+  std::size_t settled_ = 0;
+  std::size_t led_again_ = 0;
+  std::size_t deepest_ = 0;
+  bool cut_short_ = false;
+};
+
+// The whole walks take half a minute, the long ones minutes.
+bool all_of_them() {
+  return std::getenv("LOCKSTEP_RANDOM_RUNS") != nullptr;
+}
+
+void walk(const WalkBounds& bounds) {
+  // Sanitizers find their defects in few states.
+  Walk walk(bounds, all_of_them() ? 4'000'000U : static_cast<std::size_t>(test_rounds(32'000)));
+  walk.run();
+  fmt::print("{} nodes: {}\n", bounds.nodes, walk.report());
+  EXPECT_EQ(walk.fault(), "");
+  EXPECT_GT(walk.led_again(), 0U);
+}
+
+TEST(SuccessionWalk, OfThreeNodesOneDies) {
+  walk({.nodes = 3, .cuts = 0, .writes = 1, .openings = 2, .steps = 4});
+}
+TEST(SuccessionWalk, OfThreeNodesOneDiesBeforeTheJobHasBegun) {
+  walk({.nodes = 3, .cuts = 0, .writes = 1, .openings = 2, .steps = 3, .begun = false});
+}
+TEST(SuccessionWalk, AnEndOrARoundIsWrittenAfterTheOther) {
+  walk({.nodes = 3, .cuts = 0, .writes = 2, .openings = 1, .steps = 1});
+}
+TEST(SuccessionWalk, TheNetworkOfThreeNodesIsCutWhileARoundIsWritten) {
+  walk({.nodes = 3, .crashes = 0, .writes = 1, .openings = 1, .steps = 0});
+}
+TEST(SuccessionWalk, OneDiesAndTheNetworkIsCut) {
+  walk({.nodes = 3, .writes = 0, .openings = 1, .steps = 0});
+}
+TEST(SuccessionWalk, OfFourNodesOneDies) {
+  walk({.nodes = 4, .cuts = 0, .writes = 1, .openings = 1, .steps = 1});
+}
+TEST(SuccessionWalk, OfFiveNodesOneDies) {
+  walk({.nodes = 5, .cuts = 0, .writes = 0, .openings = 1, .steps = 2});
+}
+
+// --- LOCKSTEP_RANDOM_RUNS only ---
+
+TEST(SuccessionWalk, LongWalks) {
+  if (!all_of_them()) GTEST_SKIP() << "set LOCKSTEP_RANDOM_RUNS";
+  walk({.nodes = 3, .crashes = 0, .writes = 1, .openings = 1, .steps = 1});
+  walk({.nodes = 3, .writes = 1, .openings = 1, .steps = 0});
+  walk({.nodes = 3, .writes = 0, .openings = 1, .steps = 1, .single_links = true});
+  walk({.nodes = 4, .writes = 0, .openings = 1, .steps = 0});
+  walk({.nodes = 5, .cuts = 0, .writes = 1, .openings = 1, .steps = 1});
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::hub
