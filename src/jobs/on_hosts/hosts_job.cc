@@ -279,10 +279,10 @@ Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
   if (parts.lost.empty())
     return fail(Errc::invalid_input, "no part of job " + record_.id + " is lost",
                 "lockstep jobs shows the state of the job");
-  // Start the lost parts although other hosts are silent: their parts may still run.
-  if (!parts.unknown.empty()) log::warning("{}; {}", left, again);
   // Other parts still wait for the lost nodes, so only the lost parts are started.
   LOCKSTEP_TRY_ASSIGN(const auto request, resumed_request(record_, parts, env));
+  // Start the lost parts although other hosts are silent: their parts may still run.
+  if (!parts.unknown.empty()) log::warning("{}; {}", left, again);
   LOCKSTEP_TRY_ASSIGN(auto started, world_.start(request));
   return Resumed{.nodes = names_of(record_, parts.lost), .ahead = std::move(started.ahead)};
 }

@@ -34,27 +34,57 @@ Status check_secrets(const jobs::KnownJob& job, const std::vector<std::string>& 
               "give them again: " + printable(missing));
 }
 
-// Keeps a resumed node 0 from hosting the rendezvous, if another node may have taken over: a second
-// rendezvous at node 0 would never meet the first. `run` is the user's words, which end with "--"
-// and the script.
-void join_as_guest(std::vector<std::string>& run, std::vector<std::string>& own) {
-  constexpr std::string_view kConf = "--rdzv-conf=";
-  constexpr std::string_view kGuest = "is_host=0";
-  for (std::string& word : run) {
-    if (word == "--") break;
-    // A second --rdzv-conf would replace the user's.
-    if (word.starts_with(kConf)) {
-      word += (word.size() > kConf.size() ? "," : "") + std::string(kGuest);
-      return;
-    }
-  }
-  own.push_back(std::string(kConf) + std::string(kGuest));
+// Returns whether the words before "--" list several endpoints. After "--" the script's own words
+// come.
+bool lists_endpoints(const std::vector<std::string>& words) {
+  return std::any_of(
+      words.begin(), std::find(words.begin(), words.end(), "--"), [](const std::string& word) {
+        return word.starts_with("--rdzv-endpoint=") && word.find(',') != std::string::npos;
+      });
 }
 
-bool lists_endpoints(const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return word.starts_with("--rdzv-endpoint=") && word.find(',') != std::string::npos;
-  });
+// Returns whether another node may host the rendezvous if a lost node hosted it.
+bool may_be_hosted_elsewhere(const JobRequest& request) {
+  // Lockstep's own list begins with node 0. The lost nodes are in order.
+  if (request.nodes.front() == 0 && lists_endpoints(request.words.front())) return true;
+  // The user's list may begin with any node, or name servers of etcd.
+  const auto& run = request.spec.run;
+  return lists_endpoints(run) && std::none_of(run.begin(), std::find(run.begin(), run.end(), "--"),
+                                              [](const std::string& word) {
+                                                return word.starts_with("--rdzv-backend=") &&
+                                                       word != "--rdzv-backend=lockstep";
+                                              });
+}
+
+// Keeps the resumed nodes from hosting the rendezvous at once: a second rendezvous would never meet
+// the first. They may still take over later.
+void join_as_guests(job::JobSpec& spec) {
+  constexpr std::string_view kConf = "--rdzv-conf=";
+  constexpr std::string_view kVariable = "PET_RDZV_CONF=";
+  const auto add = [](std::string& text) {
+    text += text.ends_with('=') ? "is_host=0" : ",is_host=0";
+  };
+  const auto options_end = std::find(spec.run.begin(), spec.run.end(), "--");
+  // A second setting would replace the user's.
+  for (auto word = spec.run.begin(); word != options_end; ++word)
+    if (word->starts_with(kConf)) return add(*word);
+  for (std::string& entry : spec.env)
+    if (entry.starts_with(kVariable)) return add(entry);
+  spec.run.insert(spec.run.begin(), std::string(kConf) + "is_host=0");
+}
+
+Failure nobody_knows_the_host(const jobs::KnownJob& job, const LostParts& parts) {
+  std::vector<std::string> silent;
+  for (const int node : parts.unknown)
+    silent.push_back(job.nodes[static_cast<std::size_t>(node)].name);
+  return fail(
+      Errc::unavailable,
+      fmt::format("no answer from {}, where the job may go on with a new host of the "
+                  "rendezvous, so nothing is started again",
+                  join(silent, ", ")),
+      fmt::format("run lockstep resume {} once all hosts answer, or cancel the job and start "
+                  "it anew",
+                  job.id));
 }
 
 }  // namespace
@@ -87,7 +117,8 @@ LostParts lost_parts(const std::vector<PartAnswer>& answers) {
       parts.unknown.push_back(static_cast<int>(i));
     else if (!record || record->state.stage == job::Stage::lost)
       parts.lost.push_back(static_cast<int>(i));
-    if (!answered || (record && record->state.stage < job::Stage::ended)) parts.goes_on = true;
+    // Queued parts have no rendezvous yet: they need the lost node to host it.
+    if (answered && record && record->state.stage == job::Stage::running) parts.runs = true;
   }
   return parts;
 }
@@ -122,8 +153,11 @@ Result<JobRequest> resumed_request(const jobs::KnownJob& job, const LostParts& p
       if (!word.is_string()) return unreadable;
       own.push_back(word.get<std::string>());
     }
-    if (node == 0 && parts.goes_on && lists_endpoints(own)) join_as_guest(request.spec.run, own);
     request.words.push_back(std::move(own));
+  }
+  if (!request.nodes.empty() && may_be_hosted_elsewhere(request)) {
+    if (!parts.runs && !parts.unknown.empty()) return nobody_knows_the_host(job, parts);
+    if (parts.runs) join_as_guests(request.spec);
   }
   return request;
 }

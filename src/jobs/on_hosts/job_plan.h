@@ -28,12 +28,13 @@ struct PartAnswer {
 struct LostParts {
   std::vector<int> lost;
   std::vector<int> unknown;
-  bool goes_on = false;  // another part runs, or may run
+  bool runs = false;  // some part runs by its host's own word
 };
 LostParts lost_parts(const std::vector<PartAnswer>& answers);
 
 // Returns the request that starts the lost parts again. env: variables that override the kept
-// variables. invalid_input: names the secrets missing in env.
+// variables. invalid_input: names the secrets missing in env. unavailable: only hosts that do not
+// answer could tell whether another node hosts the rendezvous now.
 Result<JobRequest> resumed_request(const jobs::KnownJob& job, const LostParts& parts,
                                    const std::vector<std::string>& env);
 

@@ -52,40 +52,102 @@ TEST(JobPlan, OnlyAHostThatAnswersCanHaveLostItsPart) {
                   told(job::Stage::ended), told(job::Stage::queued)});
   EXPECT_EQ(parts.lost, (std::vector<int>{1, 3}));
   EXPECT_EQ(parts.unknown, std::vector<int>{2});
-  EXPECT_TRUE(parts.goes_on);
-  EXPECT_TRUE(lost_parts({PartAnswer(), told(job::Stage::lost)}).goes_on) << "it may run there";
-  EXPECT_FALSE(lost_parts({told(job::Stage::ended), told(job::Stage::lost)}).goes_on);
+  EXPECT_TRUE(parts.runs);
+  for (const PartAnswer& other : {PartAnswer(), unknown_there, told(job::Stage::prepared),
+                                  told(job::Stage::queued), told(job::Stage::ended)})
+    EXPECT_FALSE(lost_parts({other, told(job::Stage::lost)}).runs);
 }
 
-// Another node hosts the rendezvous of a job that goes on without node 0.
-TEST(JobPlan, NodeZeroComesBackAsAGuest) {
+// A job of three nodes, any of which may host the rendezvous.
+JobRequest three_places() {
   JobRequest request;
   request.hosts = {place("a"), place("b"), place("c")};
   request.spec.id = "aaaa1111";
   request.spec.run = {"--", "train.py", "--rdzv-conf=x=1"};
   request.words = {{"--node-rank=0"}, {"--node-rank=1"}, {"--node-rank=2"}};
+  return request;
+}
+
+jobs::KnownJob known(const JobRequest& request, const std::string& endpoint) {
   jobs::KnownJob job;
   job.id = request.spec.id;
   job.nodes = request.hosts;
-  const std::string endpoint = "--rdzv-endpoint=10.0.0.1:7,10.0.0.2:7";
-  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:7,10.0.0.2:7"});
-  const auto again = resumed_request(job, {.lost = {0, 2}, .unknown = {}, .goes_on = true}, {});
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->words, (std::vector<Texts>{{"--node-rank=0", endpoint, "--rdzv-conf=is_host=0"},
-                                              {"--node-rank=2", endpoint}}));
-  EXPECT_EQ(again->spec.run, request.spec.run);
-  // Nobody else is there to host.
-  EXPECT_EQ(resumed_request(job, {.lost = {0, 1, 2}, .unknown = {}}, {})->words.front(),
-            (Texts{"--node-rank=0", endpoint}));
-  request.spec.run.insert(request.spec.run.begin(), "--rdzv-conf=join_timeout=9");
-  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:7,10.0.0.2:7"});
-  const auto joined = resumed_request(job, {.lost = {0}, .unknown = {}, .goes_on = true}, {});
-  EXPECT_EQ(joined->spec.run.front(), "--rdzv-conf=join_timeout=9,is_host=0");
-  EXPECT_EQ(joined->words.front(), (Texts{"--node-rank=0", endpoint}));
+  job.plan = plan_text(request, {.ahead = {}, .endpoint = endpoint});
+  return job;
+}
+
+constexpr const char* kPlaces = "10.0.0.1:7,10.0.0.2:7";
+
+// Returns all words of the first resumed node, as its host sees them.
+Texts words_of_first(const jobs::KnownJob& job, const LostParts& parts) {
+  const auto again = resumed_request(job, parts, {});
+  EXPECT_TRUE(again) << again.error().message;
+  if (!again) return {};
+  Texts words = again->words.front();
+  words.insert(words.end(), again->spec.run.begin(), again->spec.run.end());
+  return words;
+}
+
+// Another node hosts the rendezvous of a job that runs without node 0.
+TEST(JobPlan, NodeZeroComesBackAsAGuest) {
+  JobRequest request = three_places();
+  const std::string endpoint = std::string("--rdzv-endpoint=") + kPlaces;
+  const LostParts parts{.lost = {0, 2}, .unknown = {}, .runs = true};
+  EXPECT_EQ(words_of_first(known(request, kPlaces), parts),
+            (Texts{"--node-rank=0", endpoint, "--rdzv-conf=is_host=0", "--", "train.py",
+                   "--rdzv-conf=x=1"}));
   // With one place to meet, the other nodes wait there.
-  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:7"});
-  EXPECT_EQ(resumed_request(job, {.lost = {0}, .unknown = {}, .goes_on = true}, {})->spec.run,
+  EXPECT_EQ(resumed_request(known(request, "10.0.0.1:7"), parts, {})->spec.run, request.spec.run);
+  EXPECT_EQ(resumed_request(known(request, kPlaces), {.lost = {1}, .unknown = {}, .runs = true}, {})
+                ->spec.run,
             request.spec.run);
+}
+
+TEST(JobPlan, AGuestKeepsTheUsersTimes) {
+  JobRequest request = three_places();
+  const LostParts parts{.lost = {0}, .unknown = {}, .runs = true};
+  request.spec.env = {"PET_RDZV_CONF=join_timeout=8"};
+  const auto by_variable = resumed_request(known(request, kPlaces), parts, {});
+  EXPECT_EQ(by_variable->spec.env, Texts{"PET_RDZV_CONF=join_timeout=8,is_host=0"});
+  EXPECT_EQ(by_variable->spec.run, request.spec.run);
+  request.spec.run.insert(request.spec.run.begin(), "--rdzv-conf=join_timeout=9");
+  EXPECT_EQ(resumed_request(known(request, kPlaces), parts, {})->spec.run.front(),
+            "--rdzv-conf=join_timeout=9,is_host=0");
+}
+
+// The lost node may be the first of the user's list, whatever its number is.
+TEST(JobPlan, AUsersListMakesEveryLostNodeAGuest) {
+  JobRequest request = three_places();
+  const LostParts parts{.lost = {1}, .unknown = {}, .runs = true};
+  request.spec.run.insert(request.spec.run.begin(), "--rdzv-endpoint=b:1,a:1,c:1");
+  EXPECT_EQ(resumed_request(known(request, ""), parts, {})->spec.run.front(),
+            "--rdzv-conf=is_host=0");
+  // A list of servers, of which no node is the host.
+  request.spec.run.insert(request.spec.run.begin(), "--rdzv-backend=etcd3");
+  EXPECT_EQ(resumed_request(known(request, ""), parts, {})->spec.run, request.spec.run);
+  request.spec.run = {"--", "train.py", "--rdzv-endpoint=x,y"};
+  EXPECT_EQ(resumed_request(known(request, ""), parts, {})->spec.run, request.spec.run);
+}
+
+// Queued parts have no rendezvous, and wait for node 0 to open it.
+TEST(JobPlan, NodeZeroHostsIfNoOtherPartRuns) {
+  const JobRequest request = three_places();
+  EXPECT_EQ(
+      resumed_request(known(request, kPlaces), {.lost = {0}, .unknown = {}, .runs = false}, {})
+          ->spec.run,
+      request.spec.run);
+}
+
+// As a guest node 0 may wait in vain, and as a host it may train beside the silent ones.
+TEST(JobPlan, NodeZeroIsNotStartedAgainIfOnlySilentHostsKnowWhoHosts) {
+  const JobRequest request = three_places();
+  const auto refused =
+      resumed_request(known(request, kPlaces), {.lost = {0, 2}, .unknown = {1}}, {});
+  EXPECT_EQ(code_of(refused), Errc::unavailable);
+  EXPECT_NE(refused.error().message.find("no answer from b,"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(resumed_request(known(request, kPlaces), {.lost = {2}, .unknown = {1}}, {}));
+  EXPECT_TRUE(resumed_request(known(request, "10.0.0.1:7"), {.lost = {0}, .unknown = {1}}, {}));
 }
 
 TEST(JobPlan, SecretsAreNotKeptAndAreNamedWhereTheyAreMissing) {

@@ -176,7 +176,6 @@ void StartCourse::next_phase() {
 void StartCourse::try_addresses() {
   phase_ = Phase::trying;
   // Of two nodes the second never takes over: a dead host and a cut network look the same to it.
-  // With node 0 as the only place it waits for node 0 to come back.
   listed_ = hosts_.size() > 2 ? std::min(request_.most_endpoints, hosts_.size()) : 1;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     OrderedJson targets = OrderedJson::array();
