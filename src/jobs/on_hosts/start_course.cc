@@ -20,11 +20,25 @@ constexpr std::uint32_t kChannel = 1;
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostWords = 2000;
 constexpr std::size_t kMostAddresses = 16;
+constexpr std::size_t kLongestAddress = 64;
 // A request must fit into the host's receive window: the host may read only the whole request.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
 
 std::vector<std::string> texts_of(const Json& list) {
   return codec::texts_member({{"texts", list}}, "texts");
+}
+
+// Returns whether other hosts can try the place that a host names.
+bool is_place(const Json& facts) {
+  const auto has = [&](const char* name) { return facts.is_object() && facts.contains(name); };
+  if (!has("port") || !facts["port"].is_number_unsigned()) return false;
+  const auto port = facts["port"].get<std::uint64_t>();
+  // Without a secret a refused connection would count as an answer.
+  if (!has("secret") || !facts["secret"].is_string() || facts["secret"] == "") return false;
+  const auto addresses = codec::texts_member(facts, "addresses");
+  return port >= 1 && port <= 65535 &&
+         std::all_of(addresses.begin(), addresses.end(),
+                     [](const std::string& text) { return text.size() <= kLongestAddress; });
 }
 
 }  // namespace
@@ -107,7 +121,8 @@ void StartCourse::on_answer(std::size_t node, const Json& answer) {
                       {},
                       0});
   if (phase_ == Phase::preparing && has("prepared") && !hosts_[node].answered) {
-    take_prepared(node, answer["prepared"]);
+    if (!take_prepared(node, answer["prepared"]))
+      return fail_with({Errc::corrupt, name + ": invalid answer", {}, 0});
   } else if (phase_ == Phase::trying && has("reached")) {
     take_reached(node, answer["reached"]);
   } else if (phase_ == Phase::closing && has("closed")) {
@@ -124,18 +139,19 @@ void StartCourse::on_answer(std::size_t node, const Json& answer) {
     next_phase();
 }
 
-void StartCourse::take_prepared(std::size_t node, const Json& facts) {
+// Returns whether the answer has all that a trial needs, if there is one.
+bool StartCourse::take_prepared(std::size_t node, const Json& facts) {
   for (std::string& id : codec::texts_member(facts, "let_go"))
     let_go_.push_back(std::move(id));
-  if (!facts.is_object()) return;
+  if (!has_trial()) return true;
+  if (!is_place(facts)) return false;
   TriedHost& tried = hosts_[node].tried;
   tried.addresses = codec::texts_member(facts, "addresses");
   // All other hosts try all of these, so a host must not name thousands.
   if (tried.addresses.size() > kMostAddresses) tried.addresses.resize(kMostAddresses);
-  if (facts.contains("port") && facts["port"].is_number_unsigned())
-    tried.port = facts["port"].get<std::uint16_t>();
-  if (facts.contains("secret") && facts["secret"].is_string())
-    hosts_[node].secret = facts["secret"].get<std::string>();
+  tried.port = facts["port"].get<int>();
+  hosts_[node].secret = facts["secret"].get<std::string>();
+  return true;
 }
 
 // Fills the list with an empty place for the host itself, which it was not told to try.
@@ -160,10 +176,9 @@ void StartCourse::say(std::size_t node, const OrderedJson& request) {
 void StartCourse::next_phase() {
   for (Host& host : hosts_)
     host.answered = false;
-  const bool tries = request_.needs_endpoint && hosts_.size() > 1;
   // A host may have several addresses, and a firewall or a private network may hide some from the
   // others.
-  if (phase_ == Phase::preparing && tries) return try_addresses();
+  if (phase_ == Phase::preparing && has_trial()) return try_addresses();
   if (phase_ == Phase::trying) return end_trial();
   if (phase_ == Phase::going) {
     phase_ = Phase::over;

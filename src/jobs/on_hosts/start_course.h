@@ -58,7 +58,8 @@ class StartCourse {
   void on_output(std::size_t node, link::Stream stream, std::string_view bytes);
   void on_end(std::size_t node, const link::ChannelEnd& end);
   void on_answer(std::size_t node, const nlohmann::json& answer);
-  void take_prepared(std::size_t node, const nlohmann::json& facts);
+  bool has_trial() const { return request_.needs_endpoint && hosts_.size() > 1; }
+  bool take_prepared(std::size_t node, const nlohmann::json& facts);
   void take_reached(std::size_t node, const nlohmann::json& reached);
   void say(std::size_t node, const nlohmann::ordered_json& request);
   void next_phase();

@@ -182,6 +182,29 @@ TEST_F(StartCourseTest, AShortOrWrongListReachesNothing) {
   }
 }
 
+// An empty secret would make each refused connection a good answer.
+TEST_F(StartCourseTest, AHostThatCannotBeTriedIsRefused) {
+  const std::string longest(64, '1');
+  for (const std::string& facts :
+       {std::string(R"("addresses":["10.0.0.2"],"port":29500,"secret":"")"),
+        std::string(R"("addresses":["10.0.0.2"],"port":29500)"),
+        std::string(R"("addresses":["10.0.0.2"],"port":65536,"secret":"t")"),
+        std::string(R"("addresses":["10.0.0.2"],"port":0,"secret":"t")"),
+        std::string(R"("addresses":["10.0.0.2"],"secret":"t")"),
+        R"("port":29500,"secret":"t","addresses":["1)" + longest + R"("])"}) {
+    request_ = {};
+    begin(2);
+    says(0, kNodeZero);
+    says(1, R"({"prepared":{)" + facts + "}}");
+    EXPECT_EQ(error().message, "gpus-1: invalid answer") << facts;
+  }
+  request_ = {};
+  begin(2);
+  says(0, kNodeZero);
+  says(1, R"({"prepared":{"port":65535,"secret":"t","addresses":[")" + longest + R"("]}})");
+  EXPECT_FALSE(course_->is_over());
+}
+
 // Nothing runs yet: closing the links drops the job, and nothing needs to be canceled.
 TEST_F(StartCourseTest, ALossBeforeTheStartLeavesNothing) {
   begin(2);
