@@ -2,6 +2,7 @@
 #include "launch/backend_choice.h"
 #include "launch/backend_row.h"
 #include "launch/backends/etcd_settings.h"
+#include "launch/backends/hub_settings.h"
 #include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
@@ -347,6 +348,40 @@ TEST(RdzvRule, Warns) {
     ASSERT_EQ(config->warnings.size(), 1U) << row.words;
     EXPECT_NE(config->warnings[0].find(row.words), std::string::npos) << config->warnings[0];
   }
+}
+
+// Returns how long a node may be silent in a job of three listed nodes.
+std::chrono::milliseconds silence_of_three(Change change) {
+  RawOptions raw;
+  raw.script = "T";
+  raw.nnodes = "3";
+  raw.rdzv_endpoint = "a:1,b:1,c:1";
+  change(raw);
+  const auto config = make_launch_config(raw, Machine().facts());
+  EXPECT_TRUE(config) << config.error().message;
+  if (!config) return {};
+  io::Loop loop;
+  const auto settings = lockstep_settings(*config, {.loop = loop, .offer = {}, .offer_store = {}});
+  return settings.keep_alive_interval * settings.keep_alive_max_attempt;
+}
+
+// Where the loss of a node ends the job, a short stall of the network must not.
+TEST(RdzvRule, AListedNodeIsLostSoonerOnlyIfTheJobSurvivesThat) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(silence_of_three(unchanged), 5000ms);
+  EXPECT_EQ(silence_of_three([](RawOptions& raw) { raw.nnodes = "2:3"; }), 2500ms);
+  EXPECT_EQ(silence_of_three([](RawOptions& raw) { raw.spares = 1; }), 2500ms);
+  EXPECT_EQ(silence_of_three([](RawOptions& raw) { raw.max_restarts = 1; }), 2500ms);
+  EXPECT_EQ(silence_of_three([](RawOptions& raw) {
+              raw.max_restarts = 1;
+              raw.no_replacement = true;
+            }),
+            5000ms);
+  EXPECT_EQ(silence_of_three([](RawOptions& raw) {
+              raw.max_restarts = 1;
+              raw.rdzv_conf = "keep_alive_interval=2";
+            }),
+            10000ms);
 }
 
 }  // namespace

@@ -24,5 +24,7 @@ inline constexpr std::array kHubOrders = {
 
 // Returns all settings except the endpoint and whether this node hosts the hub.
 rendezvous::hub::HubSettings hub_settings(const LaunchConfig& config, BackendParts parts);
+// Returns all settings of the backend `lockstep`.
+rendezvous::hub::HubSettings lockstep_settings(const LaunchConfig& config, BackendParts parts);
 
 }  // namespace lockstep::launch

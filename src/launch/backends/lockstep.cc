@@ -23,6 +23,13 @@ bool placed_by_scheduler(const LaunchConfig& config) {
          config.node_rank_given && nodes >= 2 && static_cast<std::size_t>(config.node_rank) < nodes;
 }
 
+// Returns whether the job may go on after the loss of a node: without the node, with a spare, or
+// with another node and a restart.
+bool survives_a_loss(const LaunchConfig& config) {
+  return config.min_nodes < config.max_nodes || config.spares > 0 ||
+         (config.max_restarts > 0 && config.replacement);
+}
+
 // Lists where another node may host the hub after the first is lost: the user's endpoints, or all
 // nodes of the scheduler at the same port.
 void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settings) {
@@ -35,7 +42,9 @@ void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settin
       settings.hosts.push_back({host, settings.endpoint.port});
   }
   settings.succession_patience = config.conf.seconds("succession_timeout");
-  // With a successor at hand, notice a lost host sooner, unless the user set the times.
+  // With a successor at hand, notice a lost host sooner, unless the user set the times. A job that
+  // no loss leaves running gains nothing, and would end at a short stall of the network.
+  if (!survives_a_loss(config)) return;
   if (config.conf.given("keep_alive_interval") || config.conf.given("keep_alive_max_attempt"))
     return;
   settings.keep_alive_interval = std::chrono::milliseconds(500);
@@ -54,14 +63,19 @@ std::string without_host(const LaunchConfig& config) {
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
   io::Loop& loop = parts.loop;
+  return std::make_unique<rendezvous::hub::HubBackend>(loop,
+                                                       lockstep_settings(config, std::move(parts)));
+}
+
+}  // namespace
+
+rendezvous::hub::HubSettings lockstep_settings(const LaunchConfig& config, BackendParts parts) {
   rendezvous::hub::HubSettings settings = hub_settings(config, std::move(parts));
   settings.endpoint = config.rdzv_endpoints.at(0);
   settings.is_host = config.conf.flag("is_host");
   list_hosts(config, settings);
-  return std::make_unique<rendezvous::hub::HubBackend>(loop, std::move(settings));
+  return settings;
 }
-
-}  // namespace
 
 constinit const BackendRow kLockstep = {
     .name = "lockstep",
