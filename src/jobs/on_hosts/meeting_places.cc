@@ -47,9 +47,12 @@ Result<MeetingPlaces> meeting_places(const std::vector<TriedHost>& hosts, std::s
   MeetingPlaces places;
   std::string first_why;
   Addresses unfit;
+  Addresses taken;
   for (std::size_t i = 0; i < std::min(listed, hosts.size()); ++i) {
     const std::string address = common_address(hosts, i);
+    if (std::find(taken.begin(), taken.end(), address) != taken.end()) continue;
     if (!address.empty()) {
+      taken.push_back(address);
       places.endpoints.push_back(endpoint_text(address, hosts[i].port));
       continue;
     }

@@ -25,7 +25,8 @@ struct MeetingPlaces {
 };
 
 // Returns an endpoint for each of the first `listed` hosts that all other hosts reach at one
-// address. unavailable: node 0 is not such a host, so the nodes cannot meet.
+// address, but only for the first of several hosts with this address: a node finds its place in the
+// list by address. unavailable: node 0 is not such a host, so the nodes cannot meet.
 Result<MeetingPlaces> meeting_places(const std::vector<TriedHost>& hosts, std::size_t listed);
 
 }  // namespace lockstep::jobs::on_hosts

@@ -31,6 +31,16 @@ TEST(MeetingPlaces, EveryNodeIsOneInTheOrderOfNodes) {
   EXPECT_EQ(meeting_places(three(), 1)->endpoints, Texts{"10.0.0.0:40000"});
 }
 
+// Two nodes of one machine would both take the first entry with its address for their own.
+TEST(MeetingPlaces, OfTheNodesOfOneMachineTheFirstIsOne) {
+  auto hosts = three();
+  hosts[2].addresses = hosts[0].addresses;
+  hosts[0].reached[2] = hosts[1].reached[2] = hosts[2].addresses;
+  const auto places = meeting_places(hosts, 64);
+  EXPECT_EQ(places->endpoints, (Texts{"10.0.0.0:40000", "10.0.0.1:40001"}));
+  EXPECT_EQ(places->warning, "");
+}
+
 TEST(MeetingPlaces, AnAddressIsOneThatAllOtherHostsHaveReached) {
   auto hosts = three();
   hosts[1].reached[0] = {"fd00::0"};
