@@ -85,6 +85,8 @@ class HubBackend final : public Backend {
   void expect_succession();
   void add_ledger(hub::HubServerSettings& server, bool takes_over);
   Status take_over();
+  void stop_hosting();
+  void reserve();
   void deposed(const std::string& why);
   Status host();
   void reach(const std::string& host);

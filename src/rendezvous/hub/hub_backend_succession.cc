@@ -11,11 +11,7 @@ namespace lockstep::rendezvous::hub {
 void HubBackend::expect_succession() {
   const auto listed = static_cast<std::uint32_t>(settings_.hosts.size());
   const std::uint32_t own = settings_.place.value_or(listed);
-  // A job may run for weeks before this node takes over. Without the reservation a connection of
-  // its workers could have the port by then. A failure is no error: the next host takes over.
-  if (own < listed && !found_.choice.host)
-    if (auto reserved = io::reserve_port(settings_.hosts[own].port))
-      reserved_ = std::move(*reserved);
+  if (!found_.choice.host) reserve();
   member_.set_witness(Witness(own));
   member_.on_unlinked([this](const Error& error) { succession_->lost(error); });
   member_.on_charter([this] { succession_->found(); });
@@ -28,7 +24,7 @@ void HubBackend::expect_succession() {
                            .close_hub =
                                [this] {
                                  // A hub that leads must stay open for its members.
-                                 if (server_ && !server_->leads()) server_.reset();
+                                 if (server_ && !server_->leads()) stop_hosting();
                                }});
 }
 
@@ -53,14 +49,35 @@ Status HubBackend::take_over() {
   server.port = settings_.hosts.at(*settings_.place).port;
   add_ledger(server, true);
   reserved_.reset();
-  LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, std::move(server)));
+  auto opened = hub::HubServer::open(loop_, std::move(server));
+  if (!opened) {
+    reserve();
+    return tl::make_unexpected(std::move(opened).error());
+  }
+  server_ = std::move(*opened);
   return {};
+}
+
+void HubBackend::stop_hosting() {
+  server_.reset();
+  reserve();
+}
+
+// A job may run for weeks before this node takes over. Without the reservation a connection of its
+// workers could have the port by then. A failure is no error: the next host takes over.
+void HubBackend::reserve() {
+  if (!settings_.place || *settings_.place >= settings_.hosts.size()) return;
+  auto reserved = io::reserve_port(settings_.hosts[*settings_.place].port);
+  if (reserved)
+    reserved_ = std::move(*reserved);
+  else
+    log::info("this node may be unable to host the rendezvous later: {}", reserved.error().message);
 }
 
 // Close the server one turn later, after the last frames to the guests have been sent.
 void HubBackend::deposed(const std::string& why) {
   log::warning("this node does not host the rendezvous any more: {}", why);
-  deposed_.start({}, [this] { server_.reset(); });
+  deposed_.start({}, [this] { stop_hosting(); });
 }
 
 }  // namespace lockstep::rendezvous::hub
