@@ -104,8 +104,7 @@ void Supervisor::on_line(std::string_view line) {
     done = try_addresses(request["try"]);
   // The client has its answers: no more callers are expected.
   if (files_ && request.is_object() && request.contains("tried")) {
-    trial_.reset();
-    place_.reset();
+    end_trial();
     say({{"closed", true}});
     done = {};
   }
@@ -158,6 +157,9 @@ Status Supervisor::try_addresses(const nlohmann::json& request) {
     target.secret = each["secret"].get<std::string>();
     targets.push_back(std::move(target));
   }
+  // Each address costs a socket. A missing socket would read as a host that cannot be reached.
+  const rlimit limit = io::raise_open_files_limit();
+  if (!open_files_) open_files_ = limit;
   // On the loop, because the other hosts call this one meanwhile.
   trial_ = std::make_unique<ReachTrial>(loop_, targets, kTrialTime,
                                         [this](const ReachTrial::Reached& reached) {
@@ -166,13 +168,20 @@ Status Supervisor::try_addresses(const nlohmann::json& request) {
   return {};
 }
 
+// The job's processes must have the limits of the user.
+void Supervisor::end_trial() {
+  trial_.reset();
+  place_.reset();
+  if (open_files_) setrlimit(RLIMIT_NOFILE, &*open_files_);
+  open_files_.reset();
+}
+
 Status Supervisor::go(const nlohmann::json& request) {
   LOCKSTEP_TRY_ASSIGN(const auto words, texts(request, "words"));
   LOCKSTEP_TRY_ASSIGN(spec_.after, texts(request, "after"));
   spec_.run.insert(spec_.run.begin(), words.begin(), words.end());
   LOCKSTEP_TRY(files_->keep(spec_));
-  trial_.reset();
-  place_.reset();
+  end_trial();
   if (spec_.queue) {
     state_.stage = Stage::queued;
     // Recorded before the check, so that two queued jobs see each other.
@@ -208,8 +217,7 @@ void Supervisor::refuse(const Error& error) {
 // The job never began: nothing of it may stay.
 void Supervisor::leave() {
   phase_ = Phase::over;
-  trial_.reset();
-  place_.reset();
+  end_trial();
   // A resumed job has output from before. Keep it.
   if (files_ && !spec_.resumes) files_->remove();
   loop_.stop();

@@ -11,6 +11,8 @@
 #include "proc/signal_watch.h"
 #include "proc/spawn.h"
 
+#include <sys/resource.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +44,7 @@ class Supervisor {
   void on_line(std::string_view line);
   Status prepare(const nlohmann::json& request);
   Status try_addresses(const nlohmann::json& request);
+  void end_trial();
   Status go(const nlohmann::json& request);
   void say(const nlohmann::ordered_json& answer) const;
   void refuse(const Error& error);
@@ -60,6 +63,7 @@ class Supervisor {
   std::optional<JobFiles> files_;
   std::unique_ptr<ReachedPlace> place_;
   std::unique_ptr<ReachTrial> trial_;
+  std::optional<rlimit> open_files_;  // the limit before the trial
   std::optional<proc::Child> child_;
   std::string input_;
   std::unique_ptr<proc::SignalWatch> signals_;

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace lockstep::jobs::on_hosts {
@@ -20,12 +21,30 @@ constexpr std::uint32_t kChannel = 1;
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostWords = 2000;
 constexpr std::size_t kMostAddresses = 16;
+constexpr std::size_t kMostRead = 1000;  // of the addresses of a host
 constexpr std::size_t kLongestAddress = 64;
 // A request must fit into the host's receive window: the host may read only the whole request.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
 
 std::vector<std::string> texts_of(const Json& list) {
   return codec::texts_member({{"texts", list}}, "texts");
+}
+
+// All other hosts try all addresses, so a host must not name thousands. Keeps both families, the
+// first of each, and the loopback only where there is room.
+void keep_most_addresses(std::vector<std::string>& addresses) {
+  if (addresses.size() <= kMostAddresses) return;
+  if (addresses.size() > kMostRead) addresses.resize(kMostRead);
+  const auto is_six = [](const std::string& text) { return text.find(':') != std::string::npos; };
+  std::erase_if(addresses,
+                [](const std::string& text) { return text.starts_with("127.") || text == "::1"; });
+  while (addresses.size() > kMostAddresses) {
+    const auto six = std::count_if(addresses.begin(), addresses.end(), is_six);
+    const bool more_six = static_cast<std::size_t>(six) * 2 > addresses.size();
+    const auto last = std::find_if(addresses.rbegin(), addresses.rend(),
+                                   [&](const auto& text) { return is_six(text) == more_six; });
+    addresses.erase(std::next(last).base());
+  }
 }
 
 // Returns whether other hosts can try the place that a host names.
@@ -147,8 +166,11 @@ bool StartCourse::take_prepared(std::size_t node, const Json& facts) {
   if (!is_place(facts)) return false;
   TriedHost& tried = hosts_[node].tried;
   tried.addresses = codec::texts_member(facts, "addresses");
-  // All other hosts try all of these, so a host must not name thousands.
-  if (tried.addresses.size() > kMostAddresses) tried.addresses.resize(kMostAddresses);
+  const std::size_t named = tried.addresses.size();
+  keep_most_addresses(tried.addresses);
+  if (tried.addresses.size() < named)
+    events_.warn(fmt::format("{}: the other hosts try {} of its {} addresses",
+                             request_.hosts[node].name, tried.addresses.size(), named));
   tried.port = facts["port"].get<int>();
   hosts_[node].secret = facts["secret"].get<std::string>();
   return true;

@@ -205,6 +205,23 @@ TEST_F(StartCourseTest, AHostThatCannotBeTriedIsRefused) {
   EXPECT_FALSE(course_->is_over());
 }
 
+// A node of a container cluster may have dozens of addresses of one family.
+TEST_F(StartCourseTest, OfManyAddressesBothFamiliesAreTried) {
+  Json addresses = Json::array();
+  for (int i = 0; i < 40; ++i)
+    addresses.push_back("10.0.1." + std::to_string(i));
+  for (const char* other : {"fd00::1", "127.0.0.1", "::1"})
+    addresses.push_back(other);
+  begin(2);
+  says(0, R"({"prepared":{"port":7,"secret":"s","addresses":)" + addresses.dump() + "}}");
+  says(1, kNodeOne);
+  const Texts tried = asked(1)["try"][0]["addresses"];
+  EXPECT_EQ(tried.size(), 16U);
+  EXPECT_EQ(tried.front(), "10.0.1.0");
+  EXPECT_EQ(tried.back(), "fd00::1");
+  EXPECT_EQ(warnings_, Texts{"gpus-0: the other hosts try 16 of its 43 addresses"});
+}
+
 // Nothing runs yet: closing the links drops the job, and nothing needs to be canceled.
 TEST_F(StartCourseTest, ALossBeforeTheStartLeavesNothing) {
   begin(2);
