@@ -55,7 +55,8 @@ TEST(Listen, APortThatIsTakenIsToldAtOnce) {
   EXPECT_EQ(code_of(second), Errc::already_exists);
 }
 
-// As a program that asks for no special port, and as one that connects to the port.
+// To a program that names the port, and to one that connects to the port. The kernel passes over a
+// bound port for programs that name none.
 TEST(Listen, AReservedPortIsGivenToNobodyAndRefusesCallers) {
   const int port = open_listener("", 0, 16)->port;
   auto reserved = reserve_port(port);
