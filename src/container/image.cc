@@ -34,6 +34,16 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
                      [text](std::string_view ending) { return text.ends_with(ending); });
 }
 
+// docker's rule. podman would first look for the name among its own images, and has no other
+// registry to ask on a fresh machine.
+std::string whole_name(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  if (slash == name.npos) return fmt::format("docker.io/library/{}", name);
+  const std::string_view host = name.substr(0, slash);
+  const bool is_host = host.find_first_of(".:") != host.npos || host == "localhost";
+  return is_host ? std::string(name) : fmt::format("docker.io/{}", name);
+}
+
 Failure missing(std::string_view text) {
   return fail(Errc::not_found,
               fmt::format("--container {}: no such file or folder", printable(text)));
@@ -45,8 +55,9 @@ Result<Image> read_image(std::string_view text, const std::string& folder, const
   constexpr std::string_view kRegistry = "docker://";
   Image image{.kind = ImageKind::registry, .text = std::string(text), .place = {}};
   if (text.starts_with(kRegistry)) {
-    image.place = text.substr(kRegistry.size());
-    if (is_image_name(image.place)) return image;
+    const std::string_view name = text.substr(kRegistry.size());
+    image.place = whole_name(name);
+    if (is_image_name(name)) return image;
     return fail(Errc::invalid_input,
                 fmt::format("--container {} is not the name of an image", printable(text)),
                 std::string(kKnown));

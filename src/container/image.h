@@ -22,7 +22,7 @@ enum class ImageKind {
 struct Image {
   ImageKind kind = ImageKind::folder;
   std::string text;   // as the user wrote it, for messages
-  std::string place;  // an absolute path, or the name without docker://
+  std::string place;  // an absolute path, or the name with its registry
 };
 
 enum class PathKind { missing, file, folder };

@@ -23,6 +23,10 @@ void expect(std::string_view text, ImageKind kind, std::string_view place) {
 TEST(Image, TellsKindsApart) {
   expect("docker://nvcr.io/nvidia/pytorch:24.01-py3", ImageKind::registry,
          "nvcr.io/nvidia/pytorch:24.01-py3");
+  expect("docker://pytorch/pytorch:2.4", ImageKind::registry, "docker.io/pytorch/pytorch:2.4");
+  expect("docker://mine:1", ImageKind::registry, "docker.io/library/mine:1");
+  expect("docker://localhost/mine", ImageKind::registry, "localhost/mine");
+  expect("docker://node:5000/mine", ImageKind::registry, "node:5000/mine");
   expect("/img", ImageKind::folder, "/img");
   expect("rootfs", ImageKind::folder, "/w/rootfs");
   expect("old.sif", ImageKind::folder, "/w/old.sif");  // a sandbox of apptainer

@@ -257,6 +257,8 @@ if verb == "image":
 if verb == "list":
     print(mark.read_text() if mark.exists() else "other")
 elif verb in ("pull", "create"):
+    if name == "apptainer":
+        pathlib.Path(words[2]).write_text("a part")
     while (here / "slow").exists():
         time.sleep(0.01)
     if (here / "broken").exists():
@@ -267,8 +269,10 @@ elif verb in ("pull", "create"):
 elif verb in ("run", "exec", "start"):
     if (here / "broken").exists():
         sys.exit(125)
+    while (here / "held").exists():
+        time.sleep(0.01)
     inside = "/run/lockstep/lockstep"
-    end = words.index("a/b") if name in ("docker", "podman") else words.index(inside)
+    end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
     assert name not in ("docker", "podman") or "--entrypoint=" + inside in words
     os.execv(os.environ["REAL_LOCKSTEP"], [inside, *words[end + 1:]])
 """
