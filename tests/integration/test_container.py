@@ -347,6 +347,19 @@ def test_a_container_that_does_not_start(lockstep, fake):
     assert not list(lockstep.temp.iterdir())
 
 
+def test_a_command_killed_before_its_container_runs(lockstep, fake):
+    folder, env = fake("podman")
+    (folder / "fetched").touch()
+    (folder / "held").touch()
+    run = lockstep.start("--container", "docker://a/b", "--no-python", "/bin/sleep", "1000", env=env)
+    until(lambda: (folder / "log").exists() and logged(folder)[-1][0] == "run")
+    run.signal(signal.SIGKILL)
+    run.wait()
+    (folder / "held").unlink()
+    run.none_left(10)
+    assert not list(lockstep.temp.iterdir())
+
+
 def test_torchrun_in_a_container_keeps_torchruns_rules(lockstep, folder_image):
     need("bwrap")
     link = lockstep.folder / "torchrun"
