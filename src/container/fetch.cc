@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 
@@ -90,6 +91,8 @@ Result<std::string> fetched(const Chosen& chosen, const Image& image, const Fetc
                             const std::string& output) {
   if (!fetch.drop.empty()) (void)proc::tool_output(fetch.drop, proc::own_environment(), kAsking);
   LOCKSTEP_TRY(run_get(chosen, image, fetch.get, output));
+  if (!fetch.part.empty() && rename(fetch.part.c_str(), fetch.image.c_str()) != 0)
+    return fail_sys("write " + fetch.image, errno);
   if (fetch.id.empty()) return fetch.image;
   Words ask = fetch.id;
   ask.push_back(loaded_name(whole_file(output)));
@@ -108,7 +111,13 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   const std::string record = folder + "/" + key;
   FetchRequest request{
       .program = chosen.program, .image = image, .key = key, .file = record + ".sif", .known = {}};
-  if (chosen.runtime->fetch(request).get.empty()) return chosen.runtime->fetch(request).image;
+  if (const Fetch only = chosen.runtime->fetch(request); only.get.empty()) {
+    if (only.have.empty() || is_here(only, {})) return only.image;
+    return fail(Errc::not_found,
+                fmt::format("--container {}: no such file or folder, and {} has no such image",
+                            printable(image.text), chosen.runtime->name),
+                fmt::format("docker://{} fetches an image of a registry", printable(image.text)));
+  }
   LOCKSTEP_TRY(io::make_folders(folder));
   LOCKSTEP_TRY_ASSIGN(const auto lock,
                       io::FileLock::take(record + ".lock", io::FileLock::IfHeld::wait));
@@ -117,6 +126,8 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   if (is_here(fetch, request.known)) return fetch.image;
   log::info("{} fetches the image {}", chosen.runtime->name, printable(image.text));
   const std::string output = record + ".out";
+  // The record says that the fetch was whole.
+  (void)unlink(record.c_str());
   auto name = fetched(chosen, image, fetch, output);
   (void)unlink(output.c_str());
   if (name) LOCKSTEP_TRY(io::replace_file(record, *name + "\n"));

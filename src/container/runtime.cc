@@ -81,7 +81,8 @@ Fetch fetch_stored(const FetchRequest& request, Words have) {
     fetch.image = request.known;
     fetch.get = {request.program, "load", "--input", request.image.place};
     fetch.id = {request.program, "image", "inspect", "--format", "{{.Id}}"};
-  } else {
+  } else if (request.image.kind == ImageKind::registry) {
+    // Never a local name: a mistyped folder would become the image of a stranger.
     fetch.get = {request.program, "pull", request.image.place};
   }
   if (fetch.image.empty()) return fetch;
@@ -169,7 +170,8 @@ Words start_docker(const Request& request) {
 Fetch fetch_apptainer(const FetchRequest& request) {
   if (request.image.kind != ImageKind::registry) return fetch_nothing(request);
   Fetch fetch{.image = request.file};
-  fetch.get = {request.program, "pull", "--force", request.file, request.image.text};
+  fetch.part = request.file + ".part";
+  fetch.get = {request.program, "pull", "--force", fetch.part, request.image.text};
   return fetch;
 }
 

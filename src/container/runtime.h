@@ -54,14 +54,16 @@ struct Request {
   std::function<std::vector<Entry>(const std::string& folder)> list;
 };
 
-// How an image gets onto this machine, once for all jobs. Without `get` there is nothing to do.
+// How an image gets onto this machine, once for all jobs. Without `get` the image must be here, and
+// without `have` too it is.
 struct Fetch {
   std::string image;      // what Request::image becomes, unless `id` is set
   Words have = {};        // succeeds if the image is here; empty: the file `image` exists then
   std::string line = {};  // a line that `have` then prints; empty: any output will do
   Words drop = {};        // removes the rest of an interrupted `get`; may fail
   Words get = {};
-  Words id = {};  // prints the id of the image, with the name that `get` has printed behind
+  std::string part = {};  // the file that `get` writes, which becomes the file `image`; empty: none
+  Words id = {};          // prints the id of the image, with the name that `get` has printed behind
 };
 
 struct FetchRequest {

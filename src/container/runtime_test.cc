@@ -169,9 +169,13 @@ TEST(Runtime, FetchesOnce) {
   EXPECT_EQ(row("podman").fetch(asked).have, (Words{"/bin/it", "image", "exists", "a/b"}));
   fetch = row("apptainer").fetch(asked);
   EXPECT_EQ(fetch.get,
-            (Words{"/bin/it", "pull", "--force", "/cache/lockstep-1.sif", "docker://a/b"}));
+            (Words{"/bin/it", "pull", "--force", "/cache/lockstep-1.sif.part", "docker://a/b"}));
+  EXPECT_EQ(fetch.part, "/cache/lockstep-1.sif.part");
   EXPECT_EQ(fetch.image, "/cache/lockstep-1.sif");
 
+  asked.image = {.kind = ImageKind::local_name, .text = "a", .place = "a"};
+  EXPECT_TRUE(row("podman").fetch(asked).get.empty());
+  EXPECT_EQ(row("podman").fetch(asked).have, (Words{"/bin/it", "image", "exists", "a"}));
   asked.image = {.kind = ImageKind::squashfs, .text = "a.sqsh", .place = "/w/a.sqsh"};
   fetch = row("enroot").fetch(asked);
   EXPECT_EQ(fetch.get, (Words{"/bin/it", "create", "--name", "lockstep-1", "/w/a.sqsh"}));

@@ -360,6 +360,30 @@ def test_a_command_killed_before_its_container_runs(lockstep, fake):
     assert not list(lockstep.temp.iterdir())
 
 
+def test_a_killed_fetch_is_never_taken_for_whole(lockstep, fake):
+    folder, env = fake("apptainer")
+    command = ("--container", "docker://a/b", "--no-python", "/bin/sh", "-c", "echo ran")
+    assert lockstep.run(*command, env=env).out == "ran\n"
+    (image,) = lockstep.folder.rglob("*.sif")
+    image.unlink()
+    (folder / "slow").touch()
+    run = lockstep.start(*command, env=env)
+    until(lambda: any(read(file) == "a part" for file in image.parent.glob("*.sif*")))
+    run.signal(signal.SIGKILL)
+    run.wait()
+    run.none_left(10)
+    (folder / "slow").unlink()
+    assert lockstep.run(*command, env=env).out == "ran\n"
+    assert [words[0] for words in logged(folder)].count("pull") == 3
+    assert read(image) == "sif"
+
+
+def test_a_name_that_is_not_here_is_never_fetched(lockstep, fake):
+    folder, env = fake("podman")
+    one_line(lockstep.run("--container", "rootfz", *SHELL, "true", env=env), 1, "rootfz", "podman", "docker://rootfz")
+    assert [words[0] for words in logged(folder)] == ["image"]
+
+
 def test_torchrun_in_a_container_keeps_torchruns_rules(lockstep, folder_image):
     need("bwrap")
     link = lockstep.folder / "torchrun"
