@@ -4,6 +4,7 @@
 #include "container/inside.h"
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace lockstep::cli {
@@ -22,15 +23,23 @@ const char* lone_option(const launch::RawOptions& raw) {
                                  : nullptr;
 }
 
-// The folders of files that the options place outside of the working folder.
+// The folders of files that the options place: as the job names them, and what links in them lead
+// to.
 std::vector<std::string> job_folders(const launch::RawOptions& raw) {
+  namespace fs = std::filesystem;
   std::vector<std::string> folders;
-  const auto add = [&folders](const std::string& folder) {
-    if (folder.starts_with('/') && !folder.starts_with("/dev")) folders.push_back(folder);
+  const auto add = [&folders](const fs::path& folder) {
+    std::error_code failed;
+    const fs::path whole = fs::absolute(folder, failed);
+    for (std::string path : {whole.lexically_normal(), fs::weakly_canonical(whole, failed)}) {
+      while (path.size() > 1 && path.ends_with('/'))
+        path.pop_back();
+      if (path.starts_with('/') && !path.starts_with("/dev")) folders.push_back(path);
+    }
   };
-  add(raw.log_dir.value_or(""));
+  if (raw.log_dir && !raw.log_dir->empty()) add(*raw.log_dir);
   for (const auto& file : {raw.report, raw.events})
-    if (file) add(std::filesystem::path(*file).parent_path());
+    if (file) add(fs::absolute(*file).parent_path());
   return folders;
 }
 

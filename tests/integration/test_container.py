@@ -384,6 +384,18 @@ def test_a_name_that_is_not_here_is_never_fetched(lockstep, fake):
     assert [words[0] for words in logged(folder)] == ["image"]
 
 
+def test_files_of_the_job_outside_of_the_working_folder(lockstep, world, tmp_path):
+    work = lockstep.work / "a/b"
+    work.mkdir(parents=True)
+    (tmp_path / "scratch").mkdir()
+    (work / "link").symlink_to(tmp_path / "scratch")
+    ended = lockstep.run(*world.image, "--log-dir", "link", "--redirects", "3", "--report", "../r/report.json",
+                         "--events", "../../e/events.jsonl", *SHELL, "echo kept", env=world.env, cwd=work)
+    assert ended.rc == 0, ended
+    assert "kept\n" in [read(file) for file in (tmp_path / "scratch").rglob("stdout.log")]
+    assert (work / "../r/report.json").exists() and (lockstep.work / "e/events.jsonl").exists()
+
+
 def test_torchrun_in_a_container_keeps_torchruns_rules(lockstep, folder_image):
     need("bwrap")
     link = lockstep.folder / "torchrun"
