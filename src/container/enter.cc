@@ -85,7 +85,7 @@ Devices devices() {
 
 // The environment of the runtime: the job's, and what inside() reads.
 std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
-                                     const std::string& tether) {
+                                     const std::string& tether_folder) {
   std::vector<std::string> variables;
   const auto is_named = [&plan](std::string_view name) {
     return std::find(plan.named.begin(), plan.named.end(), name) != plan.named.end();
@@ -100,7 +100,11 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   const auto add = [&variables](std::string_view name, std::string_view value) {
     variables.push_back(fmt::format("{}={}", name, value));
   };
-  add(kTetherVariable, tether);
+  add(kTetherVariable, fmt::format("{}/fifo", kTetherInside));
+  add(kTetherFolderVariable, tether_folder);
+  const mode_t mask = umask(0);  // there is no other way to ask
+  umask(mask);
+  add(kMaskVariable, fmt::format("{:o}", mask));
   add(kRuntimeVariable, fmt::format("{};{}", chosen.runtime->name, chosen.why));
   add(kFolderVariable, plan.folder);
   return variables;
@@ -177,11 +181,18 @@ Result<Chosen> choose_here(const Plan& plan) {
 }
 
 Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
-  const std::string tether =
+  const std::string folder =
       fmt::format("{}/lockstep-container-{}", temporary_folder(), random_uuid4());
-  const std::vector<std::string> variables = environment(plan, chosen, tether);
-  LOCKSTEP_TRY_ASSIGN(const Request request, request_of(plan, chosen, words, variables));
-  if (mkfifo(tether.c_str(), 0600) != 0) return fail_sys("make " + tether, errno);
+  const std::string tether = folder + "/fifo";
+  const std::vector<std::string> variables = environment(plan, chosen, folder);
+  LOCKSTEP_TRY_ASSIGN(Request request, request_of(plan, chosen, words, variables));
+  request.mounts.push_back({.from = folder, .to = std::string(kTetherInside)});
+  if (mkdir(folder.c_str(), 0700) != 0) return fail_sys("make " + folder, errno);
+  if (mkfifo(tether.c_str(), 0600) != 0) {
+    const int why = errno;
+    (void)rmdir(folder.c_str());
+    return fail_sys("make " + tether, why);
+  }
   // This process is a writer from now until its end, so the reader inside sees the end.
   const io::Fd fifo(open(tether.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   proc::SpawnSpec spec;
@@ -192,6 +203,7 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   auto child = fifo ? proc::spawn(spec) : Result<proc::Child>(fail_sys("open " + tether, errno));
   if (!child) {
     (void)unlink(tether.c_str());
+    (void)rmdir(folder.c_str());
     return Failure(child.error());
   }
   int stopped_by = 0;
@@ -203,8 +215,9 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     stopped_by = signal;
     child->signal_group(SIGKILL);
   });
-  // The process inside has removed the name.
-  if (unlink(tether.c_str()) != 0) return exit.shell_code();
+  const bool ran = unlink(tether.c_str()) != 0;  // the process inside has removed the name
+  (void)rmdir(folder.c_str());
+  if (ran) return exit.shell_code();
   if (stopped_by != 0)
     return Failure(Error{Errc::canceled, "stopped before the container ran", {}, stopped_by});
   return not_started(plan, chosen, exit);

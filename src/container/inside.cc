@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,14 +70,20 @@ bool is_inside() {
 
 Result<Inside> hold_on() {
   const std::string tether = take_variable(kTetherVariable);
+  const std::string tether_folder = take_variable(kTetherFolderVariable);
+  const std::string mask = take_variable(kMaskVariable);
   const std::string runtime = take_variable(kRuntimeVariable);
   const std::string folder = take_variable(kFolderVariable);
   io::Fd fifo(open(tether.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fifo) return fail_sys("reach the process outside of the container", errno);
   // This tells the process outside that the container runs.
   if (unlink(tether.c_str()) != 0) return fail_sys("remove " + tether, errno);
+  // The process outside does this too, unless it is killed. The folder may be out of sight here.
+  (void)rmdir(tether_folder.c_str());
   if (chdir(folder.c_str()) != 0)
     return fail_sys("enter the folder " + printable(folder) + " of the image", errno);
+  // podman and docker have a mask of their own.
+  umask(static_cast<mode_t>(std::strtoul(mask.c_str(), nullptr, 8)));
   setenv("PWD", folder.c_str(), 1);
   proc::become_subreaper();
   const pid_t parent = getpid();

@@ -9,7 +9,10 @@
 namespace lockstep::container {
 
 // Variables for the first process. Ranks do not get them.
-inline constexpr std::string_view kTetherVariable = "LOCKSTEP_CONTAINER_TETHER";
+inline constexpr std::string_view kTetherVariable =
+    "LOCKSTEP_CONTAINER_TETHER";  // in the container
+inline constexpr std::string_view kTetherFolderVariable = "LOCKSTEP_CONTAINER_TETHER_FOLDER";
+inline constexpr std::string_view kMaskVariable = "LOCKSTEP_CONTAINER_UMASK";  // octal
 inline constexpr std::string_view kRuntimeVariable = "LOCKSTEP_CONTAINER_RUNTIME";
 inline constexpr std::string_view kFolderVariable = "LOCKSTEP_CONTAINER_FOLDER";
 

@@ -40,6 +40,10 @@ Result<std::vector<Mount>> read_mounts(std::string_view text, const std::string&
   std::vector<Mount> mounts;
   for (const std::string& item : split(text, ',')) {
     LOCKSTEP_TRY_ASSIGN(Mount mount, read_mount(item, folder));
+    if (std::any_of(mounts.begin(), mounts.end(),
+                    [&mount](const Mount& other) { return other.to == mount.to; }))
+      return fail(Errc::invalid_input,
+                  fmt::format("--container-mounts names {} twice", printable(mount.to)));
     mounts.push_back(std::move(mount));
   }
   return mounts;

@@ -14,8 +14,8 @@ TEST(Mounts, ReadsAList) {
 }
 
 TEST(Mounts, RefusesMalformedItems) {
-  for (const char* text :
-       {"/data", "/data:", ":/d", "/a:b", "/a:/b:rx", "/a:/b:ro:x", "/a:/", "/a:/b,,/c:/d", ","})
+  for (const char* text : {"/data", "/data:", ":/d", "/a:b", "/a:/b:rx", "/a:/b:ro:x", "/a:/",
+                           "/a:/b,,/c:/d", ",", "/a:/x,/b:/x/"})
     EXPECT_FALSE(read_mounts(text, "/w")) << text;
 }
 

@@ -23,6 +23,8 @@ using Words = std::vector<std::string>;
 
 // The folder of our binary in the container.
 inline constexpr std::string_view kFolderInside = "/run/lockstep/";
+// The folder of the FIFO to the process outside. A mount of the user's may cover any other place.
+inline constexpr std::string_view kTetherInside = "/run/lockstep/tether";
 
 // An entry of a folder, as bubblewrap needs it.
 struct Entry {

@@ -272,6 +272,8 @@ elif verb in ("run", "exec", "start"):
     while (here / "held").exists():
         time.sleep(0.01)
     inside = "/run/lockstep/lockstep"
+    # There is no mount.
+    os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
     assert name not in ("docker", "podman") or "--entrypoint=" + inside in words
     os.execv(os.environ["REAL_LOCKSTEP"], [inside, *words[end + 1:]])
@@ -352,7 +354,7 @@ def test_a_command_killed_before_its_container_runs(lockstep, fake):
     (folder / "fetched").touch()
     (folder / "held").touch()
     run = lockstep.start("--container", "docker://a/b", "--no-python", "/bin/sleep", "1000", env=env)
-    until(lambda: (folder / "log").exists() and logged(folder)[-1][0] == "run")
+    until(lambda: (folder / "log").exists() and "run" in [words[0] for words in logged(folder)])
     run.signal(signal.SIGKILL)
     run.wait()
     (folder / "held").unlink()
@@ -376,6 +378,22 @@ def test_a_killed_fetch_is_never_taken_for_whole(lockstep, fake):
     assert lockstep.run(*command, env=env).out == "ran\n"
     assert [words[0] for words in logged(folder)].count("pull") == 3
     assert read(image) == "sif"
+
+
+def test_a_mount_over_the_folder_for_temporary_files(lockstep, world, tmp_path):
+    (tmp_path / "mine").mkdir()
+    run = lockstep.start(*world.image, "--container-mounts", f"{tmp_path}/mine:{lockstep.temp}", *SHELL,
+                         f"touch {lockstep.temp}/made; echo ran", env=world.env)
+    ended = run.wait()
+    assert (ended.rc, ended.out) == (0, "ran\n"), ended
+    assert "made" in os.listdir(tmp_path / "mine")
+    nothing_left(lockstep, run, world)
+
+
+def test_the_mask_of_files_is_the_callers(lockstep, world):
+    ended = lockstep.run('umask 027; exec "$@"', "sh", BINARY, "run", *world.image, *SHELL, "umask", env=world.env,
+                         program=("sh", "-c"))
+    assert (ended.rc, ended.out) == (0, "0027\n"), ended
 
 
 def test_a_name_that_is_not_here_is_never_fetched(lockstep, fake):
