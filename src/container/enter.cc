@@ -110,6 +110,16 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   return variables;
 }
 
+Status check_mounts(const Plan& plan, const Chosen& chosen) {
+  if (chosen.runtime->name != "enroot") return {};
+  for (const Mount& mount : plan.mounts)
+    for (const std::string* path : {&mount.from, &mount.to})
+      if (path->find_first_of(" \t") != std::string::npos)
+        return fail(Errc::invalid_input,
+                    fmt::format("enroot cannot mount {}: the path has a space", printable(*path)));
+  return {};
+}
+
 Result<Request> request_of(const Plan& plan, const Chosen& chosen, const Words& words,
                            const std::vector<std::string>& variables) {
   Request request{.program = chosen.program,
@@ -125,6 +135,7 @@ Result<Request> request_of(const Plan& plan, const Chosen& chosen, const Words& 
                   .binary = {},
                   .command = words,
                   .list = list_folder};
+  LOCKSTEP_TRY(check_mounts(plan, chosen));
   LOCKSTEP_TRY_ASSIGN(request.binary, proc::own_executable());
   LOCKSTEP_TRY_ASSIGN(request.image, fetch_image(chosen, plan.image));
   LOCKSTEP_TRY_ASSIGN(request.of_image, image_variables(chosen, request.image));
@@ -206,6 +217,7 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     (void)rmdir(folder.c_str());
     return Failure(child.error());
   }
+  wipe_secrets();
   int stopped_by = 0;
   const proc::Exit exit = attend(*child, [&](int signal) {
     const auto byte = static_cast<unsigned char>(signal);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "container/attend.h"
+#include "host/identity.h"
 #include "io/file_lock.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
@@ -21,6 +22,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 namespace lockstep::container {
 namespace {
@@ -103,12 +105,30 @@ Result<std::string> fetched(const Chosen& chosen, const Image& image, const Fetc
                                          chosen.runtime->name, printable(image.text)));
 }
 
+// Another job may fetch for long, so a signal ends the wait.
+Result<io::FileLock> take_lock(const std::string& path, const Image& image) {
+  LOCKSTEP_TRY_ASSIGN(io::FileLock lock, io::FileLock::open(path));
+  bool told = false;
+  while (true) {
+    LOCKSTEP_TRY_ASSIGN(const bool taken, lock.try_lock());
+    if (taken) return lock;
+    if (!std::exchange(told, true))
+      log::warning("waits for another job that fetches the image {}", printable(image.text));
+    if (const int signal = proc::take_stop_signal(std::chrono::milliseconds(200)); signal != 0)
+      return Failure(Error{
+          Errc::canceled,
+          fmt::format("stopped while another job fetched the image {}", printable(image.text)),
+          {},
+          signal});
+  }
+}
+
 }  // namespace
 
 Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   const std::string folder = io::cache_folder() + "/containers";
   const std::string key = key_of(chosen, image);
-  const std::string record = folder + "/" + key;
+  std::string record = folder + "/" + key;
   FetchRequest request{
       .program = chosen.program, .image = image, .key = key, .file = record + ".sif", .known = {}};
   if (const Fetch only = chosen.runtime->fetch(request); only.get.empty()) {
@@ -117,10 +137,12 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
                 fmt::format("--container {}: no such file or folder, and {} has no such image",
                             printable(image.text), chosen.runtime->name),
                 fmt::format("docker://{} fetches an image of a registry", printable(image.text)));
+  } else if (only.part.empty()) {
+    // The runtime's storage is the node's own, and the home may be on every node.
+    record += "." + host::node_name();
   }
   LOCKSTEP_TRY(io::make_folders(folder));
-  LOCKSTEP_TRY_ASSIGN(const auto lock,
-                      io::FileLock::take(record + ".lock", io::FileLock::IfHeld::wait));
+  LOCKSTEP_TRY_ASSIGN(const auto lock, take_lock(record + ".lock", image));
   request.known = first_line(record);
   const Fetch fetch = chosen.runtime->fetch(request);
   if (is_here(fetch, request.known)) return fetch.image;

@@ -1,5 +1,7 @@
 #include "container/image.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::container {
@@ -43,7 +45,7 @@ TEST(Image, RefusesWhatNoRuntimeTakes) {
        {"docker://", "docker://-v", "docker://a b", "-v", "a b", "", "train.py", "s3://bucket/x"}) {
     const auto image = read_image(text, "/w", ask);
     ASSERT_FALSE(image) << text;
-    EXPECT_EQ(image.error().code, Errc::invalid_input) << text;
+    EXPECT_EQ(code_of(image), Errc::invalid_input) << text;
   }
 }
 
@@ -52,7 +54,7 @@ TEST(Image, NamesMissingFiles) {
        {"b.sif", "b.tar", "oci-archive:b", "/no/folder", "./rootfs2"}) {
     const auto image = read_image(text, "/w", ask);
     ASSERT_FALSE(image) << text;
-    EXPECT_EQ(image.error().code, Errc::not_found) << text;
+    EXPECT_EQ(code_of(image), Errc::not_found) << text;
     EXPECT_NE(image.error().message.find(text), std::string::npos);
   }
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,6 +20,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 
 namespace lockstep::container {
 namespace {
@@ -64,6 +66,12 @@ bool pass_signal(int fifo, pid_t child) {
 
 }  // namespace
 
+void wipe_secrets() {
+  for (const char* name : {"LOCKSTEP_RDZV_TOKEN", "LOCKSTEP_NOTIFY", "LOCKSTEP_PAGE_TOKEN"})
+    if (char* value = std::getenv(name); value != nullptr)
+      explicit_bzero(value, std::strlen(value));
+}
+
 bool is_inside() {
   return env_variable(kTetherVariable).has_value();
 }
@@ -90,6 +98,7 @@ Result<Inside> hold_on() {
   const pid_t child = fork();
   if (child < 0) return proc::fail_start("the job in the container", errno);
   if (child > 0) {
+    wipe_secrets();
     const io::Fd child_fd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
     if (child_fd) stand_by(child, child_fd.get(), fifo.get());
     kill(child, SIGKILL);

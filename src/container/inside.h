@@ -16,6 +16,10 @@ inline constexpr std::string_view kMaskVariable = "LOCKSTEP_CONTAINER_UMASK";  /
 inline constexpr std::string_view kRuntimeVariable = "LOCKSTEP_CONTAINER_RUNTIME";
 inline constexpr std::string_view kFolderVariable = "LOCKSTEP_CONTAINER_FOLDER";
 
+// Wipes the secrets of a job from the environment that /proc shows of this process: the process
+// inside that runs the job has its own copy, and takes the secrets out of that.
+void wipe_secrets();
+
 // Returns whether enter() has started this process.
 bool is_inside();
 

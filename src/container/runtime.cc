@@ -120,7 +120,8 @@ std::vector<std::string> passed_names(const Request& request) {
 // NCCL and PyTorch's loaders share the host's /dev/shm.
 Words start_stored(const Request& request) {
   Words words = {request.program, "run", "--rm", "--name", request.name, "--pull=never"};
-  add(words, {"--pid=host", "--network=host", "--uts=host", "--sig-proxy=false"});
+  add(words,
+      {"--pid=host", "--network=host", "--uts=host", "--sig-proxy=false", "--no-healthcheck"});
   add(words, {fmt::format("--user={}:{}", request.user, request.group)});
   // Labels would keep the container out of the mounted folders, and the default filter refuses
   // NUMA policies.

@@ -1,5 +1,7 @@
 #include "container/runtime.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,6 +51,7 @@ TEST(Runtime, PodmanKeepsWhatTheHostHas) {
                           "--network=host",
                           "--uts=host",
                           "--sig-proxy=false",
+                          "--no-healthcheck",
                           "--user=1000:100",
                           "--security-opt=label=disable",
                           "--security-opt=seccomp=unconfined",
@@ -144,7 +147,7 @@ TEST(Runtime, IsChosenByImageAndPath) {
   EXPECT_EQ(choose(ImageKind::squashfs, {"enroot"})->runtime->name, "enroot");
   const auto none = choose(ImageKind::archive, {"bwrap", "enroot"});
   ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, Errc::not_found);
+  EXPECT_EQ(code_of(none), Errc::not_found);
   EXPECT_EQ(none.error().message,
             "--container X is an archive and needs podman or docker, and PATH has none");
 }

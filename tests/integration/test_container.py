@@ -380,6 +380,21 @@ def test_a_killed_fetch_is_never_taken_for_whole(lockstep, fake):
     assert read(image) == "sif"
 
 
+def test_a_wait_for_another_jobs_fetch_ends_by_a_signal(lockstep, fake):
+    folder, env = fake("podman")
+    (folder / "slow").touch()
+    command = ("--container", "docker://a/b", "--no-python", "/bin/sh", "-c", "echo ran")
+    first = lockstep.start(*command, env=env)
+    until(lambda: (folder / "log").exists() and "pull" in [words[0] for words in logged(folder)])
+    second = lockstep.start(*command, env=env)
+    until(lambda: "waits for another job that fetches the image docker://a/b" in second.err())
+    second.signal(signal.SIGTERM)
+    ended = second.wait()
+    assert ended.rc == 128 + signal.SIGTERM and "stopped while another job fetched the image" in ended.err, ended
+    (folder / "slow").unlink()
+    assert first.wait().out == "ran\n"
+
+
 def test_a_mount_over_the_folder_for_temporary_files(lockstep, world, tmp_path):
     (tmp_path / "mine").mkdir()
     run = lockstep.start(*world.image, "--container-mounts", f"{tmp_path}/mine:{lockstep.temp}", *SHELL,
@@ -394,6 +409,25 @@ def test_the_mask_of_files_is_the_callers(lockstep, world):
     ended = lockstep.run('umask 027; exec "$@"', "sh", BINARY, "run", *world.image, *SHELL, "umask", env=world.env,
                          program=("sh", "-c"))
     assert (ended.rc, ended.out) == (0, "0027\n"), ended
+
+
+def test_enroot_refuses_paths_with_spaces(lockstep, fake):
+    _, env = fake("enroot")
+    (lockstep.work / "a.sqsh").write_text("hsqs")
+    (lockstep.work / "a b").mkdir()
+    ended = lockstep.run("--container", "a.sqsh", "--container-mounts", "a b:/x", *SHELL, "true", env=env)
+    one_line(ended, 1, "enroot cannot mount", "/a b: the path has a space")
+
+
+def test_secrets_are_wiped_where_no_rank_needs_them(lockstep, world):
+    run = lockstep.start(*world.image, *SHELL, "echo up; sleep 1000",
+                         env={**world.env, "LOCKSTEP_PAGE_TOKEN": "s3cret-s3cret-s3cret-s3cret-s3cret"})
+    until(lambda: "up" in run.out(), what=run.err())
+    ours = [pid for pid, name in run.living().items() if name.startswith("lockstep")]
+    assert len(ours) >= 4 and not any("s3cret" in read(f"/proc/{pid}/environ") for pid in ours), run.living()
+    run.signal(signal.SIGTERM)
+    run.wait()
+    nothing_left(lockstep, run, world)
 
 
 def test_a_name_that_is_not_here_is_never_fetched(lockstep, fake):
