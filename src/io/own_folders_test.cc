@@ -87,10 +87,11 @@ TEST_F(OwnFolders, AnotherUserCanNotTakeTheNameAway) {
   EXPECT_EQ(own_folder_in(base, 0055).value(), usual + "-2");
   std::filesystem::permissions(usual + "-2", std::filesystem::perms(0777));
   EXPECT_EQ(own_folder_in(base, 0055).value(), usual + "-4");
+  const auto make_file = [](const std::string& path) { const std::ofstream made(path); };
   for (int number = 4; number <= 9; ++number)
-    std::ofstream(fmt::format("{}-{}", usual, number));
+    make_file(fmt::format("{}-{}", usual, number));
   std::filesystem::remove_all(usual + "-4");
-  std::ofstream(usual + "-4");
+  make_file(usual + "-4");
   EXPECT_EQ(code_of(own_folder_in(base, 0055)), Errc::denied);
   std::filesystem::remove_all(base);
 }

@@ -1,5 +1,6 @@
 // Applies the options about the number of workers and their devices.
 #include "base/text.h"
+#include "launch/backend_row.h"
 #include "launch/rules.h"
 
 #include <fmt/core.h>
