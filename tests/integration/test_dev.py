@@ -324,8 +324,8 @@ case "$*" in
   *) echo '100% tests passed, 0 tests failed out of 5' ;;
 esac
 """
-QUICK = functions("say", "phase", "read_cpu", "check", "run_ctest", "failed_tests", "quick_tests", "choose_files",
-                  "totals", "changed_files", "base_of_change")
+COUNTING = functions("say", "phase", "read_cpu", "check", "run_ctest", "failed_tests", "counts", "totals")
+QUICK = COUNTING + "\n" + functions("quick_tests", "choose_files", "changed_files", "base_of_change")
 
 
 @pytest.fixture
@@ -382,6 +382,33 @@ def test_a_quick_test_runs_the_files_of_what_changed(small_repository):
     ended, chosen = small_repository(fails="1")
     assert (ended.returncode, chosen) == (1, {"first", "alone", "slow"}), ended
     assert ended.stdout.endswith("\n7 passed, 1 failed\n"), ended
+
+
+# Stands for ctest with a test that fails, until it runs alone.
+UNSTEADY = """#!/bin/sh
+case "$*" in
+  *--rerun-failed*) echo '100% tests passed, 0 tests failed out of 1' ;;
+  *) printf '%s\\n' 'src/a/x_test.cc:3: Failure' 'Expected equality of these values:' '  1' '  2' \
+       '80% tests passed, 1 tests failed out of 5' 'The following tests FAILED:' '	  3 - room.Case (Failed)  unit' ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("label", ["unit", "blackbox"])
+def test_a_failed_test_is_tried_again_alone_and_named(tmp_path, label):
+    fake(tmp_path / "bin", "ctest", UNSTEADY)
+    (tmp_path / "build/release/Testing/Temporary").mkdir(parents=True)
+    (tmp_path / "build/release/Testing/Temporary/LastTestsFailed.log").write_text("3:room.Case\n")
+    ended = bash(f"""cd {tmp_path}
+again=0 passed=0 failed=0 failures=() unsteady=() phases=()
+no_lane() {{ :; }}
+keep_totals() {{ :; }}
+{COUNTING}
+run_ctest release {label}
+totals all""", path=tmp_path / "bin")
+    assert ended.returncode == 0 and ended.stdout.endswith("\n5 passed, 0 failed\n"), ended
+    assert "needed a second try, alone: room.Case: 0 failed alone; at first: " in ended.stdout, ended
+    assert "src/a/x_test.cc:3: Failure Expected equality of these values: 1" in ended.stdout.splitlines()[-2], ended
 
 
 def test_a_quick_test_says_what_has_no_time(small_repository):
