@@ -98,7 +98,7 @@ class Walk {
 constexpr bool kAll = test_rounds(5) == 5;
 
 void walk(const WalkBounds& bounds) {
-  Walk walk(bounds, kAll ? 4'000'000U : 6'000U);
+  Walk walk(bounds, kAll ? 4'000'000U : 2'000U);
   walk.run();
   fmt::print("{} nodes: {}\n", bounds.nodes, walk.report());
   EXPECT_EQ(walk.fault(), "");
