@@ -23,8 +23,8 @@ const char* lone_option(const launch::RawOptions& raw) {
                                  : nullptr;
 }
 
-// The folders of files that the options place: as the job names them, and what links in them lead
-// to.
+// Returns the folders of the log, report and event files, each by the user's path and by the path
+// behind its links: the container needs both.
 std::vector<std::string> job_folders(const launch::RawOptions& raw) {
   namespace fs = std::filesystem;
   std::vector<std::string> folders;

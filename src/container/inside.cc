@@ -33,7 +33,7 @@ std::string take_variable(std::string_view name) {
   return value;
 }
 
-// Passes one signal on. Returns false once nobody is outside.
+// Passes one signal on. Returns false once the process outside is gone.
 bool pass_signal(int fifo, pid_t child) {
   unsigned char signal = 0;
   const ssize_t got = read(fifo, &signal, 1);

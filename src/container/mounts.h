@@ -1,5 +1,5 @@
-// What a container sees of this machine: the folders of --container-mounts, and those that Lockstep
-// itself needs at the same path. Pure.
+// Lists the folders of this machine that a container sees: --container-mounts, and the ones
+// Lockstep itself needs at the same path. Pure.
 #pragma once
 
 #include "base/error.h"

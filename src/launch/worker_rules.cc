@@ -89,7 +89,7 @@ Result<NumaBinding> numa_binding(const std::string& text) {
                   printable(text)));
 }
 
-// Workers of JAX need a port of rank 0's node that nobody has opened. With the static backend the
+// Workers of JAX need a port of rank 0's node that is still closed. With the static backend the
 // only port that all nodes know is that of the agents' own store.
 Status apply_framework(const RawOptions& raw, LaunchConfig& config) {
   if (raw.framework != "jax") return {};

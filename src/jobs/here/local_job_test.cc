@@ -141,7 +141,7 @@ TEST_F(LocalJobTest, AChildThatLooksLikeItsRunIsNoRun) {
   while (io::read_file(children).value_or("").empty())
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const pid_t child = static_cast<pid_t>(std::stol(*io::read_file(children)));
-  started_.push_back(child);  // it is ended like the others
+  started_.push_back(child);  // the destructor ends the child, too
   EXPECT_TRUE(find_run(child));
   const auto found = find_by_script(script);
   ASSERT_TRUE(found && *found);

@@ -1,4 +1,4 @@
-// What makes two states of the model the same, and what must hold in each of them.
+// Sums up a state of the model, to know equal states, and checks what must hold in each state.
 #include <fmt/core.h>
 
 #include <algorithm>
