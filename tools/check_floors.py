@@ -21,7 +21,7 @@ FLOORS = {
     1: "codec io",
     2: "proc host http db stacks recorder",
     3: "store logs link sync",
-    4: "rendezvous launch container launchers ssh setup peer slurm cloud looks",
+    4: "rendezvous launch container rows launchers ssh setup peer slurm cloud looks",
     5: "agent status page remote job machine top",
     6: "hosts project",
     7: "rent",

@@ -11,6 +11,7 @@
 #include "hosts/variables.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
+#include "jobs/job_rows.h"
 #include "jobs/places/find_job.h"
 #include "jobs/rented/course_words.h"
 #include "jobs/rented/owner_rules.h"
@@ -118,6 +119,25 @@ Result<ExitCode> print_words(const jobs::rented::CourseWords& said, const LogsOp
   return ExitCode::ok;
 }
 
+// A row of a sweep, named by the word "JOB[12]".
+struct RowOfJob {
+  KnownJob job;
+  std::int64_t row;
+};
+// nullopt: the word names no row.
+Result<std::optional<RowOfJob>> row_job(const JobBook& known, const Parsed& parsed) {
+  if (parsed.names.size() != 1) return std::optional<RowOfJob>();
+  const auto word = jobs::read_row_word(parsed.names.front());
+  if (!word) return std::optional<RowOfJob>();
+  LOCKSTEP_TRY_ASSIGN(auto job, jobs::places::find_job(known, word->job));
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, jobs::sweep_of(job));
+  if (!sweep)
+    return fail(Errc::invalid_input, "job " + job.id + " is no sweep, and has no rows",
+                "lockstep logs " + job.id + " shows its output");
+  LOCKSTEP_TRY_ASSIGN(const std::size_t row, jobs::find_row(*sweep, word->row));
+  return std::optional(RowOfJob{.job = std::move(job), .row = static_cast<std::int64_t>(row)});
+}
+
 Result<ExitCode> print_logs(const Call& call) {
   LogsOptions options;
   fill(logs_table(), call.parsed, options);
@@ -126,6 +146,16 @@ Result<ExitCode> print_logs(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const auto owned, owned_one(call.parsed));
   if (owned) return logs_of_owned(call, *owned, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  LOCKSTEP_TRY_ASSIGN(auto of_row, row_job(known, call.parsed));
+  if (of_row) {
+    if (options.rank) return fail(Errc::invalid_input, "--rank and a row exclude each other");
+    return follow(known, std::move(of_row->job),
+                  {.to_end = options.follow,
+                   .json = options.json,
+                   .lines = options.lines,
+                   .rank = of_row->row},
+                  false);
+  }
   // The word may also name a rented cluster. The log of its course may exist even if the book knows
   // no such job, so look at the error of one_job() last.
   auto found = one_job(known, call.parsed);

@@ -9,6 +9,7 @@
 #include "io/own_folders.h"
 #include "jobs/here/local_job.h"
 #include "jobs/job_book.h"
+#include "jobs/job_rows.h"
 #include "jobs/places/find_job.h"
 #include "jobs/places/job_refresh.h"
 #include "proc/signals.h"
@@ -86,6 +87,7 @@ std::string state_text(const KnownJob& job) {
   if (job.away_ms != 0) return "unreachable since " + date_text(job.away_ms);
   const std::string state(jobs::state_name(job.status.state));
   const int code = job.status.code.value_or(0);
+  if (jobs::has_rows(job)) return fmt::format("{}: {}", state, job.status.why);
   return job.status.state == jobs::JobState::failed ? fmt::format("{} ({})", state, code) : state;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/hostfile_places.h"
 #include "cli/job_json.h"
 #include "cli/run_options.h"
+#include "cli/sweep_options.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
 #include "host/identity.h"
@@ -94,9 +95,30 @@ std::vector<std::vector<std::string>> own_words(const jobs::on_hosts::JobRequest
                                      .needs_endpoint = request.needs_endpoint,
                                      .rented = options.hosts_gone != nullptr};
   for (std::size_t i = 0; i < request.hosts.size(); ++i)
-    words.nodes.push_back({.workers = request.hosts[i].slots,
+    // The slots of a hostfile are no workers of a row.
+    words.nodes.push_back({.workers = request.spec.rows > 0 ? std::nullopt : request.hosts[i].slots,
                            .slots = places.slots.empty() ? std::string() : places.slots[i]});
   return jobs::on_hosts::words_of_nodes(words, user_words(parsed));
+}
+
+// Makes a sweep of the request, if the user wants one.
+Status add_rows(const Parsed& parsed, jobs::on_hosts::JobRequest& request) {
+  SweepOptions options;
+  fill(run_table(), parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const auto rows, sweep_rows(options));
+  if (!rows) return {};
+  if (parsed.has("nnodes") || meets_elsewhere(parsed))
+    return fail(
+        Errc::invalid_input,
+        "a row of a sweep runs on one node, so --nnodes and a place to meet have no meaning",
+        "leave them out: --on spreads the rows over its hosts");
+  request.spec.rows = static_cast<std::int64_t>(rows->chosen.size());
+  // Node 0 keeps the queue of rows for all hosts, and nobody takes it over.
+  request.most_endpoints = 1;
+  // The hosts may not have the file, or another one of that name.
+  if (options.sweep_file)
+    request.spec.env.push_back(std::string(kSweepVariable) + "=" + rows::print_csv(rows->table));
+  return {};
 }
 
 Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOptions& options,
@@ -109,7 +131,8 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   spec.id = options.job_id.empty() ? job::new_job_id() : options.job_id;
   spec.name = name_of(options, parsed);
   // Nodes do not get the options that this machine carries out.
-  spec.run = run_words(run_table(), parsed, {"report", "explain", "print-completion", "fold"});
+  spec.run = run_words(run_table(), parsed,
+                       {"report", "explain", "print-completion", "fold", "sweep-file"});
   spec.folder = ground.folder;
   spec.client = fmt::format("{}@{}", geteuid(), host::hostname());
   spec.created_ms = unix_ms();
@@ -125,6 +148,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   request.secrets = options.variables.secrets;
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   request.most_endpoints = most_endpoints(parsed);
+  LOCKSTEP_TRY(add_rows(parsed, request));
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     // A token keeps programs of other users out of the rendezvous.
     spec.env.push_back(std::string(jobs::on_hosts::kTokenVariable) + "=" + random_uuid4() +

@@ -13,6 +13,7 @@
 #include "cli/rented_run.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
+#include "cli/sweep_run.h"
 #include "host/identity.h"
 #include "io/replace_file.h"
 #include "launch/launch_config.h"
@@ -143,6 +144,17 @@ Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
   if (request.print_completion)
     return print_completion(call.program, table, *request.print_completion);
   const RemoteOptions remote = remote_options(table, call.parsed);
+  SweepOptions sweep;
+  fill(table, call.parsed, sweep);
+  // Rows are checked before anything is copied or rented.
+  std::optional<SweepRows> rows;
+  if (as == RunAs::run) {
+    LOCKSTEP_TRY_ASSIGN(rows, sweep_rows(sweep));
+  }
+  if (rows && request.explain) {
+    std::fputs(sweep_text(*rows, call.parsed).c_str(), stdout);
+    return ExitCode::ok;
+  }
   OnDemandOptions rented;
   fill(table, call.parsed, rented);
   const bool elsewhere = rented.gpus || remote.elsewhere();
@@ -152,6 +164,7 @@ Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
   if (const std::string lone = needs_on_demand(call.parsed); !lone.empty())
     return fail(Errc::invalid_input, lone + " needs --on-demand");
   if (remote.elsewhere() || !needs_on(call.parsed).empty()) return run_elsewhere(call, remote);
+  if (rows) return run_sweep(call, sweep, *rows);
   return launch(call, table, request, as);
 }
 

@@ -3,6 +3,7 @@
 #include "cli/on_demand_options.h"
 #include "cli/remote_options.h"
 #include "cli/run_groups.h"
+#include "cli/sweep_options.h"
 
 #include <utility>
 
@@ -113,6 +114,7 @@ const Table& run_table() {
                                 "lockstep run --nnodes 2 --rdzv-endpoint node0:29400 train.py\n"
                                 "lockstep run --on gpus --nproc-per-node gpu train.py");
     std::vector<Group> remote = remote_groups();
+    remote.push_back(sweep_group());
     for (Group& group : on_demand_groups())
       remote.push_back(std::move(group));
     made.groups.insert(made.groups.end() - 1, remote.begin(), remote.end());

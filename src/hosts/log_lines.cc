@@ -15,20 +15,21 @@ namespace {
 // A program may print "[rank5000000000]: " itself. Such a line counts as a line without a rank.
 constexpr int kMostRanks = 1 << 20;
 
-std::string tag_of(int rank) {
+std::string tag_of(const OutputLine& line) {
+  const std::string number = std::to_string(line.rank.value_or(0));
+  if (line.is_row) return std::string(kRowTag) + number + "]: ";
   std::string text = kRankTemplate;
-  replace_all(text, "${rank}", std::to_string(rank));
+  replace_all(text, "${rank}", number);
   return text;
 }
 
-// Removes the tag from the line and returns its rank. nullopt: the line has no tag.
-std::optional<int> take_rank(std::string_view& line) {
-  constexpr std::string_view kBefore = "[rank";
+// Removes the tag from the line and returns its number. nullopt: the line has no such tag.
+std::optional<int> take_tag(std::string_view before, std::string_view& line) {
   constexpr std::string_view kBehind = "]: ";
-  if (!line.starts_with(kBefore)) return {};
+  if (!line.starts_with(before)) return {};
   int rank = 0;
   const char* end = line.data() + line.size();
-  const auto [at, error] = std::from_chars(line.data() + kBefore.size(), end, rank);
+  const auto [at, error] = std::from_chars(line.data() + before.size(), end, rank);
   const std::string_view rest(at, static_cast<std::size_t>(end - at));
   // A worker may print similar text itself, so check every part of the tag.
   if (error != std::errc() || rank < 0 || rank > kMostRanks || !rest.starts_with(kBehind))
@@ -61,18 +62,24 @@ void OutputLines::take_rest(const Put& put) {
 
 OutputLine OutputLines::line(std::string_view piece) {
   OutputLine line{.rank = rank_, .text = piece, .begins = !mid_line_};
-  if (line.begins) line.rank = rank_ = take_rank(line.text);
+  if (line.begins) {
+    rank_ = take_tag("[rank", line.text);
+    is_row_ = !rank_;
+    if (is_row_) rank_ = take_tag(kRowTag, line.text);
+    line.rank = rank_;
+  }
+  line.is_row = rank_ && is_row_;
   mid_line_ = !piece.ends_with('\n');
   return line;
 }
 
 std::string tagged_text(const OutputLine& line) {
-  return (line.rank ? tag_of(*line.rank) : std::string()).append(line.text);
+  return (line.rank ? tag_of(line) : std::string()).append(line.text);
 }
 
 std::string without_inner_tags(const OutputLine& line) {
   std::string text(line.text);
-  if (line.rank) replace_all(text, "\r" + tag_of(*line.rank), "\r");
+  if (line.rank) replace_all(text, "\r" + tag_of(line), "\r");
   return text;
 }
 
@@ -96,7 +103,7 @@ std::string log_line_rest(const OutputLine& line) {
   std::string_view text = line.text;
   if (line.ends()) text.remove_suffix(1);
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (line.rank) json["rank"] = *line.rank;
+  if (line.rank) json[line.is_row ? "row" : "rank"] = *line.rank;
   json["text"] = text;
   // JSON is UTF-8. The printer replaces wrong bytes, which base64 keeps.
   if (!is_utf8(text)) json["text_base64"] = codec::base64_encode(text);

@@ -13,11 +13,14 @@ namespace lockstep::hosts {
 
 // The tag of a rank's lines in the output files of hosts: the value of --log-line-prefix-template.
 inline constexpr const char* kRankTemplate = "[rank${rank}]: ";
+// The same for the lines of a row of a sweep, whichever of its ranks prints them.
+inline constexpr std::string_view kRowTag = "[row";
 
 // A line, or a piece of a line. The text is valid only during the call of Put.
 struct OutputLine {
   // nullopt: the line is not a rank's (a report), or the job has one rank and writes no tags.
   std::optional<int> rank = std::nullopt;
+  bool is_row = false;  // `rank` is the number of a row of a sweep
   // Without the tag at its beginning. Ends with '\n', or more of the line may follow.
   std::string_view text = {};
   bool begins = true;  // false: the rest of a line whose earlier part was passed without a '\n'
@@ -44,6 +47,7 @@ class OutputLines {
   std::string rest_;
   bool mid_line_ = false;    // the beginning of the current line was passed on
   std::optional<int> rank_;  // of the current line
+  bool is_row_ = false;      // likewise
 };
 
 // Returns the line with its tag, for people.

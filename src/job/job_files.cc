@@ -102,7 +102,13 @@ Result<JobRecord> JobFiles::record() const {
     if (read) record.state = std::move(*read);
   }
   if (!alive && record.state.stage != Stage::ended) record.state.stage = Stage::lost;
+  if (record.spec.rows > 0) record.row_counts = rows::counts_of(rows());
   return record;
+}
+
+std::vector<rows::RowRecord> JobFiles::rows() const {
+  return rows::read_book(
+      io::read_file(path("report.json.rows/rows.jsonl"), kMostBytes).value_or(""));
 }
 
 Result<io::Fd> JobFiles::output(const char* name) const {

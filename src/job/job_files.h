@@ -4,6 +4,7 @@
 //   out, err    the job's output
 //   lock        held by the supervisor as long as it lives
 //   report.json the failure report, once the job has ended
+//   report.json.rows/rows.jsonl the record of a sweep's rows (rows/row_book.h)
 #pragma once
 
 #include "base/error.h"
@@ -32,6 +33,8 @@ class JobFiles {
   // Returns spec and state. The stage is `lost` if the supervisor has gone without recording an
   // end.
   Result<JobRecord> record() const;
+  // Returns what is recorded of a sweep's rows on this host. Empty: nothing.
+  std::vector<rows::RowRecord> rows() const;
   bool has_supervisor() const;
   // Opens an output for appending; makes the file if needed.
   Result<io::Fd> output(const char* name) const;

@@ -30,9 +30,9 @@ namespace {
 
 using Words = std::span<const std::string>;
 // In the order of Verb.
-constexpr std::array<std::string_view, 13> kVerbs = {
-    "start", "follow", "print", "places",  "status",        "report", "looks",
-    "ranks", "events", "page",  "profile", "profile-trace", "cancel"};
+constexpr std::array<std::string_view, 14> kVerbs = {
+    "start", "follow", "print",  "places", "status",  "report",        "rows",
+    "looks", "ranks",  "events", "page",   "profile", "profile-trace", "cancel"};
 constexpr std::size_t kMostReport = 64UL << 20;
 // An agent answers at once. One that is stopped does not answer at all.
 constexpr std::chrono::seconds kLooksLimit{5};
@@ -92,6 +92,13 @@ Result<int> print_report(Words words) {
   LOCKSTEP_TRY_ASSIGN(const std::string report,
                       io::read_file(files.path("report.json"), kMostReport));
   LOCKSTEP_TRY(io::write_all(STDOUT_FILENO, report, "the client"));
+  return 0;
+}
+
+Result<int> print_rows(Words words) {
+  if (words.size() != 1) return fail(Errc::invalid_input, "rows takes ID");
+  LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
+  std::puts(codec::print_json(rows::to_json(files.rows())).c_str());
   return 0;
 }
 
@@ -227,6 +234,8 @@ Result<int> serve_request(const std::vector<std::string>& words) {
       return tell_status(rest);
     case Verb::report:
       return print_report(rest);
+    case Verb::rows:
+      return print_rows(rest);
     case Verb::events:
       return tell_events(rest);
     case Verb::looks:

@@ -2,6 +2,7 @@
 
 #include "base/id.h"
 #include "codec/json_fields.h"
+#include "rows/table.h"
 
 #include <algorithm>
 #include <array>
@@ -54,7 +55,10 @@ static void fields(codec::JsonFields& io, JobSpec& spec) {
   io("created_ms", spec.created_ms);
   io("after", spec.after);
   io("resumes", spec.resumes);
+  io.optional("rows", spec.rows);
   io.require(is_job_id(spec.id), "id", "the id of a job");
+  io.require(spec.rows >= 0 && spec.rows <= static_cast<std::int64_t>(rows::kMostRows), "rows",
+             "a number of rows");
   io.require(spec.node >= 0 && spec.node < spec.nodes, "node", "one of the nodes");
 }
 
@@ -66,6 +70,18 @@ static void fields(codec::JsonFields& io, PartState& state) {
   io("code", state.code);
   io("canceled", state.canceled);
   io("problem", state.problem);
+}
+
+// The compiler looks for fields() in the namespace of the struct.
+struct RowsOfPart {
+  rows::RowCounts counts = {};
+};
+
+static void fields(codec::JsonFields& io, RowsOfPart& part) {
+  constexpr codec::JsonRange kCount{0, static_cast<std::int64_t>(rows::kMostRows)};
+  io("done", part.counts.done, kCount);
+  io("running", part.counts.running, kCount);
+  io("failed", part.counts.failed, kCount);
 }
 
 nlohmann::ordered_json to_json(const JobSpec& spec) {
@@ -97,7 +113,9 @@ Result<PartState> state_from_json(const nlohmann::json& json) {
 nlohmann::ordered_json to_json(const JobRecord& record) {
   nlohmann::ordered_json spec = to_json(record.spec);
   spec.erase("env");
-  return {{"spec", std::move(spec)}, {"state", to_json(record.state)}};
+  nlohmann::ordered_json json{{"spec", std::move(spec)}, {"state", to_json(record.state)}};
+  if (record.spec.rows > 0) json["rows"] = codec::write_fields(RowsOfPart{record.row_counts});
+  return json;
 }
 
 Result<JobRecord> record_from_json(const nlohmann::json& json) {
@@ -108,6 +126,11 @@ Result<JobRecord> record_from_json(const nlohmann::json& json) {
   JobRecord record;
   LOCKSTEP_TRY_ASSIGN(record.spec, spec_from_json(spec));
   LOCKSTEP_TRY_ASSIGN(record.state, state_from_json(json["state"]));
+  if (record.spec.rows == 0) return record;
+  LOCKSTEP_TRY_ASSIGN(
+      const auto part,
+      read_strictly<RowsOfPart>(json.value("rows", nlohmann::json()), "the rows of a job"));
+  record.row_counts = part.counts;
   return record;
 }
 

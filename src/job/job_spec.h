@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "codec/json.h"
+#include "rows/row_book.h"
 
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,7 @@ struct JobSpec {
   bool queue = false;                   // wait for earlier jobs of this user on the host
   std::vector<std::string> after = {};  // ids of the jobs ahead on any host of this job
   bool resumes = false;                 // restarts a part of the job that was lost
+  std::int64_t rows = 0;                // of a sweep, on all hosts together; 0: no sweep
 };
 
 // Returns true for 4 to 63 of a-z 0-9 -, starting with a letter or digit. The id names a folder.
@@ -62,6 +64,7 @@ Result<PartState> state_from_json(const nlohmann::json& json);
 struct JobRecord {
   JobSpec spec;
   PartState state;
+  rows::RowCounts row_counts = {};  // of a sweep, on this host
 };
 nlohmann::ordered_json to_json(const JobRecord& record);
 Result<JobRecord> record_from_json(const nlohmann::json& json);

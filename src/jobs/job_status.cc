@@ -2,6 +2,8 @@
 
 #include "codec/json.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -52,6 +54,33 @@ NodeStatus node_status(const std::string& name, const std::optional<job::JobReco
   return node;
 }
 
+// Returns "37 done, 4 running, 2 failed, 57 queued" for a sweep, else "".
+std::string row_counts_text(const std::vector<std::optional<job::JobRecord>>& nodes) {
+  std::int64_t all = 0;
+  rows::RowCounts counts;
+  std::int64_t lost = 0;
+  bool goes_on = false;
+  for (const auto& node : nodes) {
+    if (!node) continue;
+    all = std::max(all, node->spec.rows);
+    counts.done += node->row_counts.done;
+    counts.failed += node->row_counts.failed;
+    const bool runs = node->state.stage < job::Stage::ended;
+    (runs ? counts.running : lost) += node->row_counts.running;
+    goes_on = goes_on || runs;
+  }
+  if (all == 0) return {};
+  std::string text = fmt::format("{} done", counts.done);
+  const auto add = [&](std::int64_t count, const char* what) {
+    if (count > 0) text += fmt::format(", {} {}", count, what);
+  };
+  add(counts.running, "running");
+  add(counts.failed, "failed");
+  add(lost, "lost");
+  add(all - counts.done - counts.running - counts.failed - lost, goes_on ? "queued" : "not begun");
+  return text;
+}
+
 }  // namespace
 
 std::string_view state_name(JobState state) {
@@ -96,6 +125,7 @@ JobStatus status_of(const std::vector<std::string>& names,
     // The first failure in the order of nodes stands for the job.
     if (part.stage == job::Stage::ended && code == 0) code = part.code;
   }
+  if (const std::string told = row_counts_text(nodes); !told.empty()) whole.why = told;
   if (stage == job::Stage::ended) {
     whole.code = code;
     whole.state = ended_state(code, whole.by_person);

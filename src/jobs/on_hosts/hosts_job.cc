@@ -27,6 +27,7 @@ namespace lockstep::jobs::on_hosts {
 namespace {
 
 constexpr std::size_t kMostError = 1000;
+constexpr std::size_t kMostRowsJson = 16UL << 20;
 // A host that hangs must not delay the traces of other hosts.
 constexpr std::chrono::seconds kLookLimit{20};
 constexpr std::chrono::seconds kStartLimit{60};  // with the log-in
@@ -135,6 +136,11 @@ Result<JobStatus> HostsJob::status() {
 // Asks for a failure report only if there can be one: each question is a log-in per host.
 Result<Explanation> HostsJob::why() {
   LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(record_));
+  if (sweep) {
+    LOCKSTEP_TRY_ASSIGN(const auto known, rows());
+    return explain_rows(record_, now, *sweep, known);
+  }
   if (now.state == JobState::running)
     return with_looks(explain_job(record_, now, nullptr),
                       looks({}).value_or(std::vector<looks::Answer>()));
@@ -268,7 +274,50 @@ Result<JobStatus> HostsJob::cancel() {
   return status_of(node_names(record_), nodes);
 }
 
+// A silent host hides its rows, and a warning says so.
+Result<std::vector<JobRow>> HostsJob::rows() const {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "rows", world_.run));
+  std::vector<JobRow> all;
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    if (!endings[i].error.empty()) {
+      log::warning("{}", endings[i].error);
+      continue;
+    }
+    auto told =
+        rows::records_from_json(codec::parse_json(endings[i].out, {.bytes = kMostRowsJson}));
+    if (!told) {
+      log::warning("{}: {}", record_.nodes[i].name, told.error().message);
+      continue;
+    }
+    for (rows::RowRecord& record : *told)
+      all.push_back({.record = std::move(record), .host = record_.nodes[i].name});
+  }
+  return merge_rows(std::move(all));
+}
+
+// Starts the rows again that are not done, on all hosts: each host takes rows from one queue.
+Result<Resumed> HostsJob::resume_rows(const JobSweep& sweep, const std::vector<std::string>& env) {
+  LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
+  if (!now.is_over())
+    return fail(Errc::invalid_input, "job " + record_.id + " has not ended",
+                "lockstep wait waits for its end; then lockstep resume runs the failed rows again");
+  for (const NodeStatus& node : now.nodes)
+    if (!node.state)
+      return fail(Errc::unavailable,
+                  fmt::format("no answer from {}, which may have done some of the rows", node.name),
+                  fmt::format("run lockstep resume {} once all hosts answer", record_.id));
+  LOCKSTEP_TRY_ASSIGN(const auto known, rows());
+  const auto undone = undone_rows(sweep, known);
+  if (undone.empty())
+    return fail(Errc::invalid_input, "all rows of job " + record_.id + " are done");
+  LOCKSTEP_TRY_ASSIGN(const auto request, rows_request(record_, undone, env));
+  LOCKSTEP_TRY_ASSIGN(auto started, world_.start(request));
+  return Resumed{.nodes = node_names(record_), .ahead = std::move(started.ahead)};
+}
+
 Result<Resumed> HostsJob::resume(const std::vector<std::string>& env) {
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(record_));
+  if (sweep) return resume_rows(*sweep, env);
   LOCKSTEP_TRY_ASSIGN(const auto answers, ask_parts(record_, world_.run));
   const LostParts parts = lost_parts(answers);
   const std::string left = fmt::format(

@@ -3,6 +3,7 @@
 
 #include "hosts/command_run.h"
 #include "jobs/job.h"
+#include "jobs/job_rows.h"
 #include "jobs/on_hosts/job_start.h"
 #include "status/profile_trace.h"
 
@@ -37,6 +38,10 @@ class HostsJob : public Job {
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
   Result<Resumed> resume(const std::vector<std::string>& env) override;
+
+ private:
+  Result<std::vector<JobRow>> rows() const;
+  Result<Resumed> resume_rows(const JobSweep& sweep, const std::vector<std::string>& env);
 
  protected:
   HostsWorld world_;

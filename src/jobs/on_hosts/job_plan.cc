@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "codec/json_members.h"
+#include "rows/table.h"
 
 #include <fmt/core.h>
 
@@ -159,6 +160,22 @@ Result<JobRequest> resumed_request(const jobs::KnownJob& job, const LostParts& p
     if (!parts.runs && !parts.unknown.empty()) return nobody_knows_the_host(job, parts);
     if (parts.runs) join_as_guests(request.spec);
   }
+  return request;
+}
+
+Result<JobRequest> rows_request(const jobs::KnownJob& job, const std::vector<std::size_t>& rows,
+                                const std::vector<std::string>& env) {
+  LostParts all;
+  for (std::size_t node = 0; node < job.nodes.size(); ++node)
+    all.lost.push_back(static_cast<int>(node));
+  LOCKSTEP_TRY_ASSIGN(JobRequest request, resumed_request(job, all, env));
+  constexpr std::string_view kOnly = "--sweep-only=";
+  std::vector<std::string>& run = request.spec.run;
+  const auto options_end = std::find(run.begin(), run.end(), "--");
+  run.erase(std::remove_if(run.begin(), options_end,
+                           [&](const std::string& word) { return word.starts_with(kOnly); }),
+            options_end);
+  run.insert(run.begin(), std::string(kOnly) + rows::print_row_set(rows));
   return request;
 }
 

@@ -38,4 +38,9 @@ LostParts lost_parts(const std::vector<PartAnswer>& answers);
 Result<JobRequest> resumed_request(const jobs::KnownJob& job, const LostParts& parts,
                                    const std::vector<std::string>& env);
 
+// Returns the request that starts these rows of a sweep again, on all of its hosts. Errors as of
+// resumed_request().
+Result<JobRequest> rows_request(const jobs::KnownJob& job, const std::vector<std::size_t>& rows,
+                                const std::vector<std::string>& env);
+
 }  // namespace lockstep::jobs::on_hosts

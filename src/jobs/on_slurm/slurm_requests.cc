@@ -196,6 +196,7 @@ std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& w
       return tell_profile(asked, words);
     case job::Verb::profile_trace:
       return send_trace(asked, words);
+    case job::Verb::rows:  // of a job on hosts
     case job::Verb::start:
       break;
   }

@@ -1,0 +1,12 @@
+// `lockstep run --sweep` on this machine, by itself or as a host of a job.
+#pragma once
+
+#include "cli/subcommand.h"
+#include "cli/sweep_options.h"
+
+namespace lockstep::cli {
+
+// Runs the rows: a `lockstep run` for each. The handled signals must be blocked.
+Result<ExitCode> run_sweep(const Call& call, const SweepOptions& options, const SweepRows& rows);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,140 @@
+#include "rows/row_book.h"
+
+#include "base/last_line.h"
+#include "base/text.h"
+#include "codec/json_members.h"
+#include "rows/table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace lockstep::rows {
+namespace {
+
+constexpr std::size_t kMostLine = 8192;
+constexpr std::size_t kMostLast = 300;
+constexpr std::int64_t kMostTries = 1'000'000;
+// A year behind the largest time that dates have room for is no time.
+constexpr std::int64_t kMostMs = 253'402'300'800'000;
+
+std::int64_t bounded(const nlohmann::json& json, const char* name, std::int64_t most) {
+  if (!json.contains(name) || !json[name].is_number_integer()) return 0;
+  return std::clamp<std::int64_t>(json[name].get<std::int64_t>(), 0, most);
+}
+
+std::optional<std::size_t> row_of(const nlohmann::json& json) {
+  if (!json.is_object() || !json.contains("row") || !json["row"].is_number_unsigned()) return {};
+  const auto row = json["row"].get<std::uint64_t>();
+  if (row >= kMostRows) return {};
+  return static_cast<std::size_t>(row);
+}
+
+void take_end(const nlohmann::json& json, RowRecord& record) {
+  record.ended_ms = bounded(json, "ended_ms", kMostMs);
+  record.code = static_cast<int>(bounded(json, "code", 255));
+  record.last_line = printable(codec::text_member(json, "last_line"), kMostLast);
+  record.state = record.code == 0 ? RowState::done : RowState::failed;
+}
+
+}  // namespace
+
+std::string begin_line(std::size_t row, std::int64_t now_ms) {
+  return codec::print_json(nlohmann::ordered_json{{"row", row}, {"began_ms", now_ms}}) + "\n";
+}
+
+std::string end_line(std::size_t row, int code, std::int64_t now_ms, const std::string& last_line) {
+  nlohmann::ordered_json json{{"row", row}, {"ended_ms", now_ms}, {"code", code}};
+  if (!last_line.empty()) json["last_line"] = printable(last_line, kMostLast);
+  return codec::print_json(json) + "\n";
+}
+
+std::vector<RowRecord> read_book(std::string_view text) {
+  std::map<std::size_t, RowRecord> rows;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) break;  // a line that was cut
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    if (line.size() > kMostLine) continue;
+    const nlohmann::json json = codec::parse_json(line);
+    const auto row = row_of(json);
+    if (!row) continue;
+    if (json.contains("began_ms")) {
+      const auto known = rows.find(*row);
+      const int tries = known == rows.end() ? 0 : known->second.tries;
+      rows[*row] = {
+          .row = *row, .tries = tries + 1, .began_ms = bounded(json, "began_ms", kMostMs)};
+    } else if (const auto known = rows.find(*row); known != rows.end()) {
+      take_end(json, known->second);
+    }
+  }
+  std::vector<RowRecord> records;
+  for (auto& [row, record] : rows)
+    records.push_back(std::move(record));
+  return records;
+}
+
+nlohmann::ordered_json to_json(const std::vector<RowRecord>& records) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const RowRecord& record : records) {
+    nlohmann::ordered_json json{
+        {"row", record.row}, {"tries", record.tries}, {"began_ms", record.began_ms}};
+    if (record.state != RowState::running) {
+      json["ended_ms"] = record.ended_ms;
+      json["code"] = record.code;
+    }
+    if (!record.last_line.empty()) json["last_line"] = record.last_line;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Result<std::vector<RowRecord>> records_from_json(const nlohmann::json& json) {
+  if (!json.is_array() || json.size() > kMostRows)
+    return fail(Errc::corrupt, "a host's list of rows is not readable");
+  std::vector<RowRecord> records;
+  for (const nlohmann::json& each : json) {
+    const auto row = row_of(each);
+    if (!row) return fail(Errc::corrupt, "a host's list of rows has a row without a number");
+    RowRecord record{.row = *row,
+                     .tries = static_cast<int>(bounded(each, "tries", kMostTries)),
+                     .began_ms = bounded(each, "began_ms", kMostMs)};
+    if (each.contains("ended_ms")) take_end(each, record);
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+RowCounts counts_of(const std::vector<RowRecord>& records) {
+  RowCounts counts;
+  for (const RowRecord& record : records) {
+    if (record.state == RowState::done) ++counts.done;
+    if (record.state == RowState::running) ++counts.running;
+    if (record.state == RowState::failed) ++counts.failed;
+  }
+  return counts;
+}
+
+std::string last_line_of(const nlohmann::json& report, int code) {
+  const std::string reason = codec::text_member(report, "reason");
+  if (!reason.empty()) return printable(reason, kMostLast);
+  if (report.is_object() && report.contains("root_cause") && report["root_cause"].is_object()) {
+    const nlohmann::json& cause = report["root_cause"];
+    for (const std::string& text :
+         {codec::text_member(cause, "message"), codec::text_member(cause, "stderr_tail")})
+      if (const std::string_view line = last_line(text); !line.empty())
+        return printable(line, kMostLast);
+    if (cause.contains("stderr_tail") && cause["stderr_tail"].is_array()) {
+      const auto lines = codec::texts_member(cause, "stderr_tail");
+      for (auto line = lines.rbegin(); line != lines.rend(); ++line)
+        if (!strip(*line).empty()) return printable(strip(*line), kMostLast);
+    }
+  }
+  return fmt::format("exit code {}", code);
+}
+
+}  // namespace lockstep::rows

@@ -1,0 +1,209 @@
+#include "rows/runner.h"
+
+#include "base/clock_ms.h"
+#include "base/log.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "proc/signal_watch.h"
+#include "proc/spawn.h"
+#include "rows/row_book.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace lockstep::rows {
+namespace {
+
+constexpr std::size_t kMostReport = 4UL << 20;
+
+class Runner {
+ public:
+  explicit Runner(RunnerRequest request) : request_(std::move(request)) {}
+
+  Result<int> run();
+
+ private:
+  struct Place {
+    std::optional<proc::Child> child = {};
+    std::unique_ptr<io::Watch> watch = {};
+    std::size_t row = 0;
+    bool over = false;
+  };
+
+  Status open();
+  void take_row(std::size_t slot, std::optional<std::size_t> row);
+  Status start(std::size_t slot, std::size_t row);
+  void on_end(std::size_t slot);
+  void end_row(std::size_t row, int code, const std::string& last_line);
+  void close_slot(std::size_t slot);
+  void on_signal(int number);
+  void on_lost(const Error& why);
+  void finish(std::optional<std::size_t> ended);
+  void write(const std::string& line);
+  std::string report_of(std::size_t row) const {
+    return fmt::format("{}/{}.json", request_.folder, row);
+  }
+
+  RunnerRequest request_;
+  io::Loop loop_;
+  std::string binary_;
+  io::Fd book_;
+  io::Fd null_;
+  std::unique_ptr<proc::SignalWatch> signals_;
+  std::unique_ptr<RowQueue> queue_;
+  std::vector<Place> places_;
+  std::size_t open_slots_ = 0;
+  std::size_t done_ = 0;
+  std::size_t failed_ = 0;
+  bool missing_ = false;  // a row has no end, or this host could not reach the queue
+  int signal_ = 0;
+};
+
+Status Runner::open() {
+  LOCKSTEP_TRY_ASSIGN(binary_, proc::own_executable());
+  LOCKSTEP_TRY(io::make_folders(request_.folder));
+  const std::string path = request_.folder + "/rows.jsonl";
+  book_ = io::Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!book_) return fail_sys(path, errno);
+  // The line that a power cut left unfinished must not swallow the next one.
+  if (lseek(book_.get(), 0, SEEK_END) > 0) write("\n");
+  null_ = io::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int n) { on_signal(n); }));
+  LOCKSTEP_TRY_ASSIGN(
+      queue_, RowQueue::open(loop_, request_.rows, request_.queue,
+                             {.on_row = [this](std::size_t slot, auto row) { take_row(slot, row); },
+                              .on_lost = [this](const Error& why) { on_lost(why); }}));
+  return {};
+}
+
+Result<int> Runner::run() {
+  LOCKSTEP_TRY(open());
+  places_ = std::vector<Place>(request_.slots.size());
+  open_slots_ = places_.size();
+  for (std::size_t slot = 0; slot < places_.size(); ++slot)
+    queue_->ask(slot);
+  // The other hosts run all rows.
+  if (places_.empty()) queue_->leave([this](auto ended) { finish(ended); });
+  loop_.run();
+  queue_.reset();
+  if (signal_ != 0) return 128 + signal_;
+  return failed_ == 0 && !missing_ ? 0 : 1;
+}
+
+void Runner::take_row(std::size_t slot, std::optional<std::size_t> row) {
+  if (!row || signal_ != 0) return close_slot(slot);
+  write(begin_line(*row, unix_ms()));
+  if (const Status started = start(slot, *row); !started) {
+    end_row(*row, 126, started.error().message);
+    queue_->ask(slot);
+  }
+}
+
+Status Runner::start(std::size_t slot, std::size_t row) {
+  const std::string report = report_of(row);
+  // The report of an earlier try must not speak for this one.
+  unlink(report.c_str());
+  proc::SpawnSpec spec;
+  spec.executable = binary_;
+  spec.argv = {"lockstep"};
+  for (std::string& word : request_.words(row, report))
+    spec.argv.push_back(std::move(word));
+  spec.env = request_.env;
+  for (std::string& variable : row_variables(request_.table, row))
+    spec.env.push_back(std::move(variable));
+  if (const auto& gpus = request_.slots[slot].gpus) {
+    const std::string name = "CUDA_VISIBLE_DEVICES=";
+    std::erase_if(spec.env, [&](const std::string& entry) { return entry.starts_with(name); });
+    spec.env.push_back(name + *gpus);
+  }
+  spec.stdin_fd = null_.get();
+  Place& place = places_[slot];
+  LOCKSTEP_TRY_ASSIGN(place.child, proc::spawn(spec));
+  place.row = row;
+  place.watch = std::make_unique<io::Watch>(loop_, place.child->pidfd());
+  place.watch->start(io::kReadable, [this, slot](int) { on_end(slot); });
+  return {};
+}
+
+void Runner::on_end(std::size_t slot) {
+  Place& place = places_[slot];
+  const auto exit = place.child->reap();
+  if (!exit) return;
+  place.watch.reset();
+  place.child.reset();
+  const int code = exit->shell_code();
+  std::string last;
+  const std::string report = report_of(place.row);
+  if (code != 0)
+    last = last_line_of(codec::parse_json(io::read_file(report, kMostReport).value_or("")), code);
+  else
+    unlink(report.c_str());
+  end_row(place.row, code, last);
+  queue_->ask(slot);
+}
+
+void Runner::end_row(std::size_t row, int code, const std::string& last_line) {
+  // A row that a signal has stopped may begin again with `lockstep resume`.
+  write(end_line(row, code, unix_ms(), last_line));
+  queue_->note_end();
+  ++(code == 0 ? done_ : failed_);
+  if (code != 0 && signal_ == 0)
+    log::error("row {} ({}) failed with exit code {}: {}", row, row_text(request_.table, row), code,
+               last_line);
+}
+
+void Runner::close_slot(std::size_t slot) {
+  if (std::exchange(places_[slot].over, true)) return;
+  if (--open_slots_ == 0) queue_->leave([this](auto ended) { finish(ended); });
+}
+
+void Runner::on_signal(int number) {
+  if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) return;
+  signal_ = number;
+  // Each row's own `lockstep run` ends its ranks in time, and reports to nobody else.
+  for (const Place& place : places_)
+    if (place.child) kill(place.child->pid(), number == SIGHUP ? SIGTERM : number);
+}
+
+void Runner::on_lost(const Error& why) {
+  missing_ = true;
+  log::error(
+      "the queue of rows at node 0 is lost: {}; this host's running rows go on, and no "
+      "other row begins here",
+      why.message);
+}
+
+void Runner::finish(std::optional<std::size_t> ended) {
+  const std::size_t all = request_.rows.size();
+  const bool counts = request_.queue.node == 0 && signal_ == 0;
+  if (counts && (!ended || *ended < all)) {
+    missing_ = true;
+    log::error("{} of {} rows have no end: their hosts are lost, or have left",
+               all - ended.value_or(0), all);
+  }
+  log::info("rows of this host: {} done, {} failed", done_, failed_);
+  loop_.stop();
+}
+
+void Runner::write(const std::string& line) {
+  // A full disk must not end the rows that run. Their last states are missing then.
+  if (const Status written = io::write_all(book_.get(), line, "rows.jsonl"); !written)
+    log::warning("{}", written.error().message);
+}
+
+}  // namespace
+
+Result<int> run_rows(RunnerRequest request) {
+  return Runner(std::move(request)).run();
+}
+
+}  // namespace lockstep::rows
