@@ -24,7 +24,8 @@ Status check_alone(const SweepOptions& options) {
 Result<rows::Table> read_rows_file(const std::string& path) {
   // One byte more, so that a longer file is refused by its reader.
   auto text = io::read_file(path, rows::kMostFile + 1);
-  if (!text) return Failure(std::move(text).error().within("--sweep-file"));
+  // A missing file is a mistake in the command line.
+  if (!text) return fail(Errc::invalid_input, "--sweep-file: " + text.error().message);
   auto table = rows::read_csv(*text);
   if (!table) return Failure(std::move(table).error().within("--sweep-file " + printable(path)));
   return table;

@@ -35,6 +35,16 @@ std::string object(std::string_view text) {
 
 using Lines = std::vector<std::string>;
 
+TEST(OutputLines, ARowOfASweepHasANumber) {
+  EXPECT_EQ(lines_of({"[row3]: a\n[row]: b\n[rank1]: c\n"}),
+            (Lines{"3|a\n", "-|[row]: b\n", "1|c\n"}));
+  EXPECT_EQ(object("[row3]: a\n"), "\"row\":3,\"text\":\"a\"}\n");
+  OutputLines lines;
+  std::string tagged;
+  lines.put("[row12]: a\rb\n", [&](const OutputLine& line) { tagged += tagged_text(line); });
+  EXPECT_EQ(tagged, "[row12]: a\rb\n");
+}
+
 TEST(OutputLines, ARankIsReadOnceForALine) {
   EXPECT_EQ(lines_of({"[rank3]: a\nreport\n[rank12]: \n"}),
             (Lines{"3|a\n", "-|report\n", "12|\n"}));

@@ -56,6 +56,21 @@ TEST(JobSpec, ARecordHasNoEnvironment) {
   EXPECT_FALSE(record_from_json(nlohmann::json::array()));
 }
 
+TEST(JobSpec, ARecordOfASweepHasItsCounts) {
+  JobRecord record{example(), {.stage = Stage::running}};
+  record.spec.rows = 9;
+  record.row_counts = {.done = 3, .running = 2, .failed = 1};
+  nlohmann::json json = again(to_json(record));
+  const auto read = record_from_json(json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->spec.rows, 9);
+  EXPECT_EQ(read->row_counts, record.row_counts);
+  json["rows"]["done"] = -1;
+  EXPECT_FALSE(record_from_json(json));
+  json.erase("rows");
+  EXPECT_FALSE(record_from_json(json));
+}
+
 TEST(JobSpec, IdsAreNamesOfFolders) {
   EXPECT_TRUE(is_job_id(new_job_id()));
   EXPECT_EQ(job_id_of("0a1b2c3d-0000-4000-8000-000000000000"), "0a1b2c3d");

@@ -60,7 +60,9 @@ std::string row_counts_text(const std::vector<std::optional<job::JobRecord>>& no
   rows::RowCounts counts;
   std::int64_t lost = 0;
   bool goes_on = false;
+  bool all_told = true;
   for (const auto& node : nodes) {
+    all_told = all_told && node;
     if (!node) continue;
     all = std::max(all, node->spec.rows);
     counts.done += node->row_counts.done;
@@ -77,7 +79,10 @@ std::string row_counts_text(const std::vector<std::optional<job::JobRecord>>& no
   add(counts.running, "running");
   add(counts.failed, "failed");
   add(lost, "lost");
-  add(all - counts.done - counts.running - counts.failed - lost, goes_on ? "queued" : "not begun");
+  // A silent host may have done some of the rest.
+  add(all - counts.done - counts.running - counts.failed - lost, !all_told ? "unknown"
+                                                                 : goes_on ? "queued"
+                                                                           : "not begun");
   return text;
 }
 

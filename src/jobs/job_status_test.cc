@@ -55,6 +55,26 @@ TEST(JobStatus, IsOfAllNodesThatAnswer) {
   EXPECT_EQ(status_of({node(Stage::lost, 0), std::nullopt}).state, JobState::lost);
 }
 
+TEST(JobStatus, TheRowsOfASweepAreCountedOverItsHosts) {
+  const auto part = [](Stage stage, rows::RowCounts counts) {
+    Record record = node(stage);
+    record->spec.rows = 20;
+    record->row_counts = counts;
+    return record;
+  };
+  const auto running = part(Stage::running, {.done = 3, .running = 2, .failed = 1});
+  EXPECT_EQ(status_of({running, part(Stage::ended, {.done = 4})}).why,
+            "7 done, 2 running, 1 failed, 10 queued");
+  // Nothing runs on a lost host, so rows without an end there are lost.
+  const auto lost = part(Stage::lost, {.done = 1, .running = 2});
+  EXPECT_EQ(status_of({running, lost}).why, "4 done, 2 running, 1 failed, 2 lost, 11 queued");
+  EXPECT_EQ(status_of({part(Stage::ended, {.done = 3, .failed = 1}), lost}).why,
+            "4 done, 1 failed, 2 lost, 13 not begun");
+  // A silent host may have done the others.
+  EXPECT_EQ(status_of({part(Stage::ended, {.done = 3}), std::nullopt}).why, "3 done, 17 unknown");
+  EXPECT_EQ(status_of({part(Stage::ended, {.done = 20})}).why, "20 done");
+}
+
 TEST(JobStatus, APersonCancelsAndANoticeDoesNot) {
   EXPECT_EQ(status_of({canceled(143, "")}).state, JobState::canceled);
   EXPECT_EQ(status_of({canceled(0, "")}).state, JobState::canceled);

@@ -190,7 +190,8 @@ void Runner::finish(std::optional<std::size_t> ended) {
     log::error("{} of {} rows have no end: their hosts are lost, or have left",
                all - ended.value_or(0), all);
   }
-  log::info("rows of this host: {} done, {} failed", done_, failed_);
+  const std::string told = fmt::format("rows of this host: {} done, {} failed", done_, failed_);
+  failed_ > 0 ? log::warning("{}", told) : log::info("{}", told);
   loop_.stop();
 }
 

@@ -15,11 +15,12 @@ hosts::HostPlace place(const std::string& name) {
   return place;
 }
 
-jobs::KnownJob started_with(const Texts& env, const Texts& secrets) {
+jobs::KnownJob started_with(const Texts& env, const Texts& secrets,
+                            const Texts& run = {"train.py"}) {
   JobRequest request;
   request.hosts = {place("a"), place("b")};
   request.spec.id = "aaaa1111";
-  request.spec.run = {"train.py"};
+  request.spec.run = run;
   request.spec.env = env;
   request.words = {{"--node-rank=0"}, {"--node-rank=1"}};
   request.secrets = secrets;
@@ -148,6 +149,18 @@ TEST(JobPlan, NodeZeroIsNotStartedAgainIfOnlySilentHostsKnowWhoHosts) {
       << refused.error().message;
   EXPECT_TRUE(resumed_request(known(request, kPlaces), {.lost = {2}, .unknown = {1}}, {}));
   EXPECT_TRUE(resumed_request(known(request, "10.0.0.1:7"), {.lost = {0}, .unknown = {1}}, {}));
+}
+
+TEST(JobPlan, RowsBeginAgainOnAllHosts) {
+  const jobs::KnownJob job =
+      started_with({}, {}, {"--sweep-only=0-9", "--sweep=x=0-99", "--", "t", "--sweep-only=mine"});
+  const auto again = rows_request(job, {3, 4, 5, 9}, {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->spec.run,
+            (Texts{"--sweep-only=3-5,9", "--sweep=x=0-99", "--", "t", "--sweep-only=mine"}));
+  EXPECT_EQ(again->nodes, (std::vector<int>{0, 1}));
+  EXPECT_EQ(again->words[1], (Texts{"--node-rank=1", "--rdzv-endpoint=10.0.0.1:7"}));
+  EXPECT_TRUE(again->spec.resumes);
 }
 
 TEST(JobPlan, SecretsAreNotKeptAndAreNamedWhereTheyAreMissing) {

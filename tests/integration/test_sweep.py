@@ -1,0 +1,202 @@
+"""`lockstep run --sweep`: rows of values here, and on hosts as one job."""
+import csv
+import json
+import os
+import signal
+
+import pytest
+
+from harness import one_line, read, until
+from ssh_hosts import SshWorld
+
+ROW = 'echo "$LOCKSTEP_SWEEP_ROW {x}"'
+
+
+@pytest.fixture
+def world(hosts):
+    made = SshWorld(hosts)
+    yield made
+    left = made.close()
+    assert not left, f"left running on hosts: {left}"
+
+
+def sh(*options, script=ROW):
+    return (*options, "--no-python", "sh", "-c", script)
+
+
+class Gang:
+    """A client, and hosts that it knows as `gpus`."""
+
+    def __init__(self, world, count):
+        self.client, *self.servers = world(count)
+        words = [word for server in self.servers for word in ("--host", f"me@{server.addr}")]
+        assert self.client.run("cluster", "add", "gpus", *words).rc == 0
+
+    def sweep(self, *options, script=ROW, run=None):
+        return (run or self.client.run)("run", "--on", "gpus", "--sync", "none", "--cwd", ".",
+                                        *sh(*options, script=script))
+
+    def jobs(self):
+        return json.loads(self.client.run("jobs", "--json").out)["jobs"]
+
+    def rows(self, name="sh"):
+        """The rows of the newest job, by number."""
+        told = json.loads(self.client.run("why", name, "--json").out)
+        return {row["row"]: row for row in told["rows"]}
+
+
+def test_rows_run_here(lockstep):
+    ended = lockstep.run(*sh("--sweep", "x=a,b", "--sweep", "y=0-2", "--at-once", "2",
+                             script='echo "{x} {y} $LOCKSTEP_SWEEP_X $LOCKSTEP_SWEEP_ROW {z}"'))
+    assert ended.rc == 0, ended
+    assert sorted(ended.out.splitlines()) == [f"[row{i}]: {x} {y} {x} {i} {{z}}" for i, (x, y) in enumerate(
+        (x, y) for x in "ab" for y in range(3))]
+
+
+def test_explain_prints_the_rows_and_starts_nothing(lockstep, tmp_path):
+    for where in ((), ("--on", "nowhere.example")):
+        ended = lockstep.run(*where, "--explain", "--sweep", "lr=1e-3,3e-4", "train.py", "--lr", "{lr}")
+        assert ended.rc == 0, ended
+        assert ended.out == "   0  lr=1e-3  train.py --lr 1e-3\n   1  lr=3e-4  train.py --lr 3e-4\n"
+
+
+def test_rows_of_a_file(lockstep, tmp_path):
+    with open(tmp_path / "rows.csv", "w", newline="") as file:
+        csv.writer(file).writerows([["x", "note"], ["1", 'say "no", or'], ["2", ""], ["3", " "]])
+    ended = lockstep.run(*sh("--sweep-file", tmp_path / "rows.csv", "--sweep-only", "0,2",
+                             script='echo "$LOCKSTEP_SWEEP_X<$LOCKSTEP_SWEEP_NOTE>"'))
+    assert ended.rc == 0, ended
+    assert ended.out.splitlines() == ['[row0]: 1<say "no", or>', "[row2]: 3<>"]
+
+
+@pytest.mark.parametrize("options, words", [
+    (("--sweep", "x"), ("--sweep", "'='")),
+    (("--sweep", "x=1", "--sweep", "x=2"), ("twice",)),
+    (("--sweep", "x=0-99999"), ("10000 rows",)),
+    (("--sweep", "x=1", "--sweep-only", "1"), ("no row 1",)),
+    (("--sweep", "x=1", "--sweep-file", "rows.csv"), ("leave one of them out",)),
+    (("--sweep-file", "/nowhere/rows.csv"), ("/nowhere/rows.csv",)),
+    (("--at-once", "2"), ("--at-once needs --sweep",)),
+    (("--sweep", "x=1", "--at-once", "0"), ("--at-once",)),
+    (("--sweep", "x=1", "--gpus-per-job", "1"), ("this host has 0",)),
+    (("--sweep", "x=1", "--nnodes", "2"), ("one node", "--on")),
+])
+def test_bad_input_starts_nothing(lockstep, options, words, tmp_path):
+    one_line(lockstep.run(*sh(*options, script=f"touch {tmp_path}/ran")), 2, *words)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_failed_row_is_told_and_the_others_run(lockstep, tmp_path):
+    ended = lockstep.run("--report", tmp_path / "report.json",
+                     *sh("--sweep", "x=0-4", script='echo "bad {x}" >&2; test {x} != 3'))
+    assert ended.rc == 1, ended
+    assert "row 3 (x=3) failed with exit code 1: bad 3" in ended.err, ended
+    lines = [json.loads(line) for line in read(tmp_path / "report.json.rows/rows.jsonl").splitlines()]
+    assert {line["row"]: line["code"] for line in lines if "code" in line} == {0: 0, 1: 0, 2: 0, 3: 1, 4: 0}
+
+
+def test_a_row_has_workers_and_restarts(lockstep, tmp_path):
+    ran = tmp_path / "ran"
+    ran.mkdir()
+    script = f'touch {ran}/$LOCKSTEP_SWEEP_ROW.$RANK; exit $((1 - TORCHELASTIC_RESTART_COUNT))'
+    ended = lockstep.run(*sh("--sweep", "x=0-1", "--nproc-per-node", "2", "--max-restarts", "1",
+                                "--restart-backoff", "0", script=script))
+    assert ended.rc == 0, ended
+    assert sorted(os.listdir(ran)) == ["0.0", "0.1", "1.0", "1.1"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_rows_and_begins_no_other(lockstep, number, tmp_path):
+    (tmp_path / "began").touch()
+    run = lockstep.start(*sh("--sweep", "x=0-9", "--at-once", "2",
+                             script=f"echo {{x}} >> {tmp_path}/began; exec sleep 600"))
+    until(lambda: len(read(tmp_path / "began").split()) == 2, 20, "two rows run")
+    run.signal(number)
+    ended = run.wait(30)
+    assert ended.rc == 128 + number, ended
+    assert sorted(read(tmp_path / "began").split()) == ["0", "1"]
+
+
+def test_hosts_share_the_rows_of_one_job(world):
+    gang = Gang(world, 2)
+    ended = gang.sweep("--sweep", "x=0-19", "--at-once", "4")
+    assert ended.rc == 0, ended
+    assert {line.split("]: ")[1] for line in ended.out.splitlines()} == {f"{x} {x}" for x in range(20)}
+    (job,) = gang.jobs()
+    assert job["state"] == "succeeded" and job["why"] == "20 done", job
+    rows = gang.rows()
+    assert sorted(rows) == list(range(20)) and {row["state"] for row in rows.values()} == {"done"}
+    assert {row["tries"] for row in rows.values()} == {1}, "each row ran once"
+    # The port of the queue is only for those who know the job's secret.
+    assert "token" not in ended.err.lower()
+    told = gang.client.run("logs", "sh[x=7]")
+    assert told.rc == 0 and told.out.splitlines()[-1].endswith("7 7"), told
+    assert len(told.out.splitlines()) == 1, told
+    one_line(gang.client.run("logs", "sh[20]"), 2, "no row 20")
+
+
+def test_failed_rows_are_explained_and_run_again(world):
+    gang = Gang(world, 2)
+    for server in gang.servers:
+        (server.homes["me"] / "bad").touch()
+    ended = gang.sweep("--sweep", "x=0-9", "--at-once", "4",
+                       script='test ! -e ~/bad || test $(({x} % 3)) = 0 || { echo "no luck" >&2; exit 7; }')
+    assert ended.rc == 1, ended
+    (job,) = gang.jobs()
+    assert (job["state"], job["code"], job["why"]) == ("failed", 1, "4 done, 6 failed"), job
+    why = gang.client.run("why", "sh")
+    assert "  6 rows: no luck\n" in why.out and "x=1" in why.out, why
+    for server in gang.servers:
+        (server.homes["me"] / "bad").unlink()
+    resumed = gang.client.run("resume", job["id"])
+    assert resumed.rc == 0, resumed
+    waited = gang.client.run("wait", job["id"])
+    assert waited.rc == 0, waited
+    rows = gang.rows()
+    assert {row["state"] for row in rows.values()} == {"done"}, rows
+    assert {number for number, row in rows.items() if row["tries"] == 2} == {1, 2, 4, 5, 7, 8}
+    one_line(gang.client.run("resume", job["id"]), 2, "all rows", "done")
+
+
+def test_the_client_may_die_at_any_row(world):
+    gang = Gang(world, 2)
+    run = gang.sweep("--sweep", "x=0-39", "--at-once", "2", script="echo {x}; sleep 0.1", run=gang.client.start)
+    until(lambda: len(run.out().splitlines()) > 5, 30, "some rows are done")
+    run.signal(signal.SIGKILL)
+    run.wait(10)
+    (job,) = gang.jobs()
+    waited = gang.client.run("wait", job["id"])
+    assert waited.rc == 0, waited
+    rows = gang.rows()
+    assert {row["state"] for row in rows.values()} == {"done"} and {row["tries"] for row in rows.values()} == {1}
+
+
+def test_cancel_ends_all_rows(world):
+    gang = Gang(world, 2)
+    gang.sweep("--detach", "--sweep", "x=0-9", "--at-once", "2", script="exec sleep 600")
+    until(lambda: gang.jobs()[0]["why"] == "0 done, 2 running, 8 queued", 20, "two rows run")
+    (job,) = gang.jobs()
+    assert gang.client.run("cancel", job["id"]).rc == 0
+    (job,) = gang.jobs()
+    assert job["state"] == "canceled" and job["why"] == "0 done, 2 failed, 8 not begun", job
+
+
+def test_a_lost_host_takes_only_its_own_row_along(world):
+    gang = Gang(world, 2)
+    gang.sweep("--detach", "--sweep", "x=0-9", "--at-once", "2", script="until test -e ~/go; do sleep 0.1; done")
+    zero, one = gang.servers
+    until(lambda: gang.jobs()[0]["why"] == "0 done, 2 running, 8 queued", 20, "two rows run")
+    job = gang.jobs()[0]["id"]
+    (lost,) = [row for row, told in gang.rows().items() if told.get("host") == "gpus-1"]
+    one.switch_off()
+    for server in gang.servers:
+        (server.homes["me"] / "go").touch()
+    waited = gang.client.run("wait", job, timeout=150)
+    assert waited.rc == 1, waited
+    one.switch_on()
+    assert gang.jobs()[0]["why"] == "9 done, 1 unknown", gang.jobs()
+    assert gang.client.run("resume", job).rc == 0
+    assert gang.client.run("wait", job, timeout=60).rc == 0
+    rows = gang.rows()
+    assert {row["state"] for row in rows.values()} == {"done"}
+    assert {number for number, row in rows.items() if row["tries"] > 1} == {lost}
