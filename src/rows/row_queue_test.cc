@@ -1,0 +1,126 @@
+// Real sockets over the loopback: the queues of several hosts on one loop.
+#include "rows/row_queue.h"
+
+#include "io/listen.h"
+#include "io/loop_testing.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep::rows {
+namespace {
+
+class RowQueueTest : public ::testing::Test {
+ protected:
+  // One host, which takes rows one after another.
+  struct Host {
+    std::unique_ptr<RowQueue> queue;
+    std::vector<std::size_t> rows;
+    bool empty = false;
+    bool lost = false;
+    std::optional<std::size_t> ended;
+    bool over = false;
+  };
+
+  void SetUp() override {
+    auto listener = io::open_listener("127.0.0.1", 0, 1);
+    ASSERT_TRUE(listener);
+    port = listener->port;
+    rows.resize(20);
+    std::iota(rows.begin(), rows.end(), 100U);
+  }
+
+  std::unique_ptr<Host> host(int node, int nodes, const std::string& secret = "s") {
+    auto made = std::make_unique<Host>();
+    Host* host = made.get();
+    auto queue = RowQueue::open(
+        loop, rows,
+        {.host = "127.0.0.1", .port = port, .secret = secret, .node = node, .nodes = nodes},
+        {.on_row = [host](std::size_t, auto row) { take(*host, row); },
+         .on_lost = [host](const Error&) { host->lost = true; }});
+    EXPECT_TRUE(queue) << queue.error().message;
+    made->queue = std::move(*queue);
+    made->queue->ask(0);
+    return made;
+  }
+
+  static void take(Host& host, std::optional<std::size_t> row) {
+    if (!row) {
+      host.empty = true;
+      return;
+    }
+    host.rows.push_back(*row);
+    host.queue->note_end();
+    host.queue->ask(0);
+  }
+  static void leave(Host& host) {
+    host.queue->leave([&host](auto ended) {
+      host.ended = ended;
+      host.over = true;
+    });
+  }
+
+  io::Loop loop;
+  int port = 0;
+  std::vector<std::size_t> rows;
+};
+
+TEST_F(RowQueueTest, OneHostTakesAllRowsInOrder) {
+  const auto alone = host(0, 1);
+  ASSERT_TRUE(io::run_until(loop, [&] { return alone->empty; }));
+  EXPECT_EQ(alone->rows, rows);
+  leave(*alone);
+  EXPECT_EQ(alone->ended, rows.size());
+}
+
+TEST_F(RowQueueTest, HostsTakeEachRowOnce) {
+  std::vector<std::unique_ptr<Host>> hosts;
+  for (int node = 0; node < 3; ++node)
+    hosts.push_back(host(node, 3));
+  ASSERT_TRUE(io::run_until(loop, [&] {
+    return std::all_of(hosts.begin(), hosts.end(), [](const auto& each) { return each->empty; });
+  }));
+  std::vector<std::size_t> all;
+  for (const auto& each : hosts)
+    all.insert(all.end(), each->rows.begin(), each->rows.end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, rows);
+  // Node 0 waits for the others, and knows then how many rows have ended.
+  leave(*hosts[0]);
+  for (int node = 1; node < 3; ++node) {
+    Host& guest = *hosts[static_cast<std::size_t>(node)];
+    leave(guest);
+    ASSERT_TRUE(io::run_until(loop, [&] { return guest.over; }));
+    EXPECT_FALSE(hosts[0]->over);
+    guest.queue.reset();
+  }
+  ASSERT_TRUE(io::run_until(loop, [&] { return hosts[0]->over; }));
+  EXPECT_EQ(hosts[0]->ended, rows.size());
+}
+
+TEST_F(RowQueueTest, AHostThatIsLostKeepsItsRows) {
+  auto zero = host(0, 2);
+  auto one = host(1, 2);
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->empty && one->empty; }));
+  one->queue->ask(0);
+  zero->queue.reset();
+  ASSERT_TRUE(io::run_until(loop, [&] { return one->lost; }));
+  one->empty = false;
+  one->queue->ask(0);
+  ASSERT_TRUE(io::run_until(loop, [&] { return one->empty; }));
+  leave(*one);
+  EXPECT_TRUE(one->over);
+  EXPECT_FALSE(one->ended);
+}
+
+TEST_F(RowQueueTest, WithoutTheSecretNobodyTakesRowsAway) {
+  auto zero = host(0, 2);
+  auto stranger = host(1, 2, "guess");
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->empty && stranger->empty; }));
+  EXPECT_EQ(zero->rows, rows);
+}
+
+}  // namespace
+}  // namespace lockstep::rows
