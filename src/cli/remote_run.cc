@@ -107,11 +107,6 @@ Status add_rows(const Parsed& parsed, jobs::on_hosts::JobRequest& request) {
   fill(run_table(), parsed, options);
   LOCKSTEP_TRY_ASSIGN(const auto rows, sweep_rows(options));
   if (!rows) return {};
-  if (parsed.has("nnodes") || meets_elsewhere(parsed))
-    return fail(
-        Errc::invalid_input,
-        "a row of a sweep runs on one node, so --nnodes and a place to meet have no meaning",
-        "leave them out: --on spreads the rows over its hosts");
   request.spec.rows = static_cast<std::int64_t>(rows->chosen.size());
   // Node 0 keeps the queue of rows for all hosts, and nobody takes it over.
   request.most_endpoints = 1;
@@ -186,6 +181,12 @@ Status check_words(const Call& call, const RemoteOptions& options) {
     return fail(Errc::invalid_input,
                 "--report is written at the job's end, and --detach does not wait for it",
                 "every host keeps it, as ~/.local/state/lockstep/jobs/ID/report.json");
+  if ((call.parsed.has("sweep") || call.parsed.has("sweep-file")) &&
+      (call.parsed.has("nnodes") || meets_elsewhere(call.parsed)))
+    return fail(
+        Errc::invalid_input,
+        "a row of a sweep runs on one node, so --nnodes and a place to meet have no meaning",
+        "leave them out: the hosts share the rows");
   if (options.install.empty())
     if (const std::string lone = first_given(call.parsed, environment_rows()); !lone.empty())
       return fail(Errc::invalid_input,

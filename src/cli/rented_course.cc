@@ -52,14 +52,18 @@ class RentedAttempts : public jobs::rented::CourseJob {
     return run_job_on_hosts({call_.program, call_.words, std::move(parsed)}, remote_);
   }
 
-  Status bring_outputs(const hosts::HostPlace& from) override {
+  Status bring_outputs(const std::vector<hosts::HostPlace>& from) override {
     LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
     if (!ground.project)
       return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
                   "leave --sync none out");
     project::SyncOptions settings;
     settings.remark = tell;
-    return jobs::rented::bring_outputs(from, *ground.project, options_.back, settings);
+    // A row of a sweep may have run on any machine. Other jobs write their outputs on node 0.
+    const std::size_t count = call_.parsed.has("sweep") ? from.size() : 1;
+    for (std::size_t i = 0; i < count; ++i)
+      LOCKSTEP_TRY(jobs::rented::bring_outputs(from[i], *ground.project, options_.back, settings));
+    return {};
   }
 
   Status send_outputs(const std::vector<hosts::HostPlace>& to) override {

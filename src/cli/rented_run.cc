@@ -111,6 +111,10 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
         fmt::format("both {} and --on-demand say where it runs", remote.on ? "--on" : "--hostfile"),
         "give one of them");
   LOCKSTEP_TRY(check_nodes(call.parsed, remote.place.nodes));
+  // The course of the job may run on another machine, and begin again days later.
+  if (call.parsed.has("sweep-file"))
+    return fail(Errc::invalid_input, "--sweep-file cannot be used with --on-demand",
+                "give the rows with --sweep");
   if (!options.print) LOCKSTEP_TRY(check_job(call, remote, options.back));
   RentRequest request{.program = kRentedRun,
                       .cluster = remote.name ? *remote.name : "run-" + to_lower(random_suffix(6)),

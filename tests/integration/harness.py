@@ -4,6 +4,7 @@ Every run carries its own token in the environment; all that descends from it is
 in /proc, whatever it did to its parents, groups and sessions. Nothing here sleeps to synchronise:
 `until` waits for a fact, with a deadline.
 """
+import contextlib
 import dataclasses
 import json
 import os
@@ -292,10 +293,14 @@ def one_line(ended, rc, *words):
 
 
 def free_port():
+    """A port below those that the kernel gives to connections: one of these could be taken before the caller listens."""
+    import random
     import socket
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    while True:
+        port = random.randrange(10240, 32768)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
 
 
 def events(err):

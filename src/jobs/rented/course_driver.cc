@@ -291,7 +291,7 @@ void CourseDriver::note_loss() {
 Status CourseDriver::bring_back() {
   if (settings_.back.empty()) return {};
   LOCKSTEP_TRY_ASSIGN(const auto places, machines_.places());
-  return job_.bring_outputs(places.front());
+  return job_.bring_outputs(places);
 }
 
 // Copies the outputs brought so far to the next machines: the project's files do not include what

@@ -123,8 +123,8 @@ class FakeJob : public CourseJob {
     events.started({"ahead"});
     return next(id);
   }
-  Status bring_outputs(const hosts::HostPlace& from) override {
-    EXPECT_EQ(from.name, "lab-0");
+  Status bring_outputs(const std::vector<hosts::HostPlace>& from) override {
+    EXPECT_EQ(from.at(0).name, "lab-0");
     return scene_.called("bring");
   }
   Status send_outputs(const std::vector<hosts::HostPlace>& to) override {

@@ -29,8 +29,9 @@ class CourseJob {
   // Brings the project to the machines, begins an attempt there, and follows it. number: 1 for the
   // first attempt. Prints errors.
   virtual AttemptEnd begin(int number, const Events& events) = 0;
-  // Brings the outputs from a machine, or sends them to the machines of the next attempt.
-  virtual Status bring_outputs(const hosts::HostPlace& from) = 0;
+  // Brings the outputs from the machines, node 0 first: a job may have them on node 0 alone. Sends
+  // them to the machines of the next attempt.
+  virtual Status bring_outputs(const std::vector<hosts::HostPlace>& from) = 0;
   virtual Status send_outputs(const std::vector<hosts::HostPlace>& to) = 0;
 };
 
