@@ -204,7 +204,8 @@ Status StartCourse::check_machines() const {
   if (request_.mixed_hosts) return {};
   std::map<std::string, std::vector<std::string>> names;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
-    names[hosts_[i].machine].push_back(request_.hosts[i].name);
+    if (!hosts_[i].machine.empty())  // an older binary does not tell
+      names[hosts_[i].machine].push_back(request_.hosts[i].name);
   if (names.size() < 2) return {};
   std::vector<std::string> kinds;
   for (const auto& [machine, here] : names)
