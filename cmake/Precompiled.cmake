@@ -24,7 +24,7 @@ if(LOCKSTEP_PCH)
 endif()
 
 # What many files instantiate of the standard library is compiled once for up to ten of them that share a unit: that
-# halves the time, and makes the product 4 % smaller. The presets debug and arm64 compile each file of the product by
+# halves the time, and makes the product 4 % smaller. The preset debug compiles each file of the product by
 # itself, so that it includes what it uses. Files whose own names might be the same (read roughly: a name too many only
 # makes a unit more) are kept in different units.
 function(lockstep_units target)

@@ -1,5 +1,5 @@
 # Cross compiling for arm64 on an x86-64 Debian. Debian's compiler brings the C library; the other libraries are
-# Debian's own packages, unpacked by `./dev package --arch arm64` so that nothing of another architecture is installed.
+# Debian's own packages, unpacked by `./dev arm64` so that nothing of another architecture is installed.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
@@ -14,6 +14,3 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 # OpenSSL keeps what differs by architecture in a second folder, which a native compiler searches by itself.
 set(CMAKE_CXX_FLAGS_INIT "-isystem ${root}/usr/include/aarch64-linux-gnu")
-
-# The unit tests are linked dynamically: their loader and C library are the cross compiler's.
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)

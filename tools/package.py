@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the packages of one architecture from a finished release build: a tarball, a .deb and a wheel.
+"""Makes packages from finished builds: a tarball, a .deb and a wheel for each architecture.
+
+Each package also has the other architecture's binary, packed, for hosts with that processor. Without --cross there are
+packages for this machine's architecture alone, without another binary.
 
 The same commit gives the same bytes: times are SOURCE_DATE_EPOCH (else the last commit's), entries are sorted, owners
 are root, modes are fixed. `./dev package` builds first and then calls this.
@@ -11,6 +14,7 @@ import hashlib
 import io
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import tarfile
@@ -43,10 +47,7 @@ the binary. `lockstep --help` and `man lockstep` tell more.
 """
 # The static binary needs no C library, so the wheel fits pip's platforms for both glibc and musl.
 WHEEL_TAG = "py3-none-manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
-ARCHITECTURES = {  # Debian's name: (kernel's name, prefix of binutils, command that runs its programs)
-    "amd64": ("x86_64", "", []),
-    "arm64": ("aarch64", "aarch64-linux-gnu-", ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]),
-}
+DEBIAN_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}  # by the kernel's name
 # Debian packages whose code is linked into the binary. copyright_text() includes their copyright files.
 LINKED = ["libc6-dev", "libstdc++-12-dev", "libuv1-dev", "libssl-dev", "libsqlite3-dev", "libfmt-dev",
           "nlohmann-json3-dev", "libexpected-dev"]
@@ -54,7 +55,9 @@ LINKED = ["libc6-dev", "libstdc++-12-dev", "libuv1-dev", "libssl-dev", "libsqlit
 BASH, ZSH, FISH = ("share/bash-completion/completions/lockstep", "share/zsh/vendor-completions/_lockstep",
                    "share/fish/vendor_completions.d/lockstep.fish")
 # Completions with another path below /usr/local and in a Python environment.
-LOCAL = {ZSH: "share/zsh/site-functions/_lockstep"}
+LOCAL = {ZSH: "share/zsh/site-functions/_lockstep",
+         # Beside the program: a user may copy bin/ alone. Debian has no such files in /usr/bin.
+         **{f"lib/lockstep/lockstep-{machine}.gz": f"bin/lockstep-{machine}.gz" for machine in DEBIAN_NAMES}}
 
 
 def version():
@@ -85,27 +88,40 @@ def documents():
     return files
 
 
-def contents(build, prefix, runner):
-    """Returns the installed files: path below /usr -> (mode, bytes). A symbolic link has the mode None, and its target
-    instead of bytes."""
-    def output(*command):
-        return subprocess.run([*runner, *command], check=True, capture_output=True).stdout
-    binary = build / "lockstep"
+def stripped(build, machine):
+    """Returns the bytes of a build's binary without symbols."""
+    prefix = "" if machine == platform.machine() else f"{machine}-linux-gnu-"
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        subprocess.run([f"{prefix}strip", "-o", folder / "lockstep", binary], check=True)
+        path = pathlib.Path(folder) / "lockstep"
+        subprocess.run([f"{prefix}strip", "-o", path, build / "lockstep"], check=True)
+        return path.read_bytes()
+
+
+def common_files(build):
+    """Returns the files that all architectures have: path below /usr -> (mode, bytes). A symbolic link has the mode
+    None, and its target instead of bytes. The build must be for this machine: it prints its own pages."""
+    def output(*command):
+        return subprocess.run(command, check=True, capture_output=True).stdout
+    files = {}
+    with tempfile.TemporaryDirectory() as folder:
         date = time.strftime("%Y-%m-%d", time.gmtime(epoch()))
-        files = {"bin/lockstep": (0o755, (folder / "lockstep").read_bytes())}
-        (folder / "man").mkdir()
-        output(build / "src/cli/option_pages", "man", folder / "man", date)
-        for page in sorted((folder / "man").iterdir()):
+        output(build / "src/cli/option_pages", "man", folder, date)
+        for page in sorted(pathlib.Path(folder).iterdir()):
             files[f"share/man/man1/{page.name}"] = (0o644, page.read_bytes())
     # This folder is not in PATH by default. A user who wants the name torchrun puts the folder first, as with ccache.
     files["lib/lockstep/torchrun"] = (None, "../../bin/lockstep")
     for path, shell in ((BASH, "bash"), (ZSH, "zsh"), (FISH, "fish")):
-        files[path] = (0o644, output(binary, "run", "--print-completion", shell))
+        files[path] = (0o644, output(build / "lockstep", "run", "--print-completion", shell))
     files["share/doc/lockstep/copyright"] = (0o644, copyright_text())
     files.update(documents())
+    return files
+
+
+def own_files(machine, binaries):
+    """Returns the files of one architecture, in the same form: its binary, and those of the others, packed."""
+    files = {"bin/lockstep": (0o755, binaries[machine])}
+    for other in sorted(set(binaries) - {machine}):
+        files[f"lib/lockstep/lockstep-{other}.gz"] = (0o644, packed(binaries[other]))
     return files
 
 
@@ -220,20 +236,27 @@ def checksums(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="a finished build")
-    parser.add_argument("--arch", choices=ARCHITECTURES, default="amd64")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release",
+                        help="a finished build for this machine's architecture")
+    parser.add_argument("--cross", type=pathlib.Path, help="a finished build for the other architecture")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist")
     args = parser.parse_args()
-    machine, prefix, runner = ARCHITECTURES[args.arch]
-    tag = WHEEL_TAG.format(machine)
-    when = epoch()
-    files = contents(args.build.resolve(), prefix, runner)
+    builds = {platform.machine(): args.build.resolve()}
+    if args.cross:
+        (other,) = set(DEBIAN_NAMES) - {platform.machine()}
+        builds[other] = args.cross.resolve()
+    binaries = {machine: stripped(build, machine) for machine, build in builds.items()}
+    common, when, made = common_files(builds[platform.machine()]), epoch(), []
     args.out.mkdir(parents=True, exist_ok=True)
-    made = [args.out / name for name in (f"lockstep-{version()}-linux-{machine}.tar.gz",
-                                         f"lockstep_{version()}_{args.arch}.deb", f"lockstep-{version()}-{tag}.whl")]
-    make_tarball(made[0], files, when)
-    make_deb(made[1], files, when, args.arch)
-    make_wheel(made[2], files, when, tag)
+    for machine in builds:
+        files = {**common, **own_files(machine, binaries)}
+        arch, tag = DEBIAN_NAMES[machine], WHEEL_TAG.format(machine)
+        names = (f"lockstep-{version()}-linux-{machine}.tar.gz", f"lockstep_{version()}_{arch}.deb",
+                 f"lockstep-{version()}-{tag}.whl")
+        made += [args.out / name for name in names]
+        make_tarball(made[-3], files, when)
+        make_deb(made[-2], files, when, arch)
+        make_wheel(made[-1], files, when, tag)
     checksums(args.out)
     for path in made:
         print(f"{path.stat().st_size:>10,}  {os.path.relpath(path)}")

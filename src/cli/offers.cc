@@ -28,6 +28,7 @@ Result<ExitCode> show_offers(const Call& call, Swept& swept) {
                 "write lockstep offers A100:8");
   options.gpus = call.parsed.names.front();
   LOCKSTEP_TRY_ASSIGN(cloud::Wish wish, wish_of(options, own.nodes));
+  wish.archs = rentable_archs();
   // Also show machines that need a guard. The last column of the table marks such machines.
   wish.guarded = true;
   LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());

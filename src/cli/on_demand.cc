@@ -13,6 +13,7 @@
 #include "rent/rented_cluster.h"
 #include "rent/ssh_access.h"
 #include "rent/sweep.h"
+#include "ssh/other_binary.h"
 
 #include <fmt/core.h>
 
@@ -132,6 +133,7 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
         !request.options.will_watch)
       chosen.terms.guard = "here";
   }
+  chosen.wish.archs = rentable_archs();
   // Refuse before the providers are asked, which takes seconds.
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
   LOCKSTEP_TRY(world.providers().with_keys(chosen.wish.providers));
@@ -216,6 +218,12 @@ bool is_in_use(const cloud::Rental& rental) {
 }
 
 }  // namespace
+
+std::vector<std::string> rentable_archs() {
+  std::vector<std::string> archs = ssh::served_machines();
+  std::replace(archs.begin(), archs.end(), std::string("aarch64"), std::string("arm64"));
+  return archs;
+}
 
 Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
                      const cloud::Wish& wish) {

@@ -60,6 +60,10 @@ rent::Asking::Waiting waits_for(std::string_view program, std::string_view what)
 inline constexpr std::string_view kForOffers = "what can be rented there";
 inline constexpr std::string_view kForLeftovers = "was something of ours left over there";
 
+// Returns the processors of machines that may be rented, in the words of offers ("arm64"): those
+// for which a binary is here.
+std::vector<std::string> rentable_archs();
+
 // Returns whether a user can be asked.
 bool at_terminal();
 // Refuses a command that cannot ask the user and has no limit on the cost. Call this before any

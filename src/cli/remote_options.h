@@ -30,6 +30,7 @@ struct RemoteOptions {
   bool detach = false;
   bool json = false;
   bool queue = false;
+  bool mixed_hosts = false;
   std::optional<std::string> name;
 
   // The fields from here on are not options. The course of a job on rented machines sets them.

@@ -122,6 +122,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   parsed.script = script_there(parsed.script.value_or(""), ground);
   jobs::on_hosts::JobRequest request;
   request.hosts = places.hosts;
+  request.mixed_hosts = options.mixed_hosts;
   job::JobSpec& spec = request.spec;
   spec.id = options.job_id.empty() ? job::new_job_id() : options.job_id;
   spec.name = name_of(options, parsed);

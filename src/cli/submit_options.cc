@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view kNoLimit = "no-limit";
 // Options of `lockstep run` that choose hosts or wait for hosts. In a Slurm job Slurm does both.
-constexpr std::array<std::string_view, 5> kNotOfJobs = {"hostfile", "include", "cwd", "detach",
-                                                        "queue"};
+constexpr std::array<std::string_view, 6> kNotOfJobs = {"hostfile", "include", "cwd",
+                                                        "detach",   "queue",   "mixed-hosts"};
 
 // Returns the options for a submission on a login host. Their meaning is that of `lockstep run`.
 Group login_rows() {

@@ -103,7 +103,7 @@ bool may_be_plain(const std::string& host) {
 Status check_question(const Question& question, const codec::Url& url) {
   const auto broken = [](std::string_view text) {
     return std::any_of(text.begin(), text.end(),
-                       [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == 0x7F; });
+                       [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7F; });
   };
   if (!url.tls && !may_be_plain(url.host)) {
     return fail(Errc::invalid_input,

@@ -50,7 +50,7 @@ class IniReader {
     ++line_;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (std::any_of(line.begin(), line.end(),
-                    [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == 0x7F; }))
+                    [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7F; }))
       return refuse("has control characters in it");
     const bool indented = line.starts_with(' ') || line.starts_with('\t');
     const std::string_view text = strip(line);

@@ -64,4 +64,15 @@ Result<std::string> gunzip(std::string_view packed, std::size_t limit) {
   }
 }
 
+std::string gunzip_start(std::string_view packed, std::size_t most) {
+  Inflater inflater(packed.substr(0, UINT_MAX));
+  std::string plain;
+  while (plain.size() < most) {
+    const auto done = inflater.step(plain);
+    if (!done || *done) break;
+  }
+  if (plain.size() > most) plain.resize(most);
+  return plain;
+}
+
 }  // namespace lockstep::http

@@ -47,6 +47,20 @@ TEST(Gunzip, WhatIsNoneIsCorrupt) {
   EXPECT_EQ(why(gunzip(wrong, 1000)), "the packed answer is not gzip");
 }
 
+TEST(Gunzip, TheStartNeedsOnlyAPart) {
+  std::string text;
+  for (int i = 0; i < 50'000; ++i)
+    text += std::to_string(i * 7919);
+  const std::string whole = packed(text);
+  EXPECT_EQ(gunzip_start(whole, 20'000), text.substr(0, 20'000));
+  const std::string part = gunzip_start(whole.substr(0, 5'000), 100'000);
+  EXPECT_GT(part.size(), 5'000U);
+  EXPECT_EQ(part, text.substr(0, part.size()));
+  EXPECT_EQ(gunzip_start(packed("one"), 100), "one");
+  EXPECT_EQ(gunzip_start("{\"plain\": 1}", 100), "");
+  EXPECT_EQ(gunzip_start("", 100), "");
+}
+
 TEST(Gunzip, IsBounded) {
   const std::string bomb = packed(std::string(100 << 20, '\0'));
   ASSERT_LT(bomb.size(), 200U << 10);

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,6 +51,13 @@ Result<std::vector<std::string>> texts(const nlohmann::json& request, const char
     out.push_back(each.get<std::string>());
   }
   return out;
+}
+
+// Returns this host's processor, as `uname -m` prints it.
+std::string machine() {
+  utsname here{};
+  uname(&here);
+  return here.machine;
 }
 
 std::string in_home(const std::string& folder) {
@@ -130,6 +138,7 @@ Status Supervisor::prepare(const nlohmann::json& request) {
   nlohmann::ordered_json facts = {{"addresses", nlohmann::ordered_json::array()},
                                   {"port", 0},
                                   {"secret", ""},
+                                  {"machine", machine()},
                                   {"let_go", jobs_let_go(spec_, others)}};
   // Any node may host the rendezvous one day, so all others try its addresses.
   if (spec_.nodes > 1) {

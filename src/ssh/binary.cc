@@ -2,13 +2,13 @@
 
 #include "base/fnv.h"
 #include "base/id.h"
-#include "base/text.h"
 #include "codec/sha256.h"
 #include "io/digest.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "proc/find_in_path.h"
 #include "proc/spawn.h"
+#include "ssh/other_binary.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -30,12 +30,7 @@ namespace lockstep::ssh {
 namespace {
 
 constexpr std::size_t kIdBytes = 8;
-constexpr std::size_t kMostShown = 60;     // of a host's own text in messages
 constexpr std::size_t kHead = 16UL << 10;  // an executable's notes are near its start
-// The 64-bit machines that `uname -m` may name. The host's answer becomes part of a file name, so a
-// word outside this list must never reach the file system ("../../.ssh/id_ed25519").
-constexpr std::array<std::string_view, 6> kMachines = {"x86_64",  "aarch64", "ppc64le",
-                                                       "riscv64", "s390x",   "loongarch64"};
 
 template <class T>
 std::optional<T> at(std::string_view bytes, std::size_t offset) {
@@ -77,14 +72,21 @@ std::string client_id() {
   return codec::hex({reinterpret_cast<const char*>(&value), sizeof value});
 }
 
-Result<Binary> named(std::string path) {
-  auto id = build_id(head_of(path));
+// Returns the digest of the unpacked binary, in hexadecimal digits.
+Result<std::string> sha256_of_binary(const std::string& path, bool packed) {
+  if (!packed) return io::sha256_of_file(path);
+  LOCKSTEP_TRY_ASSIGN(const std::string whole, unpacked_binary(path));
+  return codec::hex(codec::sha256(whole));
+}
+
+Result<Binary> named(std::string path, bool packed, std::string_view head) {
+  auto id = build_id(head);
   if (!id) {  // linked without a build id: digest the file, which takes longer
     // The version alone does not name a binary: two builds of one version may differ.
-    LOCKSTEP_TRY_ASSIGN(id, io::sha256_of_file(path));
+    LOCKSTEP_TRY_ASSIGN(id, sha256_of_binary(path, packed));
     id->resize(2 * kIdBytes);
   }
-  return Binary{std::move(path), {LOCKSTEP_VERSION, *id, client_id()}};
+  return Binary{std::move(path), {LOCKSTEP_VERSION, *id, client_id()}, packed};
 }
 
 // Runs gzip FROM > TO. Returns false if gzip is missing or fails.
@@ -136,28 +138,22 @@ Result<Binary> own_binary() {
   LOCKSTEP_TRY_ASSIGN(std::string path, proc::own_executable());
   // An update has replaced the file. The running process can still read its own through /proc.
   if (path.ends_with(" (deleted)") && access(path.c_str(), F_OK) != 0) path = "/proc/self/exe";
-  return named(std::move(path));
+  const std::string head = head_of(path);
+  return named(std::move(path), false, head);
 }
 
 Result<Binary> binary_for(std::string_view machine) {
   utsname here{};
   uname(&here);
   if (machine == here.machine) return own_binary();
-  if (std::find(kMachines.begin(), kMachines.end(), machine) == kMachines.end())
-    return fail(Errc::not_found, "its processor is '" + printable(machine, kMostShown) +
-                                     "', and Lockstep has no binary for it");
-  LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
-  const std::string file = "/lockstep-" + std::string(machine);
-  for (const std::string& folder : {own.substr(0, own.rfind('/')), io::data_folder()})
-    if (access((folder + file).c_str(), R_OK) == 0) return named(folder + file);
-  return fail(
-      Errc::not_found,
-      "its processor is " + std::string(machine) + ", and this binary is for " + here.machine,
-      "put the binary lockstep-" + std::string(machine) + " into " + own.substr(0, own.rfind('/')));
+  LOCKSTEP_TRY_ASSIGN(OtherBinary other, other_binary(machine));
+  return named(std::move(other.path), other.packed, other.head);
 }
 
 Result<Pushable> pushable(const Binary& binary) {
-  LOCKSTEP_TRY_ASSIGN(std::string sha256, io::sha256_of_file(binary.path));
+  // This reads the whole file, so a damaged one is never sent.
+  LOCKSTEP_TRY_ASSIGN(std::string sha256, sha256_of_binary(binary.path, binary.packed));
+  if (binary.packed) return Pushable{binary.path, size_of(binary.path), true, std::move(sha256)};
   const std::string folder = io::cache_folder() + "/push";
   const std::string path =
       folder + "/lockstep-" + binary.name.version + "-" + binary.name.id + ".gz";

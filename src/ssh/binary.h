@@ -15,24 +15,25 @@ namespace lockstep::ssh {
 struct Binary {
   std::string path;
   BinaryName name;
+  bool packed = false;  // the file at `path` is packed by gzip
 };
 
 // Returns the binary for a host's `uname -m`, which may be any text. For another architecture it is
-// a file `lockstep-MACHINE` beside this binary, or in $XDG_DATA_HOME/lockstep. not_found: the
-// machine is not in the closed list of known names, or there is no such file.
+// the file of ssh/other_binary.h, with the errors named there.
 Result<Binary> binary_for(std::string_view machine);
 // Returns the running binary itself.
 Result<Binary> own_binary();
 
-// The file that a push sends. The compressed form is cached in $XDG_CACHE_HOME/lockstep/push. If
-// gzip is missing or fails, the push sends the binary itself.
+// The file that a push sends. A packed file is sent as it is. Otherwise the compressed form is
+// cached in $XDG_CACHE_HOME/lockstep/push. If gzip is missing or fails, the push sends the binary
+// itself.
 struct Pushable {
   std::string path;
   std::uint64_t size = 0;  // bytes of the file at `path`
   bool compressed = false;
   std::string sha256;  // of the uncompressed binary, hexadecimal
 };
-// Compresses the binary if needed and returns the file to send.
+// Compresses the binary if needed and returns the file to send. corrupt: a packed file is damaged.
 Result<Pushable> pushable(const Binary& binary);
 
 // Returns the build id of an ELF file, from the file's first bytes. nullopt: no id in these bytes.

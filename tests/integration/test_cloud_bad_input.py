@@ -245,6 +245,15 @@ def test_wishes_that_nobody_fulfils(laptop, args, rc, words):  # noqa: F811
     refused(laptop, rc, *words, args=(*args, "-y"))
 
 
+def test_arm_machines_are_taken_if_their_binary_is_here(laptop):  # noqa: F811
+    assert laptop.run("offers", "GH200:1").rc == 1
+    folder = laptop.home / ".local/share/lockstep"
+    folder.mkdir(parents=True)
+    (folder / "lockstep-aarch64.gz").touch()
+    shown = laptop.run("offers", "GH200:1")
+    assert shown.rc == 0 and "gpu_1x_gh200" in shown.out and "arm64" not in shown.out, shown
+
+
 @pytest.mark.parametrize("args", [AWS, ("--gpus", "L4:1", "--provider", "gcp", "-y"),
                                   ("--gpus", "A10:1", "--provider", "lambda", "-y", *GUARDED)],
                          ids=lambda args: args[3])

@@ -356,6 +356,33 @@ def test_hosts_that_do_not_reach_each_other_are_named(world):
     one.nothing_left()
 
 
+# A login shell whose programs see another processor from then on.
+OTHER_PROCESSOR = """#!/bin/sh
+[ ! -e ~/other ] || exec setarch i686 /bin/bash "$@"
+exec /bin/bash "$@"
+"""
+
+
+def test_hosts_of_different_processors_are_one_job_only_if_asked(world):
+    client, one = world()
+    two = world(users={"me": "/home/me/shell"})[1]
+    (two.homes["me"] / script(two, OTHER_PROCESSOR, "shell")).chmod(0o755)
+    add_cluster(client, (one, two))
+    # The binary is brought there before the host changes, since there is none for an i686.
+    assert client.exec("gpus", "true").rc == 0
+    (two.homes["me"] / "other").touch()
+    for server in (one, two):
+        script(server, SAY)
+    ended = on(client, "gpus", "job.py")
+    assert ended.rc == 2 and "i686 (gpus-1), x86_64 (gpus-0)" in ended.err and "--mixed-hosts" in ended.err, ended
+    assert " of 2 on" not in ended.out and json.loads(client.run("jobs", "--json").out)["jobs"] == [], ended
+    ended = on(client, "gpus", "job.py", options=("--mixed-hosts",))
+    assert ended.rc == 0 and ended.out.count(" of 2 on") == 2, ended
+    assert on(client, "gpus", "job.py", options=("--nodes", "1")).rc == 0
+    for server in (one, two):
+        server.nothing_left()
+
+
 def test_jobs_wait_for_their_turn(world):
     client, server = world()
     where = f"me@{server.addr}"

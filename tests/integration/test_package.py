@@ -1,15 +1,18 @@
 """The packages of ./dev package: the same bytes each time; each is installed and runs a job of two workers."""
 import email
+import gzip
 import os
 import re
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
 from harness import BUILD, PEERS, PYTHON, REPOSITORY, skip
 
 root = pytest.mark.skipif(os.getuid() != 0, reason="mounts")
+VERSION = re.search(r"project\(lockstep VERSION (\S+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
 RUN = ["--standalone", "--nproc-per-node", "2"]
 # One write: lines of two workers may interleave between writes.
 SCRIPT = "import os, sys\nsys.stdout.write('rank ' + os.environ['RANK'] + ' of ' + os.environ['WORLD_SIZE'] + '\\n')\n"
@@ -29,25 +32,30 @@ BOTH = ["rank 0 of 2", "rank 1 of 2"]
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dist")
-    output(sys.executable, REPOSITORY / "tools/package.py", "--build", BUILD, "--out", folder)
+def cross(tmp_path_factory):
+    """A stand-in for the build for arm64, which takes minutes: a small program for that processor."""
+    folder = tmp_path_factory.mktemp("cross")
+    output("aarch64-linux-gnu-gcc", "-x", "c", "-static", "-o", folder / "lockstep", "-", input="int main() { }")
     return folder
 
 
 @pytest.fixture(scope="module")
-def version():
-    return re.search(r"project\(lockstep VERSION (\S+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
+def dist(tmp_path_factory, cross):
+    folder = tmp_path_factory.mktemp("dist")
+    output(sys.executable, REPOSITORY / "tools/package.py", "--build", BUILD, "--cross", cross, "--out", folder)
+    return folder
+
+
+def unpacked(dist, machine, folder):
+    output("tar", "-C", folder, "-xzf", dist / f"lockstep-{VERSION}-linux-{machine}.tar.gz")
+    return folder / f"lockstep-{VERSION}-linux-{machine}"
 
 
 @pytest.fixture(scope="module")
 def tree(dist, tmp_path_factory):
     """The tarball, unpacked."""
     folder = tmp_path_factory.mktemp("tarball")
-    (archive,) = dist.glob("*.tar.gz")
-    output("tar", "-C", folder, "-xzf", archive)
-    (top,) = folder.iterdir()
-    return top
+    return unpacked(dist, "x86_64", folder)
 
 
 @pytest.fixture
@@ -57,29 +65,54 @@ def script(tmp_path):
     return path
 
 
-def test_the_same_bytes_again(dist, tmp_path):
+def test_the_same_bytes_again(dist, cross, tmp_path):
     # Under another umask and in another time zone, as on another machine.
     output("sh", "-c", 'umask 077; exec "$@"', "sh", sys.executable, REPOSITORY / "tools/package.py", "--build", BUILD,
-           "--out", tmp_path / "dist", env={**os.environ, "TZ": "Pacific/Auckland"})
+           "--cross", cross, "--out", tmp_path / "dist", env={**os.environ, "TZ": "Pacific/Auckland"})
     names = sorted(path.name for path in dist.iterdir())
-    assert len(names) == 4 and names == sorted(path.name for path in (tmp_path / "dist").iterdir())
+    assert len(names) == 7 and names == sorted(path.name for path in (tmp_path / "dist").iterdir())
     for name in names:
         assert (dist / name).read_bytes() == (tmp_path / "dist" / name).read_bytes(), name
 
 
 def test_the_checksums(dist):
-    assert output("sha256sum", "-c", "SHA256SUMS", cwd=dist).count(": OK") == 3
+    assert output("sha256sum", "-c", "SHA256SUMS", cwd=dist).count(": OK") == 6
 
 
-def test_the_version_comes_from_one_place(dist, version):
-    assert all(f"lockstep-{version}-" in name or f"lockstep_{version}_" in name
+def test_the_version_comes_from_one_place(dist):
+    assert all(f"lockstep-{VERSION}-" in name or f"lockstep_{VERSION}_" in name
                for name in os.listdir(dist) if name != "SHA256SUMS"), os.listdir(dist)
 
 
-def test_the_tarball(tree, script, version):
-    assert output(tree / "bin/lockstep", "--version") == f"lockstep {version}\n"
+def test_the_tarball(tree, script):
+    assert output(tree / "bin/lockstep", "--version") == f"lockstep {VERSION}\n"
     assert ranks(output(tree / "bin/lockstep", "run", *RUN, script)) == BOTH
     assert ranks(output(tree / "lib/lockstep/torchrun", *RUN, script)) == BOTH
+
+
+def program_for(path):
+    return re.search(r"Machine: +(.*)", output("readelf", "-h", path))[1]
+
+
+def test_each_package_brings_the_other_binary(dist, tree, tmp_path):
+    arm_tree = unpacked(dist, "aarch64", tmp_path)
+    assert program_for(tree / "bin/lockstep") == "Advanced Micro Devices X86-64"
+    assert program_for(arm_tree / "bin/lockstep") == "AArch64"
+    binaries = {"x86_64": (tree / "bin/lockstep").read_bytes(), "aarch64": (arm_tree / "bin/lockstep").read_bytes()}
+    for machine, arch in (("x86_64", "amd64"), ("aarch64", "arm64")):
+        (other,) = set(binaries) - {machine}
+        name = f"lockstep-{other}.gz"
+        beside = tmp_path / f"lockstep-{VERSION}-linux-{machine}" if machine == "aarch64" else tree
+        assert gzip.decompress((beside / "bin" / name).read_bytes()) == binaries[other]
+        root = tmp_path / arch
+        output("dpkg-deb", "-x", dist / f"lockstep_{VERSION}_{arch}.deb", root)
+        assert gzip.decompress((root / "usr/lib/lockstep" / name).read_bytes()) == binaries[other]
+        assert (root / "usr/bin/lockstep").read_bytes() == binaries[machine]
+        (wheel,) = dist.glob(f"*manylinux2014_{machine}.*whl")
+        with zipfile.ZipFile(wheel) as archive:
+            scripts = f"lockstep-{VERSION}.data/scripts"
+            assert gzip.decompress(archive.read(f"{scripts}/{name}")) == binaries[other]
+            assert archive.read(f"{scripts}/lockstep") == binaries[machine]
 
 
 def test_documents_and_examples_come_along(tree):
@@ -152,12 +185,12 @@ def test_the_man_pages_are_good_roff(tree):
         assert "\nOPTIONS\n" in ended.stdout or page.name == "lockstep.1", ended.stdout
 
 
-def test_the_wheel(dist, tmp_path, script, version):
+def test_the_wheel(dist, tmp_path, script):
     output(PYTHON, "-m", "venv", tmp_path / "venv")
     pip = [tmp_path / "venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
     output(*pip, "install", "--no-index", "--find-links", dist, "lockstep")
     program = tmp_path / "venv/bin/lockstep"
-    assert output(program, "--version") == f"lockstep {version}\n"
+    assert output(program, "--version") == f"lockstep {VERSION}\n"
     active = {**os.environ, "VIRTUAL_ENV": str(tmp_path / "venv"), "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}"}
     assert ranks(output("lockstep", "run", *RUN, script, env=active)) == BOTH
     # As docs/torchrun.md says: the user makes the link.
@@ -171,14 +204,14 @@ def test_the_wheel(dist, tmp_path, script, version):
     where = "import lockstep; print(lockstep.find_binary(), lockstep.record.__name__)"
     assert output(tmp_path / "venv/bin/python", "-c", where) == f"{program} record\n"
     python = tmp_path / "venv/bin/python"
-    assert output(python, "-c", "import lockstep; print(lockstep.__version__)") == f"{version}\n"
-    assert output(python, "-m", "lockstep", "--version") == f"lockstep {version}\n"
+    assert output(python, "-c", "import lockstep; print(lockstep.__version__)") == f"{VERSION}\n"
+    assert output(python, "-m", "lockstep", "--version") == f"lockstep {VERSION}\n"
     (tmp_path / "prefix.py").write_text("import sys; print(sys.prefix)")
     # Also another binary runs what it starts with the Python that was asked.
     other = {**os.environ, "LOCKSTEP_BINARY": str(BUILD / "lockstep")}
     assert output(python, "-m", "lockstep", "run", tmp_path / "prefix.py", env=other) == f"{tmp_path}/venv\n"
     told = email.message_from_string(output(*pip, "show", "--verbose", "lockstep").replace("\n  ", "\n "))
-    assert (told["Version"], told["License"]) == (version, "Apache-2.0") and "PyTorch" in told["Summary"], told
+    assert (told["Version"], told["License"]) == (VERSION, "Apache-2.0") and "PyTorch" in told["Summary"], told
     assert "License :: OSI Approved :: Apache Software License" in told["Classifiers"], told
     output(*pip, "install", "--no-index", "--find-links", dist, "--target", tmp_path / "target", "lockstep")
     found = output(PYTHON, "-c", where, env={**os.environ, "PYTHONPATH": str(tmp_path / "target")})
@@ -189,7 +222,8 @@ def test_the_wheel(dist, tmp_path, script, version):
     assert not left, left
 
 
-@pytest.mark.parametrize("platform", ["manylinux2014_x86_64", "manylinux_2_17_x86_64", "musllinux_1_1_x86_64"])
+@pytest.mark.parametrize("platform", ["manylinux2014_x86_64", "manylinux_2_17_x86_64", "musllinux_1_1_x86_64",
+                                      "manylinux2014_aarch64", "musllinux_1_1_aarch64"])
 def test_pip_takes_the_wheel_on(platform, dist, tmp_path):
     output(PYTHON, "-m", "pip", "--disable-pip-version-check", "download", "--no-index", "--find-links", dist,
            "--no-deps", "--only-binary", ":all:", "--platform", platform, "--dest", tmp_path / "got", "lockstep")
@@ -217,13 +251,13 @@ exec chroot "$1/root" sh -ec '
 
 
 @root
-def test_the_deb_is_installed_used_and_removed(dist, tmp_path, script, version):
+def test_the_deb_is_installed_used_and_removed(dist, tmp_path, script):
     trixie = PEERS / "trixie"
     if not (trixie / ".complete").exists():
         skip("no Debian 13 in .cache/peers: run ./dev peers")
-    (deb,) = dist.glob("*.deb")
+    deb = dist / f"lockstep_{VERSION}_amd64.deb"
     (tmp_path / "place").mkdir()
     said = output("unshare", "--mount", "--pid", "--fork", "--propagation", "private", "sh", "-ec", INSTALL_DEB, "sh",
                   tmp_path / "place", trixie, deb, script)
-    assert f"lockstep {version}\n" in said
+    assert f"lockstep {VERSION}\n" in said
     assert ranks(said) == sorted(BOTH * 2)

@@ -168,6 +168,7 @@ def test_bad_input_submits_nothing(cluster):
             (("-N2", "-t5", "--", "train.py", "--deepspeed", "ds.json"), 1, "it is not a JSON object"),
             (("-N2", "--detach", "--", "train.py"), 2, "--detach is not for jobs of Slurm's"),
             (("-N2", "--queue=5", "--", "train.py"), 2, "--queue is not for jobs of Slurm's"),
+            (("-N2", "--mixed-hosts", "--", "train.py"), 2, "--mixed-hosts is not for jobs of Slurm's"),
             (("-N2", "--name=a", "-J", "b", "--", "train.py"), 2, "--name and --job-name")):
         ended = submit(cluster, *words)
         assert ended.rc == rc, ended

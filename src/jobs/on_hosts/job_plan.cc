@@ -134,6 +134,7 @@ Result<JobRequest> resumed_request(const jobs::KnownJob& job, const LostParts& p
       !plan["words"].is_array() || plan["words"].size() != job.nodes.size())
     return unreadable;
   JobRequest request;
+  request.mixed_hosts = true;  // decided when the job began
   LOCKSTEP_TRY_ASSIGN(request.spec, job::spec_from_json(plan["spec"]));
   // The folder of the lost part may still be on the host. A part that resumes may use the folder
   // again.

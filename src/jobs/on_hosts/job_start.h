@@ -18,6 +18,7 @@ struct JobRequest {
   job::JobSpec spec;                    // for all nodes: `node` is set for each
   // More words for `lockstep run` on each node, before those of the spec.
   std::vector<std::vector<std::string>> words;
+  bool mixed_hosts = false;               // allow hosts of different processors
   bool needs_endpoint = false;            // find a value for --rdzv-endpoint and add it
   std::size_t most_endpoints = 1;         // of so many nodes, from node 0 on
   std::vector<std::string> secrets = {};  // names of secret variables in spec.env, never kept

@@ -2,12 +2,14 @@
 
 #include "base/text.h"
 #include "codec/json_members.h"
+#include "hosts/words.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 namespace lockstep::jobs::on_hosts {
@@ -23,6 +25,7 @@ constexpr std::size_t kMostWords = 2000;
 constexpr std::size_t kMostAddresses = 16;
 constexpr std::size_t kMostRead = 1000;  // of the addresses of a host
 constexpr std::size_t kLongestAddress = 64;
+constexpr std::size_t kLongestMachine = 64;
 // A request must fit into the host's receive window: the host may read only the whole request.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
 
@@ -162,6 +165,7 @@ void StartCourse::on_answer(std::size_t node, const Json& answer) {
 bool StartCourse::take_prepared(std::size_t node, const Json& facts) {
   for (std::string& id : codec::texts_member(facts, "let_go"))
     let_go_.push_back(std::move(id));
+  hosts_[node].machine = codec::text_member(facts, "machine").substr(0, kLongestMachine);
   if (!has_trial()) return true;
   if (!is_place(facts)) return false;
   TriedHost& tried = hosts_[node].tried;
@@ -195,9 +199,26 @@ void StartCourse::say(std::size_t node, const OrderedJson& request) {
   hosts_[node].channel->write(std::move(line));
 }
 
+// Programs and packages are rarely the same for both kinds of hosts, so the user must ask for this.
+Status StartCourse::check_machines() const {
+  if (request_.mixed_hosts) return {};
+  std::map<std::string, std::vector<std::string>> names;
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i].machine.empty())  // an older binary does not tell
+      names[hosts_[i].machine].push_back(request_.hosts[i].name);
+  if (names.size() < 2) return {};
+  std::vector<std::string> kinds;
+  for (const auto& [machine, here] : names)
+    kinds.push_back(fmt::format("{} ({})", printable(machine), hosts::names_text(here)));
+  return fail(Errc::invalid_input, "the hosts have different processors: " + join(kinds, ", "),
+              "choose hosts of one kind with --nodes, or give --mixed-hosts");
+}
+
 void StartCourse::next_phase() {
   for (Host& host : hosts_)
     host.answered = false;
+  if (phase_ == Phase::preparing)
+    if (Status same = check_machines(); !same) return fail_with(std::move(same).error());
   // A host may have several addresses, and a firewall or a private network may hide some from the
   // others.
   if (phase_ == Phase::preparing && has_trial()) return try_addresses();

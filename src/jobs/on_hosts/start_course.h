@@ -50,6 +50,7 @@ class StartCourse {
     std::unique_ptr<link::Channel> channel;
     LineCutter output;
     bool answered = false;
+    std::string machine = {};  // its processor, as `uname -m` there prints it
     TriedHost tried = {};
     std::string secret = {};  // by which other hosts recognize this one
   };
@@ -62,6 +63,7 @@ class StartCourse {
   bool take_prepared(std::size_t node, const nlohmann::json& facts);
   void take_reached(std::size_t node, const nlohmann::json& reached);
   void say(std::size_t node, const nlohmann::ordered_json& request);
+  Status check_machines() const;
   void next_phase();
   void try_addresses();
   void end_trial();

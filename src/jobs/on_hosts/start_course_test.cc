@@ -222,6 +222,29 @@ TEST_F(StartCourseTest, OfManyAddressesBothFamiliesAreTried) {
   EXPECT_EQ(warnings_, Texts{"gpus-0: the other hosts try 16 of its 43 addresses"});
 }
 
+TEST_F(StartCourseTest, HostsOfDifferentProcessorsAreRefused) {
+  constexpr const char* kArm =
+      R"({"prepared":{"addresses":["10.0.0.3"],"port":1,"secret":"u","machine":"aarch64"}})";
+  constexpr const char* kOther =
+      R"({"prepared":{"addresses":["10.0.0.4"],"port":1,"secret":"v","machine":"x86_64"}})";
+  begin(3);
+  says(0, kArm);
+  says(1, kOther);
+  EXPECT_FALSE(course_->is_over()) << "the sentence names all hosts";
+  says(2, kArm);
+  EXPECT_EQ(error().message,
+            "the hosts have different processors: aarch64 (gpus-0, gpus-2), x86_64 (gpus-1)");
+  EXPECT_EQ(error().code, Errc::invalid_input);
+  EXPECT_NE(error().hint.find("--mixed-hosts"), std::string::npos);
+  EXPECT_FALSE(course_->is_half_begun());
+  request_ = {};
+  request_.mixed_hosts = true;
+  begin(2);
+  says(0, kArm);
+  says(1, kOther);
+  EXPECT_TRUE(asked(1).contains("try"));
+}
+
 // Nothing runs yet: closing the links drops the job, and nothing needs to be canceled.
 TEST_F(StartCourseTest, ALossBeforeTheStartLeavesNothing) {
   begin(2);
