@@ -143,15 +143,14 @@ TEST_F(SlurmRowsTest, ARowIsAJobOfItsOwn) {
   EXPECT_EQ(slurm::JobFolder(place.folder).job_id(), "aaaa1111");
 }
 
-TEST_F(SlurmRowsTest, AllRowsAreAwaited) {
+TEST_F(SlurmRowsTest, ARowThatSlurmDoesNotListIsLostAndNotAwaited) {
   for (std::size_t row = 0; row < 3; ++row)
     keep_row(row, ended("success", 0));
-  at(std::chrono::seconds(50), [this] { keep_row(3, ended("worker", 3)); });
-  slurm_.job = "7";  // the fake's one job stands for no task
   keep_row(3, {});
   const auto followed = follow_slurm_rows(known(), sweep_, place_, false, world());
   ASSERT_TRUE(followed);
-  EXPECT_EQ(followed->status.state, JobState::lost) << "Slurm lists no task for the row";
+  EXPECT_EQ(followed->status.state, JobState::lost);
+  EXPECT_FALSE(followed->status.code);
 }
 
 }  // namespace
