@@ -57,7 +57,8 @@ def test_every_row_is_a_task_with_its_values(cluster):
 
 def test_a_row_that_fails_is_counted_explained_and_resumed(cluster):
     mark = cluster.work / "mended"
-    script = cluster.script("row.sh", f'#!/bin/sh\n[ "$1" != bad ] || [ -e {mark} ] || {{ echo no luck >&2; exit 7; }}\n')
+    script = cluster.script(
+        "row.sh", f'#!/bin/sh\n[ "$1" != bad ] || [ -e {mark} ] || {{ echo no luck >&2; exit 7; }}\n')
     ended = submit(cluster, "--sweep", "how=good,bad,fine,bad", "--wait", "--env=ONE=1", "--", "--no-python", script,
                    "{how}")
     assert ended.rc == 7, ended
