@@ -69,8 +69,9 @@ Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed,
 
 // Follows the job and returns this command's exit code: the job's, 128 + N after signal N, or 255
 // if no host knows the job's code. tell: print the job's end as JSON.
+// notes: record the end, which is that of the whole job.
 Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::FollowOptions& options,
-                        bool tell) {
+                        bool tell, bool notes = true) {
   const auto job = jobs::places::open_job(std::move(record));
   LOCKSTEP_TRY_ASSIGN(const jobs::Followed followed, job->follow(options));
   if (followed.left) return stopped_by(followed.signal);
@@ -80,7 +81,7 @@ Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::Follo
                 "not reached, so the output is missing: " + join(followed.missing, ", "));
   if (tell) print(job_json(*job, followed.status));
   // Record the end: `lockstep jobs` asks hosts only about jobs without a recorded end.
-  LOCKSTEP_TRY(known.note(job->record().id, followed.status));
+  if (notes) LOCKSTEP_TRY(known.note(job->record().id, followed.status));
   if (followed.status.code) return passed_on(*followed.status.code);
   log::warning("job {}: the result is not known", job->record().id);
   return ExitCode::not_reached;
@@ -154,7 +155,7 @@ Result<ExitCode> print_logs(const Call& call) {
                    .json = options.json,
                    .lines = options.lines,
                    .rank = of_row->row},
-                  false);
+                  false, false);
   }
   // The word may also name a rented cluster. The log of its course may exist even if the book knows
   // no such job, so look at the error of one_job() last.

@@ -3,7 +3,9 @@
 #include "base/text.h"
 #include "cli/own_words.h"
 #include "cli/subcommand.h"
+#include "jobs/on_slurm/job_wheels.h"
 #include "slurm/batch.h"
+#include "slurm/job_folder.h"
 
 #include <stdlib.h>
 
@@ -35,6 +37,10 @@ Result<ExitCode> batch_command(const Call& call) {
   if (!chain.empty()) batch.chain = static_cast<int>(parse_int(chain).value_or(0));
   if (unless_seen) batch.how = slurm::Carry::unless_seen;
   if (script) batch.role = slurm::BatchRole::script;
+  // The folder of a row is made by the task that runs the row.
+  if (const slurm::JobFolder folder(batch.folder); folder.number_of_row())
+    LOCKSTEP_TRY(folder.make_row(
+        {"token", slurm::kRowsFile, jobs::on_slurm::kWheelsFile, jobs::on_slurm::kWheelsFolder}));
   return slurm::Batch(batch).run().map(passed_on);
 }
 

@@ -16,6 +16,7 @@
 #include "launch/machine_facts.h"
 #include "launch/scheduler_rule.h"
 #include "proc/spawn.h"
+#include "rows/table.h"
 #include "slurm/job_folder.h"
 #include "slurm/job_run.h"
 #include "slurm/node_probe.h"
@@ -187,6 +188,38 @@ Status put_wheels(Node& node) {
   return {};
 }
 
+// Gives the command the values of the row that this task of an array runs: in the script's
+// arguments, and as variables. A node without a row's folder has no row.
+Status take_row(Node& node) {
+  const auto row = node.folder.number_of_row();
+  if (!row) return {};
+  LOCKSTEP_TRY_ASSIGN(const std::string csv,
+                      io::read_file(node.folder.at(slurm::kRowsFile), rows::kMostFile + 1));
+  LOCKSTEP_TRY_ASSIGN(const rows::Table table, rows::read_csv(csv));
+  if (*row >= table.rows.size())
+    return fail(Errc::corrupt, fmt::format("the job's {} has no row {}", slurm::kRowsFile, *row));
+  std::vector<std::string>& run = node.options.run;
+  const auto parsed = parse_options(run_table(), run,
+                                    [](std::string_view) { return std::optional<std::string>(); });
+  if (!parsed) return Failure(parsed.error().error);
+  const std::size_t first = run.size() - std::min(run.size(), parsed->script_args.size());
+  for (std::size_t i = first; i < run.size(); ++i)
+    run[i] = rows::filled(run[i], table, *row);
+  for (const std::string& variable : rows::row_variables(table, *row)) {
+    const std::size_t equals = variable.find('=');
+    setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
+  // Rows must not share a folder of logs. The last option counts, so it stands right before the
+  // script.
+  const launch::RawOptions raw = raw_options(run_table(), *parsed);
+  if (!raw.log_dir || *raw.log_dir == "/dev/null" || first == 0) return {};
+  std::size_t at = first - 1;
+  if (at > 0 && run[at - 1] == "--") --at;
+  run.insert(run.begin() + static_cast<std::ptrdiff_t>(at),
+             fmt::format("--log-dir={}/{}", *raw.log_dir, *row));
+  return {};
+}
+
 ExitCode start_agent(const Node& node) {
   std::vector<std::string> argv = {"lockstep", "run",
                                    "--report=" + node.folder.report(node.run, node.name)};
@@ -217,6 +250,7 @@ Result<ExitCode> node_command(const Call& call) {
             .run = slurm::run_number(slurm::JobFolder(folder)),
             .name = env_text("SLURMD_NODENAME"),
             .placement = find_placement()};
+  LOCKSTEP_TRY(take_row(node));
   if (node.options.preflight != "off")
     if (const auto code = preflight(node)) return *code;
   LOCKSTEP_TRY(put_wheels(node));

@@ -5,10 +5,12 @@
 #include "base/environment.h"
 #include "base/text.h"
 #include "cli/behind_script.h"
+#include "cli/run_options.h"
 #include "cli/subcommand.h"
 #include "cli/submit_accelerate.h"
 #include "cli/submit_on_login.h"
 #include "cli/submit_options.h"
+#include "cli/sweep_options.h"
 #include "hosts/variables.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -206,6 +208,29 @@ Status take_options(bool here, Asked& asked) {
   return {};
 }
 
+// Takes the rows of a sweep, each of which becomes a task of an array job.
+Status take_sweep(const Parsed& own, Asked& asked) {
+  SweepOptions options;
+  fill(submit_table(), own, options);
+  LOCKSTEP_TRY_ASSIGN(auto rows, sweep_rows(options));
+  if (!rows) return {};
+  asked.request.sweep = {
+      .table = std::move(rows->table), .rows = std::move(rows->chosen), .at_once = options.at_once};
+  return {};
+}
+
+// Returns the rows as comments, so that what --print shows is still a script.
+Result<std::string> row_comments(const jobs::on_slurm::SlurmRequest& request) {
+  if (!request.sweep) return std::string();
+  const auto parsed = parse_options(run_table(), request.run, env_variable);
+  if (!parsed) return Failure(parsed.error().error);
+  std::string text = "# The rows:\n";
+  for (const std::string& line :
+       split(sweep_text({request.sweep->table, request.sweep->rows}, *parsed), '\n'))
+    if (!line.empty()) text += "# " + line + "\n";
+  return text;
+}
+
 Result<std::vector<std::string>> variables_of(const SubmitOptions& options) {
   const VariableOptions& given = options.variables;
   return hosts::variables_of({.env = given.env, .files = given.env_files, .secrets = given.secrets},
@@ -253,6 +278,7 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   LOCKSTEP_TRY_ASSIGN(request.env, variables_of(asked.options));
   request.env.insert(request.env.end(), launch.env.begin(), launch.env.end());
   LOCKSTEP_TRY(take_options(here, asked));
+  LOCKSTEP_TRY(take_sweep(words->own, asked));
   asked.notes.insert(asked.notes.end(), launch.notes.begin(), launch.notes.end());
   return asked;
 }
@@ -299,7 +325,8 @@ Result<ExitCode> submit(const Call& call, const ForClient& client) {
     const auto& job = preview;
     asked.notes.insert(asked.notes.end(), job.notes.begin(), job.notes.end());
     tell_notes(asked.notes);
-    std::fputs(job.script.c_str(), stdout);
+    LOCKSTEP_TRY_ASSIGN(const std::string rows, row_comments(asked.request));
+    std::fputs((job.script + rows).c_str(), stdout);
     return ExitCode::ok;
   }
   if (!passes) return ExitCode::failed;
@@ -313,6 +340,12 @@ Result<ExitCode> submit(const Call& call, const ForClient& client) {
       asked.options);
 }
 
+bool asked_for_sweep(const Parsed& own) {
+  SweepOptions options;
+  fill(submit_table(), own, options);
+  return options.sweeps();
+}
+
 // Submits on the login host of --on and returns the exit code; nullopt: the job is for this
 // machine.
 Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
@@ -323,6 +356,9 @@ Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
     if (lone.empty()) return std::optional<ExitCode>();
     return fail(Errc::invalid_input, lone + " needs --on");
   }
+  if (asked_for_sweep(words->own))
+    return fail(Errc::invalid_input, "--sweep does not go with --on HOST",
+                "log in there, and run lockstep submit --sweep there");
   // Refuse wrong words here, before a log-in and a sync. The login host checks them again.
   LOCKSTEP_TRY_ASSIGN(const Asked asked, asked_of(call, false));
   LOCKSTEP_TRY_ASSIGN(const slurm::JobPlan plan, slurm::plan_job(asked.request.wish));

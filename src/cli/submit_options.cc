@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/remote_options.h"
 #include "cli/run_options.h"
+#include "cli/sweep_options.h"
 #include "slurm/pyxis_image.h"
 
 #include <fmt/core.h>
@@ -17,8 +18,8 @@ namespace {
 
 constexpr std::string_view kNoLimit = "no-limit";
 // Options of `lockstep run` that choose hosts or wait for hosts. In a Slurm job Slurm does both.
-constexpr std::array<std::string_view, 6> kNotOfJobs = {"hostfile", "include", "cwd",
-                                                        "detach",   "queue",   "mixed-hosts"};
+constexpr std::array<std::string_view, 7> kNotOfJobs = {
+    "hostfile", "include", "cwd", "detach", "queue", "mixed-hosts", "gpus-per-job"};
 
 // Returns the options for a submission on a login host. Their meaning is that of `lockstep run`.
 Group login_rows() {
@@ -37,6 +38,21 @@ Group login_rows() {
       row.own = false;
       group.options.push_back(std::move(row));
     }
+  return group;
+}
+
+// Returns the options of a sweep, whose rows are the tasks of an array job.
+Group sweep_rows_on_slurm() {
+  Group group = sweep_group();
+  std::erase_if(group.options, [](const Option& each) { return each.name == "gpus-per-job"; });
+  for (Option& each : group.options) {
+    if (each.name == "sweep")
+      each.help =
+          "submit the command once for each value, as tasks of one array job, {NAME} being the "
+          "value in the script's arguments, and LOCKSTEP_SWEEP_NAME in its environment; 0-4 is "
+          "0,1,2,3,4; given again: every combination; --print prints the rows";
+    if (each.name == "at-once") each.help = "rows that run at once, as % in Slurm's --array";
+  }
   return group;
 }
 
@@ -141,6 +157,7 @@ Table make_table() {
       .shown_names = "[--] COMMAND [ARGUMENT ...] | SCRIPT [ARGUMENT ...]"};
   for (Option& row : variable_rows())
     table.groups[0].options.push_back(std::move(row));
+  table.groups.push_back(sweep_rows_on_slurm());
   table.groups.push_back(login_rows());
   return table;
 }

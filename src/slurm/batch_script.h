@@ -4,6 +4,8 @@
 
 #include "slurm/job_plan.h"
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +16,12 @@ struct ScriptFacts {
   std::string binary;   // absolute path that the batch step runs
   // Random part of the binary's name in the nodes' /tmp, where sbcast puts a copy. Empty: no copy.
   std::string carry = {};
-  bool unless_seen = false;      // Carry::unless_seen
-  std::string folder;            // of the job; absolute, on a file system that all nodes mount
-  std::string command;           // the user's command line, for a comment in the script
-  std::vector<std::string> run;  // the words behind `lockstep run`
+  bool unless_seen = false;  // Carry::unless_seen
+  std::string folder;        // of the job; absolute, on a file system that all nodes mount
+  // Of a sweep: the row of the array's task 0.
+  std::optional<std::size_t> first_row = {};
+  std::string command;                 // the user's command line, for a comment in the script
+  std::vector<std::string> run;        // the words behind `lockstep run`
   std::vector<std::string> node = {};  // options of slurm-node
 };
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -118,6 +119,34 @@ std::optional<std::string> JobFolder::of_script() const {
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   if (folder.filename() != "launches") return std::nullopt;
   return folder.parent_path();
+}
+
+// A row's folder is JOB/rows/NUMBER.
+std::optional<std::size_t> JobFolder::number_of_row() const {
+  const std::filesystem::path folder(path_);
+  if (folder.parent_path().filename() != "rows") return std::nullopt;
+  const auto number = parse_int(folder.filename().string());
+  if (!number || *number < 0) return std::nullopt;
+  return static_cast<std::size_t>(*number);
+}
+
+Status JobFolder::make_row(const std::vector<std::string>& shared) const {
+  for (const std::string& path : {path_, at("reports")})
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
+  const std::filesystem::path job = std::filesystem::path(path_).parent_path().parent_path();
+  for (const std::string& name : shared) {
+    std::error_code error;
+    if (!std::filesystem::exists(job / name, error)) continue;
+    if (symlink((job / name).c_str(), at(name).c_str()) != 0 && errno != EEXIST)
+      return fail_sys("link " + at(name), errno);
+  }
+  return {};
+}
+
+std::string JobFolder::job_id() const {
+  std::filesystem::path folder(of_script().value_or(path_));
+  if (JobFolder(folder.string()).number_of_row()) folder = folder.parent_path().parent_path();
+  return folder.filename().string();
 }
 
 int JobFolder::runs_before(std::string_view job) const {

@@ -8,10 +8,13 @@
 //   preflight-RUN.json  what the nodes decided before the ranks of a run
 //   next.json   the words of the sbatch call for the next job of a chain
 //   runs/JOB    how many runs the earlier jobs of a chain had
+//   rows.csv    of a sweep: its rows
+//   rows/N/     of a sweep: the same for the array task that runs row N, made by its batch step
 #pragma once
 
 #include "base/error.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +24,8 @@
 namespace lockstep::slurm {
 
 inline constexpr const char* kRunsFolder = "runs";
+// The rows of a sweep, as CSV.
+inline constexpr const char* kRowsFile = "rows.csv";
 
 enum class Stage { running, requeued, ended };
 
@@ -72,6 +77,15 @@ class JobFolder {
   std::vector<std::string> launches() const;
   // Returns the script job's folder if this folder belongs to a launch; nullopt: not a launch.
   std::optional<std::string> of_script() const;
+  // Returns the path of a row's folder, existing or not.
+  std::string row(std::size_t number) const { return at("rows/" + std::to_string(number)); }
+  // Returns the number of the row that this folder belongs to; nullopt: not a row's folder.
+  std::optional<std::size_t> number_of_row() const;
+  // Makes a row's folder. shared: names of files that the row shares with the whole job, if there.
+  // A requeued task finds its folder made.
+  Status make_row(const std::vector<std::string>& shared) const;
+  // Returns Lockstep's id of the job: the name of the whole job's folder.
+  std::string job_id() const;
   // How many runs a chain had before Slurm's job `job`. Slurm counts restarts per job only.
   int runs_before(std::string_view job) const;
   Status note_runs_before(std::string_view job, int runs) const;

@@ -46,6 +46,7 @@ class Planner {
     }
     LOCKSTEP_TRY(add_chain());
     add_defaults();
+    LOCKSTEP_TRY(add_array());
     LOCKSTEP_TRY(refuse_line_breaks());
     plan_.spares = wish_.spares;
     return std::move(plan_);
@@ -91,6 +92,7 @@ class Planner {
   Status add_chain();
   void add_defaults();
   void add_lead();
+  Status add_array();
 
   const JobWish& wish_;
   JobPlan plan_;
@@ -100,11 +102,15 @@ class Planner {
 };
 
 Status Planner::refuse_what_cannot_be() const {
+  if (!wish_.array.empty() && wish_.chain)
+    return fail(Errc::invalid_input, "--chain does not go with --sweep: a row has no next job",
+                "leave --chain out; --requeue queues a row again that lost its nodes");
   for (const auto& [name, why] : std::to_array<std::pair<std::string_view, std::string_view>>(
            {{"array", "an array is many jobs"},
             {"wrap", "a wrapped command cannot be a training command"}})) {
     if (find(name) != nullptr)
-      return fail(Errc::invalid_input, fmt::format("--{}: {}", name, why), "submit one job");
+      return fail(Errc::invalid_input, fmt::format("--{}: {}", name, why),
+                  "submit one job, or rows of values with --sweep");
   }
   for (const Setting& setting : wish_.settings)
     if (setting.component != 0)
@@ -353,6 +359,22 @@ Status Planner::add_chain() {
   return {};
 }
 
+// Each row needs an output file of its own.
+Status Planner::add_array() {
+  if (wish_.array.empty()) return {};
+  set("array", wish_.array);
+  bool in_pattern = false;
+  for (const char c : plan_.output) {
+    if (in_pattern && (c == 'a' || c == 'j')) return {};
+    const bool is_width = in_pattern && c >= '0' && c <= '9';
+    in_pattern = is_width || (!in_pattern && c == '%');
+  }
+  return fail(
+      Errc::invalid_input,
+      fmt::format("--output={}: all rows would write to this file", printable(plan_.output, 100)),
+      "put %a, the number of the array's task, into the name");
+}
+
 void Planner::add_lead() {
   const Setting* limit = find("time");
   const std::int64_t seconds = limit == nullptr ? 0 : parse_duration(limit->value).value_or(0);
@@ -368,7 +390,8 @@ void Planner::add_lead() {
 void Planner::add_defaults() {
   if (find("job-name") == nullptr) set("job-name", printable(wish_.name));
   const Setting* output = find("output");
-  plan_.output = output == nullptr ? "slurm-%j.out" : output->value;
+  const char* usual = wish_.array.empty() ? "slurm-%j.out" : "slurm-%A_%a.out";
+  plan_.output = output == nullptr ? usual : output->value;
   const Setting* chdir = find("chdir");
   std::string folder = chdir == nullptr ? wish_.folder : chdir->value;
   replace_all(folder, "%", "%%");  // the folder's name is not a pattern

@@ -26,6 +26,13 @@ int run_number(const JobFolder& folder) {
          static_cast<int>(parse_int(env_text("SLURM_RESTART_COUNT")).value_or(0));
 }
 
+// An array's last task has the number of the whole array: scancel would end all tasks.
+std::string number_of_job() {
+  const std::string array = env_text("SLURM_ARRAY_JOB_ID");
+  const std::string task = env_text("SLURM_ARRAY_TASK_ID");
+  return array.empty() || task.empty() ? env_text("SLURM_JOB_ID") : array + "_" + task;
+}
+
 std::vector<std::string> nodes_of_job() {
   auto nodes = codec::expand_nodelist(env_text("SLURM_JOB_NODELIST"));
   return nodes ? std::move(*nodes) : std::vector<std::string>();
@@ -56,9 +63,8 @@ Result<proc::Child> JobRun::start(const std::vector<std::string>& argv,
   spec.argv = argv;
   spec.env = std::move(environment);
   // Programs of the job can see that a submitted job runs them, and commands find the agents of the
-  // job. A launch of a script has the id of the whole job.
-  const std::filesystem::path folder = folder_.of_script().value_or(folder_.path());
-  spec.env.push_back("LOCKSTEP_JOB_ID=" + folder.filename().string());
+  // job.
+  spec.env.push_back("LOCKSTEP_JOB_ID=" + folder_.job_id());
   return proc::spawn(spec);
 }
 

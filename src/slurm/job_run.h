@@ -60,6 +60,8 @@ class JobRun {
   std::vector<std::string> unfit_;  // nodes that the pre-flight found bad
 };
 
+// Returns Slurm's id of this process's job: "12_3" for a task of an array.
+std::string number_of_job();
 // Returns the names of the nodes of this process's job; empty if Slurm's list cannot be read.
 std::vector<std::string> nodes_of_job();
 // Returns the number of earlier runs, including runs of earlier jobs in a chain.

@@ -7,6 +7,8 @@
 #include "hosts/log_lines.h"
 #include "io/fd.h"
 #include "io/last_lines.h"
+#include "jobs/job_rows.h"
+#include "jobs/on_slurm/slurm_rows.h"
 #include "slurm/verdict.h"
 
 #include <fmt/core.h>
@@ -288,6 +290,10 @@ Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
   LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs(ids, slurm::Detail::usual, world.run));
   std::vector<std::optional<JobStatus>> statuses;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (const auto sweep = sweep_of(jobs[i]); sweep && *sweep) {
+      statuses.emplace_back(status_of_rows(slurm_rows(**sweep, places[i], told, world.unix_ms())));
+      continue;
+    }
     const auto status = std::find_if(told.begin(), told.end(),
                                      [&](const auto& each) { return slurm::is_of(each, ids[i]); });
     const auto own = own_words(places[i]);

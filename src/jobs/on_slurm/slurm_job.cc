@@ -2,7 +2,10 @@
 
 #include "base/text.h"
 #include "jobs/agent_answers.h"
+#include "jobs/job_rows.h"
 #include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/on_slurm/slurm_resume.h"
+#include "jobs/on_slurm/slurm_rows.h"
 #include "jobs/on_slurm/slurm_why.h"
 #include "jobs/profile_files.h"
 #include "looks/question.h"
@@ -62,6 +65,11 @@ Result<JobStatus> SlurmJob::status() {
 }
 
 Result<Explanation> SlurmJob::why() {
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(record_));
+  if (sweep) {
+    LOCKSTEP_TRY_ASSIGN(const auto rows, ask_slurm_rows(record_, *sweep, place_, world_));
+    return explain_rows(record_, status_of_rows(rows), *sweep, records_of_rows(rows, place_));
+  }
   // A job without a folder was submitted without Lockstep.
   const bool ours = !place_.folder.empty();
   LOCKSTEP_TRY_ASSIGN(Explanation said,
@@ -76,7 +84,17 @@ Result<Explanation> SlurmJob::why() {
   return said;
 }
 
+Status SlurmJob::check_whole() const {
+  if (!has_rows(record_)) return {};
+  return fail(
+      Errc::invalid_input, "job " + record_.id + " is a sweep on Slurm, whose ranks are not asked",
+      fmt::format("lockstep why {0} tells its rows, and lockstep logs '{0}[ROW]' the output "
+                  "of one",
+                  record_.id));
+}
+
 Result<std::vector<std::string>> SlurmJob::ask(const std::vector<std::string>& words) {
+  LOCKSTEP_TRY(check_whole());
   LOCKSTEP_TRY_ASSIGN(auto answers, ask_slurm_agents(record_, place_, words, world_));
   std::vector<std::string> texts;
   texts.reserve(answers.size());
@@ -120,6 +138,7 @@ Result<std::vector<status::EventAnswer>> SlurmJob::events(std::int64_t after) {
 }
 
 Result<ProfileAnswers> SlurmJob::profile(const ProfileRequest& request) {
+  LOCKSTEP_TRY(check_whole());
   ProfileAnswers answers;
   std::string partial;
   const auto texts = ask_slurm_agents(
@@ -154,6 +173,7 @@ Status SlurmJob::bring_trace(const TraceThere& trace, const std::string& to,
 }
 
 Result<std::vector<PageThere>> SlurmJob::page(int node) {
+  LOCKSTEP_TRY(check_whole());
   LOCKSTEP_TRY_ASSIGN(const auto answers,
                       ask_slurm_agents(record_, place_, {"page", std::to_string(node)}, world_));
   std::vector<PageThere> found;
@@ -167,7 +187,23 @@ Result<std::vector<PageThere>> SlurmJob::page(int node) {
 }
 
 Result<Followed> SlurmJob::follow(const FollowOptions& options) {
-  return follow_slurm_job({.job = record_, .place = place_, .options = options}, world_);
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(record_));
+  if (!sweep)
+    return follow_slurm_job({.job = record_, .place = place_, .options = options}, world_);
+  // Rows have no common output: following one prints what it writes, and following all prints how
+  // many have ended.
+  if (options.print && options.rank) {
+    FollowOptions of_row = options;
+    of_row.rank.reset();
+    const auto row = static_cast<std::size_t>(*options.rank);
+    return follow_slurm_job({.job = record_, .place = place_of_row(place_, row), .options = of_row},
+                            world_);
+  }
+  if (!options.to_end)
+    return fail(Errc::invalid_input, "each row of job " + record_.id + " has its own output",
+                fmt::format("lockstep logs '{}[{}]' shows the output of one", record_.id,
+                            sweep->rows.empty() ? 0 : sweep->rows.front()));
+  return follow_slurm_rows(record_, *sweep, place_, options.print, world_);
 }
 
 // scancel returns at once. The job may still save its work, so wait for the end.
@@ -187,7 +223,8 @@ Result<JobStatus> SlurmJob::cancel() {
 }
 
 Result<Resumed> SlurmJob::resume(const std::vector<std::string>& env) {
-  (void)env;
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(record_));
+  if (sweep) return resume_slurm_rows(record_, *sweep, place_, env, world_);
   return only_slurm_resumes(place_.job);
 }
 

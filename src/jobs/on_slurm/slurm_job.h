@@ -42,10 +42,14 @@ class SlurmJob : public Job {
   Result<std::vector<std::string>> ask(const std::vector<std::string>& words);
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
-  // Always invalid_input: Slurm itself queues jobs again.
+  // Runs the rows of a sweep again that are not done. invalid_input for other jobs: Slurm itself
+  // queues jobs again.
   Result<Resumed> resume(const std::vector<std::string>& env) override;
 
  private:
+  // Refuses a question about ranks for a sweep: each row has its own ranks.
+  Status check_whole() const;
+
   SlurmPlace place_;
   SlurmWorld world_;
   int looks_for_traces_ = 60;  // one a second

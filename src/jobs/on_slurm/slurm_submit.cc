@@ -13,6 +13,8 @@
 #include "io/replace_file.h"
 #include "jobs/on_slurm/job_wheels.h"
 #include "jobs/on_slurm/slurm_once.h"
+#include "jobs/on_slurm/slurm_resume.h"
+#include "jobs/on_slurm/slurm_rows.h"
 #include "proc/spawn.h"
 #include "setup/tool.h"
 #include "slurm/agent_words.h"
@@ -59,11 +61,23 @@ slurm::Carry carry_of(const SlurmRequest& request) {
 struct Draft {
   slurm::JobPlan plan;
   std::string script;
+  std::optional<std::size_t> first_row = {};  // of a sweep
 };
 
 Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& folder) {
   Draft draft;
-  LOCKSTEP_TRY_ASSIGN(draft.plan, slurm::plan_job(request.wish));
+  slurm::JobWish wish = request.wish;
+  if (request.sweep) {
+    if (request.script)
+      return fail(Errc::invalid_input,
+                  "--sweep needs a training command, and not a batch script or accelerate's words",
+                  "lockstep submit --sweep lr=0.1,0.2 -- train.py --lr {lr}");
+    draft.first_row = first_row_of(request.sweep->rows);
+    LOCKSTEP_TRY_ASSIGN(const RowArray array,
+                        array_of(request.sweep->rows, request.sweep->at_once, *draft.first_row));
+    wish.array = array.tasks;
+  }
+  LOCKSTEP_TRY_ASSIGN(draft.plan, slurm::plan_job(wish));
   if (request.min_nodes &&
       (!draft.plan.nodes || *request.min_nodes < 1 || *request.min_nodes > *draft.plan.nodes))
     return fail(Errc::invalid_input, "--min-nodes must be a number from 1 to --nodes");
@@ -92,6 +106,7 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
                    .carry = carry == slurm::Carry::no ? "" : random_suffix(kSecret),
                    .unless_seen = carry == slurm::Carry::unless_seen,
                    .folder = folder.path(),
+                   .first_row = draft.first_row,
                    .command = shell_join(request.command),
                    .run = run_words(request, draft.plan, folder),
                    .node = request.node});
@@ -149,9 +164,27 @@ Status give_stand_ins(const SlurmRequest& request, const slurm::JobFolder& folde
                                               .run = request.run}));
 }
 
+// Writes the rows, for the tasks of the array.
+Status give_rows(const SlurmRequest& request, const slurm::JobFolder& folder) {
+  const std::string csv = rows::print_csv(request.sweep->table);
+  if (csv.size() > rows::kMostFile)
+    return fail(Errc::invalid_input,
+                fmt::format("the values of all rows have more than {} bytes", rows::kMostFile),
+                "let the script find long values by a short name");
+  if (mkdir(folder.at("rows").c_str(), 0700) != 0)
+    return fail_sys("make " + folder.at("rows"), errno);
+  // Values may be secret, so another submission gets them from the user again.
+  std::string names;
+  for (const std::string& variable : request.env)
+    names += variable.substr(0, variable.find('=')) + "\n";
+  LOCKSTEP_TRY(io::write_file(folder.at(kVariablesFile), names));
+  return io::write_file(folder.at(slurm::kRowsFile), csv);
+}
+
 Status fill(const slurm::JobFolder& folder, const SlurmRequest& request, const Draft& draft) {
   LOCKSTEP_TRY(give_binary(folder));
   if (request.script) LOCKSTEP_TRY(give_stand_ins(request, folder));
+  if (request.sweep) LOCKSTEP_TRY(give_rows(request, folder));
   if (draft.plan.chain)
     LOCKSTEP_TRY(io::write_file(
         folder.at(slurm::kNextJobFile),
@@ -179,20 +212,16 @@ bool may_have_arrived(const setup::ToolEnding& ending) {
 
 // Calls sbatch, which prints "ID" or "ID;CLUSTER". canceled: it is not known whether Slurm has the
 // job.
-Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPlan& plan,
-                                const slurm::JobFolder& folder, const SlurmWorld& world) {
+Result<std::string> hand_over(const SbatchCall& asked, const slurm::JobFolder& folder,
+                              const SlurmWorld& world) {
   const std::string program = setup::find_program("sbatch");
   if (program.empty())
     return fail(Errc::not_found, "sbatch is missing: this machine must be a Slurm login node",
                 "submit there, or give --on user@login");
-  setup::ToolCall call{
-      .argv = {program, "--parsable"}, .env = request.env, .folder = request.wish.folder};
-  // Pass no setting from the script's own lines: SBATCH_* variables override the lines, as in
-  // sbatch.
-  for (const slurm::Setting& setting : plan.settings)
-    if (setting.line == 0) call.argv.push_back(slurm::word_of(setting));
+  setup::ToolCall call{.argv = {program, "--parsable"}, .env = asked.env, .folder = asked.working};
+  call.argv.insert(call.argv.end(), asked.settings.begin(), asked.settings.end());
   call.argv.push_back(folder.at("script"));
-  call.argv.insert(call.argv.end(), request.arguments.begin(), request.arguments.end());
+  call.argv.insert(call.argv.end(), asked.arguments.begin(), asked.arguments.end());
   std::vector<std::string> lines;
   LOCKSTEP_TRY_ASSIGN(const auto ending, setup::run_tool(call, [&](std::string_view line) {
                         if (lines.size() < 100) lines.emplace_back(line);
@@ -212,6 +241,18 @@ Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPla
   return fail(Errc::corrupt, "sbatch printed no job id: " + printable(join(lines, " ")));
 }
 
+SbatchCall sbatch_call(const SlurmRequest& request, const slurm::JobPlan& plan) {
+  SbatchCall call{.settings = {},
+                  .arguments = request.arguments,
+                  .env = request.env,
+                  .working = request.wish.folder};
+  // Pass no setting from the script's own lines: SBATCH_* variables override the lines, as in
+  // sbatch.
+  for (const slurm::Setting& setting : plan.settings)
+    if (setting.line == 0) call.settings.push_back(slurm::word_of(setting));
+  return call;
+}
+
 std::string output_of(const slurm::JobPlan& plan, const std::string& job) {
   const slurm::Setting* name = slurm::find_setting(plan.settings, "job-name");
   return slurm::expand_output(
@@ -225,7 +266,7 @@ Result<std::string> hand_in(const SlurmRequest& request, const Draft& draft, con
                             const SlurmWorld& world) {
   LOCKSTEP_TRY_ASSIGN(const slurm::JobFolder folder, slurm::JobFolder::create(id));
   const Status filled = fill(folder, request, draft);
-  auto number = filled ? call_sbatch(request, draft.plan, folder, world)
+  auto number = filled ? hand_over(sbatch_call(request, draft.plan), folder, world)
                        : Result<std::string>(Failure(filled.error()));
   // canceled: Slurm may have the job, so the folder must stay.
   if (number || number.error().code == Errc::canceled) return number;
@@ -260,14 +301,22 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorl
     LOCKSTEP_TRY_ASSIGN(number, hand_in(request, draft, id, world));
   }
   const slurm::Setting* name = slurm::find_setting(draft.plan.settings, "job-name");
-  const SlurmPlace place{number, folder.path(), output_of(draft.plan, number)};
-  const jobs::KnownJob known{.id = id,
-                             .name = name == nullptr ? "" : name->value,
-                             .place = kPlace,
-                             .command = printable(shell_join(request.command), 500),
-                             .plan = plan_text(place),
-                             .created_ms = world.unix_ms(),
-                             .status = {.state = jobs::JobState::queued}};
+  SlurmPlace place{number, folder.path(), output_of(draft.plan, number)};
+  if (request.sweep) {
+    place.output.clear();  // each row has its own
+    place.first_row = draft.first_row.value_or(0);
+    place.working = request.wish.folder;
+    place.at_once = request.sweep->at_once;
+  }
+  const jobs::KnownJob known{
+      .id = id,
+      .name = name == nullptr ? "" : name->value,
+      .place = kPlace,
+      .command = printable(shell_join(request.command), 500),
+      .plan = request.sweep ? plan_text(place, request.sweep->table, request.sweep->rows)
+                            : plan_text(place),
+      .created_ms = world.unix_ms(),
+      .status = {.state = jobs::JobState::queued}};
   LOCKSTEP_TRY(note_submitted(folder, known));
   // A repeated request finds the job recorded already: replace the record.
   LOCKSTEP_TRY(book.remove(id));
@@ -287,6 +336,11 @@ std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job) {
   const nlohmann::json& place = json[kPlace];
   const auto text = [&](const char* name) { return codec::text_member(place, name); };
   SlurmPlace found{text("job"), text("folder"), text("output")};
+  found.first_row = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(codec::integer_member(place, "first_row"), 0, rows::kMostRows));
+  found.working = text("working");
+  if (const std::int64_t most = codec::integer_member(place, "at_once"); most > 0)
+    found.at_once = most;
   if (const auto state = slurm_state(job, found))
     if (slurm::is_job_id(slurm::job_now(*state))) found.job = slurm::job_now(*state);
   return found;
@@ -330,6 +384,27 @@ Result<jobs::KnownJob> find_job(const jobs::JobBook& book, const std::string& wo
 
 std::optional<SlurmPlace> slurm_place_here(const jobs::KnownJob& job) {
   return job.nodes.empty() ? slurm_place(job) : std::nullopt;
+}
+
+Result<std::string> call_sbatch(const SbatchCall& call, const slurm::JobFolder& folder,
+                                const SlurmWorld& world) {
+  return hand_over(call, folder, world);
+}
+
+// sweep_of() reads the rows as it reads those of a job on hosts.
+std::string plan_text(const SlurmPlace& place, const rows::Table& table,
+                      const std::vector<std::size_t>& rows) {
+  nlohmann::ordered_json json{{kPlace,
+                               {{"job", place.job},
+                                {"folder", place.folder},
+                                {"output", place.output},
+                                {"first_row", place.first_row},
+                                {"working", place.working}}},
+                              {"spec",
+                               {{"run", {"--sweep-only=" + rows::print_row_set(rows)}},
+                                {"env", {"LOCKSTEP_SWEEP_TABLE=" + rows::print_csv(table)}}}}};
+  if (place.at_once) json[kPlace]["at_once"] = *place.at_once;
+  return codec::print_json(json);
 }
 
 std::string plan_text(const SlurmPlace& place) {

@@ -5,14 +5,24 @@
 #include "base/error.h"
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/slurm_world.h"
+#include "rows/table.h"
 #include "slurm/job_folder.h"
 #include "slurm/job_plan.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace lockstep::jobs::on_slurm {
+
+// The rows of a sweep, of which each is a task of an array job.
+struct SlurmSweep {
+  rows::Table table;
+  std::vector<std::size_t> rows;             // the rows to run, in rising order
+  std::optional<std::int64_t> at_once = {};  // rows that run at once; nullopt: as Slurm has room
+};
 
 struct SlurmRequest {
   slurm::JobWish wish;
@@ -30,6 +40,7 @@ struct SlurmRequest {
   // Our id of the job, from a client on another host. Such a client repeats the request until it
   // hears the answer. Only one job is submitted under an id. Empty: make a new id.
   std::string id = {};
+  std::optional<SlurmSweep> sweep = {};
   bool folder_is_here = true;  // false for a preview: the folder does not exist here yet
 };
 
@@ -48,17 +59,34 @@ Result<Submission> preview_slurm_job(const SlurmRequest& request);
 // Submits the job. Errors contain sbatch's own message.
 Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorld& world = {});
 
+// Calls sbatch with the job's script and returns Slurm's id. canceled: it is not known whether
+// Slurm has the job.
+struct SbatchCall {
+  std::vector<std::string> settings;        // words in front of the script
+  std::vector<std::string> arguments = {};  // words behind the script
+  std::vector<std::string> env = {};
+  std::string working;  // folder in which sbatch is called
+};
+Result<std::string> call_sbatch(const SbatchCall& call, const slurm::JobFolder& folder,
+                                const SlurmWorld& world);
+
 // Where a Slurm job is, from KnownJob::plan. slurm_place() returns nullopt if the job does not run
 // on Slurm.
 struct SlurmPlace {
   std::string job;  // Slurm's current id: a chain continues under new ids
   std::string folder;
   std::string output;
+  // Of a sweep: the row of the array's task 0, and what another submission needs.
+  std::size_t first_row = 0;
+  std::string working = {};  // folder in which sbatch is called
+  std::optional<std::int64_t> at_once = {};
 };
 std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job);
 // Like slurm_place(), but nullopt for a job submitted on a login host elsewhere.
 std::optional<SlurmPlace> slurm_place_here(const jobs::KnownJob& job);
 std::string plan_text(const SlurmPlace& place);
+std::string plan_text(const SlurmPlace& place, const rows::Table& table,
+                      const std::vector<std::size_t>& rows);
 // Returns the batch step's record of a job submitted here; nullopt: nothing yet.
 std::optional<slurm::BatchState> slurm_state(const jobs::KnownJob& job, const SlurmPlace& place);
 // Returns whether the word matches only the beginning of the job's id: the user may mean a Slurm

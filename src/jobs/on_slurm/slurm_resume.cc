@@ -1,0 +1,114 @@
+#include "jobs/on_slurm/slurm_resume.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "jobs/job_book.h"
+#include "jobs/on_slurm/slurm_once.h"
+#include "jobs/on_slurm/slurm_rows.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+constexpr int kMostTries = 10'000;
+
+// Slurm keeps the variables of the first submission with that job only.
+Status check_variables(const KnownJob& job, const SlurmPlace& place,
+                       const std::vector<std::string>& env) {
+  LOCKSTEP_TRY_ASSIGN(const std::string names,
+                      io::read_file(slurm::JobFolder(place.folder).at(kVariablesFile)));
+  for (const std::string& name : split(names, '\n')) {
+    const bool given = std::any_of(env.begin(), env.end(), [&](const std::string& each) {
+      return each.starts_with(name + "=");
+    });
+    if (!name.empty() && !given)
+      return fail(Errc::invalid_input,
+                  fmt::format("the rows of job {} had the variable {}, whose value is kept nowhere",
+                              job.id, printable(name, 100)),
+                  fmt::format("give --env {}=VALUE again", printable(name, 100)));
+  }
+  return {};
+}
+
+// The old folders of rows, out of the way of a new try. Puts them back unless kept.
+class OldTries {
+ public:
+  OldTries() = default;
+  OldTries(const OldTries&) = delete;
+  OldTries& operator=(const OldTries&) = delete;
+  ~OldTries() {
+    std::error_code ignored;
+    for (const auto& [from, to] : moved_)
+      std::filesystem::rename(to, from, ignored);
+  }
+
+  Status move(const std::string& folder) {
+    std::error_code error;
+    if (!std::filesystem::exists(folder, error)) return {};
+    for (int number = 1; number < kMostTries; ++number) {
+      const std::string to = fmt::format("{}.try{}", folder, number);
+      if (std::filesystem::exists(to, error)) continue;
+      std::filesystem::rename(folder, to, error);
+      if (error) return fail_sys("rename " + folder, error.value());
+      moved_.emplace_back(folder, to);
+      return {};
+    }
+    return fail(Errc::invalid_input, folder + " has too many earlier tries");
+  }
+  void keep() { moved_.clear(); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> moved_;
+};
+
+Result<std::vector<std::size_t>> rows_to_run(const KnownJob& job, const JobSweep& sweep,
+                                             const SlurmPlace& place, const SlurmWorld& world) {
+  LOCKSTEP_TRY_ASSIGN(const auto rows, ask_slurm_rows(job, sweep, place, world));
+  if (!status_of_rows(rows).is_over())
+    return fail(Errc::invalid_input, "job " + job.id + " has not ended",
+                "lockstep wait waits for its end; then lockstep resume runs the failed rows again");
+  std::vector<std::size_t> undone;
+  for (const SlurmRow& row : rows)
+    if (row.status.state != JobState::succeeded) undone.push_back(row.row);
+  if (undone.empty()) return fail(Errc::invalid_input, "all rows of job " + job.id + " are done");
+  return undone;
+}
+
+}  // namespace
+
+Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, SlurmPlace place,
+                                  const std::vector<std::string>& env, const SlurmWorld& world) {
+  // Two commands must not submit the same rows.
+  LOCKSTEP_TRY_ASSIGN(const SubmitLock lock, SubmitLock::take());
+  LOCKSTEP_TRY_ASSIGN(const JobBook book, JobBook::open(io::state_folder()));
+  // Another command may have submitted rows since the caller read the record.
+  LOCKSTEP_TRY_ASSIGN(const KnownJob now, book.find(job.id));
+  if (const auto known = slurm_place(now)) place = *known;
+  LOCKSTEP_TRY_ASSIGN(const auto undone, rows_to_run(now, sweep, place, world));
+  LOCKSTEP_TRY(check_variables(now, place, env));
+  LOCKSTEP_TRY_ASSIGN(const RowArray array, array_of(undone, place.at_once, place.first_row));
+  const slurm::JobFolder folder(place.folder);
+  OldTries old;
+  for (const std::size_t row : undone)
+    LOCKSTEP_TRY(old.move(folder.row(row)));
+  auto number =
+      call_sbatch({.settings = {"--array=" + array.tasks}, .env = env, .working = place.working},
+                  folder, world);
+  // canceled: Slurm may have the rows, which then need their folders' places.
+  if (number || number.error().code == Errc::canceled) old.keep();
+  if (!number) return Failure(number.error());
+  place.job = *number;
+  KnownJob again = now;
+  again.plan = plan_text(place, sweep.table, sweep.rows);
+  LOCKSTEP_TRY(note_submitted(folder, again));
+  LOCKSTEP_TRY(book.note_plan(again.id, again.plan));
+  return Resumed{.nodes = {"slurm as job " + place.job}, .ahead = {}};
+}
+
+}  // namespace lockstep::jobs::on_slurm

@@ -1,0 +1,127 @@
+"""Sweeps on a real Slurm cluster: one array job, of which each task runs a row."""
+import json
+import re
+
+import pytest
+
+from harness import WORKER, until
+from slurm_cluster import SlurmCluster
+
+
+@pytest.fixture
+def cluster(hosts):
+    made = SlurmCluster(hosts, 2)
+    yield made
+    made.close()
+
+
+def submit(cluster, *words, **options):
+    return cluster.run("submit", "--no-check", "-t5", *words, **options)
+
+
+def number_of(ended):
+    assert ended.rc == 0, ended
+    return re.fullmatch(r"Submitted batch job (\d+)\n", ended.out)[1]
+
+
+def told_of(cluster, job):
+    return next(each for each in json.loads(cluster.run("jobs", "--json").out)["jobs"] if each["job"] == job)
+
+
+def worker(*actions):
+    return ("--", "--no-python", WORKER, *actions)
+
+
+SHOW = "show=RANK,WORLD_SIZE,LOCKSTEP_SWEEP_ROW,LOCKSTEP_SWEEP_TEXT,LOCKSTEP_JOB_ID"
+
+
+def test_every_row_is_a_task_with_its_values(cluster):
+    """Two ranks on each of two nodes; each row has an output file, and is shown by its number or its values."""
+    ended = submit(cluster, "--sweep", "text=one,two,three", "--sweep", "code=0", "--at-once=2", "-N2",
+                   "--gpus-per-node=2", "--wait", "--env=OMP_NUM_THREADS=1",
+                   *worker(SHOW, "exit={code}"))
+    assert ended.rc == 0, ended
+    job = ended.out.split()[-1]
+    told = told_of(cluster, job)
+    assert (told["state"], told["code"], told["why"]) == ("succeeded", 0, "3 done"), told
+    for row, text in enumerate(("one", "two", "three")):
+        shown = sorted((cluster.work / f"slurm-{job}_{row}.out").read_text().splitlines())
+        assert shown == [f"[rank{rank}]: show RANK={rank} WORLD_SIZE=4 LOCKSTEP_SWEEP_ROW={row} "
+                         f"LOCKSTEP_SWEEP_TEXT={text} LOCKSTEP_JOB_ID={told['id']}" for rank in range(4)]
+        for word in (f"{told['id']}[{row}]", f"{job}[text={text}]"):
+            assert sorted(cluster.run("logs", word).out.splitlines()) == shown
+    assert cluster.run("wait", job).rc == 0
+    logs = cluster.run("logs", job)
+    assert logs.rc == 2 and "each row of job" in logs.err, logs
+
+
+def test_a_row_that_fails_is_counted_explained_and_resumed(cluster):
+    mark = cluster.work / "mended"
+    script = cluster.script(
+        "row.sh", f'#!/bin/sh\n[ "$1" != bad ] || [ -e {mark} ] || {{ echo no luck >&2; exit 7; }}\n')
+    ended = submit(cluster, "--sweep", "how=good,bad,fine,bad", "--wait", "--env=ONE=1", "--", "--no-python", script,
+                   "{how}")
+    assert ended.rc == 7, ended
+    job = ended.out.split()[-1]
+    told = told_of(cluster, job)
+    assert (told["state"], told["code"], told["why"]) == ("failed", 7, "2 done, 2 failed"), told
+    assert re.search(rf"{told['id']} .* failed: 2 done, 2 failed ", cluster.run("jobs").out)
+    why = cluster.run("why", job)
+    assert why.rc == 0 and "2 done, 2 failed" in why.out and "  2 rows: no luck\n" in why.out, why
+    rows = json.loads(cluster.run("why", "--json", job).out)["rows"]
+    assert [each["state"] for each in rows] == ["done", "failed", "done", "failed"], rows
+    # The values of variables are kept nowhere.
+    refused = cluster.run("resume", told["id"])
+    assert refused.rc == 2 and "the variable ONE" in refused.err, refused
+    mark.touch()
+    again = cluster.run("resume", told["id"], "--env=ONE=1")
+    assert again.rc == 0, again
+    assert cluster.run("wait", told["id"]).rc == 0
+    second = told_of(cluster, again.out.split()[-1])
+    assert (second["id"], second["why"]) == (told["id"], "4 done"), second
+    outputs = sorted(path.name for path in cluster.work.glob("slurm-*.out"))
+    assert outputs == sorted([f"slurm-{job}_{row}.out" for row in range(4)] +
+                             [f"slurm-{second['job']}_{row}.out" for row in (1, 3)])
+    refused = cluster.run("resume", told["id"], "--env=ONE=1")
+    assert refused.rc == 2 and "are done" in refused.err, refused
+
+
+def test_cancel_ends_running_and_waiting_rows(cluster):
+    job = number_of(submit(cluster, "--sweep", "n=0-5", "--at-once=2", *worker("pause")))
+    until(lambda: told_of(cluster, job)["why"] == "0 done, 2 running, 4 queued", 60, "two rows run")
+    assert told_of(cluster, job)["state"] == "running"
+    canceled = cluster.run("cancel", job)
+    assert canceled.rc == 0, canceled
+    told = told_of(cluster, job)
+    assert (told["state"], told["why"]) == ("canceled", "0 done, 6 canceled"), told
+    assert cluster.run("wait", job).rc not in (0, 255)
+
+
+def test_one_row_that_is_canceled_leaves_the_others(cluster):
+    """The array's last task has the number of the whole array, and must not be taken for it."""
+    script = cluster.script("row.sh", f"#!/bin/sh\nuntil [ -e {cluster.work}/go ]; do sleep 0.1; done\n")
+    job = number_of(submit(cluster, "--sweep", "n=0-2", "--", "--no-python", script))
+    until(lambda: told_of(cluster, job)["why"] == "0 done, 3 running", 60, "all rows run")
+    cluster.slurm("scancel", f"{job}_2")
+    until(lambda: told_of(cluster, job)["why"] == "0 done, 2 running, 1 canceled", 60, "the row has ended")
+    (cluster.work / "go").touch()
+    assert cluster.run("wait", job).rc not in (0, 255)
+    assert told_of(cluster, job)["why"] == "2 done, 1 canceled"
+
+
+def test_print_shows_the_rows(cluster):
+    ended = submit(cluster, "--print", "--sweep", "lr=1e-3,3e-4", "--sweep-only=1", "--", "train.py", "--lr", "{lr}")
+    assert ended.rc == 0, ended
+    assert "#SBATCH --array=1\n" in ended.out and ended.out.endswith("#    1  lr=3e-4  train.py --lr 3e-4\n"), ended
+    assert cluster.slurm("squeue", "-h").out == ""
+
+
+def test_what_a_sweep_cannot_have_is_refused(cluster):
+    for words, why in ((("--sweep=n=0-1200",), "MaxArraySize is 1001 by default"),
+                       (("--sweep=n=0-2", "--chain"), "--chain does not go with --sweep"),
+                       (("--sweep=n=0-2", "--output=all.out"), "all rows would write to this file"),
+                       (("--sweep=n=0-2", "--gpus-per-job=1"), "--gpus-per-job is not for jobs of Slurm's"),
+                       (("--sweep=n=0-2", "--on=elsewhere"), "--sweep does not go with --on")):
+        ended = submit(cluster, *words, *worker("exit=0"))
+        assert ended.rc == 2 and why in ended.err, ended
+    assert not (cluster.home / ".local/state/lockstep/slurm").exists()
