@@ -108,6 +108,7 @@ Status add_rows(const Parsed& parsed, jobs::on_hosts::JobRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const auto rows, sweep_rows(options));
   if (!rows) return {};
   request.spec.rows = static_cast<std::int64_t>(rows->chosen.size());
+  request.spec.env.push_back(std::string(kSweepMark) + "=1");
   // Node 0 keeps the queue of rows for all hosts, and nobody takes it over.
   request.most_endpoints = 1;
   // The hosts may not have the file, or another one of that name.
@@ -188,6 +189,10 @@ Status check_words(const Call& call, const RemoteOptions& options) {
         Errc::invalid_input,
         "a row of a sweep runs on one node, so --nnodes and a place to meet have no meaning",
         "leave them out: the hosts share the rows");
+  if (call.parsed.has("sweep") || call.parsed.has("sweep-file"))
+    for (const char* name : {"include", "exclude", "queue", "rdzv-token-file"})
+      if (call.parsed.has(name))
+        return fail(Errc::invalid_input, fmt::format("--{} cannot be used with a sweep", name));
   if (options.install.empty())
     if (const std::string lone = first_given(call.parsed, environment_rows()); !lone.empty())
       return fail(Errc::invalid_input,

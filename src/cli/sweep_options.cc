@@ -28,6 +28,11 @@ Result<rows::Table> read_rows_file(const std::string& path) {
   if (!text) return fail(Errc::invalid_input, "--sweep-file: " + text.error().message);
   auto table = rows::read_csv(*text);
   if (!table) return Failure(std::move(table).error().within("--sweep-file " + printable(path)));
+  // Quotes may make the rows longer than they travel.
+  if (rows::print_csv(*table).size() > rows::kMostFile)
+    return fail(Errc::invalid_input,
+                fmt::format("--sweep-file {}: its rows have over {} bytes with their quotes",
+                            printable(path), rows::kMostFile));
   return table;
 }
 
@@ -79,7 +84,7 @@ std::vector<std::string_view> sweep_names() {
 }
 
 Result<std::optional<SweepRows>> sweep_rows(const SweepOptions& options) {
-  const char* brought = std::getenv(kSweepVariable);
+  const char* brought = std::getenv(kSweepMark) == nullptr ? nullptr : std::getenv(kSweepVariable);
   if (!options.sweeps() && brought == nullptr) {
     LOCKSTEP_TRY(check_alone(options));
     return std::optional<SweepRows>();

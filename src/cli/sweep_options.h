@@ -26,6 +26,8 @@ struct SweepOptions {
 
 // The rows of a file as CSV, for a host that has no such file. Counts as --sweep-file.
 inline constexpr const char* kSweepVariable = "LOCKSTEP_SWEEP_TABLE";
+// Set for the runners of a job on hosts, and for nothing below them.
+inline constexpr const char* kSweepMark = "LOCKSTEP_SWEEP_PART";
 
 Group sweep_group();
 std::vector<std::string_view> sweep_names();  // of all rows of the group

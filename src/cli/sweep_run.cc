@@ -28,6 +28,12 @@ constexpr std::array<std::string_view, 10> kNotOfRows = {
     "nnodes", "node-rank",    "rdzv-id", "rdzv-backend", "rdzv-endpoint",
     "report", "report-tails", "log-dir", "tee",          "log-line-prefix-template"};
 
+// Variables that a row must not have, by the beginnings of their names: values of another row,
+// and what torchrun's variables say about other nodes.
+constexpr std::array<std::string_view, 8> kNotForRows = {
+    "LOCKSTEP_SWEEP_", "LOCKSTEP_RDZV_TOKEN=", "PET_NNODES=",  "PET_NODE_RANK=",
+    "PET_RDZV_",       "PET_MASTER_",          "PET_LOG_DIR=", "PET_TEE="};
+
 // Returns the GPUs of this host, as CUDA_VISIBLE_DEVICES names them.
 std::vector<std::string> gpus_here() {
   const host::GpuEnvironment env = host::gpu_environment();
@@ -44,8 +50,10 @@ std::vector<std::string> gpus_here() {
 
 // A row is a job of one node. Only a job on hosts gives these options, for all of its hosts.
 Status check_words(const launch::RawOptions& raw) {
-  if (std::getenv("LOCKSTEP_JOB_ID") != nullptr) return {};
+  if (std::getenv(kSweepMark) != nullptr) return {};
   const char* given = raw.nnodes                   ? "--nnodes"
+                      : raw.master_addr            ? "--master-addr"
+                      : raw.master_port            ? "--master-port"
                       : raw.node_rank              ? "--node-rank"
                       : !raw.rdzv_endpoint.empty() ? "--rdzv-endpoint"
                                                    : nullptr;
@@ -100,8 +108,8 @@ std::vector<std::string> row_environment() {
   std::vector<std::string> env;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    if (!text.starts_with(std::string(kSweepVariable) + "=") &&
-        !text.starts_with("LOCKSTEP_RDZV_TOKEN="))
+    if (std::none_of(kNotForRows.begin(), kNotForRows.end(),
+                     [&](std::string_view name) { return text.starts_with(name); }))
       env.emplace_back(text);
   }
   return env;
@@ -129,6 +137,8 @@ Result<ExitCode> run_sweep(const Call& call, const SweepOptions& options, const 
   request.words = [&](std::size_t row, const std::string& report) {
     return row_words(call, raw, rows.table, row, report);
   };
+  // A report of an earlier run must not speak for this one.
+  if (raw.report) unlink(raw.report->c_str());
   const auto code = rows::run_rows(std::move(request));
   std::error_code ignored;
   if (folder.second) std::filesystem::remove_all(folder.first, ignored);

@@ -102,7 +102,7 @@ Result<JobRecord> JobFiles::record() const {
     if (read) record.state = std::move(*read);
   }
   if (!alive && record.state.stage != Stage::ended) record.state.stage = Stage::lost;
-  if (record.spec.rows > 0) record.row_counts = rows::counts_of(rows());
+  if (record.spec.rows > 0) record.row_sets = rows::sets_of(rows());
   return record;
 }
 

@@ -74,15 +74,44 @@ static void fields(codec::JsonFields& io, PartState& state) {
 
 // The compiler looks for fields() in the namespace of the struct.
 struct RowsOfPart {
-  rows::RowCounts counts = {};
+  std::string done = {};
+  std::string running = {};
+  std::string failed = {};
+  std::string lost = {};
 };
 
 static void fields(codec::JsonFields& io, RowsOfPart& part) {
-  constexpr codec::JsonRange kCount{0, static_cast<std::int64_t>(rows::kMostRows)};
-  io("done", part.counts.done, kCount);
-  io("running", part.counts.running, kCount);
-  io("failed", part.counts.failed, kCount);
+  io("done", part.done);
+  io("running", part.running);
+  io("failed", part.failed);
+  io("lost", part.lost);
 }
+
+namespace {
+
+Result<std::vector<std::size_t>> read_rows(const std::string& text) {
+  if (text.empty()) return std::vector<std::size_t>();
+  return rows::read_row_set(text, rows::kMostRows);
+}
+
+nlohmann::ordered_json rows_json(const rows::RowSets& sets) {
+  return codec::write_fields(RowsOfPart{.done = rows::print_row_set(sets.done),
+                                        .running = rows::print_row_set(sets.running),
+                                        .failed = rows::print_row_set(sets.failed),
+                                        .lost = rows::print_row_set(sets.lost)});
+}
+
+Result<rows::RowSets> rows_from_json(const nlohmann::json& json) {
+  LOCKSTEP_TRY_ASSIGN(const auto part, read_strictly<RowsOfPart>(json, "the rows of a job"));
+  rows::RowSets sets;
+  LOCKSTEP_TRY_ASSIGN(sets.done, read_rows(part.done));
+  LOCKSTEP_TRY_ASSIGN(sets.running, read_rows(part.running));
+  LOCKSTEP_TRY_ASSIGN(sets.failed, read_rows(part.failed));
+  LOCKSTEP_TRY_ASSIGN(sets.lost, read_rows(part.lost));
+  return sets;
+}
+
+}  // namespace
 
 nlohmann::ordered_json to_json(const JobSpec& spec) {
   return codec::write_fields(spec);
@@ -114,7 +143,7 @@ nlohmann::ordered_json to_json(const JobRecord& record) {
   nlohmann::ordered_json spec = to_json(record.spec);
   spec.erase("env");
   nlohmann::ordered_json json{{"spec", std::move(spec)}, {"state", to_json(record.state)}};
-  if (record.spec.rows > 0) json["rows"] = codec::write_fields(RowsOfPart{record.row_counts});
+  if (record.spec.rows > 0) json["rows"] = rows_json(record.row_sets);
   return json;
 }
 
@@ -127,10 +156,7 @@ Result<JobRecord> record_from_json(const nlohmann::json& json) {
   LOCKSTEP_TRY_ASSIGN(record.spec, spec_from_json(spec));
   LOCKSTEP_TRY_ASSIGN(record.state, state_from_json(json["state"]));
   if (record.spec.rows == 0) return record;
-  LOCKSTEP_TRY_ASSIGN(
-      const auto part,
-      read_strictly<RowsOfPart>(json.value("rows", nlohmann::json()), "the rows of a job"));
-  record.row_counts = part.counts;
+  LOCKSTEP_TRY_ASSIGN(record.row_sets, rows_from_json(json.value("rows", nlohmann::json())));
   return record;
 }
 

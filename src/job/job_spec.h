@@ -64,7 +64,7 @@ Result<PartState> state_from_json(const nlohmann::json& json);
 struct JobRecord {
   JobSpec spec;
   PartState state;
-  rows::RowCounts row_counts = {};  // of a sweep, on this host
+  rows::RowSets row_sets = {};  // of a sweep, on this host
 };
 nlohmann::ordered_json to_json(const JobRecord& record);
 Result<JobRecord> record_from_json(const nlohmann::json& json);

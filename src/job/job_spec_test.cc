@@ -59,13 +59,13 @@ TEST(JobSpec, ARecordHasNoEnvironment) {
 TEST(JobSpec, ARecordOfASweepHasItsCounts) {
   JobRecord record{example(), {.stage = Stage::running}};
   record.spec.rows = 9;
-  record.row_counts = {.done = 3, .running = 2, .failed = 1};
+  record.row_sets = {.done = {0, 1, 2}, .running = {3, 5}, .failed = {8}};
   nlohmann::json json = again(to_json(record));
   const auto read = record_from_json(json);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->spec.rows, 9);
-  EXPECT_EQ(read->row_counts, record.row_counts);
-  json["rows"]["done"] = -1;
+  EXPECT_EQ(read->row_sets, record.row_sets);
+  json["rows"]["done"] = "10000";
   EXPECT_FALSE(record_from_json(json));
   json.erase("rows");
   EXPECT_FALSE(record_from_json(json));

@@ -14,6 +14,7 @@ namespace lockstep::jobs {
 namespace {
 
 constexpr std::size_t kMostPlan = 64UL << 20;
+constexpr int kMostTries = 1'000'000;
 constexpr std::size_t kShownGroups = 10;
 constexpr std::size_t kShownRows = 5;
 constexpr std::string_view kVariable = "LOCKSTEP_SWEEP_TABLE=";
@@ -39,6 +40,8 @@ std::string_view state_word(const JobRow& row, bool over) {
       return "done";
     case rows::RowState::failed:
       return "failed";
+    case rows::RowState::lost:
+      return "lost";
     case rows::RowState::running:
       break;
   }
@@ -142,14 +145,17 @@ Result<std::optional<JobSweep>> sweep_of(const KnownJob& job) {
   return std::optional(std::move(sweep));
 }
 
-std::vector<JobRow> merge_rows(std::vector<JobRow> rows) {
+std::vector<JobRow> merge_rows(const JobSweep& sweep, std::vector<JobRow> rows) {
   std::map<std::size_t, JobRow> best;
   for (JobRow& row : rows) {
+    // A host may tell of any row.
+    if (!std::binary_search(sweep.rows.begin(), sweep.rows.end(), row.record.row)) continue;
     const auto [at, added] = best.try_emplace(row.record.row, row);
     if (added) continue;
     const bool was_done = at->second.record.state == rows::RowState::done;
     const bool is_done = row.record.state == rows::RowState::done;
-    const int tries = at->second.record.tries + row.record.tries;
+    // A host may tell any number.
+    const int tries = std::min(at->second.record.tries + row.record.tries, kMostTries);
     if (is_done != was_done ? is_done : row.record.began_ms > at->second.record.began_ms)
       at->second = std::move(row);
     at->second.record.tries = tries;

@@ -31,8 +31,8 @@ bool has_rows(const KnownJob& job);
 Result<std::optional<JobSweep>> sweep_of(const KnownJob& job);
 
 // Returns the record that counts for each row, in the order of rows. A row with exit code 0 on any
-// host is done; else its latest beginning counts.
-std::vector<JobRow> merge_rows(std::vector<JobRow> rows);
+// host is done; else its latest beginning counts. Rows that the sweep does not have are left out.
+std::vector<JobRow> merge_rows(const JobSweep& sweep, std::vector<JobRow> rows);
 // Returns the rows of the sweep without exit code 0 so far.
 std::vector<std::size_t> undone_rows(const JobSweep& sweep, const std::vector<JobRow>& rows);
 

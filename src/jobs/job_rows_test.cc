@@ -60,16 +60,18 @@ TEST(SweepOfJob, OtherJobsHaveNone) {
 
 // A row that was lost on one host and done on another is done. Else the last try counts.
 TEST(MergedRows, TheBestRecordCounts) {
+  const auto sweep = sweep_of(sweep_job());
+  ASSERT_TRUE(sweep && *sweep);
   const auto merged =
-      merge_rows({row(0, RowState::done, 100, "a"), row(0, RowState::running, 900, "b"),
-                  row(1, RowState::failed, 100, "a"), row(1, RowState::running, 200, "b"),
-                  row(2, RowState::failed, 300, "a"), row(2, RowState::failed, 200, "b")});
+      merge_rows(**sweep, {row(0, RowState::done, 100, "a"), row(0, RowState::running, 900, "b"),
+                           row(1, RowState::failed, 100, "a"), row(1, RowState::running, 200, "b"),
+                           row(2, RowState::failed, 300, "a"), row(2, RowState::failed, 200, "b"),
+                           row(9999, RowState::done, 100, "a")});
   ASSERT_EQ(merged.size(), 3U);
   EXPECT_EQ(merged[0].record.state, RowState::done);
   EXPECT_EQ(merged[0].record.tries, 2);
   EXPECT_EQ(merged[1].host, "b");
   EXPECT_EQ(merged[2].host, "a");
-  const auto sweep = sweep_of(sweep_job());
   EXPECT_EQ(undone_rows(**sweep, merged), (std::vector<std::size_t>{1, 2, 3}));
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <utility>
 
 namespace lockstep::jobs {
@@ -54,36 +55,63 @@ NodeStatus node_status(const std::string& name, const std::optional<job::JobReco
   return node;
 }
 
-// Returns "37 done, 4 running, 2 failed, 57 queued" for a sweep, else "".
-std::string row_counts_text(const std::vector<std::optional<job::JobRecord>>& nodes) {
-  std::int64_t all = 0;
-  rows::RowCounts counts;
-  std::int64_t lost = 0;
+// The rows of a sweep over all of its hosts.
+struct RowCounts {
+  std::size_t all = 0;  // 0: no sweep
+  std::size_t done = 0;
+  std::string text = {};  // "37 done, 4 running, 2 failed, 57 queued"
+};
+
+RowCounts count_rows(const std::vector<std::optional<job::JobRecord>>& nodes) {
+  RowCounts counts;
+  // The state of a row is the best of its hosts: a row that is lost or failed on one may begin
+  // again on another.
+  enum class Best { lost, failed, running, done };
+  std::map<std::size_t, Best> rows;
+  const auto add = [&](const std::vector<std::size_t>& some, Best state) {
+    for (const std::size_t row : some) {
+      const auto at = rows.try_emplace(row, state).first;
+      at->second = std::max(at->second, state);
+    }
+  };
   bool goes_on = false;
   bool all_told = true;
   for (const auto& node : nodes) {
     all_told = all_told && node;
     if (!node) continue;
-    all = std::max(all, node->spec.rows);
-    counts.done += node->row_counts.done;
-    counts.failed += node->row_counts.failed;
+    counts.all = std::max(counts.all, static_cast<std::size_t>(node->spec.rows));
     const bool runs = node->state.stage < job::Stage::ended;
-    (runs ? counts.running : lost) += node->row_counts.running;
     goes_on = goes_on || runs;
+    add(node->row_sets.lost, Best::lost);
+    add(node->row_sets.failed, Best::failed);
+    add(node->row_sets.running, runs ? Best::running : Best::lost);
+    add(node->row_sets.done, Best::done);
   }
-  if (all == 0) return {};
-  std::string text = fmt::format("{} done", counts.done);
-  const auto add = [&](std::int64_t count, const char* what) {
-    if (count > 0) text += fmt::format(", {} {}", count, what);
+  if (counts.all == 0) return counts;
+  const auto of = [&](Best state) {
+    return static_cast<std::size_t>(std::count_if(
+        rows.begin(), rows.end(), [state](const auto& row) { return row.second == state; }));
   };
-  add(counts.running, "running");
-  add(counts.failed, "failed");
-  add(lost, "lost");
+  counts.done = of(Best::done);
+  counts.text = fmt::format("{} done", counts.done);
+  const auto tell = [&](std::size_t count, const char* what) {
+    if (count > 0) counts.text += fmt::format(", {} {}", count, what);
+  };
+  tell(of(Best::running), "running");
+  tell(of(Best::failed), "failed");
+  tell(of(Best::lost), "lost");
   // A silent host may have done some of the rest.
-  add(all - counts.done - counts.running - counts.failed - lost, !all_told ? "unknown"
-                                                                 : goes_on ? "queued"
-                                                                           : "not begun");
-  return text;
+  tell(counts.all - std::min(counts.all, rows.size()), !all_told ? "unknown"
+                                                       : goes_on ? "queued"
+                                                                 : "not begun");
+  return counts;
+}
+
+// What the rows of an ended sweep say counts, and not the exit codes of its parts: a part may have
+// lost its way to the queue while other hosts did all rows, or a lost part may tell nothing.
+int code_of_rows(const RowCounts& rows, int code) {
+  if (rows.done >= rows.all) return 0;
+  return code == 0 ? 1 : code;
 }
 
 }  // namespace
@@ -130,7 +158,11 @@ JobStatus status_of(const std::vector<std::string>& names,
     // The first failure in the order of nodes stands for the job.
     if (part.stage == job::Stage::ended && code == 0) code = part.code;
   }
-  if (const std::string told = row_counts_text(nodes); !told.empty()) whole.why = told;
+  const RowCounts rows = count_rows(nodes);
+  if (rows.all > 0) {
+    whole.why = rows.text;
+    code = code_of_rows(rows, code);
+  }
   if (stage == job::Stage::ended) {
     whole.code = code;
     whole.state = ended_state(code, whole.by_person);

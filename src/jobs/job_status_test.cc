@@ -55,24 +55,43 @@ TEST(JobStatus, IsOfAllNodesThatAnswer) {
   EXPECT_EQ(status_of({node(Stage::lost, 0), std::nullopt}).state, JobState::lost);
 }
 
+Record rows_of(Stage stage, int code, const rows::RowSets& sets) {
+  Record record = node(stage, code);
+  record->spec.rows = 8;
+  record->row_sets = sets;
+  return record;
+}
+
 TEST(JobStatus, TheRowsOfASweepAreCountedOverItsHosts) {
-  const auto part = [](Stage stage, rows::RowCounts counts) {
-    Record record = node(stage);
-    record->spec.rows = 20;
-    record->row_counts = counts;
-    return record;
-  };
-  const auto running = part(Stage::running, {.done = 3, .running = 2, .failed = 1});
-  EXPECT_EQ(status_of({running, part(Stage::ended, {.done = 4})}).why,
-            "7 done, 2 running, 1 failed, 10 queued");
+  const auto running =
+      rows_of(Stage::running, 0, {.done = {0, 1}, .running = {2, 3}, .failed = {4}});
+  EXPECT_EQ(status_of({running, rows_of(Stage::ended, 0, {.done = {5}})}).why,
+            "3 done, 2 running, 1 failed, 2 queued");
   // Nothing runs on a lost host, so rows without an end there are lost.
-  const auto lost = part(Stage::lost, {.done = 1, .running = 2});
-  EXPECT_EQ(status_of({running, lost}).why, "4 done, 2 running, 1 failed, 2 lost, 11 queued");
-  EXPECT_EQ(status_of({part(Stage::ended, {.done = 3, .failed = 1}), lost}).why,
-            "4 done, 1 failed, 2 lost, 13 not begun");
+  const auto lost = rows_of(Stage::lost, 0, {.done = {5}, .running = {6}});
+  EXPECT_EQ(status_of({running, lost}).why, "3 done, 2 running, 1 failed, 1 lost, 1 queued");
+  EXPECT_EQ(status_of({rows_of(Stage::ended, 1, {.failed = {4}}), lost}).why,
+            "1 done, 1 failed, 1 lost, 5 not begun");
   // A silent host may have done the others.
-  EXPECT_EQ(status_of({part(Stage::ended, {.done = 3}), std::nullopt}).why, "3 done, 17 unknown");
-  EXPECT_EQ(status_of({part(Stage::ended, {.done = 20})}).why, "20 done");
+  EXPECT_EQ(status_of({rows_of(Stage::ended, 0, {.done = {1}}), std::nullopt}).why,
+            "1 done, 7 unknown");
+  // A row that begins again on another host counts once.
+  EXPECT_EQ(status_of({rows_of(Stage::running, 0, {.failed = {1, 2}, .lost = {3}}),
+                       rows_of(Stage::running, 0, {.done = {1}, .running = {2, 3}})})
+                .why,
+            "1 done, 2 running, 5 queued");
+}
+
+TEST(JobStatus, TheRowsDecideHowASweepHasEnded) {
+  const rows::RowSets all = {.done = {0, 1, 2, 3, 4, 5, 6, 7}};
+  // The part lost its way to the queue, and others did all rows.
+  const auto done = status_of({rows_of(Stage::ended, 0, all), rows_of(Stage::ended, 1, {})});
+  EXPECT_EQ(done.state, JobState::succeeded);
+  EXPECT_EQ(done.code, 0);
+  const auto less = status_of(
+      {rows_of(Stage::lost, 0, {.running = {1}}), rows_of(Stage::ended, 0, {.done = {0}})});
+  EXPECT_EQ(less.state, JobState::failed);
+  EXPECT_EQ(less.code, 1);
 }
 
 TEST(JobStatus, APersonCancelsAndANoticeDoesNot) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace lockstep::rows {
@@ -42,6 +43,10 @@ void take_end(const nlohmann::json& json, RowRecord& record) {
 
 }  // namespace
 
+std::string run_line(std::int64_t now_ms) {
+  return codec::print_json(nlohmann::ordered_json{{"run_ms", now_ms}}) + "\n";
+}
+
 std::string begin_line(std::size_t row, std::int64_t now_ms) {
   return codec::print_json(nlohmann::ordered_json{{"row", row}, {"began_ms", now_ms}}) + "\n";
 }
@@ -61,6 +66,9 @@ std::vector<RowRecord> read_book(std::string_view text) {
     text.remove_prefix(end + 1);
     if (line.size() > kMostLine) continue;
     const nlohmann::json json = codec::parse_json(line);
+    if (json.is_object() && json.contains("run_ms"))
+      for (auto& [number, record] : rows)
+        if (record.state == RowState::running) record.state = RowState::lost;
     const auto row = row_of(json);
     if (!row) continue;
     if (json.contains("began_ms")) {
@@ -83,7 +91,8 @@ nlohmann::ordered_json to_json(const std::vector<RowRecord>& records) {
   for (const RowRecord& record : records) {
     nlohmann::ordered_json json{
         {"row", record.row}, {"tries", record.tries}, {"began_ms", record.began_ms}};
-    if (record.state != RowState::running) {
+    if (record.state == RowState::lost) json["lost"] = true;
+    if (record.state == RowState::done || record.state == RowState::failed) {
       json["ended_ms"] = record.ended_ms;
       json["code"] = record.code;
     }
@@ -97,26 +106,28 @@ Result<std::vector<RowRecord>> records_from_json(const nlohmann::json& json) {
   if (!json.is_array() || json.size() > kMostRows)
     return fail(Errc::corrupt, "a host's list of rows is not readable");
   std::vector<RowRecord> records;
+  std::set<std::size_t> seen;
   for (const nlohmann::json& each : json) {
     const auto row = row_of(each);
-    if (!row) return fail(Errc::corrupt, "a host's list of rows has a row without a number");
+    if (!row || !seen.insert(*row).second)
+      return fail(Errc::corrupt, "a host's list has a row without a number, or one twice");
     RowRecord record{.row = *row,
                      .tries = static_cast<int>(bounded(each, "tries", kMostTries)),
                      .began_ms = bounded(each, "began_ms", kMostMs)};
+    if (each.contains("lost")) record.state = RowState::lost;
     if (each.contains("ended_ms")) take_end(each, record);
     records.push_back(std::move(record));
   }
   return records;
 }
 
-RowCounts counts_of(const std::vector<RowRecord>& records) {
-  RowCounts counts;
+RowSets sets_of(const std::vector<RowRecord>& records) {
+  RowSets sets;
   for (const RowRecord& record : records) {
-    if (record.state == RowState::done) ++counts.done;
-    if (record.state == RowState::running) ++counts.running;
-    if (record.state == RowState::failed) ++counts.failed;
+    std::vector<std::size_t>* const of[] = {&sets.running, &sets.done, &sets.failed, &sets.lost};
+    of[static_cast<std::size_t>(record.state)]->push_back(record.row);
   }
-  return counts;
+  return sets;
 }
 
 std::string last_line_of(const nlohmann::json& report, int code) {

@@ -17,6 +17,7 @@ enum class RowState {
   running,  // begun, without a recorded end
   done,     // exit code 0
   failed,
+  lost,  // begun by a runner that is gone, without a recorded end
 };
 
 struct RowRecord {
@@ -29,6 +30,8 @@ struct RowRecord {
   std::string last_line = {};  // why a failed row failed, in one line
 };
 
+// A runner begins: rows of an earlier runner without an end are lost.
+std::string run_line(std::int64_t now_ms);
 std::string begin_line(std::size_t row, std::int64_t now_ms);
 std::string end_line(std::size_t row, int code, std::int64_t now_ms, const std::string& last_line);
 
@@ -40,14 +43,16 @@ nlohmann::ordered_json to_json(const std::vector<RowRecord>& records);
 // Reads what to_json() wrote on a host. corrupt: anything else.
 Result<std::vector<RowRecord>> records_from_json(const nlohmann::json& json);
 
-struct RowCounts {
-  std::int64_t done = 0;
-  std::int64_t running = 0;
-  std::int64_t failed = 0;
+// The rows of one host by their states, each list in rising order.
+struct RowSets {
+  std::vector<std::size_t> done = {};
+  std::vector<std::size_t> running = {};
+  std::vector<std::size_t> failed = {};
+  std::vector<std::size_t> lost = {};
 
-  friend bool operator==(const RowCounts&, const RowCounts&) = default;
+  friend bool operator==(const RowSets&, const RowSets&) = default;
 };
-RowCounts counts_of(const std::vector<RowRecord>& records);
+RowSets sets_of(const std::vector<RowRecord>& records);
 
 // Returns the line that says why a row failed, out of its failure report (docs/report.md).
 std::string last_line_of(const nlohmann::json& report, int code);

@@ -19,7 +19,7 @@ TEST(RowBook, ReadsWhatARunWrites) {
   EXPECT_EQ(records[1].code, 1);
   EXPECT_EQ(records[1].last_line, "ValueError: lr");
   EXPECT_EQ(records[2].state, RowState::done);
-  EXPECT_EQ(counts_of(records), (RowCounts{.done = 1, .running = 1, .failed = 1}));
+  EXPECT_EQ(sets_of(records), (RowSets{.done = {4}, .running = {0}, .failed = {3}}));
 }
 
 TEST(RowBook, ANewTryForgetsTheEnd) {
@@ -30,6 +30,17 @@ TEST(RowBook, ANewTryForgetsTheEnd) {
   EXPECT_EQ(records[0].tries, 2);
   EXPECT_EQ(records[0].code, 0);
   EXPECT_EQ(records[0].last_line, "");
+}
+
+// The host was switched off, and `lockstep resume` starts another runner there.
+TEST(RowBook, RowsOfAnEarlierRunnerAreLost) {
+  const std::string before = run_line(1) + begin_line(3, 1000) + begin_line(4, 1000) +
+                             end_line(4, 0, 1001, "") + begin_line(5, 1000);
+  const auto records = read_book(before + run_line(2) + begin_line(5, 2000));
+  EXPECT_EQ(sets_of(records), (RowSets{.done = {4}, .running = {5}, .lost = {3}}));
+  const auto read = records_from_json(codec::parse_json(codec::print_json(to_json(records))));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(sets_of(*read), sets_of(records));
 }
 
 // The power may fail at any byte.
@@ -62,7 +73,8 @@ TEST(RowBook, AHostsAnswerIsReadBack) {
 }
 
 TEST(RowBook, AHostsNonsenseIsRefused) {
-  for (const char* text : {"", "{}", "[1]", "[{}]", "[{\"row\":10000}]", "[{\"row\":\"1\"}]"})
+  for (const char* text : {"", "{}", "[1]", "[{}]", "[{\"row\":1},{\"row\":1}]",
+                           "[{\"row\":10000}]", "[{\"row\":\"1\"}]"})
     EXPECT_EQ(code_of(records_from_json(codec::parse_json(text))), Errc::corrupt) << text;
   const std::string odd =
       R"([{"row":1,"tries":-5,"began_ms":1e300,"ended_ms":1,"code":99999,"last_line":"a\u001b[m"}])";

@@ -1,5 +1,7 @@
 #include "rows/row_queue.h"
 
+#include "codec/sha256.h"
+
 #include <chrono>
 #include <string_view>
 
@@ -9,6 +11,7 @@ namespace {
 // A host that has not come to the queue within this time after its opening never will.
 constexpr std::chrono::seconds kComing{60};
 constexpr std::chrono::milliseconds kLook{100};
+constexpr std::size_t kMostMessage = 4096;
 constexpr std::chrono::seconds kAnswer{60};
 
 }  // namespace
@@ -31,14 +34,18 @@ Result<std::unique_ptr<RowQueue>> RowQueue::open(io::Loop& loop, std::vector<std
     store::ServerOptions options;
     options.host = queue->place_.host;
     options.port = queue->place_.port;
+    options.limits.max_message_bytes = kMostMessage;
     LOCKSTEP_TRY_ASSIGN(queue->server_, store::Server::listen(loop, options));
+    // LIST_KEYS would tell the secret keys to anybody. With this key, the list is too long for an
+    // answer.
+    queue->server_->set(std::string(kMostMessage, '-'), "");
   }
   queue->connect(queue->place_.host);
   return queue;
 }
 
 std::string RowQueue::key(const char* name) const {
-  return "lockstep/rows/" + place_.secret + "/" + name;
+  return "lockstep/rows/" + codec::hex(codec::sha256(place_.secret)) + "/" + name;
 }
 
 void RowQueue::connect(const std::string& host) {
@@ -55,7 +62,10 @@ void RowQueue::connect(const std::string& host) {
 void RowQueue::ask(std::size_t slot) {
   if (!alone() && !lost_) {
     client_->add(key("next"), 1, [this, slot](const Result<std::int64_t>& number) {
-      if (!number) return lose(number.error()), give(slot, rows_.size());
+      if (!number) {
+        lose(number.error());
+        return give(slot, rows_.size());
+      }
       give(slot, *number < 1 ? rows_.size() : static_cast<std::size_t>(*number - 1));
     });
     return;
@@ -91,18 +101,21 @@ void RowQueue::leave(std::function<void(std::optional<std::size_t>)> done) {
   if (lost_) return done_(std::nullopt);
   if (server_) return await_guests();
   // The answer proves that node 0 has heard of all ends.
-  client_->ping([this](const Result<void>&) { done_(std::nullopt); });
+  client_->add(key("left"), 1, [this](const Result<std::int64_t>&) { done_(std::nullopt); });
 }
 
-// A strange program that connects may end the wait too early. Then rows are missing in the count.
+// Programs without the secret may connect too, so connections decide only about hosts that are
+// lost: these leave without a word.
 void RowQueue::await_guests() {
-  const store::Stats now = server_->stats();
-  const bool all_came = now.connections_total >= static_cast<std::uint64_t>(place_.nodes) ||
-                        io::Clock::now() - opened_ > kComing;
-  // The last connection is this node's own.
-  if (all_came && now.connections <= 1) return count();
-  server_->await_departures();
-  guests_.start(kLook, [this] { await_guests(); });
+  client_->add(key("left"), 0, [this](const Result<std::int64_t>& left) {
+    if (!left) return done_(std::nullopt);
+    const bool too_late = io::Clock::now() - opened_ > kComing;
+    // The last connection is this node's own.
+    const bool all_gone = too_late && server_->stats().connections <= 1;
+    if (*left >= place_.nodes - 1 || all_gone) return count();
+    server_->await_departures();
+    guests_.start(kLook, [this] { await_guests(); });
+  });
 }
 
 void RowQueue::count() {

@@ -6,6 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -113,6 +119,30 @@ TEST_F(RowQueueTest, AHostThatIsLostKeepsItsRows) {
   leave(*one);
   EXPECT_TRUE(one->over);
   EXPECT_FALSE(one->ended);
+}
+
+TEST_F(RowQueueTest, NobodyCanListTheSecretKeys) {
+  auto zero = host(0, 2);
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->empty; }));
+  auto listing = io::Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(listing.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  // VALIDATE with its magic number, then LIST_KEYS.
+  std::string request("\x00\xce\xf7\x85\x3c", 5);
+  request += '\x11';
+  ASSERT_EQ(write(listing.get(), request.data(), request.size()), 6);
+  ASSERT_EQ(fcntl(listing.get(), F_SETFL, O_NONBLOCK), 0);
+  std::string answer;
+  ASSERT_TRUE(io::run_until(loop, [&] {
+    char bytes[512];
+    const ssize_t got = read(listing.get(), bytes, sizeof bytes);
+    if (got > 0) answer.append(bytes, static_cast<std::size_t>(got));
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  }));
+  EXPECT_EQ(answer, "");
 }
 
 TEST_F(RowQueueTest, WithoutTheSecretNobodyTakesRowsAway) {

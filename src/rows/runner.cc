@@ -46,6 +46,7 @@ class Runner {
   void end_row(std::size_t row, int code, const std::string& last_line);
   void close_slot(std::size_t slot);
   void on_signal(int number);
+  void end_if_idle();
   void on_lost(const Error& why);
   void finish(std::optional<std::size_t> ended);
   void write(const std::string& line);
@@ -65,6 +66,7 @@ class Runner {
   std::size_t done_ = 0;
   std::size_t failed_ = 0;
   bool missing_ = false;  // a row has no end, or this host could not reach the queue
+  bool cut_line_ = false;
   int signal_ = 0;
 };
 
@@ -74,10 +76,13 @@ Status Runner::open() {
   const std::string path = request_.folder + "/rows.jsonl";
   book_ = io::Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!book_) return fail_sys(path, errno);
-  // The line that a power cut left unfinished must not swallow the next one.
-  if (lseek(book_.get(), 0, SEEK_END) > 0) write("\n");
+  // A power cut may have left a line unfinished.
+  cut_line_ = lseek(book_.get(), 0, SEEK_END) > 0;
+  write(run_line(unix_ms()));
   null_ = io::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int n) { on_signal(n); }));
+  if (request_.queue.node > 0)
+    log::info("waits for the queue of rows at {}:{}", request_.queue.host, request_.queue.port);
   LOCKSTEP_TRY_ASSIGN(
       queue_, RowQueue::open(loop_, request_.rows, request_.queue,
                              {.on_row = [this](std::size_t slot, auto row) { take_row(slot, row); },
@@ -104,7 +109,8 @@ void Runner::take_row(std::size_t slot, std::optional<std::size_t> row) {
   write(begin_line(*row, unix_ms()));
   if (const Status started = start(slot, *row); !started) {
     end_row(*row, 126, started.error().message);
-    queue_->ask(slot);
+    // The next row would fail too, and other slots and hosts may be able to run it.
+    close_slot(slot);
   }
 }
 
@@ -148,6 +154,7 @@ void Runner::on_end(std::size_t slot) {
   else
     unlink(report.c_str());
   end_row(place.row, code, last);
+  if (signal_ != 0) return end_if_idle();
   queue_->ask(slot);
 }
 
@@ -172,6 +179,14 @@ void Runner::on_signal(int number) {
   // Each row's own `lockstep run` ends its ranks in time, and reports to nobody else.
   for (const Place& place : places_)
     if (place.child) kill(place.child->pid(), number == SIGHUP ? SIGTERM : number);
+  end_if_idle();
+}
+
+// After a signal nothing is awaited but the rows that still end: no other host, and no answer.
+void Runner::end_if_idle() {
+  for (const Place& place : places_)
+    if (place.child) return;
+  finish(std::nullopt);
 }
 
 void Runner::on_lost(const Error& why) {
@@ -196,9 +211,14 @@ void Runner::finish(std::optional<std::size_t> ended) {
 }
 
 void Runner::write(const std::string& line) {
-  // A full disk must not end the rows that run. Their last states are missing then.
-  if (const Status written = io::write_all(book_.get(), line, "rows.jsonl"); !written)
-    log::warning("{}", written.error().message);
+  // The line that could not be written may have left its beginning.
+  const Status written =
+      io::write_all(book_.get(), cut_line_ ? "\n" + line : line, request_.folder + "/rows.jsonl");
+  cut_line_ = !written;
+  if (written) return;
+  // A full disk must not end the rows that run. Success counts only if it is recorded.
+  missing_ = true;
+  log::error("{}", written.error().message);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Result<std::vector<Slot>> slots_of(const SlotRequest& request) {
   if (request.at_once) {
     const std::int64_t share = *request.at_once / request.nodes +
                                (request.node < *request.at_once % request.nodes ? 1 : 0);
-    count = each > 0 ? std::min(count, share) : share;
+    count = each > 0 || gpus > 0 ? std::min(count, share) : share;
   }
   count = std::min(count, kMostSlots);
   std::vector<Slot> slots;

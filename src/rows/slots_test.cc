@@ -27,6 +27,8 @@ TEST(Slots, ARowOfSeveralWorkersHasAsManyGpus) {
 TEST(Slots, WithoutGpusOneRowRunsAtOnce) {
   EXPECT_EQ(gpus_of({.workers = 4}), Gpus{"-"});
   EXPECT_EQ(gpus_of({.gpus = {"0", "1"}, .gpus_per_job = 0}), Gpus{"-"});
+  // A row that sees all GPUs runs alone.
+  EXPECT_EQ(gpus_of({.gpus = {"0", "1"}, .gpus_per_job = 0, .at_once = 4}), Gpus{"-"});
 }
 
 TEST(Slots, HostsShareAtOnce) {

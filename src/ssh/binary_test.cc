@@ -116,7 +116,7 @@ class PackedBinary : public ::testing::Test {
     return what ? "" : what.error().message;
   }
 
-  std::string data_ = ::testing::TempDir() + "packed_binary";
+  std::string data_ = ::testing::TempDir() + "packed_binary." + std::to_string(getpid());
   std::string folder_ = data_ + "/lockstep";
   std::string path_ = folder_ + "/lockstep-riscv64.gz";
 };

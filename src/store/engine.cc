@@ -308,18 +308,18 @@ Status Engine::reply_multi_get(Session& session, std::span<const std::string_vie
 }
 
 Status Engine::reply_list(Session& session) {
-  put_u64(session.out, keys_.size());
   // Listing costs as much as all keys, so the driver must count it against the session's turn.
   effort_ += keys_.size();
+  // Measured first: a refused peer must not get the beginning of the list.
   std::size_t total = 0;
-  for (const auto& [key, entry] : keys_) {
+  for (const auto& [key, entry] : keys_)
     total += 8 + key.size();
-    if (total > limits_.max_message_bytes) {
-      return fail(Errc::exhausted,
-                  fmt::format("LIST_KEYS of more than {} bytes", limits_.max_message_bytes));
-    }
+  if (total > limits_.max_message_bytes)
+    return fail(Errc::exhausted,
+                fmt::format("LIST_KEYS of more than {} bytes", limits_.max_message_bytes));
+  put_u64(session.out, keys_.size());
+  for (const auto& [key, entry] : keys_)
     put_string(session.out, key);
-  }
   return {};
 }
 

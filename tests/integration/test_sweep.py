@@ -105,6 +105,34 @@ def test_a_row_has_workers_and_restarts(lockstep, tmp_path):
     assert sorted(os.listdir(ran)) == ["0.0", "0.1", "1.0", "1.1"]
 
 
+def test_a_row_sees_its_own_values_alone(lockstep):
+    """The variables of an outer sweep, or a table of rows, say nothing about this row."""
+    env = {"LOCKSTEP_SWEEP_X": "stale", "LOCKSTEP_SWEEP_ROW": "77", "LOCKSTEP_SWEEP_TABLE": "y\n1\n",
+           "LOCKSTEP_JOB_ID": "abcd"}
+    ended = lockstep.run(*sh("--sweep", "x=0-1", script='env | grep ^LOCKSTEP_SWEEP_ | sort | tr "\\n" " "; echo'),
+                         env=env)
+    assert ended.rc == 0, ended
+    assert sorted(line.strip() for line in ended.out.splitlines()) == [
+        f"[row{x}]: LOCKSTEP_SWEEP_ROW={x} LOCKSTEP_SWEEP_X={x}" for x in range(2)]
+    one_line(lockstep.run(*sh("--sweep", "x=0", "--master-port", "29999")), 2, "--master-port")
+
+
+def test_success_that_is_not_recorded_is_none(lockstep, tmp_path):
+    (tmp_path / "report.rows").mkdir()
+    (tmp_path / "report.rows/rows.jsonl").symlink_to("/dev/full")
+    ended = lockstep.run("--report", tmp_path / "report", *sh("--sweep", "x=0"))
+    assert ended.rc == 1 and "no space left" in ended.err, ended
+
+
+def test_a_signal_ends_the_wait_for_the_queue(lockstep):
+    run = lockstep.start("--nnodes", "2", "--node-rank", "1", "--rdzv-endpoint", "127.0.0.1:3", *sh("--sweep", "x=0"),
+                         env={"LOCKSTEP_SWEEP_PART": "1", "LOGLEVEL": "INFO"})
+    until(lambda: "waits for" in run.err(), 20, "the runner waits for the queue")
+    run.signal(signal.SIGTERM)
+    ended = run.wait(10)
+    assert ended.rc == 128 + signal.SIGTERM, ended
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_rows_and_begins_no_other(lockstep, number, tmp_path):
     (tmp_path / "began").touch()
@@ -155,6 +183,8 @@ def test_failed_rows_are_explained_and_run_again(world):
     rows = gang.rows()
     assert {row["state"] for row in rows.values()} == {"done"}, rows
     assert {number for number, row in rows.items() if row["tries"] == 2} == {1, 2, 4, 5, 7, 8}
+    (job,) = gang.jobs()
+    assert (job["state"], job["why"]) == ("succeeded", "10 done"), job
     one_line(gang.client.run("resume", job["id"]), 2, "all rows", "done")
 
 

@@ -138,7 +138,7 @@ Result<Explanation> HostsJob::why() {
   LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
   LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(record_));
   if (sweep) {
-    LOCKSTEP_TRY_ASSIGN(const auto known, rows());
+    LOCKSTEP_TRY_ASSIGN(const auto known, rows(*sweep));
     return explain_rows(record_, now, *sweep, known);
   }
   if (now.state == JobState::running)
@@ -275,7 +275,7 @@ Result<JobStatus> HostsJob::cancel() {
 }
 
 // A silent host hides its rows, and a warning says so.
-Result<std::vector<JobRow>> HostsJob::rows() const {
+Result<std::vector<JobRow>> HostsJob::rows(const JobSweep& sweep) const {
   LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "rows", world_.run));
   std::vector<JobRow> all;
   for (std::size_t i = 0; i < endings.size(); ++i) {
@@ -292,7 +292,7 @@ Result<std::vector<JobRow>> HostsJob::rows() const {
     for (rows::RowRecord& record : *told)
       all.push_back({.record = std::move(record), .host = record_.nodes[i].name});
   }
-  return merge_rows(std::move(all));
+  return merge_rows(sweep, std::move(all));
 }
 
 // Starts the rows again that are not done, on all hosts: each host takes rows from one queue.
@@ -306,7 +306,7 @@ Result<Resumed> HostsJob::resume_rows(const JobSweep& sweep, const std::vector<s
       return fail(Errc::unavailable,
                   fmt::format("no answer from {}, which may have done some of the rows", node.name),
                   fmt::format("run lockstep resume {} once all hosts answer", record_.id));
-  LOCKSTEP_TRY_ASSIGN(const auto known, rows());
+  LOCKSTEP_TRY_ASSIGN(const auto known, rows(sweep));
   const auto undone = undone_rows(sweep, known);
   if (undone.empty())
     return fail(Errc::invalid_input, "all rows of job " + record_.id + " are done");

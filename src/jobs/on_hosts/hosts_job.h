@@ -40,7 +40,7 @@ class HostsJob : public Job {
   Result<Resumed> resume(const std::vector<std::string>& env) override;
 
  private:
-  Result<std::vector<JobRow>> rows() const;
+  Result<std::vector<JobRow>> rows(const JobSweep& sweep) const;
   Result<Resumed> resume_rows(const JobSweep& sweep, const std::vector<std::string>& env);
 
  protected:
