@@ -48,14 +48,17 @@ std::string variable_of(std::string_view name) {
 Status check_names(const std::vector<std::string>& names) {
   if (names.size() > kMostNames)
     return fail(Errc::invalid_input, fmt::format("a sweep has at most {} names", kMostNames));
-  std::set<std::string> variables = {variable_of("row")};
+  // The last two are Lockstep's own.
+  std::set<std::string> variables = {variable_of("row"), variable_of("part"), variable_of("table")};
   for (const std::string& name : names) {
     if (!is_name(name))
       return fail(Errc::invalid_input, fmt::format("'{}' is not a name", printable(name, 80)),
                   "a name begins with a letter, and has letters, digits, '_', '-' and '.'");
     if (!variables.insert(variable_of(name)).second)
-      return fail(Errc::invalid_input,
-                  fmt::format("'{}' is given twice, or is the name of the row's number", name));
+      return fail(
+          Errc::invalid_input,
+          fmt::format("'{}' is given twice, or is a name of Lockstep's own (row, part, table)",
+                      name));
   }
   return {};
 }

@@ -37,8 +37,8 @@ TEST(Grid, QuotesKeepAComma) {
 }
 
 TEST(Grid, BadAxesAreRefused) {
-  for (const char* axis :
-       {"lr", "=1", "1lr=2", "l r=1", "lr=", "lr=\"a", "lr=\"a\"b", "lr=a\nb", "lr=a\tb", "row=1"})
+  for (const char* axis : {"lr", "=1", "1lr=2", "l r=1", "lr=", "lr=\"a", "lr=\"a\"b", "lr=a\nb",
+                           "lr=a\tb", "row=1", "part=1", "Table=1"})
     EXPECT_EQ(code_of(grid({axis})), Errc::invalid_input) << axis;
   EXPECT_EQ(code_of(grid({"lr=1", "lr=2"})), Errc::invalid_input);
   // Both would be LOCKSTEP_SWEEP_A_B.

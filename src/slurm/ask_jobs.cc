@@ -127,7 +127,8 @@ Result<Reports> ask_jobs(const std::vector<JobAsked>& jobs, Detail detail, const
     // The controller does not tell who canceled a job.
     const bool cancelled = std::any_of(
         known.begin(), known.end(), [](const JobReport& each) { return each.state.cancelled(); });
-    if (known.empty() || (cancelled && detail == Detail::all)) for_accounting.push_back(job.id);
+    if (known.empty() || job.all_tasks || (cancelled && detail == Detail::all))
+      for_accounting.push_back(job.id);
   }
   // Filter again: accounting may return older jobs with the same ids.
   if (!for_accounting.empty()) add_from_accounting(for_accounting, run, found);

@@ -17,6 +17,8 @@ struct JobAsked {
   std::string name = {};
   std::string user = {};
   Moment since = {};  // time of submission by the submitter's clock
+  // Asks accounting too: the controller forgets the tasks of an array one by one.
+  bool all_tasks = false;
 };
 
 enum class Detail {

@@ -30,7 +30,7 @@ std::string file_behind(int fd) {
 
 Batch::Batch(const BatchCall& call) : call_(call), run_(loop_, call.folder), next_beat_(loop_) {
   BatchState& state = run_.state();
-  state.job = number_of_job();
+  state.job = number_of_job(run_.folder());
   state.run = run_number(run_.folder());
   state.host = host::hostname();
   state.started_ms = unix_ms();

@@ -61,7 +61,7 @@ class JobRun {
 };
 
 // Returns Slurm's id of this process's job: "12_3" for a task of an array.
-std::string number_of_job();
+std::string number_of_job(const JobFolder& folder);
 // Returns the names of the nodes of this process's job; empty if Slurm's list cannot be read.
 std::vector<std::string> nodes_of_job();
 // Returns the number of earlier runs, including runs of earlier jobs in a chain.

@@ -338,7 +338,9 @@ void end_job(const slurm::JobFolder& folder, int run, const WheelStep& step,
           {"outcome", "failed"},
           {"root_cause",
            {{"exit_code", 1}, {"host", step.node}, {"time_ms", unix_ms()}, {"message", why}}}});
-  const auto told = step.run({"scancel", "--signal=TERM", step.job});
+  // Other rows of a sweep go on.
+  const std::string job = folder.number_of_row() ? slurm::number_of_job(folder) : step.job;
+  const auto told = step.run({"scancel", "--signal=TERM", job});
   if (!told) log::error("{}", told.error().message);
 }
 

@@ -80,6 +80,16 @@ Result<std::vector<std::size_t>> rows_to_run(const KnownJob& job, const JobSweep
   return undone;
 }
 
+// An earlier `lockstep resume` may have been cut off between sbatch and its record. Returns whether
+// Slurm has a newer array of this job than the record says, and puts its number into `place`.
+bool find_unrecorded(SlurmPlace& place, const SlurmWorld& world) {
+  const auto newest = queued_job(slurm::JobFolder(place.folder), world);
+  if (!newest) return false;
+  if (parse_int(*newest).value_or(0) <= parse_int(place.job).value_or(0)) return false;
+  place.job = *newest;
+  return true;
+}
+
 }  // namespace
 
 Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, SlurmPlace place,
@@ -90,6 +100,9 @@ Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, Sl
   // Another command may have submitted rows since the caller read the record.
   LOCKSTEP_TRY_ASSIGN(const KnownJob now, book.find(job.id));
   if (const auto known = slurm_place(now)) place = *known;
+  if (find_unrecorded(place, world)) {
+    LOCKSTEP_TRY(book.note_plan(now.id, plan_text(place, sweep.table, sweep.rows)));
+  }
   LOCKSTEP_TRY_ASSIGN(const auto undone, rows_to_run(now, sweep, place, world));
   LOCKSTEP_TRY(check_variables(now, place, env));
   LOCKSTEP_TRY_ASSIGN(const RowArray array, array_of(undone, place.at_once, place.first_row));
@@ -100,6 +113,10 @@ Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, Sl
   auto number =
       call_sbatch({.settings = {"--array=" + array.tasks}, .env = env, .working = place.working},
                   folder, world);
+  // After sbatch gave no answer, squeue may still list the earlier array alone.
+  if (number && *number == place.job)
+    return fail(Errc::unavailable, "sbatch gave no answer, and Slurm shows no new array of rows",
+                "squeue shows whether the rows were submitted; then run lockstep resume again");
   // canceled: Slurm may have the rows, which then need their folders' places.
   if (number || number.error().code == Errc::canceled) old.keep();
   if (!number) return Failure(number.error());

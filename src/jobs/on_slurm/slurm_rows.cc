@@ -200,8 +200,15 @@ std::vector<JobRow> records_of_rows(const std::vector<SlurmRow>& rows, const Slu
 
 Result<std::vector<SlurmRow>> ask_slurm_rows(const KnownJob& job, const JobSweep& sweep,
                                              const SlurmPlace& place, const SlurmWorld& world) {
-  LOCKSTEP_TRY_ASSIGN(const auto told,
-                      slurm::ask_jobs({asked_of(job, place.job)}, slurm::Detail::usual, world.run));
+  slurm::JobAsked asked = asked_of(job, place.job);
+  LOCKSTEP_TRY_ASSIGN(auto told, slurm::ask_jobs({asked}, slurm::Detail::usual, world.run));
+  auto rows = slurm_rows(sweep, place, told, world.unix_ms());
+  const bool some_lost = std::any_of(rows.begin(), rows.end(), [](const SlurmRow& row) {
+    return row.status.state == JobState::lost;
+  });
+  if (!some_lost) return rows;
+  asked.all_tasks = true;
+  LOCKSTEP_TRY_ASSIGN(told, slurm::ask_jobs({asked}, slurm::Detail::usual, world.run));
   return slurm_rows(sweep, place, told, world.unix_ms());
 }
 

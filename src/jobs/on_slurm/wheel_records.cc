@@ -1,5 +1,6 @@
 #include "jobs/on_slurm/wheel_records.h"
 
+#include "base/environment.h"
 #include "io/replace_file.h"
 #include "jobs/on_slurm/job_wheels.h"
 
@@ -27,12 +28,13 @@ bool is_there(const std::string& path) {
 
 }  // namespace
 
-// The steps of a user's own script share the folder of the wheels: put the step's number into the
-// names.
+// The steps of a user's own script share the folder of the wheels, and so do the rows of a sweep:
+// put the number of the step, or of the row's task, into the names.
 WheelRecords::WheelRecords(const slurm::JobFolder& folder, int run, std::string_view step)
     : folder_(folder.at(kWheelsFolder)),
-      begin_(step.empty() || step == "0" ? fmt::format("{}-", run)
-                                         : fmt::format("{}.{}-", run, step)) {}
+      begin_((folder.number_of_row() ? "task" + env_text("SLURM_JOB_ID") + "." : "") +
+             (step.empty() || step == "0" ? fmt::format("{}-", run)
+                                          : fmt::format("{}.{}-", run, step))) {}
 
 std::string WheelRecords::path(const std::string& node, std::string_view end) const {
   return fmt::format("{}/{}{}{}", folder_, begin_, node, end);
