@@ -293,7 +293,7 @@ def one_line(ended, rc, *words):
 
 
 def free_port():
-    """A port below those that the kernel gives to connections: one of these could be taken before the caller listens."""
+    """A port below those that the kernel gives to connections, which may be taken before the caller listens."""
     import random
     import socket
     while True:
