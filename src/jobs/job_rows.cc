@@ -161,6 +161,7 @@ std::vector<JobRow> merge_rows(const JobSweep& sweep, std::vector<JobRow> rows) 
     at->second.record.tries = tries;
   }
   std::vector<JobRow> merged;
+  merged.reserve(best.size());
   for (auto& [number, row] : best)
     merged.push_back(std::move(row));
   return merged;

@@ -81,6 +81,7 @@ std::vector<RowRecord> read_book(std::string_view text) {
     }
   }
   std::vector<RowRecord> records;
+  records.reserve(rows.size());
   for (auto& [row, record] : rows)
     records.push_back(std::move(record));
   return records;

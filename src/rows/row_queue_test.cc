@@ -83,6 +83,7 @@ TEST_F(RowQueueTest, OneHostTakesAllRowsInOrder) {
 
 TEST_F(RowQueueTest, HostsTakeEachRowOnce) {
   std::vector<std::unique_ptr<Host>> hosts;
+  hosts.reserve(3);
   for (int node = 0; node < 3; ++node)
     hosts.push_back(host(node, 3));
   ASSERT_TRUE(io::run_until(loop, [&] {

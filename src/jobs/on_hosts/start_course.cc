@@ -208,6 +208,7 @@ Status StartCourse::check_machines() const {
       names[hosts_[i].machine].push_back(request_.hosts[i].name);
   if (names.size() < 2) return {};
   std::vector<std::string> kinds;
+  kinds.reserve(names.size());
   for (const auto& [machine, here] : names)
     kinds.push_back(fmt::format("{} ({})", printable(machine), hosts::names_text(here)));
   return fail(Errc::invalid_input, "the hosts have different processors: " + join(kinds, ", "),
