@@ -57,7 +57,8 @@ class SlurmRowsTest : public SlurmWorldTest {
     sweep_.rows = {0, 1, 2, 3};
     std::filesystem::create_directory(place_.folder + "/rows");
   }
-  void keep_row(std::size_t row, slurm::BatchState state, const std::string& job = "7") {
+  void keep_row(std::size_t row, const slurm::BatchState& of, const std::string& job = "7") {
+    slurm::BatchState state = of;
     const slurm::JobFolder folder(slurm::JobFolder(place_.folder).row(row));
     EXPECT_TRUE(folder.make_row({}));
     state.job = fmt::format("{}_{}", job, row);
