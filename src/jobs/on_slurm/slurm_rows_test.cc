@@ -3,6 +3,11 @@
 #include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
 namespace lockstep::jobs::on_slurm {
 namespace {
 
