@@ -10,13 +10,14 @@ namespace lockstep::ssh {
 
 bool needs_passphrase(std::string_view file) {
   constexpr std::string_view kBegin = "-----BEGIN OPENSSH PRIVATE KEY-----";
-  constexpr std::size_t kHead = 64;  // base64 characters: the magic and the cipher's name behind it
+  constexpr std::size_t kStart =
+      64;  // base64 characters: the magic and the cipher's name behind it
   const std::size_t at = file.find(kBegin);
   if (at == std::string_view::npos)
     // The two PEM formats: PKCS#8, and the older one.
     return file.find("-----BEGIN ENCRYPTED PRIVATE KEY-----") != std::string_view::npos ||
            file.find("Proc-Type: 4,ENCRYPTED") != std::string_view::npos;
-  std::string text(strip(file.substr(at + kBegin.size())).substr(0, kHead));
+  std::string text(strip(file.substr(at + kBegin.size())).substr(0, kStart));
   text.erase(std::remove(text.begin(), text.end(), '\n'), text.end());
   // base64 comes in groups of four characters.
   text.resize(text.size() / 4 * 4);
