@@ -22,7 +22,7 @@ Status check_alone(const SweepOptions& options) {
 }
 
 Result<rows::Table> read_rows_file(const std::string& path) {
-  // One byte more, so that a longer file is refused by its reader.
+  // The reader refuses a longer file, so read a byte more than the limit.
   auto text = io::read_file(path, rows::kMostFile + 1);
   // A missing file is a mistake in the command line.
   if (!text) return fail(Errc::invalid_input, "--sweep-file: " + text.error().message);

@@ -41,7 +41,7 @@ std::vector<std::string> gpus_here() {
   const auto& given = env.cuda_visible_devices;
   std::vector<std::string> names;
   if (given && !strip(*given).empty()) names = split(*given, ',');
-  // A bad entry hides those behind it.
+  // CUDA ignores all entries behind a bad entry.
   names.resize(std::min(names.size(), found.size()));
   for (std::size_t i = names.size(); i < found.size(); ++i)
     names.push_back(std::to_string(i));

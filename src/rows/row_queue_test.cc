@@ -20,7 +20,7 @@ namespace {
 
 class RowQueueTest : public ::testing::Test {
  protected:
-  // One host, which takes rows one after another.
+  // A host of the job. The host takes rows one after another.
   struct Host {
     std::unique_ptr<RowQueue> queue;
     std::vector<std::size_t> rows;
