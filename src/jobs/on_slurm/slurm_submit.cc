@@ -374,8 +374,8 @@ bool begins_only(const jobs::KnownJob& job, const std::string& word) {
 Result<jobs::KnownJob> find_job(const jobs::JobBook& book, const std::string& word) {
   constexpr std::size_t kMostLookedAt = 200;
   auto job = book.find(word);
-  if (job ? !begins_only(*job, word) : job.error().code != Errc::not_found) return job;
-  if (!slurm::is_job_id(word)) return job;
+  // A number may be Slurm's, however many ids begin with it.
+  if (!slurm::is_job_id(word) || (job && !begins_only(*job, word))) return job;
   LOCKSTEP_TRY_ASSIGN(auto known, book.list(kMostLookedAt));
   for (jobs::KnownJob& each : known)
     if (is_in_chain(each, word)) return std::move(each);
