@@ -198,6 +198,30 @@ def test_explain_tells_the_runtime(lockstep, folder_image):
     assert told["container runtime"] == ["bubblewrap", "rule: bubblewrap runs a folder"], ended
 
 
+def test_exec_enters_the_container(lockstep, world):
+    run = lockstep.start(*world.image, "--container-workdir", "/opt", *SHELL, "echo ready; sleep 1000",
+                         env={**world.env, "FOO": "a b", "LOCKSTEP_PAGE_TOKEN": "s3cret-" * 5})
+    until(lambda: "ready" in run.out(), what=run.err())
+    (job,) = {row.split()[0] for row in lockstep.run(program=(BINARY, "jobs")).out.splitlines() if "pid-" in row}
+
+    def enter(*words, options=(), **more):
+        return lockstep.run(*options, job, "--", *words, program=(BINARY, "exec"), **more)
+
+    ended = enter("sh", "-c", 'cat marker; echo "$FOO $PWD $GIVEN"; id -u; ls -l /proc/$$/exe >/dev/null; exit 3',
+                  options=("--secret", "GIVEN"), env={"GIVEN": "s3cret"})
+    assert (ended.rc, ended.out, ended.err) == (3, f"in the image\na b /opt s3cret\n{os.getuid()}\n", ""), ended
+    assert "LOCKSTEP" not in enter("env").out
+    ended = enter("sh", "-c", "echo $PWD; kill -KILL $$", options=("--cwd", str(lockstep.work)))
+    assert (ended.rc, ended.out) == (128 + signal.SIGKILL, f"{lockstep.work}\n"), ended
+    one_line(enter("nope"), 127, "no executable nope", "PATH")
+    one_line(enter("true", options=("--cwd", "/gone")), 126, "/gone: No such file or directory")
+    one_line(enter("true", options=("--user", "me")), 2, "is a job", "--user")
+    run.signal(signal.SIGTERM)
+    run.wait()
+    nothing_left(lockstep, run, world)
+    one_line(enter("true"), 255, f"no job '{job}'")
+
+
 def test_bad_input_is_one_line(lockstep, folder_image):
     need("bwrap")
     def refused(*options, words, rc=1, env=None):
@@ -483,7 +507,11 @@ def test_podman_without_root(lockstep, folder_image, open_folder):
     script = (f"for name in passwd group subuid subgid; do mount --bind {base}/$name /etc/$name; done; "
               f"cd {work}; exec setpriv --reuid {user} --regid {user} --clear-groups sh -c '"
               f"podman import {base}/image.tar mine >/dev/null 2>&1; "
-              f"{base}/lockstep run --container localhost/mine --no-python sh -c \"id -u; touch made; exit 5\"; "
+              f"{base}/lockstep run --container localhost/mine --no-python sh -c "
+              "\"id -u; touch made; while [ ! -e go ]; do :; done; exit 5\" & "
+              "until [ -e made ]; do :; done; "
+              f"job=$({base}/lockstep jobs | grep -o pid-[0-9]*); {base}/lockstep exec $job -- cat /opt/marker; "
+              f"{base}/lockstep exec $job -- id -u; touch go; wait $!; "
               "echo rc $?; podman ps -a -q; podman system reset --force >/dev/null 2>&1'")
     run = lockstep.start(script, program=("unshare", "--mount", "sh", "-c"),
                          env={**podman.env, "HOME": home, "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None})
@@ -492,7 +520,7 @@ def test_podman_without_root(lockstep, folder_image, open_folder):
     for pid in [pid for pid, name in run.living().items() if name == "podman pause"]:
         os.kill(pid, signal.SIGKILL)
     run.none_left()
-    assert ended.out == f"{user}\nrc 1\n", ended
+    assert ended.out == f"{user}\nin the image\n{user}\nrc 1\n", ended
     assert "image     : localhost/mine" in ended.err
     assert (work / "made").stat().st_uid == user
 
@@ -559,6 +587,9 @@ def test_jobs_on_hosts_run_in_the_image(ssh_world, folder_image):
     until(lambda: all((server.homes["me"] / "up").exists() for server in servers), 20)
     # The looks at ranks come from the agents in the containers.
     until(lambda: len(json.loads(client.run("why", "--json", job).out).get("looks", [])) == 2, 20)
+    ended = client.run("exec", job, "--shell", "cat /opt/marker; pwd; exit 4")
+    assert ended.rc == 4 and ended.out.count("in the image") == 2 and ended.out.count("/home/me") == 2, ended
+    assert client.run("exec", job, "--nodes", "1", "--", "id").out.count("uid=") == 1
     assert client.run("cancel", job).rc == 0
     ended = client.run("wait", job)
     assert ended.rc != 0, ended
