@@ -8,6 +8,7 @@
 #include "container/inside.h"
 #include "io/own_folders.h"
 #include "proc/find_in_path.h"
+#include "proc/spawn.h"
 #include "proc/tool_output.h"
 
 #include <fmt/core.h>
@@ -189,6 +190,14 @@ Result<Chosen> choose_here(const Plan& plan) {
   return choose_runtime(plan.image, [](std::string_view program) {
     return proc::find_in_path(std::string(program)).value_or(std::string());
   });
+}
+
+Status check_here(const std::string& image, const std::string& folder, const std::string& path) {
+  LOCKSTEP_TRY_ASSIGN(const Image read, read_image(image, folder, ask_path));
+  const auto chosen = choose_runtime(read, [&path](std::string_view program) {
+    return proc::find_executable(std::string(program), path).value_or(std::string());
+  });
+  return chosen ? Status() : Status(Failure(chosen.error()));
 }
 
 Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {

@@ -4,6 +4,7 @@
 #include "container/join.h"
 #include "io/fd.h"
 #include "proc/exec_pointers.h"
+#include "proc/find_in_path.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
 #include "status/job_socket.h"
@@ -24,8 +25,6 @@ namespace {
 
 constexpr std::string_view kPlainRun = "pid-";
 constexpr std::size_t kMostEnvironment = 16UL << 20;
-// For a job without PATH.
-constexpr std::string_view kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 
 std::string_view name_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
@@ -36,12 +35,6 @@ std::optional<pid_t> agent_of(const std::string& job) {
   const auto pid = parse_int(job.substr(kPlainRun.size()));
   if (!pid || *pid <= 0 || *pid > 1 << 30) return std::nullopt;
   return status::agent_pid({.pid = static_cast<pid_t>(*pid), .job = {}});
-}
-
-std::string path_in(const std::vector<std::string>& environment) {
-  for (const std::string& entry : environment)
-    if (name_of(entry) == "PATH") return entry.substr(5);
-  return std::string(kUsualPath);
 }
 
 }  // namespace
@@ -100,7 +93,7 @@ Error enter_job(const EnterRequest& request) {
     std::erase_if(environment, [](const std::string& entry) { return name_of(entry) == "PWD"; });
     environment.push_back("PWD=" + here);
   }
-  const std::string path = path_in(environment);
+  const std::string path = proc::path_in(environment);
   const auto program = proc::find_executable(request.command.front(), path);
   if (!program) {
     if (program.error().code != Errc::not_found) return program.error();

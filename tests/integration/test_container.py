@@ -580,8 +580,12 @@ def test_jobs_on_hosts_run_in_the_image(ssh_world, folder_image):
         made, home = server.homes["me"] / "made", server.homes["me"]
         assert made.stat().st_uid == home.stat().st_uid
 
-    ended = on(*SHELL, "true", image="gone.tar")
-    assert ended.rc != 0 and "--container gone.tar: no such file or folder" in ended.err, ended
+    one_line(on(*SHELL, "true", image="gone.tar"), 2,
+             "gpus-0, gpus-1: --container gone.tar: no such file or folder; nothing was started")
+    one_line(on(*SHELL, "touch started", options=("--env", "PATH=/nowhere")), 2,
+             "gpus-0, gpus-1: --container image is a folder and needs bwrap, and PATH has none; nothing was started")
+    assert not any((server.homes["me"] / "started").exists() for server in servers)
+    assert client.run("jobs").out.count("starting") == 0
 
     job = on(*SHELL, "touch up; sleep 1000", options=("--detach",)).out.strip()
     until(lambda: all((server.homes["me"] / "up").exists() for server in servers), 20)
