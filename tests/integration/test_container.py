@@ -202,7 +202,8 @@ def test_exec_enters_the_container(lockstep, world):
     run = lockstep.start(*world.image, "--container-workdir", "/opt", *SHELL, "echo ready; sleep 1000",
                          env={**world.env, "FOO": "a b", "LOCKSTEP_PAGE_TOKEN": "s3cret-" * 5})
     until(lambda: "ready" in run.out(), what=run.err())
-    (job,) = {row.split()[0] for row in lockstep.run(program=(BINARY, "jobs")).out.splitlines() if "pid-" in row}
+    (job,) = [f"pid-{pid}" for pid, name in run.living().items() if name == "lockstep-guard"]
+    assert job in lockstep.run(program=(BINARY, "jobs")).out
 
     def enter(*words, options=(), **more):
         return lockstep.run(*options, job, "--", *words, program=(BINARY, "exec"), **more)
@@ -278,7 +279,9 @@ if verb == "image":
     if "Env" in " ".join(words):
         print("WHO=image")
     sys.exit(0 if mark.exists() else 1)
-if verb == "list":
+if verb == "info":
+    print("/tmp")
+elif verb == "list":
     print(mark.read_text() if mark.exists() else "other")
 elif verb in ("pull", "create"):
     if name == "apptainer":
@@ -362,6 +365,28 @@ def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
     ended = run.wait()
     one_line(ended, 128 + signal.SIGTERM, "stopped while podman fetched the image docker://a/b")
     run.none_left()
+
+
+def test_an_archive_that_cannot_fit(lockstep, fake):
+    folder, env = fake("podman")
+    with open(lockstep.work / "image.tar", "wb") as archive:
+        archive.truncate(1 << 43)
+    one_line(lockstep.run("--container", "image.tar", *SHELL, "true", env=env), 1,
+             "no room for the image image.tar: /tmp has", "GiB left, and the file has 8192.0 GiB")
+    assert [words[0] for words in logged(folder)] == ["info"]
+
+
+def test_a_cache_that_cannot_be_written(lockstep, fake):
+    folder, env = fake("podman")
+    env["XDG_CACHE_HOME"] = "/proc/none"
+    locks = pathlib.Path(f"/tmp/lockstep-{os.getuid()}/containers")
+    before = set(locks.glob("*"))
+    for _ in range(2):
+        ended = lockstep.run("--container", "docker://a/b", "--no-python", "/bin/echo", "ran", env=env)
+        assert (ended.rc, ended.out) == (0, "ran\n"), ended
+    assert [words[0] for words in logged(folder)].count("pull") == 1
+    for path in set(locks.glob("*")) - before:
+        path.unlink()
 
 
 def test_a_container_that_does_not_start(lockstep, fake):
