@@ -624,3 +624,25 @@ def test_jobs_on_hosts_run_in_the_image(ssh_world, folder_image):
     assert ended.rc != 0, ended
     for server in servers:
         server.nothing_left()
+
+
+def test_a_lost_host_under_containers(ssh_world, folder_image):
+    """As without: the ranks of the other host begin again, in the container that they had."""
+    need("bwrap")
+    client, *servers = ssh_world(count=2)
+    client.run("cluster", "add", "gpus", *[word for server in servers for word in ("--host", f"me@{server.addr}")])
+    for server in servers:
+        shutil.copytree(folder_image, server.homes["me"] / "image", symlinks=True)
+    here, lost = servers
+    run = client.start("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "--container", "image", "--nnodes", "1:2",
+                       *SHELL, "touch up.$WORLD_SIZE; until [ -e go ]; do sleep 0.1; done; cat /opt/marker")
+    until(lambda: all((server.homes["me"] / "up.2").exists() for server in servers), 20, run.err())
+    agent = {name: pid for pid, name in here.host.processes().items()}["lockstep-agent"]
+    lost.switch_off()
+    until(lambda: (here.homes["me"] / "up.1").exists(), 30, run.err())
+    assert {name: pid for pid, name in here.host.processes().items()}["lockstep-agent"] == agent
+    (here.homes["me"] / "go").touch()
+    client.forget_masters()
+    ended = run.wait(60)
+    assert ended.rc == 0 and ended.out.count("in the image") == 1, ended
+    here.nothing_left()
