@@ -52,7 +52,7 @@ Status aim_at_job(const jobs::KnownJob& job, const ExecOptions& options,
   const PlaceOptions& places = options.places;
   if (options.in_project || places.user || places.key_path || places.jump)
     return fail(Errc::invalid_input,
-                fmt::format("{} is a job: its own hosts and its own environment are taken",
+                fmt::format("{} is a job, which has its own hosts and environment",
                             printable(options.where)),
                 "leave out --in-project, --user, --key-path and --jump");
   const bool on_slurm = jobs::on_slurm::slurm_place(job).has_value();

@@ -322,8 +322,8 @@ void StandIn::take_tasks(const slurm::OldStep& step, const slurm::JobFolder& fol
   use_environment(variables);
 }
 
-// Returns why Lockstep cannot start the container of the step, as on a site that has enroot alone
-// and an image of a registry; empty: it can. This node is one of the job's.
+// Returns why Lockstep cannot start the container of the step; empty: Lockstep can. A site may have
+// enroot alone, which takes no image of a registry here. This node is one of the job's.
 std::string why_only_pyxis(const slurm::OldStep& step) {
   constexpr std::string_view kImage = "--container=";
   std::error_code failed;

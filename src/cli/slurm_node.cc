@@ -80,7 +80,7 @@ std::optional<launch::Placement> find_placement() {
   return std::move(*found);
 }
 
-// Reads the words as `lockstep run` will. nullopt: it will refuse them, or only print.
+// Reads the words as `lockstep run` will. nullopt: the run will refuse the words, or only print.
 std::optional<launch::RawOptions> options_of_run(const NodeOptions& options,
                                                  const launch::Facts& facts) {
   const auto parsed = parse_options(run_table(), options.run, [&](std::string_view name) {

@@ -146,8 +146,8 @@ Result<Request> request_of(const Plan& plan, const Chosen& chosen, const Words& 
   return request;
 }
 
-// Nothing can be mounted that has no name any more, as the binary of a Slurm job that was carried
-// to the node for one launch.
+// Copies our binary if the file has no name any more: the kernel does not mount such a file. A
+// Slurm job removes the name of a binary that was carried to the node for one launch.
 Status copy_unlinked(std::string& binary, const std::string& copy) {
   if (exists(binary)) return {};
   std::error_code failed;

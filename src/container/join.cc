@@ -22,7 +22,7 @@ struct Kind {
   const char* name;
   int flag;
 };
-// The user namespace comes first: it gives the right to join the others.
+// The user namespace comes first, because its members have the right to join the others.
 constexpr std::array<Kind, 5> kKinds = {Kind{"user", CLONE_NEWUSER}, Kind{"mnt", CLONE_NEWNS},
                                         Kind{"ipc", CLONE_NEWIPC}, Kind{"uts", CLONE_NEWUTS},
                                         Kind{"net", CLONE_NEWNET}};
@@ -42,7 +42,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
 
 Status join(pid_t pid) {
   const std::string process = fmt::format("/proc/{}", pid);
-  // Open all of them first: behind the first one, /proc may be another.
+  // Open all files first: after a change of the mounts, /proc may be another.
   const io::Fd root(open((process + "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return cannot("its root");
   const io::Fd folder(open((process + "/cwd").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -63,7 +63,7 @@ Status join(pid_t pid) {
   struct stat theirs {};
   struct stat ours {};
   if (fstat(root.get(), &theirs) != 0 || stat("/", &ours) != 0) return cannot("its root");
-  // A runtime may have changed the root without a mount namespace of its own for that.
+  // A runtime may have changed the root by chroot() alone.
   if (!is_same(theirs, ours) && (fchdir(root.get()) != 0 || chroot(".") != 0))
     return cannot("its root");
   if (fchdir(folder.get()) != 0) return cannot("its folder");

@@ -89,8 +89,9 @@ struct Runtime {
   // Names of --container-env become variables of the runtime with this prefix. Empty: start() has
   // words for them.
   std::string_view prefix = {};
-  // Returns the command that prints the folder of the runtime's own storage. nullptr: it has none,
-  // or its images are compressed, so that their size there is not known.
+  // Returns the command that prints the folder of the runtime's storage. nullptr: the size of an
+  // image in the storage is not known, because the runtime unpacks compressed files, or there is no
+  // storage.
   Words (*storage)(const std::string& program) = nullptr;
 };
 

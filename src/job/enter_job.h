@@ -1,5 +1,5 @@
-// Runs a command where the ranks of a job on this host run: in the job's container if it has one,
-// in its working folder, and with the environment of its agent.
+// Runs a command beside the ranks of a job on this host: in the job's container, if the job has
+// one, in the job's working folder, and with the environment of the agent.
 #pragma once
 
 #include "base/error.h"

@@ -216,7 +216,7 @@ Status StartCourse::check_machines() const {
               "choose hosts of one kind with --nodes, or give --mixed-hosts");
 }
 
-// Names all hosts that lack the same thing in one line.
+// Names all hosts with equal troubles in one line.
 Status StartCourse::check_containers() const {
   std::map<std::string, std::vector<std::string>> names;
   for (std::size_t i = 0; i < hosts_.size(); ++i)

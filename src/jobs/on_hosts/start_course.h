@@ -51,7 +51,7 @@ class StartCourse {
     LineCutter output;
     bool answered = false;
     std::string machine = {};  // its processor, as `uname -m` there prints it
-    std::string unable = {};   // why it cannot start the job's container; empty: it can
+    std::string unable = {};   // why the host cannot start the job's container; empty: able
     TriedHost tried = {};
     std::string secret = {};  // by which other hosts recognize this one
   };
