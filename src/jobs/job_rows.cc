@@ -220,9 +220,10 @@ Explanation explain_rows(const KnownJob& job, const JobStatus& status, const Job
                             job.id, job.id, groups.front().second.front()->record.row)
                       : fmt::format("`lockstep logs '{}[{}]'` shows the output of one\n", job.id,
                                     groups.front().second.front()->record.row);
-  said.json = {{"id", job.id},      {"name", job.name},
-               {"on", job.place},   {"state", state_name(status.state)},
-               {"why", status.why}, {"rows", nlohmann::ordered_json::array()}};
+  said.json = {{"id", job.id},           {"name", job.name},
+               {"on", job.place},        {"nodes", node_names(job)},
+               {"command", job.command}, {"state", state_name(status.state)},
+               {"why", status.why},      {"rows", nlohmann::ordered_json::array()}};
   if (status.code) said.json["code"] = *status.code;
   for (const std::size_t row : sweep.rows) {
     const auto known = std::find_if(rows.begin(), rows.end(),

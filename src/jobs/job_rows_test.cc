@@ -105,6 +105,8 @@ TEST(ExplainedRows, FailuresAreGroupedByTheirLastLine) {
             "       2  lr=2 seed=0  on b\n"
             "`lockstep resume abcd` runs the rows again that are not done; "
             "`lockstep logs 'abcd[1]'` shows the output of one\n");
+  EXPECT_EQ(said.json["command"], sweep_job().command);
+  EXPECT_EQ(said.json["nodes"].size(), sweep_job().nodes.size());
   ASSERT_EQ(said.json["rows"].size(), 4U);
   EXPECT_EQ(said.json["rows"][1]["values"]["lr"], "1");
   EXPECT_EQ(said.json["rows"][1]["seconds"], 1.5);
