@@ -134,6 +134,9 @@ Result<ExitCode> run_sweep(const Call& call, const SweepOptions& options, const 
   LOCKSTEP_TRY_ASSIGN(const auto folder, folder_of(raw));
   request.folder = folder.first;
   request.env = row_environment();
+  if (raw.progress) {
+    LOCKSTEP_TRY_ASSIGN(request.progress, logs::StepPattern::make(*raw.progress));
+  }
   request.words = [&](std::size_t row, const std::string& report) {
     return row_words(call, raw, rows.table, row, report);
   };

@@ -69,6 +69,10 @@ nlohmann::ordered_json row_json(const JobSweep& sweep, std::size_t row, const Jo
     json["code"] = known->record.code;
   }
   if (!known->record.last_line.empty()) json["last_line"] = known->record.last_line;
+  if (const auto& step = known->record.last_step) {
+    json["step"] = step->step;
+    json["step_line"] = step->line;
+  }
   return json;
 }
 

@@ -32,6 +32,17 @@ TEST(RowBook, ANewTryForgetsTheEnd) {
   EXPECT_EQ(records[0].last_line, "");
 }
 
+TEST(RowBook, TheLastStepTravels) {
+  const LastStep step{.step = 7, .line = "step 7: loss 0.3"};
+  const auto records =
+      read_book(begin_line(3, 1000) + end_line(3, 1, 2000, "x", step) + begin_line(4, 1000));
+  const auto read = records_from_json(codec::parse_json(codec::print_json(to_json(records))));
+  ASSERT_TRUE(read && read->size() == 2U);
+  EXPECT_EQ((*read)[0].last_step, step);
+  EXPECT_EQ((*read)[0].last_line, "x");
+  EXPECT_FALSE((*read)[1].last_step);
+}
+
 // The host was switched off, and `lockstep resume` starts another runner there.
 TEST(RowBook, RowsOfAnEarlierRunnerAreLost) {
   const std::string before = run_line(1) + begin_line(3, 1000) + begin_line(4, 1000) +

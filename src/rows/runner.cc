@@ -43,7 +43,8 @@ class Runner {
   void take_row(std::size_t slot, std::optional<std::size_t> row);
   Status start(std::size_t slot, std::size_t row);
   void on_end(std::size_t slot);
-  void end_row(std::size_t row, int code, const std::string& last_line);
+  void end_row(std::size_t row, int code, const std::string& last_line,
+               const std::optional<LastStep>& step = {});
   void close_slot(std::size_t slot);
   void on_signal(int number);
   void end_if_idle();
@@ -147,20 +148,19 @@ void Runner::on_end(std::size_t slot) {
   place.watch.reset();
   place.child.reset();
   const int code = exit->shell_code();
-  std::string last;
-  const std::string report = report_of(place.row);
-  if (code != 0)
-    last = last_line_of(codec::parse_json(io::read_file(report, kMostReport).value_or("")), code);
-  else
-    unlink(report.c_str());
-  end_row(place.row, code, last);
+  const std::string path = report_of(place.row);
+  const auto report = codec::parse_json(io::read_file(path, kMostReport).value_or(""));
+  if (code == 0) unlink(path.c_str());
+  end_row(place.row, code, code == 0 ? "" : last_line_of(report, code),
+          last_step_of_report(report, request_.progress));
   if (signal_ != 0) return end_if_idle();
   queue_->ask(slot);
 }
 
-void Runner::end_row(std::size_t row, int code, const std::string& last_line) {
+void Runner::end_row(std::size_t row, int code, const std::string& last_line,
+                     const std::optional<LastStep>& step) {
   // A row that a signal has stopped may begin again with `lockstep resume`.
-  write(end_line(row, code, unix_ms(), last_line));
+  write(end_line(row, code, unix_ms(), last_line, step));
   queue_->note_end();
   ++(code == 0 ? done_ : failed_);
   if (code != 0 && signal_ == 0)

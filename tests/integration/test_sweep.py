@@ -168,12 +168,14 @@ def test_failed_rows_are_explained_and_run_again(world):
     for server in gang.servers:
         (server.homes["me"] / "bad").touch()
     ended = gang.sweep("--sweep", "x=0-9", "--at-once", "4",
-                       script='test ! -e ~/bad || test $(({x} % 3)) = 0 || { echo "no luck" >&2; exit 7; }')
+                       script='echo "step {x}: loss 0.5"; echo saved; test ! -e ~/bad || test $(({x} % 3)) = 0 || { echo "no luck" >&2; exit 7; }')
     assert ended.rc == 1, ended
     (job,) = gang.jobs()
     assert (job["state"], job["code"], job["why"]) == ("failed", 1, "4 done, 6 failed"), job
     why = gang.client.run("why", "sh")
     assert "  6 rows: no luck\n" in why.out and "x=1" in why.out, why
+    assert {(row["step"], row["step_line"]) for row in gang.rows().values()} == {
+        (x, f"step {x}: loss 0.5") for x in range(10)}
     for server in gang.servers:
         (server.homes["me"] / "bad").unlink()
     resumed = gang.client.run("resume", job["id"])
