@@ -113,5 +113,18 @@ TEST(ExplainedRows, FailuresAreGroupedByTheirLastLine) {
   EXPECT_EQ(said.json["rows"][2]["state"], "lost");
 }
 
+TEST(ExplainedRows, ASilentHostMayHaveDoneTheRest) {
+  const auto sweep = sweep_of(sweep_job());
+  JobStatus status{.state = JobState::running, .why = "1 done, 3 unknown"};
+  status.nodes = {{.name = "a", .state = JobState::running}, {.name = "b"}};
+  const std::vector<JobRow> known = {row(0, RowState::done, 0, "a")};
+  const auto state = [&] {
+    return explain_rows(sweep_job(), status, **sweep, known).json["rows"][1]["state"];
+  };
+  EXPECT_EQ(state(), "unknown");
+  status.nodes[1].state = JobState::running;
+  EXPECT_EQ(state(), "queued");
+}
+
 }  // namespace
 }  // namespace lockstep::jobs
