@@ -137,6 +137,34 @@ Result<std::vector<RowRecord>> records_from_json(const nlohmann::json& json) {
   return records;
 }
 
+nlohmann::ordered_json report_json(const Table& table, const std::vector<std::size_t>& rows,
+                                   const std::vector<RowRecord>& records, int code) {
+  constexpr const char* kStates[] = {"running", "done", "failed", "lost"};
+  std::map<std::size_t, nlohmann::ordered_json> known;
+  const nlohmann::ordered_json told = to_json(records);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    known[records[i].row] = told[i];
+    known[records[i].row].erase("lost");
+    known[records[i].row]["state"] = kStates[static_cast<std::size_t>(records[i].state)];
+  }
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::map<std::string, std::size_t> counts;
+  for (const std::size_t row : rows) {
+    nlohmann::ordered_json json{{"row", row}};
+    for (std::size_t i = 0; i < table.names.size(); ++i)
+      json["values"][table.names[i]] = table.rows[row][i];
+    json["state"] = "not begun";
+    if (const auto record = known.find(row); record != known.end()) json.update(record->second);
+    ++counts[json["state"].get<std::string>()];
+    list.push_back(std::move(json));
+  }
+  nlohmann::ordered_json report{{"code", code}};
+  for (const char* state : {"done", "failed", "lost", "not begun"})
+    report[state] = counts[state];
+  report["rows"] = std::move(list);
+  return report;
+}
+
 RowSets sets_of(const std::vector<RowRecord>& records) {
   RowSets sets;
   for (const RowRecord& record : records) {

@@ -47,6 +47,12 @@ nlohmann::ordered_json to_json(const std::vector<RowRecord>& records);
 // Reads what to_json() wrote on a host. corrupt: anything else.
 Result<std::vector<RowRecord>> records_from_json(const nlohmann::json& json);
 
+struct Table;
+// Returns the report of a sweep (docs/sweep.md): the counts, and each of the rows. code: the exit
+// code of the whole.
+nlohmann::ordered_json report_json(const Table& table, const std::vector<std::size_t>& rows,
+                                   const std::vector<RowRecord>& records, int code);
+
 // The rows of one host by their states, each list in rising order.
 struct RowSets {
   std::vector<std::size_t> done = {};
