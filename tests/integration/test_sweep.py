@@ -197,6 +197,18 @@ def test_failed_rows_are_explained_and_run_again(world):
     one_line(gang.client.run("resume", job["id"]), 2, "all rows", "done")
 
 
+def test_a_broken_host_does_not_empty_the_queue(world):
+    """One slot on each host: after three rows that failed at once, the host leaves the rest to the other."""
+    gang = Gang(world, 2)
+    (gang.servers[1].homes["me"] / "bad").touch()
+    ended = gang.sweep("--sweep", "x=0-59", "--at-once", "2",
+                       script="test ! -e ~/bad || exit 1; sleep 0.1")
+    assert ended.rc == 1 and "have all failed at once" in ended.err, ended
+    failed = [row for row in gang.rows().values() if row["state"] == "failed"]
+    assert 3 <= len(failed) <= 15 and {row["host"] for row in failed} == {"gpus-1"}, failed
+    assert gang.jobs()[0]["why"] == f"{60 - len(failed)} done, {len(failed)} failed"
+
+
 def test_the_client_may_die_at_any_row(world):
     gang = Gang(world, 2)
     run = gang.sweep("--sweep", "x=0-39", "--at-once", "2", script="echo {x}; sleep 0.1", run=gang.client.start)
