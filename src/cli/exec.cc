@@ -38,12 +38,7 @@ Result<std::optional<jobs::KnownJob>> find_named_job(const std::string& word) {
   LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(word));
   if (owned && owned->cluster != word) LOCKSTEP_TRY(refuse_owned(word, "its ranks", "exec"));
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
-  auto found = jobs::places::find_job(book, word);
-  if (!found && !jobs::here::is_local_id(word)) return std::nullopt;
-  if (!found) return Failure(found.error());
-  const bool is_exact =
-      found->id == word || (slurm::is_job_id(word) && jobs::on_slurm::slurm_place(*found));
-  return is_exact ? std::optional(std::move(*found)) : std::nullopt;
+  return jobs::places::find_by_id(book, word);
 }
 
 // Lets the hosts of the job run the command in the job.
