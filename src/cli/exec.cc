@@ -60,8 +60,10 @@ Status aim_at_job(const jobs::KnownJob& job, const ExecOptions& options,
   if (job.nodes.empty())
     request.hosts.push_back({.name = std::string(hosts::kHere), .target = {}, .here = true});
   std::vector<std::string> names;
-  for (const std::string& entry : request.env)
+  for (std::string& entry : request.env) {
     names.push_back(entry.substr(0, entry.find('=')));
+    entry.insert(0, job::kEnterPrefix);
+  }
   request.argv = job::enter_words({.job = job.id,
                                    .folder = options.folder.value_or(""),
                                    .named = std::move(names),

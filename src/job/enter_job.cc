@@ -65,7 +65,11 @@ std::vector<std::string> environment_inside(std::string_view agent,
   for (std::string& entry : split(agent, '\0'))
     if (!entry.empty() && !entry.starts_with("LOCKSTEP_") && !is_named(entry))
       entries.push_back(std::move(entry));
-  std::copy_if(own.begin(), own.end(), std::back_inserter(entries), is_named);
+  for (std::string_view entry : own) {
+    if (!entry.starts_with(kEnterPrefix)) continue;
+    entry.remove_prefix(kEnterPrefix.size());
+    if (is_named(entry)) entries.emplace_back(entry);
+  }
   return entries;
 }
 
