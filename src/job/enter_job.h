@@ -32,7 +32,7 @@ std::vector<std::string> environment_inside(std::string_view agent,
                                             const std::vector<std::string>& named);
 
 // Becomes the command, and returns only an error: unavailable (no agent of the job runs here),
-// not_found (no such command or folder), denied.
+// timeout, invalid_input (several containers), not_found (no such command), denied.
 Error enter_job(const EnterRequest& request);
 
 }  // namespace lockstep::job
