@@ -38,12 +38,7 @@ Result<std::optional<jobs::KnownJob>> find_named_job(const std::string& word) {
   LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(word));
   if (owned && owned->cluster != word) LOCKSTEP_TRY(refuse_owned(word, "its ranks", "exec"));
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
-  auto found = jobs::places::find_job(book, word);
-  if (!found && !jobs::here::is_local_id(word)) return std::nullopt;
-  if (!found) return Failure(found.error());
-  const bool is_exact =
-      found->id == word || (slurm::is_job_id(word) && jobs::on_slurm::slurm_place(*found));
-  return is_exact ? std::optional(std::move(*found)) : std::nullopt;
+  return jobs::places::find_by_id(book, word);
 }
 
 // Lets the hosts of the job run the command in the job.
@@ -65,8 +60,10 @@ Status aim_at_job(const jobs::KnownJob& job, const ExecOptions& options,
   if (job.nodes.empty())
     request.hosts.push_back({.name = std::string(hosts::kHere), .target = {}, .here = true});
   std::vector<std::string> names;
-  for (const std::string& entry : request.env)
+  for (std::string& entry : request.env) {
     names.push_back(entry.substr(0, entry.find('=')));
+    entry.insert(0, job::kEnterPrefix);
+  }
   request.argv = job::enter_words({.job = job.id,
                                    .folder = options.folder.value_or(""),
                                    .named = std::move(names),

@@ -16,6 +16,7 @@
 #include "launchers/hostfile.h"
 #include "launchers/launch_words.h"
 #include "proc/exec_pointers.h"
+#include "proc/find_in_path.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
 #include "slurm/agent_words.h"
@@ -322,18 +323,21 @@ void StandIn::take_tasks(const slurm::OldStep& step, const slurm::JobFolder& fol
   use_environment(variables);
 }
 
-// Returns why Lockstep cannot start the container of the step; empty: Lockstep can. A site may have
-// enroot alone, which takes no image of a registry here. This node is one of the job's.
+// Returns why Lockstep cannot start the container of the step; empty: Lockstep can. This node is
+// one of the job's.
 std::string why_only_pyxis(const slurm::OldStep& step) {
   constexpr std::string_view kImage = "--container=";
   std::error_code failed;
   const std::string folder = std::filesystem::current_path(failed);
-  for (const std::string& word : step.run)
-    if (word.starts_with(kImage))
-      if (const Status able =
-              container::check_here(word.substr(kImage.size()), folder, env_text("PATH"));
-          !able)
-        return able.error().message;
+  for (const std::string& word : step.run) {
+    if (!word.starts_with(kImage)) continue;
+    const std::string image = word.substr(kImage.size());
+    if (image.starts_with("docker://") && proc::find_in_path("enroot"))
+      return fmt::format("--container {} is of a registry, for which enroot has the credentials",
+                         image);
+    const Status able = container::check_here(image, folder, env_text("PATH"));
+    if (!able) return able.error().message;
+  }
   return {};
 }
 

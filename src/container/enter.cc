@@ -211,9 +211,12 @@ Result<Chosen> choose_here(const Plan& plan) {
   });
 }
 
-Status check_here(const std::string& image, const std::string& folder, const std::string& path) {
-  LOCKSTEP_TRY_ASSIGN(const Image read, read_image(image, folder, ask_path));
-  const auto chosen = choose_runtime(read, [&path](std::string_view program) {
+Status check_here(const std::string& image, const std::string& folder, const std::string& path,
+                  bool may_come) {
+  const auto read = read_image(image, folder, ask_path);
+  if (!read && may_come && read.error().code == Errc::not_found) return {};
+  if (!read) return Failure(read.error());
+  const auto chosen = choose_runtime(*read, [&path](std::string_view program) {
     return proc::find_executable(std::string(program), path).value_or(std::string());
   });
   return chosen ? Status() : Status(Failure(chosen.error()));

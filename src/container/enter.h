@@ -36,8 +36,10 @@ Result<Chosen> choose_here(const Plan& plan);
 
 // Returns why this machine cannot start a container of the image: not_found (no runtime in `path`,
 // which has the form of PATH, or no such file), invalid_input. folder: the working folder of the
-// job. Starts nothing, so an image that must be fetched may still fail.
-Status check_here(const std::string& image, const std::string& folder, const std::string& path);
+// job. Starts nothing, so an image that must be fetched may still fail. may_come: a file that is
+// missing is no error, because the job begins later.
+Status check_here(const std::string& image, const std::string& folder, const std::string& path,
+                  bool may_come = false);
 
 // Fetches the image, runs our binary with the words in the container, and returns the exit code.
 // The first word is the name by which the binary is called. Every process in the container ends

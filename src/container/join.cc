@@ -7,11 +7,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,9 +42,26 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
+// Returns the number behind the name in the text of /proc/PID/status.
+std::uint64_t number_in(const std::string& text, std::string_view name, int base) {
+  const std::size_t at = text.find(fmt::format("\n{}:\t", name));
+  return at == std::string::npos
+             ? 0
+             : std::strtoull(text.c_str() + at + name.size() + 3, nullptr, base);
+}
+
+// Gives up what the process cannot get. A step may fail: without the right to drop a capability,
+// this process has none to lose.
+void bound_rights(const std::string& status) {
+  const std::uint64_t kept = number_in(status, "CapBnd", 16);
+  for (int each = 0; prctl(PR_CAPBSET_READ, each, 0, 0, 0) >= 0; ++each)
+    if ((kept >> each & 1) == 0) (void)prctl(PR_CAPBSET_DROP, each, 0, 0, 0);
+  if (number_in(status, "NoNewPrivs", 10) != 0) (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
 }  // namespace
 
-Status join(pid_t pid) {
+Status join(pid_t pid, const std::function<bool()>& is_there) {
   const std::string process = fmt::format("/proc/{}", pid);
   // Open all files first: after a change of the mounts, /proc may be another.
   const io::Fd root(open((process + "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -58,6 +79,9 @@ Status join(pid_t pid) {
     // The kernel refuses the user namespace that this process is in.
     if (!is_same(theirs, ours)) others.emplace_back(kind, std::move(fd));
   }
+  const auto status = io::read_file(process + "/status");
+  errno = ESRCH;
+  if (!status || !is_there()) return cannot("its agent");
   for (const auto& [kind, fd] : others)
     if (setns(fd.get(), kind.flag) != 0) return cannot(fmt::format("its {} namespace", kind.name));
   struct stat theirs {};
@@ -67,6 +91,7 @@ Status join(pid_t pid) {
   if (!is_same(theirs, ours) && (fchdir(root.get()) != 0 || chroot(".") != 0))
     return cannot("its root");
   if (fchdir(folder.get()) != 0) return cannot("its folder");
+  bound_rights(*status);
   return {};
 }
 

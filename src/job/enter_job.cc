@@ -30,11 +30,17 @@ std::string_view name_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
 }
 
-std::optional<pid_t> agent_of(const std::string& job) {
-  if (!job.starts_with(kPlainRun)) return status::agent_pid({.job = job});
+Result<std::optional<status::AgentProcess>> agent_of(const std::string& job) {
+  if (!job.starts_with(kPlainRun)) return status::find_agent({.job = job});
   const auto pid = parse_int(job.substr(kPlainRun.size()));
   if (!pid || *pid <= 0 || *pid > 1 << 30) return std::nullopt;
-  return status::agent_pid({.pid = static_cast<pid_t>(*pid), .job = {}});
+  return status::find_agent({.pid = static_cast<pid_t>(*pid), .job = {}});
+}
+
+// The codes of a shell: only a missing program is not found.
+Error cannot_run(Error error) {
+  error.code = error.sys == ENOENT ? Errc::not_found : Errc::denied;
+  return error;
 }
 
 }  // namespace
@@ -65,7 +71,11 @@ std::vector<std::string> environment_inside(std::string_view agent,
   for (std::string& entry : split(agent, '\0'))
     if (!entry.empty() && !entry.starts_with("LOCKSTEP_") && !is_named(entry))
       entries.push_back(std::move(entry));
-  std::copy_if(own.begin(), own.end(), std::back_inserter(entries), is_named);
+  for (std::string_view entry : own) {
+    if (!entry.starts_with(kEnterPrefix)) continue;
+    entry.remove_prefix(kEnterPrefix.size());
+    if (is_named(entry)) entries.emplace_back(entry);
+  }
   return entries;
 }
 
@@ -76,13 +86,16 @@ Error enter_job(const EnterRequest& request) {
                  {},
                  0};
   };
-  const auto agent = agent_of(request.job);
-  if (!agent) return away();
-  const auto theirs = io::read_file(fmt::format("/proc/{}/environ", *agent), kMostEnvironment);
+  const auto found = agent_of(request.job);
+  if (!found) return found.error();
+  if (!*found) return away();
+  const status::AgentProcess& agent = **found;
+  const auto theirs = io::read_file(fmt::format("/proc/{}/environ", agent.pid), kMostEnvironment);
   if (!theirs) return theirs.error().code == Errc::not_found ? away() : theirs.error();
   std::vector<std::string> environment =
       environment_inside(*theirs, proc::own_environment(), request.named);
-  if (const Status joined = container::join(*agent); !joined) return joined.error();
+  if (const Status joined = container::join(agent.pid, [&agent] { return agent.lives(); }); !joined)
+    return joined.error();
   if (!request.folder.empty() && chdir(request.folder.c_str()) != 0)
     return {Errc::denied,
             fmt::format("enter the folder {}: {}", printable(request.folder), errno_text(errno)),
@@ -96,7 +109,7 @@ Error enter_job(const EnterRequest& request) {
   const std::string path = proc::path_in(environment);
   const auto program = proc::find_executable(request.command.front(), path);
   if (!program) {
-    if (program.error().code != Errc::not_found) return program.error();
+    if (program.error().code != Errc::not_found) return cannot_run(program.error());
     return {Errc::not_found,
             fmt::format("no executable {} is found; PATH is {}", printable(request.command.front()),
                         printable(path)),
@@ -105,7 +118,7 @@ Error enter_job(const EnterRequest& request) {
   }
   execve(program->c_str(), proc::exec_pointers(request.command).data(),
          proc::exec_pointers(environment).data());
-  return fail_sys("run " + printable(*program), errno).value();
+  return cannot_run(fail_sys("run " + printable(*program), errno).value());
 }
 
 }  // namespace lockstep::job

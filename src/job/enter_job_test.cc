@@ -29,7 +29,8 @@ TEST(EnterJob, RefusesWordsWithoutACommand) {
 TEST(EnterJob, TheEnvironmentIsTheAgentsWithoutSecrets) {
   using namespace std::string_view_literals;
   const auto agent = "PATH=/opt/bin\0HOME=/root\0LOCKSTEP_RDZV_TOKEN=s3cret\0A=theirs\0EMPTY=\0"sv;
-  const Words own = {"PATH=/usr/bin", "A=given", "B=new", "AB=other"};
+  const Words own = {"PATH=/usr/bin",        "A=host", "LOCKSTEP_ENTER_A=given",
+                     "LOCKSTEP_ENTER_B=new", "B=host", "LOCKSTEP_ENTER_AB=other"};
   EXPECT_EQ(environment_inside(agent, own, {"A", "B"}),
             (Words{"PATH=/opt/bin", "HOME=/root", "EMPTY=", "A=given", "B=new"}));
   EXPECT_TRUE(environment_inside("", own, {}).empty());

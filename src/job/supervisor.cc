@@ -145,8 +145,8 @@ Status Supervisor::prepare(const nlohmann::json& request) {
   if (!spec_.image.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto env, environment());
     // The client names all hosts at once.
-    if (const Status able = container::check_here(spec_.image, folder, proc::path_in(env)); !able)
-      facts["unable"] = able.error().message;
+    const Status able = container::check_here(spec_.image, folder, proc::path_in(env), spec_.queue);
+    if (!able) facts["unable"] = able.error().message;
   }
   // Any node may host the rendezvous one day, so all others try its addresses.
   if (spec_.nodes > 1) {

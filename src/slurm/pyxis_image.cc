@@ -54,6 +54,7 @@ SrunContainer container_of_srun(std::span<const Setting> settings) {
   SrunContainer container;
   std::string mounts;
   bool has_image = false;
+  bool has_folder = false;
   for (const Setting& each : settings) {
     if (!is_about_container(each.name)) continue;
     if (each.name == "container-image") {
@@ -67,6 +68,7 @@ SrunContainer container_of_srun(std::span<const Setting> settings) {
       mounts += (mounts.empty() ? "" : ",") + *known;
     } else if (is_one_of(each.name, {"container-workdir", "container-env"})) {
       container.run.push_back(fmt::format("--{}={}", each.name, each.value));
+      has_folder = has_folder || each.name == "container-workdir";
     } else if (!is_one_of(each.name, {"no-container-mount-home", "no-container-remap-root",
                                       "no-container-entrypoint"})) {
       // Those three say what Lockstep's containers are like anyway.
@@ -77,6 +79,10 @@ SrunContainer container_of_srun(std::span<const Setting> settings) {
   // A container may come from a variable of pyxis, or from the job's own.
   if (!has_image && !container.run.empty())
     return {.why = "srun has options of a container, but no --container-image"};
+  if (has_image && !has_folder)
+    return {.why =
+                "srun --container-image without --container-workdir starts in the image's own "
+                "folder"};
   return container;
 }
 

@@ -47,11 +47,13 @@ TEST(SrunContainer, WhatOnlyPyxisCanDoIsItsOwn) {
            {"--container-mounts=/a:/b:ro+private",
             "srun --container-mounts=/a:/b:ro+private has flags of pyxis alone"},
            {"--container-mounts=/a:b", "srun --container-mounts=/a:b has flags of pyxis alone"}}) {
-    EXPECT_EQ(container({"--container-image=x", word}).why, why);
-    EXPECT_TRUE(container({"--container-image=x", word}).run.empty());
+    EXPECT_EQ(container({"--container-image=x", "--container-workdir=/w", word}).why, why);
+    EXPECT_TRUE(container({"--container-image=x", "--container-workdir=/w", word}).run.empty());
   }
   EXPECT_EQ(container({"--container-workdir=/w"}).why,
             "srun has options of a container, but no --container-image");
+  EXPECT_EQ(container({"--container-image=x"}).why,
+            "srun --container-image without --container-workdir starts in the image's own folder");
 }
 
 }  // namespace

@@ -47,11 +47,12 @@ std::vector<std::string> srun_stream_command(const std::string& job, int node,
 }
 
 // --export takes names only: a value would be in srun's command line. The last --export counts.
+// With --quiet, srun would wait for busy nodes without a word, so --immediate bounds the wait.
 std::vector<std::string> srun_exec_command(const std::string& job, int nodes,
                                            const std::vector<std::string>& variables,
                                            const std::vector<std::string>& argv) {
   std::vector<std::string> words = step_beside(job, nodes);
-  words.insert(words.end(), {"--no-kill", "--quit-on-interrupt"});
+  words.insert(words.end(), {"--no-kill", "--quit-on-interrupt", "--immediate=30"});
   if (nodes > 1) words.emplace_back("--label");
   if (!variables.empty()) words.push_back("--export=" + join(variables, ","));
   words.insert(words.end(), argv.begin(), argv.end());

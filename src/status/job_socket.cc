@@ -10,9 +10,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace lockstep::status {
@@ -21,7 +24,6 @@ namespace {
 constexpr std::size_t kMostAnswer = 4UL << 20;
 constexpr std::size_t kMostJobId = 48;  // keeps the name within 107 bytes
 constexpr std::size_t kMostSockets = 8UL << 20;
-constexpr std::size_t kMostAgents = 1024;
 constexpr int kBacklog = 16;
 
 bool is_plain_name(std::string_view text) {
@@ -143,7 +145,8 @@ Result<std::unique_ptr<JobSocket>> JobSocket::open(io::Loop& loop, const JobSock
   return std::unique_ptr<JobSocket>(new JobSocket(std::move(server)));
 }
 
-std::vector<JobSocketName> sockets_in(std::string_view proc_net_unix, uid_t user) {
+std::vector<JobSocketName> sockets_in(std::string_view proc_net_unix, uid_t user,
+                                      std::size_t most) {
   // Accepted connections have the name of their listener, but not its flag.
   constexpr std::string_view kListens = " 00010000 ";
   const std::string head = fmt::format(" @lockstep/{}/", user);
@@ -153,7 +156,7 @@ std::vector<JobSocketName> sockets_in(std::string_view proc_net_unix, uid_t user
     if (at == std::string::npos || line.find(kListens) > at) continue;
     if (auto name = parse_socket_name(std::string_view(line).substr(at + head.size())))
       found.push_back(std::move(*name));
-    if (found.size() == kMostAgents) break;
+    if (found.size() == most) break;
   }
   return found;
 }
@@ -193,15 +196,44 @@ std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view ta
   return answers;
 }
 
-std::optional<pid_t> agent_pid(const JobSocketName& of) {
-  const auto sockets = io::read_file("/proc/net/unix", kMostSockets);
-  if (!sockets) return std::nullopt;
-  for (const JobSocketName& name : sockets_in(*sockets, geteuid())) {
+bool AgentProcess::lives() const {
+  // The pidfd tells the end of the process, and the connection whose pid it was.
+  std::array<pollfd, 2> fds = {pollfd{process.get(), POLLIN, 0}, pollfd{connection.get(), 0, 0}};
+  return poll(fds.data(), fds.size(), 0) == 0;
+}
+
+Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of) {
+  LOCKSTEP_TRY_ASSIGN(const std::string sockets, io::read_file("/proc/net/unix", kMostSockets));
+  std::optional<AgentProcess> found;
+  ino_t mounts = 0;
+  std::vector<std::string> runs;
+  Status late;
+  for (const JobSocketName& name : sockets_in(sockets, geteuid(), kMostSockets)) {
     if (!is_agent_of(name, of)) continue;
-    if (const auto fd = connect_agent(name))
-      if (const auto pid = io::peer_pid(fd->get())) return pid;
+    // Another user may listen under such names and accept nothing.
+    auto fd = io::connect_unix_now(address_of(name, geteuid()));
+    if (!fd && fd.error().code == Errc::timeout)
+      late = fail(Errc::timeout, "the agent of the job does not answer");
+    if (!fd || !io::is_own_peer(fd->get())) continue;
+    const auto pid = io::peer_pid(fd->get());
+    if (!pid) continue;
+    AgentProcess agent{.pid = *pid,
+                       .connection = std::move(*fd),
+                       .process = io::Fd(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)))};
+    if (!agent.process || !agent.lives()) continue;
+    // Without the right to look, 0 stands for a container that cannot be entered either.
+    struct stat facts {};
+    (void)stat(fmt::format("/proc/{}/ns/mnt", *pid).c_str(), &facts);
+    if (found && facts.st_ino == mounts) continue;
+    runs.push_back(fmt::format("pid-{}", name.pid));
+    mounts = facts.st_ino;
+    found = std::move(agent);
   }
-  return std::nullopt;
+  if (runs.size() > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("the job has several containers here: {}", join(runs, ", ")));
+  if (!found && !late) return Failure(late.error());
+  return found;
 }
 
 }  // namespace lockstep::status

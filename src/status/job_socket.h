@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "http/server.h"
+#include "io/fd.h"
 #include "io/loop.h"
 
 #include <sys/types.h>
@@ -44,8 +45,10 @@ class JobSocket {
   std::unique_ptr<http::Server> server_;
 };
 
-// Returns the names of this user's agents from the text of /proc/net/unix. Pure.
-std::vector<JobSocketName> sockets_in(std::string_view proc_net_unix, uid_t user);
+inline constexpr std::size_t kMostAgents = 1024;
+// Returns the names of this user's agents, at most `most`, from the text of /proc/net/unix. Pure.
+std::vector<JobSocketName> sockets_in(std::string_view proc_net_unix, uid_t user,
+                                      std::size_t most = kMostAgents);
 
 // Sends GET `target` and returns the body of the answer, at most 4 MiB. unavailable: no agent
 // listens. timeout: no whole answer within `limit`. not_found: an agent of another version, which
@@ -59,8 +62,17 @@ Result<std::string> ask_agent(const JobSocketName& name, std::string_view target
 std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view target,
                                     io::Duration limit, const std::string& late = {});
 
-// Returns the pid of an agent of the job on this machine, chosen as for ask_agents(). nullopt: none
-// runs here.
-std::optional<pid_t> agent_pid(const JobSocketName& of);
+// An agent, as long as lives() is true. Before that, the pid may mean another process.
+struct AgentProcess {
+  pid_t pid = 0;
+  io::Fd connection = {};
+  io::Fd process = {};  // a pidfd
+
+  bool lives() const;
+};
+// Returns an agent of the job on this machine, chosen as for ask_agents(). nullopt: none runs here.
+// Errors: timeout (it does not accept connections), invalid_input (agents of the job are in
+// several containers).
+Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of);
 
 }  // namespace lockstep::status

@@ -100,6 +100,22 @@ TEST_F(JobSocketOfAgent, ManySilentOnesHoldNobodyUp) {
   EXPECT_LT(io::Clock::now() - begin, std::chrono::seconds(1));  // of 2 s
 }
 
+TEST_F(JobSocketOfAgent, AnAgentIsFoundWhileItAccepts) {
+  const std::string job = "enter-" + std::to_string(getpid());
+  auto socket = open({.pid = getpid(), .job = job});
+  std::vector<AgentProcess> held;
+  auto found = find_agent({.job = job});
+  for (; found && *found && held.size() < 100; found = find_agent({.job = job}))
+    held.push_back(std::move(**found));
+  ASSERT_FALSE(held.empty());
+  EXPECT_EQ(code_of(found), Errc::timeout) << "nobody runs the loop";
+  EXPECT_EQ(held.front().pid, getpid());
+  EXPECT_TRUE(held.front().lives());
+  socket.reset();
+  EXPECT_FALSE(held.front().lives()) << "the pid may be another's now";
+  EXPECT_FALSE(find_agent({.job = job}).value());
+}
+
 TEST(JobSockets, AreFoundByTheirNames) {
   const auto found = sockets_in(
       "Num       RefCount Protocol Flags    Type St Inode Path\n"

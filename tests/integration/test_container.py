@@ -208,9 +208,10 @@ def test_exec_enters_the_container(lockstep, world):
     def enter(*words, options=(), **more):
         return lockstep.run(*options, job, "--", *words, program=(BINARY, "exec"), **more)
 
-    ended = enter("sh", "-c", 'cat marker; echo "$FOO $PWD $GIVEN"; id -u; ls -l /proc/$$/exe >/dev/null; exit 3',
-                  options=("--secret", "GIVEN"), env={"GIVEN": "s3cret"})
-    assert (ended.rc, ended.out, ended.err) == (3, f"in the image\na b /opt s3cret\n{os.getuid()}\n", ""), ended
+    ended = enter("sh", "-c", 'cat marker; echo "$FOO $PWD $GIVEN $HOME"; id -u; ls -l /proc/$$/exe >/dev/null; exit 3',
+                  options=("--secret", "GIVEN", "--env", "HOME=/none", "--env", "XDG_STATE_HOME=/none"),
+                  env={"GIVEN": "s3cret"})
+    assert (ended.rc, ended.out, ended.err) == (3, f"in the image\na b /opt s3cret /none\n{os.getuid()}\n", ""), ended
     assert "LOCKSTEP" not in enter("env").out
     ended = enter("sh", "-c", "echo $PWD; kill -KILL $$", options=("--cwd", str(lockstep.work)))
     assert (ended.rc, ended.out) == (128 + signal.SIGKILL, f"{lockstep.work}\n"), ended
@@ -221,6 +222,9 @@ def test_exec_enters_the_container(lockstep, world):
     run.wait()
     nothing_left(lockstep, run, world)
     one_line(enter("true"), 255, f"no job '{job}'")
+    # A number is Slurm's job, and no host.
+    ended = lockstep.run("4711", "--", "true", program=(BINARY, "exec"))
+    assert ended.rc == 255 and "ssh" not in ended.err and len(ended.err.splitlines()) == 1, ended
 
 
 def test_bad_input_is_one_line(lockstep, folder_image):

@@ -104,6 +104,8 @@ Result<hosts::LinkCommand> enter_on_nodes(const jobs::KnownJob& job, const Slurm
   std::vector<std::string> argv = {binary_of(place), "host-enter", kInStep};
   for (std::string& word : job::enter_words(request))
     argv.push_back(std::move(word));
+  for (std::string& name : request.named)
+    name.insert(0, job::kEnterPrefix);
   return hosts::LinkCommand{.argv = slurm::srun_exec_command(place.job, nodes, request.named, argv),
                             .env = slurm::environment_for_steps(proc::own_environment())};
 }

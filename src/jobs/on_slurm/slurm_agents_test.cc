@@ -66,7 +66,8 @@ TEST_F(SlurmAgentsTest, ACommandIsRunOnEachNodeWithoutValuesInTheWords) {
   const Texts step = {std::find(argv.begin(), argv.end(), place_.folder + "/lockstep"), argv.end()};
   EXPECT_EQ(step, (Texts{place_.folder + "/lockstep", "host-enter", "--in-step", "aaaa1111", "",
                          "A,B", "ls", "-l"}));
-  for (const char* word : {"--jobid=7", "--nodes=2", "--label", "--overlap", "--export=A,B"})
+  for (const char* word : {"--jobid=7", "--nodes=2", "--label", "--overlap",
+                           "--export=LOCKSTEP_ENTER_A,LOCKSTEP_ENTER_B", "--immediate=30"})
     EXPECT_NE(std::find(argv.begin(), argv.end(), word), argv.end()) << word;
   slurm_.nodes = "n1";
   const auto alone = enter_on_nodes(known(), place_, {.job = {}, .command = {"ls"}}, world());

@@ -93,6 +93,20 @@ Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& wor
               "number");
 }
 
+Result<std::optional<KnownJob>> find_by_id(const JobBook& book, const std::string& word,
+                                           const PlacesWorld& world) {
+  const bool is_number = slurm::is_job_id(word);
+  auto found = find_job(book, word, world);
+  if (found && (found->id == word || (is_number && on_slurm::slurm_place(*found) &&
+                                      !on_slurm::begins_only(*found, word))))
+    return std::optional(std::move(*found));
+  const bool is_away = found || found.error().code == Errc::not_found;
+  if (is_away && !is_number && !here::is_local_id(word)) return std::optional<KnownJob>();
+  if (!found) return Failure(found.error());
+  return fail(Errc::not_found, fmt::format("{} is but the beginning of a job's id", word),
+              "write the whole id: " + found->id);
+}
+
 std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world) {
   if (here::is_local_job(record)) return std::make_unique<here::LocalJob>(std::move(record));
   auto place = on_slurm::slurm_place(record);

@@ -6,6 +6,7 @@
 #include "jobs/places/job_refresh.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace lockstep::jobs::places {
@@ -26,6 +27,11 @@ Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, 
 // is not asked about the number here, and a word of digits means Slurm's number before the
 // beginning of an id of ours. invalid_input: the word names no job.
 Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word);
+
+// Finds a job where the same word may be a host: by its whole id, or by Slurm's number. A number is
+// never a host. nullopt: the word may be a host. Other errors as in find_job().
+Result<std::optional<KnownJob>> find_by_id(const JobBook& book, const std::string& word,
+                                           const PlacesWorld& world = {});
 
 std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world = {});
 

@@ -71,6 +71,22 @@ TEST_F(FindJobTest, ANumberIsSlurmsEvenIfIdsBeginWithIt) {
   EXPECT_EQ(code_of(find("71")), Errc::invalid_input) << "both, and Slurm has none";
 }
 
+TEST_F(FindJobTest, AWordThatMayBeAHostIsAWholeIdOrANumber) {
+  const auto found = [&](const std::string& word) { return find_by_id(book(), word, places()); };
+  add("12345678", "train", {"a"});
+  ASSERT_TRUE(book().add(known()));  // Slurm's 7
+  EXPECT_EQ(found("12345678").value()->name, "train");
+  EXPECT_EQ(found("7").value()->id, "aaaa1111");
+  EXPECT_EQ(found("aaaa1111").value()->id, "aaaa1111");
+  for (const char* host : {"train", "aaaa", "bbbb2222"})
+    EXPECT_FALSE(found(host).value()) << host;
+  EXPECT_EQ(code_of(found("8")), Errc::not_found) << "no host";
+  KnownJob other = known();
+  other.id = "5aaa1111";
+  ASSERT_TRUE(book().add(other));
+  EXPECT_EQ(code_of(found("5")), Errc::not_found) << "the id only begins so";
+}
+
 // Slurm's number is meant, even if a job on hosts has such a name or an id that begins so.
 TEST_F(FindJobTest, ANumberToExplainIsNoJobOnHosts) {
   add("31aa1111", "12", {"a"});
