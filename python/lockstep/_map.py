@@ -14,7 +14,7 @@ from typing import (IO, Any, Callable, Dict, Generic, Iterable, Iterator, List, 
 
 from lockstep import _program
 from lockstep._cluster import Cluster
-from lockstep._errors import CallError, LockstepError, RemoteError
+from lockstep._errors import CallError, LockstepError, RemoteError, ValueRefused
 from lockstep._function import SERIALIZATIONS, RemoteFunction, _header
 from lockstep._project import find_root
 from lockstep._trust import Trust
@@ -121,9 +121,13 @@ class Rows(Generic[_Value]):
                 self._fetch(row, told["host"])
             answer = self._answers.pop(row)
             if answer is not None:
-                return self._value(answer)
+                value, error = self._value(answer)
+                # A process that fails behind its function, in atexit for example, has no value.
+                if told["state"] == "done" or not (error is None or isinstance(error, ValueRefused)):
+                    return value, error
         last = str(told.get("last_line") or f"row {row} is {told['state']}")
-        return None, RemoteError(f"row {row} of job {self.job} has no value: {last}", "")
+        code = f" (exit code {told['code']})" if told.get("code") and not last.startswith("exit code") else ""
+        return None, RemoteError(f"row {row} of job {self.job} has no value: {last}{code}", "")
 
     def _fetch(self, row: int, host: str) -> None:
         """Asks a host for the answer of a row, and for those of the next ended rows there."""

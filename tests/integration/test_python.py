@@ -534,3 +534,29 @@ if __name__ == "__main__":
     else:
         raise AssertionError
 """))
+
+
+def test_a_failed_row_has_no_value_and_no_answer_of_an_earlier_try(world):
+    """On this machine. Both rows end before their process does; the second time one dies before its answer."""
+    programs = Programs(*(lambda client, *servers: (client, list(servers)))(*world(1)))
+    good(programs.run("""
+import atexit, os, subprocess
+def late(n):
+    atexit.register(os._exit, 9)
+    return n
+def twice(n):
+    if os.path.exists("tried"):
+        os._exit(7)
+    open("tried", "w").close()
+    raise ValueError(n)
+if __name__ == "__main__":
+    made = lockstep.map(late, [2])
+    error = made.exception(0)
+    assert type(error) is lockstep.RemoteError and "exit code" in str(error), error
+    made = lockstep.map(twice, [3])
+    assert made.exception(0).args == (3,) and made.wait(60)
+    subprocess.run([lockstep.find_binary(), "resume", made.job], check=True, stdout=-3)
+    assert made.wait(60)
+    error = lockstep.rows(made.job).exception(0)
+    assert type(error) is lockstep.RemoteError and "exit code" in str(error), error
+"""))
