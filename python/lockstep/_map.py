@@ -1,8 +1,10 @@
 """One call of a function per row, as one job on hosts: the job and its values outlive the program that began it."""
+import contextlib
 import os
 import pathlib
 import pickle
 import re
+import shlex
 import sys
 import tempfile
 import threading
@@ -14,7 +16,7 @@ from typing import (IO, Any, Callable, Dict, Generic, Iterable, Iterator, List, 
 
 from lockstep import _program
 from lockstep._cluster import Cluster
-from lockstep._errors import CallError, LockstepError, RemoteError
+from lockstep._errors import CallError, LockstepError, RemoteError, ValueRefused
 from lockstep._function import SERIALIZATIONS, RemoteFunction, _header
 from lockstep._project import find_root
 from lockstep._trust import Trust
@@ -24,6 +26,9 @@ _Value = TypeVar("_Value")
 _PLACE = ".local/share/lockstep/maps"  # on hosts, below the home
 _ID = re.compile(re.escape(_PLACE) + r"/([0-9a-f]{32})/calls\.pyz")
 _OVER = ("succeeded", "failed", "canceled", "lost")  # states of a job that has ended
+_ENDED = ("done", "failed")  # states of a row that has ended
+_REFUSED, _UNREACHED = 2, 255  # exit codes: the words are wrong; a host was not reached
+_MOST_ROWS = 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _MOST_TOGETHER = 200  # rows whose answers are asked for at once
 
@@ -34,9 +39,9 @@ class Rows(Generic[_Value]):
     def __init__(self, job: str, count: int, place: str, receiver: "RemoteFunction[_Value]") -> None:
         self.job = job  # the job's id, for lockstep.rows() and for all commands; empty: there are no rows
         self._count, self._place, self._receiver = count, place, receiver
-        self._answers: Dict[int, Optional[bytes]] = {}
+        self._answers: Dict[int, Tuple[Dict[str, Any], bytes]] = {}  # not yet used, with what was told of their rows
         self._ended: Dict[int, Tuple[Any, Optional[BaseException]]] = {}
-        self._told: Dict[str, Any] = {}  # the last answer of `lockstep why --json`
+        self._silent = False  # a line has said that there is no answer
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -65,7 +70,7 @@ class Rows(Generic[_Value]):
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits until the whole job has ended. Returns False if the seconds pass first."""
-        return self._until(lambda told: told["state"] in _OVER, timeout) if self.job else True
+        return not self.job or self._until(lambda told: told["state"] in _OVER, timeout) is not None
 
     def cancel(self) -> None:
         """Stops the running rows; no other row begins. Values of rows that are done stay."""
@@ -78,61 +83,90 @@ class Rows(Generic[_Value]):
             return
         if self._ask()["state"] not in _OVER:
             raise LockstepError(f"job {self.job} has not ended; wait() or cancel() first")
-        self._receiver.system.run([["rm", "-rf", "--", self._place]], stream_logs=False)
+        _run_in_home(self._receiver.system, "rm", "-rf", "--", self._place)
 
     def _ask(self) -> Dict[str, Any]:
         told: Dict[str, Any] = _program.ask(["why", self.job, "--json"])
-        self._told = told
         return told
 
-    def _until(self, true: Callable[[Dict[str, Any]], bool], timeout: Optional[float] = None) -> bool:
+    def _until(self, true: Callable[[Dict[str, Any]], bool], timeout: Optional[float] = None
+               ) -> Optional[Dict[str, Any]]:
+        """Asks until the answer is as wanted, and returns it; None: the seconds have passed."""
         end = None if timeout is None else time.monotonic() + timeout
         pause = _FIRST_PAUSE
-        while not true(self._ask()):
+        while True:
+            told = self._ask_through()
+            if told is not None and true(told):
+                return told
             left = pause if end is None else min(pause, end - time.monotonic())
             if left <= 0:
-                return False
+                return None
             time.sleep(left)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
-        return True
+
+    def _ask_through(self) -> Optional[Dict[str, Any]]:
+        """Returns None if the hosts are not reached now: a lost connection is not the job's end."""
+        try:
+            told, why = self._ask(), "a host does not answer"
+        except LockstepError as error:
+            if error.code != _UNREACHED:
+                raise
+            told, why = None, str(error)
+        silent = told is None or (told["state"] not in _OVER and
+                                  any(row["state"] == "unknown" for row in told["rows"]))
+        if silent and not self._silent:
+            print(f"lockstep: job {self.job}: {why}; waiting for it", file=sys.stderr)
+        self._silent = silent
+        return told
 
     def _end_of(self, row: int) -> Tuple[Any, Optional[BaseException]]:
         index = row + self._count if row < 0 else row
         if not 0 <= index < self._count:
             raise IndexError(f"there is no row {row} of {self._count}")
         with self._lock:
-            if index not in self._ended:
-                self._until_ended(index)
-                self._ended[index] = self._read(index)
-            return self._ended[index]
+            if index in self._ended:
+                return self._ended[index]
+            last = None
+            if index not in self._answers:
+                told = self._until(lambda told: told["rows"][index]["state"] in _ENDED or told["state"] in _OVER)
+                assert told is not None
+                last = told["rows"][index]
+                if last["state"] in _ENDED:
+                    self._fetch(index, told)
+            if index in self._answers:
+                last, answer = self._answers.pop(index)
+                ended = self._value(answer)
+                # A process that fails behind its function, in atexit for example, has no value.
+                if last["state"] == "done" or not (ended[1] is None or isinstance(ended[1], ValueRefused)):
+                    self._ended[index] = ended
+                    return ended
+            assert last is not None
+            return None, self._no_value(index, last)
 
-    def _until_ended(self, row: int) -> None:
-        def ended(told: Dict[str, Any]) -> bool:
-            return told["rows"][row]["state"] in ("done", "failed") or told["state"] in _OVER
+    def _no_value(self, row: int, told: Dict[str, Any]) -> LockstepError:
+        """Not kept: the row may yet be run again, or its host may answer."""
+        state = told["state"]
+        if state == "unknown":
+            raise CallError(f"row {row} of job {self.job} is unknown: a host does not answer")
+        if state == "done":
+            raise CallError(f"row {row} of job {self.job} is done, but {told['host']} has no answer of it; is that "
+                            "host the same as when the job began?")
+        last = str(told.get("last_line") or f"row {row} is {state}")
+        code = f" (exit code {told['code']})" if told.get("code") and not last.startswith("exit code") else ""
+        return RemoteError(f"row {row} of job {self.job} has no value: {last}{code}", "")
 
-        # The last answer may know already.
-        if not self._told or not ended(self._told):
-            self._until(ended)
-
-    def _read(self, row: int) -> Tuple[Any, Optional[BaseException]]:
-        told = self._told["rows"][row]
-        if told["state"] in ("done", "failed"):
-            if row not in self._answers:
-                self._fetch(row, told["host"])
-            answer = self._answers.pop(row)
-            if answer is not None:
-                return self._value(answer)
-        last = str(told.get("last_line") or f"row {row} is {told['state']}")
-        return None, RemoteError(f"row {row} of job {self.job} has no value: {last}", "")
-
-    def _fetch(self, row: int, host: str) -> None:
+    def _fetch(self, row: int, told: Dict[str, Any]) -> None:
         """Asks a host for the answer of a row, and for those of the next ended rows there."""
-        rows = self._told["rows"]
+        rows, host = told["rows"], told["rows"][row]["host"]
         wanted = [index for index in range(row, self._count)
                   if index not in self._ended and index not in self._answers and
-                  rows[index]["state"] in ("done", "failed") and rows[index]["host"] == host][:_MOST_TOGETHER]
-        nodes = [str(node) for node in self._told["nodes"]]
-        arguments = self._receiver.system.call_arguments(nodes.index(host) if host in nodes else 0, ".")
+                  rows[index]["state"] in _ENDED and rows[index]["host"] == host][:_MOST_TOGETHER]
+        nodes = [str(node) for node in told["nodes"]]
+        if host not in nodes:
+            raise CallError(f"{host}, which has the answer of row {row}, is not a host of job {self.job}")
+        arguments = self._receiver.system.call_arguments(nodes.index(host), ".")
+        if self._receiver._python:
+            arguments += ["--python", self._receiver._python]
         header = f"values pickle\npath {self._place}/calls.pyz\nmodule lockstep_row\nfunction answers\n\n".encode()
 
         def send(stdin: IO[bytes]) -> None:
@@ -146,7 +180,9 @@ class Rows(Generic[_Value]):
             raise error
         if type(found) is not list or not found or any(type(each) not in (bytes, type(None)) for each in found):
             raise CallError(f"{host} sent no answers of rows")
-        self._answers.update(zip(wanted, found))
+        for index, answer in zip(wanted, found):
+            if answer is not None:
+                self._answers[index] = rows[index], answer
 
     def _value(self, answer: bytes) -> Tuple[Any, Optional[BaseException]]:
         with tempfile.TemporaryFile() as file:
@@ -169,7 +205,7 @@ def _arguments_of(row: Any) -> Tuple[Sequence[Any], Mapping[str, Any]]:
 
 def _archive(path: str, fn: "RemoteFunction[Any]", items: Sequence[Any], up: str) -> None:
     own = pathlib.Path(__file__).parent
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", strict_timestamps=False) as archive:
         archive.write(own / "_runner.py", "_runner.py")
         archive.write(own / "_row.py", "lockstep_row.py")
         archive.writestr("__main__.py", "import sys\nimport lockstep_row\nsys.exit(lockstep_row.main())\n")
@@ -201,14 +237,23 @@ def map(fn: Callable[..., _Value], rows: Iterable[Any], system: Union[Cluster, s
     """
     if serialization not in SERIALIZATIONS:
         raise ValueError(f"serialization must be one of {', '.join(SERIALIZATIONS)} (got {serialization!r})")
+    items = list(rows)
+    # Checked before anything is sent: a refused sweep would leave its arguments on the hosts.
+    if len(items) > _MOST_ROWS:
+        raise ValueError(f"a map has at most {_MOST_ROWS} rows (got {len(items)})")
+    if at_once is not None and at_once < 1:
+        raise ValueError(f"at_once must be at least 1 (got {at_once})")
+    if gpus_per_job is not None and gpus_per_job < 0:
+        raise ValueError(f"gpus_per_job must be at least 0 (got {gpus_per_job})")
     here = system is None
+    if here and reqs:
+        raise LockstepError("reqs are for hosts: without system= the rows use this Python, so install packages here")
     if system is None:
         system = Cluster("local", one_host=True)
     elif isinstance(system, str):
         system = Cluster(system)
     function = RemoteFunction(getattr(fn, "__lockstep_function__", fn), system, reqs, name, serialization, allow,
-                              env or {}, python, sync and not here, 0)
-    items = list(rows)
+                              env or {}, python or (sys.executable if here else None), sync and not here, 0)
     number = uuid.uuid4().hex
     place = f"{_PLACE}/{number}"
     if not items:
@@ -220,11 +265,23 @@ def map(fn: Callable[..., _Value], rows: Iterable[Any], system: Union[Cluster, s
     with tempfile.TemporaryDirectory() as made:
         _archive(os.path.join(made, "calls.pyz"), function, items, up)
         function._bring(again=True)
+        # Others on the host must not read the arguments.
+        _run_in_home(system, "mkdir", "-p", "-m", "700", "--", place)
         system.sync(made, place)
     title = re.sub(r"[^A-Za-z0-9_.-]+", "-", function.name).strip("-") or "map"
-    words = _words(system, folder, title, place, len(items), options, python or (sys.executable if here else "python3"))
-    started = _program.ask(words)
+    words = _words(system, folder, title, place, len(items), options, function._python or "python3")
+    try:
+        started = _program.ask(words)
+    except LockstepError as error:
+        if error.code == _REFUSED:  # nothing has begun
+            with contextlib.suppress(LockstepError):
+                _run_in_home(system, "rm", "-rf", "--", place)
+        raise
     return Rows(str(started["id"]), len(items), place, function)
+
+
+def _run_in_home(system: Cluster, *command: str) -> None:
+    system.run([command], stream_logs=False)
 
 
 def _root_of(function: "RemoteFunction[Any]") -> Optional[str]:
@@ -237,12 +294,22 @@ def _folder_here(function: "RemoteFunction[Any]") -> Tuple[str, str]:
     return here, os.path.relpath(_root_of(function) or here, here)
 
 
+def _python_of(command: str) -> Optional[str]:
+    """Returns the interpreter of the rows. A host finds python3 by itself."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # the command is long and was cut
+        return None
+    return words[-2] if words[-1] == "{row}" and words[-2] != "python3" else None
+
+
 def rows(job: str, system: Union[Cluster, str, None] = None, serialization: str = "safe",
-         allow: Iterable[type] = ()) -> "Rows[Any]":
+         allow: Iterable[type] = (), python: Optional[str] = None) -> "Rows[Any]":
     """Returns the values of a job that lockstep.map() has started, also in another program.
 
     job: the id or the name. system: only needed for a host with ssh_creds of its own. serialization: the same as for
-    map(). Classes of the project around the current folder are accepted if imported.
+    map(). python: the interpreter that reads the values; default: the job's. Classes of the project around the current
+    folder are accepted if imported.
     """
     told = _program.ask(["why", job, "--json"])
     found = _ID.search(str(told.get("command", "")))
@@ -252,7 +319,7 @@ def rows(job: str, system: Union[Cluster, str, None] = None, serialization: str 
         system = Cluster(str(told["on"]), one_host=len(told["nodes"]) == 1)
     elif isinstance(system, str):
         system = Cluster(system)
-    receiver: RemoteFunction[Any] = RemoteFunction(print, system, [], str(told["name"]), serialization, allow, {}, None,
-                                                   False, 0)
+    receiver: RemoteFunction[Any] = RemoteFunction(print, system, [], str(told["name"]), serialization, allow, {},
+                                                   python or _python_of(str(told["command"])), False, 0)
     receiver._trust = Trust(find_root(os.getcwd()), allow)
     return Rows(str(told["id"]), len(told["rows"]), f"{_PLACE}/{found[1]}", receiver)

@@ -1,6 +1,7 @@
 # mypy: ignore-errors
 # Runs one call of lockstep.map() on a host: `python3 calls.pyz ROW`. The archive has this file, _runner.py, the
 # request's header as `header`, and the arguments of each row as a member with the row's number.
+import contextlib
 import os
 import shutil
 import sys
@@ -36,17 +37,22 @@ def main():
     archive, row = sys.path.pop(0), sys.argv[1]
     sys.argv = ["-c"]
     folder = os.path.dirname(archive)
+    answer = os.path.join(folder, f"{row}.answer")
+    # The answer of an earlier try must not speak for this one.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(answer)
     fd = _request(archive, row)
     os.dup2(fd, 0)
     os.close(fd)
-    part = os.path.join(folder, f"{row}.part")
+    # On a shared home another host may still run an earlier try.
+    part = os.path.join(folder, f"{row}.{os.uname().nodename}.{os.getpid()}.part")
     os.environ["LOCKSTEP_RESULT_FD"] = str(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
     _runner.tell_error = _tell_here_too
     code = _runner.main()
     # A process that dies before this line leaves no answer.
-    os.rename(part, os.path.join(folder, f"{row}.answer"))
+    os.rename(part, answer)
     if code == _runner.REFUSED:
-        with open(os.path.join(folder, f"{row}.answer"), "rb") as file:
+        with open(answer, "rb") as file:
             print(file.read()[-1000:].decode("utf-8", "replace").rpartition("\0")[2], file=sys.stderr)
     return code
 

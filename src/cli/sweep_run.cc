@@ -171,9 +171,12 @@ Result<ExitCode> run_sweep(const Call& call, const SweepOptions& options, const 
   };
   // A report of an earlier run must not speak for this one.
   if (raw.report) unlink(raw.report->c_str());
+  // Nor must its record. A job on hosts goes on with the record, for `lockstep resume`.
+  std::error_code ignored;
+  if (std::getenv(kSweepMark) == nullptr)
+    std::filesystem::resize_file(folder.first + "/rows.jsonl", 0, ignored);
   const auto code = rows::run_rows(std::move(request));
   if (code) write_report(raw, rows, folder.first, *code);
-  std::error_code ignored;
   if (folder.second) std::filesystem::remove_all(folder.first, ignored);
   if (!code) return Failure(code.error());
   return passed_on(*code);

@@ -16,18 +16,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace lockstep::rows {
 namespace {
 
 constexpr std::size_t kMostReport = 4UL << 20;
-// A host is broken if all of its first rows fail at once, this many in each slot, while rows of
-// another host are done.
+// A host may be broken if all of its first rows fail at once, this many for each slot, while rows
+// of another host are done. Then it runs one row now and then, until a row works.
 constexpr std::size_t kFirstRows = 3;
 constexpr std::int64_t kAtOnceMs = 2000;
+constexpr std::chrono::seconds kFirstPause{10};
+constexpr std::chrono::seconds kLongestPause{60};
 
 class Runner {
  public:
@@ -50,7 +55,10 @@ class Runner {
   void on_end(std::size_t slot);
   void end_row(std::size_t row, int code, const std::string& last_line,
                const std::optional<LastStep>& step = {});
+  bool works();
   void go_on(std::size_t slot);
+  void pause(std::size_t slot);
+  void try_again();
   void close_slot(std::size_t slot);
   void on_signal(int number);
   void end_if_idle();
@@ -74,8 +82,10 @@ class Runner {
   std::size_t failed_ = 0;
   bool missing_ = false;  // a row has no end, or this host could not reach the queue
   bool cut_line_ = false;
-  bool works_ = false;  // a row has not failed at once on this host
-  bool broken_ = false;
+  bool works_ = false;               // a row has not failed at once on this host
+  std::vector<std::size_t> paused_;  // slots
+  std::chrono::seconds pause_ = kFirstPause;
+  io::Timer again_{loop_};
   int signal_ = 0;
 };
 
@@ -114,7 +124,12 @@ Result<int> Runner::run() {
 }
 
 void Runner::take_row(std::size_t slot, std::optional<std::size_t> row) {
-  if (!row || signal_ != 0) return close_slot(slot);
+  if (!row || signal_ != 0) {
+    // No row is left for the paused slots either.
+    for (const std::size_t other : std::exchange(paused_, {}))
+      close_slot(other);
+    return close_slot(slot);
+  }
   write(begin_line(*row, unix_ms()));
   if (const Status started = start(slot, *row); !started) {
     end_row(*row, 126, started.error().message);
@@ -167,18 +182,44 @@ void Runner::on_end(std::size_t slot) {
   go_on(slot);
 }
 
+// A row that has run for a while counts, too: it may go on for hours.
+bool Runner::works() {
+  for (const Place& place : places_)
+    works_ = works_ || (place.child && unix_ms() - place.began_ms > kAtOnceMs);
+  return works_;
+}
+
 // A broken host would empty the queue faster than the others can.
 void Runner::go_on(std::size_t slot) {
-  if (broken_) return close_slot(slot);
-  if (works_ || failed_ < kFirstRows * places_.size()) return queue_->ask(slot);
+  if (works() || failed_ < kFirstRows * places_.size()) {
+    queue_->ask(slot);
+    return try_again();
+  }
   queue_->ask_any_done([this, slot](bool done) {
-    if (done && !works_ && !std::exchange(broken_, true))
-      log::error(
-          "the first {} rows of this host have all failed at once, and rows of another host are "
-          "done: no other row begins here",
-          failed_);
-    broken_ || signal_ != 0 ? close_slot(slot) : queue_->ask(slot);
+    if (signal_ != 0) return close_slot(slot);
+    done && !works() ? pause(slot) : queue_->ask(slot);
   });
+}
+
+void Runner::pause(std::size_t slot) {
+  paused_.push_back(slot);
+  if (again_.active()) return;
+  log::error(
+      "the first {} rows of this host have all failed at once, and rows of another host are done: "
+      "this host tries one row now and then",
+      failed_);
+  again_.start(pause_, [this] { try_again(); });
+}
+
+// One slot tries for all. The others stay paused until a row works.
+void Runner::try_again() {
+  if (paused_.empty() || signal_ != 0) return;
+  do {
+    queue_->ask(paused_.back());
+    paused_.pop_back();
+  } while (works() && !paused_.empty());
+  pause_ = std::min(pause_ * 2, kLongestPause);
+  again_.start(pause_, [this] { try_again(); });
 }
 
 void Runner::end_row(std::size_t row, int code, const std::string& last_line,

@@ -454,6 +454,7 @@ if __name__ == "__main__":
 def test_a_map_returns_in_order_and_raises_only_where_asked(world):
     programs = Programs(*(lambda client, *servers: (client, list(servers)))(*world(2)))
     good(programs.run("""
+import os
 import work
 def own(n, add=0):
     return n + add, __name__
@@ -487,6 +488,17 @@ if __name__ == "__main__":
     evil = lockstep.map(work.evil, [{}], allow=[work.Point])
     assert type(evil.exception(0)) is lockstep.ValueRefused, evil.exception(0)
     assert list(lockstep.map(own, [])) == []
+    # What is refused leaves nothing on the hosts, and nobody else can read what is there.
+    place = os.path.expanduser("~/.local/share/lockstep/maps")
+    before = sorted(os.listdir(place))
+    assert before and all(os.stat(os.path.join(place, each)).st_mode & 0o777 == 0o700 for each in before)
+    for refused in ({"at_once": 0}, {"reqs": ["numpy"]}, {"env": {"A B": "1"}}, {"rows": range(10_001)}):
+        try:
+            lockstep.map(own, **{"rows": [1], **refused})
+        except (ValueError, lockstep.LockstepError):
+            continue
+        raise AssertionError(refused)
+    assert sorted(os.listdir(place)) == before
     for bad in (lambda: squares[4], lambda: squares[-5]):
         try:
             bad()
@@ -533,4 +545,46 @@ if __name__ == "__main__":
         assert "nothing" in str(error), error
     else:
         raise AssertionError
+"""))
+
+
+def test_a_failed_row_has_no_value_and_no_answer_of_an_earlier_try(world):
+    """On this machine. Both rows end before their process does; the second time one dies before its answer."""
+    programs = Programs(*(lambda client, *servers: (client, list(servers)))(*world(1)))
+    good(programs.run("""
+import atexit, os, subprocess
+def late(n):
+    atexit.register(os._exit, 9)
+    return n
+def twice(n):
+    if os.path.exists("tried"):
+        os._exit(7)
+    open("tried", "w").close()
+    raise ValueError(n)
+def mended(n):
+    if os.path.exists("mended"):
+        return n
+    open("mended", "w").close()
+    os._exit(7)
+if __name__ == "__main__":
+    made = lockstep.map(late, [2])
+    error = made.exception(0)
+    assert type(error) is lockstep.RemoteError and "exit code" in str(error), error
+    made = lockstep.map(twice, [3])
+    assert made.exception(0).args == (3,) and made.wait(60)
+    subprocess.run([lockstep.find_binary(), "resume", made.job], check=True, stdout=-3)
+    assert made.wait(60)
+    error = lockstep.rows(made.job).exception(0)
+    assert type(error) is lockstep.RemoteError and "exit code" in str(error), error
+    # The next try is seen, because a row without a value is asked for again.
+    made = lockstep.map(mended, [4])
+    assert type(made.exception(0)) is lockstep.RemoteError and made.wait(60)
+    subprocess.run([lockstep.find_binary(), "resume", made.job], check=True, stdout=-3)
+    assert made.wait(60) and made[0] == 4
+    # The rows' interpreter reads the values, too; no python3 is in the path.
+    os.symlink(sys.executable, "own-python")
+    made = lockstep.map(late, [2, 3], python=os.path.abspath("own-python"))
+    made.wait(60)
+    os.environ["PATH"] = ""
+    assert type(lockstep.rows(made.job).exception(1)) is lockstep.RemoteError
 """))

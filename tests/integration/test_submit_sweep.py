@@ -131,7 +131,7 @@ ARRAY = """#!/bin/bash
 #SBATCH --array=1-7:3%2
 #SBATCH --ntasks-per-node=1
 #SBATCH --time=5
-echo "task $SLURM_ARRAY_TASK_ID with $1"
+echo "task $SLURM_ARRAY_TASK_ID with $1, preflight $LOCKSTEP_PREFLIGHT"
 cat > part-$SLURM_ARRAY_TASK_ID.sh <<'END'
 #!/bin/sh
 [ $SLURM_ARRAY_TASK_ID != 4 ] || [ -e mended ] || { echo no luck >&2; exit 7; }
@@ -143,7 +143,8 @@ srun torchrun --nproc_per_node 2 --no-python ./part-$SLURM_ARRAY_TASK_ID.sh
 
 
 def test_an_array_of_an_old_script_has_its_tasks_as_rows(cluster):
-    ended = submit(cluster, "--wait", cluster.script("old.slurm", ARRAY), "a b")
+    ended = submit(cluster, "--wait", "--preflight=off", cluster.script("old.slurm", ARRAY), "a b",
+                   env={"SBATCH_ARRAY_INX": "0-9"})
     assert ended.rc == 7, ended
     job = ended.out.split()[-1]
     told = told_of(cluster, job)
@@ -153,7 +154,7 @@ def test_an_array_of_an_old_script_has_its_tasks_as_rows(cluster):
     def lines(array, task):
         text = (cluster.work / f"slurm-{array}_{task}.out").read_text()
         return sorted(line for line in text.splitlines() if re.match(r"task|\[rank\d\]: rank", line))
-    expected = ["[rank0]: rank 0 of 7", "[rank1]: rank 1 of 7", "task 7 with a b"]
+    expected = ["[rank0]: rank 0 of 7", "[rank1]: rank 1 of 7", "task 7 with a b, preflight off"]
     assert lines(job, 7) == expected
     for word in (f"{told['id']}[7]", f"{job}[task=7]"):
         shown = cluster.run("logs", word)
@@ -167,7 +168,7 @@ def test_an_array_of_an_old_script_has_its_tasks_as_rows(cluster):
     assert cluster.run("wait", told["id"]).rc == 0
     second = told_of(cluster, again.out.split()[-1])
     assert (second["id"], second["why"]) == (told["id"], "3 done"), second
-    assert lines(second["job"], 4) == ["[rank0]: rank 0 of 4", "[rank1]: rank 1 of 4", "task 4 with a b"]
+    assert lines(second["job"], 4) == ["[rank0]: rank 0 of 4", "[rank1]: rank 1 of 4", "task 4 with a b, preflight off"]
     assert "JobName=old.slurm " in cluster.slurm("scontrol", "show", "job", "-o", second["job"]).out
     outputs = sorted(path.name for path in cluster.work.glob("slurm-*.out"))
     assert outputs == sorted([f"slurm-{job}_{task}.out" for task in (1, 4, 7)] + [f"slurm-{second['job']}_4.out"])

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace lockstep::jobs::on_slurm {
@@ -12,26 +13,31 @@ namespace {
 
 constexpr auto kMostTask = static_cast<std::int64_t>(rows::kMostRows) - 1;
 
+// Slurm takes neither signs nor spaces.
+std::optional<std::int64_t> number(std::string_view text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  return digits ? parse_int(text) : std::nullopt;
+}
+
+std::optional<std::int64_t> task(std::string_view text) {
+  const auto value = number(text);
+  return value && *value <= kMostTask ? value : std::nullopt;
+}
+
 // Adds the tasks of a piece of the list: "3", "0-8" or "0-8:2". Returns false for another form.
 bool add_piece(std::string_view piece, std::vector<std::size_t>& tasks) {
-  const auto number = [](std::string_view text) {
-    // Slurm takes neither signs nor spaces.
-    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-    const auto value = digits ? parse_int(text) : std::nullopt;
-    return value && *value <= kMostTask ? value : std::nullopt;
-  };
   const std::size_t dash = piece.find('-');
   const std::size_t colon = piece.find(':');
   const bool has_step = colon != std::string_view::npos;
   if (has_step && (dash == std::string_view::npos || colon < dash)) return false;
-  const auto step = has_step ? number(piece.substr(colon + 1)) : 1;
-  const auto first = number(piece.substr(0, dash));
+  const auto step = has_step ? task(piece.substr(colon + 1)) : 1;
+  const auto first = task(piece.substr(0, dash));
   const auto last = dash == std::string_view::npos
                         ? first
-                        : number(piece.substr(dash + 1, has_step ? colon - dash - 1 : piece.npos));
+                        : task(piece.substr(dash + 1, has_step ? colon - dash - 1 : piece.npos));
   if (!first || !last || !step || *step < 1 || *last < *first) return false;
-  for (std::int64_t task = *first; task <= *last; task += *step)
-    tasks.push_back(static_cast<std::size_t>(task));
+  for (std::int64_t each = *first; each <= *last; each += *step)
+    tasks.push_back(static_cast<std::size_t>(each));
   return true;
 }
 
@@ -43,7 +49,7 @@ Result<SlurmSweep> sweep_of_array(std::string_view array) {
   const std::size_t percent = array.find('%');
   bool good = true;
   if (percent != std::string_view::npos) {
-    sweep.at_once = parse_int(array.substr(percent + 1));
+    sweep.at_once = number(array.substr(percent + 1));
     good = sweep.at_once.value_or(0) > 0;
   }
   for (const std::string& piece : split(array.substr(0, percent), ','))

@@ -27,8 +27,9 @@ TEST(ScriptArray, ARowHasTheNumberOfItsTask) {
 }
 
 TEST(ScriptArray, OtherTextIsRefused) {
-  for (const char* text : {"", "a", "-1", "3-1", "1-", "1:2", "1-9:0", "1,,2", "1-3%", "1-3%0",
-                           "10000", "0-99999999999", " 1", "+1", "1%a", "1-3:1:1"})
+  for (const char* text :
+       {"", "a", "-1", "3-1", "1-", "1:2", "1-9:0", "1,,2", "1-3%", "1-3%0", "10000",
+        "0-99999999999", " 1", "+1", "1%a", "1-3:1:1", "0-3%+2", "0-3%4_0"})
     EXPECT_EQ(code_of(sweep_of_array(text)), Errc::invalid_input) << text;
 }
 

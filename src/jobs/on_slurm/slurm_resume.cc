@@ -18,12 +18,17 @@ namespace {
 
 constexpr int kMostTries = 10'000;
 
-// Slurm keeps the variables of the first submission with that job only.
+// Slurm keeps the variables of the first submission with that job only. Adds those whose value is
+// kept.
 Status check_variables(const KnownJob& job, const SlurmPlace& place,
-                       const std::vector<std::string>& env) {
+                       std::vector<std::string>& env) {
   LOCKSTEP_TRY_ASSIGN(const std::string names,
                       io::read_file(slurm::JobFolder(place.folder).at(kVariablesFile)));
   for (const std::string& name : split(names, '\n')) {
+    if (name.find('=') != name.npos) {
+      env.push_back(name);
+      continue;
+    }
     const bool given = std::any_of(env.begin(), env.end(), [&](const std::string& each) {
       return each.starts_with(name + "=");
     });
@@ -93,7 +98,7 @@ bool find_unrecorded(SlurmPlace& place, const SlurmWorld& world) {
 }  // namespace
 
 Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, SlurmPlace place,
-                                  const std::vector<std::string>& env, const SlurmWorld& world) {
+                                  std::vector<std::string> env, const SlurmWorld& world) {
   // Two commands must not submit the same rows.
   LOCKSTEP_TRY_ASSIGN(const SubmitLock lock, SubmitLock::take());
   LOCKSTEP_TRY_ASSIGN(const JobBook book, JobBook::open(io::state_folder()));

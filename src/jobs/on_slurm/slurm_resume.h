@@ -17,6 +17,6 @@ inline constexpr const char* kVariablesFile = "variables";
 // Submits the rows and records the new number. env: "NAME=value". invalid_input: rows still run,
 // all rows are done, or a variable of the first submission is missing.
 Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, SlurmPlace place,
-                                  const std::vector<std::string>& env, const SlurmWorld& world);
+                                  std::vector<std::string> env, const SlurmWorld& world);
 
 }  // namespace lockstep::jobs::on_slurm

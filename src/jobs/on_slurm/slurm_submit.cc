@@ -177,10 +177,14 @@ Status give_rows(const SlurmRequest& request, const slurm::JobFolder& folder) {
                 "let the script find long values by a short name");
   if (mkdir(folder.at("rows").c_str(), 0700) != 0)
     return fail_sys("make " + folder.at("rows"), errno);
-  // Values may be secret, so another submission gets them from the user again.
+  // Values may be secret, so another submission gets them from the user again. --preflight, which
+  // is no secret, comes with its value.
   std::string names;
   for (const std::string& variable : request.env)
-    names += variable.substr(0, variable.find('=')) + "\n";
+    names +=
+        (variable.starts_with("LOCKSTEP_PREFLIGHT=") ? variable
+                                                     : variable.substr(0, variable.find('='))) +
+        "\n";
   LOCKSTEP_TRY(io::write_file(folder.at(kVariablesFile), names));
   return io::write_file(folder.at(slurm::kRowsFile), csv);
 }
@@ -251,7 +255,8 @@ SbatchCall sbatch_call(const SlurmRequest& request, const slurm::JobPlan& plan) 
                   .env = request.env,
                   .working = request.wish.folder};
   // Pass no setting from the script's own lines: SBATCH_* variables override the lines, as in
-  // sbatch.
+  // sbatch. --array is never such a line, as the plan sets it: SBATCH_ARRAY_INX must not change
+  // the recorded rows.
   for (const slurm::Setting& setting : plan.settings)
     if (setting.line == 0) call.settings.push_back(slurm::word_of(setting));
   return call;
@@ -312,9 +317,13 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorl
     place.working = request.wish.folder;
     place.at_once = request.sweep->at_once;
     place.arguments = request.arguments;
-    // Another array of the same rows has other tasks.
+    // Another array of the same rows has other tasks, and need not wait for what the first one
+    // waited for.
+    const auto first_only = [](const std::string& word) {
+      return word == "array" || word == "dependency" || word == "begin";
+    };
     for (const slurm::Setting& setting : draft.plan.settings)
-      if (setting.line == 0 && setting.name != "array")
+      if (setting.line == 0 && !first_only(setting.name))
         place.settings.push_back(slurm::word_of(setting));
   }
   const jobs::KnownJob known{
