@@ -1,5 +1,6 @@
-"""Batch scripts as people publish them (old_scripts/), through `lockstep submit FILE` on a real Slurm cluster: each does
-what it did with sbatch, and says where Lockstep runs its ranks, or why not. Programs that are not here have stand-ins."""
+"""Batch scripts as people publish them (old_scripts/), through `lockstep submit FILE` on a real Slurm cluster: each
+does what it did with sbatch, and says where Lockstep runs its ranks, or why not. Programs that are not here have
+stand-ins."""
 import pathlib
 import re
 
@@ -84,8 +85,8 @@ def submit(cluster, name):
     out = "".join(cluster.run("logs", f"{ended.out.split()[3]}[{task}]").out for task in range(3)) \
         if name == "array" else ended.out
     lines = [re.sub(r"^(\[\w+\]: ?|\d+: )+", "", line) for line in out.splitlines()]
-    return ended, [line for line in lines if re.match(r"(rank|alone|env|modules|seed|code|training|Node) |\w+: torchrun",
-                                                      line)]
+    shown = re.compile(r"(rank|alone|env|modules|seed|code|training|Node) |\w+: torchrun")
+    return ended, [line for line in lines if shown.match(line)]
 
 
 def test_each_script_does_what_it_did(cluster):

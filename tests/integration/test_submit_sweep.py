@@ -175,7 +175,8 @@ def test_an_array_of_an_old_script_has_its_tasks_as_rows(cluster):
 
 
 def test_cancel_ends_all_tasks_of_an_old_script(cluster):
-    path = cluster.script("old.slurm", f"#!/bin/bash\n#SBATCH --array=0-3%2\nsrun torchrun --no-python {WORKER} pause\n")
+    path = cluster.script("old.slurm", "#!/bin/bash\n#SBATCH --array=0-3%2\n"
+                                       f"srun torchrun --no-python {WORKER} pause\n")
     job = number_of(submit(cluster, path))
     until(lambda: told_of(cluster, job)["why"] == "0 done, 2 running, 2 queued", 60, "two tasks run")
     assert cluster.run("cancel", job).rc == 0
