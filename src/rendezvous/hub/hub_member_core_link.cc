@@ -68,6 +68,10 @@ bool HubMemberCore::needs_link() const {
   return in_round() || phase_ == Phase::joining || phase_ == Phase::connecting;
 }
 
+bool HubMemberCore::awaits_hub() const {
+  return phase_ == Phase::joining || phase_ == Phase::running || phase_ == Phase::finishing;
+}
+
 void HubMemberCore::connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::TimePoint now) {
   link_ = Link::up;
   heartbeat_ = heartbeat;
@@ -79,7 +83,8 @@ void HubMemberCore::connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::
   heard_ = watched_;
   down_since_.reset();
   linkless_until_.reset();
-  stands_until_.reset();
+  // A hub that lets this node in may never come to lead, while the other nodes go on elsewhere.
+  if (!rules_.succession) stands_until_.reset();
   if (phase_ == Phase::connecting) {
     phase_ = Phase::idle;
     outcomes_.emplace_back(Connected{});
