@@ -6,11 +6,28 @@
 set(common <algorithm> <array> <chrono> <cstdint> <functional> <map> <memory> <optional> <set> <string>
     <string_view> <utility> <vector> <fmt/core.h> <tl/expected.hpp>)
 
+# clang's precompiled headers hold the paths of the checkout, and so would no other checkout find in ccache what this one
+# has compiled. So ccache is given a sum of the preprocessed headers, and users are given no absolute path.
+if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+  set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE>)
+endif()
+
+function(lockstep_precompiled_sum kind)
+  set(header ${CMAKE_BINARY_DIR}/CMakeFiles/lockstep_pch_${kind}.dir/cmake_pch.hxx)
+  add_custom_command(OUTPUT ${header}.pch.sum DEPENDS ${header}.pch VERBATIM
+    COMMAND sh -ec [["$1" -std=gnu++20 -w -E -dD -P -x c++-header "$2" >"$2.text"; sha256sum <"$2.text" >"$2.pch.sum"]]
+            sh ${CMAKE_CXX_COMPILER} ${header})
+  add_custom_target(lockstep_pch_sum_${kind} DEPENDS ${header}.pch.sum)
+endfunction()
+
 # Users must have its definitions and options too: a precompiled header fits only where they are the same.
 function(lockstep_precompiled_header kind)
   add_library(lockstep_pch_${kind} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cc)
   target_link_libraries(lockstep_pch_${kind} PRIVATE lockstep_settings)
   target_precompile_headers(lockstep_pch_${kind} PRIVATE ${ARGN})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    lockstep_precompiled_sum(${kind})
+  endif()
 endfunction()
 
 add_library(lockstep_test_settings INTERFACE)
@@ -72,5 +89,8 @@ function(lockstep_precompiled target kind)
   endif()
   if(TARGET lockstep_pch_${kind})
     target_precompile_headers(${target} REUSE_FROM lockstep_pch_${kind})
+    if(TARGET lockstep_pch_sum_${kind})
+      add_dependencies(${target} lockstep_pch_sum_${kind})
+    endif()
   endif()
 endfunction()

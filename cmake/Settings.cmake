@@ -25,8 +25,10 @@ endif()
 # and because a precompiled header must agree with it.
 function(lockstep_fuzzed target)
   if(LOCKSTEP_FUZZ)
+    # ccache does not know that the option has a path, so the path must be the same in all checkouts.
+    file(RELATIVE_PATH list ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/cmake/fuzzed_functions.txt)
     target_compile_options(${target} PRIVATE
       -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table
-      -fsanitize-coverage-allowlist=${CMAKE_SOURCE_DIR}/cmake/fuzzed_functions.txt)
+      -fsanitize-coverage-allowlist=${list})
   endif()
 endfunction()

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from lockstep._function import Call as Call
     from lockstep._function import RemoteFunction as RemoteFunction
     from lockstep._function import function as function
+    from lockstep._map import Rows as Rows
+    from lockstep._map import map as map
+    from lockstep._map import rows as rows
     from lockstep._ondemand import OnDemandCluster as OnDemandCluster
     from lockstep._ondemand import ondemand_cluster as ondemand_cluster
     from lockstep._record import record as record
@@ -38,12 +41,15 @@ _HOMES = {
     "RemoteError": "_errors",
     "RemoteFunction": "_function",
     "RemoteTraceback": "_errors",
+    "Rows": "_map",
     "ValueRefused": "_errors",
     "cluster": "_cluster",
     "find_binary": "_binary",
     "function": "_function",
+    "map": "_map",
     "ondemand_cluster": "_ondemand",
     "record": "_record",
+    "rows": "_map",
 }
 
 __all__ = [
@@ -58,12 +64,15 @@ __all__ = [
     "RemoteError",
     "RemoteFunction",
     "RemoteTraceback",
+    "Rows",
     "ValueRefused",
     "cluster",
     "find_binary",
     "function",
+    "map",
     "ondemand_cluster",
     "record",
+    "rows",
 ]
 
 

@@ -21,6 +21,7 @@ extern const Subcommand kHostTree;
 extern const Subcommand kHostSetup;
 extern const Subcommand kRsyncShell;
 extern const Subcommand kHostJob;
+extern const Subcommand kHostEnter;
 extern const Subcommand kHostSubmit;
 extern const Subcommand kJobs;
 extern const Subcommand kLogs;
@@ -129,6 +130,7 @@ constexpr const Subcommand* kRows[] = {
     &kHelp,
     &kLink,
     &kHostJob,
+    &kHostEnter,
     &kHostSubmit,
     &kHostTree,
     &kHostSetup,

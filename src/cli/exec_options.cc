@@ -12,19 +12,21 @@ namespace {
 Table make_exec_table() {
   Table table = {
       .program = "lockstep exec",
-      .summary = "Runs a command on a host over SSH, or on all nodes of a cluster at once.",
+      .summary = "Runs a command on a host, on all nodes of a cluster at once, or in a job.",
       .examples =
           "lockstep exec ubuntu@10.0.0.5 -- nvidia-smi -L\n"
           "lockstep exec gpus --nodes 0-3 -- df -h /data\n"
-          "lockstep exec ubuntu@10.0.0.5 --shell 'cd data && ls | wc -l'",
+          "lockstep exec 1f3a2b9c --shell 'ls | wc -l'    # in its container",
       .details =
           "Arguments arrive byte for byte, whatever the user's login shell there. Output,\n"
           "exit code and signals are passed on as if the command ran here. Lines of several\n"
-          "nodes start with the node's name.",
+          "nodes start with the node's name. A job is named by its id, its Slurm number or\n"
+          "pid-N, as lockstep jobs shows them: the command runs on the job's nodes, in its\n"
+          "container if it has one, in its folder and with its variables.",
       .epilog =
           "Exit code: the command's, 128 + N where signal N ended the command, 127 where the\n"
-          "command is missing, 255 where the host is not reached; for several nodes the first\n"
-          "code other than 0.\n",
+          "command is missing, 255 where the host is not reached or the job does not run; for\n"
+          "several nodes the first code other than 0.\n",
       .operands = Operands::command,
       .groups = {{"Options",
                   {
@@ -35,8 +37,8 @@ Table make_exec_table() {
                       {.name = "cwd",
                        .field = into<&ExecOptions::folder>,
                        .metavar = "DIR",
-                       .help = "folder there, relative to the home",
-                       .shown_default = "the home"},
+                       .help = "folder there, relative to the home, or to the job's folder",
+                       .shown_default = "the home, or the job's folder"},
                       {.name = "in-project",
                        .field = into<&ExecOptions::in_project>,
                        .help = "in the environment of the synced project around --cwd"},

@@ -13,7 +13,7 @@
 namespace lockstep::cli {
 
 struct ExecOptions {
-  std::string where;  // a cluster or a host
+  std::string where;  // a cluster, a host or a job
   PlaceOptions places;
   VariableOptions variables;
   std::vector<std::string> command;   // with --shell: the shell and its text

@@ -168,6 +168,11 @@ Result<ExitCode> print_logs(const Call& call) {
       options.lines.reset();  // the next attempt shows all
     }
   if (!found) return Failure(std::move(found).error());
+  // The rows of a sweep are not ranks, and each of them may have several.
+  if (options.rank && jobs::has_rows(*found))
+    return fail(
+        Errc::invalid_input, "job " + found->id + " is a sweep, whose lines have rows and no ranks",
+        fmt::format("lockstep logs '{}[{}]' shows the output of a row", found->id, *options.rank));
   return follow(known, std::move(*found),
                 {.to_end = options.follow,
                  .json = options.json,

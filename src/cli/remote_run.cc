@@ -134,6 +134,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   spec.client = fmt::format("{}@{}", geteuid(), host::hostname());
   spec.created_ms = unix_ms();
   spec.queue = options.queue;
+  spec.image = parsed.text("container").value_or("");
   std::vector<std::string> variables = places.variables;
   variables.insert(variables.end(), options.variables.env.begin(), options.variables.env.end());
   if (options.attempt > 0) variables.push_back(fmt::format("LOCKSTEP_ATTEMPT={}", options.attempt));

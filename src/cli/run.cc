@@ -152,6 +152,8 @@ Result<ExitCode> run_as(const Call& call, const Table& table, RunAs as) {
     LOCKSTEP_TRY_ASSIGN(rows, sweep_rows(sweep));
   }
   if (rows && request.explain) {
+    // Hosts elsewhere have their own GPUs.
+    if (!remote.elsewhere()) LOCKSTEP_TRY(check_sweep(call, sweep));
     std::fputs(sweep_text(*rows, call.parsed).c_str(), stdout);
     return ExitCode::ok;
   }

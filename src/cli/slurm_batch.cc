@@ -39,8 +39,9 @@ Result<ExitCode> batch_command(const Call& call) {
   if (script) batch.role = slurm::BatchRole::script;
   // The folder of a row is made by the task that runs the row.
   if (const slurm::JobFolder folder(batch.folder); folder.number_of_row())
-    LOCKSTEP_TRY(folder.make_row(
-        {"token", slurm::kRowsFile, jobs::on_slurm::kWheelsFile, jobs::on_slurm::kWheelsFolder}));
+    LOCKSTEP_TRY(folder.make_row({"token", slurm::kRowsFile, jobs::on_slurm::kWheelsFile,
+                                  jobs::on_slurm::kWheelsFolder, "lockstep", "launch.json", "shell",
+                                  "bin", "task-bin"}));
   return slurm::Batch(batch).run().map(passed_on);
 }
 

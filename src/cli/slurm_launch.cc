@@ -7,6 +7,7 @@
 #include "cli/accelerate_launch.h"
 #include "cli/subcommand.h"
 #include "codec/nodelist.h"
+#include "container/enter.h"
 #include "hosts/log_lines.h"
 #include "io/digest.h"
 #include "io/fd.h"
@@ -34,7 +35,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -305,8 +308,10 @@ void StandIn::take_tasks(const slurm::OldStep& step, const slurm::JobFolder& fol
   agent.workers = step.tasks_per_node;
   // The node has unlinked a carried binary before its agent starts ranks. /proc/self/exe still
   // opens the unlinked file.
+  // Nor may it have the same path in a container.
+  const bool by_path = !carried_ && step.run.empty();
   append(agent.run,
-         {"--no-python", "--", carried_ ? "/proc/self/exe" : binary(folder), "slurm-rank", "--"});
+         {"--no-python", "--", by_path ? binary(folder) : "/proc/self/exe", "slurm-rank", "--"});
   for (std::string word : step.words) {
     replace_all(word, "$", "$$");  // `lockstep run` replaces ${local_rank} in arguments
     agent.run.push_back(std::move(word));
@@ -317,10 +322,26 @@ void StandIn::take_tasks(const slurm::OldStep& step, const slurm::JobFolder& fol
   use_environment(variables);
 }
 
+// Returns why Lockstep cannot start the container of the step; empty: Lockstep can. A site may have
+// enroot alone, which takes no image of a registry here. This node is one of the job's.
+std::string why_only_pyxis(const slurm::OldStep& step) {
+  constexpr std::string_view kImage = "--container=";
+  std::error_code failed;
+  const std::string folder = std::filesystem::current_path(failed);
+  for (const std::string& word : step.run)
+    if (word.starts_with(kImage))
+      if (const Status able =
+              container::check_here(word.substr(kImage.size()), folder, env_text("PATH"));
+          !able)
+        return able.error().message;
+  return {};
+}
+
 // The script called srun.
 Result<ExitCode> StandIn::srun() {
   const slurm::OldStep step = slurm::read_old_step(rest_, facts_);
   if (step.kind == slurm::StepKind::pass) return pass(step.why);
+  if (const std::string why = why_only_pyxis(step); !why.empty()) return pass(why);
   std::optional<launchers::Launch> launch;
   std::optional<int> least;
   if (step.kind == slurm::StepKind::agents) {
@@ -344,6 +365,7 @@ Result<ExitCode> StandIn::srun() {
     return start(folder, std::move(call));
   }
   slurm::AgentWish agent = wish(folder);
+  append(agent.run, step.run);
   if (step.kind == slurm::StepKind::tasks) {
     take_tasks(step, folder, agent);
   } else {

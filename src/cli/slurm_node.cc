@@ -8,6 +8,7 @@
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
+#include "container/enter.h"
 #include "io/fd.h"
 #include "io/open_files.h"
 #include "io/replace_file.h"
@@ -31,6 +32,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -78,20 +80,36 @@ std::optional<launch::Placement> find_placement() {
   return std::move(*found);
 }
 
-// Returns the question for the Python that the ranks will use; empty: no Python is started. Parses
-// the words like `lockstep run`, because with --no-python no rank uses Python.
-slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Facts& facts) {
-  if (options.preflight != "full") return {};
+// Reads the words as `lockstep run` will. nullopt: the run will refuse the words, or only print.
+std::optional<launch::RawOptions> options_of_run(const NodeOptions& options,
+                                                 const launch::Facts& facts) {
   const auto parsed = parse_options(run_table(), options.run, [&](std::string_view name) {
     return facts.env(std::string(name));
   });
-  if (!parsed || !parsed->ended_by.empty()) return {};
-  const launch::RawOptions raw = raw_options(run_table(), *parsed);
+  if (!parsed || !parsed->ended_by.empty()) return std::nullopt;
+  return raw_options(run_table(), *parsed);
+}
+
+// Returns the question for the Python that the ranks will use; empty: no Python is started, because
+// with --no-python no rank uses it.
+slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Facts& facts) {
+  if (options.preflight != "full") return {};
+  const auto raw = options_of_run(options, facts);
   // The Python of an image cannot be asked before the image is there.
-  if (raw.no_python || raw.container) return {};
+  if (!raw || raw->no_python || raw->container) return {};
   launch::Origin origin;
   const auto python = launch::find_python(facts, origin);
   return {python.value_or(""), options.modules};
+}
+
+// Returns why this node cannot start the container of the job; empty: it can, or none is wanted.
+std::string image_trouble(const NodeOptions& options, const launch::Facts& facts) {
+  const auto raw = options_of_run(options, facts);
+  if (!raw || !raw->container) return {};
+  std::error_code failed;
+  const std::string folder = std::filesystem::current_path(failed);
+  const Status able = container::check_here(*raw->container, folder, env_text("PATH"));
+  return able ? "" : able.error().message;
 }
 
 // Returns the path of the decision. Each step needs its own decision: a user's own script may have
@@ -118,8 +136,10 @@ std::optional<slurm::PreflightDecision> look_around(const Node& node,
       .size = slurm::size_in(node.options.run, count),
       .look =
           [&] {
-            return slurm::probe_node(
+            auto node_facts = slurm::probe_node(
                 {.job_folder = node.folder.path(), .thorough = node.options.preflight == "full"});
+            node_facts.image_trouble = image_trouble(node.options, launch::machine_facts());
+            return node_facts;
           },
       .ask = question_of(node.options, launch::machine_facts())};
   io::Loop loop;

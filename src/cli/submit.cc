@@ -16,6 +16,7 @@
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/job_wheels.h"
+#include "jobs/on_slurm/script_array.h"
 #include "jobs/on_slurm/slurm_bad_nodes.h"
 #include "jobs/on_slurm/slurm_submit.h"
 #include "launchers/launch_words.h"
@@ -208,11 +209,16 @@ Status take_options(bool here, Asked& asked) {
   return {};
 }
 
-// Takes the rows of a sweep, each of which becomes a task of an array job.
+// Takes the rows of a sweep, each of which becomes a task of an array job, or the tasks of a user's
+// own script.
 Status take_sweep(const Parsed& own, Asked& asked) {
   SweepOptions options;
   fill(submit_table(), own, options);
   LOCKSTEP_TRY_ASSIGN(auto rows, sweep_rows(options));
+  const slurm::Setting* array = slurm::find_setting(asked.request.wish.settings, "array");
+  if (!rows && asked.own_script && array != nullptr) {
+    LOCKSTEP_TRY_ASSIGN(asked.request.sweep, jobs::on_slurm::sweep_of_array(array->value));
+  }
   if (!rows) return {};
   asked.request.sweep = {
       .table = std::move(rows->table), .rows = std::move(rows->chosen), .at_once = options.at_once};
@@ -221,7 +227,7 @@ Status take_sweep(const Parsed& own, Asked& asked) {
 
 // Returns the rows as comments, so that what --print shows is still a script.
 Result<std::string> row_comments(const jobs::on_slurm::SlurmRequest& request) {
-  if (!request.sweep) return std::string();
+  if (!request.sweep || request.script) return std::string();
   const auto parsed = parse_options(run_table(), request.run, env_variable);
   if (!parsed) return Failure(parsed.error().error);
   std::string text = "# The rows:\n";
@@ -361,6 +367,9 @@ Result<std::optional<ExitCode>> submit_elsewhere(const Call& call) {
                 "log in there, and run lockstep submit --sweep there");
   // Refuse wrong words here, before a log-in and a sync. The login host checks them again.
   LOCKSTEP_TRY_ASSIGN(const Asked asked, asked_of(call, false));
+  if (asked.request.sweep)
+    return fail(Errc::invalid_input, "a script with --array does not go with --on HOST",
+                "log in there, and run lockstep submit there");
   LOCKSTEP_TRY_ASSIGN(const slurm::JobPlan plan, slurm::plan_job(asked.request.wish));
   if (asked.options.print && asked.request.script)
     return fail(Errc::invalid_input, "--print can't show the result of a script on another host",

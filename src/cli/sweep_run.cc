@@ -1,11 +1,15 @@
 #include "cli/sweep_run.h"
 
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/remote_options.h"
 #include "cli/run_options.h"
 #include "codec/rdzv_endpoint.h"
 #include "host/gpus.h"
+#include "io/fd.h"
+#include "io/replace_file.h"
 #include "launch/raw_options.h"
+#include "rows/row_book.h"
 #include "rows/runner.h"
 #include "rows/slots.h"
 
@@ -115,31 +119,60 @@ std::vector<std::string> row_environment() {
   return env;
 }
 
+rows::SlotRequest slot_request(const launch::RawOptions& raw, const SweepOptions& options,
+                               const rows::QueuePlace& queue) {
+  rows::SlotRequest wanted{.gpus = gpus_here(),
+                           .gpus_per_job = options.gpus_per_job,
+                           .workers = parse_int(raw.nproc_per_node).value_or(0),
+                           .at_once = options.at_once,
+                           .node = queue.node,
+                           .nodes = queue.nodes};
+  // "gpu" and its like are all GPUs of the host.
+  if (wanted.workers < 1) wanted.workers = static_cast<std::int64_t>(wanted.gpus.size());
+  return wanted;
+}
+
+// Writes --report of a sweep that a user runs here. A job on hosts has the rows' records instead.
+void write_report(const launch::RawOptions& raw, const SweepRows& rows, const std::string& folder,
+                  int code) {
+  if (!raw.report || std::getenv(kSweepMark) != nullptr) return;
+  constexpr std::size_t kMostBook = 64UL << 20;
+  const auto records =
+      rows::read_book(io::read_file(folder + "/rows.jsonl", kMostBook).value_or(""));
+  const Status written = io::replace_file(
+      *raw.report,
+      codec::print_json(rows::report_json(rows.table, rows.chosen, records, code)) + "\n");
+  if (!written) log::error("--report: {}", written.error().message);
+}
+
 }  // namespace
+
+Status check_sweep(const Call& call, const SweepOptions& options) {
+  const launch::RawOptions raw = raw_options(run_table(), call.parsed);
+  LOCKSTEP_TRY(check_words(raw));
+  LOCKSTEP_TRY(rows::slots_of(slot_request(raw, options, {})));
+  return {};
+}
 
 Result<ExitCode> run_sweep(const Call& call, const SweepOptions& options, const SweepRows& rows) {
   const launch::RawOptions raw = raw_options(run_table(), call.parsed);
   LOCKSTEP_TRY(check_words(raw));
   rows::RunnerRequest request{.table = rows.table, .rows = rows.chosen};
   LOCKSTEP_TRY_ASSIGN(request.queue, queue_place(raw));
-  rows::SlotRequest wanted{.gpus = gpus_here(),
-                           .gpus_per_job = options.gpus_per_job,
-                           .workers = parse_int(raw.nproc_per_node).value_or(0),
-                           .at_once = options.at_once,
-                           .node = request.queue.node,
-                           .nodes = request.queue.nodes};
-  // "gpu" and its like are all GPUs of the host.
-  if (wanted.workers < 1) wanted.workers = static_cast<std::int64_t>(wanted.gpus.size());
-  LOCKSTEP_TRY_ASSIGN(request.slots, rows::slots_of(wanted));
+  LOCKSTEP_TRY_ASSIGN(request.slots, rows::slots_of(slot_request(raw, options, request.queue)));
   LOCKSTEP_TRY_ASSIGN(const auto folder, folder_of(raw));
   request.folder = folder.first;
   request.env = row_environment();
+  if (raw.progress) {
+    LOCKSTEP_TRY_ASSIGN(request.progress, logs::StepPattern::make(*raw.progress));
+  }
   request.words = [&](std::size_t row, const std::string& report) {
     return row_words(call, raw, rows.table, row, report);
   };
   // A report of an earlier run must not speak for this one.
   if (raw.report) unlink(raw.report->c_str());
   const auto code = rows::run_rows(std::move(request));
+  if (code) write_report(raw, rows, folder.first, *code);
   std::error_code ignored;
   if (folder.second) std::filesystem::remove_all(folder.first, ignored);
   if (!code) return Failure(code.error());

@@ -8,6 +8,7 @@
 #include "container/inside.h"
 #include "io/own_folders.h"
 #include "proc/find_in_path.h"
+#include "proc/spawn.h"
 #include "proc/tool_output.h"
 
 #include <fmt/core.h>
@@ -145,6 +146,25 @@ Result<Request> request_of(const Plan& plan, const Chosen& chosen, const Words& 
   return request;
 }
 
+// Copies our binary if the file has no name any more: the kernel does not mount such a file. A
+// Slurm job removes the name of a binary that was carried to the node for one launch.
+Status copy_unlinked(std::string& binary, const std::string& copy) {
+  if (exists(binary)) return {};
+  std::error_code failed;
+  if (!fs::copy_file("/proc/self/exe", copy, failed))
+    return fail_sys("write " + copy, failed.value());
+  binary = copy;
+  return {};
+}
+
+// Removes what is left of the folder of the FIFO. Returns whether the process inside has run.
+bool clean(const std::string& folder, const std::string& tether) {
+  const bool ran = unlink(tether.c_str()) != 0;  // the process inside has removed the name
+  (void)unlink(fmt::format("{}/{}", folder, kBinaryCopy).c_str());
+  (void)rmdir(folder.c_str());
+  return ran;
+}
+
 Failure not_started(const Plan& plan, const Chosen& chosen, const proc::Exit& exit) {
   return fail(Errc::denied,
               fmt::format("{} started no container of the image {} (exit code {})",
@@ -191,6 +211,14 @@ Result<Chosen> choose_here(const Plan& plan) {
   });
 }
 
+Status check_here(const std::string& image, const std::string& folder, const std::string& path) {
+  LOCKSTEP_TRY_ASSIGN(const Image read, read_image(image, folder, ask_path));
+  const auto chosen = choose_runtime(read, [&path](std::string_view program) {
+    return proc::find_executable(std::string(program), path).value_or(std::string());
+  });
+  return chosen ? Status() : Status(Failure(chosen.error()));
+}
+
 Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   const std::string folder =
       fmt::format("{}/lockstep-container-{}", temporary_folder(), random_uuid4());
@@ -204,6 +232,11 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     (void)rmdir(folder.c_str());
     return fail_sys("make " + tether, why);
   }
+  if (const Status named = copy_unlinked(request.binary, fmt::format("{}/{}", folder, kBinaryCopy));
+      !named) {
+    (void)clean(folder, tether);
+    return Failure(named.error());
+  }
   // This process is a writer from now until its end, so the reader inside sees the end.
   const io::Fd fifo(open(tether.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   proc::SpawnSpec spec;
@@ -213,8 +246,7 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   spec.die_with_parent = false;  // podman must live to clean up
   auto child = fifo ? proc::spawn(spec) : Result<proc::Child>(fail_sys("open " + tether, errno));
   if (!child) {
-    (void)unlink(tether.c_str());
-    (void)rmdir(folder.c_str());
+    (void)clean(folder, tether);
     return Failure(child.error());
   }
   wipe_secrets();
@@ -227,9 +259,7 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     stopped_by = signal;
     child->signal_group(SIGKILL);
   });
-  const bool ran = unlink(tether.c_str()) != 0;  // the process inside has removed the name
-  (void)rmdir(folder.c_str());
-  if (ran) return exit.shell_code();
+  if (clean(folder, tether)) return exit.shell_code();
   if (stopped_by != 0)
     return Failure(Error{Errc::canceled, "stopped before the container ran", {}, stopped_by});
   return not_started(plan, chosen, exit);

@@ -34,6 +34,11 @@ Result<Plan> make_plan(const Options& options);
 // Chooses the runtime by the programs in PATH. Errors: not_found.
 Result<Chosen> choose_here(const Plan& plan);
 
+// Returns why this machine cannot start a container of the image: not_found (no runtime in `path`,
+// which has the form of PATH, or no such file), invalid_input. folder: the working folder of the
+// job. Starts nothing, so an image that must be fetched may still fail.
+Status check_here(const std::string& image, const std::string& folder, const std::string& path);
+
 // Fetches the image, runs our binary with the words in the container, and returns the exit code.
 // The first word is the name by which the binary is called. Every process in the container ends
 // with this one, however it ends. The signals must be blocked. Errors: unavailable (no image),

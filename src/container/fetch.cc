@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -89,8 +90,35 @@ Status run_get(const Chosen& chosen, const Image& image, const Words& words,
                           printable(image.text), exit.shell_code()));
 }
 
+// Refuses an archive that is larger than the room in the runtime's storage. Layers may be
+// compressed in the archive, so a smaller one may not fit either.
+Status check_room(const Chosen& chosen, const Image& image) {
+  // podman takes a second to tell, which small images are not worth.
+  constexpr std::uint64_t kWorth = 256UL << 20;
+  struct stat file {};
+  if (chosen.runtime->storage == nullptr || image.kind != ImageKind::archive ||
+      stat(image.place.c_str(), &file) != 0)
+    return {};
+  const auto size = static_cast<std::uint64_t>(file.st_size);
+  if (size < kWorth) return {};
+  const auto said =
+      proc::tool_output(chosen.runtime->storage(chosen.program), proc::own_environment(), kAsking);
+  if (!said || !said->exit.ok()) return {};
+  const std::string folder(strip(said->out));
+  struct statvfs info {};
+  // The storage of a docker on another machine is not here.
+  if (!folder.starts_with('/') || statvfs(folder.c_str(), &info) != 0 || info.f_blocks == 0)
+    return {};
+  const std::string why = no_room(size, std::uint64_t{info.f_bavail} * info.f_frsize, folder);
+  if (why.empty()) return {};
+  return fail(
+      Errc::exhausted, fmt::format("no room for the image {}: {}", printable(image.text), why),
+      fmt::format("make room there, or point {}'s storage elsewhere", chosen.runtime->name));
+}
+
 Result<std::string> fetched(const Chosen& chosen, const Image& image, const Fetch& fetch,
                             const std::string& output) {
+  LOCKSTEP_TRY(check_room(chosen, image));
   if (!fetch.drop.empty()) (void)proc::tool_output(fetch.drop, proc::own_environment(), kAsking);
   LOCKSTEP_TRY(run_get(chosen, image, fetch.get, output));
   if (!fetch.part.empty() && rename(fetch.part.c_str(), fetch.image.c_str()) != 0)
@@ -123,14 +151,27 @@ Result<io::FileLock> take_lock(const std::string& path, const Image& image) {
   }
 }
 
+// Returns the folder for locks and records. Where the cache cannot be written, as a read-only home
+// of a cluster's nodes, the locks are this user's in /tmp.
+Result<std::string> lock_folder(const std::string& usual) {
+  if (io::make_folders(usual) && access(usual.c_str(), W_OK) == 0) return usual;
+  LOCKSTEP_TRY_ASSIGN(const std::string own, io::own_folder_in("/tmp", 0));
+  std::string folder = own + "/containers/";
+  LOCKSTEP_TRY(io::make_folders(folder));
+  return folder;
+}
+
 }  // namespace
 
 Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
-  const std::string folder = io::cache_folder() + "/containers";
+  const std::string usual = io::cache_folder() + "/containers/";
   const std::string key = key_of(chosen, image);
-  std::string record = folder + "/" + key;
-  FetchRequest request{
-      .program = chosen.program, .image = image, .key = key, .file = record + ".sif", .known = {}};
+  FetchRequest request{.program = chosen.program,
+                       .image = image,
+                       .key = key,
+                       .file = usual + key + ".sif",
+                       .known = {}};
+  std::string record = key;
   if (const Fetch only = chosen.runtime->fetch(request); only.get.empty()) {
     if (only.have.empty() || is_here(only, {})) return only.image;
     return fail(Errc::not_found,
@@ -141,7 +182,14 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
     // The runtime's storage is the node's own, and the home may be on every node.
     record += "." + host::node_name();
   }
-  LOCKSTEP_TRY(io::make_folders(folder));
+  LOCKSTEP_TRY_ASSIGN(const std::string folder, lock_folder(usual));
+  if (folder != usual) {
+    request.known = first_line(usual + record);
+    const Fetch before = chosen.runtime->fetch(request);
+    if (is_here(before, request.known)) return before.image;
+    request.file = folder + key + ".sif";
+  }
+  record.insert(0, folder);
   LOCKSTEP_TRY_ASSIGN(const auto lock, take_lock(record + ".lock", image));
   request.known = first_line(record);
   const Fetch fetch = chosen.runtime->fetch(request);

@@ -86,6 +86,8 @@ Result<Inside> hold_on() {
   if (!fifo) return fail_sys("reach the process outside of the container", errno);
   // This tells the process outside that the container runs.
   if (unlink(tether.c_str()) != 0) return fail_sys("remove " + tether, errno);
+  // The mount holds the copy of our binary, so its name can go.
+  (void)unlink((tether.substr(0, tether.rfind('/') + 1) + std::string(kBinaryCopy)).c_str());
   // The process outside does this too, unless it is killed. The folder may be out of sight here.
   (void)rmdir(tether_folder.c_str());
   if (chdir(folder.c_str()) != 0)

@@ -16,6 +16,9 @@ inline constexpr std::string_view kMaskVariable = "LOCKSTEP_CONTAINER_UMASK";  /
 inline constexpr std::string_view kRuntimeVariable = "LOCKSTEP_CONTAINER_RUNTIME";
 inline constexpr std::string_view kFolderVariable = "LOCKSTEP_CONTAINER_FOLDER";
 
+// The name of our binary beside the FIFO, if the binary had to be copied for the mount.
+inline constexpr std::string_view kBinaryCopy = "lockstep";
+
 // Wipes the secrets of a job from the environment that /proc shows of this process: the process
 // inside that runs the job has its own copy, and takes the secrets out of that.
 void wipe_secrets();

@@ -157,6 +157,14 @@ Words ask_variables(const std::string& program, const std::string& image) {
           image};
 }
 
+Words storage_podman(const std::string& program) {
+  return {program, "info", "--format", "{{.Store.GraphRoot}}"};
+}
+
+Words storage_docker(const std::string& program) {
+  return {program, "info", "--format", "{{.DockerRootDir}}"};
+}
+
 Words start_docker(const Request& request) {
   Words words = start_stored(request);
   // InfiniBand pins memory. podman keeps the caller's limit, and docker's daemon has its own.
@@ -227,8 +235,10 @@ constexpr std::array kRuntimes = {
             "APPTAINERENV_"},
     Runtime{"singularity", "singularity", kApptainers, fetch_apptainer, start_apptainer, nullptr,
             "SINGULARITYENV_"},
-    Runtime{"podman", "podman", kStored, fetch_podman, start_podman, ask_variables},
-    Runtime{"docker", "docker", kStored, fetch_docker, start_docker, ask_variables},
+    Runtime{"podman", "podman", kStored, fetch_podman, start_podman, ask_variables, "",
+            storage_podman},
+    Runtime{"docker", "docker", kStored, fetch_docker, start_docker, ask_variables, "",
+            storage_docker},
 };
 
 }  // namespace
@@ -257,6 +267,14 @@ Result<Chosen> choose_runtime(const Image& image,
               fmt::format("--container {} is {} and needs {}, and PATH has none",
                           printable(image.text), kind_words(image.kind), join(asked, " or ")),
               "install it, or give the image in another form (docs/containers.md)");
+}
+
+std::string no_room(std::uint64_t size, std::uint64_t free, std::string_view folder) {
+  constexpr double kGib = 1UL << 30;
+  if (free >= size) return {};
+  return fmt::format("{} has {:.1f} GiB left, and the file has {:.1f} GiB",
+                     printable(std::string(folder)), static_cast<double>(free) / kGib,
+                     static_cast<double>(size) / kGib);
 }
 
 std::string loaded_name(std::string_view output) {

@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -88,6 +89,10 @@ struct Runtime {
   // Names of --container-env become variables of the runtime with this prefix. Empty: start() has
   // words for them.
   std::string_view prefix = {};
+  // Returns the command that prints the folder of the runtime's storage. nullptr: the size of an
+  // image in the storage is not known, because the runtime unpacks compressed files, or there is no
+  // storage.
+  Words (*storage)(const std::string& program) = nullptr;
 };
 
 // Returns all rows. For an image that several rows take, the first one found on a node is used.
@@ -102,6 +107,10 @@ struct Chosen {
 // not_found, with the names of the programs that would do.
 Result<Chosen> choose_runtime(const Image& image,
                               const std::function<std::string(std::string_view)>& find);
+
+// Returns why a file of `size` bytes cannot be unpacked into the folder; empty: it may fit. free:
+// bytes of the folder's file system that this user may fill.
+std::string no_room(std::uint64_t size, std::uint64_t free, std::string_view folder);
 
 // Returns the name that `podman load` or `docker load` has printed; empty: none.
 std::string loaded_name(std::string_view output);

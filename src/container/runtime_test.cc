@@ -192,6 +192,14 @@ TEST(Runtime, FetchesOnce) {
   EXPECT_EQ(row("apptainer").fetch(asked).image, "/w/a.sif");
 }
 
+TEST(Runtime, TellsWhenAFileCannotFit) {
+  constexpr std::uint64_t kGib = 1UL << 30;
+  EXPECT_EQ(no_room(kGib, kGib, "/s"), "");
+  EXPECT_EQ(no_room(3 * kGib, kGib / 2, "/s"), "/s has 0.5 GiB left, and the file has 3.0 GiB");
+  for (const char* name : {"podman", "docker"})
+    EXPECT_EQ(row(name).storage("/bin/it").front(), "/bin/it");
+}
+
 TEST(Runtime, ReadsTheNameOfALoadedImage) {
   EXPECT_EQ(loaded_name("Getting blob\nLoaded image: localhost/x:1\n"), "localhost/x:1");
   EXPECT_EQ(loaded_name("Loaded image ID: sha256:12\n"), "sha256:12");

@@ -21,8 +21,9 @@ namespace lockstep::io {
 namespace {
 
 bool is_local_name(std::string_view type) {
-  constexpr std::array<std::string_view, 10> kLocal = {"ext2", "ext3", "ext4",  "btrfs", "xfs",
-                                                       "zfs",  "f2fs", "tmpfs", "ramfs", "overlay"};
+  // rootfs is the root of a machine without a disk that has never left its first RAM disk.
+  constexpr std::array<std::string_view, 11> kLocal = {
+      "ext2", "ext3", "ext4", "btrfs", "xfs", "zfs", "f2fs", "tmpfs", "ramfs", "rootfs", "overlay"};
   return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
 }
 

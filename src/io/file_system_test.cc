@@ -59,6 +59,7 @@ TEST(FileSystem, TheMountsOnTheWaySayWhereAPathLies) {
                              "/data/scratch", "/data/scratch/x"})
     EXPECT_FALSE(is_on_local(mounts, shared)) << shared;
   EXPECT_FALSE(is_on_local({}, "/"));
+  EXPECT_TRUE(is_on_local(mounts_of("1 1 0:2 / / rw - rootfs rootfs rw"), "/tmp/x"));
   const auto without_root = mounts_of("30 27 0:60 / /home rw - ext4 /dev/vda rw");
   EXPECT_FALSE(is_on_local(without_root, "/root"));
   EXPECT_TRUE(is_on_local(without_root, "/home/me"));

@@ -91,11 +91,12 @@ bool is_own_peer(int fd) {
   return peer.uid == geteuid() || peer.uid == 0;
 }
 
-bool sees_peer(int fd) {
+std::optional<pid_t> peer_pid(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
   // The kernel gives 0 for a process that has no number here.
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0;
+  return peer.pid > 0 ? std::optional(peer.pid) : std::nullopt;
 }
 
 }  // namespace lockstep::io

@@ -6,6 +6,9 @@
 #include "base/error.h"
 #include "io/fd.h"
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 
 namespace lockstep::io {
@@ -25,8 +28,9 @@ Result<Fd> listen_unix(const std::string& path, int backlog);
 // Returns whether the process at the other end of a connection runs as this user, or as root.
 bool is_own_peer(int fd);
 
-// Returns whether the process at the other end has a number in this process's pid namespace. False
-// for a process of another container.
-bool sees_peer(int fd);
+// Returns the pid of the process at the other end: of the one that has called listen(), or
+// connect(). nullopt: it has no number in this process's pid namespace, as a process of another
+// container.
+std::optional<pid_t> peer_pid(int fd);
 
 }  // namespace lockstep::io

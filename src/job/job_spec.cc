@@ -56,6 +56,7 @@ static void fields(codec::JsonFields& io, JobSpec& spec) {
   io("after", spec.after);
   io("resumes", spec.resumes);
   io.optional("rows", spec.rows);
+  io.optional("image", spec.image);
   io.require(is_job_id(spec.id), "id", "the id of a job");
   io.require(spec.rows >= 0 && spec.rows <= static_cast<std::int64_t>(rows::kMostRows), "rows",
              "a number of rows");

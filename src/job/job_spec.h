@@ -27,6 +27,7 @@ struct JobSpec {
   std::vector<std::string> after = {};  // ids of the jobs ahead on any host of this job
   bool resumes = false;                 // restarts a part of the job that was lost
   std::int64_t rows = 0;                // of a sweep, on all hosts together; 0: no sweep
+  std::string image = {};               // of --container; empty: no container
 };
 
 // Returns true for 4 to 63 of a-z 0-9 -, starting with a letter or digit. The id names a folder.

@@ -3,11 +3,13 @@
 #include "base/clock_ms.h"
 #include "base/id.h"
 #include "base/text.h"
+#include "container/enter.h"
 #include "host/own_addresses.h"
 #include "io/own_folders.h"
 #include "io/own_stream.h"
 #include "job/queue.h"
 #include "job/stop_job.h"
+#include "proc/find_in_path.h"
 #include "proc/signals.h"
 #include "setup/environment.h"
 
@@ -140,6 +142,12 @@ Status Supervisor::prepare(const nlohmann::json& request) {
                                   {"secret", ""},
                                   {"machine", machine()},
                                   {"let_go", jobs_let_go(spec_, others)}};
+  if (!spec_.image.empty()) {
+    LOCKSTEP_TRY_ASSIGN(const auto env, environment());
+    // The client names all hosts at once.
+    if (const Status able = container::check_here(spec_.image, folder, proc::path_in(env)); !able)
+      facts["unable"] = able.error().message;
+  }
   // Any node may host the rendezvous one day, so all others try its addresses.
   if (spec_.nodes > 1) {
     const std::string secret = random_uuid4();
@@ -254,6 +262,21 @@ void Supervisor::take_turn() {
   }
 }
 
+Result<std::vector<std::string>> Supervisor::environment() const {
+  const std::string folder = in_home(spec_.folder);
+  std::vector<std::string> env;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    env.emplace_back(*entry);
+  // Later variables win: this host's, the project's, the job's, the client's.
+  LOCKSTEP_TRY_ASSIGN(const auto of_project, setup::project_environment(folder, env));
+  join_environment(env, of_project);
+  // Programs find their job's id and name in these variables.
+  join_environment(
+      env, {"PWD=" + folder, "LOCKSTEP_JOB_ID=" + spec_.id, "LOCKSTEP_JOB_NAME=" + spec_.name});
+  join_environment(env, spec_.env);
+  return env;
+}
+
 Status Supervisor::start_run() {
   proc::SpawnSpec spec;
   // Start this binary, not the `lockstep` of PATH: the job must run the version that the client has
@@ -263,15 +286,7 @@ Status Supervisor::start_run() {
                "--log-dir=" + files_->path("ranks")};
   spec.argv.insert(spec.argv.end(), spec_.run.begin(), spec_.run.end());
   spec.folder = in_home(spec_.folder);
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    spec.env.emplace_back(*entry);
-  // Later variables win: this host's, the project's, the job's, the client's.
-  LOCKSTEP_TRY_ASSIGN(const auto of_project, setup::project_environment(spec.folder, spec.env));
-  join_environment(spec.env, of_project);
-  // Programs find their job's id and name in these variables.
-  join_environment(spec.env, {"PWD=" + spec.folder, "LOCKSTEP_JOB_ID=" + spec_.id,
-                              "LOCKSTEP_JOB_NAME=" + spec_.name});
-  join_environment(spec.env, spec_.env);
+  LOCKSTEP_TRY_ASSIGN(spec.env, environment());
   LOCKSTEP_TRY_ASSIGN(const io::Fd out, files_->output("out"));
   LOCKSTEP_TRY_ASSIGN(const io::Fd err, files_->output("err"));
   const io::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -50,6 +50,8 @@ class Supervisor {
   void refuse(const Error& error);
   void hang_up();
   void take_turn();
+  // Returns the environment of `lockstep run`.
+  Result<std::vector<std::string>> environment() const;
   Status start_run();
   void on_signal(int number);
   void on_end();

@@ -48,14 +48,15 @@ std::string_view state_word(const JobRow& row, bool over) {
   return over ? "lost" : "running";
 }
 
+// untold: the state of a row of which no host tells.
 nlohmann::ordered_json row_json(const JobSweep& sweep, std::size_t row, const JobRow* known,
-                                bool over) {
+                                bool over, std::string_view untold) {
   nlohmann::ordered_json values = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < sweep.table.names.size(); ++i)
     values[sweep.table.names[i]] = sweep.table.rows[row][i];
   nlohmann::ordered_json json{{"row", row}, {"values", std::move(values)}};
   if (known == nullptr) {
-    json["state"] = over ? "not begun" : "queued";
+    json["state"] = untold;
     return json;
   }
   json["state"] = state_word(*known, over);
@@ -69,6 +70,10 @@ nlohmann::ordered_json row_json(const JobSweep& sweep, std::size_t row, const Jo
     json["code"] = known->record.code;
   }
   if (!known->record.last_line.empty()) json["last_line"] = known->record.last_line;
+  if (const auto& step = known->record.last_step) {
+    json["step"] = step->step;
+    json["step_line"] = step->line;
+  }
   return json;
 }
 
@@ -220,15 +225,19 @@ Explanation explain_rows(const KnownJob& job, const JobStatus& status, const Job
                             job.id, job.id, groups.front().second.front()->record.row)
                       : fmt::format("`lockstep logs '{}[{}]'` shows the output of one\n", job.id,
                                     groups.front().second.front()->record.row);
-  said.json = {{"id", job.id},      {"name", job.name},
-               {"on", job.place},   {"state", state_name(status.state)},
-               {"why", status.why}, {"rows", nlohmann::ordered_json::array()}};
+  said.json = {{"id", job.id},           {"name", job.name},
+               {"on", job.place},        {"nodes", node_names(job)},
+               {"command", job.command}, {"state", state_name(status.state)},
+               {"why", status.why},      {"rows", nlohmann::ordered_json::array()}};
   if (status.code) said.json["code"] = *status.code;
+  const bool all_told = std::all_of(status.nodes.begin(), status.nodes.end(),
+                                    [](const NodeStatus& node) { return node.state.has_value(); });
+  const std::string_view untold = untold_rows(all_told, !over);
   for (const std::size_t row : sweep.rows) {
     const auto known = std::find_if(rows.begin(), rows.end(),
                                     [&](const JobRow& each) { return each.record.row == row; });
     said.json["rows"].push_back(
-        row_json(sweep, row, known == rows.end() ? nullptr : &*known, over));
+        row_json(sweep, row, known == rows.end() ? nullptr : &*known, over, untold));
   }
   return said;
 }

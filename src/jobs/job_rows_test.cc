@@ -105,10 +105,25 @@ TEST(ExplainedRows, FailuresAreGroupedByTheirLastLine) {
             "       2  lr=2 seed=0  on b\n"
             "`lockstep resume abcd` runs the rows again that are not done; "
             "`lockstep logs 'abcd[1]'` shows the output of one\n");
+  EXPECT_EQ(said.json["command"], sweep_job().command);
+  EXPECT_EQ(said.json["nodes"].size(), sweep_job().nodes.size());
   ASSERT_EQ(said.json["rows"].size(), 4U);
   EXPECT_EQ(said.json["rows"][1]["values"]["lr"], "1");
   EXPECT_EQ(said.json["rows"][1]["seconds"], 1.5);
   EXPECT_EQ(said.json["rows"][2]["state"], "lost");
+}
+
+TEST(ExplainedRows, ASilentHostMayHaveDoneTheRest) {
+  const auto sweep = sweep_of(sweep_job());
+  JobStatus status{.state = JobState::running, .why = "1 done, 3 unknown"};
+  status.nodes = {{.name = "a", .state = JobState::running}, {.name = "b"}};
+  const std::vector<JobRow> known = {row(0, RowState::done, 0, "a")};
+  const auto state = [&] {
+    return explain_rows(sweep_job(), status, **sweep, known).json["rows"][1]["state"];
+  };
+  EXPECT_EQ(state(), "unknown");
+  status.nodes[1].state = JobState::running;
+  EXPECT_EQ(state(), "queued");
 }
 
 }  // namespace

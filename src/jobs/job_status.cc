@@ -94,16 +94,13 @@ RowCounts count_rows(const std::vector<std::optional<job::JobRecord>>& nodes) {
   };
   counts.done = of(Best::done);
   counts.text = fmt::format("{} done", counts.done);
-  const auto tell = [&](std::size_t count, const char* what) {
+  const auto tell = [&](std::size_t count, std::string_view what) {
     if (count > 0) counts.text += fmt::format(", {} {}", count, what);
   };
   tell(of(Best::running), "running");
   tell(of(Best::failed), "failed");
   tell(of(Best::lost), "lost");
-  // A silent host may have done some of the rest.
-  tell(counts.all - std::min(counts.all, rows.size()), !all_told ? "unknown"
-                                                       : goes_on ? "queued"
-                                                                 : "not begun");
+  tell(counts.all - std::min(counts.all, rows.size()), untold_rows(all_told, goes_on));
   return counts;
 }
 
@@ -115,6 +112,11 @@ int code_of_rows(const RowCounts& rows, int code) {
 }
 
 }  // namespace
+
+std::string_view untold_rows(bool all_hosts_told, bool goes_on) {
+  if (!all_hosts_told) return "unknown";
+  return goes_on ? "queued" : "not begun";
+}
 
 std::string_view state_name(JobState state) {
   return kNames[static_cast<std::size_t>(state)];

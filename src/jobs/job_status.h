@@ -33,6 +33,9 @@ bool is_over(JobState state);
 JobState started_state(const std::vector<std::string>& ahead);
 
 // One host's part of a job.
+// Returns the state of a sweep's rows of which no host tells: a silent host may have done some.
+std::string_view untold_rows(bool all_hosts_told, bool goes_on);
+
 struct NodeStatus {
   std::string name;
   std::optional<JobState> state = {};  // nullopt: the host did not answer

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kMostLine = 8192;
 constexpr std::size_t kMostLast = 300;
 constexpr std::int64_t kMostTries = 1'000'000;
+constexpr std::int64_t kMostStep = 1'000'000'000'000'000;
 // A year behind the largest time that dates have room for is no time.
 constexpr std::int64_t kMostMs = 253'402'300'800'000;
 
@@ -38,7 +39,18 @@ void take_end(const nlohmann::json& json, RowRecord& record) {
   record.ended_ms = bounded(json, "ended_ms", kMostMs);
   record.code = static_cast<int>(bounded(json, "code", 255));
   record.last_line = printable(codec::text_member(json, "last_line"), kMostLast);
+  if (json.contains("step"))
+    record.last_step =
+        LastStep{.step = bounded(json, "step", kMostStep),
+                 .line = printable(codec::text_member(json, "step_line"), kMostStepLine)};
   record.state = record.code == 0 ? RowState::done : RowState::failed;
+}
+
+template <class Json>
+void put_step(const std::optional<LastStep>& step, Json& json) {
+  if (!step) return;
+  json["step"] = step->step;
+  json["step_line"] = step->line;
 }
 
 }  // namespace
@@ -51,9 +63,11 @@ std::string begin_line(std::size_t row, std::int64_t now_ms) {
   return codec::print_json(nlohmann::ordered_json{{"row", row}, {"began_ms", now_ms}}) + "\n";
 }
 
-std::string end_line(std::size_t row, int code, std::int64_t now_ms, const std::string& last_line) {
+std::string end_line(std::size_t row, int code, std::int64_t now_ms, const std::string& last_line,
+                     const std::optional<LastStep>& step) {
   nlohmann::ordered_json json{{"row", row}, {"ended_ms", now_ms}, {"code", code}};
   if (!last_line.empty()) json["last_line"] = printable(last_line, kMostLast);
+  put_step(step, json);
   return codec::print_json(json) + "\n";
 }
 
@@ -96,6 +110,7 @@ nlohmann::ordered_json to_json(const std::vector<RowRecord>& records) {
     if (record.state == RowState::done || record.state == RowState::failed) {
       json["ended_ms"] = record.ended_ms;
       json["code"] = record.code;
+      put_step(record.last_step, json);
     }
     if (!record.last_line.empty()) json["last_line"] = record.last_line;
     list.push_back(std::move(json));
@@ -120,6 +135,34 @@ Result<std::vector<RowRecord>> records_from_json(const nlohmann::json& json) {
     records.push_back(std::move(record));
   }
   return records;
+}
+
+nlohmann::ordered_json report_json(const Table& table, const std::vector<std::size_t>& rows,
+                                   const std::vector<RowRecord>& records, int code) {
+  constexpr const char* kStates[] = {"running", "done", "failed", "lost"};
+  std::map<std::size_t, nlohmann::ordered_json> known;
+  const nlohmann::ordered_json told = to_json(records);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    known[records[i].row] = told[i];
+    known[records[i].row].erase("lost");
+    known[records[i].row]["state"] = kStates[static_cast<std::size_t>(records[i].state)];
+  }
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::map<std::string, std::size_t> counts;
+  for (const std::size_t row : rows) {
+    nlohmann::ordered_json json{{"row", row}};
+    for (std::size_t i = 0; i < table.names.size(); ++i)
+      json["values"][table.names[i]] = table.rows[row][i];
+    json["state"] = "not begun";
+    if (const auto record = known.find(row); record != known.end()) json.update(record->second);
+    ++counts[json["state"].get<std::string>()];
+    list.push_back(std::move(json));
+  }
+  nlohmann::ordered_json report{{"code", code}};
+  for (const char* state : {"done", "failed", "lost", "not begun"})
+    report[state] = counts[state];
+  report["rows"] = std::move(list);
+  return report;
 }
 
 RowSets sets_of(const std::vector<RowRecord>& records) {

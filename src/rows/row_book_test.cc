@@ -1,6 +1,7 @@
 #include "rows/row_book.h"
 
 #include "base/error_testing.h"
+#include "rows/table.h"
 
 #include <gtest/gtest.h>
 
@@ -30,6 +31,30 @@ TEST(RowBook, ANewTryForgetsTheEnd) {
   EXPECT_EQ(records[0].tries, 2);
   EXPECT_EQ(records[0].code, 0);
   EXPECT_EQ(records[0].last_line, "");
+}
+
+TEST(RowBook, TheLastStepTravels) {
+  const LastStep step{.step = 7, .line = "step 7: loss 0.3"};
+  const auto records =
+      read_book(begin_line(3, 1000) + end_line(3, 1, 2000, "x", step) + begin_line(4, 1000));
+  const auto read = records_from_json(codec::parse_json(codec::print_json(to_json(records))));
+  ASSERT_TRUE(read && read->size() == 2U);
+  EXPECT_EQ((*read)[0].last_step, step);
+  EXPECT_EQ((*read)[0].last_line, "x");
+  EXPECT_FALSE((*read)[1].last_step);
+}
+
+TEST(RowBook, AReportCountsTheRows) {
+  const Table table{.names = {"lr"}, .rows = {{"1"}, {"2"}, {"3"}}};
+  const auto records = read_book(begin_line(0, 1000) + end_line(0, 0, 2000, "") +
+                                 begin_line(1, 1000) + end_line(1, 7, 2000, "ValueError"));
+  const auto report = report_json(table, {0, 1, 2}, records, 1);
+  EXPECT_EQ(report["done"], 1);
+  EXPECT_EQ(report["failed"], 1);
+  EXPECT_EQ(report["not begun"], 1);
+  EXPECT_EQ(codec::print_json(report["rows"][1]),
+            R"({"row":1,"values":{"lr":"2"},"state":"failed","tries":1,"began_ms":1000,)"
+            R"("ended_ms":2000,"code":7,"last_line":"ValueError"})");
 }
 
 // The host was switched off, and `lockstep resume` starts another runner there.

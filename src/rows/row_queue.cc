@@ -90,9 +90,18 @@ void RowQueue::lose(const Error& why) {
   events_.on_lost(why);
 }
 
-void RowQueue::note_end() {
+void RowQueue::note_end(bool done) {
   ++ended_;
-  if (!alone() && !lost_) client_->add(key("ended"), 1, [](const Result<std::int64_t>&) {});
+  if (alone() || lost_) return;
+  client_->add(key("ended"), 1, [](const Result<std::int64_t>&) {});
+  if (done) client_->add(key("done"), 1, [](const Result<std::int64_t>&) {});
+}
+
+void RowQueue::ask_any_done(std::function<void(bool)> answer) {
+  if (alone() || lost_) return answer(false);
+  client_->add(key("done"), 0, [answer = std::move(answer)](const Result<std::int64_t>& done) {
+    answer(done && *done > 0);
+  });
 }
 
 void RowQueue::leave(std::function<void(std::optional<std::size_t>)> done) {

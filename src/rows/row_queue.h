@@ -41,8 +41,10 @@ class RowQueue {
   RowQueue& operator=(const RowQueue&) = delete;
 
   void ask(std::size_t slot);
-  // A row has ended on this host.
-  void note_end();
+  // A row has ended on this host. done: with exit code 0.
+  void note_end(bool done);
+  // Calls back with whether a row is done on any host; false if nobody knows.
+  void ask_any_done(std::function<void(bool)> answer);
   // No slot of this host asks any more. done: `ended` is how many rows have ended on all hosts, on
   // node 0 and if it is known. Node 0 waits until the other hosts have left.
   void leave(std::function<void(std::optional<std::size_t> ended)> done);

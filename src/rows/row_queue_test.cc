@@ -58,7 +58,7 @@ class RowQueueTest : public ::testing::Test {
       return;
     }
     host.rows.push_back(*row);
-    host.queue->note_end();
+    host.queue->note_end(true);
     host.queue->ask(0);
   }
   static void leave(Host& host) {

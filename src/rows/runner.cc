@@ -24,6 +24,10 @@ namespace lockstep::rows {
 namespace {
 
 constexpr std::size_t kMostReport = 4UL << 20;
+// A host is broken if all of its first rows fail at once, this many in each slot, while rows of
+// another host are done.
+constexpr std::size_t kFirstRows = 3;
+constexpr std::int64_t kAtOnceMs = 2000;
 
 class Runner {
  public:
@@ -36,6 +40,7 @@ class Runner {
     std::optional<proc::Child> child = {};
     std::unique_ptr<io::Watch> watch = {};
     std::size_t row = 0;
+    std::int64_t began_ms = 0;
     bool over = false;
   };
 
@@ -43,7 +48,9 @@ class Runner {
   void take_row(std::size_t slot, std::optional<std::size_t> row);
   Status start(std::size_t slot, std::size_t row);
   void on_end(std::size_t slot);
-  void end_row(std::size_t row, int code, const std::string& last_line);
+  void end_row(std::size_t row, int code, const std::string& last_line,
+               const std::optional<LastStep>& step = {});
+  void go_on(std::size_t slot);
   void close_slot(std::size_t slot);
   void on_signal(int number);
   void end_if_idle();
@@ -67,6 +74,8 @@ class Runner {
   std::size_t failed_ = 0;
   bool missing_ = false;  // a row has no end, or this host could not reach the queue
   bool cut_line_ = false;
+  bool works_ = false;  // a row has not failed at once on this host
+  bool broken_ = false;
   int signal_ = 0;
 };
 
@@ -135,6 +144,7 @@ Status Runner::start(std::size_t slot, std::size_t row) {
   Place& place = places_[slot];
   LOCKSTEP_TRY_ASSIGN(place.child, proc::spawn(spec));
   place.row = row;
+  place.began_ms = unix_ms();
   place.watch = std::make_unique<io::Watch>(loop_, place.child->pidfd());
   place.watch->start(io::kReadable, [this, slot](int) { on_end(slot); });
   return {};
@@ -147,21 +157,35 @@ void Runner::on_end(std::size_t slot) {
   place.watch.reset();
   place.child.reset();
   const int code = exit->shell_code();
-  std::string last;
-  const std::string report = report_of(place.row);
-  if (code != 0)
-    last = last_line_of(codec::parse_json(io::read_file(report, kMostReport).value_or("")), code);
-  else
-    unlink(report.c_str());
-  end_row(place.row, code, last);
+  const std::string path = report_of(place.row);
+  const auto report = codec::parse_json(io::read_file(path, kMostReport).value_or(""));
+  if (code == 0) unlink(path.c_str());
+  end_row(place.row, code, code == 0 ? "" : last_line_of(report, code),
+          last_step_of_report(report, request_.progress));
+  works_ = works_ || code == 0 || unix_ms() - place.began_ms > kAtOnceMs;
   if (signal_ != 0) return end_if_idle();
-  queue_->ask(slot);
+  go_on(slot);
 }
 
-void Runner::end_row(std::size_t row, int code, const std::string& last_line) {
+// A broken host would empty the queue faster than the others can.
+void Runner::go_on(std::size_t slot) {
+  if (broken_) return close_slot(slot);
+  if (works_ || failed_ < kFirstRows * places_.size()) return queue_->ask(slot);
+  queue_->ask_any_done([this, slot](bool done) {
+    if (done && !works_ && !std::exchange(broken_, true))
+      log::error(
+          "the first {} rows of this host have all failed at once, and rows of another host are "
+          "done: no other row begins here",
+          failed_);
+    broken_ || signal_ != 0 ? close_slot(slot) : queue_->ask(slot);
+  });
+}
+
+void Runner::end_row(std::size_t row, int code, const std::string& last_line,
+                     const std::optional<LastStep>& step) {
   // A row that a signal has stopped may begin again with `lockstep resume`.
-  write(end_line(row, code, unix_ms(), last_line));
-  queue_->note_end();
+  write(end_line(row, code, unix_ms(), last_line, step));
+  queue_->note_end(code == 0);
   ++(code == 0 ? done_ : failed_);
   if (code != 0 && signal_ == 0)
     log::error("row {} ({}) failed with exit code {}: {}", row, row_text(request_.table, row), code,

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "base/error.h"
+#include "logs/step_line.h"
 #include "rows/row_queue.h"
 #include "rows/slots.h"
 #include "rows/table.h"
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,8 @@ struct RunnerRequest {
   std::string folder = {};
   // Returns the words of a row, without the name of the binary. report: the value of --report.
   std::function<std::vector<std::string>(std::size_t row, const std::string& report)> words = {};
-  std::vector<std::string> env = {};  // of all rows, "NAME=value"
+  std::vector<std::string> env = {};               // of all rows, "NAME=value"
+  std::optional<logs::StepPattern> progress = {};  // of step lines; nullopt: steps are guessed
 };
 
 // Returns 0 if all rows of all hosts have ended well, 1 if one of this host has not or is missing,

@@ -130,10 +130,19 @@ std::optional<std::size_t> JobFolder::number_of_row() const {
   return static_cast<std::size_t>(*number);
 }
 
+bool JobFolder::is_in_row() const {
+  return JobFolder(of_script().value_or(path_)).number_of_row().has_value();
+}
+
 Status JobFolder::make_row(const std::vector<std::string>& shared) const {
   for (const std::string& path : {path_, at("reports")})
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
   const std::filesystem::path job = std::filesystem::path(path_).parent_path().parent_path();
+  // Only the job of a user's own script has this folder.
+  std::error_code none;
+  if (std::filesystem::exists(job / "launches", none) && mkdir(at("launches").c_str(), 0700) != 0 &&
+      errno != EEXIST)
+    return fail_sys("make " + at("launches"), errno);
   for (const std::string& name : shared) {
     std::error_code error;
     if (!std::filesystem::exists(job / name, error)) continue;

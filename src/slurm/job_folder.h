@@ -9,7 +9,7 @@
 //   next.json   the words of the sbatch call for the next job of a chain
 //   runs/JOB    how many runs the earlier jobs of a chain had
 //   rows.csv    of a sweep: its rows
-//   rows/N/     of a sweep: the same for the array task that runs row N, made by its batch step
+//   rows/N/     of an array: the same for the task that runs row N, made by its batch step
 #pragma once
 
 #include "base/error.h"
@@ -81,6 +81,8 @@ class JobFolder {
   std::string row(std::size_t number) const { return at("rows/" + std::to_string(number)); }
   // Returns the number of the row that this folder belongs to; nullopt: not a row's folder.
   std::optional<std::size_t> number_of_row() const;
+  // Returns whether this is a row's folder, or the folder of a launch in a row's own script.
+  bool is_in_row() const;
   // Makes a row's folder. shared: names of files that the row shares with the whole job, if there.
   // A requeued task finds its folder made.
   Status make_row(const std::vector<std::string>& shared) const;

@@ -103,12 +103,16 @@ class Planner {
 
 Status Planner::refuse_what_cannot_be() const {
   if (!wish_.array.empty() && wish_.chain)
-    return fail(Errc::invalid_input, "--chain does not go with --sweep: a row has no next job",
+    return fail(Errc::invalid_input,
+                fmt::format("--chain does not go with {}: a row has no next job",
+                            wish_.old_script ? "--array" : "--sweep"),
                 "leave --chain out; --requeue queues a row again that lost its nodes");
   for (const auto& [name, why] : std::to_array<std::pair<std::string_view, std::string_view>>(
            {{"array", "an array is many jobs"},
             {"wrap", "a wrapped command cannot be a training command"}})) {
-    if (find(name) != nullptr)
+    // The tasks of a user's own script are known as rows.
+    const bool is_known = name == "array" && wish_.old_script && !wish_.array.empty();
+    if (find(name) != nullptr && !is_known)
       return fail(Errc::invalid_input, fmt::format("--{}: {}", name, why),
                   "submit one job, or rows of values with --sweep");
   }
@@ -359,7 +363,7 @@ Status Planner::add_chain() {
   return {};
 }
 
-// Each row needs an output file of its own.
+// Each row needs an output file of its own. A user's own script may know what it does.
 Status Planner::add_array() {
   if (wish_.array.empty()) return {};
   set("array", wish_.array);
@@ -368,6 +372,12 @@ Status Planner::add_array() {
     if (in_pattern && (c == 'a' || c == 'j')) return {};
     const bool is_width = in_pattern && c >= '0' && c <= '9';
     in_pattern = is_width || (!in_pattern && c == '%');
+  }
+  if (wish_.old_script) {
+    plan_.notes.push_back(fmt::format(
+        "all tasks of the array write to {}; with %a in the name, each has a file of its own",
+        printable(plan_.output, 200)));
+    return {};
   }
   return fail(
       Errc::invalid_input,

@@ -21,7 +21,7 @@ struct JobWish {
   // The job runs a user's own script. Keep the counts of tasks, CPUs and GPUs, because the script
   // reads them in its environment.
   bool old_script = false;
-  // The value of --array, of a sweep; empty: not an array.
+  // The value of --array, of a sweep or a user's own script; empty: not an array.
   std::string array = {};
 };
 

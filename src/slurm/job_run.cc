@@ -29,7 +29,7 @@ int run_number(const JobFolder& folder) {
 // An array's last task has the number of the whole array: scancel would end all tasks. Other jobs
 // may have inherited the array's variables from the task that submitted them.
 std::string number_of_job(const JobFolder& folder) {
-  if (!folder.number_of_row()) return env_text("SLURM_JOB_ID");
+  if (!folder.is_in_row()) return env_text("SLURM_JOB_ID");
   const std::string array = env_text("SLURM_ARRAY_JOB_ID");
   const std::string task = env_text("SLURM_ARRAY_TASK_ID");
   return array.empty() || task.empty() ? env_text("SLURM_JOB_ID") : array + "_" + task;

@@ -36,6 +36,7 @@ void look_torn_logs(const JobScript& script, const CheckFacts& facts, Findings& 
 void look_kill_on_bad_exit(const JobScript& script, const CheckFacts& facts, Findings& found);
 void look_node_rank(const JobScript& script, const CheckFacts& facts, Findings& found);
 void look_script_missing(const JobScript& script, const CheckFacts& facts, Findings& found);
+void look_unwatched(const JobScript& script, const CheckFacts& facts, Findings& found);
 
 // lints_network.cc: ports and interfaces
 void look_fixed_port(const JobScript& script, const CheckFacts& facts, Findings& found);

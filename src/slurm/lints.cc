@@ -107,6 +107,8 @@ constexpr Lint kLints[] = {
      look_script_missing},
     {42, "placeholder", "<...> of an example, which the shell takes for redirections", kError,
      kHere, kAll, look_placeholder},
+    {43, "unwatched", "python -m or mpirun in the script itself, which Lockstep does not see",
+     kWarning, kHere, kScript, look_unwatched},
 };
 
 }  // namespace

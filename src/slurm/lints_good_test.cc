@@ -340,6 +340,11 @@ TEST(LintsOfOldScripts, WhatOurLaunchMakesHarmlessIsNotSaid) {
             "rank-too-early ");
   EXPECT_EQ(said_of_old_script("srun -n8 python t.py --rank $SLURM_PROCID\n"), "rank-too-early ");
   EXPECT_EQ(said_of_old_script("srun torchrun --nnodes 2 t.py | tee log\n"), "pipe-status ");
+  EXPECT_EQ(said_of_old_script("python3 -m torch.distributed.run t.py\nmpirun -n 2 python t.py\n"),
+            "unwatched unwatched ");
+  EXPECT_EQ(said_of_old_script(
+                "python3 prepare.py\nsrun python -m torch.distributed.run --nnodes 2 t.py\n"),
+            "");
   EXPECT_EQ(said_of_old_script("trap x USR1\nsrun torchrun --nnodes 2 t.py\n"), "trap-wait ");
 }
 

@@ -174,6 +174,23 @@ void look_tasks_and_launcher(const JobScript& script, const CheckFacts& /*facts*
   }
 }
 
+// The batch script's own `python` is the real one, because `which python` must say where it is.
+void look_unwatched(const JobScript& script, const CheckFacts& facts, Findings& found) {
+  if (!facts.lockstep_launches) return;
+  for (const LaunchLine& each : script.launches)
+    if (!each.by_srun && !each.in_container && is_launcher(each) &&
+        base_name(each.program).starts_with("python"))
+      found.add(each.line, "python -m starts the ranks without srun",
+                "Lockstep does not see it, so it watches and restarts nothing",
+                "write torchrun in its place, or srun in front");
+  for (const ShellCommand& each : script.commands)
+    if (!each.words.empty() &&
+        (base_name(each.words.front()) == "mpirun" || base_name(each.words.front()) == "mpiexec"))
+      found.add(each.line, fmt::format("{} starts the ranks itself", base_name(each.words.front())),
+                "Lockstep does not see them, so it watches and restarts nothing",
+                "write srun in its place");
+}
+
 // More ranks than GPUs is an error, fewer is a waste.
 void look_gpu_count(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   const auto gpus = gpus_per_node(script);

@@ -309,6 +309,18 @@ std::vector<Row> bad_scripts() {
        {.torch_version = "2.4.1"}},
       {"script-missing", head("#SBATCH -D work\nsrun -K python gone.py\n"), 4,
        "work/gone.py is not there"},
+      {"unwatched",
+       head("python3 -m torch.distributed.run t.py\n"),
+       3,
+       "starts the ranks without srun",
+       {},
+       {.lockstep_launches = true}},
+      {"unwatched",
+       head("mpirun -n 2 python t.py\n"),
+       3,
+       "mpirun starts the ranks itself",
+       {},
+       {.lockstep_launches = true}},
   };
   return rows;
 }
@@ -339,7 +351,7 @@ TEST(Lints, EveryRowIsSeenByAScriptOrDecidedOnTheNodes) {
     EXPECT_EQ(each.look == nullptr, each.decided_at == DecidedAt::allocation) << each.name;
     EXPECT_EQ(seen.contains(std::string(each.name)), each.look != nullptr) << each.name;
   }
-  EXPECT_EQ(number, 43);
+  EXPECT_EQ(number, 44);
 }
 
 TEST(Lints, OfALaunchByLockstepOnlyTheRestIsSaid) {

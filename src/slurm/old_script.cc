@@ -41,7 +41,8 @@ std::string added_lines(const JobPlan& plan, const OldScriptFacts& facts) {
   std::string text;
   for (const Setting& setting : plan.settings)
     if (setting.line == 0) text += "#SBATCH " + directive_quote(word_of(setting)) + "\n";
-  const std::string folder = shell_quote(facts.folder);
+  std::string folder = shell_quote(facts.folder);
+  if (facts.has_rows) folder += "/rows/\"$SLURM_ARRAY_TASK_ID\"";
   text += comment(fmt::format("Added by lockstep {} for: {}", facts.version, facts.command));
   text += "# Lockstep watches the script below and starts its trainings.\n";
   if (plan.chain) text += comment(chain_words(*plan.chain));

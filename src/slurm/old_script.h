@@ -21,10 +21,11 @@ namespace lockstep::slurm {
 bool is_batch_script(std::string_view name, std::string_view text);
 
 struct OldScriptFacts {
-  std::string version;  // of Lockstep
-  std::string binary;   // absolute path that the batch step runs
-  std::string folder;   // of the job; absolute, seen by all nodes
-  std::string command;  // the user's command line, for a comment
+  std::string version;    // of Lockstep
+  std::string binary;     // absolute path that the batch step runs
+  std::string folder;     // of the job; absolute, seen by all nodes
+  bool has_rows = false;  // an array: each task has a folder of its own in the job's
+  std::string command;    // the user's command line, for a comment
 };
 // Returns the text for sbatch: the user's, byte for byte, plus the added lines. Settings of the
 // plan become #SBATCH lines unless they come from the script. Errors: invalid_input if the

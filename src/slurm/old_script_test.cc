@@ -52,6 +52,29 @@ TEST(OldScriptTest, TheUsersLinesStayAndOursStandBetween) {
   EXPECT_NE(text->find("# Added by lockstep 1 for: x\\x0ay\n"), std::string::npos);
 }
 
+TEST(OldScriptTest, ATaskOfAnArrayHasAFolderOfItsOwn) {
+  const std::string text = "#!/bin/sh\n#SBATCH --array=1-3\n#SBATCH --output=all.txt\necho\n";
+  const JobWish wish{.settings = read_sbatch_file(text).settings,
+                     .folder = "/work",
+                     .name = "old",
+                     .old_script = true,
+                     .array = "1-3"};
+  const auto plan = plan_job(wish);
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->notes.size(), 1U);
+  EXPECT_NE(plan->notes[0].find("all tasks of the array write to /work/all.txt"),
+            std::string::npos);
+  const auto made = old_script_text(
+      *plan, text,
+      {.version = "1", .binary = "/f/b", .folder = "/f", .has_rows = true, .command = "x"});
+  ASSERT_TRUE(made);
+  const std::string_view added =
+      "[ \"${LOCKSTEP_SLURM_FOLDER-}\" = /f/rows/\"$SLURM_ARRAY_TASK_ID\" ] ||\n"
+      "  exec /f/b slurm-batch --folder /f/rows/\"$SLURM_ARRAY_TASK_ID\" --script -- \"$0\" "
+      "\"$@\"\n. /f/shell\n";
+  EXPECT_NE(made->find(added), std::string::npos) << *made;
+}
+
 TEST(OldScriptTest, ScriptsOfLittle) {
   for (const char* text : {"#!/bin/sh", "#!/bin/sh\n", "#!/bin/sh\n#SBATCH -N1", "#!/bin/sh\necho"})
     EXPECT_TRUE(made(text)) << text;

@@ -5,6 +5,7 @@
 #include "launchers/launch_words.h"
 #include "slurm/gpu_words.h"
 #include "slurm/job_script.h"
+#include "slurm/pyxis_image.h"
 
 #include <fmt/core.h>
 
@@ -64,7 +65,9 @@ class StepReader {
     if (!launch_) return std::move(step_);
     step_.kind = kind();
     if (step_.kind == StepKind::pass) return std::move(step_);
-    step_.why = why_not();
+    SrunContainer container = container_of_srun(read_.settings);
+    step_.run = std::move(container.run);
+    step_.why = container.why.empty() ? why_not() : std::move(container.why);
     if (!step_.why.empty()) {
       step_.kind = StepKind::pass;
       return std::move(step_);
@@ -196,8 +199,11 @@ std::string StepReader::why_not() const {
   if (step_.kind == StepKind::tasks && binds_gpus()) return "the job has --gpu-bind";
   if (const Setting* mpi = find("mpi"); mpi != nullptr && mpi->value != "none")
     return fmt::format("srun --mpi={} is given", printable(mpi->value, 40));
-  for (const Setting& each : read_.settings)
-    if (each.name.starts_with("container")) return fmt::format("srun --{} is given", each.name);
+  if (!step_.run.empty() && step_.kind == StepKind::inside)
+    return "srun --container-image starts a shell in the image";
+  // Words of accelerate mean what the accelerate of the image says.
+  if (!step_.run.empty() && launch_->launcher == Launcher::accelerate)
+    return "srun --container-image starts accelerate, which only the image has";
   if (const Setting* order = find("distribution"); order != nullptr)
     if (!is_one_of(split(order->value, ':').front(), {"block", "*"}))
       return fmt::format("srun --distribution={} is given", printable(order->value, 40));
@@ -257,7 +263,8 @@ Words StepReader::options() const {
        "kill-on-bad-exit", "wait", "no-kill", "label", "unbuffered"});
   Words words;
   for (const Setting& each : read_.settings)
-    if (std::find(kReplaced.begin(), kReplaced.end(), each.name) == kReplaced.end())
+    if (std::find(kReplaced.begin(), kReplaced.end(), each.name) == kReplaced.end() &&
+        !is_about_container(each.name))
       words.push_back(word_of(each));
   for (std::string& each : placing_options(facts_.nodes + facts_.spares))
     words.push_back(std::move(each));

@@ -35,6 +35,7 @@ struct OldStep {
   std::string why = {};
   std::vector<std::string> options = {};  // srun's options for a step of one agent per node
   std::vector<std::string> words = {};    // the command of the step
+  std::vector<std::string> run = {};      // options of `lockstep run` for the step's container
   int tasks_per_node = 1;
   int gpus_per_task = 0;                  // 0: a task sees all GPUs of its node
   std::optional<int> cpus_per_task = {};  // nullopt: as the job counts

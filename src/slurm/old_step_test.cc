@@ -43,6 +43,18 @@ TEST(OldStepTest, ALauncherIsTheAgents) {
     EXPECT_EQ(read(words).kind, StepKind::agents) << join(words, " ");
 }
 
+TEST(OldStepTest, AContainerOfPyxisIsOurs) {
+  for (const Words& command : {Words{"torchrun", "t.py"}, Words{"python", "t.py"}}) {
+    Words words = {"-n4", "--container-image=/x.sqsh", "--container-mounts=/d:/d"};
+    words.insert(words.end(), command.begin(), command.end());
+    const OldStep step = read(words);
+    EXPECT_EQ(step.kind, command[0] == "python" ? StepKind::tasks : StepKind::agents);
+    EXPECT_EQ(step.run, (Words{"--container=/x.sqsh", "--container-mounts=/d:/d"}));
+    for (const std::string& word : step.options)
+      EXPECT_EQ(word.find("container"), word.npos) << word;
+  }
+}
+
 TEST(OldStepTest, AShellComesToTheLauncherOnEachNode) {
   for (const Words& words :
        {Words{"bash", "-c", "cd x; torchrun --node_rank $SLURM_PROCID t.py"},
@@ -130,7 +142,11 @@ TEST(OldStepTest, TheRestIsSruns) {
            {{"-w", "n1", "torchrun", "t.py"}, "srun --nodelist is given"},
            {{"--mpi=pmix", "python", "t.py"}, "srun --mpi=pmix is given"},
            {{"-m", "cyclic", "python", "t.py"}, "srun --distribution=cyclic is given"},
-           {{"--container-image=x", "torchrun", "t.py"}, "srun --container-image is given"},
+           {{"--container-name=x", "torchrun", "t.py"}, "srun --container-name is given"},
+           {{"--container-image=x", "bash", "-c", "torchrun t.py"},
+            "srun --container-image starts a shell in the image"},
+           {{"--container-image=x", "accelerate", "launch", "t.py"},
+            "srun --container-image starts accelerate, which only the image has"},
            {{"apptainer", "exec", "i.sif", "torchrun", "t.py"}, "it starts a container"}}) {
     EXPECT_EQ(read(words).kind, StepKind::pass) << join(words, " ");
     EXPECT_EQ(read(words).why, why) << join(words, " ");

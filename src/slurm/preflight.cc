@@ -45,6 +45,9 @@ class Look {
       look_at_gpus(static_cast<int>(i), *facts_[i]);
       if (!facts_[i]->port_trouble.empty())
         add(NodeWeight::doubt, static_cast<int>(i), facts_[i]->port_trouble);
+      if (!facts_[i]->image_trouble.empty())
+        add(NodeWeight::bad, static_cast<int>(i), facts_[i]->image_trouble,
+            "see to it there, or give the image in another form");
     }
     look_at_python();
     look_at_pairs();

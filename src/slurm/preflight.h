@@ -54,6 +54,7 @@ struct NodeFacts {
   std::int64_t memlock_kib = -1;            // -1: no limit
   bool fabric = false;                      // has InfiniBand or the like
   std::string port_trouble = {};            // why the node cannot listen on the rendezvous port
+  std::string image_trouble = {};           // why the node cannot start the job's container
   PythonAnswer python = {};
   std::vector<Unreached> unreached = {};
 };

@@ -97,6 +97,17 @@ TEST(Preflight, ABadNodeIsLeftOutForASpareElseTheJobEnds) {
   EXPECT_EQ(fewer.lines.back(), "the job goes on with 2 nodes instead of 3");
 }
 
+TEST(Preflight, NodesThatCannotStartTheContainerShareALine) {
+  Job job(3);
+  job.at(0).image_trouble = job.at(2).image_trouble = "--container x needs podman";
+  EXPECT_EQ(job.left_out(1), (Names{"n0", "n2"}));
+  EXPECT_EQ(job.first_line(1),
+            "n0, n2: --container x needs podman; see to it there, or give the image in another "
+            "form; the node is left out");
+  job.at(1).image_trouble = "--container x needs podman";
+  EXPECT_TRUE(job.decide(3).ends);
+}
+
 TEST(Preflight, ThePythonOfMostNodesIsRight) {
   Job job(4);
   job.at(0).python.version = "3.9.1";
@@ -299,6 +310,7 @@ TEST(Preflight, FactsAndDecisionsAreReadAsTheyWereWritten) {
   facts.gpu_users = {"pid 1"};
   facts.python.broken = {"a: b"};
   facts.port_trouble = "taken";
+  facts.image_trouble = "no podman";
   const auto read = facts_from_text(facts_text(facts), 2);
   ASSERT_TRUE(read);
   EXPECT_EQ(facts_text(*read), facts_text(facts));

@@ -53,6 +53,7 @@ static void fields(codec::JsonFields& io, NodeFacts& facts) {
   io("memlock_kib", facts.memlock_kib);
   io("fabric", facts.fabric);
   io("port_trouble", facts.port_trouble);
+  io.optional("image_trouble", facts.image_trouble);
   io("python", facts.python);
   io("unreached", facts.unreached);
 }

@@ -1,8 +1,32 @@
 #include "slurm/pyxis_image.h"
 
+#include "base/text.h"
+#include "base/word_list.h"
+
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <optional>
 
 namespace lockstep::slurm {
+namespace {
+
+// pyxis takes SRC:DST[:FLAG+FLAG...], or SRC for the same path on both sides. nullopt: `lockstep
+// run` has nothing like it.
+std::optional<std::string> mounts_of_pyxis(std::string_view value) {
+  std::vector<std::string> mounts;
+  for (const std::string& item : split(value, ',')) {
+    const auto parts = split(item, ':');
+    const std::string& to = parts.size() == 1 ? parts[0] : parts[1];
+    if (parts.size() > 3 || parts[0].empty() || !to.starts_with('/') || to == "/")
+      return std::nullopt;
+    if (parts.size() == 3 && !is_one_of(parts[2], {"ro", "rw"})) return std::nullopt;
+    mounts.push_back(parts.size() == 1 ? fmt::format("{}:{}", to, to) : item);
+  }
+  return join(mounts, ",");
+}
+
+}  // namespace
 
 std::string image_of_pyxis(std::string_view value) {
   for (const std::string_view own : {"dockerd://", "podman://"})
@@ -20,6 +44,40 @@ std::string image_of_pyxis(std::string_view value) {
   // enroot ends the registry's name with '#', since a name may begin with a user's name.
   std::replace(name.begin(), name.end(), '#', '/');
   return std::string(kRegistry) + name;
+}
+
+bool is_about_container(std::string_view name) {
+  return name.starts_with("container") || name.starts_with("no-container");
+}
+
+SrunContainer container_of_srun(std::span<const Setting> settings) {
+  SrunContainer container;
+  std::string mounts;
+  bool has_image = false;
+  for (const Setting& each : settings) {
+    if (!is_about_container(each.name)) continue;
+    if (each.name == "container-image") {
+      container.run.push_back("--container=" + image_of_pyxis(each.value));
+      has_image = true;
+    } else if (each.name == "container-mounts") {
+      const auto known = mounts_of_pyxis(each.value);
+      if (!known)
+        return {.why = fmt::format("srun --container-mounts={} has flags of pyxis alone",
+                                   printable(each.value, 100))};
+      mounts += (mounts.empty() ? "" : ",") + *known;
+    } else if (is_one_of(each.name, {"container-workdir", "container-env"})) {
+      container.run.push_back(fmt::format("--{}={}", each.name, each.value));
+    } else if (!is_one_of(each.name, {"no-container-mount-home", "no-container-remap-root",
+                                      "no-container-entrypoint"})) {
+      // Those three say what Lockstep's containers are like anyway.
+      return {.why = fmt::format("srun --{} is given", each.name)};
+    }
+  }
+  if (!mounts.empty()) container.run.push_back("--container-mounts=" + mounts);
+  // A container may come from a variable of pyxis, or from the job's own.
+  if (!has_image && !container.run.empty())
+    return {.why = "srun has options of a container, but no --container-image"};
+  return container;
 }
 
 }  // namespace lockstep::slurm

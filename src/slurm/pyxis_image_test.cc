@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace lockstep::slurm {
 namespace {
 
@@ -17,6 +19,39 @@ TEST(PyxisImage, MeansTheSameImage) {
   EXPECT_EQ(image_of_pyxis("dockerd://mine"), "mine");
   for (const char* path : {"/shared/a.sqsh", "./a", "../b/c.sqsh", "team.sqsh"})
     EXPECT_EQ(image_of_pyxis(path), path);
+}
+
+SrunContainer container(const std::vector<std::string>& words) {
+  std::vector<PlacedWord> placed;
+  for (const std::string& each : words)
+    placed.push_back({each, 1});
+  return container_of_srun(read_srun_settings(placed).settings);
+}
+
+TEST(SrunContainer, OptionsOfPyxisBecomeOurs) {
+  const SrunContainer all = container(
+      {"-l", "--container-image", "nvcr.io#a/b:1", "--container-mounts=/data,out:/o:ro",
+       "--container-workdir=/w", "--container-env=A,B", "--no-container-mount-home", "hostname"});
+  EXPECT_EQ(all.why, "");
+  EXPECT_EQ(all.run, (std::vector<std::string>{"--container=docker://nvcr.io/a/b:1",
+                                               "--container-workdir=/w", "--container-env=A,B",
+                                               "--container-mounts=/data:/data,out:/o:ro"}));
+  EXPECT_TRUE(container({"-N2", "--no-container-mount-home"}).run.empty());
+}
+
+TEST(SrunContainer, WhatOnlyPyxisCanDoIsItsOwn) {
+  for (const auto& [word, why] : std::vector<std::pair<const char*, const char*>>{
+           {"--container-name=x", "srun --container-name is given"},
+           {"--container-writable", "srun --container-writable is given"},
+           {"--container=/bundle", "srun --container is given"},
+           {"--container-mounts=/a:/b:ro+private",
+            "srun --container-mounts=/a:/b:ro+private has flags of pyxis alone"},
+           {"--container-mounts=/a:b", "srun --container-mounts=/a:b has flags of pyxis alone"}}) {
+    EXPECT_EQ(container({"--container-image=x", word}).why, why);
+    EXPECT_TRUE(container({"--container-image=x", word}).run.empty());
+  }
+  EXPECT_EQ(container({"--container-workdir=/w"}).why,
+            "srun has options of a container, but no --container-image");
 }
 
 }  // namespace

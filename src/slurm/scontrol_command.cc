@@ -96,6 +96,10 @@ JobReport read_job(std::string_view line) {
   job.gpus = oneline_value(rest, "TresPerNode");
   job.folder = oneline_text(rest, "WorkDir");
   job.output = oneline_text(rest, "StdOut");
+  // scontrol expands all patterns but this one, which no one knows before the job runs.
+  const std::string first = oneline_value(rest, "BatchHost");
+  if (job.output.find("%N") != std::string::npos && first.empty()) job.output.clear();
+  replace_all(job.output, "%N", first);
   read_exit_code(oneline_value(rest, "ExitCode"), job);
   return job;
 }

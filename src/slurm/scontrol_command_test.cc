@@ -39,6 +39,14 @@ std::string ended(const std::string& state, const std::string& code) {
          "NumNodes=1\n";
 }
 
+TEST(Scontrol, TheFirstNodeIsAPartOfTheOutputsName) {
+  std::string line = ended("RUNNING", "0:0");
+  line.pop_back();
+  line += " StdOut=/w/%N-10.out";
+  EXPECT_EQ(parse_scontrol_jobs(line + "\n").at(0).output, "") << "not known yet";
+  EXPECT_EQ(parse_scontrol_jobs(line + " BatchHost=n3\n").at(0).output, "/w/n3-10.out");
+}
+
 TEST(Scontrol, AJobIsRead) {
   const auto jobs = parse_scontrol_jobs(kPending);
   ASSERT_EQ(jobs.size(), 1U);

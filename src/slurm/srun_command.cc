@@ -1,5 +1,7 @@
 #include "slurm/srun_command.h"
 
+#include "base/text.h"
+
 #include <fmt/core.h>
 
 namespace lockstep::slurm {
@@ -40,6 +42,18 @@ std::vector<std::string> srun_stream_command(const std::string& job, int node,
                                              const std::vector<std::string>& argv) {
   std::vector<std::string> words = step_beside(job, 1);
   words.insert(words.end(), {fmt::format("--relative={}", node), "--unbuffered"});
+  words.insert(words.end(), argv.begin(), argv.end());
+  return words;
+}
+
+// --export takes names only: a value would be in srun's command line. The last --export counts.
+std::vector<std::string> srun_exec_command(const std::string& job, int nodes,
+                                           const std::vector<std::string>& variables,
+                                           const std::vector<std::string>& argv) {
+  std::vector<std::string> words = step_beside(job, nodes);
+  words.insert(words.end(), {"--no-kill", "--quit-on-interrupt"});
+  if (nodes > 1) words.emplace_back("--label");
+  if (!variables.empty()) words.push_back("--export=" + join(variables, ","));
   words.insert(words.end(), argv.begin(), argv.end());
   return words;
 }

@@ -17,4 +17,11 @@ std::vector<std::string> srun_beside_command(const std::string& job, int nodes,
 std::vector<std::string> srun_stream_command(const std::string& job, int node,
                                              const std::vector<std::string>& argv);
 
+// Returns the call that runs a user's program once on each node, in the same way. srun's stdin goes
+// to all of them, lines of several nodes begin with the node's number, and Ctrl-C ends all at once.
+// variables: names of srun's variables that the program gets.
+std::vector<std::string> srun_exec_command(const std::string& job, int nodes,
+                                           const std::vector<std::string>& variables,
+                                           const std::vector<std::string>& argv);
+
 }  // namespace lockstep::slurm

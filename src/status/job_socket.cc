@@ -83,6 +83,10 @@ Status receive_all(int fd, http::ResponseParser& parser, std::string& body,
   return {};
 }
 
+bool is_agent_of(const JobSocketName& name, const JobSocketName& of) {
+  return of.job.empty() ? name.pid == of.pid : name.job == of.job;
+}
+
 Result<io::Fd> connect_agent(const JobSocketName& name) {
   LOCKSTEP_TRY_ASSIGN(io::Fd fd, io::connect_unix(address_of(name, geteuid())));
   if (!io::is_own_peer(fd.get()))
@@ -171,8 +175,7 @@ std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view ta
   // Another user may listen under names of the job, as often as there are descriptors.
   const io::TimePoint end = io::Clock::now() + 3 * limit;
   for (const JobSocketName& name : sockets_in(*sockets, geteuid())) {
-    const bool asked = of.job.empty() ? name.pid == of.pid : name.job == of.job;
-    if (!asked) continue;
+    if (!is_agent_of(name, of)) continue;
     if (io::Clock::now() >= end) {
       add_late({.code = Errc::timeout, .message = {}, .hint = {}});
       continue;
@@ -181,13 +184,24 @@ std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view ta
     if (!fd) add_late(fd.error());
     // Containers that share the network number their processes alike: pid 14 of another container
     // is another job.
-    if (!fd || (of.job.empty() && !io::sees_peer(fd->get()))) continue;
+    if (!fd || (of.job.empty() && !io::peer_pid(fd->get()))) continue;
     if (auto answer = ask_over(*fd, target, limit))
       answers.push_back(std::move(*answer));
     else
       add_late(answer.error());
   }
   return answers;
+}
+
+std::optional<pid_t> agent_pid(const JobSocketName& of) {
+  const auto sockets = io::read_file("/proc/net/unix", kMostSockets);
+  if (!sockets) return std::nullopt;
+  for (const JobSocketName& name : sockets_in(*sockets, geteuid())) {
+    if (!is_agent_of(name, of)) continue;
+    if (const auto fd = connect_agent(name))
+      if (const auto pid = io::peer_pid(fd->get())) return pid;
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep::status

@@ -59,4 +59,8 @@ Result<std::string> ask_agent(const JobSocketName& name, std::string_view target
 std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view target,
                                     io::Duration limit, const std::string& late = {});
 
+// Returns the pid of an agent of the job on this machine, chosen as for ask_agents(). nullopt: none
+// runs here.
+std::optional<pid_t> agent_pid(const JobSocketName& of);
+
 }  // namespace lockstep::status

@@ -198,6 +198,31 @@ def test_explain_tells_the_runtime(lockstep, folder_image):
     assert told["container runtime"] == ["bubblewrap", "rule: bubblewrap runs a folder"], ended
 
 
+def test_exec_enters_the_container(lockstep, world):
+    run = lockstep.start(*world.image, "--container-workdir", "/opt", *SHELL, "echo ready; sleep 1000",
+                         env={**world.env, "FOO": "a b", "LOCKSTEP_PAGE_TOKEN": "s3cret-" * 5})
+    until(lambda: "ready" in run.out(), what=run.err())
+    (job,) = [f"pid-{pid}" for pid, name in run.living().items() if name == "lockstep-guard"]
+    assert job in lockstep.run(program=(BINARY, "jobs")).out
+
+    def enter(*words, options=(), **more):
+        return lockstep.run(*options, job, "--", *words, program=(BINARY, "exec"), **more)
+
+    ended = enter("sh", "-c", 'cat marker; echo "$FOO $PWD $GIVEN"; id -u; ls -l /proc/$$/exe >/dev/null; exit 3',
+                  options=("--secret", "GIVEN"), env={"GIVEN": "s3cret"})
+    assert (ended.rc, ended.out, ended.err) == (3, f"in the image\na b /opt s3cret\n{os.getuid()}\n", ""), ended
+    assert "LOCKSTEP" not in enter("env").out
+    ended = enter("sh", "-c", "echo $PWD; kill -KILL $$", options=("--cwd", str(lockstep.work)))
+    assert (ended.rc, ended.out) == (128 + signal.SIGKILL, f"{lockstep.work}\n"), ended
+    one_line(enter("nope"), 127, "no executable nope", "PATH")
+    one_line(enter("true", options=("--cwd", "/gone")), 126, "/gone: No such file or directory")
+    one_line(enter("true", options=("--user", "me")), 2, "is a job", "--user")
+    run.signal(signal.SIGTERM)
+    run.wait()
+    nothing_left(lockstep, run, world)
+    one_line(enter("true"), 255, f"no job '{job}'")
+
+
 def test_bad_input_is_one_line(lockstep, folder_image):
     need("bwrap")
     def refused(*options, words, rc=1, env=None):
@@ -254,7 +279,9 @@ if verb == "image":
     if "Env" in " ".join(words):
         print("WHO=image")
     sys.exit(0 if mark.exists() else 1)
-if verb == "list":
+if verb == "info":
+    print("/tmp")
+elif verb == "list":
     print(mark.read_text() if mark.exists() else "other")
 elif verb in ("pull", "create"):
     if name == "apptainer":
@@ -338,6 +365,28 @@ def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
     ended = run.wait()
     one_line(ended, 128 + signal.SIGTERM, "stopped while podman fetched the image docker://a/b")
     run.none_left()
+
+
+def test_an_archive_that_cannot_fit(lockstep, fake):
+    folder, env = fake("podman")
+    with open(lockstep.work / "image.tar", "wb") as archive:
+        archive.truncate(1 << 43)
+    one_line(lockstep.run("--container", "image.tar", *SHELL, "true", env=env), 1,
+             "no room for the image image.tar: /tmp has", "GiB left, and the file has 8192.0 GiB")
+    assert [words[0] for words in logged(folder)] == ["info"]
+
+
+def test_a_cache_that_cannot_be_written(lockstep, fake):
+    folder, env = fake("podman")
+    env["XDG_CACHE_HOME"] = "/proc/none"
+    locks = pathlib.Path(f"/tmp/lockstep-{os.getuid()}/containers")
+    before = set(locks.glob("*"))
+    for _ in range(2):
+        ended = lockstep.run("--container", "docker://a/b", "--no-python", "/bin/echo", "ran", env=env)
+        assert (ended.rc, ended.out) == (0, "ran\n"), ended
+    assert [words[0] for words in logged(folder)].count("pull") == 1
+    for path in set(locks.glob("*")) - before:
+        path.unlink()
 
 
 def test_a_container_that_does_not_start(lockstep, fake):
@@ -483,7 +532,11 @@ def test_podman_without_root(lockstep, folder_image, open_folder):
     script = (f"for name in passwd group subuid subgid; do mount --bind {base}/$name /etc/$name; done; "
               f"cd {work}; exec setpriv --reuid {user} --regid {user} --clear-groups sh -c '"
               f"podman import {base}/image.tar mine >/dev/null 2>&1; "
-              f"{base}/lockstep run --container localhost/mine --no-python sh -c \"id -u; touch made; exit 5\"; "
+              f"{base}/lockstep run --container localhost/mine --no-python sh -c "
+              "\"id -u; touch made; while [ ! -e go ]; do :; done; exit 5\" & "
+              "until [ -e made ]; do :; done; "
+              f"job=$({base}/lockstep jobs | grep -o pid-[0-9]*); {base}/lockstep exec $job -- cat /opt/marker; "
+              f"{base}/lockstep exec $job -- id -u; touch go; wait $!; "
               "echo rc $?; podman ps -a -q; podman system reset --force >/dev/null 2>&1'")
     run = lockstep.start(script, program=("unshare", "--mount", "sh", "-c"),
                          env={**podman.env, "HOME": home, "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None})
@@ -492,7 +545,7 @@ def test_podman_without_root(lockstep, folder_image, open_folder):
     for pid in [pid for pid, name in run.living().items() if name == "podman pause"]:
         os.kill(pid, signal.SIGKILL)
     run.none_left()
-    assert ended.out == f"{user}\nrc 1\n", ended
+    assert ended.out == f"{user}\nin the image\n{user}\nrc 1\n", ended
     assert "image     : localhost/mine" in ended.err
     assert (work / "made").stat().st_uid == user
 
@@ -552,15 +605,44 @@ def test_jobs_on_hosts_run_in_the_image(ssh_world, folder_image):
         made, home = server.homes["me"] / "made", server.homes["me"]
         assert made.stat().st_uid == home.stat().st_uid
 
-    ended = on(*SHELL, "true", image="gone.tar")
-    assert ended.rc != 0 and "--container gone.tar: no such file or folder" in ended.err, ended
+    one_line(on(*SHELL, "true", image="gone.tar"), 2,
+             "gpus-0, gpus-1: --container gone.tar: no such file or folder; nothing was started")
+    one_line(on(*SHELL, "touch started", options=("--env", "PATH=/nowhere")), 2,
+             "gpus-0, gpus-1: --container image is a folder and needs bwrap, and PATH has none; nothing was started")
+    assert not any((server.homes["me"] / "started").exists() for server in servers)
+    assert client.run("jobs").out.count("starting") == 0
 
     job = on(*SHELL, "touch up; sleep 1000", options=("--detach",)).out.strip()
     until(lambda: all((server.homes["me"] / "up").exists() for server in servers), 20)
     # The looks at ranks come from the agents in the containers.
     until(lambda: len(json.loads(client.run("why", "--json", job).out).get("looks", [])) == 2, 20)
+    ended = client.run("exec", job, "--shell", "cat /opt/marker; pwd; exit 4")
+    assert ended.rc == 4 and ended.out.count("in the image") == 2 and ended.out.count("/home/me") == 2, ended
+    assert client.run("exec", job, "--nodes", "1", "--", "id").out.count("uid=") == 1
     assert client.run("cancel", job).rc == 0
     ended = client.run("wait", job)
     assert ended.rc != 0, ended
     for server in servers:
         server.nothing_left()
+
+
+def test_a_lost_host_under_containers(ssh_world, folder_image):
+    """As without: the ranks of the other host begin again, in the container that they had."""
+    need("bwrap")
+    client, *servers = ssh_world(count=2)
+    client.run("cluster", "add", "gpus", *[word for server in servers for word in ("--host", f"me@{server.addr}")])
+    for server in servers:
+        shutil.copytree(folder_image, server.homes["me"] / "image", symlinks=True)
+    here, lost = servers
+    run = client.start("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "--container", "image", "--nnodes", "1:2",
+                       *SHELL, "touch up.$WORLD_SIZE; until [ -e go ]; do sleep 0.1; done; cat /opt/marker")
+    until(lambda: all((server.homes["me"] / "up.2").exists() for server in servers), 20, run.err())
+    agent = {name: pid for pid, name in here.host.processes().items()}["lockstep-agent"]
+    lost.switch_off()
+    until(lambda: (here.homes["me"] / "up.1").exists(), 30, run.err())
+    assert {name: pid for pid, name in here.host.processes().items()}["lockstep-agent"] == agent
+    (here.homes["me"] / "go").touch()
+    client.forget_masters()
+    ended = run.wait(60)
+    assert ended.rc == 0 and ended.out.count("in the image") == 1, ended
+    here.nothing_left()

@@ -116,7 +116,8 @@ def test_the_report_says_where_the_others_were(lockstep, start):
     os.kill(pid, signal.SIGKILL)
     ended = job.wait(60)
     assert ended.rc == 1
-    assert re.search(r"\n  others    : the other 3 ranks were in .*hang\.py:\d+", ended.err), str(ended)
+    # gloo tells the others of the death at once, so on a loaded machine one may have left before it is looked at.
+    assert re.search(r"\n  others    : .*ranks?\b.* in .*hang\.py:\d+", ended.err), str(ended)
 
 
 @pytest.mark.parametrize("then", ["end", "restart"])

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import container_image
 from harness import WORKER, until
 from slurm_cluster import SlurmCluster
 
@@ -224,6 +225,18 @@ def test_a_full_temporary_folder(cluster):
     assert ended.rc == 0 and ended.out.count("WORLD_SIZE=3") == 3, ended
     assert f"pre-flight: {cluster.nodes[3].name}: /tmp/scratch can't be written to: No space left on device; make " \
         in ended.out, ended
+
+
+def test_a_node_without_a_runtime_for_the_image(cluster, tmp_path):
+    image = container_image.make(tmp_path / "image")
+    on(cluster.nodes[1], "mount --bind /dev/null /usr/bin/bwrap")
+    job = ("-t5", "--follow", f"--container-image={image}", "--", "--no-python", "sh", "-c", "cat /opt/marker")
+    ended = cluster.run("submit", "-N2", "--spare", "1", "-w", "node[1-3]", *job)
+    assert ended.rc == 0 and ended.out.count("in the image") == 2, ended
+    assert f"pre-flight: node2: --container {image} is a folder and needs bwrap, and PATH has none; " in ended.out
+    ended = cluster.run("submit", "-N2", "-w", "node[1-2]", *job)
+    assert ended.rc == 125 and "1 of 2 nodes are fit for the job" in ended.out, ended
+    assert "in the image" not in ended.out, ended
 
 
 def test_a_node_that_was_lost_under_a_job_is_left_out_of_the_next(cluster, tmp_path):

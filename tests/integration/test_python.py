@@ -449,3 +449,88 @@ if __name__ == "__main__":
     except RuntimeError as error:
         assert "size" in str(error), error
 """, timeout=180))
+
+
+def test_a_map_returns_in_order_and_raises_only_where_asked(world):
+    programs = Programs(*(lambda client, *servers: (client, list(servers)))(*world(2)))
+    good(programs.run("""
+import work
+def own(n, add=0):
+    return n + add, __name__
+if __name__ == "__main__":
+    gpu = lockstep.cluster(HOSTS)
+    squares = lockstep.map(work.square, [3, -1, {"n": 4}, 5], system=gpu, at_once=2, sync=False)
+    assert len(squares) == 4 and squares[3] == 25 and squares[0] == 9 and squares[-2] == 16
+    assert type(squares.exception(1)) is ValueError and squares.exception(1).args == (-1,)
+    assert isinstance(squares.exception(1).__cause__, lockstep.RemoteTraceback)
+    try:
+        list(squares)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError
+    assert squares.wait(60) and squares.states() == ["done", "failed", "done", "done"]
+    import subprocess
+    why = subprocess.run([lockstep.find_binary(), "why", squares.job], stdout=-1, check=True).stdout.decode()
+    assert "1 row: ValueError: -1" in why, why
+    squares.remove()
+    assert type(squares.exception(1)) is ValueError  # read already
+    try:
+        lockstep.rows(squares.job)[2]
+    except lockstep.CallError:
+        pass
+    else:
+        raise AssertionError
+    # On this machine: the folder as it is, and a function of the script itself.
+    here = lockstep.map(own, [{"n": 1, "add": 2}, 5], name="mine")
+    assert list(here) == [(3, "__mp_main__"), (5, "__mp_main__")], list(here)
+    evil = lockstep.map(work.evil, [{}], allow=[work.Point])
+    assert type(evil.exception(0)) is lockstep.ValueRefused, evil.exception(0)
+    assert list(lockstep.map(own, [])) == []
+    for bad in (lambda: squares[4], lambda: squares[-5]):
+        try:
+            bad()
+        except IndexError:
+            continue
+        raise AssertionError
+"""))
+
+
+def test_a_map_outlives_its_program(world):
+    """The second program knows only the job's id. One row's process dies without a word."""
+    programs = Programs(*(lambda client, *servers: (client, list(servers)))(*world(2)))
+    (programs.project / "late.py").write_text("""
+import os, time
+def late(n):
+    while not os.path.exists(os.path.expanduser("~/go")):
+        time.sleep(0.05)
+    if n == 2:
+        os._exit(7)
+    return {"n": n}
+""")
+    run = programs.start("""
+import late
+if __name__ == "__main__":
+    made = lockstep.map(late.late, range(5), system=lockstep.cluster(HOSTS), at_once=4, sync=False)
+    print(made.job, flush=True)
+    made[4]
+""")
+    until(lambda: run.out().endswith("\n"), 60, "the job has begun")
+    job = run.out().strip()
+    run.signal(signal.SIGKILL)
+    run.wait(10)
+    for server in programs.servers:
+        (server.homes["me"] / "go").touch()
+    good(programs.run(f"""
+if __name__ == "__main__":
+    made = lockstep.rows("{job}")
+    assert [made[row] for row in (0, 1, 3, 4)] == [{{"n": row}} for row in (0, 1, 3, 4)]
+    error = made.exception(2)
+    assert type(error) is lockstep.RemoteError and "row 2 of job {job}" in str(error), error
+    try:
+        lockstep.rows("nothing")
+    except lockstep.LockstepError as error:
+        assert "nothing" in str(error), error
+    else:
+        raise AssertionError
+"""))

@@ -209,7 +209,17 @@ def test_ranks_in_a_container(cluster, tmp_path):
     ended = submit(cluster, *options, *shell, 'echo "$RANK of $WORLD_SIZE $(cat /opt/marker) $(ls -d /data/image)"')
     assert ended.rc == 0, ended
     assert {f"[rank{rank}]: {rank} of 2 in the image /data/image" for rank in (0, 1)} <= set(ended.out.splitlines())
-    ended = submit(cluster, *options, *shell, "exit $RANK")
+    running = cluster.start("submit", *options, *shell,
+                            "echo up; until [ -e /data/go ]; do sleep 0.1; done; exit $RANK")
+    until(lambda: running.out().count("up") == 2, 60, running.err())
+    job = number_in(running)
+    ended = cluster.run("exec", "--secret", "A", job, "--", "sh", "-c", 'cat /opt/marker; echo "$A $PWD"; exit 5',
+                        env={"A": "s3cret"})
+    assert ended.rc == 5, ended
+    assert sorted(ended.out.splitlines()) == sorted(
+        f"{node}: {line}" for node in (0, 1) for line in ("in the image", f"s3cret {cluster.work}")), ended
+    (tmp_path / "go").touch()
+    ended = running.wait()
     assert ended.rc == 1 and f"  image     : {image}\n" in ended.out, ended
     until(lambda: not any(name.startswith(("bwrap", "lockstep")) for node in cluster.nodes
                           for name in node.processes().values()), 10, "no container is left")

@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+import container_image
 from harness import WORKER, until
 from package_index import write_wheel
 from slurm_cluster import SlurmCluster
@@ -102,6 +103,27 @@ srun python3 train.py '$local_rank ${rank}' "$@"
     output_of(cluster, "--binary=sbcast", path, "fail", rc=5)
     assert brought(cluster) == [0, 0, 0, 0]
     original(cluster, path, "fail", rc=5)
+
+
+def test_containers_of_pyxis(cluster, tmp_path):
+    """Its options on an srun line mean the same, and the ranks in the image are supervised."""
+    image = container_image.make(tmp_path / "image")
+    (image / "bin/python3").write_text("#!/bin/sh\necho task $SLURM_PROCID of $SLURM_NTASKS $(cat /opt/marker)\n")
+    (image / "bin/python3").chmod(0o755)
+    path = script(cluster, "--nodes=2|--ntasks-per-node=2|--time=5", f"""
+srun --ntasks-per-node=1 --container-image={image} --container-mounts={tmp_path}:/data:ro --no-container-mount-home \
+  torchrun --nnodes 2 --nproc_per_node 1 --no-python sh -c \
+  'AGAIN=$TORCHELASTIC_RESTART_COUNT
+   echo rank $RANK $AGAIN $(cat /opt/marker) $(ls -d /data/image); exit $((1 - AGAIN))'
+srun --container-image={image} python3 train.py
+srun --container-image=/gone.sqsh --quiet torchrun train.py || echo left to srun
+""")
+    lines, ended = output_of(cluster, "--binary=sbcast", "--max-restarts=1", "--no-check", path)
+    assert {f"rank {rank} 1 in the image /data/image" for rank in (0, 1)} <= set(lines), ended
+    assert sorted(line for line in lines if line.startswith("task")) == [
+        f"task {task} of 4 in the image" for task in range(4)], ended
+    assert "left unchanged, without Lockstep: --container /gone.sqsh: no such file or folder" in ended.out, ended
+    assert lines[-1] == "left to srun" and brought(cluster) == [0, 0, 0, 0]
 
 
 def test_tasks_with_gpus_of_their_own(cluster):

@@ -125,3 +125,70 @@ def test_what_a_sweep_cannot_have_is_refused(cluster):
         ended = submit(cluster, *words, *worker("exit=0"))
         assert ended.rc == 2 and why in ended.err, ended
     assert not (cluster.home / ".local/state/lockstep/slurm").exists()
+
+
+ARRAY = """#!/bin/bash
+#SBATCH --array=1-7:3%2
+#SBATCH --ntasks-per-node=1
+#SBATCH --time=5
+echo "task $SLURM_ARRAY_TASK_ID with $1"
+cat > part-$SLURM_ARRAY_TASK_ID.sh <<'END'
+#!/bin/sh
+[ $SLURM_ARRAY_TASK_ID != 4 ] || [ -e mended ] || { echo no luck >&2; exit 7; }
+echo "rank $RANK of $SLURM_ARRAY_TASK_ID"
+END
+chmod +x part-$SLURM_ARRAY_TASK_ID.sh
+srun torchrun --nproc_per_node 2 --no-python ./part-$SLURM_ARRAY_TASK_ID.sh
+"""
+
+
+def test_an_array_of_an_old_script_has_its_tasks_as_rows(cluster):
+    ended = submit(cluster, "--wait", cluster.script("old.slurm", ARRAY), "a b")
+    assert ended.rc == 7, ended
+    job = ended.out.split()[-1]
+    told = told_of(cluster, job)
+    assert (told["state"], told["code"], told["why"], told["name"]) == ("failed", 7, "2 done, 1 failed",
+                                                                      "old.slurm"), told
+
+    def lines(array, task):
+        text = (cluster.work / f"slurm-{array}_{task}.out").read_text()
+        return sorted(line for line in text.splitlines() if re.match(r"task|\[rank\d\]: rank", line))
+    expected = ["[rank0]: rank 0 of 7", "[rank1]: rank 1 of 7", "task 7 with a b"]
+    assert lines(job, 7) == expected
+    for word in (f"{told['id']}[7]", f"{job}[task=7]"):
+        shown = cluster.run("logs", word)
+        assert set(expected) <= set(shown.out.splitlines()), shown
+    why = cluster.run("why", job)
+    assert why.rc == 0 and "  1 row: no luck\n" in why.out and "task=4" in why.out, why
+    (cluster.work / "mended").touch()
+    # Variables of this shell do not change what the rows are.
+    again = cluster.run("resume", told["id"], env={"SBATCH_JOB_NAME": "another", "SBATCH_ARRAY_INX": "0-9"})
+    assert again.rc == 0, again
+    assert cluster.run("wait", told["id"]).rc == 0
+    second = told_of(cluster, again.out.split()[-1])
+    assert (second["id"], second["why"]) == (told["id"], "3 done"), second
+    assert lines(second["job"], 4) == ["[rank0]: rank 0 of 4", "[rank1]: rank 1 of 4", "task 4 with a b"]
+    assert "JobName=old.slurm " in cluster.slurm("scontrol", "show", "job", "-o", second["job"]).out
+    outputs = sorted(path.name for path in cluster.work.glob("slurm-*.out"))
+    assert outputs == sorted([f"slurm-{job}_{task}.out" for task in (1, 4, 7)] + [f"slurm-{second['job']}_4.out"])
+
+
+def test_cancel_ends_all_tasks_of_an_old_script(cluster):
+    path = cluster.script("old.slurm", f"#!/bin/bash\n#SBATCH --array=0-3%2\nsrun torchrun --no-python {WORKER} pause\n")
+    job = number_of(submit(cluster, path))
+    until(lambda: told_of(cluster, job)["why"] == "0 done, 2 running, 2 queued", 60, "two tasks run")
+    assert cluster.run("cancel", job).rc == 0
+    assert told_of(cluster, job)["why"] == "0 done, 4 canceled"
+
+
+def test_what_an_array_of_an_old_script_cannot_have_is_refused(cluster):
+    path = cluster.script("old.slurm", ARRAY)
+    for words, why in ((("--chain",), "--chain does not go with --array"),
+                       (("--array=0-3:0",), "--array=0-3:0 must be a list of tasks"),
+                       (("--sweep=n=0-2",), "--sweep needs a training command"),
+                       (("--on=elsewhere",), "a script with --array does not go with --on")):
+        ended = submit(cluster, *words, path)
+        assert ended.rc == 2 and why in ended.err, ended
+    ended = submit(cluster, "--array=0-3", "--", "--no-python", path)
+    assert ended.rc == 2 and "--array: an array is many jobs" in ended.err, ended
+    assert not (cluster.home / ".local/state/lockstep/slurm").exists()

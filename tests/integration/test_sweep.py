@@ -82,6 +82,7 @@ def test_rows_of_a_file(lockstep, tmp_path):
     (("--sweep", "x=1", "--nnodes", "2"), ("one node", "--on")),
 ])
 def test_bad_input_starts_nothing(lockstep, options, words, tmp_path):
+    one_line(lockstep.run("--explain", *sh(*options)), 2, *words)
     one_line(lockstep.run(*sh(*options, script=f"touch {tmp_path}/ran")), 2, *words)
     assert not (tmp_path / "ran").exists()
 
@@ -93,6 +94,10 @@ def test_a_failed_row_is_told_and_the_others_run(lockstep, tmp_path):
     assert "row 3 (x=3) failed with exit code 1: bad 3" in ended.err, ended
     lines = [json.loads(line) for line in read(tmp_path / "report.json.rows/rows.jsonl").splitlines()]
     assert {line["row"]: line["code"] for line in lines if "code" in line} == {0: 0, 1: 0, 2: 0, 3: 1, 4: 0}
+    report = json.loads(read(tmp_path / "report.json"))
+    assert (report["code"], report["done"], report["failed"]) == (1, 4, 1)
+    assert [(row["values"]["x"], row["state"]) for row in report["rows"]][2:4] == [("2", "done"), ("3", "failed")]
+    assert report["rows"][3]["last_line"] == "bad 3"
 
 
 def test_a_row_has_workers_and_restarts(lockstep, tmp_path):
@@ -160,6 +165,7 @@ def test_hosts_share_the_rows_of_one_job(world):
     told = gang.client.run("logs", "sh[x=7]")
     assert told.rc == 0 and told.out.splitlines()[-1].endswith("7 7"), told
     assert len(told.out.splitlines()) == 1, told
+    one_line(gang.client.run("logs", "sh", "--rank", "7"), 2, "no ranks", "[7]'")
     one_line(gang.client.run("logs", "sh[20]"), 2, "no row 20")
 
 
@@ -168,12 +174,15 @@ def test_failed_rows_are_explained_and_run_again(world):
     for server in gang.servers:
         (server.homes["me"] / "bad").touch()
     ended = gang.sweep("--sweep", "x=0-9", "--at-once", "4",
-                       script='test ! -e ~/bad || test $(({x} % 3)) = 0 || { echo "no luck" >&2; exit 7; }')
+                       script='echo "step {x}: loss 0.5"; echo saved; '
+                              'test ! -e ~/bad || test $(({x} % 3)) = 0 || { echo "no luck" >&2; exit 7; }')
     assert ended.rc == 1, ended
     (job,) = gang.jobs()
     assert (job["state"], job["code"], job["why"]) == ("failed", 1, "4 done, 6 failed"), job
     why = gang.client.run("why", "sh")
     assert "  6 rows: no luck\n" in why.out and "x=1" in why.out, why
+    assert {(row["step"], row["step_line"]) for row in gang.rows().values()} == {
+        (x, f"step {x}: loss 0.5") for x in range(10)}
     for server in gang.servers:
         (server.homes["me"] / "bad").unlink()
     resumed = gang.client.run("resume", job["id"])
@@ -186,6 +195,18 @@ def test_failed_rows_are_explained_and_run_again(world):
     (job,) = gang.jobs()
     assert (job["state"], job["why"]) == ("succeeded", "10 done"), job
     one_line(gang.client.run("resume", job["id"]), 2, "all rows", "done")
+
+
+def test_a_broken_host_does_not_empty_the_queue(world):
+    """One slot on each host: after three rows that failed at once, the host leaves the rest to the other."""
+    gang = Gang(world, 2)
+    (gang.servers[1].homes["me"] / "bad").touch()
+    ended = gang.sweep("--sweep", "x=0-59", "--at-once", "2",
+                       script="test ! -e ~/bad || exit 1; sleep 0.1")
+    assert ended.rc == 1 and "have all failed at once" in ended.err, ended
+    failed = [row for row in gang.rows().values() if row["state"] == "failed"]
+    assert 3 <= len(failed) <= 15 and {row["host"] for row in failed} == {"gpus-1"}, failed
+    assert gang.jobs()[0]["why"] == f"{60 - len(failed)} done, {len(failed)} failed"
 
 
 def test_the_client_may_die_at_any_row(world):

@@ -166,6 +166,7 @@ bool StartCourse::take_prepared(std::size_t node, const Json& facts) {
   for (std::string& id : codec::texts_member(facts, "let_go"))
     let_go_.push_back(std::move(id));
   hosts_[node].machine = codec::text_member(facts, "machine").substr(0, kLongestMachine);
+  hosts_[node].unable = printable(codec::text_member(facts, "unable"), kMostWords);
   if (!has_trial()) return true;
   if (!is_place(facts)) return false;
   TriedHost& tried = hosts_[node].tried;
@@ -215,11 +216,26 @@ Status StartCourse::check_machines() const {
               "choose hosts of one kind with --nodes, or give --mixed-hosts");
 }
 
+// Names all hosts with equal troubles in one line.
+Status StartCourse::check_containers() const {
+  std::map<std::string, std::vector<std::string>> names;
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i].unable.empty()) names[hosts_[i].unable].push_back(request_.hosts[i].name);
+  if (names.empty()) return {};
+  std::vector<std::string> lines;
+  lines.reserve(names.size());
+  for (const auto& [why, here] : names)
+    lines.push_back(fmt::format("{}: {}", hosts::names_text(here), why));
+  return fail(Errc::invalid_input, join(lines, "; "),
+              "nothing was started; install it there, or choose other hosts with --nodes");
+}
+
 void StartCourse::next_phase() {
   for (Host& host : hosts_)
     host.answered = false;
   if (phase_ == Phase::preparing)
-    if (Status same = check_machines(); !same) return fail_with(std::move(same).error());
+    for (Status good : {check_machines(), check_containers()})
+      if (!good) return fail_with(std::move(good).error());
   // A host may have several addresses, and a firewall or a private network may hide some from the
   // others.
   if (phase_ == Phase::preparing && has_trial()) return try_addresses();

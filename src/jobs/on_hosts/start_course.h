@@ -51,6 +51,7 @@ class StartCourse {
     LineCutter output;
     bool answered = false;
     std::string machine = {};  // its processor, as `uname -m` there prints it
+    std::string unable = {};   // why the host cannot start the job's container; empty: able
     TriedHost tried = {};
     std::string secret = {};  // by which other hosts recognize this one
   };
@@ -64,6 +65,7 @@ class StartCourse {
   void take_reached(std::size_t node, const nlohmann::json& reached);
   void say(std::size_t node, const nlohmann::ordered_json& request);
   Status check_machines() const;
+  Status check_containers() const;
   void next_phase();
   void try_addresses();
   void end_trial();

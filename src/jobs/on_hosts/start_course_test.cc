@@ -222,6 +222,17 @@ TEST_F(StartCourseTest, OfManyAddressesBothFamiliesAreTried) {
   EXPECT_EQ(warnings_, Texts{"gpus-0: the other hosts try 16 of its 43 addresses"});
 }
 
+TEST_F(StartCourseTest, HostsThatCannotStartTheContainerAreNamedTogether) {
+  begin(3);
+  for (const std::size_t node : {0U, 2U})
+    says(node, R"({"prepared":{"addresses":["10.0.0.1"],"port":29400,"secret":"s",)"
+               R"("unable":"--container x needs podman\u001b"}})");
+  says(1, kNodeOne);
+  ASSERT_TRUE(course_->is_over());
+  EXPECT_EQ(course_->result().error().message, R"(gpus-0, gpus-2: --container x needs podman\x1b)");
+  EXPECT_FALSE(asked(1).contains("try"));
+}
+
 TEST_F(StartCourseTest, HostsOfDifferentProcessorsAreRefused) {
   constexpr const char* kArm =
       R"({"prepared":{"addresses":["10.0.0.3"],"port":1,"secret":"u","machine":"aarch64"}})";

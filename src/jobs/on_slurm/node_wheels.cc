@@ -339,7 +339,7 @@ void end_job(const slurm::JobFolder& folder, int run, const WheelStep& step,
           {"root_cause",
            {{"exit_code", 1}, {"host", step.node}, {"time_ms", unix_ms()}, {"message", why}}}});
   // Other rows of a sweep go on.
-  const std::string job = folder.number_of_row() ? slurm::number_of_job(folder) : step.job;
+  const std::string job = folder.is_in_row() ? slurm::number_of_job(folder) : step.job;
   const auto told = step.run({"scancel", "--signal=TERM", job});
   if (!told) log::error("{}", told.error().message);
 }

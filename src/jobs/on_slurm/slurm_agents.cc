@@ -93,4 +93,19 @@ hosts::LinkCommand link_to_node(const SlurmPlace& place, int node) {
       .env = slurm::environment_for_steps(proc::own_environment())};
 }
 
+Result<hosts::LinkCommand> enter_on_nodes(const jobs::KnownJob& job, const SlurmPlace& place,
+                                          job::EnterRequest request, const SlurmWorld& world) {
+  if (place.folder.empty())
+    return fail(Errc::invalid_input,
+                fmt::format("job {} was not submitted by lockstep", place.job));
+  LOCKSTEP_TRY_ASSIGN(const int nodes, nodes_now(job, place, world));
+  if (nodes == 0) return fail(Errc::unavailable, fmt::format("job {} does not run", place.job));
+  request.job = job.id;
+  std::vector<std::string> argv = {binary_of(place), "host-enter", kInStep};
+  for (std::string& word : job::enter_words(request))
+    argv.push_back(std::move(word));
+  return hosts::LinkCommand{.argv = slurm::srun_exec_command(place.job, nodes, request.named, argv),
+                            .env = slurm::environment_for_steps(proc::own_environment())};
+}
+
 }  // namespace lockstep::jobs::on_slurm

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "hosts/host_link.h"
+#include "job/enter_job.h"
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/slurm_submit.h"
 #include "jobs/on_slurm/slurm_world.h"
@@ -34,5 +35,13 @@ Result<std::vector<AgentText>> ask_slurm_agents(const jobs::KnownJob& job, const
 // Returns the command whose standard streams are a link to that node, for as long as its stdin is
 // open.
 hosts::LinkCommand link_to_node(const SlurmPlace& place, int node);
+
+// The first word of `lockstep host-enter` in a step of a job, where Slurm is not asked again.
+inline constexpr const char* kInStep = "--in-step";
+
+// Returns the command that runs `lockstep host-enter` on each node of the running job, with
+// srun's environment. request: its job is set here. unavailable: the job does not run.
+Result<hosts::LinkCommand> enter_on_nodes(const jobs::KnownJob& job, const SlurmPlace& place,
+                                          job::EnterRequest request, const SlurmWorld& world = {});
 
 }  // namespace lockstep::jobs::on_slurm

@@ -57,6 +57,23 @@ TEST_F(SlurmAgentsTest, ARankAndTheLastEventAreNamed) {
   EXPECT_EQ(asked(), (Texts{place_.folder + "/lockstep", "slurm-ask", "events", "aaaa1111", "17"}));
 }
 
+TEST_F(SlurmAgentsTest, ACommandIsRunOnEachNodeWithoutValuesInTheWords) {
+  slurm_.nodes = "n[1-2]";
+  const auto command = enter_on_nodes(
+      known(), place_, {.job = {}, .named = {"A", "B"}, .command = {"ls", "-l"}}, world());
+  ASSERT_TRUE(command) << command.error().message;
+  const Texts& argv = command->argv;
+  const Texts step = {std::find(argv.begin(), argv.end(), place_.folder + "/lockstep"), argv.end()};
+  EXPECT_EQ(step, (Texts{place_.folder + "/lockstep", "host-enter", "--in-step", "aaaa1111", "",
+                         "A,B", "ls", "-l"}));
+  for (const char* word : {"--jobid=7", "--nodes=2", "--label", "--overlap", "--export=A,B"})
+    EXPECT_NE(std::find(argv.begin(), argv.end(), word), argv.end()) << word;
+  slurm_.nodes = "n1";
+  const auto alone = enter_on_nodes(known(), place_, {.job = {}, .command = {"ls"}}, world());
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(std::find(alone->argv.begin(), alone->argv.end(), "--label"), alone->argv.end());
+}
+
 TEST_F(SlurmAgentsTest, ThePageOfANodeIsReachedThroughAStepOnIt) {
   slurm_.nodes = "n[1-3]";
   const page::PageAnswer other{.node = "n1", .group_rank = 1};

@@ -181,6 +181,8 @@ class Follower {
  private:
   JobStatus look() {
     auto own = own_words(request_.place);
+    // The first node's name may be a part of it.
+    if (output_.path().empty() && own) output_.set_path(own->output);
     if (is_over(own)) return batch_status(own, nullptr, world_.unix_ms());
     // Ask Slurm once as soon as the batch step has recorded its end: Slurm may queue the job again.
     const bool seems_over = is_ended(own) && !std::exchange(seen_end_, true);

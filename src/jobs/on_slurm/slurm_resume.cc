@@ -105,14 +105,18 @@ Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, Sl
   }
   LOCKSTEP_TRY_ASSIGN(const auto undone, rows_to_run(now, sweep, place, world));
   LOCKSTEP_TRY(check_variables(now, place, env));
-  LOCKSTEP_TRY_ASSIGN(const RowArray array, array_of(undone, place.at_once, place.first_row));
   const slurm::JobFolder folder(place.folder);
   OldTries old;
   for (const std::size_t row : undone)
     LOCKSTEP_TRY(old.move(folder.row(row)));
-  auto number =
-      call_sbatch({.settings = {"--array=" + array.tasks}, .env = env, .working = place.working},
-                  folder, world);
+  // The words of the first submission again: SBATCH_* variables of this shell override the lines of
+  // the script.
+  SbatchCall call{.settings = place.settings,
+                  .arguments = place.arguments,
+                  .env = env,
+                  .working = place.working};
+  call.settings.push_back("--array=" + tasks_text(undone, place.at_once, place.first_row));
+  auto number = call_sbatch(call, folder, world);
   // After sbatch gave no answer, squeue may still list the earlier array alone.
   if (number && *number == place.job)
     return fail(Errc::unavailable, "sbatch gave no answer, and Slurm shows no new array of rows",

@@ -62,11 +62,16 @@ std::string last_line_of(const SlurmRow& row, const SlurmPlace& place) {
     const bool told = row.own && !row.own->words.empty();
     return told ? row.own->words : row.status.why;
   }
-  for (const std::string& text : folder_of_row(place, row.row).reports(row.own->run)) {
-    const nlohmann::json report = codec::parse_json(text);
-    if (report.is_object() && report.contains("root_cause") && report["root_cause"].is_object())
-      return rows::last_line_of(report, row.own->code);
-  }
+  const slurm::JobFolder folder = folder_of_row(place, row.row);
+  // The launches of a user's own script have reports of their own, the latest first.
+  std::vector<std::string> folders = folder.launches();
+  folders.insert(folders.begin(), folder.path());
+  for (const std::string& each : folders)
+    for (const std::string& text : slurm::JobFolder(each).reports(row.own->run)) {
+      const nlohmann::json report = codec::parse_json(text);
+      if (report.is_object() && report.contains("root_cause") && report["root_cause"].is_object())
+        return rows::last_line_of(report, row.own->code);
+    }
   return row.own->words;
 }
 
@@ -99,13 +104,17 @@ Result<RowArray> array_of(const std::vector<std::size_t>& rows, std::optional<st
   if (at_once && *at_once < 1)
     return fail(Errc::invalid_input,
                 fmt::format("--at-once must be at least 1 (got {})", *at_once));
+  return RowArray{.tasks = tasks_text(rows, at_once, first_row), .first_row = first_row};
+}
+
+std::string tasks_text(const std::vector<std::size_t>& rows, std::optional<std::int64_t> at_once,
+                       std::size_t first_row) {
   std::vector<std::size_t> tasks;
   tasks.reserve(rows.size());
   for (const std::size_t row : rows)
     tasks.push_back(row - first_row);
-  RowArray array{.tasks = rows::print_row_set(tasks), .first_row = first_row};
-  if (at_once) array.tasks += fmt::format("%{}", *at_once);
-  return array;
+  const std::string list = rows::print_row_set(tasks);
+  return at_once ? fmt::format("{}%{}", list, *at_once) : list;
 }
 
 bool has_task(std::string_view id, std::size_t task) {

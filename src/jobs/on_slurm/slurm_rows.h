@@ -29,6 +29,9 @@ struct RowArray {
 // Returns the array for rows in rising order. invalid_input: more rows than an array may have.
 Result<RowArray> array_of(const std::vector<std::size_t>& rows, std::optional<std::int64_t> at_once,
                           std::size_t first_row);
+// Returns the value of --array for rows in rising order. first_row: the row of task 0.
+std::string tasks_text(const std::vector<std::size_t>& rows, std::optional<std::int64_t> at_once,
+                       std::size_t first_row);
 // Returns the row of task 0: 0, or the first row if the rows are beyond the tasks of an array.
 std::size_t first_row_of(const std::vector<std::size_t>& rows);
 

@@ -68,11 +68,14 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
   Draft draft;
   slurm::JobWish wish = request.wish;
   if (request.sweep) {
-    if (request.script)
+    if (request.script && request.sweep->array.empty())
       return fail(Errc::invalid_input,
                   "--sweep needs a training command, and not a batch script or accelerate's words",
                   "lockstep submit --sweep lr=0.1,0.2 -- train.py --lr {lr}");
-    draft.first_row = first_row_of(request.sweep->rows);
+    wish.array = request.sweep->array;
+    draft.first_row = wish.array.empty() ? first_row_of(request.sweep->rows) : 0;
+  }
+  if (request.sweep && wish.array.empty()) {
     LOCKSTEP_TRY_ASSIGN(const RowArray array,
                         array_of(request.sweep->rows, request.sweep->at_once, *draft.first_row));
     wish.array = array.tasks;
@@ -96,6 +99,7 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
                                                {.version = LOCKSTEP_VERSION,
                                                 .binary = folder.at("lockstep"),
                                                 .folder = folder.path(),
+                                                .has_rows = request.sweep.has_value(),
                                                 .command = shell_join(request.command)}));
     return draft;
   }
@@ -307,6 +311,11 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorl
     place.first_row = draft.first_row.value_or(0);
     place.working = request.wish.folder;
     place.at_once = request.sweep->at_once;
+    place.arguments = request.arguments;
+    // Another array of the same rows has other tasks.
+    for (const slurm::Setting& setting : draft.plan.settings)
+      if (setting.line == 0 && setting.name != "array")
+        place.settings.push_back(slurm::word_of(setting));
   }
   const jobs::KnownJob known{
       .id = id,
@@ -339,6 +348,8 @@ std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job) {
   found.first_row = static_cast<std::size_t>(
       std::clamp<std::int64_t>(codec::integer_member(place, "first_row"), 0, rows::kMostRows));
   found.working = text("working");
+  found.settings = codec::texts_member(place, "settings");
+  found.arguments = codec::texts_member(place, "arguments");
   if (const std::int64_t most = codec::integer_member(place, "at_once"); most > 0)
     found.at_once = most;
   if (const auto state = slurm_state(job, found))
@@ -374,8 +385,8 @@ bool begins_only(const jobs::KnownJob& job, const std::string& word) {
 Result<jobs::KnownJob> find_job(const jobs::JobBook& book, const std::string& word) {
   constexpr std::size_t kMostLookedAt = 200;
   auto job = book.find(word);
-  if (job ? !begins_only(*job, word) : job.error().code != Errc::not_found) return job;
-  if (!slurm::is_job_id(word)) return job;
+  // A number may be Slurm's, however many ids begin with it.
+  if (!slurm::is_job_id(word) || (job && !begins_only(*job, word))) return job;
   LOCKSTEP_TRY_ASSIGN(auto known, book.list(kMostLookedAt));
   for (jobs::KnownJob& each : known)
     if (is_in_chain(each, word)) return std::move(each);
@@ -399,7 +410,9 @@ std::string plan_text(const SlurmPlace& place, const rows::Table& table,
                                 {"folder", place.folder},
                                 {"output", place.output},
                                 {"first_row", place.first_row},
-                                {"working", place.working}}},
+                                {"working", place.working},
+                                {"settings", place.settings},
+                                {"arguments", place.arguments}}},
                               {"spec",
                                {{"run", {"--sweep-only=" + rows::print_row_set(rows)}},
                                 {"env", {"LOCKSTEP_SWEEP_TABLE=" + rows::print_csv(table)}}}}};

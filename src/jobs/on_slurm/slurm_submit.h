@@ -22,6 +22,8 @@ struct SlurmSweep {
   rows::Table table;
   std::vector<std::size_t> rows;             // the rows to run, in rising order
   std::optional<std::int64_t> at_once = {};  // rows that run at once; nullopt: as Slurm has room
+  // The value of --array in a user's own script, which then says which rows there are; else empty.
+  std::string array = {};
 };
 
 struct SlurmRequest {
@@ -80,6 +82,8 @@ struct SlurmPlace {
   std::size_t first_row = 0;
   std::string working = {};  // folder in which sbatch is called
   std::optional<std::int64_t> at_once = {};
+  std::vector<std::string> settings = {};   // words in front of the script
+  std::vector<std::string> arguments = {};  // words behind the script
 };
 std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job);
 // Like slurm_place(), but nullopt for a job submitted on a login host elsewhere.

@@ -32,7 +32,7 @@ bool is_there(const std::string& path) {
 // put the number of the step, or of the row's task, into the names.
 WheelRecords::WheelRecords(const slurm::JobFolder& folder, int run, std::string_view step)
     : folder_(folder.at(kWheelsFolder)),
-      begin_((folder.number_of_row() ? "task" + env_text("SLURM_JOB_ID") + "." : "") +
+      begin_((folder.is_in_row() ? "task" + env_text("SLURM_JOB_ID") + "." : "") +
              (step.empty() || step == "0" ? fmt::format("{}-", run)
                                           : fmt::format("{}.{}-", run, step))) {}
 

@@ -25,13 +25,26 @@ Failure no_run(const std::string& word) {
               "a run that has ended leaves no record unless it has --events or --report");
 }
 
+// Returns whether the job book knows what is meant. Numbers are Slurm's: that one or more ids begin
+// with the number says little.
+bool is_certain(const Result<KnownJob>& found, const std::string& word) {
+  const bool is_number = slurm::is_job_id(word);
+  if (found) return !is_number || !on_slurm::begins_only(*found, word);
+  return found.error().code != Errc::not_found &&
+         !(is_number && found.error().code == Errc::invalid_input);
+}
+
 }  // namespace
 
 Result<KnownJob> find_job(const JobBook& book, const std::string& word, const PlacesWorld& world) {
   if (auto run = here::find_local_job(word)) return std::move(*run);
   auto job = on_slurm::find_job(book, word);
-  if (job || job.error().code != Errc::not_found) return job;
-  if (slurm::is_job_id(word)) return on_slurm::find_slurm_job(word, world.slurm);
+  if (is_certain(job, word)) return job;
+  if (slurm::is_job_id(word)) {
+    auto there = on_slurm::find_slurm_job(word, world.slurm);
+    return there || (!job && job.error().code == Errc::not_found) ? std::move(there)
+                                                                  : std::move(job);
+  }
   LOCKSTEP_TRY_ASSIGN(auto run, here::find_by_script(word));
   if (run) return std::move(*run);
   if (here::is_local_id(word)) return no_run(word);
@@ -67,7 +80,7 @@ Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& wor
   const bool is_exact =
       job && (!is_number || job->id == word ||
               (on_slurm::slurm_place(*job) && !on_slurm::begins_only(*job, word)));
-  if (is_exact || (!job && job.error().code != Errc::not_found)) return job;
+  if (is_exact || (!job && is_certain(job, word))) return job;
   // A job of plain sbatch is not in the job book. Slurm may still know the number.
   if (is_number) return on_slurm::unrecorded_job(word);
   LOCKSTEP_TRY_ASSIGN(auto run, here::find_by_script(word));

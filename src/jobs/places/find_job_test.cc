@@ -59,6 +59,18 @@ TEST_F(FindJobTest, ANumberToExplainMeansSlurmsFirst) {
   EXPECT_EQ(code_of(found("other")), Errc::invalid_input);
 }
 
+// A user with several jobs has ids that begin with any digit.
+TEST_F(FindJobTest, ANumberIsSlurmsEvenIfIdsBeginWithIt) {
+  add("71aa1111", "train", {"a"});
+  EXPECT_EQ(find("7")->place, "slurm");
+  EXPECT_EQ(find("71")->id, "71aa1111") << "Slurm does not know 71";
+  add("71bb2222", "train", {"a"});
+  EXPECT_EQ(find("7")->place, "slurm");
+  EXPECT_EQ(find_job_to_explain(book(), "7")->place, "slurm");
+  EXPECT_EQ(find_job_to_explain(book(), "71")->place, "slurm");
+  EXPECT_EQ(code_of(find("71")), Errc::invalid_input) << "both, and Slurm has none";
+}
+
 // Slurm's number is meant, even if a job on hosts has such a name or an id that begins so.
 TEST_F(FindJobTest, ANumberToExplainIsNoJobOnHosts) {
   add("31aa1111", "12", {"a"});
