@@ -182,8 +182,8 @@ void Coordinator::on_resume(Member& member, Join join, Time now) {
   if (over()) {
     // The node's workers ended well before the connection broke: it only missed the answer.
     if (job_.end() == End::succeeded && join.holds == Join::Holds::finished)
-      return outbox_.send_end(member.peer, Finished{round});
-    return outbox_.send_end(member.peer, Interrupted{round, true, job_.why()});
+      return outbox_.send(member.peer, Finished{round});
+    return outbox_.send(member.peer, Interrupted{round, true, job_.why()});
   }
   // The node is known already.
   if (member.stage() != Stage::idle && !member.returning) return;

@@ -50,17 +50,14 @@ class Coordinator {
   void shut_down(const std::string& why, Time now);
   // Interrupts the round because this host has lost the right to decide. The nodes look for another
   // hub.
-  void step_down(const std::string& why);
+  void step_down(const std::string& why) { interrupt(false, why, 0); }
   // Records that the previous coordinator had already ended the job. Some nodes may not know yet.
   void end_before(bool good, const std::string& why);
 
   std::vector<Outbox::Output> take_output() { return outbox_.take(); }
 
   bool over() const { return job_.over(); }
-  // Returns whether the job is over, but the nodes may not be told before permit().
-  bool awaits_record() const { return outbox_.holding(); }
   std::size_t peers() const { return roster_.size(); }
-  std::size_t viable() const { return roster_.viable(); }
   std::string status() const;   // the nodes that block progress, in words
   std::string present() const;  // the names of all connected nodes
 

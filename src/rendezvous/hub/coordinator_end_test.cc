@@ -27,69 +27,6 @@ TEST(CoordinatorEnd, TheBarrierOpensForAllAndHeedsFailures) {
   EXPECT_EQ(f.refused("late"), "the rendezvous 'job' is closed: the job has ended well");
 }
 
-CoordinatorSettings recorded_first(std::size_t count) {
-  auto settings = nodes(count, count);
-  settings.fenced = settings.end_recorded_first = true;
-  return settings;
-}
-// Makes a round of the nodes a and b.
-void begin_round(Fixture& f) {
-  f.join_all({"a", "b"});
-  f.hub->permit(f.hub->take_permit_request()->round, f.now);
-  f.deliver();
-  ASSERT_EQ(f.rank("b"), 1);
-}
-
-// If the hub is lost now, the next hub runs the job again, and nobody must have left.
-TEST(CoordinatorEnd, NobodyHearsOfAGoodEndBeforeItIsRecorded) {
-  Fixture f(recorded_first(2));
-  begin_round(f);
-  f.say("a", Finish{0});
-  f.say("b", Finish{0});
-  EXPECT_TRUE(f.hub->awaits_record());
-  EXPECT_EQ(f.agents["a"].last<Finished>(), nullptr);
-  Join join = f.arrive("b").offer;  // on a new connection
-  join.last_round = 0;
-  join.last_rank = 1;
-  join.last_nodes = 2;
-  join.holds = Join::Holds::finished;
-  f.say("b", join);
-  f.pass(700ms);
-  EXPECT_EQ(f.agents["b"].last<Finished>(), nullptr);
-  EXPECT_EQ(f.hub->take_permit_request()->end, PermitRequest::End::succeeded);
-  f.hub->permit(0, f.now);
-  f.deliver();
-  EXPECT_NE(f.agents["a"].last<Finished>(), nullptr);
-  EXPECT_NE(f.agents["b"].last<Finished>(), nullptr);
-  EXPECT_FALSE(f.hub->awaits_record());
-}
-
-// The nodes keep what they have finished, and tell the next hub.
-TEST(CoordinatorEnd, AHubWithoutAQuorumTellsNobodyOfAGoodEnd) {
-  Fixture f(recorded_first(2));
-  begin_round(f);
-  f.say("a", Finish{0});
-  f.say("b", Finish{0});
-  f.hub->step_down("no quorum");
-  f.deliver();
-  for (const char* name : {"a", "b"}) {
-    EXPECT_EQ(f.agents[name].last<Finished>(), nullptr);
-    EXPECT_EQ(f.told(name), "-");
-  }
-}
-
-TEST(CoordinatorEnd, AFinalFailureIsToldOnceItIsRecordedOrCannotBe) {
-  for (const bool quorum : {true, false}) {
-    Fixture f(recorded_first(2));
-    begin_round(f);
-    f.say("b", Failed{0, true, "rank 1 failed"});
-    EXPECT_EQ(f.told("a"), "-");
-    quorum ? f.hub->permit(0, f.now) : f.hub->step_down("no quorum");
-    f.deliver();
-    EXPECT_EQ(f.told("a"), "end: rank 1 failed");
-  }
-}
-
 TEST(CoordinatorEnd, ANewNodeThatWasToTakePartHearsThatTooFewAreLeft) {
   Fixture f(nodes(3, 4));
   f.join_all({"a", "b", "c", "d"});

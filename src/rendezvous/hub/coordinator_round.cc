@@ -69,7 +69,6 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
 }
 
 void Coordinator::permit(std::int64_t round, Time now) {
-  outbox_.release();
   const auto offer = next_.take(round);
   // Too late: the round was abandoned.
   if (!offer) return;
@@ -280,14 +279,6 @@ void Coordinator::spend_job(End end, const std::string& why) {
   if (over()) return;
   end_job(end, why);
   write_down();
-  if (settings_.end_recorded_first) outbox_.hold();
-}
-
-void Coordinator::step_down(const std::string& why) {
-  if (!over()) return interrupt(false, why, 0);
-  // Nodes that have finished well look for the next hub and tell it so. A failure may be told
-  // without a record: the nodes that hear of it end, and no other node depends on them.
-  job_.end() == End::failed ? outbox_.release() : outbox_.drop_held();
 }
 
 void Coordinator::write_down() {

@@ -41,10 +41,6 @@ struct CoordinatorSettings {
   // Set if another coordinator may take over unnoticed. Two rounds with the same number would be
   // two jobs, so a fenced coordinator places a round only after permit().
   bool fenced = false;
-  // Set if a quorum of the nodes keeps the record. A coordinator may be lost, or cut off, while the
-  // end of the job is being recorded. So the nodes hear of the end only after permit(): else some
-  // would leave, and the next coordinator would run the job again without them.
-  bool end_recorded_first = false;
 };
 
 // A request to place a round, or only to record the state of the current round for a successor.

@@ -38,7 +38,6 @@ void HubBackend::add_ledger(hub::HubServerSettings& server, bool takes_over) {
   for (const codec::RdzvEndpoint& host : settings_.hosts)
     server.hosts.push_back(host.host);
   server.coordinator.fenced = true;
-  server.coordinator.end_recorded_first = true;
   server.on_deposed = [this](const std::string& why) { deposed(why); };
 }
 

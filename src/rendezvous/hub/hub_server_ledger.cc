@@ -93,8 +93,8 @@ void HubServer::lead() {
 // Gives up if this hub has been cut off from a quorum for too long. The other nodes may go on
 // without this hub, so the workers on this side must stop.
 void HubServer::watch_quorum(Time now) {
-  const bool done = coordinator_.over() && !coordinator_.awaits_record();
-  if (!leads_ || deposed_ || done || ledger_->has_quorum()) return no_quorum_since_.reset();
+  if (!leads_ || deposed_ || coordinator_.over() || ledger_->has_quorum())
+    return no_quorum_since_.reset();
   if (!no_quorum_since_) no_quorum_since_ = now;
   if (now - *no_quorum_since_ < kQuorumGrace) return;
   depose(

@@ -4,7 +4,6 @@
 
 #include "rendezvous/hub/coordinator_settings.h"
 
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,36 +32,12 @@ class Outbox {
   }
   std::vector<Output> take() { return std::exchange(output_, {}); }
 
-  // --- the end of the job, which the nodes may hear only after it was recorded ---
-
-  // Holds the frames that have not been taken yet. Closings go on.
-  void hold() {
-    for (Output& output : std::exchange(output_, {}))
-      (output.close ? output_ : held_).push_back(std::move(output));
-    holding_ = true;
-  }
-  bool holding() const { return holding_; }
-  // Sends a frame that tells the end.
-  void send_end(PeerId to, const Frame& frame) {
-    (holding_ ? held_ : output_).push_back({to, bytes_of(frame), false});
-  }
-  void release() {
-    std::move(held_.begin(), held_.end(), std::back_inserter(output_));
-    drop_held();
-  }
-  void drop_held() {
-    held_.clear();
-    holding_ = false;
-  }
-
   static std::shared_ptr<const std::string> bytes_of(const Frame& frame) {
     return std::make_shared<const std::string>(frame_bytes(frame));
   }
 
  private:
   std::vector<Output> output_;
-  std::vector<Output> held_;
-  bool holding_ = false;
 };
 
 }  // namespace lockstep::rendezvous::hub
