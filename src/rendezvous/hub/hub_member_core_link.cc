@@ -139,7 +139,9 @@ void HubMemberCore::lost(const Error& error, io::TimePoint now) {
   // ended well do not start again because of a silent hub.
   if (error.code == Errc::timeout && phase_ == Phase::running)
     interrupt(Interruption::Kind::rejoin, text);
-  if (rules_.succession && phase_ == Phase::running) stands_until_ = now + rules_.lost_patience;
+  // A hub in between that only gathered does not prolong the time.
+  if (rules_.succession && phase_ == Phase::running && !stands_until_)
+    stands_until_ = now + rules_.lost_patience;
 }
 
 // --- time ---

@@ -253,6 +253,22 @@ TEST_F(HubMemberCoreTest, WorkersStandStillUnlessAHubLeads) {
   }
 }
 
+// Hubs that open and close again do not give the workers more time.
+TEST_F(HubMemberCoreTest, HubsThatOnlyGatherDoNotProlongTheTimeWithoutAHub) {
+  auto with = rules();
+  with.succession = true;
+  core = Core(with);
+  in_a_round();
+  core.lost(kClosed, now);
+  pass(1500ms);
+  link();
+  pass(1000ms);
+  core.lost(kClosed, now);
+  EXPECT_EQ(heard(), "");
+  pass(500ms);
+  EXPECT_EQ(heard(), "rejoin: the rendezvous has no host: h:1 is gone");
+}
+
 TEST_F(HubMemberCoreTest, AfterTheEndNoHubIsAwaited) {
   in_a_round();
   EXPECT_TRUE(core.awaits_hub());
