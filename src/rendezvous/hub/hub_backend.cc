@@ -220,6 +220,8 @@ void HubBackend::leave(Departure how, Done<void> done) {
 // Waits until the guests have left, at most close_timeout. Guests leave by themselves once they
 // have all they need from this host.
 void HubBackend::wait_for_guests(const Done<void>& done) {
+  // Another node may have come to lead while this one was leaving.
+  if (!server_) return done({});
   timer_.start(settings_.close_timeout, [this, done] {
     server_.reset();
     done({});
