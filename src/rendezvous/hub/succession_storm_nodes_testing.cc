@@ -128,11 +128,13 @@ void Storm::tell(int number, HubMemberCore::Outcome outcome) {
     agent.works = (*joined->round)->number;
     agent.awake = now_;
   } else if (auto* all = std::get_if<Core::AllFinished>(&outcome)) {
-    if (all->status) oracle_.finished();
-    leave(number, Departure::succeeded);
+    if (all->status) oracle_.finished(conns_.at(agent.conn).hub);
+    // The agent's own loop acts on that, after the frames that came with it.
+    agent.succeeds = now + up_to(100);
   } else if (auto* stop = std::get_if<Interruption>(&outcome)) {
     agent.works = -1;
     agent.finishes.reset();
+    if (stop->kind == Interruption::Kind::rejoin) agent.finished = -1;
     (stop->kind == Interruption::Kind::rejoin ? agent.rejoins : agent.leaves) = now + up_to(800);
   } else if (std::holds_alternative<Core::Departed>(outcome)) {
     agent.exits = now + 30s;
@@ -150,7 +152,8 @@ void Storm::leave(int number, Departure how) {
   agent.finishes.reset();
   agent.rejoins.reset();
   agent.leaves.reset();
-  agent.departure = how;
+  agent.succeeds.reset();
+  if (how == Departure::failed && agent.finished >= 0) failures_.insert(agent.finished);
   agent.core->leave(how, local(agent));
 }
 
@@ -213,6 +216,8 @@ void Storm::give_up(int number) {
   agent.search.on = false;
   agent.search.due.reset();
   if (agent.hub && !agent.hub->leads) close_hub(number);
+  gave_up_.insert(agent.nonce);
+  agent.troubled = Time::max();
   note(fmt::format("n{} gives up", number));
   agent.core->give_up({Errc::canceled, "no hub", {}, 0});
   happened(number);
@@ -240,7 +245,6 @@ void Storm::open_hub(int number, bool takes_over) {
   rules.dead = 2'500ms;
   rules.return_grace = 5s;
   rules.fenced = true;
-  rules.end_recorded_first = true;
   agent.hub.emplace(Hub{.number = ++openings_,
                         .rules = rules,
                         .ledger = Ledger({.host = agent.nonce,
@@ -316,8 +320,12 @@ void Storm::pump_coordinator(int number) {
     close_hub_end(output.to);
     hub.ledger.lose(output.to);
   }
-  if (hub.coordinator.viable() < settings_.min_nodes) oracle_.bereft();
-  if (const auto request = hub.coordinator.take_permit_request()) hub.ledger.write(*request);
+  const auto request = hub.coordinator.take_permit_request();
+  if (!request) return;
+  const bool counts = request->restarts > std::exchange(hub.restarts, request->restarts);
+  const bool may_count = hub.leads && !hub.deposed;
+  if (counts && may_count && hub.coordinator.viable() < settings_.min_nodes) oracle_.bereft();
+  hub.ledger.write(*request);
 }
 
 bool Storm::pump_ledger(int number) {
@@ -351,7 +359,7 @@ void Storm::lead(int number) {
   if (left.end != Charter::End::none) ++counts_.heirs;
   note(fmt::format("n{} leads from round {}, {} restarts", number, left.round, left.restarts));
   hub.rules.first_round = left.round + 1;
-  hub.rules.restarts = left.restarts;
+  hub.rules.restarts = hub.restarts = left.restarts;
   hub.rules.takeover = left.round >= 0;
   hub.rules.last_lead = left.lead;
   hub.rules.last_finished = left.finished;
@@ -389,8 +397,7 @@ void Storm::tick_hub(int number) {
   hub.coordinator.tick(now);
   // A jump of the clock may take one node: rank 0, which owes the address of the workers' store.
   if (peers > hub.coordinator.peers() + quiet + 1) wrong("a hub takes nodes that spoke for silent");
-  const bool done = hub.coordinator.over() && !hub.coordinator.awaits_record();
-  if (!hub.leads || done || hub.ledger.has_quorum()) {
+  if (!hub.leads || hub.coordinator.over() || hub.ledger.has_quorum()) {
     hub.no_quorum_since.reset();
   } else {
     if (!hub.no_quorum_since) hub.no_quorum_since = now;

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 
@@ -18,6 +19,18 @@ using testing::StormSettings;
 int number(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr ? std::atoi(text) : otherwise;
+}
+
+// The storm must reach what it is to test, and jobs must outlive most of it.
+void judge(const Storm::Counts& sum) {
+  const int jobs = sum.ended + sum.told + sum.lost;
+  EXPECT_GT(sum.takeovers, sum.faults / 20);
+  EXPECT_GT(sum.restarts, sum.faults / 50);
+  EXPECT_GT(sum.ended, jobs / 4);
+  // Five nodes often lose a quorum at once. Else nodes must find each other. Two groups of almost
+  // half of the nodes sometimes walk along the list one behind the other.
+  EXPECT_LE(sum.lost - sum.doomed, jobs / 8);
+  EXPECT_LE(sum.slowest, std::chrono::minutes(1));
 }
 
 // Runs jobs until `faults` faults have happened.
@@ -35,9 +48,11 @@ Storm::Counts weather(int faults, StormSettings settings) {
   }
   fmt::print(
       "{} nodes: {} faults, {} at the leader, {} takeovers, {} rounds, {} restarts, {} jobs "
-      "ended, {} were lost, {} leaders inherited an end\n",
+      "ended, {} ended unrecorded, {} were lost ({} without a quorum), {} leaders inherited an "
+      "end, slowest {} ms\n",
       settings.nodes, sum.faults, sum.at_leader, sum.takeovers, sum.rounds, sum.restarts, sum.ended,
-      sum.lost, sum.heirs);
+      sum.told, sum.lost, sum.doomed, sum.heirs, sum.slowest.count());
+  if (only == 0) judge(sum);
   return sum;
 }
 

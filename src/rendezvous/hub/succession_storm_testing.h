@@ -47,9 +47,16 @@ class StormOracle {
   // A node runs workers of `round`, and has run without a pause since `awake`.
   std::string works(std::int64_t round, Time awake, Time now) const;
   void failed(std::int64_t round) { failed_.insert(round); }
-  // The hub may count a restart in this round: it has lost too many nodes.
+  // A hub counts a restart because too few nodes are left.
   void bereft() { failed_.insert(last_); }
-  void finished() { told_end_ = true; }
+  // A hub has told a node that the job has ended well. It may not have recorded that yet.
+  void finished(int hub) { told_end_.insert(hub); }
+  // The hub has been lost or cut off after the end. If it had not recorded the end, the next hub
+  // may not know it: a known limit.
+  void excuse(int hub) { excused_.insert(hub); }
+  // Returns whether a hub that was not lost has told an end that is not recorded.
+  bool has_lost_an_end() const;
+  bool has_told_the_end() const { return !told_end_.empty(); }
   bool ended() const { return end_ != Charter::End::none; }
   std::int64_t last() const { return last_; }
   int restarts() const { return restarts_; }
@@ -68,7 +75,8 @@ class StormOracle {
   Time last_at_{};
   int restarts_ = 0;
   Charter::End end_ = Charter::End::none;
-  bool told_end_ = false;
+  std::set<int> told_end_;
+  std::set<int> excused_;
 };
 
 class Storm {
@@ -79,9 +87,12 @@ class Storm {
     int takeovers = 0;
     int rounds = 0;
     int restarts = 0;
-    int ended = 0;  // jobs with a recorded end
-    int lost = 0;   // jobs that ended because too few nodes came together
-    int heirs = 0;  // leaders that inherited the end
+    int ended = 0;   // jobs with a recorded end
+    int told = 0;    // jobs whose nodes were told an end that was not recorded
+    int lost = 0;    // jobs that ended because too few nodes came together
+    int heirs = 0;   // leaders that inherited the end
+    int doomed = 0;  // lost jobs of which too few voters were left
+    Ms slowest{0};   // from the end, or the last fault, to the last exit
     void add(const Counts& other);
   };
 
@@ -118,6 +129,7 @@ class Storm {
     Coordinator coordinator;
     bool leads = true;
     bool deposed = false;
+    int restarts = 0;  // counted
     std::optional<Time> no_quorum_since = {};
     std::map<PeerId, Guest> guests = {};
   };
@@ -145,6 +157,7 @@ class Storm {
     Ms clock{0};  // ahead of the world's
     Ms slow{0};
     Time slow_until;
+    Time troubled{};  // the last fault; max: for good
     // the process
     bool alive = false;
     bool stopped = false;
@@ -160,11 +173,12 @@ class Storm {
     Time heard{};    // the last frame, in the world's time
     int target = 0;  // the place of its hub
     Search search;
-    std::int64_t works = -1;  // the round whose workers run; -1: none
+    std::int64_t works = -1;     // the round whose workers run; -1: none
+    std::int64_t finished = -1;  // the round whose workers have ended well
     std::optional<Time> rejoins;
     std::optional<Time> finishes;
     std::optional<Time> leaves;
-    std::optional<Departure> departure;
+    std::optional<Time> succeeds;
     std::optional<Time> exits;  // it has left, and waits for its hub's guests
   };
   enum class Fault : std::uint8_t { kill, power, stop, cut, cut_one_way, slow, jump, back, fail };
@@ -198,6 +212,9 @@ class Storm {
 
   // the course of a job and the judgement (succession_storm_oracle_testing.cc)
   void check();
+  void judge_end(Time faults_over, bool could_go_on);
+  bool has_voters(bool with_searching) const;
+  bool fit(const Hub& hub, int number) const;
   void settle();
   std::string words(int number) const;
 
@@ -233,6 +250,13 @@ class Storm {
   std::map<Time, std::vector<std::pair<PeerId, Way>>> due_;
   std::vector<std::set<int>> cut_;  // by sender: receivers
   std::optional<Time> heals_;
+  std::vector<std::set<int>> healed_;  // the links that were cut before
+  Time healed_at_{};
+  std::optional<Time> ended_at_;
+  std::set<Nonce> gave_up_;
+  // Too few voters were left to go on, even together with those that have given up.
+  bool doomed_ = false;
+  std::set<std::int64_t> failures_;  // rounds that a node finished before it failed
   PeerId last_conn_ = 0;
   int openings_ = 0;
   std::uint64_t lives_ = 0;
