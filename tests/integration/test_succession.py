@@ -120,6 +120,17 @@ def test_two_hosts_lose_power_one_after_the_other(job):
     job.ends_well(c, d)
 
 
+def test_two_of_five_hosts_lose_power_at_once(job):
+    job = job(5, "--nnodes", 3)
+    a, b, c, d, e = job.nodes
+    job.trains_on(a, b, c, spares=[d, e])
+    a.vanish()
+    b.vanish()
+    job.goes_on_with(c, d, e)
+    job.says(c, "this node hosts the rendezvous now: the last host, node0, is gone")
+    job.ends_well(c, d, e)
+
+
 def test_a_partition_that_heals(job):
     job = job(4, "--nnodes", 2)
     a, b, c, d = job.nodes

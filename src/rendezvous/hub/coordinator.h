@@ -58,6 +58,7 @@ class Coordinator {
 
   bool over() const { return job_.over(); }
   std::size_t peers() const { return roster_.size(); }
+  std::size_t viable() const { return roster_.viable(); }
   std::string status() const;   // the nodes that block progress, in words
   std::string present() const;  // the names of all connected nodes
 

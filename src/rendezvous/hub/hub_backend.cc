@@ -220,17 +220,17 @@ void HubBackend::leave(Departure how, Done<void> done) {
 // Waits until the guests have left, at most close_timeout. Guests leave by themselves once they
 // have all they need from this host.
 void HubBackend::wait_for_guests(const Done<void>& done) {
-  timer_.start(settings_.close_timeout, [this, done] {
-    server_.reset();
-    done({});
-  });
+  // Another node may have come to lead while this one was leaving.
+  if (!server_) return done({});
+  left_done_ = done;
+  timer_.start(settings_.close_timeout, [this] { end_hosting(); });
   // In the next turn: the server calls here, and must not be destroyed meanwhile.
-  server_->when_empty([this, done] {
-    timer_.start({}, [this, done] {
-      server_.reset();
-      done({});
-    });
-  });
+  server_->when_empty([this] { timer_.start({}, [this] { end_hosting(); }); });
+}
+
+void HubBackend::end_hosting() {
+  server_.reset();
+  if (const auto done = std::exchange(left_done_, nullptr)) done({});
 }
 
 std::string HubBackend::staying_for() const {

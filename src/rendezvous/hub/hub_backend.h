@@ -93,6 +93,7 @@ class HubBackend final : public Backend {
   void try_to_host_after_all();
   void opened(Result<void> outcome);
   void wait_for_guests(const Done<void>& done);
+  void end_hosting();
   void look_for_the_real_host();
   void drop_tried(std::string& text) const;
   std::string why_not_host() const;
@@ -112,6 +113,7 @@ class HubBackend final : public Backend {
   io::Timer timer_;
   io::Timer deposed_;
   Done<void> open_done_;
+  Done<void> left_done_;  // this node has left, and its server waits for the guests
 };
 
 }  // namespace lockstep::rendezvous::hub

@@ -77,7 +77,11 @@ void HubBackend::reserve() {
 // Close the server one turn later, after the last frames to the guests have been sent.
 void HubBackend::deposed(const std::string& why) {
   log::warning("this node does not host the rendezvous any more: {}", why);
-  deposed_.start({}, [this] { stop_hosting(); });
+  deposed_.start({}, [this] {
+    // The guests go to the other host: do not wait for them.
+    if (left_done_) return end_hosting();
+    stop_hosting();
+  });
 }
 
 }  // namespace lockstep::rendezvous::hub

@@ -229,6 +229,30 @@ TEST_F(HubBackendTest, ADeclaredGuestWaitsForTheHostAndSaysWhatItTried) {
   EXPECT_EQ(b.round().group_rank, 1);
 }
 
+// The node's guests look for the node that leads now.
+TEST_F(HubBackendTest, AHostThatIsReplacedWhileItLeavesDoesNotWait) {
+  settings.hosts = {{"127.0.0.1", port}, {"127.0.0.1", port + 1}};
+  settings.is_host = true;
+  settings.close_timeout = 60s;  // longer than until() waits
+  Agent& a = open("a");
+  HubMember guest(loop, member_settings(settings, random_nonce()));
+  bool reached = false;
+  guest.set_witness(Witness(1));
+  guest.connect("127.0.0.1", port, [&](const Result<void>& done) { reached = done.has_value(); });
+  until([&] { return reached; });
+  leave(a, Departure::stopped);
+  pass(100ms);
+  EXPECT_FALSE(a.left);
+  HubMember late(loop, member_settings(settings, random_nonce()));
+  Witness witness(1);
+  Charter other;
+  other.term = 1'000'000;
+  witness.take(other);
+  late.set_witness(witness);
+  late.connect("127.0.0.1", port, [](const Result<void>&) {});
+  until([&] { return a.left.has_value(); });
+}
+
 TEST_F(HubBackendTest, NobodyHosts) {
   settings.is_host = false;
   settings.connect_timeout = 100ms;

@@ -169,7 +169,9 @@ bool HubMember::take_as_witness(const Frame& frame) {
   if (charter == nullptr) return false;
   const Frame answer = settings_.witness->take(*charter);
   stream_->send(answer);
-  if (std::holds_alternative<Agreed>(answer) && on_charter_) on_charter_();
+  if (!std::holds_alternative<Agreed>(answer)) return true;
+  core_.led();
+  if (on_charter_) on_charter_();
   return true;
 }
 

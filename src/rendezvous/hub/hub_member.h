@@ -62,6 +62,8 @@ class HubMember {
   void on_charter(std::function<void()> fn) { on_charter_ = std::move(fn); }
   void give_up(Error error);
   bool needs_link() const { return core_.needs_link(); }
+  // Returns whether this node still expects a word of the hub about its round or its join.
+  bool awaits_hub() const { return core_.awaits_hub(); }
   void set_witness(Witness witness) { settings_.witness = std::move(witness); }
   const std::optional<Witness>& witness() const { return settings_.witness; }
   // Continues with the hub at another place; a running round goes on if the new hub says so.

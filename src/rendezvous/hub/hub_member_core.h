@@ -111,6 +111,8 @@ class HubMemberCore {
   // greeted: number of frames in the greeting.
   void connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::TimePoint now);
   void dial_failed(Error error);
+  // With succession: the hub at the other end leads, and its charter names this job's state.
+  void led() { stands_until_.reset(); }
   void bytes_came(io::TimePoint now);
   void take(Frame frame, io::TimePoint now);
   void lost(const Error& error, io::TimePoint now);
@@ -131,6 +133,7 @@ class HubMemberCore {
   bool awaits_reports() const { return reports_until_.has_value(); }
   bool in_round() const;
   bool needs_link() const;
+  bool awaits_hub() const;
   bool had_round() const { return round_.has_value(); }
   const std::optional<Failed>& failure() const { return failure_; }
   std::uint64_t messages() const { return messages_; }

@@ -68,6 +68,10 @@ bool HubMemberCore::needs_link() const {
   return in_round() || phase_ == Phase::joining || phase_ == Phase::connecting;
 }
 
+bool HubMemberCore::awaits_hub() const {
+  return phase_ == Phase::joining || phase_ == Phase::running || phase_ == Phase::finishing;
+}
+
 void HubMemberCore::connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::TimePoint now) {
   link_ = Link::up;
   heartbeat_ = heartbeat;
@@ -79,7 +83,8 @@ void HubMemberCore::connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::
   heard_ = watched_;
   down_since_.reset();
   linkless_until_.reset();
-  stands_until_.reset();
+  // A hub that lets this node in may never come to lead, while the other nodes go on elsewhere.
+  if (!rules_.succession) stands_until_.reset();
   if (phase_ == Phase::connecting) {
     phase_ = Phase::idle;
     outcomes_.emplace_back(Connected{});
@@ -134,7 +139,9 @@ void HubMemberCore::lost(const Error& error, io::TimePoint now) {
   // ended well do not start again because of a silent hub.
   if (error.code == Errc::timeout && phase_ == Phase::running)
     interrupt(Interruption::Kind::rejoin, text);
-  if (rules_.succession && phase_ == Phase::running) stands_until_ = now + rules_.lost_patience;
+  // A hub in between that only gathered does not prolong the time.
+  if (rules_.succession && phase_ == Phase::running && !stands_until_)
+    stands_until_ = now + rules_.lost_patience;
 }
 
 // --- time ---

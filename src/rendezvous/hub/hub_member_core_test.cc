@@ -234,6 +234,50 @@ TEST_F(HubMemberCoreTest, TheHubMayMove) {
   EXPECT_EQ(done(), "");  // the round is over
 }
 
+// A hub that lets the node in may never find a quorum, and the other nodes go on elsewhere.
+TEST_F(HubMemberCoreTest, WorkersStandStillUnlessAHubLeads) {
+  auto with = rules();
+  with.succession = true;
+  for (const bool leads : {false, true}) {
+    core = Core(with);
+    in_a_round();
+    core.lost(kClosed, now);
+    core.move_to("i:2", now);
+    link();
+    if (leads) core.led();
+    pass(2500ms);
+    core.move_to(leads ? "i:2" : "k:3", now);
+    pass(500ms);
+    EXPECT_EQ(heard(), leads ? "" : "rejoin: the rendezvous has no host: k:3 is gone");
+    done();
+  }
+}
+
+// Hubs that open and close again do not give the workers more time.
+TEST_F(HubMemberCoreTest, HubsThatOnlyGatherDoNotProlongTheTimeWithoutAHub) {
+  auto with = rules();
+  with.succession = true;
+  core = Core(with);
+  in_a_round();
+  core.lost(kClosed, now);
+  pass(1500ms);
+  link();
+  pass(1000ms);
+  core.lost(kClosed, now);
+  EXPECT_EQ(heard(), "");
+  pass(500ms);
+  EXPECT_EQ(heard(), "rejoin: the rendezvous has no host: h:1 is gone");
+}
+
+TEST_F(HubMemberCoreTest, AfterTheEndNoHubIsAwaited) {
+  in_a_round();
+  EXPECT_TRUE(core.awaits_hub());
+  core.finish();
+  EXPECT_TRUE(core.awaits_hub());
+  core.take(Finished{0}, now);
+  EXPECT_FALSE(core.awaits_hub());
+}
+
 TEST_F(HubMemberCoreTest, SilenceIsCountedFromTheLastConnection) {
   in_a_round();
   pass(6s, true);

@@ -30,7 +30,7 @@ std::string HubSuccession::name(std::uint32_t place) const {
 }
 
 void HubSuccession::begin() {
-  bounded_ = false;
+  until_.begin_unbounded();
   search(false);
 }
 
@@ -41,10 +41,12 @@ void HubSuccession::end() {
 }
 
 void HubSuccession::lost(const Error& error) {
-  if (ended_ || member_.witness()->charter().end != Charter::End::none) return;
+  // After the end the hub leaves too. But a node that has not been told the end needs the next hub:
+  // its charter alone does not prove that the end was recorded.
+  const bool over = member_.witness()->charter().end != Charter::End::none;
+  if (ended_ || (over && !member_.awaits_hub())) return;
   // The hub here has let this node in but has not come to lead: go on with the next stop.
   if (searching_) return step();
-  bounded_ = true;
   const bool closed = error.code != Errc::timeout;
   patience_ = settings_.patience;
   // The lost host is needed for a quorum, and a closed connection means that its machine is up
@@ -53,7 +55,7 @@ void HubSuccession::lost(const Error& error) {
   if (closed && leader_ != settings_.own &&
       !may_go_on_without(leader_, member_.witness()->charter()))
     patience_ = std::min(patience_, kClosedPatience);
-  until_ = io::Clock::now() + patience_;
+  until_.begin(patience_, io::Clock::now());
   search(closed);
 }
 
@@ -77,7 +79,7 @@ void HubSuccession::found() {
 }
 
 void HubSuccession::step() {
-  if (bounded_ && io::Clock::now() >= until_) return give_up();
+  if (until_.is_over(io::Clock::now())) return give_up();
   if (next_ >= stops_.size()) {
     stops_ = walk_line({.own = settings_.own,
                         .listed = static_cast<std::uint32_t>(settings_.hosts.size()),
@@ -89,12 +91,7 @@ void HubSuccession::step() {
   if (stops_.empty()) return;
   const LineStop stop = stops_[next_++];
   place_ = stop.place;
-  timer_.start(stop.patience + (stop.own ? open_longer() : io::Duration(0)), [this] {
-    // A hub that has let this node in may still come to lead, so wait once more.
-    if (member_.connected() && place_ != settings_.own && !std::exchange(waited_, true))
-      return timer_.start(std::chrono::seconds(3), [this] { step(); });
-    step();
-  });
+  wait(stop.patience + (stop.own ? open_longer() : io::Duration(0)));
   waited_ = false;
   if (!stop.own) {
     // The hub on this node has not come to lead: close it and try the next host.
@@ -107,6 +104,15 @@ void HubSuccession::step() {
     return;
   }
   member_.move_to("127.0.0.1", settings_.hosts[stop.place].port);
+}
+
+void HubSuccession::wait(io::Duration time) {
+  until_.plan(io::Clock::now() + time);
+  timer_.start(time, [this] {
+    // A hub that has let this node in may still come to lead, so wait once more.
+    const bool more = member_.connected() && place_ != settings_.own;
+    more && !std::exchange(waited_, true) ? wait(std::chrono::seconds(3)) : step();
+  });
 }
 
 void HubSuccession::give_up() {

@@ -8,6 +8,7 @@
 #include "io/loop.h"
 #include "rendezvous/hub/hub_member.h"
 #include "rendezvous/hub/line.h"
+#include "rendezvous/hub/search_patience.h"
 
 #include <chrono>
 #include <cstdint>
@@ -45,6 +46,7 @@ class HubSuccession {
  private:
   void search(bool closed);
   void step();
+  void wait(io::Duration time);
   void give_up();
   std::string name(std::uint32_t place) const;
 
@@ -58,8 +60,7 @@ class HubSuccession {
   std::uint32_t leader_ = 0;  // place of the last leading hub
   bool closed_ = false;
   std::chrono::milliseconds patience_{0};
-  io::TimePoint until_{};
-  bool bounded_ = false;  // until_ is in force
+  SearchPatience until_;
   std::vector<LineStop> stops_;
   std::size_t next_ = 0;
   io::Timer timer_;

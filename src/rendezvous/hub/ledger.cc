@@ -56,6 +56,7 @@ Ledger::Ledger(const Settings& settings)
 void Ledger::arrive(PeerId peer, const Nonce& agent) {
   // An agent has one connection; words from the old one no longer count.
   std::erase_if(peers_, [&](const auto& entry) { return entry.second.agent == agent; });
+  peers_changed_ = true;
   peers_[peer].agent = agent;
   output_.push_back({peer, Call{term_}});
 }
@@ -64,6 +65,7 @@ void Ledger::take(PeerId peer, const Testimony& testimony) {
   const auto at = peers_.find(peer);
   if (at == peers_.end() || deposed_) return;
   at->second.testimony = testimony;
+  peers_changed_ = true;
   // The job has begun without this hub: this hub's host was restarted and has forgotten everything.
   deposed_ = stage_ == Stage::leading && charter_.term == 0 && testimony.charter.term > 0;
   if (deposed_) return;
@@ -84,12 +86,15 @@ void Ledger::take(PeerId peer, const Agreed& agreed) {
 }
 
 void Ledger::lose(PeerId peer) {
-  if (peers_.erase(peer) > 0 && !deposed_) proceed();
+  if (peers_.erase(peer) == 0) return;
+  peers_changed_ = true;
+  if (!deposed_) proceed();
 }
 
 void Ledger::write(const PermitRequest& request) {
   wish_ = request;
   changed_ = true;
+  permitted_.reset();  // it was for an earlier request
   proceed();
 }
 
@@ -155,6 +160,12 @@ void Ledger::send_charter() {
 }
 
 void Ledger::settle() {
+  // Each of n nodes agrees to each charter, so spare most of them the sets below.
+  const auto count = std::count_if(peers_.begin(), peers_.end(), [this](const auto& entry) {
+    const Agreed& agreed = entry.second.agreed;
+    return agreed.version == charter_.version && agreed.term == charter_.term;
+  });
+  if (static_cast<std::size_t>(count) * 2 < charter_.now.all.size()) return;
   const std::set<Nonce> here = agreed();
   if (!is_quorum(charter_.now, here) || !is_quorum(charter_.before, here)) return;
   in_flight_ = false;
@@ -195,6 +206,8 @@ void Ledger::fill(Charter& charter) const {
 void Ledger::draft() {
   // The job has not begun.
   if (!wish_ && !settled_) return;
+  // Only other voters may replace the charter in flight.
+  if (!std::exchange(peers_changed_, false) && in_flight_) return;
   Charter next = charter_;
   next.now = voters_here();
   fill(next);

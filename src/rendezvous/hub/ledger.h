@@ -116,6 +116,7 @@ class Ledger {
   Stage stage_;
   bool deposed_ = false;
   std::map<PeerId, Peer> peers_;
+  bool peers_changed_ = false;  // since the last draft
   Charter charter_;
   Charter left_;
   bool in_flight_ = false;         // charter_ is not yet recorded by a quorum

@@ -16,11 +16,16 @@ using Ms = std::chrono::milliseconds;
 constexpr Ms kAgain = 1'000ms;  // the host whose connection was closed may be back
 constexpr Ms kFirst = 1'500ms;  // the next in line, which may notice the loss later
 constexpr Ms kFurther = 700ms;  // the hosts behind the first
+// Hosts far behind: long enough to find a hub that is open. Of 63 voters, a pass must end well
+// before a searching node gives up (30 s).
+constexpr Ms kFar = 300ms;
+constexpr int kNear = 8;  // hosts that get more time than the far ones
 constexpr Ms kStranger =
     300ms;  // a host without a vote: only a node with a newer charter would open a hub there
 constexpr Ms kGather = 2'500ms;     // this node's own hub, at least; see gathering()
 constexpr Ms kBeginning = 3'000ms;  // the first host, before the job has begun
 constexpr std::uint32_t kMostStrangers = 16;
+constexpr std::uint32_t kMostUnknown = 64;  // hosts that a node without a charter asks
 constexpr std::ptrdiff_t kMostBehind = 8;
 
 // Returns the voters that may host, by place.
@@ -58,6 +63,7 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
   const bool may_host = begun && (!lost_other || may_go_on_without(facts.lost, charter));
   if (facts.closed && lost_other) stops.push_back({facts.lost, false, kAgain});
   Ms patience = kFirst;
+  int seen = 0;
   for (const std::uint32_t place : places) {
     if (place == facts.lost) continue;
     if (place == facts.own) {
@@ -65,15 +71,16 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
       continue;
     }
     stops.push_back({place, false, patience});
-    patience = kFurther;
+    patience = ++seen < kNear ? kFurther : kFar;
   }
   if (lost_other && begun) stops.push_back({facts.lost, false, kFurther});
   // A hub that was cut off and gave up may host again if the other nodes have not found a new hub.
   if (!lost_other && may_host && places.contains(facts.own))
     stops.push_back({facts.own, true, gathering(facts.own, places)});
   std::uint32_t strangers = 0;
+  const std::uint32_t most = begun ? kMostStrangers : kMostUnknown;
   // The list may be long, and each stop costs time: visit only a few hosts beyond the voters.
-  for (std::uint32_t place = 0; place < facts.listed && strangers < kMostStrangers; ++place) {
+  for (std::uint32_t place = 0; place < facts.listed && strangers < most; ++place) {
     if (place == facts.own || places.contains(place) || (begun && place == facts.lost)) continue;
     stops.push_back({place, false, !begun && place == 0 ? kBeginning : kStranger});
     ++strangers;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 
 namespace lockstep::rendezvous::hub {
@@ -50,6 +51,25 @@ TEST(Line, TheFirstWaitsUntilTheNextMustHaveCome) {
   for (const LineStop& stop : walk_line({.own = 2, .listed = 3, .lost = 0}, three))
     if (stop.place != 1) elsewhere += stop.patience;
   EXPECT_GE(waits, elsewhere);
+}
+
+// A node that comes late must find the hub wherever it is.
+TEST(Line, ANewNodeAsksEachHostOfALongList) {
+  EXPECT_EQ(walk_line({.own = 3, .listed = 64, .lost = 0}, {}).size(), 63U);
+  EXPECT_EQ(walk_line({.own = 3, .listed = 5'000, .lost = 0}, {}).size(), 64U);
+}
+
+// Nodes give up after 30 s.
+TEST(Line, APassAlongManyHostsEndsBeforeANodeGivesUp) {
+  std::vector<std::uint32_t> places(63);
+  std::iota(places.begin(), places.end(), 0U);
+  for (const std::uint32_t own : {1U, 40U, 63U}) {
+    std::chrono::milliseconds sum{0};
+    for (const LineStop& stop :
+         walk_line({.own = own, .listed = 64, .lost = 0, .closed = true}, charter(places, 0)))
+      if (!stop.own) sum += stop.patience;
+    EXPECT_LT(sum.count(), 25'000) << own;
+  }
 }
 
 TEST(Line, AHostWhoseConnectionWasClosedMayStillBeThere) {
