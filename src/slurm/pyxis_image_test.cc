@@ -23,6 +23,7 @@ TEST(PyxisImage, MeansTheSameImage) {
 
 SrunContainer container(const std::vector<std::string>& words) {
   std::vector<PlacedWord> placed;
+  placed.reserve(words.size());
   for (const std::string& each : words)
     placed.push_back({each, 1});
   return container_of_srun(read_srun_settings(placed).settings);
