@@ -1,5 +1,7 @@
 #include "jobs/on_slurm/script_array.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::jobs::on_slurm {

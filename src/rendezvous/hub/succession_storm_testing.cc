@@ -373,7 +373,7 @@ void Storm::cut(int victim, bool one_way) {
   std::shuffle(others.begin(), others.end(), random_);
   const std::size_t with = std::array<std::size_t, 4>{0, 1, pick(8), agents_.size() / 2}[pick(4)];
   std::set<int> side{victim};
-  for (std::size_t i = 0; i < with; ++i)
+  for (std::size_t i = 0; i < std::min(with, others.size()); ++i)
     side.insert(others[i]);
   const bool out = pick(2) == 0;
   const bool one_link = pick(6) == 0;
