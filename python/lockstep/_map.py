@@ -1,4 +1,4 @@
-"""One call of a function per row, as one job on hosts: the job and its values outlive the program that began it."""
+"""Calls a function for each row, as one job on hosts. The job and the values outlive the calling program."""
 import contextlib
 import os
 import pathlib

@@ -28,9 +28,8 @@ Result<Fd> listen_unix(const std::string& path, int backlog);
 // Returns whether the process at the other end of a connection runs as this user, or as root.
 bool is_own_peer(int fd);
 
-// Returns the pid of the process at the other end: of the one that has called listen(), or
-// connect(). nullopt: it has no number in this process's pid namespace, as a process of another
-// container.
+// Returns the pid of the process that has called listen() or connect() at the other end. nullopt:
+// the process has no number in this pid namespace, because another container has it.
 std::optional<pid_t> peer_pid(int fd);
 
 }  // namespace lockstep::io

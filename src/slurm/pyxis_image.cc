@@ -71,7 +71,7 @@ SrunContainer container_of_srun(std::span<const Setting> settings) {
       has_folder = has_folder || each.name == "container-workdir";
     } else if (!is_one_of(each.name, {"no-container-mount-home", "no-container-remap-root",
                                       "no-container-entrypoint"})) {
-      // Those three say what Lockstep's containers are like anyway.
+      // Lockstep's containers are always as these three options say.
       return {.why = fmt::format("srun --{} is given", each.name)};
     }
   }

@@ -242,7 +242,7 @@ void Storm::settle() {
 void Storm::judge_end(Time faults_over, bool could_go_on) {
   if (could_go_on && !oracle_.ended() && !oracle_.has_told_the_end())
     wrong("the job is lost, and a quorum had a hub when the faults ended");
-  // A hub may tell all nodes the end and see them leave before they answer that they recorded it.
+  // A hub tells the nodes the end. All may leave before one answers that the end is recorded.
   const bool good = oracle_.ended() || oracle_.has_lost_an_end();
   if (good && failures_.contains(oracle_.last()))
     wrong("a node fails that has finished the last round");

@@ -271,7 +271,7 @@ void Storm::end_process(int number, bool told) {
   agent.conn = 0;
   for (const PeerId id : own) {
     if (!told) {
-      // What is on the way from the machine is lost, and what comes to it.
+      // Frames on the way from the machine or to it are lost.
       Conn& conn = conns_.at(id);
       conn.ways = {};
       (conn.agent == number ? conn.agent_up : conn.hub_up) = false;

@@ -32,7 +32,7 @@ struct StormSettings {
   int faults = 40;
 };
 
-// What the oracle remembers of the job. Every function returns what is wrong; empty: nothing.
+// The oracle's memory of the job. Every function returns what is wrong; empty: nothing.
 class StormOracle {
  public:
   struct Told {

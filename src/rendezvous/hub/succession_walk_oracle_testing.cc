@@ -51,7 +51,7 @@ void LedgerPeek::add(Sum& sum, const Ledger& ledger) {
 }
 
 bool LedgerPeek::may_decide(const Ledger& ledger, const std::set<Nonce>& supporters) {
-  // While it renews its term it reads the charters of a quorum first, and may find a later one.
+  // A hub that renews its term first reads the charters of a quorum, and may find a later charter.
   return ledger.stage_ == Ledger::Stage::leading && !ledger.deposed_ && ledger.settled_ &&
          is_quorum(*ledger.settled_, supporters);
 }
