@@ -50,7 +50,8 @@ def test_every_origin(lockstep):
     assert rows["log directory"] == (str(lockstep.logs), "option --log-dir")
     assert rows["exit barrier"] == ("9 s", "option --exit-barrier-timeout")
     assert rows["rank order"] == ("host", "the backend")
-    assert rows["lost host"] == ("the job ends with h, the only node listed as a host", "the backend")
+    assert rows["lost host"] == (
+        "from the first round on another node hosts, if more than half of the nodes are left", "the backend")
     rows, _ = explain(lockstep, "--nnodes", "1:2", "--rdzv-endpoint", "a,b")
     assert rows["lost host"][0] == "the job ends with a: of two nodes only the host goes on alone"
     assert not lockstep.logs.exists()

@@ -1,4 +1,5 @@
-"""The job outlives the node that hosts its rendezvous: hosts in a Slurm step's environment, one of which is a spare."""
+"""The job outlives the node that hosts its rendezvous. The agents know the hosts from a Slurm step's environment, from a
+list that the user gave, or from the hub, if they were given one endpoint."""
 import os
 import re
 import signal
@@ -21,20 +22,22 @@ def step(number, count):
 
 
 class Job(TrainingJob):
-    """One task of a step on every host, as srun starts them."""
+    """One agent on every host. way: how they know the hosts ("step", "list" or "endpoint")."""
 
-    def __init__(self, hosts, count, *options, listed=False):
+    def __init__(self, hosts, count, *options, way="step"):
         super().__init__(hosts)
-        self.options, self.listed = options, listed
+        self.options, self.way = options, way
         self.nodes = hosts(count)
+
+    def endpoint(self):
+        return ",".join(f"{node.name}:{PORT}" for node in self.nodes[:1 if self.way == "endpoint" else None])
 
     def start(self, *hosts):
         for host in hosts:
             token = uuid.uuid4().hex
-            where = ("--rdzv-endpoint", ",".join(f"{node.name}:{PORT}" for node in self.nodes),
-                     "--rdzv-backend", "lockstep", "--rdzv-id", "job") if self.listed else ()
-            env = {} if self.listed else {name: str(value)
-                                          for name, value in step(host.number, len(self.nodes)).items()}
+            where, env = ("--rdzv-endpoint", self.endpoint(), "--rdzv-backend", "lockstep", "--rdzv-id", "job"), {}
+            if self.way == "step":
+                where, env = (), {name: str(value) for name, value in step(host.number, len(self.nodes)).items()}
             self.runs[host] = host.start(
                 *where, *self.options, "--max-restarts", 10, "--restart-backoff", 0, SCRIPTS / "toy_training.py",
                 self.training.folder, 10,
@@ -65,10 +68,13 @@ def job(hosts):
     return lambda *args, **options: Job(hosts, *args, **options)
 
 
-# In a step, and with a list that the user gave.
-@pytest.mark.parametrize("listed", [False, True])
-def test_the_first_host_loses_power_and_the_spare_takes_its_place(job, listed):
-    job = job(3, *(("--nnodes", 2) if listed else ("--spares", 1)), listed=listed)
+every_way = pytest.mark.parametrize("way", ["step", "list", "endpoint"])
+
+
+@every_way
+def test_the_first_host_loses_power_and_the_spare_takes_its_place(job, way):
+    nodes = {"step": (), "list": ("--nnodes", 2), "endpoint": ("--nnodes", 2, "--spares", 1)}[way]
+    job = job(3, *nodes, *(("--spares", 1) if way == "step" else ()), way=way)
     a, b, c = job.nodes
     job.trains_on(a, b, spares=[c])
     a.vanish()
@@ -109,8 +115,9 @@ def test_another_host_loses_power(job, victim):
         job.ends_well(b, d)
 
 
-def test_two_hosts_lose_power_one_after_the_other(job):
-    job = job(4, "--nnodes", 2)
+@pytest.mark.parametrize("way", ["step", "endpoint"])
+def test_two_hosts_lose_power_one_after_the_other(job, way):
+    job = job(4, "--nnodes", 2, "--spares", 2, way=way)
     a, b, c, d = job.nodes
     job.trains_on(a, b, spares=[c, d])
     a.vanish()
@@ -120,8 +127,9 @@ def test_two_hosts_lose_power_one_after_the_other(job):
     job.ends_well(c, d)
 
 
-def test_two_of_five_hosts_lose_power_at_once(job):
-    job = job(5, "--nnodes", 3)
+@pytest.mark.parametrize("way", ["step", "endpoint"])
+def test_two_of_five_hosts_lose_power_at_once(job, way):
+    job = job(5, "--nnodes", 3, way=way)
     a, b, c, d, e = job.nodes
     job.trains_on(a, b, c, spares=[d, e])
     a.vanish()
@@ -131,8 +139,9 @@ def test_two_of_five_hosts_lose_power_at_once(job):
     job.ends_well(c, d, e)
 
 
-def test_a_partition_that_heals(job):
-    job = job(4, "--nnodes", 2)
+@pytest.mark.parametrize("way", ["step", "endpoint"])
+def test_a_partition_that_heals(job, way):
+    job = job(4, "--nnodes", 2, "--spares", 2, way=way)
     a, b, c, d = job.nodes
     job.trains_on(a, b, spares=[c, d])
     a.cut()  # a hosts, and is alone; b, c and d are three of four
@@ -140,7 +149,7 @@ def test_a_partition_that_heals(job):
     job.says(a, "this node does not host the rendezvous any more: only 1 of 4 nodes of the job can be reached")
     last = job.training.last()
     a.heal()
-    job.says(a, "node1 hosts the rendezvous now: the last host, node0, is gone")
+    job.says(a, "hosts the rendezvous now: the last host, node0, is gone")
     job.says(a, "this one is a spare")
     until(lambda: job.training.last() > last + 2, 20, "the training goes on")
     job.ends_well(a, b, c, d)
@@ -174,3 +183,24 @@ def test_a_node_that_comes_later_finds_the_new_host(job):
     c.vanish()
     job.goes_on_with(b, d)
     job.ends_well(b, d)
+
+
+# Its fresh agent knows nothing of the job. The others look for nodes at another host, and call the endpoint too.
+@pytest.mark.parametrize("way", ["list", "endpoint"])
+def test_the_first_host_is_started_again_by_hand(job, way):
+    job = job(3, "--nnodes", 3, way=way)
+    a, b, c = job.nodes
+    job.start(a, b, c)
+    job.goes_on_with(a, b, c)
+    a.vanish()
+    job.says(b, "this node hosts the rendezvous now: the last host, node0, is gone")
+    a.boot()
+    job.start(a)
+    job.says(a, "the rendezvous 'job' goes on at ")
+    job.goes_on_with(a, b, c)
+    # It is a voter like the others, so the next host may be lost too.
+    b.vanish()
+    b.boot()
+    job.start(b)
+    job.goes_on_with(a, b, c)
+    job.ends_well(a, b, c)

@@ -3,6 +3,7 @@
 #include "launch/backends/hub_settings.h"
 #include "launch/backends/rows.h"
 #include "launch/launch_config.h"
+#include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
 
@@ -30,11 +31,21 @@ bool survives_a_loss(const LaunchConfig& config) {
          (config.max_restarts > 0 && config.replacement);
 }
 
+// Returns whether the nodes learn from the hub where another node may host it. The user gave one
+// endpoint that other machines can reach. Two nodes gain nothing by a successor (ledger.h).
+bool learns_hosts(const LaunchConfig& config) {
+  return config.rdzv_endpoints.size() == 1 && !placed_by_scheduler(config) &&
+         config.max_nodes + config.spares > 2 && survives_a_loss(config) &&
+         rendezvous::listening_place(config.rdzv_endpoints.front().host).empty();
+}
+
 // Lists where another node may host the hub after the first is lost: the user's endpoints, or all
 // nodes of the scheduler at the same port.
 void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settings) {
   if (config.rdzv_endpoints.size() > 1) {
     settings.hosts = config.rdzv_endpoints;
+  } else if (learns_hosts(config)) {
+    settings.learns_hosts = true;
   } else {
     if (!placed_by_scheduler(config)) return;
     settings.place = static_cast<std::uint32_t>(config.node_rank);
@@ -56,6 +67,8 @@ std::string without_host(const LaunchConfig& config) {
   // The quorum's rule (ledger.h): half of the nodes decide only together with the host.
   if (config.max_nodes + config.spares <= 2)
     return fmt::format("the job ends with {}: of two nodes only the host goes on alone", first);
+  if (learns_hosts(config))
+    return "from the first round on another node hosts, if more than half of the nodes are left";
   if (config.rdzv_endpoints.size() < 2 && !placed_by_scheduler(config))
     return fmt::format("the job ends with {}, the only node listed as a host", first);
   return "the next listed node hosts, if more than half of the nodes are left";

@@ -81,6 +81,7 @@ void HubBackend::open(Done<void> done) {
   open_done_ = std::move(done);
   // The join timeout includes the search for the host.
   member_.begin();
+  if (settings_.learns_hosts) member_.set_witness(Witness(kNoPlace));
   finder_ = std::make_unique<HostFinder>(
       loop_, settings_.endpoint, settings_.is_host, settings_.connect_timeout,
       [this](Result<FoundHost> found) { settle(std::move(found)); });
@@ -100,6 +101,8 @@ void HubBackend::settle(Result<FoundHost> found) {
 // place.
 void HubBackend::look_for_place(std::size_t at) {
   if (settings_.place || at >= settings_.hosts.size()) {
+    if (!found_.choice.host) reserve();
+    member_.set_witness(Witness(settings_.place.value_or(kNoPlace)));
     expect_succession();
     return settled();
   }
@@ -127,7 +130,7 @@ void HubBackend::settled() {
     return reach(settings_.endpoint.host);
   }
   look_for_the_real_host();
-  reach(at.empty() ? "127.0.0.1" : at);
+  reach(at.empty() ? std::string(kOwnHub) : at);
 }
 
 // Looks up the endpoint's address, which only messages need. With is_host nothing else needed it.
@@ -142,7 +145,7 @@ void HubBackend::look_for_the_real_host() {
 
 Status HubBackend::host() {
   hub::HubServerSettings server = hub_server_settings(settings_, agent_);
-  if (succession_) add_ledger(server, false);
+  if (succession_ || settings_.learns_hosts) add_ledger(server, false);
   LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, std::move(server)));
   // The kernel has chosen the port if the user gave 0. Messages must name the real port.
   settings_.endpoint.port = server_->port();
@@ -167,7 +170,7 @@ void HubBackend::try_to_host_after_all() {
   timer_.start({}, [this] {
     const std::string at = listening_place(settings_.endpoint.host);
     member_.forget_connect();
-    reach(at.empty() ? "127.0.0.1" : at);
+    reach(at.empty() ? std::string(kOwnHub) : at);
   });
 }
 
@@ -177,6 +180,7 @@ void HubBackend::opened(Result<void> outcome) {
   if (outcome) {
     member_.set_address(own_node_address(found_, settings_.endpoint.host, hosts(),
                                          settings_.local_addr, member_.local_address()));
+    if (settings_.learns_hosts) offer_to_host();
   } else if (!found_.choice.reason.empty() && is_about_hosting(outcome.error(), port_taken_)) {
     Error& error = outcome.error();
     drop_tried(error.message);
@@ -229,6 +233,7 @@ void HubBackend::wait_for_guests(const Done<void>& done) {
 }
 
 void HubBackend::end_hosting() {
+  endpoint_call_.reset();
   server_.reset();
   if (const auto done = std::exchange(left_done_, nullptr)) done({});
 }

@@ -7,6 +7,7 @@
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/host_finder.h"
+#include "rendezvous/hub/endpoint_call.h"
 #include "rendezvous/hub/hub_member.h"
 #include "rendezvous/hub/hub_server.h"
 #include "rendezvous/hub/hub_succession.h"
@@ -26,6 +27,8 @@ struct HubSettings {
   // All hosts of the job in order, the endpoint first. More than one: another host may take over.
   std::vector<codec::RdzvEndpoint> hosts = {};
   std::optional<std::uint32_t> place = {};  // this node's place in `hosts`, if known
+  // Without `hosts`: the nodes tell the hub their addresses, and learn the list of hosts from it.
+  bool learns_hosts = false;
   std::string run_id;
   std::optional<bool> is_host = {};
   std::optional<std::string> local_addr = {};
@@ -83,11 +86,16 @@ class HubBackend final : public Backend {
   void settled();
   // hub_backend_succession.cc
   void expect_succession();
+  void offer_to_host();
+  void learn_hosts();
   void add_ledger(hub::HubServerSettings& server, bool takes_over);
   Status take_over();
   void stop_hosting();
   void reserve();
   void deposed(const std::string& why);
+  void call_endpoint();
+  void moved(const Moved& place);
+  Status redirect();
   Status host();
   void reach(const std::string& host);
   void try_to_host_after_all();
@@ -106,7 +114,9 @@ class HubBackend final : public Backend {
   bool port_taken_ = false;
   std::unique_ptr<io::Lookup> lookup_;
   io::Fd reserved_;  // holds the port on which this node may take over
+  std::unique_ptr<hub::HubServer> redirect_;  // so does this, at the endpoint's host
   std::unique_ptr<hub::HubServer> server_;
+  std::unique_ptr<EndpointCall> endpoint_call_;  // while this node hosts for the first host
   hub::HubMember member_;
   std::unique_ptr<HubSuccession>
       succession_;  // declared after server_ and member_, so destroyed first

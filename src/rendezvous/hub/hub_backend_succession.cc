@@ -1,7 +1,9 @@
 // This node's part in the succession of hosts: opening a hub when its turn comes, and closing the
 // hub when another node leads.
 #include "base/log.h"
+#include "base/text.h"
 #include "io/listen.h"
+#include "io/place_text.h"
 #include "rendezvous/hub/hub_backend.h"
 
 #include <utility>
@@ -9,16 +11,16 @@
 namespace lockstep::rendezvous::hub {
 
 void HubBackend::expect_succession() {
-  const auto listed = static_cast<std::uint32_t>(settings_.hosts.size());
-  const std::uint32_t own = settings_.place.value_or(listed);
-  if (!found_.choice.host) reserve();
-  member_.set_witness(Witness(own));
   member_.on_unlinked([this](const Error& error) { succession_->lost(error); });
-  member_.on_charter([this] { succession_->found(); });
+  member_.on_charter([this] {
+    succession_->found();
+    learn_hosts();
+  });
   succession_ = std::make_unique<HubSuccession>(
       loop_,
-      HubSuccession::Settings{
-          .hosts = settings_.hosts, .own = own, .patience = settings_.succession_patience},
+      HubSuccession::Settings{.hosts = settings_.hosts,
+                              .own = settings_.place.value_or(kNoPlace),
+                              .patience = settings_.succession_patience},
       member_,
       HubSuccession::Owner{.open_hub = [this] { return take_over(); },
                            .close_hub =
@@ -28,17 +30,43 @@ void HubBackend::expect_succession() {
                                }});
 }
 
+// Tells the hub where this node may host, if the job has no list of hosts. Another program may have
+// the port, as the hub itself has for the agents beside it.
+void HubBackend::offer_to_host() {
+  if (!hosts()) reserve();
+  if (hosts() || reserved_) member_.offer_host(member_.address());
+  member_.on_charter([this] { learn_hosts(); });
+}
+
+// Takes the place of the hub from the charter, and the list of hosts if the hub makes it.
+void HubBackend::learn_hosts() {
+  const Charter& charter = member_.witness()->charter();
+  if (settings_.learns_hosts) {
+    settings_.hosts.clear();
+    for (const std::string& host : charter.hosts)
+      settings_.hosts.push_back({host, settings_.endpoint.port});
+    settings_.place = place_of(charter.now, agent_);
+    if (!succession_) {
+      member_.expect_succession();
+      expect_succession();
+    }
+    succession_->learn(settings_.hosts, *settings_.place);
+  }
+  succession_->led_by(place_of(charter.now, charter.now.first));
+}
+
 void HubBackend::add_ledger(hub::HubServerSettings& server, bool takes_over) {
   server.ledger = Ledger::Settings{.host = agent_,
-                                   .place = settings_.place.value_or(0),
                                    // The hub's term must be later than any term promised by this
                                    // node.
                                    .after = member_.witness()->promised(),
-                                   .takes_over = takes_over};
+                                   .takes_over = takes_over,
+                                   .lists_hosts = settings_.learns_hosts};
   for (const codec::RdzvEndpoint& host : settings_.hosts)
     server.hosts.push_back(host.host);
   server.coordinator.fenced = true;
   server.on_deposed = [this](const std::string& why) { deposed(why); };
+  server.on_moved = [this](const Moved& place) { moved(place); };
 }
 
 Status HubBackend::take_over() {
@@ -49,16 +77,34 @@ Status HubBackend::take_over() {
   server.port = settings_.hosts.at(*settings_.place).port;
   add_ledger(server, true);
   reserved_.reset();
+  redirect_.reset();
   auto opened = hub::HubServer::open(loop_, std::move(server));
   if (!opened) {
     reserve();
     return tl::make_unexpected(std::move(opened).error());
   }
   server_ = std::move(*opened);
+  if (!found_.choice.host) call_endpoint();
   return {};
 }
 
+// The first host may be started again. It then waits at the endpoint for nodes that are here.
+void HubBackend::call_endpoint() {
+  const codec::RdzvEndpoint& first = settings_.endpoint;
+  endpoint_call_ = std::make_unique<EndpointCall>(
+      loop_,
+      HubDialSettings{.host = first.host,
+                      .port = first.port,
+                      .run_id = settings_.run_id,
+                      .token = settings_.token,
+                      .agent = agent_,
+                      .name = settings_.offer.host},
+      Moved{member_.address(), server_->port()},
+      [this] { return server_ && server_->leads(); });
+}
+
 void HubBackend::stop_hosting() {
+  endpoint_call_.reset();
   server_.reset();
   reserve();
 }
@@ -66,12 +112,24 @@ void HubBackend::stop_hosting() {
 // A job may run for weeks before this node takes over. Without the reservation a connection of its
 // workers could have the port by then. A failure is no error: the next host takes over.
 void HubBackend::reserve() {
-  if (!settings_.place || *settings_.place >= settings_.hosts.size()) return;
-  auto reserved = io::reserve_port(settings_.hosts[*settings_.place].port);
-  if (reserved)
-    reserved_ = std::move(*reserved);
-  else
-    log::info("this node may be unable to host the rendezvous later: {}", reserved.error().message);
+  const bool listed = settings_.place && *settings_.place < settings_.hosts.size();
+  if (!listed && !settings_.learns_hosts) return;
+  const auto open = [&]() -> Status {
+    // Nodes that come later know the endpoint alone.
+    if (settings_.learns_hosts && found_.choice.host) return redirect();
+    const int port = listed ? settings_.hosts[*settings_.place].port : settings_.endpoint.port;
+    LOCKSTEP_TRY_ASSIGN(reserved_, io::reserve_port(port));
+    return {};
+  };
+  if (const Status opened = open(); !opened)
+    log::info("this node may be unable to host the rendezvous later: {}", opened.error().message);
+}
+
+Status HubBackend::redirect() {
+  hub::HubServerSettings server = hub_server_settings(settings_, agent_);
+  server.redirect = [this] { return member_.hub_elsewhere(); };
+  LOCKSTEP_TRY_ASSIGN(redirect_, hub::HubServer::open(loop_, std::move(server)));
+  return {};
 }
 
 // Close the server one turn later, after the last frames to the guests have been sent.
@@ -81,6 +139,16 @@ void HubBackend::deposed(const std::string& why) {
     // The guests go to the other host: do not wait for them.
     if (left_done_) return end_hosting();
     stop_hosting();
+  });
+}
+
+// Joins the job at its host of today. Like above, in the next turn: the server is calling.
+void HubBackend::moved(const Moved& place) {
+  log::warning("the rendezvous '{}' goes on at {}: this node joins it there",
+               printable(settings_.run_id), io::place_text(printable(place.host), place.port));
+  deposed_.start({}, [this, place] {
+    stop_hosting();
+    member_.move_to(place.host, place.port);
   });
 }
 

@@ -174,6 +174,7 @@ void fields(Io& io, F& f) {
   io.list(f.finished, kMaxNodes, [](auto& each, auto& rank) { each.within(rank, 0, kMost32); });
   io.choice(f.end, Charter::End::failed);
   io.line(f.why, kMaxLine);
+  io.list(f.hosts, kMaxHosts, [](auto& each, auto& host) { each.line(host, kMaxName); });
 }
 template <class Io, Is<Call> F>
 void fields(Io& io, F& f) {
@@ -184,11 +185,17 @@ void fields(Io& io, F& f) {
   io.within(f.promised, 0, kMost64);
   io.number(f.place);
   fields(io, f.charter);
+  io.line(f.host, kMaxName);
 }
 template <class Io, Is<Agreed> F>
 void fields(Io& io, F& f) {
   io.within(f.term, 0, kMost64);
   io.within(f.version, 0, kMost64);
+}
+template <class Io, Is<Moved> F>
+void fields(Io& io, F& f) {
+  io.line(f.host, kMaxName);
+  io.within(f.port, 1, 65535);
 }
 template <class Io, class F>
 requires(Is<F, Ended> || Is<F, Left>) void fields(Io& /*io*/, F& /*f*/) {}
@@ -219,7 +226,8 @@ std::string_view frame_name(const Frame& frame) {
       "hello",        "challenge", "proof",     "welcome", "refusal", "join",
       "store wanted", "store",     "placed",    "ended",   "failed",  "interrupted",
       "finish",       "finished",  "report",    "reports", "leave",   "left",
-      "beat",         "call",      "testimony", "charter", "agreed",  "news"};
+      "beat",         "call",      "testimony", "charter", "agreed",  "news",
+      "moved"};
   return kNames[frame.index()];
 }
 

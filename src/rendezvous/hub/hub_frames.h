@@ -18,7 +18,7 @@
 
 namespace lockstep::rendezvous::hub {
 
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 // Both sides send the preamble first. It ends like an HTTP head, so a web server answers at once
 // and can be recognised.
 inline constexpr std::string_view kPreamble = "LOCKSTEP HUB\r\n\r\n";
@@ -35,6 +35,8 @@ inline constexpr std::size_t kMaxReports = 4U << 20;  // all of them
 inline constexpr std::size_t kMaxNews = 256U << 10;   // of a round
 inline constexpr std::size_t kMaxNodes = 65'536;
 inline constexpr std::size_t kMaxVoters = 63;
+inline constexpr std::size_t kMaxHosts = 192;  // in a charter: those of three sets of voters
+inline constexpr std::uint32_t kNoPlace = UINT32_MAX;  // of a node that cannot host the hub
 inline constexpr std::int32_t kMaxWorkers = 1 << 20;  // of one node
 
 // --- opening a connection ---
@@ -216,6 +218,9 @@ struct Charter {  // hub
   enum class End : std::uint8_t { none, succeeded, failed };
   End end = End::none;
   std::string why;
+  // Addresses by place, if the nodes were given one endpoint and learn the list of hosts here. All
+  // hubs of the job use the endpoint's port. Entries without a voter may be out of date.
+  std::vector<std::string> hosts = {};
   bool operator==(const Charter&) const = default;
 };
 struct Call {  // hub: leads, or asks to lead, in this term
@@ -226,6 +231,7 @@ struct Testimony {  // agent, answers a Call: promises to refuse charters of ear
   std::uint64_t promised = 0;
   std::uint32_t place = 0;
   Charter charter;
+  std::string host = {};  // the agent's address; empty: it cannot host, or has a list of hosts
   bool operator==(const Testimony&) const = default;
 };
 struct Agreed {  // agent: has recorded this charter
@@ -233,10 +239,17 @@ struct Agreed {  // agent: has recorded this charter
   std::uint64_t version = 0;
   bool operator==(const Agreed&) const = default;
 };
+// The job goes on at this place. From the leading hub to the hub of a first host that was started
+// again, and from a first host that no longer hosts to every node that looks for the hub there.
+struct Moved {
+  std::string host;
+  std::int32_t port = 0;
+  bool operator==(const Moved&) const = default;
+};
 
 using Frame = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, StoreWanted, StoreOffer,
                            Placed, Ended, Failed, Interrupted, Finish, Finished, TellReport,
-                           Reports, Leave, Left, Beat, Call, Testimony, Charter, Agreed, News>;
+                           Reports, Leave, Left, Beat, Call, Testimony, Charter, Agreed, News, Moved>;
 
 // Returns the run id as the other side reads it, possibly cut or cleaned. Both sides compare and
 // prove this form. Otherwise a long run id would make a valid token look wrong.

@@ -15,7 +15,7 @@ namespace lockstep::rendezvous::hub {
 using std::chrono::milliseconds;
 
 HubMember::HubMember(io::Loop& loop, HubMemberSettings settings)
-    : loop_(loop), settings_(std::move(settings)), core_(settings_.rules), timer_(loop) {}
+    : loop_(loop), settings_(std::move(settings)), core_(settings_.rules), back_(loop), timer_(loop) {}
 
 HubMember::~HubMember() = default;
 
@@ -103,7 +103,7 @@ void HubMember::dialed(Result<HubDial::Connected> connected) {
   local_address_ = connected->local_address;
   stream_->set_events({.frame =
                            [this](Frame frame) {
-                             if (take_as_witness(frame)) return;
+                             if (take_as_witness(frame) || is_redirected(frame)) return;
                              core_.take(std::move(frame), io::Clock::now());
                              happened();
                            },
@@ -111,6 +111,7 @@ void HubMember::dialed(Result<HubDial::Connected> connected) {
                        .ended =
                            [this](const Error& error) {
                              core_.lost(error, io::Clock::now());
+                             go_back();
                              happened();
                            }});
   // For the message counter: hello and welcome; with a token also challenge and proof.
@@ -171,8 +172,35 @@ bool HubMember::take_as_witness(const Frame& frame) {
   stream_->send(answer);
   if (!std::holds_alternative<Agreed>(answer)) return true;
   core_.led();
+  redirected_from_.reset();
   if (on_charter_) on_charter_();
   return true;
+}
+
+// Goes to the hub that the endpoint's host names. Returns whether the frame was such a word.
+bool HubMember::is_redirected(const Frame& frame) {
+  const auto* moved = std::get_if<Moved>(&frame);
+  // A node that has a list of hosts, or no need of one, is never redirected.
+  if (moved == nullptr || !settings_.witness || moved->host.empty()) return false;
+  if (!redirected_from_) redirected_from_ = Moved{host_, port_};
+  move_to(moved->host, moved->port);
+  constexpr milliseconds kPatience{3'000};
+  back_.start(kPatience, [this] {
+    if (!connected()) go_back();
+  });
+  return true;
+}
+
+// Asks the endpoint's host again: the hub that it named was gone, or did not come to lead.
+void HubMember::go_back() {
+  if (!redirected_from_) return;
+  const Moved from = *std::exchange(redirected_from_, std::nullopt);
+  move_to(from.host, from.port);
+}
+
+std::optional<Moved> HubMember::hub_elsewhere() const {
+  if (!connected() || host_ == kOwnHub) return std::nullopt;
+  return Moved{host_, port_};
 }
 
 // --- what the agent asks for ---

@@ -23,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::rendezvous::hub {
@@ -35,6 +36,8 @@ struct HubMemberSettings {
   OfferStore offer_store;
   std::optional<Witness> witness = {};  // set if other nodes may host the hub
 };
+
+inline constexpr std::string_view kOwnHub = "127.0.0.1";  // how a member reaches its node's hub
 
 class HubMember {
  public:
@@ -65,6 +68,12 @@ class HubMember {
   // Returns whether this node still expects a word of the hub about its round or its join.
   bool awaits_hub() const { return core_.awaits_hub(); }
   void set_witness(Witness witness) { settings_.witness = std::move(witness); }
+  // Returns the place of the hub that this member is connected to; nullopt: none, or one of its own.
+  std::optional<Moved> hub_elsewhere() const;
+  // Sets the address where this node may host the hub, for a job without a list of hosts.
+  void offer_host(std::string address) { settings_.witness->set_host(std::move(address)); }
+  // From now on the owner looks for another hub if this one is lost.
+  void expect_succession() { core_.expect_succession(); }
   const std::optional<Witness>& witness() const { return settings_.witness; }
   // Continues with the hub at another place; a running round goes on if the new hub says so.
   void move_to(const std::string& host, int port);
@@ -124,6 +133,8 @@ class HubMember {
   void tell(Core::Unlinked& outcome);
   void tell(News& outcome);
   bool take_as_witness(const Frame& frame);
+  bool is_redirected(const Frame& frame);
+  void go_back();
   void dialed(Result<HubDial::Connected> connected);
 
   io::Loop& loop_;
@@ -132,6 +143,8 @@ class HubMember {
   std::string host_;
   int port_ = 0;
   std::string local_address_;
+  std::optional<Moved> redirected_from_;  // until a hub leads: its host may be gone since
+  io::Timer back_;
   std::unique_ptr<HubDial> dial_;
   std::unique_ptr<HubStream> stream_;
   io::Timer timer_;

@@ -97,6 +97,7 @@ class HubMemberCore {
   void forget_connect();
   void move_to(const std::string& place, io::TimePoint now);
   void give_up(Error error);
+  void expect_succession() { rules_.succession = true; }
   void set_address(std::string address) { address_ = std::move(address); }
   void join(io::TimePoint now);
   void tell_failure(const std::string& line, bool final);

@@ -64,7 +64,9 @@ HubServer::HubServer(io::Loop& loop, HubServerSettings settings)
 HubServer::~HubServer() = default;
 
 void HubServer::warn_if_open_to_all() const {
-  if (settings_.token) return;
+  // A hub that takes over, or only tells the way, belongs to a job whose first hub has said so.
+  const bool later = settings_.redirect || (settings_.ledger && settings_.ledger->takes_over);
+  if (settings_.token || later) return;
   const auto known = io::resolve_numeric(settings_.listen, 0);
   // On loopback only users of this machine can reach the port.
   if (known && io::is_loopback(known->addresses.front())) return;
@@ -160,6 +162,7 @@ void HubServer::on_frame(Guest& guest, Frame frame) {
     }
     return pump();
   }
+  if (guest.state == Guest::State::redirected) return;
   const auto* hello = std::get_if<Hello>(&frame);
   const auto* proof = std::get_if<Proof>(&frame);
   if (guest.state == Guest::State::hello && hello != nullptr) return on_hello(guest, *hello);
@@ -225,19 +228,31 @@ void HubServer::on_proof(Guest& guest, const Proof& proof) {
             "give every node the same --rdzv-token-file");
 }
 
-void HubServer::welcome(Guest& guest) {
+Welcome HubServer::welcome_for(const Guest& guest) const {
   const auto ms = [](Ms time) { return static_cast<std::uint32_t>(time.count()); };
   Welcome welcome{.heartbeat_ms = ms(settings_.coordinator.heartbeat),
                   .dead_ms = ms(settings_.coordinator.dead)};
   if (settings_.token)
     welcome.mac =
         prove(*settings_.token, Side::hub, guest.hello.nonce, guest.nonce, guest.hello.run_id);
+  return welcome;
+}
+
+void HubServer::welcome(Guest& guest) {
+  if (settings_.redirect) {
+    const auto place = settings_.redirect();
+    if (!place) return close(guest.id);
+    // Still counted with the greetings, so their limits in number and time hold.
+    guest.state = Guest::State::redirected;
+    guest.stream->send(welcome_for(guest));
+    return guest.stream->send(*place);
+  }
   guest.state = Guest::State::member;
   // A greeting was limited to a small size. A member may send whole reports.
   guest.stream->set_limit(FrameReader::kFromAgents);
   unproven_.erase(guest.id);
   ++counts_.guests;
-  guest.stream->send(welcome);
+  guest.stream->send(welcome_for(guest));
   if (ledger_) ledger_->arrive(guest.id, guest.hello.agent);
   // lead() tells the coordinator about guests that arrive before.
   if (leads_) coordinator_.arrive(guest.id, guest.hello.agent, guest.hello.name, io::Clock::now());

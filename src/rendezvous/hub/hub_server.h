@@ -35,6 +35,12 @@ struct HubServerSettings {
   // Called when this hub no longer leads or cannot decide. Destroy the server soon, not inside the
   // call.
   std::function<void(const std::string& why)> on_deposed = {};
+  // Called if this hub's job goes on at another host: this hub has had no round and no guest. As with
+  // on_deposed, destroy the server soon.
+  std::function<void(const Moved& place)> on_moved = {};
+  // Set at the endpoint's host while another node hosts: a server that only tells the way to the
+  // hub. nullopt: not known now; the node asks again.
+  std::function<std::optional<Moved>()> redirect = {};
   Ms time_to_prove{10'000};  // limit for the greeting, from the accept on
   std::size_t max_unproven =
       8192;  // limit of connections still in the greeting; the oldest is closed first
@@ -79,6 +85,7 @@ class HubServer {
   void refuse_run_id(Guest& guest);
   void on_proof(Guest& guest, const Proof& proof);
   void welcome(Guest& guest);
+  Welcome welcome_for(const Guest& guest) const;
   void turn_away(Guest& guest, Why why, const std::string& text, const std::string& hint);
   void on_end(Guest& guest, const Error& error);
   void close(PeerId id);
@@ -86,6 +93,7 @@ class HubServer {
   void pump_coordinator();
   void ask_permission(const PermitRequest& request);
   // hub_server_ledger.cc
+  void on_moved(const Guest& guest, const Moved& moved);
   bool take_for_ledger(Guest& guest, Frame& frame);
   bool pump_ledger();
   void lead();

@@ -10,7 +10,7 @@
 namespace lockstep::rendezvous::hub {
 
 struct HubServer::Guest {
-  enum class State { hello, proof, member };
+  enum class State { hello, proof, member, redirected };
   PeerId id = 0;
   std::string from;  // ADDRESS:PORT
   State state = State::hello;

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -14,8 +15,24 @@ constexpr std::size_t kMostKept =
 constexpr Ms kQuorumGrace{1'000};  // a broken connection is replaced within this time
 }  // namespace
 
+// Hands this node over to its job, which goes on elsewhere. A hub with guests of its own is another
+// job under the same run id: the caller knows nothing of them.
+void HubServer::on_moved(const Guest& guest, const Moved& moved) {
+  const bool alone = std::none_of(guests_.begin(), guests_.end(), [&](const auto& entry) {
+    const Guest& other = *entry.second;
+    return other.state == Guest::State::member && other.id != guest.id &&
+           other.hello.agent != settings_.coordinator.host;
+  });
+  if (!alone || !leads_ || ledger_->charter().term > 0 || !settings_.on_moved) return;
+  settings_.on_moved(moved);
+}
+
 // Returns whether the frame is not for the coordinator, or not yet.
 bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
+  if (const auto* moved = std::get_if<Moved>(&frame)) {
+    on_moved(guest, *moved);
+    return true;
+  }
   if (const auto* testimony = std::get_if<Testimony>(&frame)) {
     ledger_->take(guest.id, *testimony);
     return true;

@@ -59,6 +59,11 @@ void HubSuccession::lost(const Error& error) {
   search(closed);
 }
 
+void HubSuccession::learn(std::vector<codec::RdzvEndpoint> hosts, std::uint32_t own) {
+  settings_.hosts = std::move(hosts);
+  settings_.own = own;
+}
+
 void HubSuccession::search(bool closed) {
   searching_ = true;
   closed_ = closed;
@@ -103,7 +108,7 @@ void HubSuccession::step() {
     // The timer goes on to the next stop.
     return;
   }
-  member_.move_to("127.0.0.1", settings_.hosts[stop.place].port);
+  member_.move_to(std::string(kOwnHub), settings_.hosts[stop.place].port);
 }
 
 void HubSuccession::wait(io::Duration time) {

@@ -40,6 +40,9 @@ class HubSuccession {
   void lost(const Error& error);
   // Called when a hub that leads, or may come to lead, has let the member in.
   void found();
+  // Replaces the list of hosts, and this node's place in it.
+  void learn(std::vector<codec::RdzvEndpoint> hosts, std::uint32_t own);
+  void led_by(std::uint32_t place) { leader_ = place; }
   bool searching() const { return searching_; }
   const std::vector<codec::RdzvEndpoint>& hosts() const { return settings_.hosts; }
 

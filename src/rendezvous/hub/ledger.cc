@@ -21,17 +21,28 @@ bool is_newer(const Charter& a, const Charter& b) {
   return std::tie(a.term, a.version) > std::tie(b.term, b.version);
 }
 
-std::uint64_t next_term(std::uint64_t after, std::uint32_t place) {
-  // The place is the low part of the term, so no two hosts ever lead in the same term.
-  constexpr std::uint64_t kPlaces = 65'536;
-  return (after / kPlaces + 1) * kPlaces + place % kPlaces;
+std::uint64_t next_term(std::uint64_t after, const Nonce& agent) {
+  // The low part of the term is the beginning of the agent's random id, so no two hubs ever lead in
+  // the same term.
+  constexpr int kBytes = 5;
+  constexpr std::uint64_t kAgents = 1ULL << (8 * kBytes);
+  std::uint64_t low = 0;
+  for (int i = 0; i < kBytes; ++i)
+    low = low << 8U | agent[static_cast<std::size_t>(i)];
+  return (after / kAgents + 1) * kAgents + low;
+}
+
+std::uint32_t place_of(const Voters& voters, const Nonce& agent) {
+  const auto at = std::find_if(voters.all.begin(), voters.all.end(),
+                               [&](const Voter& voter) { return voter.agent == agent; });
+  return at == voters.all.end() ? kNoPlace : at->place;
 }
 
 // --- every node's part ---
 
 Testimony Witness::testify(const Call& call) {
   promised_ = std::max(promised_, call.term);
-  return {promised_, place_, charter_};
+  return testimony();
 }
 
 Frame Witness::take(const Charter& charter) {
@@ -39,7 +50,7 @@ Frame Witness::take(const Charter& charter) {
     // A repetition: the first answer may be lost.
     if (charter.term == charter_.term && charter.version == charter_.version)
       return Agreed{charter.term, charter.version};
-    return Testimony{promised_, place_, charter_};
+    return testimony();
   }
   promised_ = charter.term;
   charter_ = charter;
@@ -50,7 +61,7 @@ Frame Witness::take(const Charter& charter) {
 
 Ledger::Ledger(const Settings& settings)
     : settings_(settings),
-      term_(next_term(settings.after, settings.place)),
+      term_(next_term(settings.after, settings.host)),
       stage_(settings.takes_over ? Stage::gathering : Stage::leading) {}
 
 void Ledger::arrive(PeerId peer, const Nonce& agent) {
@@ -101,7 +112,7 @@ void Ledger::write(const PermitRequest& request) {
 // Asks for a later term because a node has promised a term of another hub. That hub may never come
 // to lead.
 void Ledger::raise_term(std::uint64_t above) {
-  term_ = next_term(above, settings_.place);
+  term_ = next_term(above, settings_.host);
   // The nodes must promise the new term before this hub may write in it.
   if (stage_ == Stage::leading && charter_.term > 0) stage_ = Stage::renewing;
   in_flight_ = false;
@@ -176,18 +187,54 @@ void Ledger::settle() {
   if (wish_ && !changed_) permitted_ = wish_->round;
 }
 
-// Returns the connected nodes as voters: the host first, then by place.
-Voters Ledger::voters_here() const {
+// Returns the connected nodes as voters: the host first, then by place. `hosts` gets the addresses
+// of new voters, if this hub makes the list.
+Voters Ledger::voters_here(std::vector<std::string>& hosts) const {
   Voters voters;
   voters.first = settings_.host;
-  for (const auto& [peer, known] : peers_)
-    if (known.testimony) voters.all.push_back({known.agent, known.testimony->place});
-  std::sort(voters.all.begin(), voters.all.end(), [&](const Voter& a, const Voter& b) {
-    return std::tuple(a.agent != settings_.host, a.place, a.agent) <
-           std::tuple(b.agent != settings_.host, b.place, b.agent);
-  });
+  for (const auto& [peer, known] : peers_) {
+    if (!known.testimony) continue;
+    const auto listed = std::find(hosts.begin(), hosts.end(), known.testimony->host);
+    std::uint32_t place = known.testimony->place;
+    if (settings_.lists_hosts)
+      place = listed == hosts.end() ? kNoPlace : static_cast<std::uint32_t>(listed - hosts.begin());
+    voters.all.push_back({known.agent, place});
+  }
+  const auto order = [&] {
+    std::sort(voters.all.begin(), voters.all.end(), [&](const Voter& a, const Voter& b) {
+      return std::tuple(a.agent != settings_.host, a.place, a.agent) <
+             std::tuple(b.agent != settings_.host, b.place, b.agent);
+    });
+  };
+  order();
   if (voters.all.size() > kMaxVoters) voters.all.resize(kMaxVoters);
+  if (settings_.lists_hosts) {
+    list_hosts(voters, hosts);
+    order();
+  }
   return voters;
+}
+
+// Gives each voter without a place one in the list, if the voter has an address. A place that no
+// voter of the last charters has is given again, so the list stays short.
+void Ledger::list_hosts(Voters& voters, std::vector<std::string>& hosts) const {
+  std::set<std::uint32_t> taken;
+  for (const Voters& known : {voters, charter_.now, charter_.before})
+    for (const Voter& voter : known.all)
+      taken.insert(voter.place);
+  std::map<Nonce, std::string> addresses;
+  for (const auto& [peer, known] : peers_)
+    if (known.testimony) addresses[known.agent] = known.testimony->host;
+  for (Voter& voter : voters.all) {
+    const std::string& address = addresses[voter.agent];
+    if (voter.place != kNoPlace || address.empty()) continue;
+    voter.place = 0;
+    while (taken.contains(voter.place))
+      ++voter.place;
+    taken.insert(voter.place);
+    if (voter.place >= hosts.size()) hosts.resize(voter.place + 1);
+    hosts[voter.place] = address;
+  }
 }
 
 void Ledger::fill(Charter& charter) const {
@@ -209,7 +256,7 @@ void Ledger::draft() {
   // Only other voters may replace the charter in flight.
   if (!std::exchange(peers_changed_, false) && in_flight_) return;
   Charter next = charter_;
-  next.now = voters_here();
+  next.now = voters_here(next.hosts);
   fill(next);
   const bool other_voters = next.now.all != charter_.now.all;
   // Also record that the previous voters have agreed. From then on the new voters alone decide.

@@ -29,12 +29,16 @@ namespace lockstep::rendezvous::hub {
 bool is_quorum(const Voters& voters, const std::set<Nonce>& agents);
 // Returns whether `a` is later than `b`.
 bool is_newer(const Charter& a, const Charter& b);
-// Returns the lowest term above `after` in which only the node at `place` can lead.
-std::uint64_t next_term(std::uint64_t after, std::uint32_t place);
+// Returns the lowest term above `after` in which only this agent can lead.
+std::uint64_t next_term(std::uint64_t after, const Nonce& agent);
+// Returns the place of the agent's vote; kNoPlace: none.
+std::uint32_t place_of(const Voters& voters, const Nonce& agent);
 
 class Witness {
  public:
   explicit Witness(std::uint32_t place) : place_(place) {}
+  // Sets the address where this node may host, for a hub that makes the list of hosts.
+  void set_host(std::string host) { host_ = std::move(host); }
 
   Testimony testify(const Call& call);
   // Records the charter and returns Agreed, or refuses with a Testimony that shows why.
@@ -45,7 +49,10 @@ class Witness {
   const Charter& charter() const { return charter_; }
 
  private:
+  Testimony testimony() const { return {promised_, place_, charter_, host_}; }
+
   std::uint32_t place_;
+  std::string host_;
   std::uint64_t promised_ = 0;
   Charter charter_;
 };
@@ -54,9 +61,9 @@ class Ledger {
  public:
   struct Settings {
     Nonce host{};
-    std::uint32_t place = 0;  // of the host, in the list
-    std::uint64_t after = 0;  // the latest term promised by the host
-    bool takes_over = false;  // false: the first hub of the job, which leads from the start
+    std::uint64_t after = 0;   // the latest term promised by the host
+    bool takes_over = false;   // false: the first hub of the job, which leads from the start
+    bool lists_hosts = false;  // the nodes have no list of hosts: write it into the charter
   };
   struct Output {
     PeerId to = 0;
@@ -108,7 +115,8 @@ class Ledger {
   void draft();
   void send_charter();
   void settle();
-  Voters voters_here() const;
+  Voters voters_here(std::vector<std::string>& hosts) const;
+  void list_hosts(Voters& voters, std::vector<std::string>& hosts) const;
   void fill(Charter& charter) const;
 
   Settings settings_;

@@ -36,10 +36,12 @@ TEST(Quorum, IsMoreThanHalfOrHalfWithTheHost) {
 }
 
 TEST(Terms, OfTwoNodesAreNeverTheSame) {
-  EXPECT_GT(next_term(0, 0), 0U);
-  for (const std::uint32_t place : {0U, 1U, 65'535U}) {
-    EXPECT_GT(next_term(next_term(0, 3), place), next_term(0, 3));
-    EXPECT_EQ(next_term(12'345'678, place) % 65'536, place);
+  EXPECT_GT(next_term(0, {}), 0U);
+  for (const int number : {0, 1, 254}) {
+    EXPECT_GT(next_term(next_term(0, agent(3)), agent(number)), next_term(0, agent(3)));
+    EXPECT_EQ(next_term(12'345'678, agent(number)) % (1ULL << 40U),
+              next_term(0, agent(number)) % (1ULL << 40U));
+    EXPECT_NE(next_term(5, agent(number)), next_term(5, agent(number - 1)));
   }
 }
 
@@ -74,19 +76,26 @@ struct World {
     Frame frame;
   };
 
-  explicit World(int count) {
+  // lists: the nodes have no list of hosts, and the hub makes one of their addresses.
+  explicit World(int count, bool with_lists = false) : lists(with_lists) {
     for (int i = 0; i < count; ++i)
-      nodes.push_back({Witness(static_cast<std::uint32_t>(i))});
-    hubs.resize(static_cast<std::size_t>(count));
+      add();
+  }
+  void add() {
+    const auto number = nodes.size();
+    Witness witness(lists ? kNoPlace : static_cast<std::uint32_t>(number));
+    if (lists) witness.set_host("n" + std::to_string(number));
+    nodes.push_back({std::move(witness)});
+    hubs.resize(nodes.size());
   }
 
   void open(int at, bool takes_over) {
     close(at);
     hubs[static_cast<std::size_t>(at)] = std::make_unique<Ledger>(
         Ledger::Settings{.host = agent(at),
-                         .place = static_cast<std::uint32_t>(at),
                          .after = nodes[static_cast<std::size_t>(at)].witness.promised(),
-                         .takes_over = takes_over});
+                         .takes_over = takes_over,
+                         .lists_hosts = lists});
   }
   void close(int at) {
     hubs[static_cast<std::size_t>(at)].reset();
@@ -147,6 +156,7 @@ struct World {
     return request;
   }
 
+  bool lists;
   std::vector<Node> nodes;
   std::vector<std::unique_ptr<Ledger>> hubs;
   std::vector<Letter> mail;
@@ -155,8 +165,8 @@ struct World {
 };
 
 // Returns a job of `count` nodes at node 0's hub, with the first round recorded.
-World begun(int count) {
-  World world(count);
+World begun(int count, bool lists = false) {
+  World world(count, lists);
   world.open(0, false);
   for (int i = 0; i < count; ++i)
     world.go(i, 0);
@@ -322,13 +332,84 @@ TEST(Ledger, AHostThatWasStartedAnewKnowsThatItsJobIsElsewhere) {
 TEST(Ledger, AnAgentThatIsNewHasNoVoteYet) {
   World world = begun(3);
   world.close(0);
-  world.nodes.push_back({Witness(3)});
-  world.hubs.resize(4);
+  world.add();
   world.open(1, true);
   world.go(1, 1);
   world.go(3, 1);
   world.settle();
   EXPECT_FALSE(world.hub(1)->leads());
+}
+
+// --- the list of hosts, of nodes that were given one endpoint ---
+
+// Returns the voters' addresses, in the order of the voters.
+std::vector<std::string> listed(const Charter& charter) {
+  std::vector<std::string> addresses;
+  for (const Voter& voter : charter.now.all)
+    addresses.push_back(voter.place < charter.hosts.size() ? charter.hosts[voter.place] : "none");
+  return addresses;
+}
+
+TEST(HostList, IsWrittenByTheFirstHubBeforeTheFirstRound) {
+  World world = begun(3, true);
+  for (const auto& node : world.nodes)
+    EXPECT_EQ(listed(node.witness.charter()), (std::vector<std::string>{"n0", "n1", "n2"}));
+}
+
+TEST(HostList, IsContinuedByTheNextHub) {
+  World world = begun(3, true);
+  world.close(0);
+  world.open(1, true);
+  world.go(1, 1);
+  world.go(2, 1);
+  world.settle();
+  ASSERT_TRUE(world.hub(1)->leads());
+  world.hub(1)->write(World::round(1));
+  world.settle();
+  EXPECT_EQ(listed(world.nodes[2].witness.charter()), (std::vector<std::string>{"n1", "n2"}));
+  // The lost host finds its place again. The others know it by this place.
+  world.go(0, 1);
+  world.settle();
+  EXPECT_EQ(listed(world.nodes[2].witness.charter()), (std::vector<std::string>{"n1", "n0", "n2"}));
+  EXPECT_EQ(world.nodes[2].witness.charter().hosts.size(), 3U);
+}
+
+TEST(HostList, StaysShortWhenNodesAreReplaced) {
+  World world = begun(3, true);
+  for (int turn = 0; turn < 20; ++turn) {
+    world.leave(static_cast<int>(world.nodes.size()) - 1);
+    world.settle();
+    world.add();
+    world.go(static_cast<int>(world.nodes.size()) - 1, 0);
+    world.settle();
+  }
+  EXPECT_EQ(listed(world.nodes[0].witness.charter()).back(), "n22");
+  EXPECT_LE(world.nodes[0].witness.charter().hosts.size(), 4U);
+}
+
+TEST(HostList, HasNoPlaceForANodeThatCannotHost) {
+  World world(3, true);
+  world.nodes[2].witness.set_host("");
+  world.open(0, false);
+  for (int i = 0; i < 3; ++i)
+    world.go(i, 0);
+  world.settle();
+  world.hub(0)->write(World::round(0));
+  world.settle();
+  EXPECT_EQ(listed(world.nodes[0].witness.charter()),
+            (std::vector<std::string>{"n0", "n1", "none"}));
+}
+
+TEST(HostList, IsBoundedByTheVoters) {
+  World world(70, true);
+  world.open(0, false);
+  for (int i = 0; i < 70; ++i)
+    world.go(i, 0);
+  world.settle();
+  world.hub(0)->write(World::round(0));
+  world.settle();
+  EXPECT_EQ(world.nodes[0].witness.charter().now.all.size(), kMaxVoters);
+  EXPECT_EQ(world.nodes[0].witness.charter().hosts.size(), kMaxVoters);
 }
 
 // Nodes move and messages get lost at random. Invariants: no number is given to two rounds, and
@@ -341,7 +422,7 @@ TEST(LedgerSimulation, NoTwoHubsEverDecideTheSame) {
     const auto pick = [&](int below) {
       return static_cast<int>(random() % static_cast<unsigned>(below));
     };
-    World world = begun(kNodes);
+    World world = begun(kNodes, seed % 2 == 1);
     int favourite = 0;  // most nodes move there for a while
     for (int turn = 0; turn < 1500; ++turn) {
       world.collect();

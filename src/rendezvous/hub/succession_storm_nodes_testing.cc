@@ -248,7 +248,6 @@ void Storm::open_hub(int number, bool takes_over) {
   agent.hub.emplace(Hub{.number = ++openings_,
                         .rules = rules,
                         .ledger = Ledger({.host = agent.nonce,
-                                          .place = static_cast<std::uint32_t>(number),
                                           .after = agent.witness->promised(),
                                           .takes_over = takes_over}),
                         .coordinator = Coordinator(rules, local(agent)),

@@ -268,7 +268,6 @@ void WalkState::step(int number) {
 void WalkState::open_hub(int number, bool takes_over) {
   if (takes_over) left_.openings = std::max(0, left_.openings - 1);
   hubs_[at(number)].emplace(Hub{.ledger = Ledger({.host = agent_of(number),
-                                                  .place = static_cast<std::uint32_t>(number),
                                                   .after = nodes_[at(number)].witness.promised(),
                                                   .takes_over = takes_over}),
                                 .number = ++openings_});
