@@ -97,7 +97,8 @@ TEST(Explain, SaysWhatTheLossOfTheHostMeans) {
   expect("etcd", "no node hosts: the rendezvous is in etcd");
   expect("etcd-v2", "no node hosts: the rendezvous is in etcd");
   expect("etcd3", "another node is elected through etcd");
-  expect("lockstep", "from the first round on another node hosts, if more than half of the nodes are left");
+  expect("lockstep",
+         "from the first round on another node hosts, if more than half of the nodes are left");
   config.rdzv_endpoints = {{"localhost", 20001}};
   expect("lockstep", "the job ends with localhost, the only node listed as a host");
   config.rdzv_endpoints = {{"n1", 20001}, {"n2", 20001}, {"n3", 20001}};

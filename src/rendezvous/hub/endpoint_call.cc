@@ -27,7 +27,8 @@ void EndpointCall::wait() {
     stream_.reset();
     if (!leads_()) return wait();
     dial_ = std::make_unique<HubDial>(
-        loop_, endpoint_, [this](Result<HubDial::Connected> connected) { dialed(std::move(connected)); });
+        loop_, endpoint_,
+        [this](Result<HubDial::Connected> connected) { dialed(std::move(connected)); });
   });
 }
 

@@ -1,5 +1,5 @@
-// Calls the job's endpoint while another node hosts the hub. If the first host was started again, it
-// waits there for the other nodes. The call tells it where the job goes on.
+// Calls the job's endpoint while another node hosts the hub. If the first host was started again,
+// it waits there for the other nodes. The call tells it where the job goes on.
 #pragma once
 
 #include "io/loop.h"

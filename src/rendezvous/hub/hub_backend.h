@@ -113,7 +113,7 @@ class HubBackend final : public Backend {
   FoundHost found_;
   bool port_taken_ = false;
   std::unique_ptr<io::Lookup> lookup_;
-  io::Fd reserved_;  // holds the port on which this node may take over
+  io::Fd reserved_;                           // holds the port on which this node may take over
   std::unique_ptr<hub::HubServer> redirect_;  // so does this, at the endpoint's host
   std::unique_ptr<hub::HubServer> server_;
   std::unique_ptr<EndpointCall> endpoint_call_;  // while this node hosts for the first host

@@ -91,16 +91,15 @@ Status HubBackend::take_over() {
 // The first host may be started again. It then waits at the endpoint for nodes that are here.
 void HubBackend::call_endpoint() {
   const codec::RdzvEndpoint& first = settings_.endpoint;
-  endpoint_call_ = std::make_unique<EndpointCall>(
-      loop_,
-      HubDialSettings{.host = first.host,
-                      .port = first.port,
-                      .run_id = settings_.run_id,
-                      .token = settings_.token,
-                      .agent = agent_,
-                      .name = settings_.offer.host},
-      Moved{member_.address(), server_->port()},
-      [this] { return server_ && server_->leads(); });
+  endpoint_call_ = std::make_unique<EndpointCall>(loop_,
+                                                  HubDialSettings{.host = first.host,
+                                                                  .port = first.port,
+                                                                  .run_id = settings_.run_id,
+                                                                  .token = settings_.token,
+                                                                  .agent = agent_,
+                                                                  .name = settings_.offer.host},
+                                                  Moved{member_.address(), server_->port()},
+                                                  [this] { return server_ && server_->leads(); });
 }
 
 void HubBackend::stop_hosting() {

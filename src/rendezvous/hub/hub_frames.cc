@@ -223,11 +223,10 @@ NodeFacts facts_of(const Join& join) {
 
 std::string_view frame_name(const Frame& frame) {
   static constexpr std::array<std::string_view, std::variant_size_v<Frame>> kNames = {
-      "hello",        "challenge", "proof",     "welcome", "refusal", "join",
-      "store wanted", "store",     "placed",    "ended",   "failed",  "interrupted",
-      "finish",       "finished",  "report",    "reports", "leave",   "left",
-      "beat",         "call",      "testimony", "charter", "agreed",  "news",
-      "moved"};
+      "hello",   "challenge", "proof", "welcome", "refusal",     "join",   "store wanted",
+      "store",   "placed",    "ended", "failed",  "interrupted", "finish", "finished",
+      "report",  "reports",   "leave", "left",    "beat",        "call",   "testimony",
+      "charter", "agreed",    "news",  "moved"};
   return kNames[frame.index()];
 }
 

@@ -37,7 +37,7 @@ inline constexpr std::size_t kMaxNodes = 65'536;
 inline constexpr std::size_t kMaxVoters = 63;
 inline constexpr std::size_t kMaxHosts = 192;  // in a charter: those of three sets of voters
 inline constexpr std::uint32_t kNoPlace = UINT32_MAX;  // of a node that cannot host the hub
-inline constexpr std::int32_t kMaxWorkers = 1 << 20;  // of one node
+inline constexpr std::int32_t kMaxWorkers = 1 << 20;   // of one node
 
 // --- opening a connection ---
 
@@ -247,9 +247,10 @@ struct Moved {
   bool operator==(const Moved&) const = default;
 };
 
-using Frame = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, StoreWanted, StoreOffer,
-                           Placed, Ended, Failed, Interrupted, Finish, Finished, TellReport,
-                           Reports, Leave, Left, Beat, Call, Testimony, Charter, Agreed, News, Moved>;
+using Frame =
+    std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, StoreWanted, StoreOffer, Placed,
+                 Ended, Failed, Interrupted, Finish, Finished, TellReport, Reports, Leave, Left,
+                 Beat, Call, Testimony, Charter, Agreed, News, Moved>;
 
 // Returns the run id as the other side reads it, possibly cut or cleaned. Both sides compare and
 // prove this form. Otherwise a long run id would make a valid token look wrong.

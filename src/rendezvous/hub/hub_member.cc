@@ -15,7 +15,11 @@ namespace lockstep::rendezvous::hub {
 using std::chrono::milliseconds;
 
 HubMember::HubMember(io::Loop& loop, HubMemberSettings settings)
-    : loop_(loop), settings_(std::move(settings)), core_(settings_.rules), back_(loop), timer_(loop) {}
+    : loop_(loop),
+      settings_(std::move(settings)),
+      core_(settings_.rules),
+      back_(loop),
+      timer_(loop) {}
 
 HubMember::~HubMember() = default;
 

@@ -68,7 +68,8 @@ class HubMember {
   // Returns whether this node still expects a word of the hub about its round or its join.
   bool awaits_hub() const { return core_.awaits_hub(); }
   void set_witness(Witness witness) { settings_.witness = std::move(witness); }
-  // Returns the place of the hub that this member is connected to; nullopt: none, or one of its own.
+  // Returns the place of the hub that this member is connected to; nullopt: none, or one of its
+  // own.
   std::optional<Moved> hub_elsewhere() const;
   // Sets the address where this node may host the hub, for a job without a list of hosts.
   void offer_host(std::string address) { settings_.witness->set_host(std::move(address)); }

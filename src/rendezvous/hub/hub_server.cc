@@ -54,6 +54,7 @@ HubServer::HubServer(io::Loop& loop, HubServerSettings settings)
     : loop_(loop),
       settings_(std::move(settings)),
       coordinator_(settings_.coordinator, io::Clock::now()),
+      quorum_(settings_.coordinator.dead),
       timer_(loop) {
   if (!settings_.ledger) return;
   ledger_.emplace(*settings_.ledger);

@@ -9,6 +9,7 @@
 #include "rendezvous/hub/coordinator.h"
 #include "rendezvous/hub/hub_stream.h"
 #include "rendezvous/hub/ledger.h"
+#include "rendezvous/hub/quorum_watch.h"
 
 #include <cstddef>
 #include <functional>
@@ -35,8 +36,8 @@ struct HubServerSettings {
   // Called when this hub no longer leads or cannot decide. Destroy the server soon, not inside the
   // call.
   std::function<void(const std::string& why)> on_deposed = {};
-  // Called if this hub's job goes on at another host: this hub has had no round and no guest. As with
-  // on_deposed, destroy the server soon.
+  // Called if this hub's job goes on at another host: this hub has had no round and no guest. As
+  // with on_deposed, destroy the server soon.
   std::function<void(const Moved& place)> on_moved = {};
   // Set at the endpoint's host while another node hosts: a server that only tells the way to the
   // hub. nullopt: not known now; the node asks again.
@@ -112,7 +113,7 @@ class HubServer {
   std::optional<Ledger> ledger_;
   bool leads_ = true;  // the coordinator decides; false: frames are kept for later
   bool deposed_ = false;
-  std::optional<Time> no_quorum_since_;
+  QuorumWatch quorum_;
   int port_ = 0;
   io::Fd listener_;
   io::Fd spare_;  // an open descriptor, closed for a moment when descriptors run out

@@ -10,9 +10,8 @@
 
 namespace lockstep::rendezvous::hub {
 namespace {
-constexpr std::size_t kMostKept =
-    8;                             // a join, a failure, a finish and a report, with room to spare
-constexpr Ms kQuorumGrace{1'000};  // a broken connection is replaced within this time
+// A join, a failure, a finish and a report, with room to spare.
+constexpr std::size_t kMostKept = 8;
 }  // namespace
 
 // Hands this node over to its job, which goes on elsewhere. A hub with guests of its own is another
@@ -110,10 +109,7 @@ void HubServer::lead() {
 // Gives up if this hub has been cut off from a quorum for too long. The other nodes may go on
 // without this hub, so the workers on this side must stop.
 void HubServer::watch_quorum(Time now) {
-  if (!leads_ || deposed_ || coordinator_.over() || ledger_->has_quorum())
-    return no_quorum_since_.reset();
-  if (!no_quorum_since_) no_quorum_since_ = now;
-  if (now - *no_quorum_since_ < kQuorumGrace) return;
+  if (deposed_ || coordinator_.over() || !quorum_.must_give_up(*ledger_, leads_, now)) return;
   depose(
       fmt::format("only {} of the job can be reached from the host of the rendezvous, and the "
                   "other nodes may go on without them",

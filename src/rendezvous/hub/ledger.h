@@ -82,6 +82,8 @@ class Ledger {
   bool leads() const { return stage_ != Stage::gathering && !deposed_; }
   // Returns whether another node leads, or has led since.
   bool deposed() const { return deposed_; }
+  // Returns whether a charter waits for the agreement of a quorum.
+  bool recording() const { return in_flight_; }
   // Returns whether enough nodes are connected to decide anything.
   bool has_quorum() const;
   std::string count() const;  // connected voters, for messages: "1 of 3 nodes"

@@ -1,6 +1,8 @@
 // Which hub may decide for a job, however the network is split.
 #include "rendezvous/hub/ledger.h"
 
+#include "rendezvous/hub/quorum_watch.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -317,6 +319,27 @@ TEST(Ledger, ANewHubAsksANodeThatComesBackToAgree) {
   world.go(2, 1, true);
   world.settle();
   EXPECT_TRUE(world.hub(1)->leads());
+}
+
+// The new hub's own node has ended its search when the charter came. So the hub itself must notice.
+TEST(QuorumWatch, EndsAHubThatLosesAVoterWhileItRecordsThatItLeads) {
+  World world = begun(3);
+  world.close(0);
+  world.open(1, true);
+  world.go(1, 1);
+  world.go(2, 1);
+  for (world.collect(); !world.hub(1)->recording(); world.collect()) {
+    World::Letter letter = std::move(world.mail.front());
+    world.mail.erase(world.mail.begin());
+    world.deliver(std::move(letter));
+  }
+  world.leave(2);
+  world.settle();
+  QuorumWatch watch(Ms(2'500));
+  const Time now{};
+  EXPECT_FALSE(watch.must_give_up(*world.hub(1), world.hub(1)->leads(), now));
+  EXPECT_FALSE(watch.must_give_up(*world.hub(1), world.hub(1)->leads(), now + Ms(3'400)));
+  EXPECT_TRUE(watch.must_give_up(*world.hub(1), world.hub(1)->leads(), now + Ms(3'500)));
 }
 
 TEST(Ledger, AHostThatWasStartedAnewKnowsThatItsJobIsElsewhere) {

@@ -28,6 +28,8 @@ void Storm::dial(int number) {
   if (now >= dialing.until) return failed(Errc::timeout);
   dialing.next = now + 200ms;
   if (dialing.conn != 0) return;  // greets
+  if (settings_.lists_hosts && !agent.hub && agent.witness->charter().term == 0)
+    agent.target = way_in(number);
   Agent& to = agents_[agent.target];
   const bool reaches =
       to.powered && !blocked(number, agent.target) && !blocked(agent.target, number);
@@ -61,7 +63,12 @@ void Storm::hear(int number, const Mail& mail) {
     send(agent.conn, up, std::make_shared<Frame>(std::move(answer)));
     if (!agreed) return;
     agent.core->led();
-    return found(number);
+    found(number);
+    if (!settings_.lists_hosts) return;
+    // HubBackend::learn_hosts
+    agent.core->expect_succession();
+    agent.search.leader = place_of(charter->now, charter->now.first);
+    return;
   }
   if (const auto* placed = std::get_if<Placed>(mail.get()))
     wrong(oracle_.placed(conns_.at(agent.conn).hub,
@@ -167,7 +174,7 @@ void Storm::lost(int number, const Error& error) {
   if (search.on) return step(number);
   const bool closed = error.code != Errc::timeout;
   Ms patience = 30s;
-  if (closed && static_cast<int>(search.leader) != number &&
+  if (closed && search.leader != own_place(number) &&
       !may_go_on_without(search.leader, agent.witness->charter()))
     patience = 4s;
   search.until.begin(patience, local(agent));
@@ -183,7 +190,7 @@ void Storm::found(int number) {
   if (!search.on) return;
   search.on = false;
   search.due.reset();
-  search.leader = search.place;
+  if (!settings_.lists_hosts) search.leader = search.place;
 }
 
 void Storm::step(int number) {
@@ -191,16 +198,21 @@ void Storm::step(int number) {
   Search& search = agent.search;
   const Time now = local(agent);
   if (search.until.is_over(now)) return give_up(number);
+  const auto& hosts = agent.witness->charter().hosts;
+  const auto listed =
+      static_cast<std::uint32_t>(settings_.lists_hosts ? hosts.size() : agents_.size());
   if (search.next >= search.stops.size()) {
-    search.stops = walk_line({.own = static_cast<std::uint32_t>(number),
-                              .listed = static_cast<std::uint32_t>(settings_.nodes),
+    search.stops = walk_line({.own = own_place(number),
+                              .listed = listed,
                               .lost = search.leader,
                               .closed = std::exchange(search.closed, false)},
                              agent.witness->charter());
     search.next = 0;
   }
   if (search.stops.empty()) return;
-  const LineStop stop = search.stops[search.next++];
+  LineStop stop = search.stops[search.next++];
+  if (settings_.lists_hosts)
+    stop.place = static_cast<std::uint32_t>(std::stoi(hosts.at(stop.place).substr(1)));
   search.place = stop.place;
   search.due = now + stop.patience + (stop.own ? up_to(1'020) : 0ms);
   search.until.plan(*search.due);
@@ -231,6 +243,22 @@ void Storm::move_to(int number, int place) {
   happened(number);
 }
 
+std::uint32_t Storm::own_place(int number) const {
+  const Agent& agent = agents_[number];
+  return settings_.lists_hosts ? place_of(agent.witness->charter().now, agent.nonce)
+                               : static_cast<std::uint32_t>(number);
+}
+
+// Returns where a node without a list finds the hub: at the endpoint, or where the endpoint's host
+// says, or where the new hub calls it to. The node has a link to each of these.
+int Storm::way_in(int number) const {
+  for (int other = 0; other < settings_.nodes; ++other) {
+    const bool leads = agents_[other].alive && agents_[other].hub && agents_[other].hub->leads;
+    if (leads && !blocked(number, other) && !blocked(other, number)) return other;
+  }
+  return 0;
+}
+
 // --- HubServer ---
 
 void Storm::open_hub(int number, bool takes_over) {
@@ -249,7 +277,8 @@ void Storm::open_hub(int number, bool takes_over) {
                         .rules = rules,
                         .ledger = Ledger({.host = agent.nonce,
                                           .after = agent.witness->promised(),
-                                          .takes_over = takes_over}),
+                                          .takes_over = takes_over,
+                                          .lists_hosts = settings_.lists_hosts}),
                         .coordinator = Coordinator(rules, local(agent)),
                         .leads = !takes_over});
 }
@@ -396,12 +425,8 @@ void Storm::tick_hub(int number) {
   hub.coordinator.tick(now);
   // A jump of the clock may take one node: rank 0, which owes the address of the workers' store.
   if (peers > hub.coordinator.peers() + quiet + 1) wrong("a hub takes nodes that spoke for silent");
-  if (!hub.leads || hub.coordinator.over() || hub.ledger.has_quorum()) {
-    hub.no_quorum_since.reset();
-  } else {
-    if (!hub.no_quorum_since) hub.no_quorum_since = now;
-    if (now - *hub.no_quorum_since >= 1s) depose(number, "no quorum");
-  }
+  if (!hub.coordinator.over() && hub.quorum.must_give_up(hub.ledger, hub.leads, now))
+    depose(number, "no quorum");
   pump(number);
 }
 

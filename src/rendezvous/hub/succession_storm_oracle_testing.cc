@@ -157,17 +157,21 @@ void Storm::check() {
 // Returns what the node and its hub have recorded, for the trace.
 std::string Storm::words(int number) const {
   const Agent& agent = agents_[number];
-  const auto place_of = [&](const Voters& voters) {
+  // Of the voters' agents: each has its number, or is of an earlier process.
+  const auto names_of = [&](const Voters& voters) {
     std::string text;
-    for (const Voter& voter : voters.all)
-      text +=
-          fmt::format("{}{}{}", text.empty() ? "" : ",", voter.place,
-                      voter.agent != agents_[static_cast<int>(voter.place)].nonce ? "(old)" : "");
+    for (const Voter& voter : voters.all) {
+      int at = 0;
+      while (at < settings_.nodes && agents_[at].nonce != voter.agent)
+        ++at;
+      text += fmt::format("{}{}", text.empty() ? "" : ",",
+                          at < settings_.nodes ? std::to_string(at) : "(old)");
+    }
     return text;
   };
   const auto text_of = [&](const Charter& charter) {
     return fmt::format("{:x}.{} round {} now {} before {}", charter.term, charter.version,
-                       charter.round, place_of(charter.now), place_of(charter.before));
+                       charter.round, names_of(charter.now), names_of(charter.before));
   };
   std::string text =
       fmt::format("n{}: phase {} link {} works {} promised {:x} has {}", number,

@@ -63,6 +63,10 @@ TEST(SuccessionStorm, OfFiveNodes) {
   weather(number("LOCKSTEP_STORM_FAULTS", test_rounds(9'400)),
           {.nodes = 5, .min_nodes = 2, .max_nodes = 4, .faults = 30});
 }
+TEST(SuccessionStorm, OfFiveNodesWithOneEndpoint) {
+  weather(number("LOCKSTEP_STORM_FAULTS", test_rounds(4'700)),
+          {.nodes = 5, .min_nodes = 2, .max_nodes = 4, .faults = 30, .lists_hosts = true});
+}
 
 }  // namespace
 }  // namespace lockstep::rendezvous::hub

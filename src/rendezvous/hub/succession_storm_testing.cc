@@ -231,18 +231,19 @@ void Storm::begin(int number, bool hosts) {
   agent.awake = now_;
   ++lives_;
   std::copy_n(reinterpret_cast<const std::uint8_t*>(&lives_), sizeof lives_, agent.nonce.begin());
-  agent.witness.emplace(static_cast<std::uint32_t>(number));
+  agent.witness.emplace(settings_.lists_hosts ? kNoPlace : static_cast<std::uint32_t>(number));
+  if (settings_.lists_hosts) agent.witness->set_host(fmt::format("n{}", number));
   HubMemberRules rules;
   rules.min_nodes = settings_.min_nodes;
   rules.max_nodes = settings_.max_nodes;
   rules.offer.host = fmt::format("n{}", number);
   rules.offer.max_restarts = 1'000'000;
-  rules.succession = true;
+  rules.succession = !settings_.lists_hosts;
   agent.core.emplace(std::move(rules));
   if (hosts) open_hub(number, false);
   agent.core->connect(hosts ? "own" : "0", local(agent));
   happened(number);
-  if (hosts) return;
+  if (hosts || settings_.lists_hosts) return;
   agent.search.on = true;
   step(number);
 }

@@ -7,6 +7,7 @@
 #include "rendezvous/hub/hub_member_core.h"
 #include "rendezvous/hub/ledger.h"
 #include "rendezvous/hub/line.h"
+#include "rendezvous/hub/quorum_watch.h"
 #include "rendezvous/hub/search_patience.h"
 
 #include <array>
@@ -30,6 +31,7 @@ struct StormSettings {
   std::size_t min_nodes = 20;
   std::size_t max_nodes = 40;
   int faults = 40;
+  bool lists_hosts = false;  // the nodes know the endpoint alone, and learn the list from the hub
 };
 
 // The oracle's memory of the job. Every function returns what is wrong; empty: nothing.
@@ -130,7 +132,7 @@ class Storm {
     bool leads = true;
     bool deposed = false;
     int restarts = 0;  // counted
-    std::optional<Time> no_quorum_since = {};
+    QuorumWatch quorum = QuorumWatch(Ms(2'500));
     std::map<PeerId, Guest> guests = {};
   };
   struct Dialing {
@@ -229,6 +231,8 @@ class Storm {
   void step(int number);
   void give_up(int number);
   void move_to(int number, int place);
+  int way_in(int number) const;
+  std::uint32_t own_place(int number) const;
   void leave(int number, Departure how);
   void open_hub(int number, bool takes_over);
   void close_hub(int number);
