@@ -391,7 +391,7 @@ def test_ctrl_c_while_the_host_is_away_cancels_once_it_is_back(world):
     ended = run.wait(90)
     assert ended.rc not in (0, 255) and not world.live() and jobs_in(world.state) == [], ended
     # Ctrl-C ends a `wait` alone.
-    assert world.train("--detach").wait(180).rc == 0
+    assert world.train("--detach", "--env", "LAST=2").wait(180).rc == 0
     waits = world.start("wait", "lab")
     until(lambda: world.there(b"host-rental", b"follow"), 30, "it waits")
     waits.process.send_signal(signal.SIGINT)
