@@ -114,9 +114,8 @@ Result<Listener> open_listener(const std::string& host, int port, int backlog) {
   return Failure(std::move(error));
 }
 
-Result<Fd> reserve_port(int port) {
-  LOCKSTEP_TRY_ASSIGN(Listener reserved, listen_everywhere(port, kOnlyBind));
-  return std::move(reserved.fd);
+Result<Listener> reserve_port(int port) {
+  return listen_everywhere(port, kOnlyBind);
 }
 
 namespace {

@@ -20,8 +20,8 @@ struct Listener {
 Result<Listener> open_listener(const std::string& host, int port, int backlog);
 // Holds the port on every interface for a later open_listener(): the kernel gives the port to no
 // outgoing connection and to no program that asks for any free port. Callers are refused. Close the
-// descriptor right before listening.
-Result<Fd> reserve_port(int port);
+// descriptor right before listening. port: 0 lets the kernel pick.
+Result<Listener> reserve_port(int port);
 
 // Returns "ADDRESS:PORT" of the other end, with IPv4-mapped addresses in IPv4 form. "unknown peer":
 // no peer.

@@ -72,7 +72,7 @@ TEST(Listen, AReservedPortIsGivenToNobodyAndRefusesCallers) {
   const Fd caller(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_NE(connect(caller.get(), address, sizeof place), 0);
   EXPECT_EQ(errno, ECONNREFUSED);
-  reserved->reset();
+  reserved->fd.reset();
   EXPECT_TRUE(open_listener("", port, 16));
 }
 

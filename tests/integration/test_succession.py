@@ -204,3 +204,17 @@ def test_the_first_host_is_started_again_by_hand(job, way):
     job.start(b)
     job.goes_on_with(a, b, c)
     job.ends_well(a, b, c)
+
+
+# It hosts again before another host does, and without a word of the job.
+def test_the_first_hosts_agent_is_killed_and_started_again_at_once(job):
+    job = job(3, "--nnodes", 3, way="endpoint")
+    a, b, c = job.nodes
+    job.start(a, b, c)
+    job.goes_on_with(a, b, c)
+    killed = job.runs[a]
+    os.kill(a.agent(), signal.SIGKILL)
+    killed.wait(20)
+    job.start(a)
+    job.goes_on_with(a, b, c)
+    job.ends_well(a, b, c)

@@ -36,6 +36,7 @@ bool survives_a_loss(const LaunchConfig& config) {
 bool learns_hosts(const LaunchConfig& config) {
   return config.rdzv_endpoints.size() == 1 && !placed_by_scheduler(config) &&
          config.max_nodes + config.spares > 2 && survives_a_loss(config) &&
+         config.conf.seconds("succession_timeout").count() > 0 &&
          rendezvous::listening_place(config.rdzv_endpoints.front().host).empty();
 }
 

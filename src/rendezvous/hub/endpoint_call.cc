@@ -6,7 +6,7 @@
 namespace lockstep::rendezvous::hub {
 namespace {
 using namespace std::chrono_literals;
-constexpr auto kBetween = 5s;
+constexpr auto kBetween = 1s;
 }  // namespace
 
 EndpointCall::EndpointCall(io::Loop& loop, HubDialSettings endpoint, Moved place,
@@ -19,6 +19,8 @@ EndpointCall::EndpointCall(io::Loop& loop, HubDialSettings endpoint, Moved place
   endpoint_.patience = 2s;
   endpoint_.refused_patience = 0s;
   endpoint_.other_job_patience = 0s;
+  // The name may lead here, and a hub must not take the call for its own node.
+  endpoint_.agent = random_nonce();
   wait();
 }
 

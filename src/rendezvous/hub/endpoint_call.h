@@ -12,7 +12,7 @@ namespace lockstep::rendezvous::hub {
 
 class EndpointCall {
  public:
-  // place: of this node's hub. Calls every 5 s, if `leads` says that the hub leads.
+  // place: of this node's hub. Calls every second, if `leads` says that the hub leads.
   EndpointCall(io::Loop& loop, HubDialSettings endpoint, Moved place, std::function<bool()> leads);
 
  private:

@@ -165,6 +165,7 @@ void HubBackend::reach(const std::string& host) {
 
 void HubBackend::try_to_host_after_all() {
   if (hosts() || !host()) return;
+  port_taken_ = false;
   member_.on_attempt(nullptr);
   // Not inside the member's callback: forget_connect() destroys the dialer that called.
   timer_.start({}, [this] {
@@ -226,6 +227,7 @@ void HubBackend::leave(Departure how, Done<void> done) {
 void HubBackend::wait_for_guests(const Done<void>& done) {
   // Another node may have come to lead while this one was leaving.
   if (!server_) return done({});
+  endpoint_call_.reset();
   left_done_ = done;
   timer_.start(settings_.close_timeout, [this] { end_hosting(); });
   // In the next turn: the server calls here, and must not be destroyed meanwhile.

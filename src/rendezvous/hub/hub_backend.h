@@ -93,8 +93,11 @@ class HubBackend final : public Backend {
   void stop_hosting();
   void reserve();
   void deposed(const std::string& why);
+  // Returns whether this agent hosts at the endpoint, or did.
+  bool is_first() const { return found_.choice.host && !port_taken_; }
   void call_endpoint();
-  void moved(const Moved& place);
+  void moved(const Moved& moved);
+  void wait_to_be_called();
   Status redirect();
   Status host();
   void reach(const std::string& host);
@@ -114,6 +117,7 @@ class HubBackend final : public Backend {
   bool port_taken_ = false;
   std::unique_ptr<io::Lookup> lookup_;
   io::Fd reserved_;                           // holds the port on which this node may take over
+  int own_port_ = 0;                          // that port
   std::unique_ptr<hub::HubServer> redirect_;  // so does this, at the endpoint's host
   std::unique_ptr<hub::HubServer> server_;
   std::unique_ptr<EndpointCall> endpoint_call_;  // while this node hosts for the first host

@@ -30,11 +30,14 @@ void HubBackend::expect_succession() {
                                }});
 }
 
-// Tells the hub where this node may host, if the job has no list of hosts. Another program may have
-// the port, as the hub itself has for the agents beside it.
+// Tells the hub where this node may host, if the job has no list of hosts. At any port: other jobs
+// may use the endpoint's port on this machine.
 void HubBackend::offer_to_host() {
   if (!hosts()) reserve();
-  if (hosts() || reserved_) member_.offer_host(member_.address());
+  const int port = hosts() ? server_->port() : own_port_;
+  // The scope of a link-local address means nothing on another machine.
+  const bool known_elsewhere = member_.address().find('%') == std::string::npos;
+  if (port > 0 && known_elsewhere) member_.offer_hub({member_.address(), port});
   member_.on_charter([this] { learn_hosts(); });
 }
 
@@ -42,9 +45,7 @@ void HubBackend::offer_to_host() {
 void HubBackend::learn_hosts() {
   const Charter& charter = member_.witness()->charter();
   if (settings_.learns_hosts) {
-    settings_.hosts.clear();
-    for (const std::string& host : charter.hosts)
-      settings_.hosts.push_back({host, settings_.endpoint.port});
+    settings_.hosts = charter.hosts;
     settings_.place = place_of(charter.now, agent_);
     if (!succession_) {
       member_.expect_succession();
@@ -84,22 +85,23 @@ Status HubBackend::take_over() {
     return tl::make_unexpected(std::move(opened).error());
   }
   server_ = std::move(*opened);
-  if (!found_.choice.host) call_endpoint();
+  if (!is_first()) call_endpoint();
   return {};
 }
 
 // The first host may be started again. It then waits at the endpoint for nodes that are here.
 void HubBackend::call_endpoint() {
   const codec::RdzvEndpoint& first = settings_.endpoint;
-  endpoint_call_ = std::make_unique<EndpointCall>(loop_,
-                                                  HubDialSettings{.host = first.host,
-                                                                  .port = first.port,
-                                                                  .run_id = settings_.run_id,
-                                                                  .token = settings_.token,
-                                                                  .agent = agent_,
-                                                                  .name = settings_.offer.host},
-                                                  Moved{member_.address(), server_->port()},
-                                                  [this] { return server_ && server_->leads(); });
+  endpoint_call_ = std::make_unique<EndpointCall>(
+      loop_,
+      HubDialSettings{.host = first.host,
+                      .port = first.port,
+                      .run_id = settings_.run_id,
+                      .token = settings_.token,
+                      .agent = agent_,
+                      .name = settings_.offer.host},
+      Moved{{member_.address(), server_->port()}},
+      [this] { return server_ && server_->leads() && !server_->coordinator().over(); });
 }
 
 void HubBackend::stop_hosting() {
@@ -115,9 +117,11 @@ void HubBackend::reserve() {
   if (!listed && !settings_.learns_hosts) return;
   const auto open = [&]() -> Status {
     // Nodes that come later know the endpoint alone.
-    if (settings_.learns_hosts && found_.choice.host) return redirect();
-    const int port = listed ? settings_.hosts[*settings_.place].port : settings_.endpoint.port;
-    LOCKSTEP_TRY_ASSIGN(reserved_, io::reserve_port(port));
+    if (settings_.learns_hosts && is_first()) return redirect();
+    const int port = listed ? settings_.hosts[*settings_.place].port : own_port_;
+    LOCKSTEP_TRY_ASSIGN(io::Listener held, io::reserve_port(port));
+    reserved_ = std::move(held.fd);
+    own_port_ = held.port;
     return {};
   };
   if (const Status opened = open(); !opened)
@@ -137,17 +141,39 @@ void HubBackend::deposed(const std::string& why) {
   deposed_.start({}, [this] {
     // The guests go to the other host: do not wait for them.
     if (left_done_) return end_hosting();
+    // A first host that was started again does not know the other hosts. The next hub calls it.
+    if (settings_.learns_hosts && !succession_) {
+      server_.reset();
+      if (host()) return;
+    }
     stop_hosting();
   });
 }
 
 // Joins the job at its host of today. Like above, in the next turn: the server is calling.
-void HubBackend::moved(const Moved& place) {
+void HubBackend::moved(const Moved& moved) {
+  const codec::RdzvEndpoint& place = moved.place;
   log::warning("the rendezvous '{}' goes on at {}: this node joins it there",
                printable(settings_.run_id), io::place_text(printable(place.host), place.port));
   deposed_.start({}, [this, place] {
+    if (left_done_) return end_hosting();
     stop_hosting();
+    if (!settings_.learns_hosts) return succession_->begin();
     member_.move_to(place.host, place.port);
+    wait_to_be_called();
+  });
+}
+
+// Opens a hub at the endpoint anew if no hub has let this node in. The hub that called may be gone
+// since, and the next one calls the endpoint again.
+void HubBackend::wait_to_be_called() {
+  constexpr std::chrono::seconds kPatience{4};
+  deposed_.start(kPatience, [this] {
+    if (hosts() || member_.connected()) return;
+    redirect_.reset();
+    if (const auto hosting = host(); !hosting)
+      return log::warning("this node can't wait at the endpoint: {}", hosting.error().message);
+    member_.move_to(std::string(kOwnHub), settings_.endpoint.port);
   });
 }
 

@@ -283,5 +283,121 @@ TEST_F(HubBackendTest, WaitingForTheHostCountsAsJoining) {
       << b.joined->error().message;
 }
 
+// --- one endpoint: the nodes learn from the hub where another may open ---
+
+class OneEndpointTest : public HubBackendTest {
+ protected:
+  OneEndpointTest() {
+    address = "127.0.0.2";  // not the one by which a member reaches its own hub
+    settings.learns_hosts = true;
+    settings.max_nodes = 3;
+  }
+  // Like a process that is killed.
+  static void kill(Agent& agent) { agent.backend.reset(); }
+  void join_again(std::initializer_list<Agent*> all) {
+    for (Agent* agent : all)
+      until([&] { return !agent->interruptions.empty(); });
+    meet(all);
+  }
+};
+
+TEST_F(OneEndpointTest, AnotherNodeHostsWhenTheFirstIsGone) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  Agent& c = open("c");
+  meet({&a, &b, &c});
+  kill(a);
+  join_again({&b, &c});
+  EXPECT_EQ(b.round().group_world_size, 2);
+  EXPECT_EQ(b.round().number, 1);
+  EXPECT_NE(b.backend->hosts(), c.backend->hosts());
+}
+
+TEST_F(OneEndpointTest, AFirstHostThatIsStartedAgainIsCalledToItsJob) {
+  settings.min_nodes = 3;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  Agent& c = open("c");
+  meet({&a, &b, &c});
+  kill(a);
+  for (Agent* agent : {&b, &c}) {
+    until([&] { return !agent->interruptions.empty(); });
+    join(*agent);
+  }
+  until([&] { return b.backend->hosts() || c.backend->hosts(); });
+  Agent& again = open("a2");
+  EXPECT_TRUE(again.backend->hosts());
+  join(again);
+  until([&] { return again.placed() && b.placed() && c.placed(); });
+  EXPECT_FALSE(again.backend->hosts());
+  EXPECT_EQ(again.round().number, 1);
+}
+
+// It is there before another node hosts, and hears of its job from the nodes that look for a hub.
+TEST_F(OneEndpointTest, AFirstHostThatIsStartedAgainAtOnceWaitsForTheCall) {
+  settings.min_nodes = 3;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  Agent& c = open("c");
+  meet({&a, &b, &c});
+  kill(a);
+  Agent& again = open("a2");
+  join(again);
+  for (Agent* agent : {&b, &c}) {
+    until([&] { return !agent->interruptions.empty(); });
+    join(*agent);
+  }
+  until([&] { return again.placed() && b.placed() && c.placed(); });
+  EXPECT_EQ(again.round().number, 1);
+}
+
+// The two are enough for a round before the call comes. Two rounds of one job must not go on.
+TEST_F(OneEndpointTest, AYoungRoundAtTheEndpointEndsForTheJobThatGoesOn) {
+  settings.max_nodes = 2;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  Agent& spare = open("c");
+  meet({&a, &b});
+  join(spare);
+  kill(a);
+  until([&] { return !b.interruptions.empty(); });
+  join(b);
+  until([&] { return b.placed() && spare.placed(); });
+  Agent& again = open("a2");
+  Agent& other = open("d");
+  join(again);
+  join(other);
+  until([&] { return !again.interruptions.empty() && !other.interruptions.empty(); });
+  EXPECT_EQ(again.interruptions.front().kind, Interruption::Kind::rejoin);
+  join(again);
+  join(other);
+  const HubServer* hub = b.backend->hosts() ? b.backend->server() : spare.backend->server();
+  until([&] { return hub->counts().guests == 4; });
+  EXPECT_FALSE(again.placed());
+  EXPECT_TRUE(b.interruptions.empty());
+}
+
+TEST_F(OneEndpointTest, ANodeThatComesLaterIsToldTheWay) {
+  settings.min_nodes = 3;
+  settings.max_nodes = 4;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  Agent& c = open("c");
+  meet({&a, &b, &c});
+  kill(a);
+  Agent& again = open("a2");
+  join(again);
+  for (Agent* agent : {&b, &c}) {
+    until([&] { return !agent->interruptions.empty(); });
+    join(*agent);
+  }
+  until([&] { return again.placed() && b.placed() && c.placed(); });
+  Agent& d = open("d");
+  join(d);
+  join_again({&again, &b, &c});
+  until([&] { return d.placed(); });
+  EXPECT_EQ(d.round().group_world_size, 4);
+}
+
 }  // namespace
 }  // namespace lockstep::rendezvous::hub

@@ -45,7 +45,7 @@ class HubBackendTest : public ::testing::Test {
     Agent& agent = agents.emplace_back();
     settings.endpoint = {"127.0.0.1", port};
     settings.offer.host = name;
-    settings.local_addr = "addr-" + name;
+    settings.local_addr = address.empty() ? "addr-" + name : address;
     settings.offer_store = [](const std::string& addr) { return StorePlace{addr, 7000}; };
     agent.backend = std::make_unique<HubBackend>(at, settings);
     agent.backend->on_interruption(
@@ -98,6 +98,7 @@ class HubBackendTest : public ::testing::Test {
   io::Loop far_loop;  // stands for another process; either loop can be frozen
   const io::Loop* frozen = nullptr;
   int port;
+  std::string address;  // of all agents; empty: one of its own for each
   HubSettings settings;
   std::deque<Agent> agents;
 };

@@ -162,6 +162,11 @@ void fields(Io& io, F& f) {
     each.number(voter.place);
   });
 }
+template <class Io, Is<codec::RdzvEndpoint> F>
+void fields(Io& io, F& f) {
+  io.line(f.host, kMaxName);
+  io.within(f.port, 0, 65535);
+}
 template <class Io, Is<Charter> F>
 void fields(Io& io, F& f) {
   io.within(f.term, 0, kMost64);
@@ -174,7 +179,7 @@ void fields(Io& io, F& f) {
   io.list(f.finished, kMaxNodes, [](auto& each, auto& rank) { each.within(rank, 0, kMost32); });
   io.choice(f.end, Charter::End::failed);
   io.line(f.why, kMaxLine);
-  io.list(f.hosts, kMaxHosts, [](auto& each, auto& host) { each.line(host, kMaxName); });
+  io.list(f.hosts, kMaxHosts, [](auto& each, auto& host) { fields(each, host); });
 }
 template <class Io, Is<Call> F>
 void fields(Io& io, F& f) {
@@ -185,7 +190,7 @@ void fields(Io& io, F& f) {
   io.within(f.promised, 0, kMost64);
   io.number(f.place);
   fields(io, f.charter);
-  io.line(f.host, kMaxName);
+  fields(io, f.hub);
 }
 template <class Io, Is<Agreed> F>
 void fields(Io& io, F& f) {
@@ -194,8 +199,7 @@ void fields(Io& io, F& f) {
 }
 template <class Io, Is<Moved> F>
 void fields(Io& io, F& f) {
-  io.line(f.host, kMaxName);
-  io.within(f.port, 1, 65535);
+  fields(io, f.place);
 }
 template <class Io, class F>
 requires(Is<F, Ended> || Is<F, Left>) void fields(Io& /*io*/, F& /*f*/) {}

@@ -3,6 +3,7 @@
 // bounded.
 #pragma once
 
+#include "codec/rdzv_endpoint.h"
 #include "codec/wire.h"
 #include "rendezvous/launched.h"
 #include "rendezvous/round.h"
@@ -218,9 +219,9 @@ struct Charter {  // hub
   enum class End : std::uint8_t { none, succeeded, failed };
   End end = End::none;
   std::string why;
-  // Addresses by place, if the nodes were given one endpoint and learn the list of hosts here. All
-  // hubs of the job use the endpoint's port. Entries without a voter may be out of date.
-  std::vector<std::string> hosts = {};
+  // Where a hub may open, by place, if the nodes were given one endpoint and learn the list of
+  // hosts here. Entries without a voter may be out of date.
+  std::vector<codec::RdzvEndpoint> hosts = {};
   bool operator==(const Charter&) const = default;
 };
 struct Call {  // hub: leads, or asks to lead, in this term
@@ -231,7 +232,8 @@ struct Testimony {  // agent, answers a Call: promises to refuse charters of ear
   std::uint64_t promised = 0;
   std::uint32_t place = 0;
   Charter charter;
-  std::string host = {};  // the agent's address; empty: it cannot host, or has a list of hosts
+  // Where this agent may open a hub. An empty host: nowhere, or the agent has a list of hosts.
+  codec::RdzvEndpoint hub = {};
   bool operator==(const Testimony&) const = default;
 };
 struct Agreed {  // agent: has recorded this charter
@@ -242,8 +244,7 @@ struct Agreed {  // agent: has recorded this charter
 // The job goes on at this place. From the leading hub to the hub of a first host that was started
 // again, and from a first host that no longer hosts to every node that looks for the hub there.
 struct Moved {
-  std::string host;
-  std::int32_t port = 0;
+  codec::RdzvEndpoint place;
   bool operator==(const Moved&) const = default;
 };
 

@@ -47,7 +47,7 @@ std::vector<Frame> samples() {
   charter.finished = {1, 3};
   charter.end = Charter::End::failed;
   charter.why = "rank 3 on trn-7 failed";
-  charter.hosts = {"10.0.0.1", "10.0.0.2"};
+  charter.hosts = {{"10.0.0.1", 29400}, {"10.0.0.2", 40000}};
   return {hello,
           Challenge{{5}},
           Proof{{6}},
@@ -68,10 +68,10 @@ std::vector<Frame> samples() {
           Left{},
           Beat{"2 of 4"},
           Call{65'537},
-          Testimony{65'537, 1, charter, "10.0.0.1"},
+          Testimony{65'537, 1, charter, {"10.0.0.1", 29400}},
           charter,
           Agreed{65'537, 9},
-          Moved{"10.0.0.1", 29400},
+          Moved{{"10.0.0.1", 29400}},
           News{7, 3, "any\nbytes\x01"}};
 }
 

@@ -177,17 +177,17 @@ bool HubMember::take_as_witness(const Frame& frame) {
   if (!std::holds_alternative<Agreed>(answer)) return true;
   core_.led();
   redirected_from_.reset();
-  if (on_charter_) on_charter_();
+  // Copy the function: the call may replace it.
+  if (const auto call = on_charter_) call();
   return true;
 }
 
 // Goes to the hub that the endpoint's host names. Returns whether the frame was such a word.
 bool HubMember::is_redirected(const Frame& frame) {
   const auto* moved = std::get_if<Moved>(&frame);
-  // A node that has a list of hosts, or no need of one, is never redirected.
-  if (moved == nullptr || !settings_.witness || moved->host.empty()) return false;
-  if (!redirected_from_) redirected_from_ = Moved{host_, port_};
-  move_to(moved->host, moved->port);
+  if (moved == nullptr || !settings_.witness) return false;
+  if (!redirected_from_) redirected_from_ = Moved{{host_, port_}};
+  move_to(moved->place.host, moved->place.port);
   constexpr milliseconds kPatience{3'000};
   back_.start(kPatience, [this] {
     if (!connected()) go_back();
@@ -199,12 +199,12 @@ bool HubMember::is_redirected(const Frame& frame) {
 void HubMember::go_back() {
   if (!redirected_from_) return;
   const Moved from = *std::exchange(redirected_from_, std::nullopt);
-  move_to(from.host, from.port);
+  move_to(from.place.host, from.place.port);
 }
 
 std::optional<Moved> HubMember::hub_elsewhere() const {
   if (!connected() || host_ == kOwnHub) return std::nullopt;
-  return Moved{host_, port_};
+  return Moved{{host_, port_}};
 }
 
 // --- what the agent asks for ---

@@ -71,8 +71,8 @@ class HubMember {
   // Returns the place of the hub that this member is connected to; nullopt: none, or one of its
   // own.
   std::optional<Moved> hub_elsewhere() const;
-  // Sets the address where this node may host the hub, for a job without a list of hosts.
-  void offer_host(std::string address) { settings_.witness->set_host(std::move(address)); }
+  // Sets where this node may host the hub, for a job without a list of hosts.
+  void offer_hub(codec::RdzvEndpoint hub) { settings_.witness->set_hub(std::move(hub)); }
   // From now on the owner looks for another hub if this one is lost.
   void expect_succession() { core_.expect_succession(); }
   const std::optional<Witness>& witness() const { return settings_.witness; }

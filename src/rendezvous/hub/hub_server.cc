@@ -53,6 +53,7 @@ Result<std::unique_ptr<HubServer>> HubServer::open(io::Loop& loop, HubServerSett
 HubServer::HubServer(io::Loop& loop, HubServerSettings settings)
     : loop_(loop),
       settings_(std::move(settings)),
+      opened_(io::Clock::now()),
       coordinator_(settings_.coordinator, io::Clock::now()),
       quorum_(settings_.coordinator.dead),
       timer_(loop) {

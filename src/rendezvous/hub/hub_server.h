@@ -36,8 +36,7 @@ struct HubServerSettings {
   // Called when this hub no longer leads or cannot decide. Destroy the server soon, not inside the
   // call.
   std::function<void(const std::string& why)> on_deposed = {};
-  // Called if this hub's job goes on at another host: this hub has had no round and no guest. As
-  // with on_deposed, destroy the server soon.
+  // Called if this hub's job goes on at another host. Destroy the server soon, not inside the call.
   std::function<void(const Moved& place)> on_moved = {};
   // Set at the endpoint's host while another node hosts: a server that only tells the way to the
   // hub. nullopt: not known now; the node asks again.
@@ -94,7 +93,7 @@ class HubServer {
   void pump_coordinator();
   void ask_permission(const PermitRequest& request);
   // hub_server_ledger.cc
-  void on_moved(const Guest& guest, const Moved& moved);
+  void on_moved(PeerId caller, const Moved& moved);
   bool take_for_ledger(Guest& guest, Frame& frame);
   bool pump_ledger();
   void lead();
@@ -109,6 +108,7 @@ class HubServer {
 
   io::Loop& loop_;
   HubServerSettings settings_;
+  Time opened_;
   Coordinator coordinator_;
   std::optional<Ledger> ledger_;
   bool leads_ = true;  // the coordinator decides; false: frames are kept for later

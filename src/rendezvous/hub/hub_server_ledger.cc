@@ -1,10 +1,10 @@
 // The hub of a job with succession: nothing is decided until a quorum of the nodes has recorded it.
 #include "base/log.h"
+#include "base/text.h"
 #include "rendezvous/hub/hub_server_guest.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -14,22 +14,32 @@ namespace {
 constexpr std::size_t kMostKept = 8;
 }  // namespace
 
-// Hands this node over to its job, which goes on elsewhere. A hub with guests of its own is another
-// job under the same run id: the caller knows nothing of them.
-void HubServer::on_moved(const Guest& guest, const Moved& moved) {
-  const bool alone = std::none_of(guests_.begin(), guests_.end(), [&](const auto& entry) {
-    const Guest& other = *entry.second;
-    return other.state == Guest::State::member && other.id != guest.id &&
-           other.hello.agent != settings_.coordinator.host;
-  });
-  if (!alone || !leads_ || ledger_->charter().term > 0 || !settings_.on_moved) return;
+// Hands this node and its guests over to their job, which goes on elsewhere. A first host that was
+// started again may have formed a round with other newcomers before the call came: two rounds of
+// one job must not go on. A hub that is older than that is left alone, because nobody knows which
+// of the two is the job.
+void HubServer::on_moved(PeerId caller, const Moved& moved) {
+  constexpr Ms kYoung{15'000};
+  close(caller);
+  coordinator_.lose(caller, "it was a call", io::Clock::now());
+  const bool first = settings_.ledger && !settings_.ledger->takes_over;
+  const bool young = io::Clock::now() - opened_ < kYoung;
+  if (!first || !young || deposed_ || !settings_.on_moved) return;
+  deposed_ = true;
+  coordinator_.step_down("the job goes on at " + printable(moved.place.host));
+  pump_coordinator();
+  for (const auto& [id, guest] : guests_) {
+    // The owner sees to this node's own member.
+    const bool own = guest->hello.agent == settings_.coordinator.host;
+    if (guest->state == Guest::State::member && !own) guest->stream->send(moved);
+  }
   settings_.on_moved(moved);
 }
 
 // Returns whether the frame is not for the coordinator, or not yet.
 bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
   if (const auto* moved = std::get_if<Moved>(&frame)) {
-    on_moved(guest, *moved);
+    on_moved(guest.id, Moved(*moved));
     return true;
   }
   if (const auto* testimony = std::get_if<Testimony>(&frame)) {

@@ -187,14 +187,14 @@ void Ledger::settle() {
   if (wish_ && !changed_) permitted_ = wish_->round;
 }
 
-// Returns the connected nodes as voters: the host first, then by place. `hosts` gets the addresses
-// of new voters, if this hub makes the list.
-Voters Ledger::voters_here(std::vector<std::string>& hosts) const {
+// Returns the connected nodes as voters: the host first, then by place. `hosts` gets the places of
+// new voters, if this hub makes the list.
+Voters Ledger::voters_here(std::vector<codec::RdzvEndpoint>& hosts) const {
   Voters voters;
   voters.first = settings_.host;
   for (const auto& [peer, known] : peers_) {
     if (!known.testimony) continue;
-    const auto listed = std::find(hosts.begin(), hosts.end(), known.testimony->host);
+    const auto listed = std::find(hosts.begin(), hosts.end(), known.testimony->hub);
     std::uint32_t place = known.testimony->place;
     if (settings_.lists_hosts)
       place = listed == hosts.end() ? kNoPlace : static_cast<std::uint32_t>(listed - hosts.begin());
@@ -215,25 +215,25 @@ Voters Ledger::voters_here(std::vector<std::string>& hosts) const {
   return voters;
 }
 
-// Gives each voter without a place one in the list, if the voter has an address. A place that no
+// Gives each voter without a place one in the list, if the voter may host. A place that no
 // voter of the last charters has is given again, so the list stays short.
-void Ledger::list_hosts(Voters& voters, std::vector<std::string>& hosts) const {
+void Ledger::list_hosts(Voters& voters, std::vector<codec::RdzvEndpoint>& hosts) const {
   std::set<std::uint32_t> taken;
   for (const Voters& known : {voters, charter_.now, charter_.before})
     for (const Voter& voter : known.all)
       taken.insert(voter.place);
-  std::map<Nonce, std::string> addresses;
+  std::map<Nonce, codec::RdzvEndpoint> hubs;
   for (const auto& [peer, known] : peers_)
-    if (known.testimony) addresses[known.agent] = known.testimony->host;
+    if (known.testimony) hubs[known.agent] = known.testimony->hub;
   for (Voter& voter : voters.all) {
-    const std::string& address = addresses[voter.agent];
-    if (voter.place != kNoPlace || address.empty()) continue;
+    const codec::RdzvEndpoint& hub = hubs[voter.agent];
+    if (voter.place != kNoPlace || hub.host.empty()) continue;
     voter.place = 0;
     while (taken.contains(voter.place))
       ++voter.place;
     taken.insert(voter.place);
     if (voter.place >= hosts.size()) hosts.resize(voter.place + 1);
-    hosts[voter.place] = address;
+    hosts[voter.place] = hub;
   }
 }
 

@@ -37,8 +37,8 @@ std::uint32_t place_of(const Voters& voters, const Nonce& agent);
 class Witness {
  public:
   explicit Witness(std::uint32_t place) : place_(place) {}
-  // Sets the address where this node may host, for a hub that makes the list of hosts.
-  void set_host(std::string host) { host_ = std::move(host); }
+  // Sets where this node may open a hub, for a hub that makes the list of hosts.
+  void set_hub(codec::RdzvEndpoint hub) { hub_ = std::move(hub); }
 
   Testimony testify(const Call& call);
   // Records the charter and returns Agreed, or refuses with a Testimony that shows why.
@@ -49,10 +49,10 @@ class Witness {
   const Charter& charter() const { return charter_; }
 
  private:
-  Testimony testimony() const { return {promised_, place_, charter_, host_}; }
+  Testimony testimony() const { return {promised_, place_, charter_, hub_}; }
 
   std::uint32_t place_;
-  std::string host_;
+  codec::RdzvEndpoint hub_;
   std::uint64_t promised_ = 0;
   Charter charter_;
 };
@@ -117,8 +117,8 @@ class Ledger {
   void draft();
   void send_charter();
   void settle();
-  Voters voters_here(std::vector<std::string>& hosts) const;
-  void list_hosts(Voters& voters, std::vector<std::string>& hosts) const;
+  Voters voters_here(std::vector<codec::RdzvEndpoint>& hosts) const;
+  void list_hosts(Voters& voters, std::vector<codec::RdzvEndpoint>& hosts) const;
   void fill(Charter& charter) const;
 
   Settings settings_;

@@ -86,7 +86,7 @@ struct World {
   void add() {
     const auto number = nodes.size();
     Witness witness(lists ? kNoPlace : static_cast<std::uint32_t>(number));
-    if (lists) witness.set_host("n" + std::to_string(number));
+    if (lists) witness.set_hub({"n" + std::to_string(number), 29400});
     nodes.push_back({std::move(witness)});
     hubs.resize(nodes.size());
   }
@@ -369,7 +369,8 @@ TEST(Ledger, AnAgentThatIsNewHasNoVoteYet) {
 std::vector<std::string> listed(const Charter& charter) {
   std::vector<std::string> addresses;
   for (const Voter& voter : charter.now.all)
-    addresses.push_back(voter.place < charter.hosts.size() ? charter.hosts[voter.place] : "none");
+    addresses.push_back(voter.place < charter.hosts.size() ? charter.hosts[voter.place].host
+                                                           : "none");
   return addresses;
 }
 
@@ -412,7 +413,7 @@ TEST(HostList, StaysShortWhenNodesAreReplaced) {
 
 TEST(HostList, HasNoPlaceForANodeThatCannotHost) {
   World world(3, true);
-  world.nodes[2].witness.set_host("");
+  world.nodes[2].witness.set_hub({});
   world.open(0, false);
   for (int i = 0; i < 3; ++i)
     world.go(i, 0);

@@ -212,7 +212,7 @@ void Storm::step(int number) {
   if (search.stops.empty()) return;
   LineStop stop = search.stops[search.next++];
   if (settings_.lists_hosts)
-    stop.place = static_cast<std::uint32_t>(std::stoi(hosts.at(stop.place).substr(1)));
+    stop.place = static_cast<std::uint32_t>(std::stoi(hosts.at(stop.place).host.substr(1)));
   search.place = stop.place;
   search.due = now + stop.patience + (stop.own ? up_to(1'020) : 0ms);
   search.until.plan(*search.due);

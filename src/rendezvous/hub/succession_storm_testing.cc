@@ -232,7 +232,7 @@ void Storm::begin(int number, bool hosts) {
   ++lives_;
   std::copy_n(reinterpret_cast<const std::uint8_t*>(&lives_), sizeof lives_, agent.nonce.begin());
   agent.witness.emplace(settings_.lists_hosts ? kNoPlace : static_cast<std::uint32_t>(number));
-  if (settings_.lists_hosts) agent.witness->set_host(fmt::format("n{}", number));
+  if (settings_.lists_hosts) agent.witness->set_hub({fmt::format("n{}", number), 29400});
   HubMemberRules rules;
   rules.min_nodes = settings_.min_nodes;
   rules.max_nodes = settings_.max_nodes;
