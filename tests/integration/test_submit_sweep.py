@@ -58,9 +58,11 @@ def test_every_row_is_a_task_with_its_values(cluster):
 def test_a_row_that_fails_is_counted_explained_and_resumed(cluster):
     mark = cluster.work / "mended"
     script = cluster.script(
-        "row.sh", f'#!/bin/sh\n[ "$1" != bad ] || [ -e {mark} ] || {{ echo no luck >&2; exit 7; }}\n')
-    ended = submit(cluster, "--sweep", "how=good,bad,fine,bad", "--wait", "--env=ONE=1", "--", "--no-python", script,
-                   "{how}")
+        "row.sh", '#!/bin/sh\necho "at $((3 + RANK)) of step 9"\n'
+                  # A failed rank 1 might end rank 0 before it prints.
+                  f'[ "$1$RANK" != bad0 ] || [ -e {mark} ] || {{ echo no luck >&2; exit 7; }}\n')
+    ended = submit(cluster, "--sweep", "how=good,bad,fine,bad", "--wait", "--env=ONE=1", "--nproc-per-node=2",
+                   "--progress=at ([0-9]+)", "--", "--no-python", script, "{how}")
     assert ended.rc == 7, ended
     job = ended.out.split()[-1]
     told = told_of(cluster, job)
@@ -70,6 +72,7 @@ def test_a_row_that_fails_is_counted_explained_and_resumed(cluster):
     assert why.rc == 0 and "2 done, 2 failed" in why.out and "  2 rows: no luck\n" in why.out, why
     rows = json.loads(cluster.run("why", "--json", job).out)["rows"]
     assert [each["state"] for each in rows] == ["done", "failed", "done", "failed"], rows
+    assert {(each["step"], each["step_line"]) for each in rows} == {(3, "at 3 of step 9")}, rows
     # The values of variables are kept nowhere.
     refused = cluster.run("resume", told["id"])
     assert refused.rc == 2 and "the variable ONE" in refused.err, refused

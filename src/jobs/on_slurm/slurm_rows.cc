@@ -199,6 +199,8 @@ std::vector<JobRow> records_of_rows(const std::vector<SlurmRow>& rows, const Slu
     }
     if (!row.status.is_over() || row.status.state == JobState::lost) continue;
     record.record.code = row.status.code.value_or(1);
+    if (row.own && !row.own->step_line.empty())
+      record.record.last_step = {.step = row.own->step, .line = row.own->step_line};
     record.record.state = rows::RowState::done;
     if (row.status.state == JobState::succeeded) continue;
     record.record.state = rows::RowState::failed;
