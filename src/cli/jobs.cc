@@ -29,6 +29,7 @@ void add_facts(const jobs::PlaceFacts& facts, nlohmann::ordered_json& json) {
     json["job"] = facts.number;
     json["output"] = facts.output;
   }
+  if (!facts.numbers.empty()) json["jobs"] = facts.numbers;
   if (!facts.earlier) return;
   nlohmann::ordered_json earlier = nlohmann::ordered_json::array();
   for (const jobs::PlaceFacts::Run& run : *facts.earlier)

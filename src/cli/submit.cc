@@ -15,6 +15,7 @@
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
+#include "jobs/on_slurm/array_submit.h"
 #include "jobs/on_slurm/job_wheels.h"
 #include "jobs/on_slurm/script_array.h"
 #include "jobs/on_slurm/slurm_bad_nodes.h"
@@ -319,6 +320,8 @@ Result<ExitCode> submit(const Call& call, const ForClient& client) {
     asked.request.wish.folder = client.folder;
     asked.request.folder_is_here = false;
   }
+  if (asked.request.sweep && asked.request.sweep->array.empty())
+    asked.request.sweep->array_rows = jobs::on_slurm::ask_array_rows(slurm::run_here);
   // --print also works without Slurm: sbatch --test-only is called neither here nor by the check.
   if (!asked.options.use_bad_nodes && !asked.options.print) {
     const std::string note = jobs::on_slurm::leave_out_bad_nodes(asked.request.wish);

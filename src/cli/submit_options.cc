@@ -48,7 +48,7 @@ Group sweep_rows_on_slurm() {
   for (Option& each : group.options) {
     if (each.name == "sweep")
       each.help =
-          "submit the command once for each value, as tasks of one array job, {NAME} being the "
+          "submit the command once for each value, as tasks of array jobs, {NAME} being the "
           "value in the script's arguments, and LOCKSTEP_SWEEP_NAME in its environment; 0-4 is "
           "0,1,2,3,4; given again: every combination; --print prints the rows";
     if (each.name == "at-once") each.help = "rows that run at once, as % in Slurm's --array";

@@ -69,6 +69,8 @@ struct PlaceFacts {
   };
   // The job's number for the programs of the place, as for squeue; "": the place has no numbers.
   std::string number = {};
+  // All numbers of a job that has several at the same time, in their order.
+  std::vector<std::string> numbers = {};
   std::string output = {};  // the file with the job's output; "": none, or not known
   // The runs before the present one; nullopt: the place does not count runs, or none has begun.
   std::optional<std::vector<Run>> earlier = {};

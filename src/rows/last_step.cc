@@ -60,4 +60,17 @@ std::optional<LastStep> last_step_of_report(const nlohmann::json& report,
   return std::nullopt;
 }
 
+std::optional<LastStep> last_step_of_output(const std::string& path,
+                                            const std::optional<logs::StepPattern>& pattern) {
+  constexpr std::string_view kAnyRank = "[rank";
+  constexpr std::string_view kFirstRank = "[rank0]: ";
+  std::string text;
+  for (const std::string& line : split(end_of_file(path), '\n')) {
+    const bool is_first = line.starts_with(kFirstRank);
+    if (is_first || !line.starts_with(kAnyRank))
+      text += line.substr(is_first ? kFirstRank.size() : 0) + "\n";
+  }
+  return last_step(text, pattern);
+}
+
 }  // namespace lockstep::rows

@@ -29,5 +29,9 @@ std::optional<LastStep> last_step(std::string_view text,
 // in its last attempt. stdout counts before stderr.
 std::optional<LastStep> last_step_of_report(const nlohmann::json& report,
                                             const std::optional<logs::StepPattern>& pattern);
+// Reads the end of a file with the output of all workers. Lines of the first worker begin with
+// "[rank0]: ", or all lines with no rank.
+std::optional<LastStep> last_step_of_output(const std::string& path,
+                                            const std::optional<logs::StepPattern>& pattern);
 
 }  // namespace lockstep::rows

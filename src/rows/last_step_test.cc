@@ -1,6 +1,11 @@
 #include "rows/last_step.h"
 
+#include "io/fd.h"
+
 #include <gtest/gtest.h>
+
+#include <stdlib.h>
+#include <unistd.h>
 
 namespace lockstep::rows {
 namespace {
@@ -34,6 +39,17 @@ TEST(LastStep, ALongLineIsCut) {
   const auto step = last_step("at 3 " + std::string(5000, 'x'), *pattern);
   ASSERT_TRUE(step);
   EXPECT_LE(step->line.size(), kMostStepLine + 3);
+}
+
+TEST(LastStep, OfTheOutputOfAllWorkersThoseOfTheFirstCount) {
+  std::string path = "/tmp/lockstep-step-XXXXXX";
+  const io::Fd file(mkstemp(path.data()));
+  EXPECT_TRUE(io::write_file(path, "[rank0]: step 3 loss 1\n[rank1]: step 9\n[rank10]: step 8\n"));
+  EXPECT_EQ(last_step_of_output(path, {}), (LastStep{.step = 3, .line = "step 3 loss 1"}));
+  EXPECT_TRUE(io::write_file(path, "step 4\nsaved\n"));
+  EXPECT_EQ(last_step_of_output(path, {}), (LastStep{.step = 4, .line = "step 4"}));
+  unlink(path.c_str());
+  EXPECT_FALSE(last_step_of_output(path, {}));
 }
 
 TEST(LastStep, AReportWithoutLogsHasNone) {

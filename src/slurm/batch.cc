@@ -4,7 +4,9 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "host/identity.h"
+#include "logs/step_line.h"
 #include "proc/tool_output.h"
+#include "rows/last_step.h"
 
 #include <fmt/core.h>
 
@@ -24,6 +26,22 @@ std::string file_behind(int fd) {
   const std::string path =
       std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), error);
   return std::filesystem::is_regular_file(path, error) ? path : "";
+}
+
+// Returns the user's pattern for steps. The words for `lockstep run` stand between two "--": srun's
+// words are before them, the training's behind them.
+std::optional<logs::StepPattern> progress_of(const std::vector<std::string>& step) {
+  const std::string name = "--progress";
+  const auto begin = std::find(step.begin(), step.end(), "--");
+  if (begin == step.end()) return std::nullopt;
+  for (auto word = begin + 1; word != step.end() && *word != "--"; ++word) {
+    std::string pattern;
+    if (word->starts_with(name + "=")) pattern = word->substr(name.size() + 1);
+    if (*word == name && word + 1 != step.end()) pattern = *(word + 1);
+    if (pattern.empty()) continue;
+    if (auto made = logs::StepPattern::make(pattern)) return std::move(*made);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -151,8 +169,19 @@ void Batch::end_step_of_lost_nodes() {
   kill(step_->pid(), SIGKILL);
 }
 
+// A sweep's table of results has the last step of each row.
+void Batch::note_last_step() {
+  BatchState& state = run_.state();
+  if (!run_.folder().number_of_row()) return;
+  const auto step = rows::last_step_of_output(state.output, progress_of(call_.step));
+  if (!step) return;
+  state.step = step->step;
+  state.step_line = step->line;
+}
+
 Result<int> Batch::conclude() {
   if (const auto code = code_of_successor()) return *code;
+  note_last_step();
   // A launch never requeues its job at its end: the script decides what happens next. The state
   // carries these fields for a deputy only.
   if (call_.role == BatchRole::launch) {

@@ -56,6 +56,7 @@ class Batch {
   void remember_earlier();
   void beat();
   void end_step_of_lost_nodes();
+  void note_last_step();
   Result<int> conclude();
   std::optional<int> code_of_successor();
 

@@ -41,11 +41,6 @@ std::string comment(std::string_view text) {
   return "# " + printable(text, 1000) + "\n";
 }
 
-std::string row_number(std::size_t first_row) {
-  return first_row == 0 ? "\"$SLURM_ARRAY_TASK_ID\""
-                        : fmt::format("$((SLURM_ARRAY_TASK_ID + {}))", first_row);
-}
-
 std::string nodes_words(const JobPlan& plan) {
   if (!plan.nodes) return "All nodes of the allocation train.";
   std::string text =
@@ -83,8 +78,10 @@ std::string batch_script(const JobPlan& plan, const ScriptFacts& facts) {
   if (plan.chain) text += comment(chain_words(*plan.chain));
   text += "lockstep=" + shell_quote(facts.binary) + "\n";
   text += "folder=" + shell_quote(facts.folder);
-  // Each task of the array has a folder of its own.
-  if (facts.first_row) text += "/rows/" + row_number(*facts.first_row);
+  // Each task has a folder of its own. All arrays of a sweep have this script, and each its
+  // argument.
+  if (facts.first_row)
+    text += fmt::format("/rows/$((SLURM_ARRAY_TASK_ID + ${{1:-{}}}))", *facts.first_row);
   text += "\n";
   // exec, so that Slurm's signals to the batch step reach Lockstep and not a waiting shell.
   text += "exec \"$lockstep\" slurm-batch --folder \"$folder\"";

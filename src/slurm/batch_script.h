@@ -18,7 +18,7 @@ struct ScriptFacts {
   std::string carry = {};
   bool unless_seen = false;  // Carry::unless_seen
   std::string folder;        // of the job; absolute, on a file system that all nodes mount
-  // Of a sweep: the row of the array's task 0.
+  // Of a sweep: the row of the array's task 0, unless the script's argument says another.
   std::optional<std::size_t> first_row = {};
   std::string command;                 // the user's command line, for a comment in the script
   std::vector<std::string> run;        // the words behind `lockstep run`

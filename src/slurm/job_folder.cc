@@ -54,6 +54,8 @@ static void fields(codec::JsonFields& io, BatchState& state) {
   io("chain", chain, {kNoChain, kMostRuns});
   io("lead_s", state.lead_s);
   io("output", state.output);
+  io("step", state.step);
+  io("step_line", state.step_line);
   if (!io.reads()) return;
   state.requeue = requeue != 0;
   if (chain >= 0) state.chain = chain;

@@ -50,6 +50,9 @@ struct BatchState {
   std::optional<int> chain = {};
   int lead_s = 0;  // seconds before the time limit at which the ranks are stopped; 0: never
   std::string output = {};  // file of the job's output; empty: not a file
+  // Of an ended row: the last step that its output shows. Empty line: none.
+  std::int64_t step = 0;
+  std::string step_line = {};
 };
 // Print and parse state.json. Errors: corrupt.
 std::string state_text(const BatchState& state);

@@ -368,21 +368,32 @@ Status Planner::add_array() {
   if (wish_.array.empty()) return {};
   set("array", wish_.array);
   bool in_pattern = false;
+  bool names_task = false;
+  bool names_array = !wish_.several_arrays;
   for (const char c : plan_.output) {
-    if (in_pattern && (c == 'a' || c == 'j')) return {};
+    names_task = names_task || (in_pattern && (c == 'a' || c == 'j'));
+    names_array = names_array || (in_pattern && (c == 'A' || c == 'j'));
     const bool is_width = in_pattern && c >= '0' && c <= '9';
     in_pattern = is_width || (!in_pattern && c == '%');
   }
+  if (names_task && names_array) return {};
   if (wish_.old_script) {
     plan_.notes.push_back(fmt::format(
         "all tasks of the array write to {}; with %a in the name, each has a file of its own",
         printable(plan_.output, 200)));
     return {};
   }
+  if (!names_task)
+    return fail(
+        Errc::invalid_input,
+        fmt::format("--output={}: all rows would write to this file", printable(plan_.output, 100)),
+        "put %a, the number of the array's task, into the name");
   return fail(
       Errc::invalid_input,
-      fmt::format("--output={}: all rows would write to this file", printable(plan_.output, 100)),
-      "put %a, the number of the array's task, into the name");
+      fmt::format("--output={}: the rows need several array jobs, whose tasks would write to "
+                  "the same files",
+                  printable(plan_.output, 100)),
+      "put %A, the number of the array job, into the name, beside %a");
 }
 
 void Planner::add_lead() {

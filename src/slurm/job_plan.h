@@ -23,6 +23,8 @@ struct JobWish {
   bool old_script = false;
   // The value of --array, of a sweep or a user's own script; empty: not an array.
   std::string array = {};
+  // The rows of a sweep need several such arrays, whose tasks have the same numbers.
+  bool several_arrays = false;
 };
 
 struct JobPlan {

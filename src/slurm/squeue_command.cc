@@ -33,11 +33,14 @@ std::vector<std::string> squeue_scripts_command(const std::string& user) {
   return {"squeue", "--noheader", "--all", "--states=all", "--format=%F|%o", "--user=" + user};
 }
 
-std::string job_of_script(std::string_view text, std::string_view script) {
+std::string job_of_script(std::string_view text, std::string_view command) {
   std::string newest;
   for (const std::string& line : split(text, '\n')) {
     const auto fields = split_fields(line, 2);
-    if (fields.size() != 2 || strip(fields[1]) != script || !is_job_id(fields[0])) continue;
+    if (fields.size() != 2 || !is_job_id(fields[0])) continue;
+    // Slurm lists the script with its arguments.
+    const std::string listed = std::string(strip(fields[1])) + " ";
+    if (!listed.starts_with(std::string(command) + " ")) continue;
     if (parse_int(fields[0]).value_or(0) > parse_int(newest).value_or(-1)) newest = fields[0];
   }
   return newest;

@@ -15,8 +15,9 @@ std::vector<std::string> squeue_command(std::span<const std::string> ids);
 
 // Asks which job has which script, for all jobs of a user (name or number).
 std::vector<std::string> squeue_scripts_command(const std::string& user);
-// Returns the newest job whose script is at that path; empty: none.
-std::string job_of_script(std::string_view text, std::string_view script);
+// Returns the newest job with this command, which is a script's path and perhaps its first
+// arguments; empty: none.
+std::string job_of_script(std::string_view text, std::string_view command);
 
 // Skips lines that do not parse. squeue tells neither exit codes nor restarts.
 std::vector<JobReport> parse_squeue(std::string_view text);

@@ -68,6 +68,11 @@ TEST(Squeue, TheNewestJobOfAScript) {
       "7|/home/a/x/script\n12|/home/a/x/script\n9|/home/a/x/script\n13|/home/a/x\n";
   EXPECT_EQ(job_of_script(listed, "/home/a/x/script"), "12");
   EXPECT_EQ(job_of_script(listed, "/home/a/y/script"), "");
+  listed = "7|/x/script\n8|/x/script 0\n9|/x/script 1000 more\n";
+  EXPECT_EQ(job_of_script(listed, "/x/script 0"), "8");
+  EXPECT_EQ(job_of_script(listed, "/x/script 1000"), "9");
+  EXPECT_EQ(job_of_script(listed, "/x/script 100"), "");
+  EXPECT_EQ(job_of_script(listed, "/x/script"), "9") << "with any arguments";
   // A path containing the separator, and a line without a job id.
   EXPECT_EQ(job_of_script("x|/s\n14|/a|b/script \n", "/a|b/script"), "14");
   EXPECT_EQ(job_of_script("x|/s\n", "/s"), "");

@@ -58,9 +58,11 @@ def test_every_row_is_a_task_with_its_values(cluster):
 def test_a_row_that_fails_is_counted_explained_and_resumed(cluster):
     mark = cluster.work / "mended"
     script = cluster.script(
-        "row.sh", f'#!/bin/sh\n[ "$1" != bad ] || [ -e {mark} ] || {{ echo no luck >&2; exit 7; }}\n')
-    ended = submit(cluster, "--sweep", "how=good,bad,fine,bad", "--wait", "--env=ONE=1", "--", "--no-python", script,
-                   "{how}")
+        "row.sh", '#!/bin/sh\necho "at $((3 + RANK)) of step 9"\n'
+                  # A failed rank 1 might end rank 0 before it prints.
+                  f'[ "$1$RANK" != bad0 ] || [ -e {mark} ] || {{ echo no luck >&2; exit 7; }}\n')
+    ended = submit(cluster, "--sweep", "how=good,bad,fine,bad", "--wait", "--env=ONE=1", "--nproc-per-node=2",
+                   "--progress=at ([0-9]+)", "--", "--no-python", script, "{how}")
     assert ended.rc == 7, ended
     job = ended.out.split()[-1]
     told = told_of(cluster, job)
@@ -70,6 +72,7 @@ def test_a_row_that_fails_is_counted_explained_and_resumed(cluster):
     assert why.rc == 0 and "2 done, 2 failed" in why.out and "  2 rows: no luck\n" in why.out, why
     rows = json.loads(cluster.run("why", "--json", job).out)["rows"]
     assert [each["state"] for each in rows] == ["done", "failed", "done", "failed"], rows
+    assert {(each["step"], each["step_line"]) for each in rows} == {(3, "at 3 of step 9")}, rows
     # The values of variables are kept nowhere.
     refused = cluster.run("resume", told["id"])
     assert refused.rc == 2 and "the variable ONE" in refused.err, refused
@@ -117,7 +120,7 @@ def test_print_shows_the_rows(cluster):
 
 
 def test_what_a_sweep_cannot_have_is_refused(cluster):
-    for words, why in ((("--sweep=n=0-1200",), "MaxArraySize is 1001 by default"),
+    for words, why in ((("--sweep=n=0-1200", "--output=%a.out"), "would write to the same files"),
                        (("--sweep=n=0-2", "--chain"), "--chain does not go with --sweep"),
                        (("--sweep=n=0-2", "--output=all.out"), "all rows would write to this file"),
                        (("--sweep=n=0-2", "--gpus-per-job=1"), "--gpus-per-job is not for jobs of Slurm's"),
@@ -125,6 +128,126 @@ def test_what_a_sweep_cannot_have_is_refused(cluster):
         ended = submit(cluster, *words, *worker("exit=0"))
         assert ended.rc == 2 and why in ended.err, ended
     assert not (cluster.home / ".local/state/lockstep/slurm").exists()
+
+
+@pytest.fixture
+def small_arrays(hosts):
+    """A site whose arrays have ten tasks."""
+    made = SlurmCluster(hosts, 2, extra=("MaxArraySize=11",))
+    yield made
+    made.close()
+
+
+def queue(cluster):
+    """Array job -> its dependency, of the arrays that wait or run."""
+    listed = cluster.slurm("squeue", "-h", "-o", "%F %E").out
+    return dict(line.split(maxsplit=1) for line in listed.splitlines())
+
+
+def test_many_rows_are_one_job_of_several_arrays(small_arrays):
+    """25 rows are three arrays, of which one runs at a time; the numbers and values of rows are those of the sweep."""
+    cluster = small_arrays
+    script = cluster.script("row.sh", "#!/bin/sh\n"
+                            f"until [ -e {cluster.work}/go ]; do sleep 0.1; done\n"
+                            f"[ -e {cluster.work}/mended ] || case $1 in a3|a14|a24) echo no luck >&2; exit 7;; esac\n"
+                            'echo "row $LOCKSTEP_SWEEP_ROW has $1"\n')
+    ended = submit(cluster, "--sweep", "v=" + ",".join(f"a{row}" for row in range(25)), "--at-once=4", "--name=big",
+                   "--", "--no-python", script, "{v}")
+    first = number_of(ended)
+    assert "25 rows need 3 array jobs, of 10 rows at most, which run one after the other" in ended.err, ended
+    until(lambda: told_of(cluster, first)["why"] == "0 done, 4 running, 21 queued", 60, "four rows run")
+    told = told_of(cluster, first)
+    numbers = told["jobs"]
+    assert numbers[0] == first and len(json.loads(cluster.run("jobs", "--json").out)["jobs"]) == 1, told
+    waits = queue(cluster)
+    assert set(waits) == set(numbers), waits
+    assert waits[numbers[1]].startswith(f"afterany:{numbers[0]}"), waits
+    assert waits[numbers[2]].startswith(f"afterany:{numbers[1]}"), waits
+    (cluster.work / "go").touch()
+    assert cluster.run("wait", "big").rc == 7
+    assert told_of(cluster, first)["why"] == "22 done, 3 failed"
+    for word in ("big[12]", "big[v=a12]", f"{numbers[1]}[12]"):
+        shown = cluster.run("logs", word)
+        assert shown.out == "row 12 has a12\n", shown
+    assert (cluster.work / f"slurm-{numbers[1]}_2.out").read_text() == "row 12 has a12\n"
+    why = cluster.run("why", "big")
+    assert why.rc == 0 and "  3 rows: no luck\n" in why.out, why
+    rows = json.loads(cluster.run("why", "--json", "big").out)["rows"]
+    assert [each["row"] for each in rows if each["state"] == "failed"] == [3, 14, 24], rows
+    (cluster.work / "mended").touch()
+    again = cluster.run("resume", "big")
+    assert again.rc == 0, again
+    assert cluster.run("wait", "big").rc == 0
+    told = json.loads(cluster.run("jobs", "--json").out)["jobs"][0]
+    assert told["why"] == "25 done" and not set(told["jobs"]) & set(numbers), told
+    assert cluster.run("logs", "big[14]").out == "row 14 has a14\n"
+    assert (cluster.work / f"slurm-{told['jobs'][1]}_4.out").read_text() == "row 14 has a14\n"
+
+
+def test_cancel_ends_all_arrays(small_arrays):
+    job = number_of(submit(small_arrays, "--sweep", "n=0-24", "--at-once=2", *worker("pause")))
+    until(lambda: told_of(small_arrays, job)["why"] == "0 done, 2 running, 23 queued", 60, "two rows run")
+    assert small_arrays.run("cancel", job).rc == 0
+    assert told_of(small_arrays, job)["why"] == "0 done, 25 canceled"
+    assert queue(small_arrays) == {}
+
+
+def with_sbatch(cluster, text):
+    """The environment of a command that finds this sbatch first."""
+    folder = cluster.folder / "before"
+    folder.mkdir(exist_ok=True)
+    (folder / "sbatch").write_text(f"#!/bin/bash\n{text}\n")
+    (folder / "sbatch").chmod(0o755)
+    return {"PATH": f"{folder}:{cluster.env['PATH']}"}
+
+
+REAL = '/usr/bin/sbatch "$@"'
+
+
+def test_nothing_is_half_submitted(small_arrays):
+    """An sbatch that refuses the third array."""
+    env = with_sbatch(small_arrays, f'[ "${{!#}}" = 20 ] && echo "sbatch: error: no more" >&2 && exit 1\n{REAL}')
+    ended = submit(small_arrays, "--sweep", "n=0-24", *worker("pause"), env=env)
+    assert re.search(r"sbatch: error: no more; the arrays before it are canceled: \d+, \d+\n", ended.err), ended
+    assert ended.rc != 0 and ended.out == ""
+    until(lambda: queue(small_arrays) == {}, 60, "both arrays have ended")
+    assert json.loads(small_arrays.run("jobs", "--json").out)["jobs"] == []
+
+
+def test_an_array_whose_answer_is_lost_is_found_in_the_queue(small_arrays):
+    """Slurm's queue shows the script of each array with the array's own first row."""
+    env = with_sbatch(small_arrays, f'[ "${{!#}}" = 10 ] || exec {REAL}\n{REAL} >&2; kill -9 $$')
+    job = number_of(submit(small_arrays, "--sweep", "n=0-24", "--at-once=1", *worker("pause"), env=env))
+    waits = queue(small_arrays)
+    assert set(told_of(small_arrays, job)["jobs"]) == set(waits) and len(waits) == 3, waits
+    assert small_arrays.run("cancel", job).rc == 0
+
+
+def test_a_resume_that_was_cut_off_is_known_to_the_next(small_arrays):
+    """lockstep is killed as soon as Slurm has the second of two arrays."""
+    script = small_arrays.script("row.sh", f"#!/bin/sh\n[ -e {small_arrays.work}/mended ]\n")
+    ended = submit(small_arrays, "--sweep", "n=0-14", "--name=cut", "--", "--no-python", script)
+    first = number_of(ended)
+    assert small_arrays.run("wait", "cut").rc == 1
+    numbers = told_of(small_arrays, first)["jobs"]
+    (small_arrays.work / "mended").touch()
+    env = with_sbatch(small_arrays, f'[ "${{!#}}" = 10 ] || exec {REAL}\n{REAL} >&2; kill -9 $PPID')
+    assert small_arrays.run("resume", "cut", env=env).rc != 0
+    until(lambda: queue(small_arrays) == {}, 60, "all rows have ended")
+    again = small_arrays.run("resume", "cut")
+    assert again.rc == 2 and "are done" in again.err, again
+    told = json.loads(small_arrays.run("jobs", "--json").out)["jobs"][0]
+    assert told["why"] == "15 done" and len(told["jobs"]) == 2 and not set(told["jobs"]) & set(numbers), told
+
+
+def test_a_row_behind_the_first_thousand(cluster):
+    ended = submit(cluster, "--sweep", "n=0-1204", "--sweep-only=3,1204", "--wait", "--name=long",
+                   *worker("show=LOCKSTEP_SWEEP_ROW,LOCKSTEP_SWEEP_N"))
+    assert ended.rc == 0, ended
+    for word in ("long[1204]", "long[n=1204]"):
+        assert cluster.run("logs", word).out == "show LOCKSTEP_SWEEP_ROW=1204 LOCKSTEP_SWEEP_N=1204\n"
+    second = told_of(cluster, ended.out.split()[-1])["jobs"][1]
+    assert (cluster.work / f"slurm-{second}_204.out").exists()
 
 
 ARRAY = """#!/bin/bash
@@ -172,6 +295,13 @@ def test_an_array_of_an_old_script_has_its_tasks_as_rows(cluster):
     assert "JobName=old.slurm " in cluster.slurm("scontrol", "show", "job", "-o", second["job"]).out
     outputs = sorted(path.name for path in cluster.work.glob("slurm-*.out"))
     assert outputs == sorted([f"slurm-{job}_{task}.out" for task in (1, 4, 7)] + [f"slurm-{second['job']}_4.out"])
+
+
+def test_a_script_with_arguments_whose_answer_is_lost_is_found(cluster):
+    path = cluster.script("old.slurm", "#!/bin/bash\n#SBATCH --array=0-1\nexec sleep 600\n")
+    job = number_of(submit(cluster, path, "a b", "c", env=with_sbatch(cluster, f"{REAL} >&2; kill -9 $$")))
+    assert set(queue(cluster)) == {job}
+    assert cluster.run("cancel", job).rc == 0
 
 
 def test_cancel_ends_all_tasks_of_an_old_script(cluster):

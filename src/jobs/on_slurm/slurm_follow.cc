@@ -281,15 +281,25 @@ slurm::JobAsked asked_of(const jobs::KnownJob& job, const std::string& number) {
   return {.id = number, .name = {}, .user = {}, .since = job.created_ms / 1000 - kSkew};
 }
 
+std::vector<slurm::JobAsked> asked_arrays(const jobs::KnownJob& job, const SlurmPlace& place) {
+  std::vector<slurm::JobAsked> asked = {asked_of(job, place.job)};
+  for (const std::string& number : place.more)
+    if (!number.empty()) asked.push_back(asked_of(job, number));
+  return asked;
+}
+
 Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     const std::vector<jobs::KnownJob>& jobs, const SlurmWorld& world) {
-  std::vector<slurm::JobAsked> ids;
+  std::vector<slurm::JobAsked> ids;  // one for each job
+  std::vector<slurm::JobAsked> asked;
   std::vector<SlurmPlace> places;
   for (const jobs::KnownJob& job : jobs) {
     places.push_back(slurm_place(job).value_or(SlurmPlace()));
-    ids.push_back(asked_of(job, places.back().job));
+    const auto arrays = asked_arrays(job, places.back());
+    ids.push_back(arrays.front());
+    asked.insert(asked.end(), arrays.begin(), arrays.end());
   }
-  LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs(ids, slurm::Detail::usual, world.run));
+  LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs(asked, slurm::Detail::usual, world.run));
   std::vector<std::optional<JobStatus>> statuses;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (const auto sweep = sweep_of(jobs[i]); sweep && *sweep) {

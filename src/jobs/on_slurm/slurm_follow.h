@@ -29,6 +29,9 @@ Result<Followed> follow_slurm_job(const SlurmFollow& request, const SlurmWorld& 
 // Returns the question about the job with this number of Slurm's. Slurm may have given the number
 // to another job since: slurm::is_of() tells.
 slurm::JobAsked asked_of(const jobs::KnownJob& job, const std::string& number);
+// Returns the questions about all arrays of a sweep, or about another job. The first is about
+// SlurmPlace::job.
+std::vector<slurm::JobAsked> asked_arrays(const jobs::KnownJob& job, const SlurmPlace& place);
 
 // Returns the status of each job, in their order. All must be jobs of this machine's Slurm.
 // nullopt: neither Slurm nor the job's folder knows it.

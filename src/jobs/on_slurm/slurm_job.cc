@@ -42,6 +42,8 @@ Failure only_slurm_resumes(const std::string& number) {
 // The batch step's record has Slurm's number and the cause of the end of each run.
 PlaceFacts SlurmJob::facts() const {
   PlaceFacts facts{.number = place_.job, .output = place_.output};
+  if (!place_.more.empty()) facts.numbers = place_.jobs();
+  std::erase(facts.numbers, "");
   const auto state = slurm_state(record_, place_);
   if (!state) return facts;
   std::vector<std::string> causes = state->earlier;
@@ -206,10 +208,28 @@ Result<Followed> SlurmJob::follow(const FollowOptions& options) {
   return follow_slurm_rows(record_, *sweep, place_, options.print, world_);
 }
 
+// Cancels the arrays of a sweep from the last one on: one that waits must not begin when the one
+// before it ends. scancel fails for an array that has ended, so one success is enough, unless Slurm
+// does not answer.
+Status SlurmJob::cancel_arrays() const {
+  Status refused;
+  bool some = false;
+  const std::vector<std::string> jobs = place_.jobs();
+  for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
+    if (job->empty()) continue;
+    const auto told =
+        slurm::ask_tool(world_.run, slurm::scancel_command(*job), "cancel job " + *job);
+    some = some || told;
+    if (told) continue;
+    refused = Failure(told.error());
+    if (told.error().code == Errc::unavailable) return refused;
+  }
+  return some ? Status() : refused;
+}
+
 // scancel returns at once. The job may still save its work, so wait for the end.
 Result<JobStatus> SlurmJob::cancel() {
-  const auto told =
-      slurm::ask_tool(world_.run, slurm::scancel_command(place_.job), "cancel job " + place_.job);
+  const auto told = cancel_arrays();
   if (!told) {
     // scancel fails for a job that has just ended. Return the end of the job then.
     auto now = status();

@@ -51,6 +51,17 @@ TEST_F(SlurmJobTest, ACancelThatComesTooLateTellsTheEnd) {
   EXPECT_EQ(status->code, 3);
 }
 
+TEST_F(SlurmJobTest, ACancelOfASweepEndsAllItsArrays) {
+  place_.more = {"8", "", "9"};
+  at(seconds(1), [this] { slurm_.state = "CANCELLED"; });
+  // The first array has ended by itself.
+  slurm_.refusal = "Kill job error on job id 7: Job/step already completing or completed";
+  slurm_.refused = "7";
+  ASSERT_TRUE(job().cancel());
+  EXPECT_EQ(slurm_.canceled, (std::vector<std::string>{"9", "8", "7"})) << "the last waits for 8";
+  EXPECT_EQ(job().facts().numbers, (std::vector<std::string>{"7", "8", "9"}));
+}
+
 TEST_F(SlurmJobTest, ASecondSignalEndsTheWaitForACanceledJob) {
   patience_ = seconds(5);
   const auto left = job().cancel();

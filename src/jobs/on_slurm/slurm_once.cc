@@ -7,6 +7,8 @@
 #include "slurm/squeue_command.h"
 #include "slurm/tools.h"
 
+#include <fmt/core.h>
+
 #include <unistd.h>
 
 #include <chrono>
@@ -21,12 +23,15 @@ constexpr std::chrono::seconds kUnderWay{2};
 
 // The script lies in the job's own folder, so the script's path identifies the job in squeue's
 // list.
-Result<std::string> ask_queue(const slurm::JobFolder& folder, const SlurmWorld& world) {
+Result<std::string> ask_queue(const slurm::JobFolder& folder, const SlurmWorld& world,
+                              std::optional<std::size_t> first_row) {
   LOCKSTEP_TRY_ASSIGN(
       const std::string listed,
       slurm::ask_tool(world.run, slurm::squeue_scripts_command(std::to_string(geteuid())),
                       "find out whether the job was submitted"));
-  return slurm::job_of_script(listed, folder.at("script"));
+  const std::string script = folder.at("script");
+  return slurm::job_of_script(listed,
+                              first_row ? fmt::format("{} {}", script, *first_row) : script);
 }
 
 }  // namespace
@@ -54,11 +59,12 @@ Result<std::string> submitted_before(const slurm::JobFolder& folder, const Slurm
   return number;
 }
 
-Result<std::string> queued_job(const slurm::JobFolder& folder, const SlurmWorld& world) {
-  auto number = ask_queue(folder, world);
+Result<std::string> queued_job(const slurm::JobFolder& folder, const SlurmWorld& world,
+                               std::optional<std::size_t> first_row) {
+  auto number = ask_queue(folder, world, first_row);
   if (number && number->empty()) {
     world.sleep(kUnderWay);
-    number = ask_queue(folder, world);
+    number = ask_queue(folder, world, first_row);
   }
   if (number) return number;
   // canceled: without Slurm's answer the job may or may not exist.

@@ -8,6 +8,7 @@
 #include "jobs/on_slurm/slurm_world.h"
 #include "slurm/job_folder.h"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -28,8 +29,9 @@ class SubmitLock {
 Result<std::string> submitted_before(const slurm::JobFolder& folder, const SlurmWorld& world = {});
 
 // Like submitted_before(), but asks only Slurm's controller, for a folder submitted moments ago.
-// canceled: the controller does not answer.
-Result<std::string> queued_job(const slurm::JobFolder& folder, const SlurmWorld& world = {});
+// first_row: as in SbatchCall. canceled: the controller does not answer.
+Result<std::string> queued_job(const slurm::JobFolder& folder, const SlurmWorld& world = {},
+                               std::optional<std::size_t> first_row = {});
 
 // Records the job, once Slurm has it.
 Status note_submitted(const slurm::JobFolder& folder, const jobs::KnownJob& job);

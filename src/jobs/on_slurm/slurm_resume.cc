@@ -4,12 +4,14 @@
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
+#include "jobs/on_slurm/array_submit.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_rows.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <utility>
 
@@ -86,13 +88,43 @@ Result<std::vector<std::size_t>> rows_to_run(const KnownJob& job, const JobSweep
 }
 
 // An earlier `lockstep resume` may have been cut off between sbatch and its record. Returns whether
-// Slurm has a newer array of this job than the record says, and puts its number into `place`.
-bool find_unrecorded(SlurmPlace& place, const SlurmWorld& world) {
-  const auto newest = queued_job(slurm::JobFolder(place.folder), world);
-  if (!newest) return false;
-  if (parse_int(*newest).value_or(0) <= parse_int(place.job).value_or(0)) return false;
-  place.job = *newest;
-  return true;
+// Slurm has newer arrays of this job than the record says, and puts their numbers into `place`.
+bool find_unrecorded(SlurmPlace& place, SlurmWorld world) {
+  std::vector<std::string> jobs = place.jobs();
+  bool found = false;
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    const auto newest =
+        queued_job(slurm::JobFolder(place.folder), world, place.first_row_to_tell(index));
+    // One wait is enough for an sbatch that is under way.
+    world.sleep = [](std::chrono::milliseconds) {};
+    if (!newest || parse_int(*newest).value_or(0) <= parse_int(jobs[index]).value_or(0)) continue;
+    jobs[index] = *newest;
+    found = true;
+  }
+  place.set_jobs(std::move(jobs));
+  return found;
+}
+
+// Submits the arrays that have these rows, and puts their numbers into `place`.
+Result<std::string> submit_again(SlurmPlace& place, const std::vector<std::size_t>& rows,
+                                 std::vector<std::string> env, const SlurmWorld& world) {
+  std::vector<std::string> jobs = place.jobs();
+  LOCKSTEP_TRY_ASSIGN(const auto arrays, arrays_of(rows, place.at_once, place.spread));
+  // The words of the first submission again: SBATCH_* variables of this shell override the lines of
+  // the script.
+  LOCKSTEP_TRY_ASSIGN(const auto numbers, submit_arrays({.sbatch = {.settings = place.settings,
+                                                                    .arguments = place.arguments,
+                                                                    .env = std::move(env),
+                                                                    .working = place.working},
+                                                         .arrays = arrays,
+                                                         .several = jobs.size() > 1,
+                                                         .one_at_a_time = place.at_once.has_value(),
+                                                         .earlier = jobs},
+                                                        slurm::JobFolder(place.folder), world));
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    jobs[arrays[i].index] = numbers[i];
+  place.set_jobs(std::move(jobs));
+  return join(numbers, ", ");
 }
 
 }  // namespace
@@ -107,6 +139,8 @@ Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, Sl
   if (const auto known = slurm_place(now)) place = *known;
   if (find_unrecorded(place, world)) {
     LOCKSTEP_TRY(book.note_plan(now.id, plan_text(place, sweep.table, sweep.rows)));
+    // The recorded end is that of the earlier arrays.
+    LOCKSTEP_TRY(book.note(now.id, JobState::queued));
   }
   LOCKSTEP_TRY_ASSIGN(const auto undone, rows_to_run(now, sweep, place, world));
   LOCKSTEP_TRY(check_variables(now, place, env));
@@ -114,27 +148,15 @@ Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, Sl
   OldTries old;
   for (const std::size_t row : undone)
     LOCKSTEP_TRY(old.move(folder.row(row)));
-  // The words of the first submission again: SBATCH_* variables of this shell override the lines of
-  // the script.
-  SbatchCall call{.settings = place.settings,
-                  .arguments = place.arguments,
-                  .env = env,
-                  .working = place.working};
-  call.settings.push_back("--array=" + tasks_text(undone, place.at_once, place.first_row));
-  auto number = call_sbatch(call, folder, world);
-  // After sbatch gave no answer, squeue may still list the earlier array alone.
-  if (number && *number == place.job)
-    return fail(Errc::unavailable, "sbatch gave no answer, and Slurm shows no new array of rows",
-                "squeue shows whether the rows were submitted; then run lockstep resume again");
+  const auto numbers = submit_again(place, undone, std::move(env), world);
   // canceled: Slurm may have the rows, which then need their folders' places.
-  if (number || number.error().code == Errc::canceled) old.keep();
-  if (!number) return Failure(number.error());
-  place.job = *number;
+  if (numbers || numbers.error().code == Errc::canceled) old.keep();
+  if (!numbers) return Failure(numbers.error());
   KnownJob again = now;
   again.plan = plan_text(place, sweep.table, sweep.rows);
   LOCKSTEP_TRY(note_submitted(folder, again));
   LOCKSTEP_TRY(book.note_plan(again.id, again.plan));
-  return Resumed{.nodes = {"slurm as job " + place.job}, .ahead = {}};
+  return Resumed{.nodes = {"slurm as job " + *numbers}, .ahead = {}};
 }
 
 }  // namespace lockstep::jobs::on_slurm

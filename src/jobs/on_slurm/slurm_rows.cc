@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 
 namespace lockstep::jobs::on_slurm {
@@ -38,17 +39,34 @@ bool piece_has(std::string_view piece, std::int64_t task) {
          (task - *first) % step == 0;
 }
 
-// Returns the report about a task. A record of its own is better than one of many waiting tasks.
-const slurm::JobReport* report_of(const std::vector<slurm::JobReport>& told, const std::string& job,
-                                  std::size_t task) {
-  const std::string own = fmt::format("{}_{}", job, task);
-  const slurm::JobReport* found = nullptr;
-  for (const slurm::JobReport& each : told) {
-    if (each.job != job) continue;
-    if (each.id == own) return &each;
-    if (found == nullptr && has_task(each.id, task)) found = &each;
+// Slurm's reports about tasks, of which there may be thousands.
+class TaskReports {
+ public:
+  explicit TaskReports(const std::vector<slurm::JobReport>& told) {
+    for (const slurm::JobReport& each : told) {
+      own_.emplace(each.id, &each);
+      if (each.id.find("_[") != std::string::npos) waiting_.push_back(&each);
+    }
   }
-  return found;
+
+  // Returns the report about a task. A record of its own is better than one of many waiting tasks.
+  const slurm::JobReport* find(const std::string& job, std::size_t task) const {
+    if (const auto own = own_.find(fmt::format("{}_{}", job, task)); own != own_.end())
+      return own->second;
+    for (const slurm::JobReport* each : waiting_)
+      if (each->job == job && has_task(each->id, task)) return each;
+    return nullptr;
+  }
+
+ private:
+  std::map<std::string, const slurm::JobReport*> own_;
+  std::vector<const slurm::JobReport*> waiting_;
+};
+
+// Returns Slurm's id of the array that has the row. A row that no array has may be asked for too.
+const std::string& array_of_row(const SlurmPlace& place, std::size_t row) {
+  const std::size_t index = place.spread.array_of(row);
+  return index == 0 || index > place.more.size() ? place.job : place.more[index - 1];
 }
 
 slurm::JobFolder folder_of_row(const SlurmPlace& place, std::size_t row) {
@@ -86,37 +104,6 @@ std::string counts_text(const std::vector<std::pair<std::size_t, const char*>>& 
 
 }  // namespace
 
-std::size_t first_row_of(const std::vector<std::size_t>& rows) {
-  return rows.empty() || rows.back() <= kMostArrayRows ? 0 : rows.front();
-}
-
-Result<RowArray> array_of(const std::vector<std::size_t>& rows, std::optional<std::int64_t> at_once,
-                          std::size_t first_row) {
-  if (rows.empty()) return fail(Errc::invalid_input, "the sweep has no row to run");
-  if (rows.size() > kMostArrayRows || rows.back() - first_row > kMostArrayRows)
-    return fail(
-        Errc::invalid_input,
-        fmt::format("{} rows, {} to {}, are more than an array job of Slurm has (MaxArraySize is "
-                    "1001 by default)",
-                    rows.size(), rows.front(), rows.back()),
-        fmt::format("submit {0} at a time: --sweep-only {1}-{2}", kMostArrayRows, rows.front(),
-                    rows.front() + kMostArrayRows - 1));
-  if (at_once && *at_once < 1)
-    return fail(Errc::invalid_input,
-                fmt::format("--at-once must be at least 1 (got {})", *at_once));
-  return RowArray{.tasks = tasks_text(rows, at_once, first_row), .first_row = first_row};
-}
-
-std::string tasks_text(const std::vector<std::size_t>& rows, std::optional<std::int64_t> at_once,
-                       std::size_t first_row) {
-  std::vector<std::size_t> tasks;
-  tasks.reserve(rows.size());
-  for (const std::size_t row : rows)
-    tasks.push_back(row - first_row);
-  const std::string list = rows::print_row_set(tasks);
-  return at_once ? fmt::format("{}%{}", list, *at_once) : list;
-}
-
 bool has_task(std::string_view id, std::size_t task) {
   const std::size_t begin = id.find("_[");
   if (begin == std::string_view::npos) return id.ends_with(fmt::format("_{}", task));
@@ -129,14 +116,14 @@ bool has_task(std::string_view id, std::size_t task) {
 
 std::vector<SlurmRow> slurm_rows(const JobSweep& sweep, const SlurmPlace& place,
                                  const std::vector<slurm::JobReport>& told, std::int64_t now_ms) {
+  const TaskReports reports(told);
   std::vector<SlurmRow> rows;
   rows.reserve(sweep.rows.size());
   for (const std::size_t row : sweep.rows) {
     SlurmRow& now = rows.emplace_back();
     now.row = row;
     if (auto own = folder_of_row(place, row).state()) now.own = std::move(*own);
-    const auto* report =
-        row < place.first_row ? nullptr : report_of(told, place.job, row - place.first_row);
+    const auto* report = reports.find(array_of_row(place, row), place.spread.task_of(row));
     const bool ended = now.own && now.own->stage == slurm::Stage::ended;
     // Neither Slurm nor the row's folder tells an end.
     if (report != nullptr || ended) now.status = batch_status(now.own, report, now_ms);
@@ -199,6 +186,8 @@ std::vector<JobRow> records_of_rows(const std::vector<SlurmRow>& rows, const Slu
     }
     if (!row.status.is_over() || row.status.state == JobState::lost) continue;
     record.record.code = row.status.code.value_or(1);
+    if (row.own && !row.own->step_line.empty())
+      record.record.last_step = {.step = row.own->step, .line = row.own->step_line};
     record.record.state = rows::RowState::done;
     if (row.status.state == JobState::succeeded) continue;
     record.record.state = rows::RowState::failed;
@@ -209,15 +198,16 @@ std::vector<JobRow> records_of_rows(const std::vector<SlurmRow>& rows, const Slu
 
 Result<std::vector<SlurmRow>> ask_slurm_rows(const KnownJob& job, const JobSweep& sweep,
                                              const SlurmPlace& place, const SlurmWorld& world) {
-  slurm::JobAsked asked = asked_of(job, place.job);
-  LOCKSTEP_TRY_ASSIGN(auto told, slurm::ask_jobs({asked}, slurm::Detail::usual, world.run));
+  std::vector<slurm::JobAsked> asked = asked_arrays(job, place);
+  LOCKSTEP_TRY_ASSIGN(auto told, slurm::ask_jobs(asked, slurm::Detail::usual, world.run));
   auto rows = slurm_rows(sweep, place, told, world.unix_ms());
   const bool some_lost = std::any_of(rows.begin(), rows.end(), [](const SlurmRow& row) {
     return row.status.state == JobState::lost;
   });
   if (!some_lost) return rows;
-  asked.all_tasks = true;
-  LOCKSTEP_TRY_ASSIGN(told, slurm::ask_jobs({asked}, slurm::Detail::usual, world.run));
+  for (slurm::JobAsked& array : asked)
+    array.all_tasks = true;
+  LOCKSTEP_TRY_ASSIGN(told, slurm::ask_jobs(asked, slurm::Detail::usual, world.run));
   return slurm_rows(sweep, place, told, world.unix_ms());
 }
 
@@ -252,7 +242,7 @@ Result<Followed> follow_slurm_rows(const KnownJob& job, const JobSweep& sweep,
 
 SlurmPlace place_of_row(const SlurmPlace& place, std::size_t row) {
   const slurm::JobFolder folder = folder_of_row(place, row);
-  SlurmPlace found{.job = fmt::format("{}_{}", place.job, row - std::min(row, place.first_row)),
+  SlurmPlace found{.job = fmt::format("{}_{}", array_of_row(place, row), place.spread.task_of(row)),
                    .folder = folder.path(),
                    .output = {}};
   // A row of an earlier array has the number that it had there.

@@ -11,38 +11,6 @@
 namespace lockstep::jobs::on_slurm {
 namespace {
 
-std::vector<std::size_t> counted(std::size_t first, std::size_t count) {
-  std::vector<std::size_t> rows;
-  for (std::size_t i = 0; i < count; ++i)
-    rows.push_back(first + i);
-  return rows;
-}
-
-std::string tasks_of(const std::vector<std::size_t>& rows,
-                     std::optional<std::int64_t> at_once = {}) {
-  const auto array = array_of(rows, at_once, first_row_of(rows));
-  return array ? array->tasks : array.error().message;
-}
-
-TEST(SlurmRows, AnArrayHasATaskForEachRow) {
-  EXPECT_EQ(tasks_of(counted(0, 100), 8), "0-99%8");
-  EXPECT_EQ(tasks_of({3, 7, 12, 13}), "3,7,12-13");
-  EXPECT_EQ(tasks_of(counted(0, 1000)), "0-999");
-  EXPECT_EQ(tasks_of({0}, 0), "--at-once must be at least 1 (got 0)");
-  // Numbers beyond MaxArraySize begin at task 0.
-  EXPECT_EQ(tasks_of({2000, 2999}), "0,999");
-}
-
-TEST(SlurmRows, MoreRowsThanAnArrayHasAreRefused) {
-  const auto refused = array_of(counted(0, 1200), {}, 0);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "1200 rows, 0 to 1199, are more than an array job of Slurm has (MaxArraySize is 1001 "
-            "by default)");
-  EXPECT_EQ(refused.error().hint, "submit 1000 at a time: --sweep-only 0-999");
-  EXPECT_FALSE(array_of({1500, 2600}, {}, 1500));
-}
-
 TEST(SlurmRows, AnIdNamesTasks) {
   EXPECT_TRUE(has_task("12_3", 3));
   EXPECT_FALSE(has_task("12_13", 3));
@@ -72,7 +40,7 @@ class SlurmRowsTest : public SlurmWorldTest {
   static slurm::JobReport report(const std::string& id, const std::string& state) {
     slurm::JobReport made;
     made.id = id;
-    made.job = "7";
+    made.job = id.substr(0, id.find('_'));
     made.state = slurm::parse_job_state(state);
     return made;
   }
@@ -121,9 +89,33 @@ TEST_F(SlurmRowsTest, ARowWithoutAKnownEndIsNeverASuccess) {
   EXPECT_EQ(status({report("7_3", "NODE_FAIL")}).code, 1);
 }
 
+TEST_F(SlurmRowsTest, EachRowIsATaskOfItsArray) {
+  place_.spread = {.first_row = 0, .rows = 2};
+  place_.more = {"8"};
+  // Task 1 of array 7 is row 1, and task 1 of array 8 is row 3.
+  EXPECT_EQ(
+      status({report("7_0", "COMPLETED"), report("7_1", "RUNNING"), report("8_[0-1%2]", "PENDING")})
+          .why,
+      "1 done, 1 running, 2 queued");
+  EXPECT_EQ(place_of_row(place_, 3).job, "8_1");
+  EXPECT_EQ(place_of_row(place_, 1).job, "7_1");
+  EXPECT_EQ(place_of_row(place_, 9).job, "7_1") << "no array has this row";
+}
+
+TEST_F(SlurmRowsTest, AnEarlierVersionsPlanHasOneArray) {
+  jobs::KnownJob job = known();
+  job.plan = R"({"slurm":{"job":"7","folder":"/f","output":"","first_row":1500}})";
+  const auto place = slurm_place(job);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->spread.array_of(2499), 0U);
+  EXPECT_EQ(place->spread.task_of(2499), 999U);
+  EXPECT_FALSE(place->first_row_to_tell(0)) << "the script knows the row";
+}
+
 TEST_F(SlurmRowsTest, ThePlanKeepsTheRows) {
   jobs::KnownJob job = known();
-  place_.first_row = 2000;
+  place_.spread = {.first_row = 2000, .rows = 500};
+  place_.more = {"", "9"};
   place_.at_once = 5;
   place_.working = "/w";
   job.plan = plan_text(place_, sweep_.table, {1, 3});
@@ -133,7 +125,9 @@ TEST_F(SlurmRowsTest, ThePlanKeepsTheRows) {
   EXPECT_EQ((*sweep)->rows, (std::vector<std::size_t>{1, 3}));
   const auto place = slurm_place(job);
   ASSERT_TRUE(place);
-  EXPECT_EQ(place->first_row, 2000U);
+  EXPECT_EQ(place->spread.first_row, 2000U);
+  EXPECT_EQ(place->spread.rows, 500U);
+  EXPECT_EQ(place->jobs(), (std::vector<std::string>{"7", "", "9"}));
   EXPECT_EQ(place->at_once, 5);
   EXPECT_EQ(place->working, "/w");
 }

@@ -11,10 +11,10 @@
 #include "io/folder_names.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
+#include "jobs/on_slurm/array_submit.h"
 #include "jobs/on_slurm/job_wheels.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_resume.h"
-#include "jobs/on_slurm/slurm_rows.h"
 #include "proc/spawn.h"
 #include "setup/tool.h"
 #include "slurm/agent_words.h"
@@ -61,26 +61,43 @@ slurm::Carry carry_of(const SlurmRequest& request) {
 struct Draft {
   slurm::JobPlan plan;
   std::string script;
-  std::optional<std::size_t> first_row = {};  // of a sweep
+  std::optional<RowSpread> spread = {};  // of a sweep
+  std::vector<RowArray> arrays = {};     // of a sweep that is not a user's own script
+
+  bool has_several() const { return arrays.size() > 1; }
 };
+
+// Plans the arrays of a sweep.
+Status draft_arrays(const SlurmRequest& request, slurm::JobWish& wish, Draft& draft) {
+  if (request.script && request.sweep->array.empty())
+    return fail(Errc::invalid_input,
+                "--sweep needs a training command, and not a batch script or accelerate's words",
+                "lockstep submit --sweep lr=0.1,0.2 -- train.py --lr {lr}");
+  draft.spread.emplace();
+  wish.array = request.sweep->array;
+  if (!wish.array.empty()) return {};
+  const SlurmSweep& sweep = *request.sweep;
+  draft.spread = spread_of(sweep.rows, sweep.array_rows);
+  LOCKSTEP_TRY_ASSIGN(draft.arrays, arrays_of(sweep.rows, sweep.at_once, *draft.spread));
+  wish.array = draft.arrays.front().tasks;
+  wish.several_arrays = draft.has_several();
+  return {};
+}
+
+// Says what a job of several arrays is to Slurm.
+std::string note_of_arrays(const SlurmSweep& sweep, std::size_t arrays) {
+  return fmt::format("{} rows need {} array jobs, of {} rows at most, which run {}",
+                     sweep.rows.size(), arrays, sweep.array_rows,
+                     sweep.at_once ? "one after the other because of --at-once" : "side by side");
+}
 
 Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& folder) {
   Draft draft;
   slurm::JobWish wish = request.wish;
-  if (request.sweep) {
-    if (request.script && request.sweep->array.empty())
-      return fail(Errc::invalid_input,
-                  "--sweep needs a training command, and not a batch script or accelerate's words",
-                  "lockstep submit --sweep lr=0.1,0.2 -- train.py --lr {lr}");
-    wish.array = request.sweep->array;
-    draft.first_row = wish.array.empty() ? first_row_of(request.sweep->rows) : 0;
-  }
-  if (request.sweep && wish.array.empty()) {
-    LOCKSTEP_TRY_ASSIGN(const RowArray array,
-                        array_of(request.sweep->rows, request.sweep->at_once, *draft.first_row));
-    wish.array = array.tasks;
-  }
+  if (request.sweep) LOCKSTEP_TRY(draft_arrays(request, wish, draft));
   LOCKSTEP_TRY_ASSIGN(draft.plan, slurm::plan_job(wish));
+  if (draft.has_several())
+    draft.plan.notes.push_back(note_of_arrays(*request.sweep, draft.arrays.size()));
   if (request.min_nodes &&
       (!draft.plan.nodes || *request.min_nodes < 1 || *request.min_nodes > *draft.plan.nodes))
     return fail(Errc::invalid_input, "--min-nodes must be a number from 1 to --nodes");
@@ -105,15 +122,16 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
   }
   const slurm::Carry carry = carry_of(request);
   draft.script = slurm::batch_script(
-      draft.plan, {.version = LOCKSTEP_VERSION,
-                   .binary = folder.at("lockstep"),
-                   .carry = carry == slurm::Carry::no ? "" : random_suffix(kSecret),
-                   .unless_seen = carry == slurm::Carry::unless_seen,
-                   .folder = folder.path(),
-                   .first_row = draft.first_row,
-                   .command = shell_join(request.command),
-                   .run = run_words(request, draft.plan, folder),
-                   .node = request.node});
+      draft.plan,
+      {.version = LOCKSTEP_VERSION,
+       .binary = folder.at("lockstep"),
+       .carry = carry == slurm::Carry::no ? "" : random_suffix(kSecret),
+       .unless_seen = carry == slurm::Carry::unless_seen,
+       .folder = folder.path(),
+       .first_row = draft.spread ? std::optional(draft.spread->first_row) : std::nullopt,
+       .command = shell_join(request.command),
+       .run = run_words(request, draft.plan, folder),
+       .node = request.node});
   return draft;
 }
 
@@ -230,12 +248,13 @@ Result<std::string> hand_over(const SbatchCall& asked, const slurm::JobFolder& f
   call.argv.insert(call.argv.end(), asked.settings.begin(), asked.settings.end());
   call.argv.push_back(folder.at("script"));
   call.argv.insert(call.argv.end(), asked.arguments.begin(), asked.arguments.end());
+  if (asked.first_row) call.argv.push_back(std::to_string(*asked.first_row));
   std::vector<std::string> lines;
   LOCKSTEP_TRY_ASSIGN(const auto ending, setup::run_tool(call, [&](std::string_view line) {
                         if (lines.size() < 100) lines.emplace_back(line);
                       }));
   if (may_have_arrived(ending)) {
-    LOCKSTEP_TRY_ASSIGN(std::string job, queued_job(folder, world));
+    LOCKSTEP_TRY_ASSIGN(std::string job, queued_job(folder, world, asked.first_row));
     if (!job.empty()) return job;
   }
   if (ending.code != 0)
@@ -262,6 +281,10 @@ SbatchCall sbatch_call(const SlurmRequest& request, const slurm::JobPlan& plan) 
   return call;
 }
 
+std::size_t row_count(std::int64_t value) {
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(value, 0, rows::kMostRows));
+}
+
 std::string output_of(const slurm::JobPlan& plan, const std::string& job) {
   const slurm::Setting* name = slurm::find_setting(plan.settings, "job-name");
   return slurm::expand_output(
@@ -270,18 +293,39 @@ std::string output_of(const slurm::JobPlan& plan, const std::string& job) {
       .value_or("");
 }
 
-// Submits the job and returns Slurm's id. Removes the folder of a refused job.
-Result<std::string> hand_in(const SlurmRequest& request, const Draft& draft, const std::string& id,
-                            const SlurmWorld& world) {
+// Returns Slurm's ids by the index of the array. The id of a job that is not a sweep stands alone.
+Result<std::vector<std::string>> hand_over_all(const SlurmRequest& request, const Draft& draft,
+                                               const slurm::JobFolder& folder,
+                                               const SlurmWorld& world) {
+  const SbatchCall call = sbatch_call(request, draft.plan);
+  if (draft.arrays.empty()) {
+    LOCKSTEP_TRY_ASSIGN(std::string number, hand_over(call, folder, world));
+    return std::vector{std::move(number)};
+  }
+  LOCKSTEP_TRY_ASSIGN(auto numbers,
+                      submit_arrays({.sbatch = call,
+                                     .arrays = draft.arrays,
+                                     .several = draft.has_several(),
+                                     .one_at_a_time = request.sweep->at_once.has_value()},
+                                    folder, world));
+  std::vector<std::string> by_index(draft.arrays.back().index + 1);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    by_index[draft.arrays[i].index] = std::move(numbers[i]);
+  return by_index;
+}
+
+// Submits the job and returns Slurm's ids. Removes the folder of a refused job.
+Result<std::vector<std::string>> hand_in(const SlurmRequest& request, const Draft& draft,
+                                         const std::string& id, const SlurmWorld& world) {
   LOCKSTEP_TRY_ASSIGN(const slurm::JobFolder folder, slurm::JobFolder::create(id));
   const Status filled = fill(folder, request, draft);
-  auto number = filled ? hand_over(sbatch_call(request, draft.plan), folder, world)
-                       : Result<std::string>(Failure(filled.error()));
+  auto numbers = filled ? hand_over_all(request, draft, folder, world)
+                        : Result<std::vector<std::string>>(Failure(filled.error()));
   // canceled: Slurm may have the job, so the folder must stay.
-  if (number || number.error().code == Errc::canceled) return number;
+  if (numbers || numbers.error().code == Errc::canceled) return numbers;
   std::error_code error;
   std::filesystem::remove_all(folder.path(), error);
-  return number;
+  return numbers;
 }
 
 }  // namespace
@@ -300,20 +344,23 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorl
   const slurm::JobFolder folder(slurm::JobFolder::place(id));
   LOCKSTEP_TRY_ASSIGN(Draft draft, draft_of(request, folder));
   SubmitLock lock;
-  std::string number;
+  std::vector<std::string> numbers;
   // A client may repeat a request under the same id. Look for the first submission under the lock.
   if (!request.id.empty()) {
     LOCKSTEP_TRY_ASSIGN(lock, SubmitLock::take());
-    LOCKSTEP_TRY_ASSIGN(number, submitted_before(folder, world));
+    LOCKSTEP_TRY_ASSIGN(std::string number, submitted_before(folder, world));
+    if (!number.empty()) numbers = {std::move(number)};
   }
-  if (number.empty()) {
-    LOCKSTEP_TRY_ASSIGN(number, hand_in(request, draft, id, world));
+  if (numbers.empty()) {
+    LOCKSTEP_TRY_ASSIGN(numbers, hand_in(request, draft, id, world));
   }
+  const std::string number = numbers.front();
   const slurm::Setting* name = slurm::find_setting(draft.plan.settings, "job-name");
   SlurmPlace place{number, folder.path(), output_of(draft.plan, number)};
   if (request.sweep) {
     place.output.clear();  // each row has its own
-    place.first_row = draft.first_row.value_or(0);
+    place.spread = draft.spread.value_or(RowSpread());
+    place.set_jobs(std::move(numbers));
     place.working = request.wish.folder;
     place.at_once = request.sweep->at_once;
     place.arguments = request.arguments;
@@ -348,14 +395,28 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorl
                     .output = place.output};
 }
 
+std::vector<std::string> SlurmPlace::jobs() const {
+  std::vector<std::string> all = {job};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+void SlurmPlace::set_jobs(std::vector<std::string> jobs) {
+  job = std::move(jobs.front());
+  jobs.erase(jobs.begin());
+  more = std::move(jobs);
+}
+
 std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job) {
   const nlohmann::json json = codec::parse_json(job.plan);
   if (!json.is_object() || !json.contains(kPlace) || !json[kPlace].is_object()) return std::nullopt;
   const nlohmann::json& place = json[kPlace];
   const auto text = [&](const char* name) { return codec::text_member(place, name); };
   SlurmPlace found{text("job"), text("folder"), text("output")};
-  found.first_row = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(codec::integer_member(place, "first_row"), 0, rows::kMostRows));
+  found.spread.first_row = row_count(codec::integer_member(place, "first_row"));
+  if (const std::size_t rows = row_count(codec::integer_member(place, "array_rows")); rows > 0)
+    found.spread.rows = rows;
+  found.more = codec::texts_member(place, "more");
   found.working = text("working");
   found.settings = codec::texts_member(place, "settings");
   found.arguments = codec::texts_member(place, "arguments");
@@ -374,9 +435,12 @@ std::optional<slurm::BatchState> slurm_state(const jobs::KnownJob& job, const Sl
 
 namespace {
 
-// Returns whether Slurm gave this id to the job, or to an earlier job of the same chain.
-bool is_in_chain(const jobs::KnownJob& job, const std::string& word) {
+// Returns whether Slurm gave this id to the job, to an earlier job of the same chain, or to an
+// array of the same sweep.
+bool has_number(const jobs::KnownJob& job, const std::string& word) {
   const auto place = slurm_place_here(job);
+  if (place && std::find(place->more.begin(), place->more.end(), word) != place->more.end())
+    return true;
   const auto state = place ? slurm_state(job, *place) : std::nullopt;
   return state && state->chain &&
          (place->job == word || state->job == word ||
@@ -388,7 +452,7 @@ bool is_in_chain(const jobs::KnownJob& job, const std::string& word) {
 bool begins_only(const jobs::KnownJob& job, const std::string& word) {
   const auto place = slurm_place(job);
   return job.id != word && job.name != word && job.id.starts_with(word) &&
-         (!place || place->job != word) && !is_in_chain(job, word);
+         (!place || place->job != word) && !has_number(job, word);
 }
 
 Result<jobs::KnownJob> find_job(const jobs::JobBook& book, const std::string& word) {
@@ -398,7 +462,7 @@ Result<jobs::KnownJob> find_job(const jobs::JobBook& book, const std::string& wo
   if (!slurm::is_job_id(word) || (job && !begins_only(*job, word))) return job;
   LOCKSTEP_TRY_ASSIGN(auto known, book.list(kMostLookedAt));
   for (jobs::KnownJob& each : known)
-    if (is_in_chain(each, word)) return std::move(each);
+    if (has_number(each, word)) return std::move(each);
   return job;
 }
 
@@ -418,7 +482,9 @@ std::string plan_text(const SlurmPlace& place, const rows::Table& table,
                                {{"job", place.job},
                                 {"folder", place.folder},
                                 {"output", place.output},
-                                {"first_row", place.first_row},
+                                {"first_row", place.spread.first_row},
+                                {"array_rows", place.spread.rows},
+                                {"more", place.more},
                                 {"working", place.working},
                                 {"settings", place.settings},
                                 {"arguments", place.arguments}}},

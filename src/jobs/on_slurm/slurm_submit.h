@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "jobs/job_book.h"
+#include "jobs/on_slurm/row_arrays.h"
 #include "jobs/on_slurm/slurm_world.h"
 #include "rows/table.h"
 #include "slurm/job_folder.h"
@@ -17,13 +18,14 @@
 
 namespace lockstep::jobs::on_slurm {
 
-// The rows of a sweep, of which each is a task of an array job.
+// The rows of a sweep, of which each is a task of an array job. Many rows need several array jobs.
 struct SlurmSweep {
   rows::Table table;
   std::vector<std::size_t> rows;             // the rows to run, in rising order
   std::optional<std::int64_t> at_once = {};  // rows that run at once; nullopt: as Slurm has room
   // The value of --array in a user's own script, which then says which rows there are; else empty.
   std::string array = {};
+  std::size_t array_rows = kUsualArrayRows;  // most rows of an array job
 };
 
 struct SlurmRequest {
@@ -68,6 +70,9 @@ struct SbatchCall {
   std::vector<std::string> arguments = {};  // words behind the script
   std::vector<std::string> env = {};
   std::string working;  // folder in which sbatch is called
+  // Of one of several arrays: the row of task 0. The script gets it as its argument, and Slurm's
+  // queue shows it.
+  std::optional<std::size_t> first_row = {};
 };
 Result<std::string> call_sbatch(const SbatchCall& call, const slurm::JobFolder& folder,
                                 const SlurmWorld& world);
@@ -78,12 +83,22 @@ struct SlurmPlace {
   std::string job;  // Slurm's current id: a chain continues under new ids
   std::string folder;
   std::string output;
-  // Of a sweep: the row of the array's task 0, and what another submission needs.
-  std::size_t first_row = 0;
+  // Of a sweep: how its rows are spread over arrays, and what another submission needs.
+  RowSpread spread = {};
+  // Slurm's ids of the arrays behind the first, whose id is `job`; empty: no row of it was to run.
+  std::vector<std::string> more = {};
   std::string working = {};  // folder in which sbatch is called
   std::optional<std::int64_t> at_once = {};
   std::vector<std::string> settings = {};   // words in front of the script
   std::vector<std::string> arguments = {};  // words behind the script
+
+  // Returns Slurm's ids of all arrays, by their index, or the one id of any other job.
+  std::vector<std::string> jobs() const;
+  void set_jobs(std::vector<std::string> jobs);
+  // Returns SbatchCall::first_row of an array.
+  std::optional<std::size_t> first_row_to_tell(std::size_t index) const {
+    return more.empty() ? std::nullopt : std::optional(spread.first_row + index * spread.rows);
+  }
 };
 std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job);
 // Like slurm_place(), but nullopt for a job submitted on a login host elsewhere.
@@ -96,7 +111,7 @@ std::optional<slurm::BatchState> slurm_state(const jobs::KnownJob& job, const Sl
 // Returns whether the word matches only the beginning of the job's id: the user may mean a Slurm
 // id.
 bool begins_only(const jobs::KnownJob& job, const std::string& word);
-// Like JobBook::find(), and finds the job of a chain by each id that Slurm gave it.
+// Like JobBook::find(), and finds a chain or a sweep by each id that Slurm gave it.
 Result<jobs::KnownJob> find_job(const jobs::JobBook& book, const std::string& word);
 
 }  // namespace lockstep::jobs::on_slurm

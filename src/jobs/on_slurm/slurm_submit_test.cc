@@ -5,6 +5,8 @@
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
+#include <fmt/core.h>
+
 #include <sys/stat.h>
 
 namespace lockstep::jobs::on_slurm {
@@ -182,6 +184,87 @@ TEST_F(SlurmSubmitTest, AChainKeepsTheWordsOfItsNextJob) {
   const auto done = submit(wish);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_TRUE(io::read_file(done->folder + "/next.json"));
+}
+
+class ArraySubmitTest : public SlurmSubmitTest {
+ protected:
+  // Slurm gives the numbers 7, 8 and so on, and refuses the job behind the last.
+  void sbatch_up_to(int last) const {
+    sbatch(
+        fmt::format("n=$(cat {0}/n 2>/dev/null || echo 7); echo $((n + 1)) >{0}/n\n"
+                    "[ $n -le {1} ] || {{ echo 'sbatch: error: QOSMaxSubmitJob' >&2; exit 1; }}\n"
+                    "echo $n",
+                    top_, last));
+  }
+  SlurmRequest sweep(std::size_t rows, std::optional<std::int64_t> at_once = {}) const {
+    SlurmRequest made = request();
+    SlurmSweep sweep{.table = {.names = {"n"}, .rows = {}}, .rows = {}, .at_once = at_once};
+    for (std::size_t row = 0; row < rows; ++row) {
+      sweep.table.rows.push_back({std::to_string(row)});
+      sweep.rows.push_back(row);
+    }
+    sweep.array_rows = 10;
+    made.sweep = std::move(sweep);
+    return made;
+  }
+};
+
+TEST_F(ArraySubmitTest, ManyRowsAreOneJobOfSeveralArrays) {
+  sbatch_up_to(9);
+  const auto done = submit(sweep(25, 4));
+  ASSERT_TRUE(done) << done.error().message;
+  for (const char* part :
+       {"--array=0-9%4\n--dependency=afterany:7\n", "--array=0-4%4\n--dependency=afterany:8\n",
+        "/script\n0\n", "/script\n10\n", "/script\n20\n"})
+    EXPECT_NE(calls().find(part), std::string::npos) << part << " in " << calls();
+  EXPECT_NE(done->script.find("/rows/$((SLURM_ARRAY_TASK_ID + ${1:-0}))\n"), std::string::npos);
+  EXPECT_EQ(done->notes.back(),
+            "25 rows need 3 array jobs, of 10 rows at most, which run one after the other because "
+            "of --at-once");
+  for (const char* number : {"7", "8", "9"}) {
+    const auto known = find_job(book(), number);
+    ASSERT_TRUE(known) << number;
+    EXPECT_EQ(known->id, done->id);
+    EXPECT_EQ(slurm_place(*known)->jobs(), (Texts{"7", "8", "9"}));
+  }
+}
+
+TEST_F(ArraySubmitTest, ArraysWithoutALimitRunSideBySide) {
+  sbatch_up_to(9);
+  ASSERT_TRUE(submit(sweep(25)));
+  EXPECT_EQ(calls().find("--dependency"), std::string::npos) << calls();
+}
+
+TEST_F(ArraySubmitTest, OneArrayHasNoArgument) {
+  ASSERT_TRUE(submit(sweep(10, 4)));
+  EXPECT_NE(calls().find("/script\n\n"), std::string::npos) << calls();
+}
+
+TEST_F(ArraySubmitTest, IfOneArrayIsRefusedThoseBeforeAreCanceled) {
+  sbatch_up_to(8);
+  const auto refused = submit(sweep(25, 4));
+  EXPECT_EQ(refused.error().message,
+            "sbatch refused the job: sbatch: error: QOSMaxSubmitJob; the arrays before it are "
+            "canceled: 7, 8");
+  EXPECT_EQ(slurm_.canceled, (Texts{"8", "7"})) << "the one that waits first";
+  EXPECT_EQ(folders(), 0U);
+  EXPECT_TRUE(book().list(10)->empty());
+}
+
+TEST_F(ArraySubmitTest, AnArrayThatCannotBeCanceledIsNamed) {
+  sbatch_up_to(7);
+  slurm_.refusal = "Access denied";
+  const auto refused = submit(sweep(25));
+  EXPECT_NE(refused.error().message.find("could not be canceled"), std::string::npos);
+  EXPECT_EQ(refused.error().hint, "scancel 7");
+}
+
+TEST_F(ArraySubmitTest, RowsOfTwoArraysNeedTwoFiles) {
+  SlurmRequest made = sweep(25);
+  made.wish.settings = slurm::read_settings(Texts{"--output=%a.out"})->settings;
+  EXPECT_NE(submit(made).error().message.find("write to the same files"), std::string::npos);
+  made.wish.settings = slurm::read_settings(Texts{"--output=%A-%a.out"})->settings;
+  EXPECT_TRUE(submit(made));
 }
 
 TEST_F(SlurmSubmitTest, AJobOfAnotherPlaceIsNoSlurmJob) {

@@ -33,6 +33,7 @@ struct FakeSlurm {
   std::string script;                      // path of the job's script
   std::string accounting;                  // what sacct prints; empty: accounting is off
   std::string refusal;                     // the error text of a failing scancel
+  std::string refused = {};                // the id for which scancel fails; empty: any
   bool knows = true;                       // false: Slurm has forgotten the job
   bool answers = true;                     // false: the controller is down
   std::vector<std::string> asked = {};     // the programs, in order
@@ -62,7 +63,8 @@ struct FakeSlurm {
                                 : says(accounting);
     if (argv[0] == "scancel") {
       canceled.push_back(argv.back());
-      return refusal.empty() ? says("") : fails("scancel: error: " + refusal + "\n");
+      const bool fits = refused.empty() || refused == argv.back();
+      return refusal.empty() || !fits ? says("") : fails("scancel: error: " + refusal + "\n");
     }
     const bool scripts = std::count(argv.begin(), argv.end(), "--format=%F|%o") != 0;
     if (scripts) return says(knows ? job + "|" + script + "\n" : "");

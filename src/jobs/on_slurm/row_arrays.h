@@ -1,0 +1,55 @@
+// Spreads the rows of a sweep over array jobs of Slurm: an array has only as many tasks as the site
+// allows. Pure.
+#pragma once
+
+#include "base/error.h"
+#include "rows/table.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::jobs::on_slurm {
+
+// Slurm's MaxArraySize is 1001 by default.
+inline constexpr std::size_t kUsualArrayRows = 1000;
+
+// Returns how many rows an array may have. config: as of slurm::parse_config(); may be empty.
+std::size_t array_rows_of(const std::map<std::string, std::string>& config);
+
+// Row R is task (R - first_row) % rows of array (R - first_row) / rows, as long as the job lives.
+struct RowSpread {
+  std::size_t first_row = 0;
+  std::size_t rows = rows::kMostRows;  // of an array at most
+
+  std::size_t array_of(std::size_t row) const { return behind_first(row) / rows; }
+  std::size_t task_of(std::size_t row) const { return behind_first(row) % rows; }
+
+ private:
+  std::size_t behind_first(std::size_t row) const { return row > first_row ? row - first_row : 0; }
+};
+// Returns the spread of rows in rising order. One array has them all if it can; a task has the
+// number of its row if it can.
+RowSpread spread_of(const std::vector<std::size_t>& rows, std::size_t array_rows);
+
+// One array job to submit.
+struct RowArray {
+  std::size_t index = 0;      // among all arrays of the job
+  std::size_t first_row = 0;  // the row of task 0
+  std::string tasks = {};     // the value of --array: "0-99%8"
+};
+// Returns the arrays that run these rows, which are in rising order. invalid_input: no row, or
+// at_once is below 1.
+Result<std::vector<RowArray>> arrays_of(const std::vector<std::size_t>& rows,
+                                        std::optional<std::int64_t> at_once,
+                                        const RowSpread& spread);
+
+// Returns sbatch's options for one array. settings: the options of the whole sweep. previous:
+// Slurm's id of the array that must end first; empty: none.
+std::vector<std::string> array_words(std::vector<std::string> settings, const RowArray& array,
+                                     const std::string& previous);
+
+}  // namespace lockstep::jobs::on_slurm
