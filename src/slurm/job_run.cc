@@ -136,10 +136,17 @@ Result<int> JobRun::conclude(Verdict verdict, bool may_be_preempted) {
   return verdict.code;
 }
 
-// Returns scontrol's line about the job; empty if the controller does not answer.
+// Returns scontrol's line about the job; empty if the controller does not answer. Slurm signals all
+// processes of a job that it stops, and so may kill the scontrol that asks: ask again. Without the
+// answer, a canceled job would go on.
 std::string JobRun::told_by_slurm() const {
-  auto told = run_here(scontrol_job_command(state_.job));
-  return told ? std::move(told->out) : "";
+  constexpr int kTries = 3;
+  constexpr int kKilled = 128;  // exit codes above: killed by a signal, here or below a wrapper
+  for (int i = 1;; ++i) {
+    auto told = run_here(scontrol_job_command(state_.job));
+    if (!told) return "";
+    if (told->exit.shell_code() <= kKilled || i == kTries) return std::move(told->out);
+  }
 }
 
 // Handles a preempted job. Slurm before 24.05 does not requeue a preempted job that ends early, so
