@@ -50,6 +50,11 @@ Verdict within_limit(Verdict verdict) {
   return limit;
 }
 
+// told: scontrol's line about the job; empty: unknown.
+bool is_canceled(const std::string& told) {
+  return !told.empty() && stopped_by(told) == StoppedBy::somebody;
+}
+
 }  // namespace
 
 JobRun::JobRun(io::Loop& loop, std::string folder) : loop_(loop), folder_(std::move(folder)) {}
@@ -196,9 +201,9 @@ bool JobRun::run_again(const Verdict& verdict) {
       log::warning("job {}: the chain is over after {} continuations", state_.job, *state_.chain);
     return false;
   }
-  const std::string told = told_by_slurm();
+  std::string told = told_by_slurm();
   // The user may have run scancel while the ranks were writing checkpoints.
-  if (!told.empty() && stopped_by(told) == StoppedBy::somebody) return false;
+  if (is_canceled(told)) return false;
   std::vector<std::string> bad = unfit_;
   if (verdict.cause == Cause::node_lost)
     bad.insert(bad.end(), verdict.silent.begin(), verdict.silent.end());
@@ -209,6 +214,9 @@ bool JobRun::run_again(const Verdict& verdict) {
     return true;
   }
   if (!state_.chain) return false;
+  // A scancel meanwhile kills `scontrol requeue`, which looks like a refusal.
+  if (may_be_requeued) told = told_by_slurm();
+  if (is_canceled(told)) return false;
   const std::string before = oneline_value(told, "ExcNodeList");
   // sbatch's --exclude replaces the user's own list, so include that list.
   if (!before.empty()) bad.push_back(before);

@@ -34,6 +34,18 @@ class JobRunTest : public testing::Test {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
 
+  // Returns the stage of a chain that has ended near its time limit. Only a chain that goes on
+  // submits another job.
+  Stage stage_after_limit() {
+    put_tool("sbatch", "touch submitted; echo 8");
+    io::Loop loop;
+    JobRun run(loop, root_);
+    run.state() = {.job = "7", .requeue = true, .chain = 0};
+    EXPECT_TRUE(run.conclude(time_limit_verdict(), true));
+    EXPECT_EQ(std::filesystem::exists(root_ + "/submitted"), run.state().stage == Stage::requeued);
+    return run.state().stage;
+  }
+
   std::string root_;
   std::string path_;
 };
@@ -44,13 +56,22 @@ TEST_F(JobRunTest, ACanceledChainDoesNotGoOnIfTheFirstQuestionIsKilled) {
            "[ $1 = requeue ] && exit 1\n"
            "mkdir asked 2>/dev/null && kill -TERM $$\n"
            "echo JobId=7 JobState=CANCELLED Reason=None Requeue=0 Restarts=0");
-  put_tool("sbatch", "touch submitted; echo 8");
-  io::Loop loop;
-  JobRun run(loop, root_);
-  run.state() = {.job = "7", .requeue = true, .chain = 0};
-  EXPECT_TRUE(run.conclude(time_limit_verdict(), true));
-  EXPECT_EQ(run.state().stage, Stage::ended);
-  EXPECT_FALSE(std::filesystem::exists(root_ + "/submitted"));
+  EXPECT_EQ(stage_after_limit(), Stage::ended);
+}
+
+TEST_F(JobRunTest, AChainDoesNotGoOnIfItsRequeueIsKilledByACancel) {
+  put_tool("scontrol",
+           "[ $1 = requeue ] && mkdir canceled && kill -TERM $$\n"
+           "[ -e canceled ] && state=CANCELLED || state=RUNNING\n"
+           "echo JobId=7 JobState=$state Reason=None Requeue=1 Restarts=0");
+  EXPECT_EQ(stage_after_limit(), Stage::ended);
+}
+
+TEST_F(JobRunTest, AChainGoesOnInANewJobIfSlurmRefusesTheRequeue) {
+  put_tool("scontrol",
+           "[ $1 = requeue ] && exit 1\n"
+           "echo JobId=7 JobState=RUNNING Reason=None Requeue=1 Restarts=0");
+  EXPECT_EQ(stage_after_limit(), Stage::requeued);
 }
 
 }  // namespace
