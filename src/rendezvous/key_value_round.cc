@@ -116,6 +116,11 @@ void KeyValueRound::interrupt(Interruption::Kind kind, std::string why) {
   if (stop()) hooks_.interrupted({kind, std::move(why)});
 }
 
+void KeyValueRound::interrupt_unless_told(Interruption::Kind kind, const std::string& why) {
+  if (!active()) return interrupt(kind, why);
+  board_->look([this, kind, why] { interrupt(kind, why); });
+}
+
 bool KeyValueRound::stop() {
   const bool was = active();
   if (was) phase_ = Phase::over;

@@ -81,6 +81,9 @@ class KeyValueRound {
   Join take_join();
 
   void interrupt(Interruption::Kind kind, std::string why);
+  // Interrupts the round with its recorded failure. Without a record, interrupts the round for this
+  // reason.
+  void interrupt_unless_told(Interruption::Kind kind, const std::string& why);
   // Handles another node's failure.
   void hear(const FailureRecord& record);
   // As in Backend.
