@@ -26,11 +26,17 @@ Looker::Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on
       timer_(loop) {}
 
 void Looker::watch(const std::vector<Target>& targets) {
-  ranks_.clear();
+  std::vector<Rank> before = std::exchange(ranks_, {});
   next_ = 0;
   count_ = 0;
-  for (const Target& target : targets)
-    ranks_.push_back({.look = {.rank = target.rank, .pid = target.pid}});
+  for (const Target& target : targets) {
+    const auto known = std::find_if(before.begin(), before.end(), [&](const Rank& rank) {
+      return rank.look.rank == target.rank && rank.look.pid == target.pid && rank.look.process;
+    });
+    ranks_.push_back(known != before.end()
+                         ? std::move(*known)
+                         : Rank{.look = {.rank = target.rank, .pid = target.pid}});
+  }
   timer_.cancel();
   if (!ranks_.empty()) timer_.start(options_.period, [this] { tick(); });
 }
@@ -62,6 +68,7 @@ void Looker::look_at_rank(Rank& rank) {
   }
   replace_stack(may_read_memory(*look.process) ? stack_of_(look.pid) : std::nullopt,
                 look.process->main_ns != main_ns, look.stack);
+  look.was_read = look.was_read || look.stack;
   const std::uint64_t stack = look.stack ? stack_key(*look.stack) : 0;
   rank.still = stack == rank.stack;
   rank.stack = stack;

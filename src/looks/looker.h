@@ -45,7 +45,8 @@ class Looker {
   Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on_look,
          const LookerOptions& options = {});
 
-  // Looks at these ranks from now on, in place of those before. Empty: pauses.
+  // Looks at these ranks from now on, in place of those before. Keeps what it knows of processes
+  // that stay. Empty: pauses, and forgets all.
   void watch(const std::vector<Target>& targets);
 
   // Looks now, in addition to the looks of each period. on_look is not called.

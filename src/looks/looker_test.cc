@@ -193,6 +193,23 @@ TEST_F(LookerTest, ProcessesThatHaveNotRunKeepTheirStacks) {
   EXPECT_EQ(have_stacks(), std::pair(false, false));
 }
 
+TEST_F(LookerTest, ProcessThatWasReadOnceIsKnownAsPython) {
+  put(90000010, 5);
+  const auto looks = looker();
+  looks->watch({{.rank = 0, .pid = 90000010}});
+  EXPECT_FALSE(looks->look()[0].was_read);
+  stacks_[90000010] = in_loader();
+  EXPECT_TRUE(looks->look()[0].was_read);
+  stacks_.clear();
+  run(90000010, 1);
+  EXPECT_FALSE(looks->look()[0].stack);
+  // Another rank turns out to run below a wrapper.
+  looks->watch({{.rank = 0, .pid = 90000010}, {.rank = 1, .pid = 90000011}});
+  EXPECT_TRUE(looks->look()[0].was_read);
+  put(90000010, 6);
+  EXPECT_FALSE(looks->look()[0].was_read) << "another process";
+}
+
 TEST_F(LookerTest, SlowReadingOfRanksLeavesTimeForTheirChildren) {
   put(90000010, 5, "90000020 ");
   put(90000020, 6);
