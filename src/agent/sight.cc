@@ -166,7 +166,9 @@ void Sight::aim() {
     const auto known = std::find_if(seen_.begin(), seen_.end(), [&](const looks::RankLook& look) {
       // Below a wrapper, one program may follow another.
       const bool over = !look.process && (worker.pid == 0 || look.pid == worker.pid);
-      return look.rank == worker.rank && (look.stack || over);
+      // A rank may be unreadable for some looks, as while it forks its only loader.
+      const bool is_python = look.process && look.was_read;
+      return look.rank == worker.rank && (is_python || over);
     });
     pid_t pid = worker.pid;
     if (known != seen_.end())

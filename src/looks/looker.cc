@@ -6,6 +6,16 @@
 #include <utility>
 
 namespace lockstep::looks {
+namespace {
+
+// A main thread that has not run since the look before still has the stack of that look, although
+// the stack cannot be read now.
+void replace_stack(std::optional<stacks::ThreadStack> read, bool has_run,
+                   std::optional<stacks::ThreadStack>& stack) {
+  if (read || has_run) stack = std::move(read);
+}
+
+}  // namespace
 
 Looker::Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on_look,
                const LookerOptions& options)
@@ -16,11 +26,17 @@ Looker::Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on
       timer_(loop) {}
 
 void Looker::watch(const std::vector<Target>& targets) {
-  ranks_.clear();
+  std::vector<Rank> before = std::exchange(ranks_, {});
   next_ = 0;
   count_ = 0;
-  for (const Target& target : targets)
-    ranks_.push_back({.look = {.rank = target.rank, .pid = target.pid}});
+  for (const Target& target : targets) {
+    const auto known = std::find_if(before.begin(), before.end(), [&](const Rank& rank) {
+      return rank.look.rank == target.rank && rank.look.pid == target.pid && rank.look.process;
+    });
+    ranks_.push_back(known != before.end()
+                         ? std::move(*known)
+                         : Rank{.look = {.rank = target.rank, .pid = target.pid}});
+  }
   timer_.cancel();
   if (!ranks_.empty()) timer_.start(options_.period, [this] { tick(); });
 }
@@ -42,6 +58,7 @@ io::Duration Looker::next_pause() {
 void Looker::look_at_rank(Rank& rank) {
   RankLook& look = rank.look;
   if (rank.start_ticks && !look.process) return;  // ended before
+  const std::int64_t main_ns = look.process ? look.process->main_ns : 0;
   look.process = reader_.read(look.pid);
   if (look.process && !rank.start_ticks) rank.start_ticks = look.process->start_ticks;
   if (!look.process || look.process->start_ticks != *rank.start_ticks) {
@@ -49,7 +66,9 @@ void Looker::look_at_rank(Rank& rank) {
     look = {.rank = look.rank, .pid = look.pid};
     return;
   }
-  look.stack = may_read_memory(*look.process) ? stack_of_(look.pid) : std::nullopt;
+  replace_stack(may_read_memory(*look.process) ? stack_of_(look.pid) : std::nullopt,
+                look.process->main_ns != main_ns, look.stack);
+  look.was_read = look.was_read || look.stack;
   const std::uint64_t stack = look.stack ? stack_key(*look.stack) : 0;
   rank.still = stack == rank.stack;
   rank.stack = stack;
@@ -57,7 +76,9 @@ void Looker::look_at_rank(Rank& rank) {
 
 void Looker::list_children(Rank& rank) {
   // A rank that stands still may wait for a child that another thread of it has started.
-  const bool all_threads = count_ % ((rank.still ? 1 : 10) * options_.list_every) == 0;
+  const bool all_threads = rank.still || rank.lists % 10 == 0;
+  rank.list_is_due = false;
+  ++rank.lists;
   std::vector<ChildLook> children;
   for (const pid_t pid : reader_.descendants(rank.look.pid, options_.children, all_threads)) {
     const auto known = std::find_if(rank.look.children.begin(), rank.look.children.end(),
@@ -82,24 +103,27 @@ void Looker::look_at_children(Rank& rank, Clock::time_point end) {
     auto process = reader_.read_child(child.pid);
     const std::uint64_t before = child.process.start_ticks;
     if (!process || (before != 0 && process->start_ticks != before)) return true;
+    const bool has_run = process->main_ns != child.process.main_ns;
     child.process = std::move(*process);
     // The stacks of children say something only while their rank stands still.
-    child.stack =
-        rank.still && may_read_memory(child.process) ? stack_of_(child.pid) : std::nullopt;
+    const bool reads = rank.still && may_read_memory(child.process);
+    replace_stack(reads ? stack_of_(child.pid) : std::nullopt, has_run, child.stack);
     return false;
   });
 }
 
 const std::vector<RankLook>& Looker::look() {
-  const Clock::time_point end = Clock::now() + options_.budget;
-  for (Rank& rank : ranks_)
+  for (Rank& rank : ranks_) {
     look_at_rank(rank);
-  const bool lists = count_ % options_.list_every == 0;
+    if (count_ % options_.list_every == 0) rank.list_is_due = true;
+  }
+  // On a loaded machine the ranks alone may take longer than the budget, look after look.
+  const Clock::time_point end = Clock::now() + options_.budget;
   std::size_t done = 0;
   for (; done < ranks_.size() && Clock::now() < end; ++done) {
     Rank& rank = ranks_[(next_ + done) % ranks_.size()];
     if (!rank.look.process) continue;
-    if (lists) list_children(rank);
+    if (rank.list_is_due) list_children(rank);
     look_at_children(rank, end);
   }
   // The ranks that were left out come first at the next look.

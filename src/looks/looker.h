@@ -22,8 +22,8 @@ namespace lockstep::looks {
 struct LookerOptions {
   // The mean pause. Each is up to a half shorter or longer, by chance.
   io::Duration period = std::chrono::seconds(1);
-  // After so long a look leaves the rest for the next one: other owners wait for the loop. The
-  // processes of the ranks are always read.
+  // The processes of the ranks are always read. After so long with their children a look leaves the
+  // rest for the next one: other owners wait for the loop.
   io::Duration budget = std::chrono::milliseconds(20);
   std::size_t children = 64;  // of a rank
   // Every so many looks the lists of children are read anew, and every tenth time those of all
@@ -45,7 +45,8 @@ class Looker {
   Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on_look,
          const LookerOptions& options = {});
 
-  // Looks at these ranks from now on, in place of those before. Empty: pauses.
+  // Looks at these ranks from now on, in place of those before. Keeps what it knows of processes
+  // that stay. Empty: pauses, and forgets all.
   void watch(const std::vector<Target>& targets);
 
   // Looks now, in addition to the looks of each period. on_look is not called.
@@ -57,6 +58,8 @@ class Looker {
     std::optional<std::uint64_t> start_ticks = {};  // of the process that was named
     std::uint64_t stack = 0;
     bool still = false;  // the stack has not changed since the look before
+    bool list_is_due = false;
+    int lists = 0;  // lists of children read so far
   };
   using Clock = io::Clock;
 

@@ -47,6 +47,11 @@ class LookerTest : public testing::Test {
     ASSERT_TRUE(io::write_file(folder + "/wchan", wchan));
     ASSERT_TRUE(io::write_file(folder + "/syscall", call));
   }
+  // The main thread has used so much CPU.
+  void run(pid_t pid, int ns) {
+    ASSERT_TRUE(
+        io::write_file(fmt::format("{}/{}/schedstat", root_, pid), fmt::format("{} 0 1", ns)));
+  }
   void end(pid_t pid) { std::filesystem::remove_all(fmt::format("{}/{}", root_, pid)); }
 
   std::unique_ptr<Looker> looker(const LookerOptions& options = {}) {
@@ -54,6 +59,7 @@ class LookerTest : public testing::Test {
         loop_, ProcessReader(root_),
         [this](pid_t pid) -> std::optional<stacks::ThreadStack> {
           ++stacks_read_[pid];
+          if (pid == slow_) spend(kBudget);
           const auto found = stacks_.find(pid);
           if (found == stacks_.end()) return std::nullopt;
           return stack_of(found->second);
@@ -66,12 +72,27 @@ class LookerTest : public testing::Test {
         options);
   }
 
+  static constexpr milliseconds kBudget{30};
+  static void spend(milliseconds time) {
+    for (const auto end = io::Clock::now() + time; io::Clock::now() < end;) {
+    }
+  }
+  // Returns whether a child of the rank is seen in one of some looks. A loaded machine may take the
+  // budget of a look away.
+  static bool sees_children(Looker& looks, std::size_t rank) {
+    bool seen = false;
+    for (int i = 0; i < 10 && !seen; ++i)
+      seen = !looks.look()[rank].children.empty();
+    return seen;
+  }
+
   io::Loop loop_;
   std::string root_;
   std::map<pid_t, std::vector<stacks::Frame>> stacks_;
   std::map<pid_t, int> stacks_read_;
   std::vector<RankLook> last_;
   int looks_seen_ = 0;
+  pid_t slow_ = 0;  // its stack takes the whole budget
 };
 
 TEST_F(LookerTest, LooksOnceAPeriodUntilPaused) {
@@ -145,7 +166,69 @@ TEST_F(LookerTest, StacksOfChildrenAreReadWhileTheirRankStandsStill) {
   ASSERT_EQ(still[0].children.size(), 1U);
   EXPECT_TRUE(is_loader(still[0].children[0]));
   stacks_[90000010] = in_backward();
+  run(90000020, 1);
   EXPECT_FALSE(looks->look()[0].children[0].stack);
+}
+
+TEST_F(LookerTest, ProcessesThatHaveNotRunKeepTheirStacks) {
+  put(90000010, 5, "90000020 ");
+  put(90000020, 6);
+  run(90000010, 1);
+  run(90000020, 1);
+  stacks_[90000010] = in_loader();
+  stacks_[90000020] = in_loader_child(19);
+  const auto looks = looker({.list_every = 1});
+  looks->watch({{.rank = 0, .pid = 90000010}});
+  const auto have_stacks = [&] {
+    const RankLook& look = looks->look()[0];
+    return std::pair(look.stack.has_value(), look.children[0].stack.has_value());
+  };
+  looks->look();
+  EXPECT_EQ(have_stacks(), std::pair(true, true));
+  stacks_.clear();  // not readable now
+  EXPECT_EQ(have_stacks(), std::pair(true, true));
+  run(90000020, 2);
+  EXPECT_EQ(have_stacks(), std::pair(true, false));
+  run(90000010, 2);
+  EXPECT_EQ(have_stacks(), std::pair(false, false));
+}
+
+TEST_F(LookerTest, ProcessThatWasReadOnceIsKnownAsPython) {
+  put(90000010, 5);
+  const auto looks = looker();
+  looks->watch({{.rank = 0, .pid = 90000010}});
+  EXPECT_FALSE(looks->look()[0].was_read);
+  stacks_[90000010] = in_loader();
+  EXPECT_TRUE(looks->look()[0].was_read);
+  stacks_.clear();
+  run(90000010, 1);
+  EXPECT_FALSE(looks->look()[0].stack);
+  // Another rank turns out to run below a wrapper.
+  looks->watch({{.rank = 0, .pid = 90000010}, {.rank = 1, .pid = 90000011}});
+  EXPECT_TRUE(looks->look()[0].was_read);
+  put(90000010, 6);
+  EXPECT_FALSE(looks->look()[0].was_read) << "another process";
+}
+
+TEST_F(LookerTest, SlowReadingOfRanksLeavesTimeForTheirChildren) {
+  put(90000010, 5, "90000020 ");
+  put(90000020, 6);
+  slow_ = 90000010;
+  const auto looks = looker({.budget = kBudget});
+  looks->watch({{.rank = 0, .pid = 90000010}});
+  EXPECT_TRUE(sees_children(*looks, 0));
+}
+
+TEST_F(LookerTest, ListOfChildrenThatFoundNoTimeIsReadAtTheNextLook) {
+  put(90000010, 5, "90000020 ");
+  put(90000011, 5, "90000021 ");
+  put(90000020, 6);
+  put(90000021, 6);
+  slow_ = 90000020;
+  const auto looks = looker({.budget = kBudget, .list_every = 1000});
+  looks->watch({{.rank = 0, .pid = 90000010}, {.rank = 1, .pid = 90000011}});
+  EXPECT_TRUE(looks->look()[1].children.empty());
+  EXPECT_TRUE(sees_children(*looks, 1));
 }
 
 // A reader would wait for the lock of the memory map as long as the process waits for the server.
@@ -160,9 +243,9 @@ TEST_F(LookerTest, ProcessesStuckAtAFileServerAreReadInCallsThatLeaveTheirMemory
   const auto read = [&](const std::string& wchan, const std::string& call) {
     stick(90000010, wchan, call);
     stick(90000020, wchan, call);
-    const RankLook& look = looks->look()[0];
-    EXPECT_EQ(look.children[0].process.wchan, wchan);
-    return std::pair(look.stack.has_value(), look.children[0].stack.has_value());
+    stacks_read_.clear();
+    EXPECT_EQ(looks->look()[0].children[0].process.wchan, wchan);
+    return std::pair(stacks_read_.contains(90000010), stacks_read_.contains(90000020));
   };
   const std::string open = fmt::format("{} 0x7f 0x0", SYS_openat);
   EXPECT_EQ(read("fuse_get_req", open), std::pair(true, true));

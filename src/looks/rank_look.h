@@ -28,6 +28,7 @@ struct RankLook {
   pid_t pid = 0;
   std::optional<ProcessLook> process = {};        // nullopt: the rank has ended
   std::optional<stacks::ThreadStack> stack = {};  // of the main thread; nullopt: not read
+  bool was_read = false;  // a stack of this process has been read: it runs Python
   std::vector<ChildLook> children = {};
   // The rank has written a dump for this agent since the last look, and a line about the dump.
   bool dumps = false;

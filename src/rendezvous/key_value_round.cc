@@ -116,6 +116,18 @@ void KeyValueRound::interrupt(Interruption::Kind kind, std::string why) {
   if (stop()) hooks_.interrupted({kind, std::move(why)});
 }
 
+void KeyValueRound::interrupt_unless_told(Interruption::Kind kind, const std::string& why) {
+  if (!active()) return interrupt(kind, why);
+  board_->look([this, kind, why] { interrupt(kind, why); });
+}
+
+void KeyValueRound::interrupt_all(const std::string& why) {
+  constexpr auto kAgain = Interruption::Kind::rejoin;
+  if (!active()) return interrupt(kAgain, why);
+  tell({static_cast<int>(facts_.rank), why, false, restarts_},
+       calls_([this, why](const Result<std::string>&) { interrupt(kAgain, why); }));
+}
+
 bool KeyValueRound::stop() {
   const bool was = active();
   if (was) phase_ = Phase::over;
@@ -133,8 +145,14 @@ bool KeyValueRound::send_news(const std::string& text) {
 void KeyValueRound::tell_failure(const std::string& line, bool final) {
   if (!stop()) return;
   // A failure that is not final costs a restart, which all nodes must count alike.
-  tell({static_cast<int>(facts_.rank), line, final, restarts_ + (final ? 0 : 1)});
   if (!final) ++restarts_;
+  tell({static_cast<int>(facts_.rank), line, final, restarts_},
+       count_([this, counted = restarts_](const Result<std::string>& text) {
+         const auto first = text ? decode_failure(*text) : fail(Errc::corrupt, "");
+         // The record that came first counts, on all nodes.
+         if (first && together_ && restarts_ == counted)
+           restarts_ = std::min(restarts_, first->restarts);
+       }));
 }
 
 void KeyValueRound::tell(const FailureRecord& record, KeyValue::Done<std::string> done) {

@@ -81,6 +81,12 @@ class KeyValueRound {
   Join take_join();
 
   void interrupt(Interruption::Kind kind, std::string why);
+  // Interrupts the round with its recorded failure. Without a record, interrupts the round for this
+  // reason.
+  void interrupt_unless_told(Interruption::Kind kind, const std::string& why);
+  // Interrupts the round on all nodes, without counting a restart. Records that before the workers
+  // of this node are stopped: workers of other nodes fail over their end.
+  void interrupt_all(const std::string& why);
   // Handles another node's failure.
   void hear(const FailureRecord& record);
   // As in Backend.
@@ -108,8 +114,8 @@ class KeyValueRound {
   // Counts the restart for a free place, unless counted before. Returns the text with the
   // consequences of `why`.
   std::string await_replacement(const std::string& why, io::Duration patience);
-  // Records the end of this node or of another one for all nodes, whether the round is active or
-  // not.
+  // Records the end of this node, of another one or of the round for all nodes, whether the round
+  // is active or not.
   void tell(const FailureRecord& record, KeyValue::Done<std::string> done = nullptr);
   RoundBoard* board() const { return board_.get(); }
 
@@ -131,6 +137,7 @@ class KeyValueRound {
   bool store_lost_ = false;
   io::Timer turn_;
   CallbackScope calls_;  // of this round
+  CallbackScope count_;  // of the restarts, also after the round
 };
 
 }  // namespace lockstep::rendezvous

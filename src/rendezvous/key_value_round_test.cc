@@ -109,6 +109,19 @@ TEST_F(KeyValueRoundTest, AFailureInterruptsTheOthersOnceAndCountsOnce) {
   EXPECT_EQ((**b.joined)->restarts, 1);
 }
 
+// Its workers failed because those of the first node were stopped.
+TEST_F(KeyValueRoundTest, AFailureAfterTheRoundIsInterruptedCountsOnNoNode) {
+  begin();
+  a.round->interrupt_all("1 node waits to join");
+  EXPECT_FALSE(a.interrupted) << "the other nodes do not know yet";
+  b.round->tell_failure("rank 1 exited with 1", false);
+  store.run();
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin);
+  EXPECT_EQ(a.interrupted->why, "1 node waits to join");
+  EXPECT_EQ(a.round->restarts(), 0);
+  EXPECT_EQ(b.round->restarts(), 0);
+}
+
 TEST_F(KeyValueRoundTest, AFinalFailureEndsTheJob) {
   begin();
   a.round->tell_failure("rank 0 failed", true);

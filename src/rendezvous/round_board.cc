@@ -85,18 +85,30 @@ std::string RoundBoard::key(std::string_view name) const {
 
 void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
   on_failure_ = std::move(fn);
-  alarm_ = keys_.watch(key("failure"), [this](const std::string& text) {
-    // The key serves both outcomes, so that the store's compare-and-set decides between them once.
-    concluded_ = text == kNoFailure;
-    const auto record = decode_failure(text);
-    if (!record) return;
-    first_ = *record;
-    // A lost node sends no report.
-    if (record->gone) miss(record->node);
-    // This node's own failure is no news, unless another node has reported this node as gone.
-    if (record->node == rank_ && (told_ || !record->gone)) return;
-    if (const auto tell = on_failure_) tell(*record);
-  });
+  alarm_ = keys_.watch(key("failure"), [this](const std::string& text) { hear(text); });
+}
+
+// Returns false if the text is no news. Otherwise the callback may have destroyed the board.
+bool RoundBoard::hear(const std::string& text) {
+  // The key serves both outcomes, so that the store's compare-and-set decides between them once.
+  concluded_ = text == kNoFailure;
+  const auto record = decode_failure(text);
+  if (!record) return false;
+  first_ = *record;
+  // A lost node sends no report.
+  if (record->gone) miss(record->node);
+  // This node's own failure is no news, unless another node has reported this node as gone.
+  if (record->node == rank_ && (told_ || !record->gone)) return false;
+  if (const auto tell = on_failure_) tell(*record);
+  return true;
+}
+
+void RoundBoard::look(std::function<void()> none) {
+  keys_.probe(
+      key("failure"),
+      calls_([this, none = std::move(none)](const Result<std::optional<std::string>>& text) {
+        if (!text || !*text || !hear(**text)) none();
+      }));
 }
 
 void RoundBoard::tell(const FailureRecord& record, KeyValue::Done<std::string> done) {

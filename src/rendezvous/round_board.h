@@ -38,6 +38,9 @@ class RoundBoard {
   // Sets the function for the first failure of the round on another node. Also called if another
   // node has reported this node as gone, which a frozen or cut off node may learn late.
   void on_failure(std::function<void(const FailureRecord&)> fn);
+  // Asks the store at once for a failure that on_failure() has not heard of yet. none: called if
+  // the store has none.
+  void look(std::function<void()> none);
   // Records a failure, unless another node's is first. done may be empty.
   void tell(const FailureRecord& record, KeyValue::Done<std::string> done = nullptr);
   // Returns whether some node has recorded a failure, even if a lost store loses the record.
@@ -52,6 +55,7 @@ class RoundBoard {
 
  private:
   std::string key(std::string_view name) const;
+  bool hear(const std::string& text);
   void note_first(const Result<std::string>& text);
   void all_came();
   void collect();

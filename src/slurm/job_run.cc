@@ -50,6 +50,11 @@ Verdict within_limit(Verdict verdict) {
   return limit;
 }
 
+// told: scontrol's line about the job; empty: unknown.
+bool is_canceled(const std::string& told) {
+  return !told.empty() && stopped_by(told) == StoppedBy::somebody;
+}
+
 }  // namespace
 
 JobRun::JobRun(io::Loop& loop, std::string folder) : loop_(loop), folder_(std::move(folder)) {}
@@ -136,10 +141,17 @@ Result<int> JobRun::conclude(Verdict verdict, bool may_be_preempted) {
   return verdict.code;
 }
 
-// Returns scontrol's line about the job; empty if the controller does not answer.
+// Returns scontrol's line about the job; empty if the controller does not answer. Slurm signals all
+// processes of a job that it stops, and so may kill the scontrol that asks: ask again. Without the
+// answer, a canceled job would go on.
 std::string JobRun::told_by_slurm() const {
-  auto told = run_here(scontrol_job_command(state_.job));
-  return told ? std::move(told->out) : "";
+  constexpr int kTries = 3;
+  constexpr int kKilled = 128;  // exit codes above: killed by a signal, here or below a wrapper
+  for (int i = 1;; ++i) {
+    auto told = run_here(scontrol_job_command(state_.job));
+    if (!told) return "";
+    if (told->exit.shell_code() <= kKilled || i == kTries) return std::move(told->out);
+  }
 }
 
 // Handles a preempted job. Slurm before 24.05 does not requeue a preempted job that ends early, so
@@ -189,9 +201,9 @@ bool JobRun::run_again(const Verdict& verdict) {
       log::warning("job {}: the chain is over after {} continuations", state_.job, *state_.chain);
     return false;
   }
-  const std::string told = told_by_slurm();
+  std::string told = told_by_slurm();
   // The user may have run scancel while the ranks were writing checkpoints.
-  if (!told.empty() && stopped_by(told) == StoppedBy::somebody) return false;
+  if (is_canceled(told)) return false;
   std::vector<std::string> bad = unfit_;
   if (verdict.cause == Cause::node_lost)
     bad.insert(bad.end(), verdict.silent.begin(), verdict.silent.end());
@@ -202,6 +214,9 @@ bool JobRun::run_again(const Verdict& verdict) {
     return true;
   }
   if (!state_.chain) return false;
+  // A scancel meanwhile kills `scontrol requeue`, which looks like a refusal.
+  if (may_be_requeued) told = told_by_slurm();
+  if (is_canceled(told)) return false;
   const std::string before = oneline_value(told, "ExcNodeList");
   // sbatch's --exclude replaces the user's own list, so include that list.
   if (!before.empty()) bad.push_back(before);

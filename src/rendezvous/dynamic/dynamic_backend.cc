@@ -176,13 +176,13 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   if (!shared_.active() && shared_.phase() != Phase::agreeing) return;
   warn_of_skew(state);
   if (state.closed) return on_closed();
+  // The nodes that evicted this node may have ended the job over it.
   if (!state.participants.contains(driver_->self()))
-    return shared_.interrupt(
+    return shared_.interrupt_unless_told(
         Interruption::Kind::rejoin,
         "the other nodes have evicted this node: no sign of life for too long");
   if (const std::size_t waiting = driver_->waiting(state); waiting > 0)
-    return shared_.interrupt(
-        Interruption::Kind::rejoin,
+    return shared_.interrupt_all(
         fmt::format("{} node{} to join", waiting, waiting == 1 ? " waits" : "s wait"));
   // Stop here if torchrun's agents take part: in their exit barrier they send no heartbeats, just
   // like dead ones.

@@ -126,6 +126,29 @@ TEST_F(DynamicBackendTest, ASurvivorThatJoinsAgainIsNotGone) {
   EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin) << a.interrupted->why;
 }
 
+// Nodes that give up a node first evict it and then record why. A node that wakes from a freeze may
+// see the eviction before the alarm rings.
+TEST_F(DynamicBackendTest, AnEvictedNodeHearsOfTheFailureAndNotOnlyOfItsEviction) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  auto* server = a.place->server();
+  const std::string key = "/torch.rendezvous.job";
+  auto state = decode_state(*server->engine().get(key)).value();
+  const Node node = state.participants.rbegin()->first;
+  ASSERT_EQ(node.addr, "b");
+  state.participants.erase(node);
+  state.last_heartbeats.erase(node);
+  server->set(key, encode_state(state).value());
+  b.place->on_answer = [&] {
+    server->set(key + ".0/lockstep/failure",
+                encode_failure({.node = 1, .line = "b is gone", .final = true, .gone = true}));
+  };
+  until([&] { return b.interrupted.has_value(); });
+  EXPECT_EQ(b.interrupted->kind, Interruption::Kind::end);
+  EXPECT_EQ(b.interrupted->why, "the other nodes gave up this node: b is gone");
+}
+
 TEST_F(DynamicBackendTest, ASpareTakesTheLostNodesRank) {
   Agent& a = open("a");
   Agent& b = open("b");

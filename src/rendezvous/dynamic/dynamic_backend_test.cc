@@ -38,6 +38,21 @@ TEST_F(DynamicBackendTest, TwoMeetAThirdWaitsAndTheNextRoundHasThemAll) {
   EXPECT_EQ(round(c).restarts, 0);
 }
 
+// A node that looked a second later would see its workers fail over the end of the others.
+TEST_F(DynamicBackendTest, AllNodesHearOfAWaitingNodeFromTheFirstThatSeesIt) {
+  settings.dynamic.max_nodes = 3;
+  settings.dynamic.keep_alive_interval = 60s;
+  Agent& a = open("a");
+  settings.dynamic.poll_interval = 60s;
+  Agent& b = open("b");
+  join_all({&a, &b});
+  Agent& c = open("c");
+  join(c);
+  until([&] { return b.interrupted.has_value(); });
+  EXPECT_EQ(b.interrupted->kind, Interruption::Kind::rejoin);
+  EXPECT_EQ(b.interrupted->why, "1 node waits to join");
+}
+
 // If each of the nodes wrote for itself, nearly all writes would lose.
 TEST_F(DynamicBackendTest, ManyDoNotGetInOneAnothersWay) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__clang__)  // clang: the sanitizer build

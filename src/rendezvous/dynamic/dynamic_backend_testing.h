@@ -14,17 +14,22 @@ namespace lockstep::rendezvous::dynamic::testing {
 using namespace std::chrono_literals;
 
 // A c10d place that hides its state while `silent`. While `contended`, another node always writes
-// first.
+// first. `on_answer` is called once, between an answer of the store and its use.
 class SilentPlace : public C10dPlace, private StateStore {
  public:
   using C10dPlace::C10dPlace;
   StateStore& state() override { return *this; }
   bool silent = false;
   bool contended = false;
+  std::function<void()> on_answer;
 
  private:
   void read(Done<Stored> done) override {
-    if (!silent) return C10dPlace::state().read(std::move(done));
+    if (!silent)
+      return C10dPlace::state().read([this, done = std::move(done)](auto stored) {
+        if (const auto call = std::exchange(on_answer, nullptr)) call();
+        done(std::move(stored));
+      });
     keys().probe("any", [done](const auto&) { done(fail(Errc::timeout, "no answer")); });
   }
   void write(const Stored& before, const std::string& text, Done<Stored> done) override {
