@@ -1,5 +1,5 @@
-"""The job outlives the node that hosts its rendezvous. The agents know the hosts from a Slurm step's environment, from a
-list that the user gave, or from the hub, if they were given one endpoint."""
+"""The job outlives the node that hosts its rendezvous. The agents know the hosts from a Slurm step's environment, from
+a list that the user gave, or, with one endpoint, from the hub."""
 import os
 import re
 import signal

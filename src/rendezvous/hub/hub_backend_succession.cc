@@ -89,7 +89,7 @@ Status HubBackend::take_over() {
   return {};
 }
 
-// The first host may be started again. It then waits at the endpoint for nodes that are here.
+// A first host that was started again waits at the endpoint for the nodes of this hub.
 void HubBackend::call_endpoint() {
   const codec::RdzvEndpoint& first = settings_.endpoint;
   endpoint_call_ = std::make_unique<EndpointCall>(

@@ -288,7 +288,7 @@ TEST_F(HubBackendTest, WaitingForTheHostCountsAsJoining) {
 class OneEndpointTest : public HubBackendTest {
  protected:
   OneEndpointTest() {
-    address = "127.0.0.2";  // not the one by which a member reaches its own hub
+    address = "127.0.0.2";  // other than kOwnHub
     settings.learns_hosts = true;
     settings.max_nodes = 3;
   }

@@ -36,8 +36,8 @@ inline constexpr std::size_t kMaxReports = 4U << 20;  // all of them
 inline constexpr std::size_t kMaxNews = 256U << 10;   // of a round
 inline constexpr std::size_t kMaxNodes = 65'536;
 inline constexpr std::size_t kMaxVoters = 63;
-inline constexpr std::size_t kMaxHosts = 192;  // in a charter: those of three sets of voters
-inline constexpr std::uint32_t kNoPlace = UINT32_MAX;  // of a node that cannot host the hub
+inline constexpr std::size_t kMaxHosts = 192;          // in a charter; three sets of voters fit
+inline constexpr std::uint32_t kNoPlace = UINT32_MAX;  // this node cannot host the hub
 inline constexpr std::int32_t kMaxWorkers = 1 << 20;   // of one node
 
 // --- opening a connection ---

@@ -195,7 +195,7 @@ bool HubMember::is_redirected(const Frame& frame) {
   return true;
 }
 
-// Asks the endpoint's host again: the hub that it named was gone, or did not come to lead.
+// Asks the endpoint's host again, because the named hub was gone or did not come to lead.
 void HubMember::go_back() {
   if (!redirected_from_) return;
   const Moved from = *std::exchange(redirected_from_, std::nullopt);

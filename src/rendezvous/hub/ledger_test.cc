@@ -391,7 +391,7 @@ TEST(HostList, IsContinuedByTheNextHub) {
   world.hub(1)->write(World::round(1));
   world.settle();
   EXPECT_EQ(listed(world.nodes[2].witness.charter()), (std::vector<std::string>{"n1", "n2"}));
-  // The lost host finds its place again. The others know it by this place.
+  // The lost host has kept its place, by which the other nodes know the host.
   world.go(0, 1);
   world.settle();
   EXPECT_EQ(listed(world.nodes[2].witness.charter()), (std::vector<std::string>{"n1", "n0", "n2"}));
