@@ -272,5 +272,12 @@ TEST(StackSource, ALoadedMachineIsNoReasonToPause) {
   EXPECT_FALSE(was_held_up(milliseconds(1), 3));
 }
 
+TEST(StackSource, OneReadingThatHadToWaitCostsOneLook) {
+  std::vector<int> pauses;
+  for (const int holds : {0, 1, 2, 3, 4, 5, 6, 1000})
+    pauses.push_back(looks_to_pause(holds));
+  EXPECT_EQ(pauses, (std::vector<int>{0, 1, 2, 4, 8, 16, 30, 30}));
+}
+
 }  // namespace
 }  // namespace lockstep::looks

@@ -26,6 +26,11 @@ bool was_held_up(std::chrono::steady_clock::duration took, long waits) {
   return took > kSlow && waits > 0;
 }
 
+int looks_to_pause(int holds) {
+  constexpr int kMostDoublings = 5;
+  return holds == 0 ? 0 : std::min(1 << std::min(holds - 1, kMostDoublings), kLongestPause);
+}
+
 std::optional<stacks::ThreadStack> StackSource::main_stack(pid_t pid) {
   Entry& entry = readers_[pid];
   if (entry.pause > 0) {
@@ -51,7 +56,8 @@ std::optional<stacks::ThreadStack> StackSource::main_stack(pid_t pid) {
   // The process holds the lock of its memory map, as while it forks. The event loop must not wait
   // for it at each look.
   entry.held_up = was_held_up(std::chrono::steady_clock::now() - began, waits_so_far() - waits);
-  if (entry.held_up) entry.pause = kLongestPause;
+  entry.holds = entry.held_up ? entry.holds + 1 : 0;
+  entry.pause = looks_to_pause(entry.holds);
   if (!stack) return give_up(std::move(stack.error().sentence));
   entry.reason.clear();
   entry.tries = 0;

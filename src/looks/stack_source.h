@@ -22,6 +22,10 @@ namespace lockstep::looks {
 // context switches meanwhile.
 bool was_held_up(std::chrono::steady_clock::duration took, long waits);
 
+// Returns for how many looks the memory of a process is left alone after so many readings in a row
+// that had to wait. A fork holds up one reading, a process that is stuck all of them.
+int looks_to_pause(int holds);
+
 class StackSource {
  public:
   // Returns nullopt if the stack is not readable.
@@ -43,6 +47,7 @@ class StackSource {
     int pause = 0;
     int tries = 0;
     bool held_up = false;  // the pause is for this reason
+    int holds = 0;         // readings in a row that had to wait
   };
 
   std::map<pid_t, Entry> readers_;
