@@ -8,11 +8,16 @@
 namespace lockstep::looks {
 namespace {
 
+// Some kernels count no times: 0 says nothing.
+bool has_run(std::int64_t now_ns, std::int64_t before_ns) {
+  return now_ns == 0 || now_ns != before_ns;
+}
+
 // A main thread that has not run since the look before still has the stack of that look, although
 // the stack cannot be read now.
-void replace_stack(std::optional<stacks::ThreadStack> read, bool has_run,
+void replace_stack(std::optional<stacks::ThreadStack> read, bool ran,
                    std::optional<stacks::ThreadStack>& stack) {
-  if (read || has_run) stack = std::move(read);
+  if (read || ran) stack = std::move(read);
 }
 
 }  // namespace
@@ -67,7 +72,7 @@ void Looker::look_at_rank(Rank& rank) {
     return;
   }
   replace_stack(may_read_memory(*look.process) ? stack_of_(look.pid) : std::nullopt,
-                look.process->main_ns != main_ns, look.stack);
+                has_run(look.process->main_ns, main_ns), look.stack);
   look.was_read = look.was_read || look.stack;
   const std::uint64_t stack = look.stack ? stack_key(*look.stack) : 0;
   rank.still = stack == rank.stack;
@@ -103,11 +108,11 @@ void Looker::look_at_children(Rank& rank, Clock::time_point end) {
     auto process = reader_.read_child(child.pid);
     const std::uint64_t before = child.process.start_ticks;
     if (!process || (before != 0 && process->start_ticks != before)) return true;
-    const bool has_run = process->main_ns != child.process.main_ns;
+    const bool ran = has_run(process->main_ns, child.process.main_ns);
     child.process = std::move(*process);
     // The stacks of children say something only while their rank stands still.
     const bool reads = rank.still && may_read_memory(child.process);
-    replace_stack(reads ? stack_of_(child.pid) : std::nullopt, has_run, child.stack);
+    replace_stack(reads ? stack_of_(child.pid) : std::nullopt, ran, child.stack);
     return false;
   });
 }

@@ -125,7 +125,13 @@ void KeyValueRound::interrupt_all(const std::string& why) {
   constexpr auto kAgain = Interruption::Kind::rejoin;
   if (!active()) return interrupt(kAgain, why);
   tell({static_cast<int>(facts_.rank), why, false, restarts_},
-       calls_([this, why](const Result<std::string>&) { interrupt(kAgain, why); }));
+       calls_([this, why](const Result<std::string>& text) {
+         // A store that does not answer is lost, or answers the next time.
+         if (!text) return;
+         const auto first = decode_failure(*text);
+         if (first && first->node != static_cast<int>(facts_.rank)) return hear(*first);
+         interrupt(kAgain, why);
+       }));
 }
 
 bool KeyValueRound::stop() {

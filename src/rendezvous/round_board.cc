@@ -107,7 +107,7 @@ void RoundBoard::look(std::function<void()> none) {
   keys_.probe(
       key("failure"),
       calls_([this, none = std::move(none)](const Result<std::optional<std::string>>& text) {
-        if (!text || !*text || !hear(**text)) none();
+        if (text && (!*text || !hear(**text))) none();
       }));
 }
 

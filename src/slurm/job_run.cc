@@ -215,7 +215,8 @@ bool JobRun::run_again(const Verdict& verdict) {
   }
   if (!state_.chain) return false;
   // A scancel meanwhile kills `scontrol requeue`, which looks like a refusal.
-  if (may_be_requeued) told = told_by_slurm();
+  if (may_be_requeued)
+    if (std::string again = told_by_slurm(); !again.empty()) told = std::move(again);
   if (is_canceled(told)) return false;
   const std::string before = oneline_value(told, "ExcNodeList");
   // sbatch's --exclude replaces the user's own list, so include that list.

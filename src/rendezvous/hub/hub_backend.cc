@@ -64,7 +64,8 @@ HubBackend::HubBackend(io::Loop& loop, HubSettings settings)
       agent_(hub::random_nonce()),
       member_(loop, member_settings(settings_, agent_)),
       timer_(loop),
-      deposed_(loop) {
+      deposed_(loop),
+      recall_(loop) {
   member_.on_interruption([this](const Interruption& interruption) {
     if (const auto tell = on_interruption_) tell(interruption);
   });
@@ -209,11 +210,13 @@ void HubBackend::exchange_reports(const NodeReport& own, std::chrono::millisecon
 }
 
 void HubBackend::tell_stop() {
+  leaving_ = true;
   if (succession_) succession_->end();
   member_.tell_stop();
 }
 
 void HubBackend::leave(Departure how, Done<void> done) {
+  leaving_ = true;
   if (succession_) succession_->end();
   if (!hosts()) return member_.leave(how, std::move(done));
   // The member leaves first: the server counts this node among its guests.

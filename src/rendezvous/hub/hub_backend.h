@@ -126,6 +126,8 @@ class HubBackend final : public Backend {
       succession_;  // declared after server_ and member_, so destroyed first
   io::Timer timer_;
   io::Timer deposed_;
+  io::Timer recall_;
+  bool leaving_ = false;
   Done<void> open_done_;
   Done<void> left_done_;  // this node has left, and its server waits for the guests
 };

@@ -156,23 +156,28 @@ void HubBackend::moved(const Moved& moved) {
   log::warning("the rendezvous '{}' goes on at {}: this node joins it there",
                printable(settings_.run_id), io::place_text(printable(place.host), place.port));
   deposed_.start({}, [this, place] {
-    if (left_done_) return end_hosting();
+    if (leaving_) return end_hosting();
     stop_hosting();
+    member_.forget_job();
     if (!settings_.learns_hosts) return succession_->begin();
     member_.move_to(place.host, place.port);
     wait_to_be_called();
   });
 }
 
-// Opens a hub at the endpoint anew if no hub has let this node in. The hub that called may be gone
-// since, and the next one calls the endpoint again.
+// Opens a hub at the endpoint anew if no hub keeps this node until it learns the hosts. The hub
+// that called may be gone since, and the next one calls the endpoint again.
 void HubBackend::wait_to_be_called() {
-  constexpr std::chrono::seconds kPatience{4};
-  deposed_.start(kPatience, [this] {
-    if (hosts() || member_.connected()) return;
+  // A member without succession gives up after lost_patience.
+  constexpr std::chrono::seconds kPatience{2};
+  recall_.start(kPatience, [this] {
+    if (leaving_ || succession_ || hosts()) return;
+    if (member_.connected()) return wait_to_be_called();
     redirect_.reset();
-    if (const auto hosting = host(); !hosting)
-      return log::warning("this node can't wait at the endpoint: {}", hosting.error().message);
+    if (const auto hosting = host(); !hosting) {
+      log::info("this node can't wait at the endpoint: {}", hosting.error().message);
+      return wait_to_be_called();
+    }
     member_.move_to(std::string(kOwnHub), settings_.endpoint.port);
   });
 }

@@ -200,6 +200,7 @@ void fields(Io& io, F& f) {
 template <class Io, Is<Moved> F>
 void fields(Io& io, F& f) {
   fields(io, f.place);
+  io.flag(f.forget);
 }
 template <class Io, class F>
 requires(Is<F, Ended> || Is<F, Left>) void fields(Io& /*io*/, F& /*f*/) {}

@@ -245,6 +245,7 @@ struct Agreed {  // agent: has recorded this charter
 // again, and from a first host that no longer hosts to every node that looks for the hub there.
 struct Moved {
   codec::RdzvEndpoint place;
+  bool forget = false;  // the sender's hub led a round of its own, which is not of the job
   bool operator==(const Moved&) const = default;
 };
 

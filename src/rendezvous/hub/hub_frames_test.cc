@@ -71,7 +71,7 @@ std::vector<Frame> samples() {
           Testimony{65'537, 1, charter, {"10.0.0.1", 29400}},
           charter,
           Agreed{65'537, 9},
-          Moved{{"10.0.0.1", 29400}},
+          Moved{{"10.0.0.1", 29400}, true},
           News{7, 3, "any\nbytes\x01"}};
 }
 

@@ -186,6 +186,7 @@ bool HubMember::take_as_witness(const Frame& frame) {
 bool HubMember::is_redirected(const Frame& frame) {
   const auto* moved = std::get_if<Moved>(&frame);
   if (moved == nullptr || !settings_.witness) return false;
+  if (moved->forget) forget_job();
   if (!redirected_from_) redirected_from_ = Moved{{host_, port_}};
   move_to(moved->place.host, moved->place.port);
   constexpr milliseconds kPatience{3'000};
@@ -200,6 +201,11 @@ void HubMember::go_back() {
   if (!redirected_from_) return;
   const Moved from = *std::exchange(redirected_from_, std::nullopt);
   move_to(from.place.host, from.place.port);
+}
+
+void HubMember::forget_job() {
+  settings_.witness->forget();
+  core_.forget_round();
 }
 
 std::optional<Moved> HubMember::hub_elsewhere() const {

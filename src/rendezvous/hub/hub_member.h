@@ -71,6 +71,8 @@ class HubMember {
   // Returns the place of the hub that this member is connected to; nullopt: none, or one of its
   // own.
   std::optional<Moved> hub_elsewhere() const;
+  // Forgets the round and the charter of a hub that was not of the job.
+  void forget_job();
   // Sets where this node may host the hub, for a job without a list of hosts.
   void offer_hub(codec::RdzvEndpoint hub) { settings_.witness->set_hub(std::move(hub)); }
   // From now on the owner looks for another hub if this one is lost.

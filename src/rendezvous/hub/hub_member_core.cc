@@ -79,7 +79,7 @@ void HubMemberCore::send_join(Join::Holds holds, io::TimePoint now) {
   join.max_nodes = static_cast<std::uint32_t>(rules_.max_nodes);
   join.join_timeout_ms = static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(time_to_join(now).count(), 1, UINT32_MAX));
-  if (round_) {
+  if (round_ && !foreign_round_) {
     join.last_round = round_->number;
     join.last_rank = round_->group_rank;
     // A hub that takes over learns the order and size of the last round from the joins.
@@ -88,6 +88,12 @@ void HubMemberCore::send_join(Join::Holds holds, io::TimePoint now) {
     join.holds = holds;
   }
   send(join);
+}
+
+void HubMemberCore::forget_round() {
+  interrupt(Interruption::Kind::rejoin, "the job goes on at another host, without this round");
+  foreign_round_ = round_.has_value();
+  failure_.reset();
 }
 
 void HubMemberCore::store_offered(std::int64_t round, Result<StorePlace> place) {
@@ -237,6 +243,7 @@ void HubMemberCore::on_beat(Beat beat, io::TimePoint now) {
 void HubMemberCore::on_placed(const Placed& placed) {
   if (phase_ != Phase::joining) return;
   round_ = placed.round;
+  foreign_round_ = false;
   failure_.reset();
   end_join(std::optional<Round>(placed.round));
 }

@@ -98,6 +98,8 @@ class HubMemberCore {
   void move_to(const std::string& place, io::TimePoint now);
   void give_up(Error error);
   void expect_succession() { rules_.succession = true; }
+  // The last round was of another job: interrupts it, and the next hub will not hear of it.
+  void forget_round();
   void set_address(std::string address) { address_ = std::move(address); }
   void join(io::TimePoint now);
   void tell_failure(const std::string& line, bool final);
@@ -181,6 +183,7 @@ class HubMemberCore {
       gone_;  // why the last search for the hub ended; nullopt since a new one began
 
   std::optional<Round> round_;                 // the last round
+  bool foreign_round_ = false;                 // round_ was of another job
   std::optional<Failed> failure_;              // this node's failure in the last round
   std::string status_;                         // what the hub waits for, in the hub's words
   std::optional<io::TimePoint> first_until_;   // deadline for the first round

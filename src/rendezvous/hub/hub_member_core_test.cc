@@ -235,6 +235,23 @@ TEST_F(HubMemberCoreTest, TheHubMayMove) {
 }
 
 // A hub that lets the node in may never find a quorum, and the other nodes go on elsewhere.
+// A first host that was started again formed the round, while the job went on elsewhere.
+TEST_F(HubMemberCoreTest, ARoundOfAnotherJobIsNotTakenAlong) {
+  in_a_round();
+  core.forget_round();
+  EXPECT_EQ(heard(), "rejoin: the job goes on at another host, without this round");
+  const auto last_round = [&] {
+    core.join(now);
+    for (const Core::Step& step : core.take_steps())
+      if (const auto* send = std::get_if<Core::Send>(&step))
+        if (const auto* join = std::get_if<Join>(&send->frame)) return join->last_round;
+    return std::int64_t{-2};
+  };
+  EXPECT_EQ(last_round(), -1);
+  place(7);
+  EXPECT_EQ(last_round(), 7);
+}
+
 TEST_F(HubMemberCoreTest, WorkersStandStillUnlessAHubLeads) {
   auto with = rules();
   with.succession = true;

@@ -31,7 +31,7 @@ void HubServer::on_moved(PeerId caller, const Moved& moved) {
   for (const auto& [id, guest] : guests_) {
     // The owner sees to this node's own member.
     const bool own = guest->hello.agent == settings_.coordinator.host;
-    if (guest->state == Guest::State::member && !own) guest->stream->send(moved);
+    if (guest->state == Guest::State::member && !own) guest->stream->send(Moved{moved.place, true});
   }
   settings_.on_moved(moved);
 }

@@ -40,6 +40,11 @@ std::uint32_t place_of(const Voters& voters, const Nonce& agent) {
 
 // --- every node's part ---
 
+void Witness::forget() {
+  promised_ = 0;
+  charter_ = {};
+}
+
 Testimony Witness::testify(const Call& call) {
   promised_ = std::max(promised_, call.term);
   return testimony();

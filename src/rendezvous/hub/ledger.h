@@ -40,6 +40,8 @@ class Witness {
   // Sets where this node may open a hub, for a hub that makes the list of hosts.
   void set_hub(codec::RdzvEndpoint hub) { hub_ = std::move(hub); }
 
+  // Forgets the charter and the promise. They were of another job.
+  void forget();
   Testimony testify(const Call& call);
   // Records the charter and returns Agreed, or refuses with a Testimony that shows why.
   Frame take(const Charter& charter);

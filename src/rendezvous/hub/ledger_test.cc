@@ -63,6 +63,15 @@ TEST(Witness, TakesNothingOlderThanItHasPromised) {
   EXPECT_TRUE(std::holds_alternative<Agreed>(witness.take(charter)));  // a repetition
 }
 
+TEST(Witness, ForgetsTheCharterOfAnotherJob) {
+  Witness witness(4);
+  Charter charter;
+  charter.term = 5;
+  (void)witness.take(charter);
+  witness.forget();
+  EXPECT_EQ(witness.testify({2}), (Testimony{2, 4, {}}));
+}
+
 // Nodes and hubs on a network that may lose messages. Each node is connected to one hub at a time.
 struct World {
   struct Node {
