@@ -1,4 +1,6 @@
 // The member's first connection, and lost connections.
+#include <cstdint>
+
 #include "hub_member_core_testing.h"
 
 namespace lockstep::rendezvous::hub {
