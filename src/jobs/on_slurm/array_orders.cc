@@ -35,7 +35,8 @@ Status cancel_arrays(const std::vector<std::string>& arrays, const SlurmWorld& w
   return some ? Status() : ended;
 }
 
-Error taken_back(Error error, const std::vector<std::string>& arrays, const SlurmWorld& world) {
+Error taken_back(Error error, std::vector<std::string> arrays, const SlurmWorld& world) {
+  std::erase(arrays, "");
   if (arrays.empty()) return error;
   const Status canceled = cancel_arrays(arrays, world);
   if (canceled || slurm::is_of_ended_job(canceled.error())) {

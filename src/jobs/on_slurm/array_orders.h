@@ -9,14 +9,14 @@
 
 namespace lockstep::jobs::on_slurm {
 
-// Both take Slurm's ids in the order of the arrays, and pass over "".
+// All take Slurm's ids in the order of the arrays, and pass over "".
 
 // Cancels the arrays from the last one on: one that waits must not begin when the one before it
 // ends. Passes over arrays that have ended, unless all have. Any other refusal ends the loop.
 Status cancel_arrays(const std::vector<std::string>& arrays, const SlurmWorld& world);
 
 // Cancels arrays of a submission that failed. Returns the error with what has become of them.
-Error taken_back(Error error, const std::vector<std::string>& arrays, const SlurmWorld& world);
+Error taken_back(Error error, std::vector<std::string> arrays, const SlurmWorld& world);
 
 // Lets held arrays begin, unless the user's own options hold them. settings: sbatch's options of
 // the whole sweep. The error names the arrays, and the command that lets them begin.
