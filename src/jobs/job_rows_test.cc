@@ -89,6 +89,13 @@ TEST(RowWords, NameARowByNumberOrByValues) {
     EXPECT_EQ(code_of(find_row(**sweep, text)), Errc::invalid_input) << text;
 }
 
+TEST(RowWords, ARowThatWasLeftOutHasNoOutput) {
+  auto sweep = sweep_of(sweep_job()).value();
+  sweep->rows = {0, 2};
+  EXPECT_EQ(find_row(*sweep, "2"), 2U);
+  EXPECT_EQ(find_row(*sweep, "1").error().message, "row 1 was not submitted");
+}
+
 TEST(ExplainedRows, FailuresAreGroupedByTheirLastLine) {
   const auto sweep = sweep_of(sweep_job());
   const JobStatus status{.state = JobState::failed, .code = 1, .why = "1 done, 2 failed, 1 lost"};

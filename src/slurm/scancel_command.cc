@@ -1,5 +1,7 @@
 #include "slurm/scancel_command.h"
 
+#include "base/text.h"
+
 namespace lockstep::slurm {
 
 std::vector<std::string> scancel_command(const std::string& id,
@@ -8,6 +10,12 @@ std::vector<std::string> scancel_command(const std::string& id,
   if (signal) argv.push_back("--signal=" + *signal);
   argv.push_back(id);
   return argv;
+}
+
+bool is_of_ended_job(const Error& error) {
+  const std::string words = to_lower(error.message);
+  return words.find("already completing or completed") != std::string::npos ||
+         words.find("invalid job id") != std::string::npos;
 }
 
 }  // namespace lockstep::slurm

@@ -204,14 +204,55 @@ def with_sbatch(cluster, text):
 REAL = '/usr/bin/sbatch "$@"'
 
 
+REASONS = "/usr/bin/squeue -h -o %r"
+
+
 def test_nothing_is_half_submitted(small_arrays):
-    """An sbatch that refuses the third array."""
-    env = with_sbatch(small_arrays, f'[ "${{!#}}" = 20 ] && echo "sbatch: error: no more" >&2 && exit 1\n{REAL}')
+    """An sbatch that refuses the third array. No row runs before Slurm has all arrays."""
+    reasons = small_arrays.folder / "reasons"
+    env = with_sbatch(small_arrays, f'[ "${{!#}}" = 20 ] && {REASONS} >{reasons} && echo "sbatch: error: no more" >&2 '
+                                    f"&& exit 1\n{REAL}")
     ended = submit(small_arrays, "--sweep", "n=0-24", *worker("pause"), env=env)
-    assert re.search(r"sbatch: error: no more; the arrays before it are canceled: \d+, \d+\n", ended.err), ended
+    assert re.search(r"sbatch: error: no more; the arrays submitted so far are canceled: \d+, \d+", ended.err), ended
+    assert "submit fewer rows: --sweep-only 0-19" in ended.err, ended
     assert ended.rc != 0 and ended.out == ""
+    assert reasons.read_text().split() == ["JobHeldUser"] * 2
     until(lambda: queue(small_arrays) == {}, 60, "both arrays have ended")
     assert json.loads(small_arrays.run("jobs", "--json").out)["jobs"] == []
+    assert list(small_arrays.work.glob("slurm-*.out")) == []
+
+
+def test_a_submission_that_is_cut_off_runs_nothing(small_arrays):
+    """lockstep is killed as soon as Slurm has the second of three arrays."""
+    env = with_sbatch(small_arrays, f'[ "${{!#}}" = 10 ] || exec {REAL}\n{REAL} >&2; kill -9 $PPID')
+    assert submit(small_arrays, "--sweep", "n=0-24", "--name=twice", *worker("exit=0"), env=env).rc != 0
+    held = set(queue(small_arrays))
+    assert len(held) == 2 and small_arrays.slurm("squeue", "-h", "-o", "%r").out.split() == ["JobHeldUser"] * 2
+    number_of(submit(small_arrays, "--sweep", "n=0-24", "--name=twice", *worker("exit=0")))
+    assert small_arrays.run("wait", "twice").rc == 0
+    assert set(queue(small_arrays)) == held
+    assert len(list(small_arrays.work.glob("slurm-*.out"))) == 25
+
+
+def test_a_users_own_hold_is_kept(small_arrays):
+    job = number_of(submit(small_arrays, "--hold", "--sweep", "n=0-14", *worker("exit=0")))
+    numbers = told_of(small_arrays, job)["jobs"]
+    assert small_arrays.slurm("squeue", "-h", "-o", "%r").out.split() == ["JobHeldUser"] * 2
+    small_arrays.slurm("scontrol", "release", ",".join(numbers))
+    assert small_arrays.run("wait", job).rc == 0
+
+
+def test_arrays_that_cannot_be_released_are_named(small_arrays):
+    folder = small_arrays.folder / "before"
+    env = with_sbatch(small_arrays, REAL)
+    (folder / "scontrol").write_text('#!/bin/bash\n[ "$1" = release ] || exec /usr/bin/scontrol "$@"\n'
+                                     'echo "slurm_suspend error: Socket timed out" >&2; exit 1\n')
+    (folder / "scontrol").chmod(0o755)
+    ended = submit(small_arrays, "--sweep", "n=0-14", "--name=held", *worker("exit=0"), env=env)
+    command = re.search(r"scontrol (release) (\d+,\d+) lets them begin", ended.err)
+    assert ended.rc != 0 and "the rows are submitted and recorded, but held" in ended.err and command, ended
+    small_arrays.slurm("scontrol", *command.groups())
+    assert small_arrays.run("wait", "held").rc == 0
 
 
 def test_an_array_whose_answer_is_lost_is_found_in_the_queue(small_arrays):
@@ -233,7 +274,10 @@ def test_a_resume_that_was_cut_off_is_known_to_the_next(small_arrays):
     (small_arrays.work / "mended").touch()
     env = with_sbatch(small_arrays, f'[ "${{!#}}" = 10 ] || exec {REAL}\n{REAL} >&2; kill -9 $PPID')
     assert small_arrays.run("resume", "cut", env=env).rc != 0
-    until(lambda: queue(small_arrays) == {}, 60, "all rows have ended")
+    assert small_arrays.slurm("squeue", "-h", "-o", "%r").out.split() == ["JobHeldUser"] * 2
+    again = small_arrays.run("resume", "cut")
+    assert again.rc == 2 and "has not ended" in again.err, again
+    assert small_arrays.run("wait", "cut").rc == 0
     again = small_arrays.run("resume", "cut")
     assert again.rc == 2 and "are done" in again.err, again
     told = json.loads(small_arrays.run("jobs", "--json").out)["jobs"][0]
@@ -248,6 +292,8 @@ def test_a_row_behind_the_first_thousand(cluster):
         assert cluster.run("logs", word).out == "show LOCKSTEP_SWEEP_ROW=1204 LOCKSTEP_SWEEP_N=1204\n"
     second = told_of(cluster, ended.out.split()[-1])["jobs"][1]
     assert (cluster.work / f"slurm-{second}_204.out").exists()
+    refused = cluster.run("logs", "long[4]")
+    assert refused.rc == 2 and "row 4 was not submitted" in refused.err, refused
 
 
 ARRAY = """#!/bin/bash

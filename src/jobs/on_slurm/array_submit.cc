@@ -1,29 +1,18 @@
 #include "jobs/on_slurm/array_submit.h"
 
-#include "base/text.h"
+#include "jobs/on_slurm/array_orders.h"
 #include "slurm/ask_cluster.h"
-#include "slurm/scancel_command.h"
 
-#include <fmt/core.h>
+#include <utility>
 
 namespace lockstep::jobs::on_slurm {
 namespace {
 
-// Cancels the arrays that Slurm has taken, from the last one on: one that waits must not begin when
-// the one before it ends. Adds to the error what has become of them.
-Error taken_back(Error error, const std::vector<std::string>& numbers, const SlurmWorld& world) {
-  if (numbers.empty()) return error;
-  std::vector<std::string> left;
-  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number)
-    if (!slurm::ask_tool(world.run, slurm::scancel_command(*number), "cancel job " + *number))
-      left.push_back(*number);
-  if (left.empty()) {
-    error.message += fmt::format("; the arrays before it are canceled: {}", join(numbers, ", "));
-  } else {
-    error.message += "; arrays before it could not be canceled";
-    error.hint = "scancel " + join(left, " ");
-  }
-  return error;
+// Says what may help after a refusal. taken: how many arrays Slurm has taken.
+std::string hint_of(const ArrayCall& call, std::size_t taken) {
+  if (taken == 0) return "";
+  return call.earlier.empty() ? fewer_rows_hint(call.arrays, taken)
+                              : "run lockstep resume again once Slurm takes more jobs";
 }
 
 }  // namespace
@@ -34,9 +23,11 @@ Result<std::vector<std::string>> submit_arrays(const ArrayCall& call,
   std::vector<std::string> numbers;
   for (const RowArray& array : call.arrays) {
     SbatchCall sbatch = call.sbatch;
+    // No row may run before Slurm has all arrays, and the record their numbers.
+    if (call.arrays.size() > 1) sbatch.settings.emplace_back(kHold);
     const bool waits = call.one_at_a_time && !numbers.empty();
     sbatch.settings =
-        array_words(call.sbatch.settings, array, waits ? numbers.back() : std::string());
+        array_words(std::move(sbatch.settings), array, waits ? numbers.back() : std::string());
     if (call.several) sbatch.first_row = array.first_row;
     auto number = call_sbatch(sbatch, folder, world);
     // After sbatch gave no answer, squeue may still list the earlier array alone.
@@ -44,7 +35,11 @@ Result<std::vector<std::string>> submit_arrays(const ArrayCall& call,
       number =
           fail(Errc::unavailable, "sbatch gave no answer, and Slurm shows no new array of rows",
                "squeue shows whether the rows were submitted; then run lockstep resume again");
-    if (!number) return Failure(taken_back(number.error(), numbers, world));
+    if (!number) {
+      Error error = std::move(number.error());
+      if (error.hint.empty()) error.hint = hint_of(call, numbers.size());
+      return Failure(taken_back(std::move(error), numbers, world));
+    }
     numbers.push_back(std::move(*number));
   }
   return numbers;

@@ -14,14 +14,14 @@ struct ArrayCall {
   std::vector<RowArray> arrays;
   // The job has several arrays, of which these may be one. Each is then given its first row.
   bool several = false;
-  // Each array waits for the end of the one before it, so that the %N of one bounds them all.
+  // Each array waits for the end of the one before it: must_chain().
   bool one_at_a_time = false;
   // Slurm's ids of earlier submissions, by the index of the array.
   std::vector<std::string> earlier = {};
 };
 
-// Returns Slurm's ids, in the order of the arrays. If one is refused, cancels those before it.
-// canceled: as for call_sbatch().
+// Returns Slurm's ids, in the order of the arrays. Several arrays are held: record them, and call
+// release_arrays(). If one is refused, cancels those before it. canceled: as for call_sbatch().
 Result<std::vector<std::string>> submit_arrays(const ArrayCall& call,
                                                const slurm::JobFolder& folder,
                                                const SlurmWorld& world);

@@ -53,16 +53,26 @@ Result<std::vector<RowArray>> arrays_of(const std::vector<std::size_t>& rows,
                 fmt::format("--at-once must be at least 1 (got {})", *at_once));
   std::vector<RowArray> arrays;
   std::vector<std::size_t> tasks;
+  std::vector<std::size_t> rows_of_array;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     tasks.push_back(spread.task_of(rows[i]));
+    rows_of_array.push_back(rows[i]);
     const std::size_t index = spread.array_of(rows[i]);
     if (i + 1 < rows.size() && spread.array_of(rows[i + 1]) == index) continue;
     arrays.push_back({.index = index,
                       .first_row = spread.first_row + index * spread.rows,
-                      .tasks = tasks_text(tasks, at_once)});
+                      .tasks = tasks_text(tasks, at_once),
+                      .rows = std::exchange(rows_of_array, {})});
     tasks.clear();
   }
   return arrays;
+}
+
+std::string fewer_rows_hint(const std::vector<RowArray>& arrays, std::size_t count) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < count; ++i)
+    rows.insert(rows.end(), arrays[i].rows.begin(), arrays[i].rows.end());
+  return "submit fewer rows: --sweep-only " + rows::print_row_set(rows);
 }
 
 std::vector<std::string> array_words(std::vector<std::string> settings, const RowArray& array,

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::jobs::on_slurm {
@@ -40,12 +41,28 @@ struct RowArray {
   std::size_t index = 0;      // among all arrays of the job
   std::size_t first_row = 0;  // the row of task 0
   std::string tasks = {};     // the value of --array: "0-99%8"
+  std::vector<std::size_t> rows = {};
 };
 // Returns the arrays that run these rows, which are in rising order. invalid_input: no row, or
 // at_once is below 1.
 Result<std::vector<RowArray>> arrays_of(const std::vector<std::size_t>& rows,
                                         std::optional<std::int64_t> at_once,
                                         const RowSpread& spread);
+
+// Returns whether each array must wait for the one before it: the %N of an array bounds that array
+// alone. rows: how many are submitted.
+inline bool must_chain(std::size_t rows, std::optional<std::int64_t> at_once) {
+  return at_once && std::cmp_greater(rows, *at_once);
+}
+
+// Bounds the calls of sbatch and squeue on a site with small arrays.
+inline constexpr std::size_t kMostArrays = 100;
+
+// Returns the hint to submit only the rows of the first `count` arrays.
+std::string fewer_rows_hint(const std::vector<RowArray>& arrays, std::size_t count);
+
+// sbatch's option that keeps a job from beginning.
+inline constexpr const char* kHold = "--hold";
 
 // Returns sbatch's options for one array. settings: the options of the whole sweep. previous:
 // Slurm's id of the array that must end first; empty: none.

@@ -53,6 +53,17 @@ TEST(RowArrays, ARowKeepsItsTask) {
   EXPECT_EQ(arrays_of({2001}, {}, spread)->at(0).index, 1U);
 }
 
+TEST(RowArrays, OnlyMoreRowsThanMayRunAtOnceNeedAChain) {
+  EXPECT_FALSE(must_chain(3, std::nullopt));
+  EXPECT_FALSE(must_chain(3, 3));
+  EXPECT_TRUE(must_chain(4, 3));
+}
+
+TEST(RowArrays, FewerRowsAreThoseOfTheFirstArrays) {
+  const auto made = arrays_of({5, 7, 1000, 2001}, {}, {.first_row = 0, .rows = 1000});
+  EXPECT_EQ(fewer_rows_hint(*made, 2), "submit fewer rows: --sweep-only 5,7,1000");
+}
+
 TEST(RowArrays, WhatCannotRunIsRefused) {
   EXPECT_EQ(arrays({}, 1000), (Texts{"the sweep has no row to run"}));
   EXPECT_EQ(arrays({0}, 1000, 0), (Texts{"--at-once must be at least 1 (got 0)"}));

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "jobs/agent_answers.h"
 #include "jobs/job_rows.h"
+#include "jobs/on_slurm/array_orders.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_resume.h"
 #include "jobs/on_slurm/slurm_rows.h"
@@ -10,7 +11,6 @@
 #include "jobs/profile_files.h"
 #include "looks/question.h"
 #include "proc/signals.h"
-#include "slurm/scancel_command.h"
 #include "status/profile_trace.h"
 
 #include <fmt/core.h>
@@ -208,28 +208,9 @@ Result<Followed> SlurmJob::follow(const FollowOptions& options) {
   return follow_slurm_rows(record_, *sweep, place_, options.print, world_);
 }
 
-// Cancels the arrays of a sweep from the last one on: one that waits must not begin when the one
-// before it ends. scancel fails for an array that has ended, so one success is enough, unless Slurm
-// does not answer.
-Status SlurmJob::cancel_arrays() const {
-  Status refused;
-  bool some = false;
-  const std::vector<std::string> jobs = place_.jobs();
-  for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
-    if (job->empty()) continue;
-    const auto told =
-        slurm::ask_tool(world_.run, slurm::scancel_command(*job), "cancel job " + *job);
-    some = some || told;
-    if (told) continue;
-    refused = Failure(told.error());
-    if (told.error().code == Errc::unavailable) return refused;
-  }
-  return some ? Status() : refused;
-}
-
 // scancel returns at once. The job may still save its work, so wait for the end.
 Result<JobStatus> SlurmJob::cancel() {
-  const auto told = cancel_arrays();
+  const auto told = cancel_arrays(place_.jobs(), world_);
   if (!told) {
     // scancel fails for a job that has just ended. Return the end of the job then.
     auto now = status();

@@ -49,7 +49,6 @@ class SlurmJob : public Job {
  private:
   // Refuses a question about ranks for a sweep: each row has its own ranks.
   Status check_whole() const;
-  Status cancel_arrays() const;
 
   SlurmPlace place_;
   SlurmWorld world_;

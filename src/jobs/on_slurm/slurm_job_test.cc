@@ -62,6 +62,29 @@ TEST_F(SlurmJobTest, ACancelOfASweepEndsAllItsArrays) {
   EXPECT_EQ(job().facts().numbers, (std::vector<std::string>{"7", "8", "9"}));
 }
 
+// The array before one that goes on must not be canceled: its end would begin the next one.
+TEST_F(SlurmJobTest, ACancelOfASweepStopsAtTheFirstRefusal) {
+  place_.more = {"8", "9"};
+  slurm_.refusal = "Kill job error on job id 8: Access/permission denied";
+  slurm_.refused = "8";
+  const auto refused = job().cancel();
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("Access/permission denied"), std::string::npos);
+  EXPECT_EQ(slurm_.canceled, (std::vector<std::string>{"9", "8"}));
+}
+
+TEST_F(SlurmJobTest, ACancelOfASweepStopsIfScancelTakesTooLong) {
+  place_.more = {"8"};
+  SlurmWorld slow = world();
+  slow.run = [&](const std::vector<std::string>& argv) -> Result<proc::ToolOutput> {
+    if (argv[0] != "scancel") return slurm_.run(argv);
+    slurm_.canceled.push_back(argv.back());
+    return fail(Errc::timeout, "scancel did not end within 90 s");
+  };
+  EXPECT_EQ(code_of(SlurmJob(known(), place_, slow).cancel()), Errc::timeout);
+  EXPECT_EQ(slurm_.canceled, std::vector<std::string>{"8"});
+}
+
 TEST_F(SlurmJobTest, ASecondSignalEndsTheWaitForACanceledJob) {
   patience_ = seconds(5);
   const auto left = job().cancel();

@@ -4,6 +4,7 @@
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
+#include "jobs/on_slurm/array_orders.h"
 #include "jobs/on_slurm/array_submit.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "jobs/on_slurm/slurm_rows.h"
@@ -87,11 +88,11 @@ Result<std::vector<std::size_t>> rows_to_run(const KnownJob& job, const JobSweep
   return undone;
 }
 
-// An earlier `lockstep resume` may have been cut off between sbatch and its record. Returns whether
-// Slurm has newer arrays of this job than the record says, and puts their numbers into `place`.
-bool find_unrecorded(SlurmPlace& place, SlurmWorld world) {
+// An earlier `lockstep resume` may have been cut off between sbatch and its record. Returns the
+// arrays of this job that Slurm has and the record does not, and puts their numbers into `place`.
+std::vector<std::string> find_unrecorded(SlurmPlace& place, SlurmWorld world) {
   std::vector<std::string> jobs = place.jobs();
-  bool found = false;
+  std::vector<std::string> found;
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     const auto newest =
         queued_job(slurm::JobFolder(place.folder), world, place.first_row_to_tell(index));
@@ -99,32 +100,35 @@ bool find_unrecorded(SlurmPlace& place, SlurmWorld world) {
     world.sleep = [](std::chrono::milliseconds) {};
     if (!newest || parse_int(*newest).value_or(0) <= parse_int(jobs[index]).value_or(0)) continue;
     jobs[index] = *newest;
-    found = true;
+    found.push_back(*newest);
   }
   place.set_jobs(std::move(jobs));
   return found;
 }
 
 // Submits the arrays that have these rows, and puts their numbers into `place`.
-Result<std::string> submit_again(SlurmPlace& place, const std::vector<std::size_t>& rows,
-                                 std::vector<std::string> env, const SlurmWorld& world) {
+Result<std::vector<std::string>> submit_again(SlurmPlace& place,
+                                              const std::vector<std::size_t>& rows,
+                                              std::vector<std::string> env,
+                                              const SlurmWorld& world) {
   std::vector<std::string> jobs = place.jobs();
   LOCKSTEP_TRY_ASSIGN(const auto arrays, arrays_of(rows, place.at_once, place.spread));
   // The words of the first submission again: SBATCH_* variables of this shell override the lines of
   // the script.
-  LOCKSTEP_TRY_ASSIGN(const auto numbers, submit_arrays({.sbatch = {.settings = place.settings,
-                                                                    .arguments = place.arguments,
-                                                                    .env = std::move(env),
-                                                                    .working = place.working},
-                                                         .arrays = arrays,
-                                                         .several = jobs.size() > 1,
-                                                         .one_at_a_time = place.at_once.has_value(),
-                                                         .earlier = jobs},
-                                                        slurm::JobFolder(place.folder), world));
+  LOCKSTEP_TRY_ASSIGN(auto numbers,
+                      submit_arrays({.sbatch = {.settings = place.settings,
+                                                .arguments = place.arguments,
+                                                .env = std::move(env),
+                                                .working = place.working},
+                                     .arrays = arrays,
+                                     .several = jobs.size() > 1,
+                                     .one_at_a_time = must_chain(rows.size(), place.at_once),
+                                     .earlier = jobs},
+                                    slurm::JobFolder(place.folder), world));
   for (std::size_t i = 0; i < arrays.size(); ++i)
     jobs[arrays[i].index] = numbers[i];
   place.set_jobs(std::move(jobs));
-  return join(numbers, ", ");
+  return numbers;
 }
 
 }  // namespace
@@ -137,7 +141,11 @@ Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, Sl
   // Another command may have submitted rows since the caller read the record.
   LOCKSTEP_TRY_ASSIGN(const KnownJob now, book.find(job.id));
   if (const auto known = slurm_place(now)) place = *known;
-  if (find_unrecorded(place, world)) {
+  if (const auto found = find_unrecorded(place, world); !found.empty()) {
+    // They may be held: the command was cut off before it could release them. Arrays that have
+    // ended cannot be released.
+    const Status released = release_arrays(found, place.settings, world);
+    if (!released && released.error().code == Errc::unavailable) return Failure(released.error());
     LOCKSTEP_TRY(book.note_plan(now.id, plan_text(place, sweep.table, sweep.rows)));
     // The recorded end is that of the earlier arrays.
     LOCKSTEP_TRY(book.note(now.id, JobState::queued));
@@ -156,7 +164,9 @@ Result<Resumed> resume_slurm_rows(const KnownJob& job, const JobSweep& sweep, Sl
   again.plan = plan_text(place, sweep.table, sweep.rows);
   LOCKSTEP_TRY(note_submitted(folder, again));
   LOCKSTEP_TRY(book.note_plan(again.id, again.plan));
-  return Resumed{.nodes = {"slurm as job " + *numbers}, .ahead = {}};
+  LOCKSTEP_TRY(book.note(again.id, JobState::queued));
+  if (numbers->size() > 1) LOCKSTEP_TRY(release_arrays(*numbers, place.settings, world));
+  return Resumed{.nodes = {"slurm as job " + join(*numbers, ", ")}, .ahead = {}};
 }
 
 }  // namespace lockstep::jobs::on_slurm

@@ -63,10 +63,11 @@ class TaskReports {
   std::vector<const slurm::JobReport*> waiting_;
 };
 
-// Returns Slurm's id of the array that has the row. A row that no array has may be asked for too.
-const std::string& array_of_row(const SlurmPlace& place, std::size_t row) {
+// Returns Slurm's id of the array that has the row; empty: no array has it.
+std::string array_of_row(const SlurmPlace& place, std::size_t row) {
   const std::size_t index = place.spread.array_of(row);
-  return index == 0 || index > place.more.size() ? place.job : place.more[index - 1];
+  if (index == 0) return place.job;
+  return index > place.more.size() ? std::string() : place.more[index - 1];
 }
 
 slurm::JobFolder folder_of_row(const SlurmPlace& place, std::size_t row) {

@@ -99,7 +99,10 @@ TEST_F(SlurmRowsTest, EachRowIsATaskOfItsArray) {
       "1 done, 1 running, 2 queued");
   EXPECT_EQ(place_of_row(place_, 3).job, "8_1");
   EXPECT_EQ(place_of_row(place_, 1).job, "7_1");
-  EXPECT_EQ(place_of_row(place_, 9).job, "7_1") << "no array has this row";
+  // Never another row's job.
+  EXPECT_FALSE(slurm::is_job_id(place_of_row(place_, 9).job)) << "no array has this row";
+  place_.more = {"", "9"};
+  EXPECT_FALSE(slurm::is_job_id(place_of_row(place_, 3).job)) << "its array was not submitted";
 }
 
 TEST_F(SlurmRowsTest, AnEarlierVersionsPlanHasOneArray) {

@@ -11,6 +11,7 @@
 #include "io/folder_names.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
+#include "jobs/on_slurm/array_orders.h"
 #include "jobs/on_slurm/array_submit.h"
 #include "jobs/on_slurm/job_wheels.h"
 #include "jobs/on_slurm/slurm_once.h"
@@ -67,6 +68,26 @@ struct Draft {
   bool has_several() const { return arrays.size() > 1; }
 };
 
+// Refuses what only the later arrays cannot have, before Slurm has the first.
+Status check_arrays(const SlurmRequest& request, const std::vector<RowArray>& arrays) {
+  const SlurmSweep& sweep = *request.sweep;
+  if (arrays.size() > kMostArrays)
+    return fail(Errc::invalid_input,
+                fmt::format("{} rows need {} array jobs, of {} rows at most: more than {}",
+                            sweep.rows.size(), arrays.size(), sweep.array_rows, kMostArrays),
+                fewer_rows_hint(arrays, kMostArrays));
+  // Slurm 22.05 takes "a?b,c" for "a?b?c", so that the arrays would not wait for each other.
+  const slurm::Setting* after = slurm::find_setting(request.wish.settings, "dependency");
+  if (arrays.size() > 1 && must_chain(sweep.rows.size(), sweep.at_once) && after != nullptr &&
+      after->value.find('?') != std::string::npos)
+    return fail(Errc::invalid_input,
+                fmt::format("--dependency={} must have no '?': with --at-once, each array of this "
+                            "sweep must also wait for the one before it",
+                            printable(after->value, 100)),
+                "leave out --at-once, or " + fewer_rows_hint(arrays, 1));
+  return {};
+}
+
 // Plans the arrays of a sweep.
 Status draft_arrays(const SlurmRequest& request, slurm::JobWish& wish, Draft& draft) {
   if (request.script && request.sweep->array.empty())
@@ -79,6 +100,7 @@ Status draft_arrays(const SlurmRequest& request, slurm::JobWish& wish, Draft& dr
   const SlurmSweep& sweep = *request.sweep;
   draft.spread = spread_of(sweep.rows, sweep.array_rows);
   LOCKSTEP_TRY_ASSIGN(draft.arrays, arrays_of(sweep.rows, sweep.at_once, *draft.spread));
+  LOCKSTEP_TRY(check_arrays(request, draft.arrays));
   wish.array = draft.arrays.front().tasks;
   wish.several_arrays = draft.has_several();
   return {};
@@ -88,7 +110,9 @@ Status draft_arrays(const SlurmRequest& request, slurm::JobWish& wish, Draft& dr
 std::string note_of_arrays(const SlurmSweep& sweep, std::size_t arrays) {
   return fmt::format("{} rows need {} array jobs, of {} rows at most, which run {}",
                      sweep.rows.size(), arrays, sweep.array_rows,
-                     sweep.at_once ? "one after the other because of --at-once" : "side by side");
+                     must_chain(sweep.rows.size(), sweep.at_once)
+                         ? "one after the other because of --at-once"
+                         : "side by side");
 }
 
 Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& folder) {
@@ -306,7 +330,8 @@ Result<std::vector<std::string>> hand_over_all(const SlurmRequest& request, cons
                       submit_arrays({.sbatch = call,
                                      .arrays = draft.arrays,
                                      .several = draft.has_several(),
-                                     .one_at_a_time = request.sweep->at_once.has_value()},
+                                     .one_at_a_time = must_chain(request.sweep->rows.size(),
+                                                                 request.sweep->at_once)},
                                     folder, world));
   std::vector<std::string> by_index(draft.arrays.back().index + 1);
   for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -326,6 +351,14 @@ Result<std::vector<std::string>> hand_in(const SlurmRequest& request, const Draf
   std::error_code error;
   std::filesystem::remove_all(folder.path(), error);
   return numbers;
+}
+
+Status record(const jobs::JobBook& book, const slurm::JobFolder& folder,
+              const jobs::KnownJob& known) {
+  LOCKSTEP_TRY(note_submitted(folder, known));
+  // A repeated request finds the job recorded already: replace the record.
+  LOCKSTEP_TRY(book.remove(known.id));
+  return book.add(known);
 }
 
 }  // namespace
@@ -382,10 +415,11 @@ Result<Submission> submit_slurm_job(const SlurmRequest& request, const SlurmWorl
                             : plan_text(place),
       .created_ms = world.unix_ms(),
       .status = {.state = jobs::JobState::queued}};
-  LOCKSTEP_TRY(note_submitted(folder, known));
-  // A repeated request finds the job recorded already: replace the record.
-  LOCKSTEP_TRY(book.remove(id));
-  LOCKSTEP_TRY(book.add(known));
+  const Status recorded = record(book, folder, known);
+  if (!recorded && draft.has_several())
+    return Failure(taken_back(recorded.error(), place.jobs(), world));
+  LOCKSTEP_TRY(recorded);
+  if (draft.has_several()) LOCKSTEP_TRY(release_arrays(place.jobs(), place.settings, world));
   return Submission{.script = std::move(draft.script),
                     .settings = std::move(draft.plan.settings),
                     .notes = std::move(draft.plan.notes),

@@ -3,6 +3,7 @@
 
 #include "base/error_testing.h"
 #include "jobs/on_slurm/slurm_once.h"
+#include "jobs/on_slurm/slurm_resume.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
 #include <fmt/core.h>
@@ -188,13 +189,21 @@ TEST_F(SlurmSubmitTest, AChainKeepsTheWordsOfItsNextJob) {
 
 class ArraySubmitTest : public SlurmSubmitTest {
  protected:
-  // Slurm gives the numbers 7, 8 and so on, and refuses the job behind the last.
-  void sbatch_up_to(int last) const {
+  // Slurm gives the numbers 7, 8 and so on. `then` happens for the job behind the last.
+  void sbatch_up_to(int last, const std::string& then =
+                                  "echo 'sbatch: error: QOSMaxSubmitJob' >&2; exit 1") const {
     sbatch(
         fmt::format("n=$(cat {0}/n 2>/dev/null || echo 7); echo $((n + 1)) >{0}/n\n"
-                    "[ $n -le {1} ] || {{ echo 'sbatch: error: QOSMaxSubmitJob' >&2; exit 1; }}\n"
+                    "[ $n -le {1} ] || {{ {2}; }}\n"
                     "echo $n",
-                    top_, last));
+                    top_, last, then));
+  }
+  long times_held() const {
+    const std::string all = calls();
+    long count = 0;
+    for (std::size_t at = all.find("--hold\n"); at != all.npos; at = all.find("--hold\n", at + 1))
+      ++count;
+    return count;
   }
   SlurmRequest sweep(std::size_t rows, std::optional<std::int64_t> at_once = {}) const {
     SlurmRequest made = request();
@@ -227,25 +236,102 @@ TEST_F(ArraySubmitTest, ManyRowsAreOneJobOfSeveralArrays) {
     EXPECT_EQ(known->id, done->id);
     EXPECT_EQ(slurm_place(*known)->jobs(), (Texts{"7", "8", "9"}));
   }
+  EXPECT_EQ(times_held(), 3) << calls();
+  EXPECT_EQ(slurm_.released, (Texts{"9,8,7"}));
+}
+
+// Before that, a client that dies would leave rows that no command knows.
+TEST_F(ArraySubmitTest, ArraysAreReleasedOnceTheJobIsRecorded) {
+  sbatch_up_to(9);
+  SlurmWorld looks = world();
+  std::size_t known = 0;
+  looks.run = [&](const Texts& argv) -> Result<proc::ToolOutput> {
+    if (argv[1] == "release") known = book().list(10)->size();
+    return slurm_.run(argv);
+  };
+  ASSERT_TRUE(submit_slurm_job(sweep(25), looks));
+  EXPECT_EQ(known, 1U);
+}
+
+TEST_F(ArraySubmitTest, AUsersOwnHoldIsKept) {
+  sbatch_up_to(9);
+  SlurmRequest made = sweep(25);
+  made.wish.settings = slurm::read_settings(Texts{"-H"})->settings;
+  ASSERT_TRUE(submit(made));
+  EXPECT_TRUE(slurm_.released.empty());
+}
+
+TEST_F(ArraySubmitTest, ArraysThatCannotBeReleasedAreNamed) {
+  sbatch_up_to(9);
+  slurm_.answers = false;
+  const auto held = submit(sweep(25));
+  EXPECT_EQ(code_of(held), Errc::unavailable);
+  EXPECT_EQ(held.error().message.find("the rows are submitted and recorded, but held: "), 0U)
+      << held.error().message;
+  EXPECT_NE(held.error().hint.find("; scontrol release 9,8,7 lets them begin"), std::string::npos)
+      << held.error().hint;
+  EXPECT_EQ(book().list(10)->size(), 1U);
+}
+
+TEST_F(ArraySubmitTest, ArraysThatCannotBeRecordedAreCanceled) {
+  sbatch_up_to(7, "for each; do case $each in */script) rm -rf ${each%/script};; esac; done");
+  SlurmRequest made = sweep(25);
+  made.sweep->rows = {0, 24};  // the array between them has no row to run
+  const auto refused = submit(made);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("; the arrays submitted so far are canceled: 7, 8"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(slurm_.canceled, (Texts{"8", "7"}));
+}
+
+TEST_F(ArraySubmitTest, AResumeHoldsItsArraysToo) {
+  sbatch_up_to(14);
+  const SlurmRequest made = sweep(25, 4);
+  const auto done = submit(made);
+  ASSERT_TRUE(done) << done.error().message;
+  slurm_.knows = false;
+  for (const std::size_t row : made.sweep->rows) {
+    const slurm::JobFolder folder(slurm::JobFolder(done->folder).row(row));
+    ASSERT_TRUE(folder.make_row({}));
+    ASSERT_TRUE(folder.keep(row == 3 || row == 14 ? ended("worker", 7) : ended("success", 0)));
+  }
+  const auto known = book().find(done->id);
+  const auto again = resume_slurm_rows(*known, {made.sweep->table, made.sweep->rows},
+                                       *slurm_place(*known), {}, world());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->nodes, (Texts{"slurm as job 10, 11"}));
+  EXPECT_EQ(times_held(), 5) << calls();
+  EXPECT_EQ(slurm_.released, (Texts{"9,8,7", "11,10"}));
+  EXPECT_EQ(calls().find("afterany:10"), std::string::npos) << "two rows may run at once";
 }
 
 TEST_F(ArraySubmitTest, ArraysWithoutALimitRunSideBySide) {
   sbatch_up_to(9);
   ASSERT_TRUE(submit(sweep(25)));
   EXPECT_EQ(calls().find("--dependency"), std::string::npos) << calls();
+  sbatch_up_to(14);
+  const auto done = submit(sweep(25, 25));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(calls().find("--dependency"), std::string::npos) << "all rows may run at once";
+  EXPECT_NE(done->notes.back().find("which run side by side"), std::string::npos);
 }
 
 TEST_F(ArraySubmitTest, OneArrayHasNoArgument) {
   ASSERT_TRUE(submit(sweep(10, 4)));
   EXPECT_NE(calls().find("/script\n\n"), std::string::npos) << calls();
+  EXPECT_EQ(times_held(), 0);
+  EXPECT_TRUE(slurm_.released.empty());
 }
 
 TEST_F(ArraySubmitTest, IfOneArrayIsRefusedThoseBeforeAreCanceled) {
   sbatch_up_to(8);
   const auto refused = submit(sweep(25, 4));
   EXPECT_EQ(refused.error().message,
-            "sbatch refused the job: sbatch: error: QOSMaxSubmitJob; the arrays before it are "
-            "canceled: 7, 8");
+            "sbatch refused the job: sbatch: error: QOSMaxSubmitJob; the arrays submitted so far "
+            "are canceled: 7, 8");
+  EXPECT_EQ(refused.error().hint, "submit fewer rows: --sweep-only 0-19");
+  EXPECT_EQ(times_held(), 3) << "no row has run";
   EXPECT_EQ(slurm_.canceled, (Texts{"8", "7"})) << "the one that waits first";
   EXPECT_EQ(folders(), 0U);
   EXPECT_TRUE(book().list(10)->empty());
@@ -255,8 +341,41 @@ TEST_F(ArraySubmitTest, AnArrayThatCannotBeCanceledIsNamed) {
   sbatch_up_to(7);
   slurm_.refusal = "Access denied";
   const auto refused = submit(sweep(25));
-  EXPECT_NE(refused.error().message.find("could not be canceled"), std::string::npos);
-  EXPECT_EQ(refused.error().hint, "scancel 7");
+  EXPECT_NE(refused.error().message.find("could not all be canceled"), std::string::npos);
+  EXPECT_EQ(refused.error().hint, "submit fewer rows: --sweep-only 0-9; scancel 7");
+}
+
+TEST_F(ArraySubmitTest, AnArrayThatHasEndedNeedsNoCancel) {
+  sbatch_up_to(7);
+  slurm_.refusal = "Kill job error on job id 7: Invalid job id specified";
+  EXPECT_NE(submit(sweep(25)).error().message.find("are canceled: 7"), std::string::npos);
+}
+
+// The array may be there, so the hint to look for it stays.
+TEST_F(ArraySubmitTest, AnArrayWhoseAnswerIsLostIsToBeLookedFor) {
+  sbatch_up_to(7, "kill -9 $$");
+  slurm_.answers = false;
+  const auto unknown = submit(sweep(25));
+  EXPECT_EQ(code_of(unknown), Errc::canceled);
+  EXPECT_EQ(unknown.error().hint,
+            "squeue shows whether the job is there, as soon as Slurm answers; scancel 7");
+}
+
+TEST_F(ArraySubmitTest, WhatALaterArrayCannotHaveIsRefusedBeforeTheFirst) {
+  SlurmRequest made = sweep(25, 4);
+  made.wish.settings = slurm::read_settings(Texts{"--dependency=afterok:3?afterok:4"})->settings;
+  const auto refused = submit(made);
+  EXPECT_NE(refused.error().message.find("--dependency=afterok:3?afterok:4 must have no '?'"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(refused.error().hint, "leave out --at-once, or submit fewer rows: --sweep-only 0-9");
+  EXPECT_EQ(submit(sweep(1001)).error().message,
+            "1001 rows need 101 array jobs, of 10 rows at most: more than 100");
+  EXPECT_EQ(submit(sweep(1001)).error().hint, "submit fewer rows: --sweep-only 0-999");
+  EXPECT_EQ(calls(), "");
+  sbatch_up_to(9);
+  made.sweep->at_once.reset();
+  EXPECT_TRUE(submit(made)) << "no array waits for another";
 }
 
 TEST_F(ArraySubmitTest, RowsOfTwoArraysNeedTwoFiles) {

@@ -38,6 +38,7 @@ struct FakeSlurm {
   bool answers = true;                     // false: the controller is down
   std::vector<std::string> asked = {};     // the programs, in order
   std::vector<std::string> canceled = {};  // ids given to scancel
+  std::vector<std::string> released = {};  // ids given to scontrol release
   // How the next srun inside the job ends, and the calls of srun.
   Result<proc::ToolOutput> step = says("");
   std::vector<std::vector<std::string>> steps = {};
@@ -65,6 +66,10 @@ struct FakeSlurm {
       canceled.push_back(argv.back());
       const bool fits = refused.empty() || refused == argv.back();
       return refusal.empty() || !fits ? says("") : fails("scancel: error: " + refusal + "\n");
+    }
+    if (argv[0] == "scontrol" && argv[1] == "release") {
+      released.push_back(argv.back());
+      return says("");
     }
     const bool scripts = std::count(argv.begin(), argv.end(), "--format=%F|%o") != 0;
     if (scripts) return says(knows ? job + "|" + script + "\n" : "");
