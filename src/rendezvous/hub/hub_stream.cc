@@ -47,6 +47,7 @@ void HubStream::send(Bytes bytes) {
 }
 
 void HubStream::flush() {
+  if (ended_) return;
   while (!queue_.empty()) {
     const std::string& first = *queue_.front();
     const ssize_t put = ::send(fd_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL);
@@ -67,16 +68,22 @@ void HubStream::on_event(int ready) {
   if ((ready & io::kReadable) == 0) return flush();
   // A callback may destroy this stream.
   const auto here = calls_.witness();
-  receive();
+  // After an error no event follows, so read up to the error.
+  while (receive() && (ready & io::kHangup) != 0) {
+  }
   if (!here.gone() && (ready & io::kWritable) != 0) flush();
 }
 
-void HubStream::receive() {
+// Returns whether bytes came, and this stream is still here for more.
+bool HubStream::receive() {
   std::array<char, 16U << 10> buffer;
   const ssize_t got = recv(fd_.get(), buffer.data(), buffer.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got < 0) return end(fail_sys("the connection broke", errno).value());
-  if (got == 0) return end({Errc::unavailable, "the connection was closed", {}, ECONNRESET});
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) {
+    end(got < 0 ? fail_sys("the connection broke", errno).value()
+                : Error{Errc::unavailable, "the connection was closed", {}, ECONNRESET});
+    return false;
+  }
   heard_ = true;
   const auto here = calls_.witness();
   if (events_.bytes) events_.bytes();
@@ -84,15 +91,20 @@ void HubStream::receive() {
   while (!here.gone()) {
     Frame frame;
     const auto step = reader_.next(chunk, frame);
-    if (step == FrameReader::Step::more) return;
-    if (step == FrameReader::Step::error) return end({Errc::corrupt, reader_.error(), {}, 0});
+    if (step == FrameReader::Step::more) return true;
+    if (step == FrameReader::Step::error) {
+      end({Errc::corrupt, reader_.error(), {}, 0});
+      return false;
+    }
     // Copy the function: the call may replace the events.
     const auto tell = events_.frame;
     tell(std::move(frame));
   }
+  return false;
 }
 
 void HubStream::end(const Error& error) {
+  ended_ = true;
   watch_.stop();
   if (const auto tell = std::exchange(events_.ended, nullptr)) tell(error);
 }

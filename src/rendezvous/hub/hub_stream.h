@@ -47,7 +47,7 @@ class HubStream {
  private:
   void on_event(int events);
   void flush();
-  void receive();
+  bool receive();
   void end(const Error& error);
 
   io::Fd fd_;
@@ -59,6 +59,7 @@ class HubStream {
   std::size_t unsent_ = 0;  // bytes of all entries
   bool heard_ = false;
   bool writable_ = true;
+  bool ended_ = false;
   CallbackScope calls_;
 };
 

@@ -1,11 +1,16 @@
 // A connection whose other end reads late or never.
 #include "rendezvous/hub/hub_stream.h"
 
+#include "io/listen.h"
+
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace lockstep::rendezvous::hub {
 namespace {
@@ -55,6 +60,35 @@ TEST_F(HubStreamTest, APeerThatReadsLateIsNot) {
     });
   }
   EXPECT_FALSE(ended);
+}
+
+// The kernel reports the reset once. Bytes that came before it are read first.
+TEST(HubStreamOfTcp, EndsWithAResetBehindUnreadBytes) {
+  const auto listener = io::open_listener("127.0.0.1", 0, 1);
+  ASSERT_TRUE(listener);
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<in_port_t>(listener->port));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  io::Fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(peer.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place), 0);
+  io::Fd end(accept4(listener->fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  io::Loop loop;
+  int frames = 0;
+  bool ended = false;
+  HubStream stream(loop, std::move(end),
+                   {.frame = [&](const Frame&) { ++frames; },
+                    .bytes = {},
+                    .ended = [&](const Error&) { ended = true; }});
+  const std::string said = std::string(kPreamble) + frame_bytes(Leave{});
+  ASSERT_EQ(send(peer.get(), said.data(), said.size(), 0), static_cast<ssize_t>(said.size()));
+  // Unread bytes of ours make the close a reset.
+  peer.reset();
+  const auto limit = io::Clock::now() + 5s;
+  while (!ended && io::Clock::now() < limit)
+    loop.run_once();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(frames, 1);
 }
 
 }  // namespace
