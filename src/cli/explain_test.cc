@@ -99,6 +99,9 @@ TEST(Explain, SaysWhatTheLossOfTheHostMeans) {
   expect("etcd3", "another node is elected through etcd");
   expect("lockstep",
          "from the first round on another node hosts, if more than half of the nodes are left");
+  conf["succession_timeout"] = "0";
+  expect("lockstep", "the job ends with n1, the only node listed as a host");
+  conf.clear();
   config.rdzv_endpoints = {{"localhost", 20001}};
   expect("lockstep", "the job ends with localhost, the only node listed as a host");
   config.rdzv_endpoints = {{"n1", 20001}, {"n2", 20001}, {"n3", 20001}};

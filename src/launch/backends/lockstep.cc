@@ -12,9 +12,9 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr auto kKeys =
-    concat(kHubKeys, std::array{ConfKey{.name = "is_host", .type = ConfKey::Type::flag},
-                                ConfKey{.name = "succession_timeout", .otherwise = 30}});
+constexpr auto kKeys = concat(
+    kHubKeys, std::array{ConfKey{.name = "is_host", .type = ConfKey::Type::flag},
+                         ConfKey{.name = "succession_timeout", .otherwise = 30, .least = 0}});
 
 // Returns whether the endpoint is the first node of the scheduler, and this node's place is known.
 bool placed_by_scheduler(const LaunchConfig& config) {
