@@ -11,8 +11,8 @@ namespace lockstep::jobs::on_slurm {
 
 // All take Slurm's ids in the order of the arrays, and pass over "".
 
-// Cancels the arrays from the last one on: one that waits must not begin when the one before it
-// ends. Passes over arrays that have ended, unless all have. Any other refusal ends the loop.
+// Cancels the arrays, the last first: the end of an array would start the next array, which waits
+// for it. Arrays that have ended are passed over, unless all have. Any other refusal ends the loop.
 Status cancel_arrays(const std::vector<std::string>& arrays, const SlurmWorld& world);
 
 // Cancels arrays of a submission that failed. Returns the error with what has become of them.

@@ -32,8 +32,8 @@ struct RowSpread {
  private:
   std::size_t behind_first(std::size_t row) const { return row > first_row ? row - first_row : 0; }
 };
-// Returns the spread of rows in rising order. One array has them all if it can; a task has the
-// number of its row if it can.
+// Returns the spread of rows, which are in rising order. If one array can hold all rows, there is
+// one array. If the row numbers are small enough, each task has the number of its row.
 RowSpread spread_of(const std::vector<std::size_t>& rows, std::size_t array_rows);
 
 // One array job to submit.

@@ -62,7 +62,7 @@ TEST_F(SlurmJobTest, ACancelOfASweepEndsAllItsArrays) {
   EXPECT_EQ(job().facts().numbers, (std::vector<std::string>{"7", "8", "9"}));
 }
 
-// The array before one that goes on must not be canceled: its end would begin the next one.
+// If array 8 goes on, array 7 must not be canceled: the end of 7 would start the arrays behind it.
 TEST_F(SlurmJobTest, ACancelOfASweepStopsAtTheFirstRefusal) {
   place_.more = {"8", "9"};
   slurm_.refusal = "Kill job error on job id 8: Access/permission denied";

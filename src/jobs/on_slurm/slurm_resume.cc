@@ -96,7 +96,7 @@ std::vector<std::string> find_unrecorded(SlurmPlace& place, SlurmWorld world) {
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     const auto newest =
         queued_job(slurm::JobFolder(place.folder), world, place.first_row_to_tell(index));
-    // One wait is enough for an sbatch that is under way.
+    // An sbatch may be under way. The first look has waited for it.
     world.sleep = [](std::chrono::milliseconds) {};
     if (!newest || parse_int(*newest).value_or(0) <= parse_int(jobs[index]).value_or(0)) continue;
     jobs[index] = *newest;

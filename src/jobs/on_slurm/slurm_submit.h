@@ -70,8 +70,8 @@ struct SbatchCall {
   std::vector<std::string> arguments = {};  // words behind the script
   std::vector<std::string> env = {};
   std::string working;  // folder in which sbatch is called
-  // Of one of several arrays: the row of task 0. The script gets it as its argument, and Slurm's
-  // queue shows it.
+  // The row of task 0, if a sweep has several arrays. The script gets the number as its argument,
+  // and Slurm's queue shows the number.
   std::optional<std::size_t> first_row = {};
 };
 Result<std::string> call_sbatch(const SbatchCall& call, const slurm::JobFolder& folder,

@@ -34,7 +34,7 @@ void EndpointCall::wait() {
   });
 }
 
-// Mostly nobody listens there. That is no error.
+// A failed call is normal: the first host is dead, or takes part as a guest.
 void EndpointCall::dialed(Result<HubDial::Connected> connected) {
   if (connected) {
     stream_ = std::move(connected->stream);

@@ -12,7 +12,8 @@ namespace lockstep::rendezvous::hub {
 
 class EndpointCall {
  public:
-  // place: of this node's hub. Calls every second, if `leads` says that the hub leads.
+  // place: of this node's hub. Calls every second while `leads` returns true. endpoint: its agent
+  // and patience are chosen here.
   EndpointCall(io::Loop& loop, HubDialSettings endpoint, Moved place, std::function<bool()> leads);
 
  private:

@@ -98,7 +98,6 @@ void HubBackend::call_endpoint() {
                       .port = first.port,
                       .run_id = settings_.run_id,
                       .token = settings_.token,
-                      .agent = agent_,
                       .name = settings_.offer.host},
       Moved{{member_.address(), server_->port()}},
       [this] { return server_ && server_->leads() && !server_->coordinator().over(); });

@@ -294,10 +294,11 @@ class OneEndpointTest : public HubBackendTest {
   }
   // Like a process that is killed.
   static void kill(Agent& agent) { agent.backend.reset(); }
-  void join_again(std::initializer_list<Agent*> all) {
-    for (Agent* agent : all)
+  void join_when_interrupted(std::initializer_list<Agent*> all) {
+    for (Agent* agent : all) {
       until([&] { return !agent->interruptions.empty(); });
-    meet(all);
+      join(*agent);
+    }
   }
 };
 
@@ -307,7 +308,8 @@ TEST_F(OneEndpointTest, AnotherNodeHostsWhenTheFirstIsGone) {
   Agent& c = open("c");
   meet({&a, &b, &c});
   kill(a);
-  join_again({&b, &c});
+  join_when_interrupted({&b, &c});
+  until([&] { return b.placed() && c.placed(); });
   EXPECT_EQ(b.round().group_world_size, 2);
   EXPECT_EQ(b.round().number, 1);
   EXPECT_NE(b.backend->hosts(), c.backend->hosts());
@@ -320,10 +322,7 @@ TEST_F(OneEndpointTest, AFirstHostThatIsStartedAgainIsCalledToItsJob) {
   Agent& c = open("c");
   meet({&a, &b, &c});
   kill(a);
-  for (Agent* agent : {&b, &c}) {
-    until([&] { return !agent->interruptions.empty(); });
-    join(*agent);
-  }
+  join_when_interrupted({&b, &c});
   until([&] { return b.backend->hosts() || c.backend->hosts(); });
   Agent& again = open("a2");
   EXPECT_TRUE(again.backend->hosts());
@@ -343,10 +342,7 @@ TEST_F(OneEndpointTest, AFirstHostThatIsStartedAgainAtOnceWaitsForTheCall) {
   kill(a);
   Agent& again = open("a2");
   join(again);
-  for (Agent* agent : {&b, &c}) {
-    until([&] { return !agent->interruptions.empty(); });
-    join(*agent);
-  }
+  join_when_interrupted({&b, &c});
   until([&] { return again.placed() && b.placed() && c.placed(); });
   EXPECT_EQ(again.round().number, 1);
 }
@@ -387,14 +383,11 @@ TEST_F(OneEndpointTest, ANodeThatComesLaterIsToldTheWay) {
   kill(a);
   Agent& again = open("a2");
   join(again);
-  for (Agent* agent : {&b, &c}) {
-    until([&] { return !agent->interruptions.empty(); });
-    join(*agent);
-  }
+  join_when_interrupted({&b, &c});
   until([&] { return again.placed() && b.placed() && c.placed(); });
   Agent& d = open("d");
   join(d);
-  join_again({&again, &b, &c});
+  join_when_interrupted({&again, &b, &c});
   until([&] { return d.placed(); });
   EXPECT_EQ(d.round().group_world_size, 4);
 }

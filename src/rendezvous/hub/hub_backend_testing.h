@@ -98,7 +98,7 @@ class HubBackendTest : public ::testing::Test {
   io::Loop far_loop;  // stands for another process; either loop can be frozen
   const io::Loop* frozen = nullptr;
   int port;
-  std::string address;  // of all agents; empty: one of its own for each
+  std::string address;  // All agents have this address. Empty: each agent has another one.
   HubSettings settings;
   std::deque<Agent> agents;
 };
