@@ -51,8 +51,6 @@ bool pass_signal(int fifo, pid_t child) {
     fds[0].fd = -1;
     kill(child, SIGKILL);
   };
-  // poll() never tells the end of a writer that was gone before this process opened the FIFO.
-  if (!pass_signal(fifo, child)) end_job();
   while (fds[1].revents == 0) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[0].revents != 0 && !pass_signal(fifo, child)) end_job();
@@ -90,6 +88,10 @@ Result<Inside> hold_on() {
   (void)unlink((tether.substr(0, tether.rfind('/') + 1) + std::string(kBinaryCopy)).c_str());
   // The process outside does this too, unless it is killed. The folder may be out of sight here.
   (void)rmdir(tether_folder.c_str());
+  // poll() never tells the end of a writer that was gone before this process opened the FIFO.
+  unsigned char early = 0;  // a signal
+  const ssize_t got = read(fifo.get(), &early, 1);
+  if (got == 0) return fail(Errc::canceled, "the process outside of the container is gone");
   if (chdir(folder.c_str()) != 0)
     return fail_sys("enter the folder " + printable(folder) + " of the image", errno);
   // podman and docker have a mask of their own.
@@ -101,6 +103,7 @@ Result<Inside> hold_on() {
   if (child < 0) return proc::fail_start("the job in the container", errno);
   if (child > 0) {
     wipe_secrets();
+    if (got > 0) kill(child, early);
     const io::Fd child_fd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
     if (child_fd) stand_by(child, child_fd.get(), fifo.get());
     kill(child, SIGKILL);

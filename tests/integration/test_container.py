@@ -412,6 +412,8 @@ def test_a_command_killed_before_its_container_runs(lockstep, fake):
     run.wait()
     (folder / "held").unlink()
     run.none_left(10)
+    # No job begins: it would leave its own files.
+    until(lambda: "the process outside of the container is gone" in run.err(), 10, "the process inside ends")
     # The process inside has an environment of its own, so it is not counted above.
     until(lambda: not list(lockstep.temp.iterdir()), 10, "the folder of the tether goes")
 
