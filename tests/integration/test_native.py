@@ -165,7 +165,8 @@ def test_a_worker_that_is_not_python(lockstep, start):
 
     def look():
         said = why(lockstep, job, "--rank", "0", "--native")
-        return "clock_nanosleep, " in said.stdout and said
+        # The state is read before the stack: it may still be that of the moment before.
+        return ", state S" in said.stdout and "clock_nanosleep, " in said.stdout and said
 
     text = until(look, 30, "sleep sleeps").stdout
     assert re.match(r"rank 0, pid \d+, state S.*: unknown\n  main thread\n    native: clock_nanosleep, .*"
