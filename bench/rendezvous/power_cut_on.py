@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Node 0 of three loses power, with `--nnodes 2:3`: under `lockstep run --on`, on hosts in network namespaces
 (tests/integration/hosts.py) with a real sshd; with --rented under `lockstep run --on-demand`, on stand-ins for rented
-machines (tests/cloud/machines.py). Node 0, which hosts the rendezvous, is cut off the network and all that runs on it is
-killed, so that nobody sees a connection end; how long until the ranks of the next round run on both other nodes. In
+machines (tests/cloud/machines.py). Node 0, which hosts the rendezvous, is cut off the network and all that runs on it
+is killed, so that nobody sees a connection end; how long until the ranks of the next round run on both other nodes. In
 every draw the training has to go on behind its last checkpoint, and the client has to end with 0. The provider lists a
 rented machine that has lost power as running, in every second draw as ended. Prints markdown.
 

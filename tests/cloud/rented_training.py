@@ -37,11 +37,11 @@ class RentedTraining(TrainingJob):
         (project / "job.py").write_text(JOB)
         for source in (SCRIPTS / "toy_training.py", HERE.parent / "integration/tcp_store.py"):
             shutil.copy(source, project)
-        self.run = world.start("run", "--on-demand", "L4:1", "--provider", "aws", "-y", "--nodes", count, "--name", "lab",
-                               "--allow-from", f"{world.client.addr}/32", "--max-restarts", 3, "--env", "LOGLEVEL=INFO",
-                               *options, "job.py", cwd=project)
+        self.run = world.start("run", "--on-demand", "L4:1", "--provider", "aws", "-y", "--nodes", count,
+                               "--name", "lab", "--allow-from", f"{world.client.addr}/32", "--max-restarts", 3,
+                               "--env", "LOGLEVEL=INFO", *options, "job.py", cwd=project)
         self.runs = {"the client": self.run}
-        until(lambda: len(world.machines.all) == count or self.run.process.poll() is not None, 90, "machines are rented")
+        until(lambda: len(world.machines.all) == count or self.run.process.poll() is not None, 90, "they are rented")
         self.step = self.goes_on_with(*world.machines.all, deadline=90)
 
     def node_zero(self):

@@ -213,7 +213,8 @@ sys.stdin.read()
     host = told()["rows"][2]["host"]
     kept = world.rented.machines.all[int(host[-1])]
     kept.path(f"/home/{kept.user}/go2").touch()
-    read = world.python(f'made = lockstep.rows("{job}")\nprint(json.dumps([made[0], repr(made.exception(1)), made[2]]))')
+    made = f'made = lockstep.rows("{job}")\n'
+    read = world.python(f'{made}print(json.dumps([made[0], repr(made.exception(1)), made[2]]))')
     assert json.loads(read.out)[1:] == ["ValueError('of row', 1)", [2, kept.name]], read
     (lost,) = [ident for ident, machine in world.rented.machines.by_id.items() if machine is not kept]
     world.fake.world.end(world.fake.world.machines[lost], "Server.InternalError")

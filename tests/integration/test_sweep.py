@@ -179,8 +179,8 @@ def test_exec_enters_the_container_of_one_row(world):
     """Two rows run in containers of one host. A row that does not run is named, and nothing is entered."""
     gang = Gang(world, 1)
     container_image.make(gang.servers[0].homes["me"] / "image")
-    run = gang.sweep("--sweep", "x=a,b", "--at-once", "2", "--container", "image", script="ls -l /proc/self/ns/mnt; sleep 1000",
-                     run=gang.client.start)
+    run = gang.sweep("--sweep", "x=a,b", "--at-once", "2", "--container", "image",
+                     script="ls -l /proc/self/ns/mnt; sleep 1000", run=gang.client.start)
     until(lambda: run.out().count("mnt:[") == 2 or run.process.poll() is not None, 60, "both rows run")
 
     (job,) = gang.jobs()
