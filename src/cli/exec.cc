@@ -6,6 +6,7 @@
 #include "cli/owner_host.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
+#include "codec/json_members.h"
 #include "hosts/command_run.h"
 #include "hosts/registry.h"
 #include "hosts/variables.h"
@@ -13,6 +14,7 @@
 #include "job/enter_job.h"
 #include "job/job_spec.h"
 #include "jobs/here/local_job.h"
+#include "jobs/job_rows.h"
 #include "jobs/on_slurm/slurm_submit.h"
 #include "jobs/places/find_job.h"
 #include "slurm/job_report.h"
@@ -41,9 +43,44 @@ Result<std::optional<jobs::KnownJob>> find_named_job(const std::string& word) {
   return jobs::places::find_by_id(book, word);
 }
 
+// A job, or a row of a sweep and the node that runs it.
+struct Aim {
+  jobs::KnownJob job;
+  std::string row = {};  // "[12]"; empty: the whole job
+  std::string node = {};
+};
+
+// Finds the row that the word names: "trial[12]". nullopt: the word names no row.
+Result<std::optional<Aim>> find_named_row(const std::string& word) {
+  const auto named = jobs::read_row_word(word);
+  if (!named) return std::optional<Aim>();
+  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
+  auto job = jobs::places::find_job(book, named->job);
+  // The word may also be a list of hosts: node[1-3].
+  if (!job && job.error().code == Errc::not_found) return std::optional<Aim>();
+  if (!job) return Failure(std::move(job).error());
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, jobs::sweep_of(*job));
+  if (!sweep || job->nodes.empty())
+    return fail(Errc::invalid_input, fmt::format("job {} is no sweep on hosts", job->id),
+                fmt::format("lockstep exec {} enters the job", job->id));
+  LOCKSTEP_TRY_ASSIGN(const std::size_t row, jobs::find_row(*sweep, named->row));
+  LOCKSTEP_TRY_ASSIGN(const auto said, jobs::places::open_job(*job)->why());
+  for (const auto& known : said.json["rows"]) {
+    if (codec::integer_member(known, "row") != static_cast<std::int64_t>(row)) continue;
+    const std::string state = codec::text_member(known, "state");
+    if (state != "running")
+      return fail(Errc::unavailable, fmt::format("row {} of job {} is {}", row, job->id, state));
+    for (std::size_t node = 0; node < job->nodes.size(); ++node)
+      if (job->nodes[node].name == codec::text_member(known, "host"))
+        return std::optional(Aim{*job, fmt::format("[{}]", row), std::to_string(node)});
+  }
+  return fail(Errc::unavailable,
+              fmt::format("no host says that it runs row {} of job {}", row, job->id));
+}
+
 // Lets the hosts of the job run the command in the job.
-Status aim_at_job(const jobs::KnownJob& job, const ExecOptions& options,
-                  hosts::CommandRequest& request) {
+Status aim_at_job(const Aim& aim, const ExecOptions& options, hosts::CommandRequest& request) {
+  const jobs::KnownJob& job = aim.job;
   const PlaceOptions& places = options.places;
   if (options.in_project || places.user || places.key_path || places.jump)
     return fail(Errc::invalid_input,
@@ -53,8 +90,8 @@ Status aim_at_job(const jobs::KnownJob& job, const ExecOptions& options,
   const bool on_slurm = jobs::on_slurm::slurm_place(job).has_value();
   if (places.nodes && (on_slurm || job.nodes.empty()))
     return fail(Errc::invalid_input, "--nodes chooses nodes of a cluster, or of a job on hosts");
-  LOCKSTEP_TRY_ASSIGN(const auto chosen,
-                      hosts::parse_node_numbers(places.nodes.value_or("all"), job.nodes.size()));
+  const std::string nodes = aim.node.empty() ? places.nodes.value_or("all") : aim.node;
+  LOCKSTEP_TRY_ASSIGN(const auto chosen, hosts::parse_node_numbers(nodes, job.nodes.size()));
   for (const std::size_t node : chosen)
     request.hosts.push_back(job.nodes[node]);
   if (job.nodes.empty())
@@ -64,7 +101,7 @@ Status aim_at_job(const jobs::KnownJob& job, const ExecOptions& options,
     names.push_back(entry.substr(0, entry.find('=')));
     entry.insert(0, job::kEnterPrefix);
   }
-  request.argv = job::enter_words({.job = job.id,
+  request.argv = job::enter_words({.job = job.id + aim.row,
                                    .folder = options.folder.value_or(""),
                                    .named = std::move(names),
                                    .command = options.command});
@@ -92,8 +129,10 @@ Result<ExitCode> exec_command(const Call& call) {
                                                         .files = options.variables.env_files,
                                                         .secrets = options.variables.secrets},
                                                        hosts::own_variable));
+  LOCKSTEP_TRY_ASSIGN(auto aim, find_named_row(options.where));
   LOCKSTEP_TRY_ASSIGN(const auto job, find_named_job(options.where));
-  LOCKSTEP_TRY(job ? aim_at_job(*job, options, request) : aim_at_hosts(options, request));
+  if (!aim && job) aim = Aim{*job};
+  LOCKSTEP_TRY(aim ? aim_at_job(*aim, options, request) : aim_at_hosts(options, request));
   if (options.no_input) request.input = hosts::CommandRequest::Input::none;
   if (options.json) request.output = hosts::CommandRequest::Output::keep;
   LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(request));

@@ -21,8 +21,9 @@ Table make_exec_table() {
           "Arguments arrive byte for byte, whatever the user's login shell there. Output,\n"
           "exit code and signals are passed on as if the command ran here. Lines of several\n"
           "nodes start with the node's name. A job is named by its id, its Slurm number or\n"
-          "pid-N, as lockstep jobs shows them. The command then runs on the job's nodes, in\n"
-          "the job's container and folder, and with the job's variables.",
+          "pid-N, as lockstep jobs shows them, a row of a sweep as 'NAME[12]'. The command then\n"
+          "runs on the job's nodes, or on the row's, in its container and folder, and with its\n"
+          "variables.",
       .epilog =
           "Exit code: the command's, 128 + N where signal N ended the command, 127 where the\n"
           "command is missing, 255 where the host is not reached or the job does not run; for\n"

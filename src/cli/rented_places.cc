@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace lockstep::cli {
@@ -101,8 +102,17 @@ bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
   return true;
 }
 
-// Returns whether the machines exist and can be used. If not, terminates the rest, after a second
-// look under the lock: another lockstep may have rented again meanwhile.
+// Returns how many machines of the newest gang run.
+std::ptrdiff_t running(const cloud::Rental& rental) {
+  const auto live = rental.live();
+  return std::count_if(live.begin(), live.end(), [](const cloud::Held* held) {
+    return held->machine.state == cloud::Machine::State::running;
+  });
+}
+
+// Returns whether machines exist and can be used. If none can, terminates what is left, after a
+// second look under the lock: another lockstep may have rented again meanwhile. Never terminates
+// the rest of a gang that has lost a machine: a job may run there, or its only outputs be there.
 Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
                       const std::string& name, const cloud::Rental& looked) {
   if (is_usable(registry, looked)) return true;
@@ -113,6 +123,15 @@ Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
     LOCKSTEP_TRY(rent::look(world, *rental));
     if (is_usable(registry, *rental)) {
       world.locks().release(name);
+      return true;
+    }
+    const auto known = registry.find(name);
+    if (const auto left = running(*rental); left > 0 && known && !known->nodes.empty()) {
+      world.locks().release(name);
+      tell_line(kRenting,
+                fmt::format("{0} of {1} machines of '{2}' are left; lockstep down {2} ends them, "
+                            "then lockstep up rents all again",
+                            left, known->nodes.size(), name));
       return true;
     }
     tell_line(kRenting, fmt::format("the machines of '{}' have ended", name));

@@ -15,7 +15,8 @@ namespace lockstep::job {
 inline constexpr std::string_view kEnterPrefix = "LOCKSTEP_ENTER_";
 
 struct EnterRequest {
-  std::string job;                      // an id, or "pid-4711" for a plain `lockstep run`
+  // An id, or "pid-4711" for a plain `lockstep run`. "ID[12]": row 12 of a sweep.
+  std::string job;
   std::string folder = {};              // from the job's folder on; empty: the job's folder
   std::vector<std::string> named = {};  // variables that the command gets too
   std::vector<std::string> command;

@@ -85,6 +85,13 @@ Status receive_all(int fd, http::ResponseParser& parser, std::string& body,
   return {};
 }
 
+bool has_variable(pid_t pid, const std::string& variable) {
+  constexpr std::size_t kMostEnvironment = 16UL << 20;
+  const auto text = io::read_file(fmt::format("/proc/{}/environ", pid), kMostEnvironment);
+  const auto entries = split(text ? *text : std::string(), '\0');
+  return std::find(entries.begin(), entries.end(), variable) != entries.end();
+}
+
 bool is_agent_of(const JobSocketName& name, const JobSocketName& of) {
   return of.job.empty() ? name.pid == of.pid : name.job == of.job;
 }
@@ -202,7 +209,8 @@ bool AgentProcess::lives() const {
   return poll(fds.data(), fds.size(), 0) == 0;
 }
 
-Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of) {
+Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of,
+                                               const std::string& variable) {
   LOCKSTEP_TRY_ASSIGN(const std::string sockets, io::read_file("/proc/net/unix", kMostSockets));
   std::optional<AgentProcess> found;
   ino_t mounts = 0;
@@ -221,6 +229,7 @@ Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of) {
                        .connection = std::move(*fd),
                        .process = io::Fd(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)))};
     if (!agent.process || !agent.lives()) continue;
+    if (!variable.empty() && !has_variable(*pid, variable)) continue;
     // Without the right to look, 0 stands for a container that cannot be entered either.
     struct stat facts {};
     (void)stat(fmt::format("/proc/{}/ns/mnt", *pid).c_str(), &facts);
@@ -230,8 +239,10 @@ Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of) {
     found = std::move(agent);
   }
   if (runs.size() > 1)
-    return fail(Errc::invalid_input,
-                fmt::format("the job has several containers here: {}", join(runs, ", ")));
+    return fail(
+        Errc::invalid_input,
+        fmt::format("the job has several containers here: {}", join(runs, ", ")),
+        "name a row of a sweep, as lockstep exec 'JOB[12]', or a run on its host, as pid-N");
   if (!found && !late) return Failure(late.error());
   return found;
 }

@@ -71,8 +71,9 @@ struct AgentProcess {
   bool lives() const;
 };
 // Returns an agent of the job on this machine, chosen as for ask_agents(). nullopt: none runs here.
-// Errors: timeout (it does not accept connections), invalid_input (agents of the job are in
-// several containers).
-Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of);
+// variable: NAME=VALUE, which the agent's environment must have; empty: any agent. Errors: timeout
+// (it does not accept connections), invalid_input (agents of the job are in several containers).
+Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of,
+                                               const std::string& variable = {});
 
 }  // namespace lockstep::status

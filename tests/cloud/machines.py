@@ -245,6 +245,7 @@ class Machine(Host):
         self.fifo = self.folder / "power"
         os.mkfifo(self.fifo)
         self.gpus = gpus
+        self.shared = None
         self.sshd = self.metadata = None
         self._switch = threading.Thread(target=self._watch_switch, daemon=True)
         self._switch.start()
@@ -256,6 +257,7 @@ class Machine(Host):
                  f"mount --bind {self.hosts.hosts_file} $root/etc/hosts",
                  f"mount --bind {self.hosts.resolv_file} $root/etc/resolv.conf",
                  f"mkdir -p $root{self.folder} && mount --bind {self.folder} $root{self.folder}",
+                 *([f"mkdir $root/shared && mount --bind {self.shared} $root/shared"] if self.shared else []),
                  "cd $root", "pivot_root . mnt", "umount -l /mnt"]
         self.holder = Holder("--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
                              "--propagation", "private", setup="\n".join(setup))
@@ -445,6 +447,7 @@ class Machines:
         self.all = []
         self.lock = threading.Lock()
         self.by_id = {}  # of a fake cloud's machines
+        self.shared = None  # a folder that all machines have as /shared, for a provider's object store
 
     def launch(self, user_data, gpus=None, boot=True, container=None, systemd=False):
         if not container and not systemd:
@@ -455,6 +458,7 @@ class Machines:
             number = len(self.hosts.all)
             machine = (SystemdMachine(self.hosts, number, user_data, gpus) if systemd else
                        Machine(self.hosts, number, user_data, gpus, container))
+            machine.shared = self.shared
             self.hosts.all.append(machine)
             self.all.append(machine)
             lines = ["127.0.0.1 localhost", *(f"{host.addr} {host.name}" for host in self.hosts.all)]

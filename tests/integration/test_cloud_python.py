@@ -69,9 +69,10 @@ class World:
             (self.project / name).parent.mkdir(parents=True, exist_ok=True)
             (self.project / name).write_text(text)
 
-    def start(self, program, *args):
+    def start(self, program, *args, **options):
         env = {**PACKAGE, "LOCKSTEP_CHECKIP_URL": self.fake.url, **self.fake.env}
-        return self.client.start(program, *args, program=(PYTHON,), cwd=self.project, env=self.client.environment(env))
+        return self.client.start(program, *args, program=(PYTHON,), cwd=self.project, env=self.client.environment(env),
+                                 **options)
 
     def run(self, program, *args, code=0):
         ended = self.start(program, *args).wait(200)
@@ -181,6 +182,45 @@ if __name__ == "__main__":
     gpu.teardown()
 """)
     assert len(world.all()) == 2 and not world.live()
+
+
+def test_rows_of_a_map_outlive_their_program_and_a_lost_machine_takes_no_other_along(world):
+    """The values of the machine that is left are read there, and it is not terminated for that."""
+    world.write({"work.py": """
+import os, socket, time
+def row(n):
+    if n == 1:
+        raise ValueError("of row", n)
+    while n > 1 and not os.path.exists(os.path.expanduser(f"~/go{n}")):
+        time.sleep(0.02)
+    return n, socket.gethostname()
+"""})
+    world.write({"first.py": HEAD + """
+from work import row
+gpu = lockstep.ondemand_cluster(name="lab", instance_type="L4:1", provider="aws", num_nodes=2, autostop_mins=-1)
+print("job", lockstep.map(row, range(4), system=gpu).job, flush=True)
+sys.stdin.read()
+"""})
+    first = world.start("first.py", stdin=subprocess.PIPE)
+    until(lambda: "job " in first.out() or first.process.poll() is not None, 60, "the job has begun")
+    job = first.out().split()[-1]
+    first.signal(signal.SIGKILL)
+    first.wait()
+
+    def told():
+        return json.loads(world.lockstep("why", "--json", job).out)
+    until(lambda: [row["state"] for row in told()["rows"]] == ["done", "failed", "running", "running"], 30, "two run")
+    host = told()["rows"][2]["host"]
+    kept = world.rented.machines.all[int(host[-1])]
+    kept.path(f"/home/{kept.user}/go2").touch()
+    made = f'made = lockstep.rows("{job}")\n'
+    read = world.python(f'{made}print(json.dumps([made[0], repr(made.exception(1)), made[2]]))')
+    assert json.loads(read.out)[1:] == ["ValueError('of row', 1)", [2, kept.name]], read
+    (lost,) = [ident for ident, machine in world.rented.machines.by_id.items() if machine is not kept]
+    world.fake.world.end(world.fake.world.machines[lost], "Server.InternalError")
+    ended = world.lockstep("exec", "--nodes", host[-1], "lab", "--", "hostname")
+    assert ended.out.strip() == kept.name and "1 of 2 machines of 'lab' are left; lockstep down lab" in ended.err, ended
+    assert kept.up
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "exit"])

@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
+import container_image  # noqa: E402
 from harness import SCRIPTS, until  # noqa: E402
 from rented_jobs import LASTING, project_in, run_ids  # noqa: E402
 from rented_world import CloudWorld  # noqa: E402
@@ -118,6 +119,28 @@ def test_ctrl_c_ends_the_job_and_gives_back(world, project):
     run.process.send_signal(2)
     ended = run.wait(120)
     assert ended.rc != 0 and "saved 1" in ended.out and world.live() == [], ended
+
+
+def test_a_job_in_a_container_restarts_there_and_nothing_of_it_is_left(world, project):
+    """The image is a folder of the project, as all that it has on the machine."""
+    container_image.make(project / "image")
+    (project / "job.sh").write_text("""cat /opt/marker
+[ -e began ] && echo again && exec sleep 1000
+touch began
+exit 3
+""")
+    run = world.start(*words(world, "--container", "image", "--max-restarts", "1", "--no-python", "/bin/sh", "job.sh"),
+                      cwd=project)
+    until(lambda: run.out().endswith("again\n") or run.process.poll() is not None, 120, "it runs again")
+    assert run.out() == 2 * "in the image\n" + "again\n", (run.out(), run.err())
+    (job,) = json.loads(world.lockstep("jobs", "--json").out)["jobs"]
+    assert world.lockstep("exec", job["id"], "--", "cat", "/opt/marker").out == "in the image\n"
+    (machine,) = world.machines.all
+    (supervisor,) = machine.spoken("host-job", "start")
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: not machine.spoken("sleep", "1000"), 30, "nothing of the job is left on the machine")
+    ended = run.wait(60)
+    assert ended.rc != 0 and world.live() == [], ended
 
 
 def test_a_rented_job_is_profiled(world, project):

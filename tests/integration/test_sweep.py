@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+import container_image
 from harness import one_line, read, until
 from ssh_hosts import SshWorld
 
@@ -172,6 +173,29 @@ def test_hosts_share_the_rows_of_one_job(world):
     assert len(told.out.splitlines()) == 1, told
     one_line(gang.client.run("logs", "sh", "--rank", "7"), 2, "no ranks", "[7]'")
     one_line(gang.client.run("logs", "sh[20]"), 2, "no row 20")
+
+
+def test_exec_enters_the_container_of_one_row(world):
+    """Two rows run in containers of one host. A row that does not run is named, and nothing is entered."""
+    gang = Gang(world, 1)
+    container_image.make(gang.servers[0].homes["me"] / "image")
+    run = gang.sweep("--sweep", "x=a,b", "--at-once", "2", "--container", "image",
+                     script="ls -l /proc/self/ns/mnt; sleep 1000", run=gang.client.start)
+    until(lambda: run.out().count("mnt:[") == 2 or run.process.poll() is not None, 60, "both rows run")
+
+    (job,) = gang.jobs()
+    of_row = {int(line[line.index("[row") + 4]): line.split()[-1] for line in run.out().splitlines()}
+    assert of_row[0] != of_row[1], run.out()
+    several = gang.client.run("exec", job["id"], "--", "true")
+    assert several.rc == 255 and "several containers here: pid-" in several.err and "'JOB[12]'" in several.err, several
+    for word in (f"{job['id']}[1]", "sh[x=b]"):
+        entered = gang.client.run("exec", word, "--", "sh", "-c", "cat /opt/marker; ls -l /proc/self/ns/mnt")
+        marker, space = entered.out.splitlines()
+        assert marker == "in the image" and space.split()[-1] == of_row[1], entered
+    one_line(gang.client.run("exec", "sh[2]", "--", "true"), 2, "no row 2")
+    assert gang.client.run("cancel", job["id"]).rc == 0
+    run.wait(30)
+    one_line(gang.client.run("exec", "sh[1]", "--", "true"), 255, f"row 1 of job {job['id']} is failed")
 
 
 def test_failed_rows_are_explained_and_run_again(world):
