@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Ms = std::chrono::milliseconds;
 constexpr Ms kPatience = 1'500ms;  // with one dial
-constexpr int kTriesOfOther = 3;   // for each try of the host that was lost
+constexpr int kTriesOfOther = 7;   // for each try of the host that was lost
 // Each dial starts a process on the host. So dial often only while a hub is likely to open.
 constexpr int kQuickTries = 20;
 constexpr Ms kQuickPause = 200ms;

@@ -11,6 +11,7 @@ class RemoteVoteTest : public HubBackendTest {
  protected:
   RemoteVoteTest() {
     settings.min_nodes = 1;
+    settings.close_timeout = 60s;  // longer than until() waits
     settings.token = "secret";
     settings.hosts = {{"127.0.0.1", port},
                       {"127.0.0.2", io::open_listener("127.0.0.1", 0, 1).value().port}};
