@@ -12,6 +12,7 @@
 #include "cli/terminal.h"
 #include "codec/json.h"
 #include "host/identity.h"
+#include "host/own_addresses.h"
 #include "hosts/command_run.h"
 #include "hosts/variables.h"
 #include "io/fd.h"
@@ -19,7 +20,7 @@
 #include "io/replace_file.h"
 #include "jobs/job_book.h"
 #include "jobs/on_hosts/begin.h"
-#include "jobs/on_hosts/hosts_job.h"
+#include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
 #include "jobs/on_hosts/node_words.h"
 #include "jobs/places/free_name.h"
@@ -147,6 +148,11 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   request.most_endpoints = most_endpoints(parsed);
   LOCKSTEP_TRY(add_rows(parsed, request));
+  // The course of a rented job begins a job again that has lost a machine, so it needs no vote.
+  request.client_votes = request.hosts.size() == 2 && request.needs_endpoint &&
+                         request.most_endpoints > 1 && !options.detach && !options.hosts_gone &&
+                         !parsed.has("rdzv-token-file") && !request.hosts[0].here &&
+                         !request.hosts[1].here;
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     // A token keeps programs of other users out of the rendezvous.
     spec.env.push_back(std::string(jobs::on_hosts::kTokenVariable) + "=" + random_uuid4() +
@@ -243,13 +249,16 @@ Status bring_report(const jobs::KnownJob& job, const std::string& path) {
 }
 
 void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& parsed,
-            const RemoteOptions& options, jobs::AttemptEnd& ended) {
+            const RemoteOptions& options, std::optional<jobs::on_hosts::VotePlan> vote,
+            jobs::AttemptEnd& ended) {
   using OnStop = jobs::FollowOptions::OnStop;
   const std::optional<std::string> report = parsed.text("report");
-  const auto outcome = jobs::on_hosts::HostsJob(job).follow(
-      {.on_stop = options.is_course ? OnStop::interrupt_cancels : OnStop::cancel,
-       .fold = folds(parsed.text("fold").value_or("auto")),
-       .gone = options.hosts_gone});
+  const auto outcome = jobs::on_hosts::follow_job(
+      {.job = job,
+       .options = {.on_stop = options.is_course ? OnStop::interrupt_cancels : OnStop::cancel,
+                   .fold = folds(parsed.text("fold").value_or("auto")),
+                   .gone = options.hosts_gone},
+       .vote = std::move(vote)});
   if (!outcome) {
     ended.code = refused_code(outcome.error());
     ended.left = true;  // the job goes on: another follower may see more
@@ -314,7 +323,9 @@ Result<jobs::AttemptEnd> run_there(const Call& call, const RemoteOptions& option
   }
   log::info("job {} runs on {} hosts", job.id, job.nodes.size());
   jobs::AttemptEnd ended{.job = job.id};
-  follow(book, job, call.parsed, options, ended);
+  auto vote = jobs::on_hosts::vote_plan(
+      request, started, call.parsed.text("rdzv-id").value_or(job.id), host::own_addresses());
+  follow(book, job, call.parsed, options, std::move(vote), ended);
   return ended;
 }
 
@@ -367,7 +378,7 @@ Result<std::optional<jobs::AttemptEnd>> follow_started_job(const Call& call,
   if (!begun) return Failure(begun.error());
   if (!*begun) return std::optional<jobs::AttemptEnd>();
   jobs::AttemptEnd ended{.job = job};
-  follow(book, *known, call.parsed, options, ended);
+  follow(book, *known, call.parsed, options, {}, ended);
   return std::optional<jobs::AttemptEnd>(std::move(ended));
 }
 

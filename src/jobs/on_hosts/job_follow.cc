@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -78,6 +79,7 @@ class Driver {
   FollowOutput output_;
   std::unique_ptr<proc::SignalWatch> signals_;
   io::Timer timer_;
+  std::optional<ClientVote> vote_;
   std::jthread asking_;  // must end before the loop does
 };
 
@@ -103,6 +105,7 @@ Result<Followed> Driver::run(const std::vector<OutputPlaces>& from) {
   LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int number) {
                         carry_out(core_.on_signal(number, now()));
                       }));
+  if (request_.vote) vote_.emplace(loop_, *request_.vote, request_.job.nodes, open_link_);
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     hosts_[i].come = from[i];
   carry_out(core_.start(now()));
@@ -144,6 +147,7 @@ void Driver::carry_out(const FollowAction& action) {
 void Driver::open(std::size_t node) {
   Host& host = hosts_[node];
   host.channels.clear();
+  if (vote_) vote_->lose(node);
   host.link.reset();  // first: both links may use the connection's one log-in
   host.link = open_link_(
       loop_, hosts::Link::Settings{.place = request_.job.nodes[node]},
@@ -159,7 +163,11 @@ void Driver::follow(std::size_t node) {
         std::make_shared<link::Channel>(
             kFollow, to_link(node),
             link::Channel::Events{
-                .started = [this, node] { carry_out(core_.on_started(node, now())); },
+                .started =
+                    [this, node] {
+                      if (vote_) vote_->reach(node);
+                      carry_out(core_.on_started(node, now()));
+                    },
                 .output = [this, node](Stream stream,
                                        std::string_view bytes) { on_output(node, stream, bytes); },
                 .ended =

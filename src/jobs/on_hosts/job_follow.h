@@ -5,12 +5,16 @@
 #include "base/error.h"
 #include "hosts/command_run.h"
 #include "jobs/job.h"
+#include "jobs/on_hosts/client_vote.h"
+
+#include <optional>
 
 namespace lockstep::jobs::on_hosts {
 
 struct FollowRequest {
   jobs::KnownJob job;
   FollowOptions options = {};
+  std::optional<VotePlan> vote = {};  // this client votes while it follows
 };
 
 // Returns once the hosts' own records say that the job has ended or is lost, or after a signal. If

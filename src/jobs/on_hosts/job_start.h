@@ -21,6 +21,7 @@ struct JobRequest {
   bool mixed_hosts = false;               // allow hosts of different processors
   bool needs_endpoint = false;            // find a value for --rdzv-endpoint and add it
   std::size_t most_endpoints = 1;         // of so many nodes, from node 0 on
+  bool client_votes = false;              // this client votes in the rendezvous of two hosts
   std::vector<std::string> secrets = {};  // names of secret variables in spec.env, never kept
 };
 

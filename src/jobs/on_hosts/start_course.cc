@@ -250,8 +250,11 @@ void StartCourse::next_phase() {
 // Every host tries all meeting places at once, and every host listens.
 void StartCourse::try_addresses() {
   phase_ = Phase::trying;
-  // Of two nodes the second never takes over: a dead host and a cut network look the same to it.
-  listed_ = hosts_.size() > 2 ? std::min(request_.most_endpoints, hosts_.size()) : 1;
+  // Of two nodes the second takes over only with the client's vote: a dead host and a cut network
+  // look the same to it.
+  listed_ = hosts_.size() > 2 || request_.client_votes
+                ? std::min(request_.most_endpoints, hosts_.size())
+                : 1;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     OrderedJson targets = OrderedJson::array();
     for (std::size_t to = 0; to < listed_; ++to)

@@ -117,6 +117,20 @@ TEST_F(StartCourseTest, TwoNodesMeetAtTheFirst) {
   EXPECT_EQ(asked(1)["go"]["words"].front(), "--rdzv-endpoint=10.0.0.1:29400");
 }
 
+TEST_F(StartCourseTest, TwoNodesHaveTwoMeetingPlacesIfTheClientVotes) {
+  request_.client_votes = true;
+  begin(2);
+  says(0, kNodeZero);
+  says(1, kNodeOne);
+  EXPECT_EQ(asked(0)["try"].size(), 1U);
+  says(0, R"({"reached":[["10.0.0.2"]]})");
+  says(1, R"({"reached":[["10.0.0.1"]]})");
+  says(0, R"({"closed":true})");
+  says(1, R"({"closed":true})");
+  const std::string first = asked(1)["go"]["words"].front();
+  EXPECT_TRUE(first.starts_with("--rdzv-endpoint=10.0.0.1:29400,10.0.0.2:")) << first;
+}
+
 TEST_F(StartCourseTest, OnlySoManyHostsAreTriedAsTheBackendKnowsPlaces) {
   most_endpoints_ = 1;
   begin(3);

@@ -66,6 +66,12 @@ void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settin
 std::string without_host(const LaunchConfig& config) {
   const std::string& first = config.rdzv_endpoints.at(0).host;
   // The quorum's rule (ledger.h): half of the nodes decide only together with the host.
+  const bool two = config.max_nodes + config.spares == 2;
+  if (two && config.rdzv_endpoints.size() == 2)
+    return fmt::format(
+        "the other node hosts if the client of run --on follows, as the witness; else the job ends "
+        "with {}: of two nodes only the host goes on alone",
+        first);
   if (config.max_nodes + config.spares <= 2)
     return fmt::format("the job ends with {}: of two nodes only the host goes on alone", first);
   if (learns_hosts(config))

@@ -54,6 +54,13 @@ bool Coordinator::keep_offered_place(PeerId gone, PeerId peer, Time now) {
   return true;
 }
 
+void Coordinator::count_vote_only(PeerId peer, Time now) {
+  Member* const member = roster_.find(peer);
+  if (member == nullptr || member->stage() != Roster::Stage::idle) return;
+  roster_.set_stage(*member, Roster::Stage::vote_only);
+  consider(now);
+}
+
 void Coordinator::hear(PeerId peer, Time now) {
   roster_.hear(peer, clock_.read(now));
 }

@@ -35,6 +35,8 @@ class Coordinator {
   // Adds an agent whose greeting has succeeded. The caller must call lose() once for each arrival,
   // unless the coordinator closed the connection.
   void arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now);
+  // The agent has said that it only votes: rounds do not wait for it.
+  void count_vote_only(PeerId peer, Time now);
   void hear(PeerId peer, Time now);  // counts any bytes as a sign of life
   // Handles a frame. An error means that agents never send this frame: close the connection and
   // call lose().
@@ -57,7 +59,7 @@ class Coordinator {
   std::vector<Outbox::Output> take_output() { return outbox_.take(); }
 
   bool over() const { return job_.over(); }
-  std::size_t peers() const { return roster_.size(); }
+  std::size_t peers() const { return roster_.size() - roster_.count(Roster::Stage::vote_only); }
   std::size_t viable() const { return roster_.viable(); }
   std::string status() const;   // the nodes that block progress, in words
   std::string present() const;  // the names of all connected nodes

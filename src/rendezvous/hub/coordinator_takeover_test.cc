@@ -39,6 +39,16 @@ TEST(CoordinatorTakeover, AllSurvivorsAreEnough) {
   EXPECT_EQ(f.agents["b"].round()->number, 7);
 }
 
+TEST(CoordinatorTakeover, AVoteIsNoNodeThatIsWaitedFor) {
+  Fixture f(successor(1, 2));
+  survive(f, "b", 1, 2);
+  f.hub->count_vote_only(f.arrive("the client").peer, f.now);
+  f.join("b");
+  ASSERT_NE(f.agents["b"].round(), nullptr);
+  EXPECT_EQ(f.hub->peers(), 1U);
+  EXPECT_EQ(f.hub->viable(), 1U);
+}
+
 TEST(CoordinatorTakeover, OneThatHasComeOverIsWaitedForAndOthersForASecond) {
   Fixture f(successor(2, 4));
   for (const auto& [name, rank] : std::map<std::string, int>{{"b", 1}, {"c", 2}, {"d", 3}})

@@ -38,7 +38,8 @@ inline constexpr std::size_t kMaxNodes = 65'536;
 inline constexpr std::size_t kMaxVoters = 63;
 inline constexpr std::size_t kMaxHosts = 192;          // in a charter; three sets of voters fit
 inline constexpr std::uint32_t kNoPlace = UINT32_MAX;  // this node cannot host the hub
-inline constexpr std::int32_t kMaxWorkers = 1 << 20;   // of one node
+inline constexpr std::uint32_t kVoteOnly = UINT32_MAX - 1;  // a voter without ranks (remote_vote.h)
+inline constexpr std::int32_t kMaxWorkers = 1 << 20;        // of one node
 
 // --- opening a connection ---
 

@@ -132,14 +132,17 @@ void HubServer::close(PeerId id) {
   unproven_.erase(id);
   const auto at = guests_.find(id);
   if (at == guests_.end()) return;
-  if (at->second->state == Guest::State::member) --counts_.guests;
+  const Guest& guest = *at->second;
+  if (guest.state == Guest::State::member) --counts_.guests;
+  if (guest.state == Guest::State::vote_only)
+    log::info("{} votes no more in this rendezvous", printable(guest.hello.name));
   guests_.erase(at);
   if (ledger_) ledger_->lose(id);
 }
 
 void HubServer::on_end(Guest& guest, const Error& error) {
   const PeerId id = guest.id;
-  const bool member = guest.state == Guest::State::member;
+  const bool member = guest.admitted();
   // Malformed bytes deserve a line in the log; a closed connection does not.
   if (error.code == Errc::corrupt) {
     tell_stranger(guest);
@@ -153,7 +156,7 @@ void HubServer::on_end(Guest& guest, const Error& error) {
 // --- greeting ---
 
 void HubServer::on_frame(Guest& guest, Frame frame) {
-  if (guest.state == Guest::State::member) {
+  if (guest.admitted()) {
     const PeerId id = guest.id;
     const auto now = io::Clock::now();
     if (ledger_ && take_for_ledger(guest, frame)) return pump();

@@ -95,6 +95,7 @@ class HubServer {
   // hub_server_ledger.cc
   void on_moved(PeerId caller, const Moved& moved);
   bool take_for_ledger(Guest& guest, Frame& frame);
+  void note_vote_only(Guest& guest);
   bool pump_ledger();
   void lead();
   void watch_quorum(Time now);

@@ -10,7 +10,8 @@
 namespace lockstep::rendezvous::hub {
 
 struct HubServer::Guest {
-  enum class State { hello, proof, member, redirected };
+  enum class State { hello, proof, member, vote_only, redirected };
+  bool admitted() const { return state == State::member || state == State::vote_only; }
   PeerId id = 0;
   std::string from;  // ADDRESS:PORT
   State state = State::hello;

@@ -31,7 +31,7 @@ void HubServer::on_moved(PeerId caller, const Moved& moved) {
   for (const auto& [id, guest] : guests_) {
     // The owner sees to this node's own member.
     const bool own = guest->hello.agent == settings_.coordinator.host;
-    if (guest->state == Guest::State::member && !own) guest->stream->send(Moved{moved.place, true});
+    if (guest->admitted() && !own) guest->stream->send(Moved{moved.place, true});
   }
   settings_.on_moved(moved);
 }
@@ -43,6 +43,7 @@ bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
     return true;
   }
   if (const auto* testimony = std::get_if<Testimony>(&frame)) {
+    if (testimony->place == kVoteOnly) note_vote_only(guest);
     ledger_->take(guest.id, *testimony);
     return true;
   }
@@ -59,6 +60,14 @@ bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
     guest.kept.push_back(std::move(frame));
   }
   return true;
+}
+
+// A leaving host does not wait for such a guest, and rounds do not need it.
+void HubServer::note_vote_only(Guest& guest) {
+  if (std::exchange(guest.state, Guest::State::vote_only) == Guest::State::vote_only) return;
+  --counts_.guests;
+  log::info("{} votes in this rendezvous", printable(guest.hello.name));
+  if (leads_) coordinator_.count_vote_only(guest.id, io::Clock::now());
 }
 
 // Returns whether the coordinator may have more output.
@@ -104,10 +113,12 @@ void HubServer::lead() {
   // Ordered by arrival.
   std::map<PeerId, Guest*> members;
   for (const auto& [id, guest] : guests_)
-    if (guest->state == Guest::State::member) members[id] = guest.get();
+    if (guest->admitted()) members[id] = guest.get();
   // All arrivals first, so that the coordinator waits for guests that are still idle.
-  for (const auto& [id, guest] : members)
+  for (const auto& [id, guest] : members) {
     coordinator_.arrive(id, guest->hello.agent, guest->hello.name, now);
+    if (guest->state == Guest::State::vote_only) coordinator_.count_vote_only(id, now);
+  }
   for (const auto& [id, guest] : members) {
     for (Frame& frame : std::exchange(guest->kept, {})) {
       if (const auto taken = coordinator_.take(id, std::move(frame), now); !taken)

@@ -127,13 +127,16 @@ void HubSuccession::give_up() {
   const std::string gone = fmt::format("the host of the rendezvous, {}, is gone", name(leader_));
   if (voters.all.empty())
     return member_.give_up({Errc::canceled, gone + ", and the job had not begun", {}, 0});
+  const auto nodes = std::count_if(voters.all.begin(), voters.all.end(),
+                                   [](const Voter& voter) { return voter.place != kVoteOnly; });
   member_.give_up(
       {Errc::canceled,
        fmt::format("{}, and in {} s too few of the {} nodes came together to go on: more than half "
                    "are needed, because the rest may still be running",
-                   gone, patience_.count() / 1000, voters.all.size()),
-       voters.all.size() == 2 ? "with a third node, as a spare, the job survives the loss of a node"
-                              : "",
+                   gone, patience_.count() / 1000, nodes),
+       nodes == 2 ? "with a third node, as a spare, or while the client of run --on follows, the "
+                    "job survives the loss of a node"
+                  : "",
        0});
 }
 

@@ -296,7 +296,9 @@ std::string Ledger::count() const {
     return std::any_of(peers_.begin(), peers_.end(),
                        [&](const auto& entry) { return entry.second.agent == voter.agent; });
   });
-  return fmt::format("{} of {} nodes", here, voters.all.size());
+  const bool nodes = std::none_of(voters.all.begin(), voters.all.end(),
+                                  [](const Voter& voter) { return voter.place == kVoteOnly; });
+  return fmt::format("{} of {} {}", here, voters.all.size(), nodes ? "nodes" : "votes");
 }
 
 }  // namespace lockstep::rendezvous::hub

@@ -88,7 +88,7 @@ class Ledger {
   bool recording() const { return in_flight_; }
   // Returns whether enough nodes are connected to decide anything.
   bool has_quorum() const;
-  std::string count() const;  // connected voters, for messages: "1 of 3 nodes"
+  std::string count() const;  // connected voters, for messages: "1 of 3 nodes", or "votes"
   const Charter& charter() const { return charter_; }  // the latest charter known
   // Returns the charter left by the previous hub, after a takeover.
   const Charter& left() const { return left_; }

@@ -57,10 +57,14 @@ bool may_go_on_without(std::uint32_t lost, const Charter& charter) {
 std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) {
   std::vector<LineStop> stops;
   const bool begun = charter.term > 0;
-  const auto places = begun ? candidates(facts, charter) : std::set<std::uint32_t>{};
+  auto places = begun ? candidates(facts, charter) : std::set<std::uint32_t>{};
+  // One of two hosts may have missed the charter that gave itself a vote, or a process that hosts
+  // no hub (remote_vote.h). Only a hub of its own can learn of that charter.
+  const bool of_two = begun && facts.listed == 2 && facts.own < facts.listed;
+  if (of_two) places.insert(facts.own);
   const bool lost_other = facts.lost != facts.own && facts.lost < facts.listed;
   // Without the lost host's vote no quorum may be left. Then opening a hub here would be in vain.
-  const bool may_host = begun && (!lost_other || may_go_on_without(facts.lost, charter));
+  const bool may_host = begun && (!lost_other || of_two || may_go_on_without(facts.lost, charter));
   if (facts.closed && lost_other) stops.push_back({facts.lost, false, kAgain});
   Ms patience = kFirst;
   int seen = 0;

@@ -83,7 +83,12 @@ TEST(Line, ANodeWithoutAVoteHostsNothing) {
 }
 
 TEST(Line, WhereTheOthersCanBeNoQuorumNobodyHosts) {
-  EXPECT_EQ(walk({.own = 1, .listed = 2, .lost = 0}, charter({0, 1}, 0)), "0");
+  EXPECT_EQ(walk({.own = 1, .listed = 3, .lost = 0}, charter({0, 1}, 0)), "0 2");
+}
+
+TEST(Line, OneOfTwoHostsMayHaveMissedTheCharterWithAThirdVote) {
+  EXPECT_EQ(walk({.own = 1, .listed = 2, .lost = 0}, charter({0, 1}, 0)), "own(1) 0");
+  EXPECT_EQ(walk({.own = 1, .listed = 2, .lost = 0}, charter({0}, 0)), "own(1) 0");
 }
 
 TEST(Line, AHubThatGaveUpHostsAgainOnlyAfterTheOthers) {

@@ -17,10 +17,11 @@ namespace lockstep::rendezvous::hub {
 class Roster {
  public:
   enum class Stage {
-    idle,      // has not asked for anything
-    joined,    // asks for a place in the next round
-    placed,    // has a place in the current round
-    finished,  // has a place; the node's workers have ended well
+    idle,       // has not asked for anything
+    joined,     // asks for a place in the next round
+    placed,     // has a place in the current round
+    finished,   // has a place; the node's workers have ended well
+    vote_only,  // is no node: has a vote, and never joins
   };
   // A connected node. The roster counts the nodes by stage and rank, so only the roster sets these.
   class Member {
@@ -73,7 +74,9 @@ class Roster {
   std::size_t count(Stage stage) const { return counts_[static_cast<std::size_t>(stage)]; }
   std::size_t ranked() const { return ranked_; }  // nodes with a rank
   // Returns how many nodes take part in a round or want to.
-  std::size_t taking_part() const { return members_.size() - count(Stage::idle); }
+  std::size_t taking_part() const {
+    return members_.size() - count(Stage::idle) - count(Stage::vote_only);
+  }
   // Returns how many nodes a round could still have. Nodes expected back count.
   std::size_t viable() const { return taking_part() + away_.size(); }
 
@@ -103,7 +106,7 @@ class Roster {
   Members members_;
   std::map<Nonce, PeerId> peer_of_;  // agent -> connection; thousands may arrive at once
   std::map<Nonce, Away> away_;
-  std::array<std::size_t, 4> counts_{};  // members by stage
+  std::array<std::size_t, 5> counts_{};  // members by stage
   std::size_t ranked_ = 0;
   std::uint64_t arrivals_ = 0;
 };

@@ -121,6 +121,24 @@ TEST(SuccessionWalk, TheNetworkOfThreeNodesIsCutWhileARoundIsWritten) {
 TEST(SuccessionWalk, OneDiesAndTheNetworkIsCut) {
   walk({.nodes = 3, .writes = 0, .openings = 1, .steps = 0});
 }
+TEST(SuccessionWalk, OfTwoNodesAndAVoteOneDies) {
+  walk({.nodes = 3, .cuts = 0, .writes = 1, .openings = 2, .steps = 4, .last_votes = true});
+}
+TEST(SuccessionWalk, OfTwoNodesAndAVoteTwoDie) {
+  walk({.nodes = 3,
+        .crashes = 2,
+        .cuts = 0,
+        .writes = 1,
+        .openings = 1,
+        .steps = 1,
+        .last_votes = true});
+}
+TEST(SuccessionWalk, TheNetworkOfTwoNodesAndAVoteIsCutWhileARoundIsWritten) {
+  walk({.nodes = 3, .crashes = 0, .writes = 1, .openings = 1, .steps = 0, .last_votes = true});
+}
+TEST(SuccessionWalk, OfTwoNodesAndAVoteOneDiesAndTheNetworkIsCut) {
+  walk({.nodes = 3, .writes = 0, .openings = 1, .steps = 0, .last_votes = true});
+}
 TEST(SuccessionWalk, OfFourNodesOneDies) {
   walk({.nodes = 4, .cuts = 0, .writes = 1, .openings = 1, .steps = 1});
 }

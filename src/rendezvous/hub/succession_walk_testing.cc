@@ -29,7 +29,7 @@ int node_of(PeerId peer) {
 WalkState::WalkState(const WalkBounds& bounds) : left_(bounds) {
   const int count = bounds.nodes;
   for (int i = 0; i < count; ++i)
-    nodes_.push_back({.witness = Witness(static_cast<std::uint32_t>(i))});
+    nodes_.push_back({.witness = Witness(place(i))});
   hubs_.resize(at(count));
   links_.resize(at(count) * at(count));
   open_hub(0, false);
@@ -244,9 +244,15 @@ void WalkState::lost(int number, bool closed) {
 // Acts like HubSuccession::step().
 void WalkState::step(int number) {
   Node& node = nodes_[at(number)];
-  if (node.next >= node.stops.size()) {
+  if (node.next >= node.stops.size() && only_votes(number)) {
+    // Acts like RemoteVote::dial().
+    const std::uint32_t last = node.leader;
+    node.stops = {{1 - last, false, std::chrono::milliseconds(800)},
+                  {last, false, std::chrono::milliseconds(200)}};
+    node.next = 0;
+  } else if (node.next >= node.stops.size()) {
     node.stops = walk_line({.own = static_cast<std::uint32_t>(number),
-                            .listed = static_cast<std::uint32_t>(left_.nodes),
+                            .listed = static_cast<std::uint32_t>(left_.nodes - left_.last_votes),
                             .lost = node.leader,
                             .closed = std::exchange(node.closed, false)},
                            node.witness.charter());

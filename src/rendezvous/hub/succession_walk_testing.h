@@ -53,6 +53,7 @@ struct WalkBounds {
   int openings = 2;           // hubs that nodes open in their search, in all
   int steps = 6;              // timeouts of searching nodes, in all
   bool begun = true;          // false: the walk starts before the first round
+  bool last_votes = false;    // the last node hosts no hub, and runs no ranks (remote_vote.h)
   bool single_links = false;  // also cut single links, not only groups of nodes
 };
 
@@ -131,6 +132,10 @@ class WalkState {
   std::size_t size() const { return nodes_.size(); }
   Link& link(int node, int hub) { return links_[at(node) * size() + at(hub)]; }
   const Link& link(int node, int hub) const { return links_[at(node) * size() + at(hub)]; }
+  bool only_votes(int node) const { return left_.last_votes && node == left_.nodes - 1; }
+  std::uint32_t place(int node) const {
+    return only_votes(node) ? kVoteOnly : static_cast<std::uint32_t>(node);
+  }
   static std::size_t at(int number) { return static_cast<std::size_t>(number); }
   bool blocked(int from, int to) const { return ((cut_[at(from)] >> to) & 1U) != 0; }
   bool reaches(int node, int hub) const { return !blocked(node, hub) && !blocked(hub, node); }
