@@ -37,6 +37,7 @@ class RentedWorld:
         self.hosts, self.folder = hosts, folder
         self.client = Client(hosts(1)[0])
         self.client.binary = TOOL
+        self.client.keep_packed(TOOL)
         self.machines = machines.Machines(hosts)
         self.pins = folder / "pins"
         self.key = folder / "keys/login"

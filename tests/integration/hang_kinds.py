@@ -5,6 +5,7 @@ import os
 from harness import SCRIPTS
 
 HANG = SCRIPTS / "hang.py"
+LIGHT = SCRIPTS / "hang_light.py"
 HEALTHY = SCRIPTS / "healthy.py"
 STRAGGLES = SCRIPTS / "straggles.py"
 

@@ -12,7 +12,7 @@ import termios
 import pytest
 
 from harness import BINARY, until
-from ssh_hosts import SHELLS, SshWorld, make_key
+from ssh_hosts import SHELLS, SshWorld, make_key, packed_binary
 
 
 @pytest.fixture
@@ -429,6 +429,7 @@ def note_pushes(server):
 
 def test_clients_that_come_at_once_share_the_login_and_the_push(world):
     client, server = world()
+    shutil.rmtree(client.root_home / ".cache/lockstep/push")  # which the harness has filled: they pack the binary, too
     pushes = note_pushes(server)
     runs = [client.start("exec", f"me@{server.addr}", "--", "echo", "hi") for _ in range(5)]
     for run in runs:
@@ -437,6 +438,8 @@ def test_clients_that_come_at_once_share_the_login_and_the_push(world):
     assert server.sshd.err().count("Accepted publickey") == 1
     assert pushes() == ["new"]
     assert len(list((server.homes["me"] / ".cache/lockstep/bin").iterdir())) == 1
+    (packed,) = (client.root_home / ".cache/lockstep/push").iterdir()
+    assert packed.name == packed_binary().name and packed.read_bytes() == packed_binary().read_bytes()
 
 
 def test_a_push_that_was_cut_goes_on(world):

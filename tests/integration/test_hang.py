@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from hang_kinds import HANG, can_happen, line_of
+from hang_kinds import HANG, LIGHT, can_happen, line_of
 from harness import BINARY, PYTHON, until
 
 CULPRIT = 2
@@ -19,12 +19,13 @@ HUNG = ["sleep", "lock", "gil", "fifo", "skipped", "wrong", "init", "new_group",
 
 @pytest.fixture
 def start(lockstep):
-    """start(KIND, OPTION...): a job of four ranks, which is killed after the test."""
+    """start(KIND, OPTION...): a job of four ranks on gloo (or without PyTorch), which is killed after the test."""
     jobs = []
     # Loaders send file descriptors through sockets in TMPDIR, whose paths must be short.
     with tempfile.TemporaryDirectory(dir="/tmp") as temp:
-        def begin(kind, *options):
-            jobs.append(lockstep.start("--nproc-per-node", 4, "--log-dir", lockstep.logs, *options, HANG, kind, CULPRIT,
+        def begin(kind, *options, script=HANG):
+            jobs.append(lockstep.start("--nproc-per-node", 4, "--log-dir", lockstep.logs, *options,
+                                       script, kind, CULPRIT,
                                        env={"TEST_FOLDER": temp, "TMPDIR": temp, "OMP_NUM_THREADS": "1"}))
             return jobs[-1]
 
@@ -66,10 +67,10 @@ def test_a_rank_that_computes_is_waited_for_and_does_not_hang(lockstep, start):
 
 
 def test_a_stopped_rank_is_named(lockstep, start):
-    job = start("stop", "--hang-after", 5)
+    job = start("stop", "--hang-after", 5, script=LIGHT)
     until(lambda: "stopped: " in job.err(), 90, "the stopped rank is told")
     said = job.err()[job.err().index("stopped: "):]
-    assert line_of("stop") in said and f"rank {CULPRIT}" in said, said
+    assert line_of("stop", LIGHT) in said and f"rank {CULPRIT}" in said, said
 
 
 def test_why_shows_what_the_ranks_of_a_running_job_do(lockstep, start):
@@ -123,7 +124,7 @@ def test_the_report_says_where_the_others_were(lockstep, start):
 @pytest.mark.parametrize("then", ["end", "restart"])
 def test_a_hang_can_end_or_restart_the_job(lockstep, start, then):
     job = start("sleep", "--hang-after", 5, "--on-hang", then, "--max-restarts", 1,
-                "--shutdown-timeout", 5, "--report", lockstep.folder / "report.json")
+                "--shutdown-timeout", 5, "--report", lockstep.folder / "report.json", script=LIGHT)
     ended = job.wait(150)
     assert ended.rc == 1, str(ended)
     attempts = json.loads((lockstep.folder / "report.json").read_text())["attempts"]

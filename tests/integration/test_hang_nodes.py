@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from hang_kinds import HANG, line_of
+from hang_kinds import HANG, LIGHT, line_of
 from harness import BINARY, SCRIPTS, until
 from nodes import SHOW, Job, listening, need_torchrun, starts
 from test_hang import why
@@ -21,19 +21,20 @@ AFTER = 5
 
 
 class World:
-    """Three agents with two ranks each, in which rank `culprit` goes wrong."""
+    """Three agents with two ranks each, in which rank `culprit` goes wrong: on gloo (HANG), or without PyTorch."""
 
-    def __init__(self, lockstep, backend, temp):
+    def __init__(self, lockstep, backend, temp, script):
         self.lockstep = lockstep
         self.job = Job(lockstep, backend)
         self.temp = temp
+        self.script = script
         self.runs = []
 
     def start(self, kind, culprit, *options):
         for number in range(NODES):
             env = {"TEST_FOLDER": self.temp, "TMPDIR": self.temp, "OMP_NUM_THREADS": "1"}
             self.runs.append(self.job.script(
-                number, HANG, kind, culprit, nproc=EACH, nnodes=NODES, env=env,
+                number, self.script, kind, culprit, nproc=EACH, nnodes=NODES, env=env,
                 args=("--hang-after", AFTER, "--log-dir", self.lockstep.folder / f"logs{number}", *options)))
             listening(self.job.port)
         return self
@@ -60,8 +61,8 @@ class World:
 def world(lockstep, request):
     made = []
     with tempfile.TemporaryDirectory(dir="/tmp") as temp:
-        def begin(kind, culprit, *options, backend="lockstep"):
-            made.append(World(lockstep, backend, temp))
+        def begin(kind, culprit, *options, backend="lockstep", script=LIGHT):
+            made.append(World(lockstep, backend, temp, script))
             return made[-1].start(kind, culprit, *options)
 
         yield begin
@@ -78,7 +79,7 @@ def evidence_of(run):
                                            ("lock", "lockstep"), ("init", "c10d")])
 def test_the_rank_of_another_node_is_named_once(lockstep, world, kind, backend):
     culprit = 3  # on node 1
-    job = world(kind, culprit, backend=backend)
+    job = world(kind, culprit, backend=backend, script=HANG)
     said = job.hangs()
     lines = [line for line in said.splitlines() if re.search(rf"\brank {culprit}\b", line)]
     assert lines and line_of(kind) in lines[0], said
@@ -100,13 +101,14 @@ def test_the_rank_of_another_node_is_named_once(lockstep, world, kind, backend):
 
 def test_a_hang_is_told_within_seconds(lockstep, world):
     job = world("sleep", 2)
-    seen = until(lambda: line_of("sleep") in why(lockstep, job.runs[1]).stdout and time.monotonic(), 120, "the sleep")
+    line = line_of("sleep", LIGHT)
+    seen = until(lambda: line in why(lockstep, job.runs[1]).stdout and time.monotonic(), 120, "the sleep")
     until(lambda: sum(job.said("hang: no rank")), AFTER + 3, job.err())
     assert time.monotonic() - seen <= AFTER + 3
 
 
 def test_long_work_of_one_rank_is_a_wait(lockstep, world):
-    job = world("loop", 5)
+    job = world("loop", 5, script=HANG)
     until(lambda: sum(job.said("waiting: ")), 120, f"the wait is told: {job.err()}")
     line = next(line for line in job.leader().err().splitlines() if "waiting: " in line)
     assert f"5 ranks wait for rank 5 at {line_of('loop')}" in line, line
@@ -118,7 +120,7 @@ def test_long_work_of_one_rank_is_a_wait(lockstep, world):
 def test_a_silent_agent_is_no_hang(lockstep, world):
     """A stopped agent tells nothing about its ranks, so nothing is claimed about the job."""
     job = world("sleep", 2, "--rdzv-conf", "keep_alive_interval=5,keep_alive_max_attempt=20")
-    until(lambda: line_of("sleep") in why(lockstep, job.leader()).stdout, 120, "the sleep is seen")
+    until(lambda: line_of("sleep", LIGHT) in why(lockstep, job.leader()).stdout, 120, "the sleep is seen")
     os.kill(job.runs[2].agent(), signal.SIGSTOP)
     said = until(lambda: "has not told for" in (told := why(lockstep, job.leader()).stdout) and told, 20, "the silence")
     assert re.search(r"node \S+ has not told for \d+ s", said), said
@@ -130,7 +132,7 @@ def test_a_silent_agent_is_no_hang(lockstep, world):
 
 def test_a_killed_agent_is_no_hang(lockstep, world):
     job = world("sleep", 2)
-    until(lambda: line_of("sleep") in why(lockstep, job.leader()).stdout, 120, "the sleep is seen")
+    until(lambda: line_of("sleep", LIGHT) in why(lockstep, job.leader()).stdout, 120, "the sleep is seen")
     job.runs[2].signal(signal.SIGKILL, job.runs[2].agent())
     for run in job.runs[:2]:
         run.wait(60)

@@ -14,7 +14,7 @@ import threading
 
 import pytest
 
-from hang_kinds import HANG, line_of
+from hang_kinds import HANG, LIGHT, line_of
 from harness import BINARY, PYTHON, skip, until
 
 CULPRIT = 2
@@ -24,14 +24,14 @@ ALONE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--propag
 
 @pytest.fixture
 def start(lockstep):
-    """start(KIND, OPTION...): a job of four ranks, which is killed after the test."""
+    """start(KIND, OPTION...): a job of four ranks on gloo (or without PyTorch), which is killed after the test."""
     with tempfile.TemporaryDirectory(dir="/tmp") as temp:
         jobs = []
 
-        def begin(kind, *options):
+        def begin(kind, *options, script=HANG):
             env = {"TEST_FOLDER": temp, "TMPDIR": temp, "OMP_NUM_THREADS": "1"}
-            jobs.append(lockstep.start("--nproc-per-node", 4, "--log-dir", lockstep.logs, "--tee", "3", *options, HANG,
-                                       kind, CULPRIT, env=env))
+            jobs.append(lockstep.start("--nproc-per-node", 4, "--log-dir", lockstep.logs, "--tee", "3", *options,
+                                       script, kind, CULPRIT, env=env))
             return jobs[-1]
 
         yield begin
@@ -242,22 +242,22 @@ def terminal(lockstep):
 
 @pytest.mark.parametrize("rows,columns", [(24, 80), (10, 40), (50, 200)])
 def test_the_screen_of_a_hang(start, terminal, rows, columns):
-    job = start("sleep", "--hang-after", 5)
+    job = start("sleep", "--hang-after", 5, script=LIGHT)
     trains(job)
     shown = terminal(f"pid-{job.pid}", rows, columns)
     shown.shows(rf"^job pid-{job.pid} on this machine", r"\nRANK +STATE +WHERE", r"q quit")
-    shown.shows(r"\nhung for \d+ ", rf"\n{CULPRIT} +hung +.*hang\.py", r"\n0-1,3 +waiting")
+    shown.shows(r"\nhung for \d+ ", rf"\n{CULPRIT} +hung +.*hang_light\.py", r"\n0-1,3 +waiting")
     lines = shown.text().split("\n")
     assert len(lines) == rows and all(len(line) <= columns for line in lines), lines
     if columns >= 80:
-        assert line_of("sleep") in shown.text() and " CPU" in shown.text(), shown.text()
+        assert line_of("sleep", LIGHT) in shown.text() and " CPU" in shown.text(), shown.text()
     assert shown.chosen().startswith("0-1,3"), shown.text()
     shown.press("j")
     until(lambda: shown.chosen().startswith(f"{CULPRIT} "), 10, "the second line is chosen")
     shown.press("\r")
     shown.shows(rf"rank {CULPRIT} on .*hung", "Esc back")
     if rows > 20:
-        shown.shows("main thread", line_of("sleep"))
+        shown.shows("main thread", line_of("sleep", LIGHT))
     shown.press("\x1b")
     shown.shows(r"\nRANK +STATE")
     shown.press("q")
@@ -266,9 +266,9 @@ def test_the_screen_of_a_hang(start, terminal, rows, columns):
 
 
 def test_keys_sizes_and_signals(lockstep, start, terminal):
-    job = start("sleep", "--hang-after", "off")
+    job = start("sleep", "--hang-after", "off", script=LIGHT)
     trains(job)
-    until(lambda: line_of("sleep") in top(lockstep, job).stdout, 60, "the sleep is seen")
+    until(lambda: line_of("sleep", LIGHT) in top(lockstep, job).stdout, 60, "the sleep is seen")
     shown = terminal(f"pid-{job.pid}", 24, 80, "--interval", "0.3")
     shown.shows(r"\n0-1,3 ")
     shown.press("/sleep")
@@ -297,7 +297,7 @@ def test_keys_sizes_and_signals(lockstep, start, terminal):
 
 
 def test_no_color_and_the_end_of_the_job(start, terminal):
-    job = start("sleep", "--hang-after", 5)
+    job = start("sleep", "--hang-after", 5, script=LIGHT)
     until(lambda: "hang: " in job.err(), 90, "the hang is told")
     shown = terminal(f"pid-{job.pid}", 24, 80, "--interval", "0.3", env={"NO_COLOR": "1"})
     shown.shows(r"\nhung for ")
@@ -308,7 +308,7 @@ def test_no_color_and_the_end_of_the_job(start, terminal):
 
 
 def test_a_dumb_terminal_gets_one_table_after_the_other(start, terminal):
-    job = start("sleep", "--hang-after", "off")
+    job = start("sleep", "--hang-after", "off", script=LIGHT)
     trains(job)
     shown = terminal(f"pid-{job.pid}", 24, 40, "--interval", "0.2", env={"TERM": "dumb"})
     until(lambda: shown.raw.count(b"RANK") >= 3, 30, "three tables")
