@@ -151,7 +151,7 @@ class Rows(Generic[_Value]):
         if state == "done":
             raise CallError(f"row {row} of job {self.job} is done, but {told['host']} has no answer of it; is that "
                             "host the same as when the job began?")
-        last = str(told.get("last_line") or f"row {row} is {state}; lockstep logs {self.job} may say why")
+        last = str(told.get("last_line") or f"row {row} is {state}; lockstep logs '{self.job}[{row}]' may say why")
         code = f" (exit code {told['code']})" if told.get("code") and not last.startswith("exit code") else ""
         return RemoteError(f"row {row} of job {self.job} has no value: {last}{code}", "")
 

@@ -54,28 +54,30 @@ struct Aim {
 Result<std::optional<Aim>> find_named_row(const std::string& word) {
   const auto named = jobs::read_row_word(word);
   if (!named) return std::optional<Aim>();
+  // An address of a host: me@[::1] or ssh://[::1].
+  if (named->job.ends_with('@') || named->job.ends_with('/')) return std::optional<Aim>();
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
-  auto job = jobs::places::find_job(book, named->job);
-  // The word may also be a list of hosts: node[1-3].
-  if (!job && job.error().code == Errc::not_found) return std::optional<Aim>();
-  if (!job) return Failure(std::move(job).error());
-  LOCKSTEP_TRY_ASSIGN(const auto sweep, jobs::sweep_of(*job));
-  if (!sweep || job->nodes.empty())
-    return fail(Errc::invalid_input, fmt::format("job {} is no sweep on hosts", job->id),
-                fmt::format("lockstep exec {} enters the job", job->id));
+  LOCKSTEP_TRY_ASSIGN(const auto job, jobs::places::find_running_job(
+                                          book, named->job, jobs::places::Several::refuse));
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, jobs::sweep_of(job));
+  if (!sweep || job.nodes.empty() || jobs::on_slurm::slurm_place(job))
+    return fail(Errc::invalid_input, fmt::format("job {} is not a sweep on hosts", job.id),
+                fmt::format("lockstep exec {} enters the job", job.id));
   LOCKSTEP_TRY_ASSIGN(const std::size_t row, jobs::find_row(*sweep, named->row));
-  LOCKSTEP_TRY_ASSIGN(const auto said, jobs::places::open_job(*job)->why());
+  LOCKSTEP_TRY_ASSIGN(const auto said, jobs::places::open_job(job)->why());
   for (const auto& known : said.json["rows"]) {
     if (codec::integer_member(known, "row") != static_cast<std::int64_t>(row)) continue;
     const std::string state = codec::text_member(known, "state");
     if (state != "running")
-      return fail(Errc::unavailable, fmt::format("row {} of job {} is {}", row, job->id, state));
-    for (std::size_t node = 0; node < job->nodes.size(); ++node)
-      if (job->nodes[node].name == codec::text_member(known, "host"))
-        return std::optional(Aim{*job, fmt::format("[{}]", row), std::to_string(node)});
+      return fail(Errc::unavailable, fmt::format("row {} of job {} is {}", row, job.id, state),
+                  fmt::format("lockstep logs '{}[{}]' shows its output", job.id, row));
+    for (std::size_t node = 0; node < job.nodes.size(); ++node)
+      if (job.nodes[node].name == codec::text_member(known, "host"))
+        return std::optional(Aim{job, fmt::format("[{}]", row), std::to_string(node)});
   }
   return fail(Errc::unavailable,
-              fmt::format("no host says that it runs row {} of job {}", row, job->id));
+              fmt::format("no host says that it runs row {} of job {}", row, job.id),
+              fmt::format("lockstep why {} shows which hosts answer", job.id));
 }
 
 // Lets the hosts of the job run the command in the job.
@@ -90,6 +92,8 @@ Status aim_at_job(const Aim& aim, const ExecOptions& options, hosts::CommandRequ
   const bool on_slurm = jobs::on_slurm::slurm_place(job).has_value();
   if (places.nodes && (on_slurm || job.nodes.empty()))
     return fail(Errc::invalid_input, "--nodes chooses nodes of a cluster, or of a job on hosts");
+  if (places.nodes && !aim.node.empty())
+    return fail(Errc::invalid_input, "a row runs on one node", "leave out --nodes");
   const std::string nodes = aim.node.empty() ? places.nodes.value_or("all") : aim.node;
   LOCKSTEP_TRY_ASSIGN(const auto chosen, hosts::parse_node_numbers(nodes, job.nodes.size()));
   for (const std::size_t node : chosen)

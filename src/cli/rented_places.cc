@@ -11,6 +11,7 @@
 #include "rent/guard.h"
 #include "rent/job_claim.h"
 #include "rent/rental_files.h"
+#include "rent/rented_cluster.h"
 
 #include <fmt/core.h>
 
@@ -19,8 +20,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -102,12 +104,14 @@ bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
   return true;
 }
 
-// Returns how many machines of the newest gang run.
-std::ptrdiff_t running(const cloud::Rental& rental) {
-  const auto live = rental.live();
-  return std::count_if(live.begin(), live.end(), [](const cloud::Held* held) {
-    return held->machine.state == cloud::Machine::State::running;
-  });
+// Returns the nodes that a command can still use: "0,2".
+std::string nodes_left(cloud::Rental& rental) {
+  std::vector<std::string> left;
+  for (const cloud::Held* held : rent::machines_there(rental))
+    if (held->node != cloud::kSurplus && !held->machine.address.empty() &&
+        held->machine.state == cloud::Machine::State::running)
+      left.push_back(std::to_string(held->node));
+  return join(left, ",");
 }
 
 // Returns whether machines exist and can be used. If none can, terminates what is left, after a
@@ -126,11 +130,12 @@ Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
       return true;
     }
     const auto known = registry.find(name);
-    if (const auto left = running(*rental); left > 0 && known && !known->nodes.empty()) {
+    const std::string left = nodes_left(*rental);
+    if (!left.empty() && known && !known->nodes.empty()) {
       world.locks().release(name);
       tell_line(kRenting,
-                fmt::format("{0} of {1} machines of '{2}' are left; lockstep down {2} ends them, "
-                            "then lockstep up rents all again",
+                fmt::format("of {1} machines of '{2}' only --nodes {0} is left; to rent all again: "
+                            "lockstep down {2}, then lockstep up {2} --gpus GPU:COUNT",
                             left, known->nodes.size(), name));
       return true;
     }

@@ -24,7 +24,7 @@ os.execv(sys.executable, [sys.executable, 'toy_training.py', '/shared', '10'])
 
 
 class RentedTraining(TrainingJob):
-    """A job of `lockstep run --on-demand` on `count` machines of a CloudWorld; node i is nodes()[i]."""
+    """A job of `lockstep run --on-demand` on `count` machines of a CloudWorld."""
 
     def __init__(self, world, count, *options):
         super().__init__(world.machines.hosts)

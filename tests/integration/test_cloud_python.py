@@ -209,7 +209,7 @@ sys.stdin.read()
 
     def told():
         return json.loads(world.lockstep("why", "--json", job).out)
-    until(lambda: [row["state"] for row in told()["rows"]] == ["done", "failed", "running", "running"], 30, "two run")
+    until(lambda: [row["state"] for row in told()["rows"]] == ["done", "failed", "running", "running"], 90, "two run")
     host = told()["rows"][2]["host"]
     kept = world.rented.machines.all[int(host[-1])]
     kept.path(f"/home/{kept.user}/go2").touch()
@@ -219,7 +219,10 @@ sys.stdin.read()
     (lost,) = [ident for ident, machine in world.rented.machines.by_id.items() if machine is not kept]
     world.fake.world.end(world.fake.world.machines[lost], "Server.InternalError")
     ended = world.lockstep("exec", "--nodes", host[-1], "lab", "--", "hostname")
-    assert ended.out.strip() == kept.name and "1 of 2 machines of 'lab' are left; lockstep down lab" in ended.err, ended
+    assert ended.out.strip() == kept.name, ended
+    assert f"of 2 machines of 'lab' only --nodes {host[-1]} is left; to rent all again: lockstep down lab" in ended.err
+    read = world.python(f"{made}print(json.dumps(made[2]))")
+    assert json.loads(read.out) == [2, kept.name], read
     assert kept.up
 
 

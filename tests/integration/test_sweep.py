@@ -193,9 +193,12 @@ def test_exec_enters_the_container_of_one_row(world):
         marker, space = entered.out.splitlines()
         assert marker == "in the image" and space.split()[-1] == of_row[1], entered
     one_line(gang.client.run("exec", "sh[2]", "--", "true"), 2, "no row 2")
+    one_line(gang.client.run("exec", "--nodes", "0", "sh[1]", "--", "true"), 2, "a row runs on one node")
+    one_line(gang.client.run("exec", "ash[1]", "--", "true"), 255, "no job 'ash'")
     assert gang.client.run("cancel", job["id"]).rc == 0
     run.wait(30)
-    one_line(gang.client.run("exec", "sh[1]", "--", "true"), 255, f"row 1 of job {job['id']} is failed")
+    one_line(gang.client.run("exec", "sh[1]", "--", "true"), 255, f"row 1 of job {job['id']} is ",
+             f"lockstep logs '{job['id']}[1]'")
 
 
 def test_failed_rows_are_explained_and_run_again(world):
