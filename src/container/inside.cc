@@ -46,14 +46,12 @@ bool pass_signal(int fifo, pid_t child) {
 [[noreturn]] void stand_by(pid_t child, int child_fd, int fifo) {
   prctl(PR_SET_NAME, "lockstep-inside");
   std::array<pollfd, 2> fds = {pollfd{fifo, POLLIN, 0}, pollfd{child_fd, POLLIN, 0}};
-  // The child is the guardian: its agent then ends all ranks, and the sweep below ends the agent.
-  const auto end_job = [&fds, child] {
-    fds[0].fd = -1;
-    kill(child, SIGKILL);
-  };
   while (fds[1].revents == 0) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
-    if (fds[0].revents != 0 && !pass_signal(fifo, child)) end_job();
+    if (fds[0].revents == 0 || pass_signal(fifo, child)) continue;
+    // The child is the guardian: its agent then ends all ranks, and the sweep below ends the agent.
+    fds[0].fd = -1;
+    kill(child, SIGKILL);
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
