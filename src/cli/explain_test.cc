@@ -108,11 +108,9 @@ TEST(Explain, SaysWhatTheLossOfTheHostMeans) {
   const std::string next = "the next listed node hosts, if more than half of the nodes are left";
   expect("lockstep", next);
   config.max_nodes = 2;
-  expect("lockstep", "the job ends with n1: of two nodes only the host goes on alone");
-  config.rdzv_endpoints.pop_back();
   expect("lockstep",
-         "the other node hosts if the client of run --on follows, as the witness; else the job "
-         "ends with n1: of two nodes only the host goes on alone");
+         "the job ends with n1: of two nodes only the host goes on alone, unless the client of "
+         "run --on is the witness");
   config.spares = 1;
   expect("lockstep", next);
   // All nodes of a scheduler's step are listed.

@@ -11,6 +11,7 @@
 #include "cli/sweep_options.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
+#include "codec/rdzv_conf.h"
 #include "host/identity.h"
 #include "host/own_addresses.h"
 #include "hosts/command_run.h"
@@ -63,6 +64,14 @@ std::string name_of(const RemoteOptions& options, const Parsed& parsed) {
 
 bool meets_elsewhere(const Parsed& parsed) {
   return gave_any(parsed, {"rdzv-endpoint", "master-addr", "master-port", "standalone"});
+}
+
+// With 0 the job ends with its host, as the user asks.
+bool wants_no_successor(const Parsed& parsed) {
+  const auto conf = codec::parse_rdzv_conf(parsed.text("rdzv-conf").value_or(""));
+  if (!conf) return false;
+  const auto patience = codec::rdzv_conf_int(*conf, "succession_timeout");
+  return patience && *patience == 0;
 }
 
 // Returns how many nodes may host the rendezvous. torchrun's backends know a single place.
@@ -151,8 +160,8 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   // The course of a rented job begins a job again that has lost a machine, so it needs no vote.
   request.client_votes = request.hosts.size() == 2 && request.needs_endpoint &&
                          request.most_endpoints > 1 && !options.detach && !options.hosts_gone &&
-                         !parsed.has("rdzv-token-file") && !request.hosts[0].here &&
-                         !request.hosts[1].here;
+                         !parsed.has("rdzv-token-file") && !wants_no_successor(parsed) &&
+                         !request.hosts[0].here && !request.hosts[1].here;
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     // A token keeps programs of other users out of the rendezvous.
     spec.env.push_back(std::string(jobs::on_hosts::kTokenVariable) + "=" + random_uuid4() +

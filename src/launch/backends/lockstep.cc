@@ -54,6 +54,10 @@ void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settin
       settings.hosts.push_back({host, settings.endpoint.port});
   }
   settings.succession_patience = config.conf.seconds("succession_timeout");
+  // A cut between two nodes may leave no quorum to the one that does not host. It looks for the
+  // host for as long as it would with one endpoint.
+  if (config.max_nodes + config.spares == 2 && !config.conf.given("succession_timeout"))
+    settings.succession_patience = settings.join_timeout;
   // With a successor at hand, notice a lost host sooner, unless the user set the times. A job that
   // no loss leaves running gains nothing, and would end at a short stall of the network.
   if (!survives_a_loss(config)) return;
@@ -66,14 +70,11 @@ void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settin
 std::string without_host(const LaunchConfig& config) {
   const std::string& first = config.rdzv_endpoints.at(0).host;
   // The quorum's rule (ledger.h): half of the nodes decide only together with the host.
-  const bool two = config.max_nodes + config.spares == 2;
-  if (two && config.rdzv_endpoints.size() == 2)
-    return fmt::format(
-        "the other node hosts if the client of run --on follows, as the witness; else the job ends "
-        "with {}: of two nodes only the host goes on alone",
-        first);
   if (config.max_nodes + config.spares <= 2)
-    return fmt::format("the job ends with {}: of two nodes only the host goes on alone", first);
+    return fmt::format(
+        "the job ends with {}: of two nodes only the host goes on alone, unless the client of "
+        "run --on is the witness",
+        first);
   if (learns_hosts(config))
     return "from the first round on another node hosts, if more than half of the nodes are left";
   if (config.rdzv_endpoints.size() < 2 && !placed_by_scheduler(config))

@@ -110,6 +110,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
     if (reports_.until() && reports_.complete(roster_.ranked())) push_reports();
     return;
   }
+  if (gone.stage() == Stage::vote_only) return;
   // A finished node is not missed: its workers have done their part.
   if (running() && gone.stage() == Stage::finished) {
     current_->finished_node_left(gone.rank());

@@ -19,7 +19,8 @@ constexpr Ms kFurther = 700ms;  // the hosts behind the first
 // Hosts far behind: long enough to find a hub that is open. Of 63 voters, a pass must end well
 // before a searching node gives up (30 s).
 constexpr Ms kFar = 300ms;
-constexpr int kNear = 8;  // hosts that get more time than the far ones
+constexpr int kNear = 8;         // hosts that get more time than the far ones
+constexpr Ms kNeeded = 3'000ms;  // a host without whose vote this node most likely leads nothing
 constexpr Ms kStranger =
     300ms;  // a host without a vote: only a node with a newer charter would open a hub there
 constexpr Ms kGather = 2'500ms;     // this node's own hub, at least; see gathering()
@@ -66,6 +67,8 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
   // Without the lost host's vote no quorum may be left. Then opening a hub here would be in vain.
   const bool may_host = begun && (!lost_other || of_two || may_go_on_without(facts.lost, charter));
   if (facts.closed && lost_other) stops.push_back({facts.lost, false, kAgain});
+  if (of_two && lost_other && !may_go_on_without(facts.lost, charter))
+    stops.push_back({facts.lost, false, kNeeded});
   Ms patience = kFirst;
   int seen = 0;
   for (const std::uint32_t place : places) {

@@ -87,8 +87,8 @@ TEST(Line, WhereTheOthersCanBeNoQuorumNobodyHosts) {
 }
 
 TEST(Line, OneOfTwoHostsMayHaveMissedTheCharterWithAThirdVote) {
-  EXPECT_EQ(walk({.own = 1, .listed = 2, .lost = 0}, charter({0, 1}, 0)), "own(1) 0");
-  EXPECT_EQ(walk({.own = 1, .listed = 2, .lost = 0}, charter({0}, 0)), "own(1) 0");
+  EXPECT_EQ(walk({.own = 1, .listed = 2, .lost = 0}, charter({0, 1}, 0)), "0 own(1) 0");
+  EXPECT_EQ(walk({.own = 1, .listed = 2, .lost = 0}, charter({0}, 0)), "0 own(1) 0");
 }
 
 TEST(Line, AHubThatGaveUpHostsAgainOnlyAfterTheOthers) {

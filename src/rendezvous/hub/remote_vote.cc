@@ -11,8 +11,10 @@ namespace lockstep::rendezvous::hub {
 namespace {
 using namespace std::chrono_literals;
 using Ms = std::chrono::milliseconds;
-constexpr Ms kPatience = 1'500ms;  // with one dial
-constexpr int kTriesOfOther = 7;   // for each try of the host that was lost
+constexpr Ms kPatience = 3'000ms;  // with one dial, which starts a process on the host
+constexpr Ms kLeastBeat = 100ms;   // whatever the hub says
+constexpr Ms kLeastDead = 1'000ms;
+constexpr int kTriesOfOther = 7;  // for each try of the host that was lost
 // Each dial starts a process on the host. So dial often only while a hub is likely to open.
 constexpr int kQuickTries = 20;
 constexpr Ms kQuickPause = 200ms;
@@ -28,7 +30,10 @@ void RemoteVote::dial() {
   // The other host may host the hub now. It opens one shortly after this process notices the loss.
   dialed_ = ++tries_ % (kTriesOfOther + 1) == 0 ? host_ : 1 - host_;
   const int port = settings_.way(dialed_);
-  if (port == 0) return pause();
+  if (port == 0) {
+    tries_ %= kTriesOfOther + 1;  // costs nothing on a host
+    return pause();
+  }
   dial_ = std::make_unique<HubDial>(
       loop_,
       HubDialSettings{.host = std::string(kOwnHub),
@@ -53,8 +58,8 @@ void RemoteVote::dialed(Result<HubDial::Connected> connected) {
   if (!connected) return pause();
   host_ = dialed_;
   tries_ = 0;
-  heartbeat_ = std::max(Ms(connected->welcome.heartbeat_ms), Ms(1));
-  dead_ = Ms(connected->welcome.dead_ms);
+  heartbeat_ = std::max(Ms(connected->welcome.heartbeat_ms), kLeastBeat);
+  dead_ = std::max(Ms(connected->welcome.dead_ms), kLeastDead);
   silent_ = {};
   stream_ = std::move(connected->stream);
   stream_->set_events({.frame = [this](const Frame& frame) { on_frame(frame); },
@@ -82,8 +87,7 @@ void RemoteVote::beat() {
 
 void RemoteVote::lost() {
   stream_.reset();
-  timer_.cancel();
-  dial();
+  pause();
 }
 
 }  // namespace lockstep::rendezvous::hub
