@@ -128,6 +128,19 @@ TEST(Replacement, WhoWaitsInVainIsToldForWhom) {
       << f.refused("a");
 }
 
+TEST(Replacement, AVoteThatLeavesIsNoLostNode) {
+  ReplacementFixture f(nodes(2, 2));
+  f.arrive("a").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b"});
+  f.hub->count_vote_only(f.arrive("the client").peer, f.now);
+  f.lose("b");
+  f.join("a");
+  f.lose("the client");
+  f.pass(4s);
+  EXPECT_NE(f.refused("a").find("(b is gone: the connection was closed)"), std::string::npos)
+      << f.refused("a");
+}
+
 TEST(Replacement, NobodyStandsInForNodesThatHadFinishedAndLeft) {
   ReplacementFixture f(nodes(3, 3));
   f.join_all({"a", "b", "c"});
