@@ -2,6 +2,7 @@
 
 #include "base/clock_ms.h"
 #include "base/date_text.h"
+#include "base/text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "codec/json_members.h"
