@@ -56,7 +56,8 @@ void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settin
   settings.succession_patience = config.conf.seconds("succession_timeout");
   // A cut between two nodes may leave no quorum to the one that does not host. It looks for the
   // host for as long as it would with one endpoint.
-  if (config.max_nodes + config.spares == 2 && !config.conf.given("succession_timeout"))
+  const bool two = config.max_nodes + config.spares == 2 && config.rdzv_endpoints.size() == 2;
+  if (two && !config.conf.given("succession_timeout"))
     settings.succession_patience = settings.join_timeout;
   // With a successor at hand, notice a lost host sooner, unless the user set the times. A job that
   // no loss leaves running gains nothing, and would end at a short stall of the network.
