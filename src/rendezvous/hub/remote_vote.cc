@@ -11,8 +11,8 @@ namespace lockstep::rendezvous::hub {
 namespace {
 using namespace std::chrono_literals;
 using Ms = std::chrono::milliseconds;
-constexpr Ms kPatience = 3'000ms;  // with one dial, which starts a process on the host
-constexpr Ms kLeastBeat = 100ms;   // whatever the hub says
+constexpr Ms kDialPatience = 3'000ms;  // with one dial, which starts a process on the host
+constexpr Ms kLeastBeat = 100ms;       // whatever the hub says
 constexpr Ms kLeastDead = 1'000ms;
 constexpr int kTriesOfOther = 7;  // for each try of the host that was lost
 // Each dial starts a process on the host. So dial often only while a hub is likely to open.
@@ -28,12 +28,17 @@ RemoteVote::RemoteVote(io::Loop& loop, Settings settings)
 
 void RemoteVote::dial() {
   // The other host may host the hub now. It opens one shortly after this process notices the loss.
-  dialed_ = ++tries_ % (kTriesOfOther + 1) == 0 ? host_ : 1 - host_;
-  const int port = settings_.way(dialed_);
+  dialed_ = (tries_ + 1) % (kTriesOfOther + 1) == 0 ? host_ : 1 - host_;
+  int port = settings_.way(dialed_);
   if (port == 0) {
-    tries_ %= kTriesOfOther + 1;  // costs nothing on a host
+    dialed_ = 1 - dialed_;
+    port = settings_.way(dialed_);
+  }
+  if (port == 0) {
+    tries_ = 0;  // quick again once there is a way
     return pause();
   }
+  ++tries_;
   dial_ = std::make_unique<HubDial>(
       loop_,
       HubDialSettings{.host = std::string(kOwnHub),
@@ -42,7 +47,7 @@ void RemoteVote::dial() {
                       .token = settings_.token,
                       .agent = agent_,
                       .name = settings_.name,
-                      .patience = kPatience,
+                      .patience = kDialPatience,
                       .other_job_patience = 0ms},
       [this](Result<HubDial::Connected> connected) { dialed(std::move(connected)); });
   // One attempt, then the other host.
@@ -57,7 +62,6 @@ void RemoteVote::dialed(Result<HubDial::Connected> connected) {
   dial_.reset();
   if (!connected) return pause();
   host_ = dialed_;
-  tries_ = 0;
   heartbeat_ = std::max(Ms(connected->welcome.heartbeat_ms), kLeastBeat);
   dead_ = std::max(Ms(connected->welcome.dead_ms), kLeastDead);
   silent_ = {};
@@ -69,6 +73,7 @@ void RemoteVote::dialed(Result<HubDial::Connected> connected) {
 }
 
 void RemoteVote::on_frame(const Frame& frame) {
+  tries_ = 0;  // a hub that only welcomes and closes is dialed slowly
   if (const auto* call = std::get_if<Call>(&frame)) return stream_->send(witness_.testify(*call));
   if (const auto* charter = std::get_if<Charter>(&frame))
     return stream_->send(witness_.take(*charter));
