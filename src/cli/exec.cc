@@ -50,7 +50,7 @@ struct Aim {
   std::string node = {};
 };
 
-// Finds the row that the word names: "trial[12]". nullopt: the word names no row.
+// Finds the row of a word like "trial[12]". nullopt: the word has no row.
 Result<std::optional<Aim>> find_named_row(const std::string& word) {
   const auto named = jobs::read_row_word(word);
   if (!named) return std::optional<Aim>();
@@ -76,7 +76,7 @@ Result<std::optional<Aim>> find_named_row(const std::string& word) {
         return std::optional(Aim{job, fmt::format("[{}]", row), std::to_string(node)});
   }
   return fail(Errc::unavailable,
-              fmt::format("no host says that it runs row {} of job {}", row, job.id),
+              fmt::format("no host reports that row {} of job {} runs", row, job.id),
               fmt::format("lockstep why {} shows which hosts answer", job.id));
 }
 

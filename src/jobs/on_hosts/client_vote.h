@@ -18,7 +18,7 @@
 namespace lockstep::jobs::on_hosts {
 
 struct VotePlan {
-  std::vector<codec::RdzvEndpoint> hubs;  // where each of the two hosts may open the hub
+  std::vector<codec::RdzvEndpoint> hubs;  // the place of the hub on each of the two hosts
   std::string run_id;
   std::string token;
 };

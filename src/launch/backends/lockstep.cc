@@ -54,8 +54,8 @@ void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settin
       settings.hosts.push_back({host, settings.endpoint.port});
   }
   settings.succession_patience = config.conf.seconds("succession_timeout");
-  // A cut between two nodes may leave no quorum to the one that does not host. It looks for the
-  // host for as long as it would with one endpoint.
+  // After a cut between two nodes the node without the hub may have no quorum. The search then
+  // lasts as long as with one endpoint, so the job goes on when the network heals.
   const bool two = config.max_nodes + config.spares == 2 && config.rdzv_endpoints.size() == 2;
   if (two && !config.conf.given("succession_timeout"))
     settings.succession_patience = settings.join_timeout;

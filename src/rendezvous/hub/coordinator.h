@@ -35,7 +35,7 @@ class Coordinator {
   // Adds an agent whose greeting has succeeded. The caller must call lose() once for each arrival,
   // unless the coordinator closed the connection.
   void arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now);
-  // The agent has said that it only votes: rounds do not wait for it.
+  // The agent has a vote and no ranks: rounds do not wait for the agent.
   void count_vote_only(PeerId peer, Time now);
   void hear(PeerId peer, Time now);  // counts any bytes as a sign of life
   // Handles a frame. An error means that agents never send this frame: close the connection and

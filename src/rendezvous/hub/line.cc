@@ -20,7 +20,7 @@ constexpr Ms kFurther = 700ms;  // the hosts behind the first
 // before a searching node gives up (30 s).
 constexpr Ms kFar = 300ms;
 constexpr int kNear = 8;         // hosts that get more time than the far ones
-constexpr Ms kNeeded = 3'000ms;  // a host without whose vote this node most likely leads nothing
+constexpr Ms kNeeded = 3'000ms;  // the other of two hosts: without its vote a quorum is unlikely
 constexpr Ms kStranger =
     300ms;  // a host without a vote: only a node with a newer charter would open a hub there
 constexpr Ms kGather = 2'500ms;     // this node's own hub, at least; see gathering()
@@ -59,8 +59,8 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
   std::vector<LineStop> stops;
   const bool begun = charter.term > 0;
   auto places = begun ? candidates(facts, charter) : std::set<std::uint32_t>{};
-  // One of two hosts may have missed the charter that gave itself a vote, or a process that hosts
-  // no hub (remote_vote.h). Only a hub of its own can learn of that charter.
+  // A node of two may have missed the charter that gave a vote to the node, or to the client of
+  // `run --on` (remote_vote.h). The node learns of that charter only from voters at its own hub.
   const bool of_two = begun && facts.listed == 2 && facts.own < facts.listed;
   if (of_two) places.insert(facts.own);
   const bool lost_other = facts.lost != facts.own && facts.lost < facts.listed;

@@ -27,7 +27,7 @@ RemoteVote::RemoteVote(io::Loop& loop, Settings settings)
 }
 
 void RemoteVote::dial() {
-  // The other host may host the hub now. It opens one shortly after this process notices the loss.
+  // The other host may open a hub now, shortly after this process has noticed the loss.
   dialed_ = (tries_ + 1) % (kTriesOfOther + 1) == 0 ? host_ : 1 - host_;
   int port = settings_.way(dialed_);
   if (port == 0) {

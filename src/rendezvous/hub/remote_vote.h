@@ -27,7 +27,7 @@ class RemoteVote {
     std::optional<std::string> token;
     std::string name;  // for messages of the hosts
     // Returns the port on this machine's loopback that leads to the hub's port on a host, 0 or 1;
-    // 0: there is no way now.
+    // 0: no link leads there now.
     std::function<int(std::size_t host)> way;
   };
 

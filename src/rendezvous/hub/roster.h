@@ -21,7 +21,7 @@ class Roster {
     joined,     // asks for a place in the next round
     placed,     // has a place in the current round
     finished,   // has a place; the node's workers have ended well
-    vote_only,  // is no node: has a vote, and never joins
+    vote_only,  // a voter without ranks, which never joins
   };
   // A connected node. The roster counts the nodes by stage and rank, so only the roster sets these.
   class Member {
