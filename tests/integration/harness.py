@@ -48,6 +48,17 @@ def until(fact, deadline=10.0, what=None):
         pause = min(pause * 1.1, 0.02)
 
 
+@contextlib.contextmanager
+def killed_at_end(*command, **options):
+    """The process of the command, killed at the end. `with Popen` waits for it instead, also after a failed assert."""
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+
+
 def read(path):
     return pathlib.Path(path).read_text(errors="replace")
 

@@ -9,7 +9,7 @@ import urllib.parse
 import pytest
 
 from fake_clouds import HOUR, cloud, fake_cloud, machines, running, server, usd  # noqa: F401
-from harness import PYTHON, until
+from harness import PYTHON, killed_at_end, until
 
 import cloud_clients
 import cloud_keys
@@ -349,7 +349,7 @@ def test_notice_at_google(service):
 
 def test_the_server_by_itself(tmp_path):
     program = pathlib.Path(fake_cloud.__file__)
-    with subprocess.Popen([PYTHON, program, "--folder", tmp_path], stdout=subprocess.PIPE, text=True) as process:
+    with killed_at_end(PYTHON, program, "--folder", tmp_path, stdout=subprocess.PIPE, text=True) as process:
         said = json.loads(process.stdout.readline())
         assert cloud_clients.ask(said["url"] + "/").text == "127.0.0.1\n"  # what checkip says
         assert pathlib.Path(said["env"]["GOOGLE_APPLICATION_CREDENTIALS"]).stat().st_mode & 0o077 == 0

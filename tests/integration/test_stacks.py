@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from harness import BUILD, PYTHON, SCRIPTS, peer, read, until
+from harness import BUILD, PYTHON, SCRIPTS, killed_at_end, peer, read, until
 
 TOOL = BUILD / "tests/stacks_tool"
 SHAPES = SCRIPTS / "stacks_shapes.py"
@@ -45,9 +45,13 @@ def tool(*words):
     return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
-def threads_of(pid, verb="read"):
+def answer_of(pid, verb="read"):
     """A loaded machine may stop a read at its limit of time: then it is read again."""
-    answer = until(lambda: next((answer for answer in tool(verb, pid) if answer.get("reason") != "slow"), None), 60)
+    return until(lambda: next((answer for answer in tool(verb, pid) if answer.get("reason") != "slow"), None), 60)
+
+
+def threads_of(pid, verb="read"):
+    answer = answer_of(pid, verb)
     assert "threads" in answer, answer
     return answer["threads"]
 
@@ -55,13 +59,9 @@ def threads_of(pid, verb="read"):
 @contextlib.contextmanager
 def standing(python, shape, folder, before=()):
     """The pid of a process that stands in this shape. pid 0: `before` makes it a child."""
-    with subprocess.Popen([*before, program(python), SHAPES, shape, folder]) as process:
-        try:
-            until(lambda: (folder / "ready").exists(), 60, "the process has arrived")
-            yield process.pid
-        finally:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
+    with killed_at_end(*before, program(python), SHAPES, shape, folder) as process:
+        until(lambda: (folder / "ready").exists(), 60, "the process has arrived")
+        yield process.pid
 
 
 def settled(pid, verb="read"):
@@ -211,12 +211,12 @@ def test_a_busy_process_shows_no_garbage(python, tmp_path):
 @every_python
 def test_a_process_that_ends_meanwhile(python, tmp_path):
     with standing(python, "threads", tmp_path) as pid:
-        reader = subprocess.Popen([TOOL, "repeat", "20000", str(pid)], stdout=subprocess.PIPE)
-        first = [reader.stdout.readline() for _ in range(3)]
-        assert all(b"threads" in line for line in first)
-        os.kill(pid, signal.SIGKILL)
-        rest = reader.stdout.read().splitlines()
-        assert reader.wait() == 0
+        with killed_at_end(TOOL, "repeat", "20000", str(pid), stdout=subprocess.PIPE) as reader:
+            first = [reader.stdout.readline() for _ in range(3)]
+            assert all(b"threads" in line for line in first)
+            os.kill(pid, signal.SIGKILL)
+            rest = reader.stdout.read().splitlines()
+            assert reader.wait(60) == 0
         last = json.loads(rest[-1])
         assert last["reason"] == "gone" and "has ended" in last["sentence"], last
 
@@ -234,19 +234,20 @@ def test_a_process_of_another_user(tmp_path):
 
     def asked(pid):
         ended = subprocess.run([*unprivileged, tmp_path / "stacks_tool", "read", str(pid)], check=True,
-                               stdout=subprocess.PIPE)
+                               stdout=subprocess.PIPE, timeout=120)
         return json.loads(ended.stdout)
 
     with standing("debian-12", "sleep", tmp_path) as pid:
         answer = asked(pid)
-        assert answer["reason"] == "denied" and "the kernel refuses" in answer["sentence"], answer
+        assert answer.get("reason") == "denied" and "the kernel refuses" in answer["sentence"], answer
     (tmp_path / "ready").unlink()
     script = tmp_path / "script.py"
     script.write_text(f"import pathlib, time\npathlib.Path({str(tmp_path / 'ready')!r}).touch()\ntime.sleep(1000)\n")
-    with subprocess.Popen([*unprivileged, PYTHON, script]) as own:
-        until((tmp_path / "ready").exists)
-        assert until(lambda: asked(own.pid)["threads"][0]["frames"]) == [["<module>", str(script), 3]]
-        own.kill()
+    with killed_at_end(*unprivileged, PYTHON, script) as own:
+        until((tmp_path / "ready").exists, 60)
+        # The file is there a moment before line 3 begins, and a loaded machine may stop a read.
+        until(lambda: [thread["frames"] for thread in asked(own.pid).get("threads", [])]
+              == [[["<module>", str(script), 3]]], 60, "the process sleeps in line 3")
 
 
 @root
@@ -262,20 +263,19 @@ def test_a_process_in_another_pid_namespace(tmp_path):
 def test_an_interpreter_that_was_replaced(tmp_path):
     copy = tmp_path / "python3.11"
     shutil.copy(os.path.realpath(PYTHON), copy)
-    with subprocess.Popen([copy, SHAPES, "sleep", tmp_path]) as process:
-        until((tmp_path / "ready").exists)
+    with killed_at_end(copy, SHAPES, "sleep", tmp_path) as process:
+        until((tmp_path / "ready").exists, 60)
         copy.unlink()
         copy.write_text("something else\n")
         assert settled(process.pid)[0]["frames"][0][0] == "sleep"
-        process.kill()
 
 
 def test_what_is_not_python():
-    with subprocess.Popen(["sleep", "1000"]) as process:
-        assert until(lambda: tool("read", process.pid)[0].get("reason")) == "not_python"
+    with killed_at_end("sleep", "1000") as process:
+        assert answer_of(process.pid).get("reason") == "not_python"
         process.kill()
         process.wait()
-        answer = tool("read", process.pid)[0]
+        answer = answer_of(process.pid)
         assert answer == {"reason": "gone", "sentence": f"the stacks of process {process.pid} are not readable: "
                                                         "the process has ended"}
 
@@ -284,14 +284,10 @@ def test_another_program_in_the_same_process(tmp_path):
     """After exec() a reader that was attached says so."""
     script = tmp_path / "script.py"
     script.write_text("import os, sys\nsys.stdin.readline()\nos.execv('/bin/sleep', ['sleep', '1000'])\n")
-    with subprocess.Popen([PYTHON, script], stdin=subprocess.PIPE, text=True) as process:
+    with killed_at_end(PYTHON, script, stdin=subprocess.PIPE, text=True) as process:
         until(lambda: "threads" in tool("read", process.pid)[0])
-        reader = subprocess.Popen([TOOL, "repeat", "1000000", str(process.pid)], stdout=subprocess.PIPE)
-        reader.stdout.readline()
-        process.stdin.write("go\n")
-        process.stdin.flush()
-        until(lambda: json.loads(reader.stdout.readline()).get("reason") in ("changed", "gone"), 60)
-        reader.kill()
-        reader.stdout.close()
-        reader.wait()
-        process.kill()
+        with killed_at_end(TOOL, "repeat", "1000000", str(process.pid), stdout=subprocess.PIPE) as reader:
+            reader.stdout.readline()
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            until(lambda: json.loads(reader.stdout.readline()).get("reason") in ("changed", "gone"), 60)
