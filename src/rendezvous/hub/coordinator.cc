@@ -115,7 +115,6 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   if (running() && gone.stage() == Stage::finished) {
     current_->finished_node_left(gone.rank());
     write_down();
-    check_all_finished();
   } else if (running() ? gone.stage() == Stage::placed
                        : current_ && roster_.viable() < settings_.min_nodes) {
     missing_from_round(gone.called() + " " + why);
@@ -253,7 +252,6 @@ bool Coordinator::take_back(Member& member) {
   }
   current_->admit(offer);
   roster_.set_stage(member, finished ? Stage::finished : Stage::placed);
-  check_all_finished();
   return true;
 }
 

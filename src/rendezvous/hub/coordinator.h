@@ -48,6 +48,10 @@ class Coordinator {
   // Returns the state to record if rounds are fenced. Each request is returned once.
   std::optional<PermitRequest> take_permit_request() { return job_.take_request(); }
   void permit(std::int64_t round, Time now);
+  // Ends the job well if all nodes have finished, and tells them. Call it after each of the calls
+  // above, unless rounds are fenced and this host has no quorum: the job may go on elsewhere, and
+  // silent nodes that had finished may have run another round since.
+  void conclude();
   // Ends the job because the host leaves before the other nodes are done.
   void shut_down(const std::string& why, Time now);
   // Interrupts the round because this host has lost the right to decide. The nodes look for another
@@ -108,7 +112,6 @@ class Coordinator {
   bool awaits_replacement(const std::string& why);
   Ms replacement_time() const;
   void on_finish(Member& member, const Finish& finish);
-  void check_all_finished();
   void give_up_round(const std::string& text);
   void end_job(End end, const std::string& why);
   void spend_job(End end, const std::string& why);

@@ -234,11 +234,10 @@ void Coordinator::on_finish(Member& member, const Finish& finish) {
   roster_.set_stage(member, Stage::finished);
   // A successor must know that the host's node has finished: the node may be lost with its host.
   if (member.agent == settings_.host) write_down();
-  check_all_finished();
 }
 
-void Coordinator::check_all_finished() {
-  if (over() || !current_->all_finished(roster_.count(Stage::finished))) return;
+void Coordinator::conclude() {
+  if (!running() || over() || !current_->all_finished(roster_.count(Stage::finished))) return;
   const auto bytes = Outbox::bytes_of(Finished{current_->number()});
   for (const Member* member : roster_.in(Stage::finished))
     outbox_.send_shared(member->peer, bytes);

@@ -95,6 +95,7 @@ class CoordinatorFixture {
   }
   // Plays the network, and answers for rank 0's store.
   void deliver() {
+    hub->conclude();
     for (auto output = hub->take_output(); !output.empty(); output = hub->take_output()) {
       for (const auto& out : output) {
         FakeAgent& agent = *by_peer.at(out.to);

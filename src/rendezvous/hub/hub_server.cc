@@ -269,6 +269,8 @@ void HubServer::welcome(Guest& guest) {
 void HubServer::pump() {
   // The ledger's answer can free output of the coordinator, which can again need the ledger.
   do {
+    pump_coordinator();  // closes connections, so that the ledger knows who is here
+    if (!ledger_ || ledger_->has_quorum()) coordinator_.conclude();
     pump_coordinator();
   } while (ledger_ && pump_ledger());
   arm();

@@ -329,7 +329,10 @@ void Storm::lose(int number, PeerId id, const std::string& why) {
 }
 
 void Storm::pump(int number) {
+  Hub& hub = *agents_[number].hub;
   do {
+    pump_coordinator(number);
+    if (hub.ledger.has_quorum()) hub.coordinator.conclude();
     pump_coordinator(number);
   } while (pump_ledger(number));
 }

@@ -59,6 +59,14 @@ Storm::Counts weather(int faults, StormSettings settings) {
 TEST(SuccessionStorm, OfSixtyFourNodes) {
   weather(number("LOCKSTEP_STORM_FAULTS", test_rounds(600)), {});
 }
+// The host was stopped in the last round, and most nodes had finished. It woke without them, took
+// them for nodes that had left, and told its own node that the job has ended well, while the others
+// were in a later round.
+TEST(SuccessionStorm, AHostThatWakesWithoutAQuorumEndsNothing) {
+  Storm storm({.seed = 113});
+  storm.run();
+  EXPECT_EQ(storm.fault(), "") << storm.trace();
+}
 TEST(SuccessionStorm, OfFiveNodes) {
   weather(number("LOCKSTEP_STORM_FAULTS", test_rounds(9'400)),
           {.nodes = 5, .min_nodes = 2, .max_nodes = 4, .faults = 30});

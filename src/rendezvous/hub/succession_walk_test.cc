@@ -142,6 +142,9 @@ TEST(SuccessionWalk, OfTwoNodesAndAVoteOneDiesAndTheNetworkIsCut) {
 TEST(SuccessionWalk, OfFourNodesOneDies) {
   walk({.nodes = 4, .cuts = 0, .writes = 1, .openings = 1, .steps = 1});
 }
+TEST(SuccessionWalk, TheNetworkOfFourNodesIsCut) {
+  walk({.nodes = 4, .crashes = 0, .writes = 0, .openings = 1, .steps = 0});
+}
 TEST(SuccessionWalk, OfFiveNodesOneDies) {
   walk({.nodes = 5, .cuts = 0, .writes = 0, .openings = 1, .steps = 2});
 }
