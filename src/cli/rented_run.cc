@@ -9,6 +9,7 @@
 #include "cli/rented_course.h"
 #include "cli/rented_view.h"
 #include "cli/run_options.h"
+#include "cli/sweep_options.h"
 #include "cli/terminal.h"
 #include "launch/backend_row.h"
 #include "rent/guard.h"
@@ -103,7 +104,7 @@ Status check_nodes(const Parsed& parsed, const std::optional<std::string>& nodes
               fmt::format("--nodes {} rents as many, and all of them take part", least));
 }
 
-Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
+Result<ExitCode> rent_and_run(Call call, const RemoteOptions& remote,
                               const OnDemandOptions& options) {
   if (remote.elsewhere())
     return fail(
@@ -112,9 +113,7 @@ Result<ExitCode> rent_and_run(const Call& call, const RemoteOptions& remote,
         "give one of them");
   LOCKSTEP_TRY(check_nodes(call.parsed, remote.place.nodes));
   // The course of the job may run on another machine, and begin again days later.
-  if (call.parsed.has("sweep-file"))
-    return fail(Errc::invalid_input, "--sweep-file cannot be used with --on-demand",
-                "give the rows with --sweep");
+  LOCKSTEP_TRY(keep_rows(call.parsed));
   if (!options.print) LOCKSTEP_TRY(check_job(call, remote, options.back));
   RentRequest request{.program = kRentedRun,
                       .cluster = remote.name ? *remote.name : "run-" + to_lower(random_suffix(6)),

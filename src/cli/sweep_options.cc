@@ -22,17 +22,20 @@ Status check_alone(const SweepOptions& options) {
 }
 
 Result<rows::Table> read_rows_file(const std::string& path) {
+  // A value with a line break is the rows themselves.
+  const bool file = path.find('\n') == std::string::npos;
   // The reader refuses a longer file, so read a byte more than the limit.
-  auto text = io::read_file(path, rows::kMostFile + 1);
+  auto text = file ? io::read_file(path, rows::kMostFile + 1) : path;
   // A missing file is a mistake in the command line.
   if (!text) return fail(Errc::invalid_input, "--sweep-file: " + text.error().message);
   auto table = rows::read_csv(*text);
-  if (!table) return Failure(std::move(table).error().within("--sweep-file " + printable(path)));
+  if (!table)
+    return Failure(std::move(table).error().within("--sweep-file " + printable(path, 200)));
   // Quotes may make the rows longer than they travel.
   if (rows::print_csv(*table).size() > rows::kMostFile)
     return fail(Errc::invalid_input,
                 fmt::format("--sweep-file {}: its rows have over {} bytes with their quotes",
-                            printable(path), rows::kMostFile));
+                            printable(path, 200), rows::kMostFile));
   return table;
 }
 
@@ -52,7 +55,8 @@ Group sweep_group() {
               {.name = "sweep-file",
                .field = into<&SweepOptions::sweep_file>,
                .metavar = "FILE",
-               .help = "the rows as CSV, with the names in the first line",
+               .help = "the rows as CSV, with the names in the first line; a value of several "
+                       "lines is the rows themselves",
                .own = true,
                .shapes_job = true},
               {.name = "sweep-only",
@@ -81,6 +85,14 @@ std::vector<std::string_view> sweep_names() {
   for (const Option& option : sweep_group().options)
     names.push_back(option.name);
   return names;
+}
+
+Status keep_rows(Parsed& parsed) {
+  const auto file = parsed.text("sweep-file");
+  if (!file) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto table, read_rows_file(*file));
+  parsed.values["sweep-file"] = rows::print_csv(table);
+  return {};
 }
 
 Result<std::optional<SweepRows>> sweep_rows(const SweepOptions& options) {

@@ -44,10 +44,21 @@ def test_machines_share_the_rows_and_all_outputs_come_back(world, tmp_path):
     world.bill_is_the_meters()
 
 
+def test_the_rows_of_a_file_go_with_the_job(world, tmp_path):
+    project = project_in(tmp_path, train=TRAIN)
+    rows = tmp_path / "rows.csv"
+    rows.write_text('lr,words\n1e-3,"a b"\n3e-4,"c ""d"" {e}"\n')
+    ended = world.lockstep(*words(world, "--back", "out", "--sweep-file", rows, "--gpus-per-job", "0", "train.py", "{lr}",
+                                  "{words}"), cwd=project, timeout=180)
+    assert ended.rc == 0, ended
+    assert {path.parent.name: path.read_text() for path in project.glob("out/*/result")} == {
+        "0": "1e-3 a b", "1": '3e-4 c "d" {e}'}, ended
+    assert world.live() == []
+
+
 def test_what_cannot_work_rents_nothing(world, tmp_path):
     project = project_in(tmp_path, train=TRAIN)
-    (project / "rows.csv").write_text("x\n1\n")
-    for options, says in ((("--sweep-file", "rows.csv"), "--sweep-file"), (("--sweep", "x"), "'='"),
+    for options, says in ((("--sweep-file", "rows.csv"), "rows.csv"), (("--sweep", "x"), "'='"),
                           (("--sweep", "x=1", "--nnodes", "1"), "one node")):
         one_line(world.lockstep(*words(world, *options, "train.py"), cwd=project), 2, says)
     assert world.machines.all == []
