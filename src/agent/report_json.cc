@@ -147,6 +147,7 @@ std::string report_json(const FailureReport& report, const JobHistory& history,
   json["log_dir"] = text_or_null(facts.log_dir);
   const std::string* event = root_event(report);
   json["reason"] = text_or_null(event == nullptr ? "" : *event);
+  json["others"] = report.others;
   add_failures(report, json);
   add_history(history, json);
   json["events"] = ordered_json::array();

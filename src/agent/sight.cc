@@ -341,7 +341,7 @@ std::string Sight::evidence_text() {
   return text;
 }
 
-std::vector<std::string> Sight::where_others_are(int failed) {
+std::vector<std::string> Sight::where_others_are(std::optional<int> failed) {
   std::vector<looks::RankLook> found;
   for (const looks::RankLook& look : seen_) {
     if (look.rank == failed || !look.process || !look.stack) continue;
@@ -356,7 +356,9 @@ std::vector<std::string> Sight::where_others_are(int failed) {
   seen.reserve(found.size());
   for (const looks::RankLook& look : found)
     seen.push_back({&look, looks::what_doing(look), {}});
-  return looks::group_sentences(looks::fold(node_.name, seen), {&failed, 1});
+  std::vector<int> spared;
+  if (failed) spared.push_back(*failed);
+  return looks::group_sentences(looks::fold(node_.name, seen), spared);
 }
 
 // Returns the verdict in a line.
