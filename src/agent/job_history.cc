@@ -113,10 +113,11 @@ std::string how_it_ended(const JobHistory& history, std::string_view outcome) {
 }
 
 std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs,
-                      std::string_view goodput, std::string_view last_run) {
-  return fmt::format("the job {}{}{}{}{}; logs: {}", how_it_ended(history, outcome),
-                     goodput.empty() ? "" : "; ", goodput, last_run.empty() ? "" : "; last run ",
-                     last_run, logs);
+                      std::string_view goodput, std::string_view straggler,
+                      std::string_view last_run) {
+  return fmt::format("the job {}{}{}{}{}{}{}; logs: {}", how_it_ended(history, outcome),
+                     goodput.empty() ? "" : "; ", goodput, straggler.empty() ? "" : "; ", straggler,
+                     last_run.empty() ? "" : "; last run ", last_run, logs);
 }
 
 }  // namespace lockstep::agent

@@ -96,9 +96,11 @@ bool is_worth_a_line(const JobHistory& history);
 std::string how_it_ended(const JobHistory& history, std::string_view outcome);
 
 // Formats the last line: "the job succeeded after 3 min 12 s, with 2 restarts; goodput 91 %
-// (training 2 min 55 s); last run 5 min ago: 3 min 40 s, goodput 88 %; logs: /tmp/x". logs: the log
-// directory, or the reason why there is none. goodput, last_run: empty if nothing is known.
+// (training 2 min 55 s); straggler: rank 3 (node n1) for 1 min 5 s; last run 5 min ago: 3 min 40 s,
+// goodput 88 %; logs: /tmp/x". logs: the log directory, or the reason why there is none. goodput,
+// straggler, last_run: empty if nothing is known.
 std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs,
-                      std::string_view goodput = {}, std::string_view last_run = {});
+                      std::string_view goodput = {}, std::string_view straggler = {},
+                      std::string_view last_run = {});
 
 }  // namespace lockstep::agent

@@ -113,7 +113,9 @@ class Sight {
   void tell_straggler(const looks::StragglerWatch::News& news, const std::string& node);
   void hear_straggler(const looks::WorldSlow& told);
   void forget_stragglers();
+  WorldSight::Own own_facts() const;
   std::string own_waits() const;
+  std::optional<int> gpu_of(int rank) const;
   looks::Verdict shown() const;
   std::string words(io::TimePoint now) const;
   std::string state() const;
