@@ -74,6 +74,10 @@ void JobHistory::attempt_ends(AttemptEnd end, const std::string& why, bool overr
   attempt.why = why;
 }
 
+void JobHistory::ranks_were(const std::vector<std::string>& sentences) {
+  if (!attempts_.empty()) attempts_.back().others = sentences;
+}
+
 void JobHistory::workers_ended(std::int64_t at_ms) {
   if (!attempts_.empty() && !attempts_.back().end_ms) attempts_.back().end_ms = at_ms;
 }

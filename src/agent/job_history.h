@@ -38,8 +38,9 @@ struct Attempt {
   bool counted = false;
   std::optional<std::int64_t> end_ms;  // time at which the last worker had ended
   AttemptEnd end = AttemptEnd::none;
-  std::string why;      // one line; empty for success
-  std::string log_dir;  // empty: none
+  std::string why;                       // one line; empty for success
+  std::vector<std::string> others = {};  // where this node's ranks were when they were stopped
+  std::string log_dir;                   // empty: none
 };
 
 // A round that began because a node left or joined.
@@ -63,6 +64,8 @@ class JobHistory {
   // Gives the reason why the current attempt ends. The first reason counts, unless a later one
   // overrules it: a worker failed, and then a node turned out to be lost.
   void attempt_ends(AttemptEnd end, const std::string& why, bool overrules = false);
+  // Says where the ranks were when the current attempt was stopped, a sentence each.
+  void ranks_were(const std::vector<std::string>& sentences);
   // The last worker has ended. Called even if no worker was started.
   void workers_ended(std::int64_t at_ms);
   void job_ended(std::int64_t at_ms);

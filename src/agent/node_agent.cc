@@ -200,7 +200,9 @@ void NodeAgent::attempt_ends() {
 // Notes where the ranks are. Call before a signal goes out: a handler of SIGTERM changes the
 // stacks. The first answer of an attempt counts.
 void NodeAgent::read_places(std::optional<int> failed) {
-  if (reasons_.others.empty()) reasons_.others = sight_.where_others_are(failed);
+  if (!reasons_.others.empty()) return;
+  reasons_.others = sight_.where_others_are(failed);
+  history_.ranks_were(reasons_.others);
 }
 
 // Sweep leftovers before each new attempt: no process of an old attempt may survive into the next.
