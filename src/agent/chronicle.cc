@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "looks/hang_words.h"
+#include "looks/straggler_watch.h"
 
 #include <fmt/core.h>
 
@@ -161,6 +162,10 @@ void Chronicle::gpu_fault(const std::string& words) {
 }
 
 void Chronicle::straggler(int rank, bool begins, const std::string& words) {
+  if (begins)
+    slow_.begins(rank, looks::straggler_name(words), io::Clock::now());
+  else
+    slow_.ends(io::Clock::now());
   note(begins ? Kind::straggler : Kind::straggler_over, words, rank);
 }
 
@@ -169,6 +174,7 @@ void Chronicle::again(bool counted, const std::string& why) {
 }
 
 void Chronicle::stopping(const std::string& why) {
+  slow_.ends(io::Clock::now());
   if (std::exchange(stopping_, true)) return;
   goodput_.enter(Phase::stopping, io::Clock::now());
   note(Kind::stopping, why);
@@ -176,6 +182,7 @@ void Chronicle::stopping(const std::string& why) {
 
 void Chronicle::workers_ended() {
   stopping_ = true;
+  slow_.ends(io::Clock::now());
   goodput_.enter(Phase::down, io::Clock::now());
   note(Kind::workers_ended);
 }

@@ -6,6 +6,7 @@
 #include "agent/node.h"
 #include "agent/notice.h"
 #include "agent/notifier.h"
+#include "agent/worst_straggler.h"
 #include "http/request_parse.h"
 #include "io/loop.h"
 #include "looks/fold.h"
@@ -64,6 +65,8 @@ class Chronicle {
   // Returns the latest events for the report.
   std::vector<std::string> latest() const { return ring_.latest(kMostInReport, kMostReportBytes); }
   status::Goodput goodput() const { return goodput_.at(io::Clock::now()); }
+  // Returns the worst of those that are over, as all are once the workers are stopped.
+  const std::optional<WorstStraggler::Span>& worst_straggler() const { return slow_.worst(); }
   // Returns whether a notice is under way. The end of the job waits for it, but not for long.
   bool is_telling() const { return notifier_.busy(); }
   void close() { notifier_.close(); }
@@ -82,6 +85,7 @@ class Chronicle {
   std::optional<EventFile> file_;
   status::EventRing ring_;
   status::Goodput goodput_;
+  WorstStraggler slow_;
   NoticeChoice choice_;
   Notifier notifier_;
   std::int64_t attempt_ = 0;

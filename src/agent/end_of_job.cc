@@ -152,7 +152,8 @@ void EndOfJob::tell() {
   owners_.chronicle.ended(outcome_line(whole, owners_.history));
   tell_outcome(end_, own, whole, owners_.history,
                {node_.config, node_.environment, owners_.console, owners_.workers.logs().run_dir(),
-                owners_.chronicle.goodput(), owners_.chronicle.latest()});
+                owners_.chronicle.goodput(), owners_.chronicle.worst_straggler(),
+                owners_.chronicle.latest()});
 }
 
 void EndOfJob::leave() {

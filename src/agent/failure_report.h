@@ -33,7 +33,7 @@ struct WorkerFailure {
   bool tail_holds_stdout = false;  // stdout and stderr go to the same place (2>&1, a terminal)
   std::vector<std::string> notes;  // "killed by the kernel's out-of-memory killer", "core dumped"
   // Where the other ranks of the node were when this one failed, a sentence each: "the other 7
-  // ranks were in all_reduce, train.py:88".
+  // ranks were in all_reduce, train.py:88". All ranks, if the timer of this one expired.
   std::vector<std::string> others = {};
 };
 
@@ -51,6 +51,8 @@ struct FailureReport {
   // A reason other than a worker that ended the job: a lost node, a signal. Used if no worker
   // failed by itself.
   std::string event;
+  // Where this node's ranks were when they were stopped, a sentence each.
+  std::vector<std::string> others = {};
   // Use the event even if a worker failed: the job could not go on for another reason.
   bool event_counts = false;
 };

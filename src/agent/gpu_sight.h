@@ -47,6 +47,8 @@ class GpuSight {
 
   // Adds what is known to the rows of ranks.
   void add_to(looks::NodeRows& rows);
+  // Returns the index of the GPU of each rank of this node, as far as it is known (rank_gpu.h).
+  const std::map<int, int>& gpu_of() const { return gpu_of_; }
   // Returns a line for each rank whose GPU has told something: "rank 3, GPU 3: 100 %, ...". Then
   // the faults of this attempt, and why there are no figures.
   std::vector<std::string> lines() const;

@@ -67,6 +67,7 @@ FailureReport own_report(const JobEnd& end) {
   report.outcome = outcome_word(end.outcome);
   if (end.outcome == Outcome::succeeded || end.outcome == Outcome::spare) return report;
   report.event = ending_event(end);
+  report.others = end.others;
   // These jobs ended because no next attempt was possible, no matter how the last attempt went.
   report.event_counts =
       end.outcome == Outcome::spawn_failed || end.outcome == Outcome::no_rendezvous;

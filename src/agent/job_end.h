@@ -24,6 +24,7 @@ struct JobEnd {
   // The signal was an unlisted one with its default action: the exit code names it.
   bool default_signal = false;
   std::string why_stopped;  // other reason that ended the last round: a lost node, a watchdog
+  std::vector<std::string> others = {};   // where this node's ranks were when they were stopped
   std::optional<Error> start_error;       // workers could not be started
   std::optional<Error> rendezvous_error;  // no round was reached
   std::vector<WorkerFailure> failures;    // of the last attempt on this node

@@ -68,7 +68,11 @@ TEST(JobEnd, WhatEndedTheJobBesideWorkers) {
 
   end = job_end(Outcome::peer_failed);
   end.why_stopped = "n2 is gone";
+  end.others = {"ranks 0-3 were in all_reduce, train.py:88"};
   EXPECT_EQ(own_report(end).event, "n2 is gone");
+  EXPECT_NE(
+      format_report(own_report(end)).find("  n2 is gone\n  others    : ranks 0-3 were in all"),
+      std::string::npos);
   EXPECT_EQ(own_report(end).outcome, "failed");
 }
 

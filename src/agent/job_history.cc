@@ -74,6 +74,10 @@ void JobHistory::attempt_ends(AttemptEnd end, const std::string& why, bool overr
   attempt.why = why;
 }
 
+void JobHistory::ranks_were(const std::vector<std::string>& sentences) {
+  if (!attempts_.empty()) attempts_.back().others = sentences;
+}
+
 void JobHistory::workers_ended(std::int64_t at_ms) {
   if (!attempts_.empty() && !attempts_.back().end_ms) attempts_.back().end_ms = at_ms;
 }
@@ -113,10 +117,11 @@ std::string how_it_ended(const JobHistory& history, std::string_view outcome) {
 }
 
 std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs,
-                      std::string_view goodput, std::string_view last_run) {
-  return fmt::format("the job {}{}{}{}{}; logs: {}", how_it_ended(history, outcome),
-                     goodput.empty() ? "" : "; ", goodput, last_run.empty() ? "" : "; last run ",
-                     last_run, logs);
+                      std::string_view goodput, std::string_view straggler,
+                      std::string_view last_run) {
+  return fmt::format("the job {}{}{}{}{}{}{}; logs: {}", how_it_ended(history, outcome),
+                     goodput.empty() ? "" : "; ", goodput, straggler.empty() ? "" : "; ", straggler,
+                     last_run.empty() ? "" : "; last run ", last_run, logs);
 }
 
 }  // namespace lockstep::agent

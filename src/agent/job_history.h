@@ -38,8 +38,9 @@ struct Attempt {
   bool counted = false;
   std::optional<std::int64_t> end_ms;  // time at which the last worker had ended
   AttemptEnd end = AttemptEnd::none;
-  std::string why;      // one line; empty for success
-  std::string log_dir;  // empty: none
+  std::string why;                       // one line; empty for success
+  std::vector<std::string> others = {};  // where this node's ranks were when they were stopped
+  std::string log_dir;                   // empty: none
 };
 
 // A round that began because a node left or joined.
@@ -63,6 +64,8 @@ class JobHistory {
   // Gives the reason why the current attempt ends. The first reason counts, unless a later one
   // overrules it: a worker failed, and then a node turned out to be lost.
   void attempt_ends(AttemptEnd end, const std::string& why, bool overrules = false);
+  // Says where the ranks were when the current attempt was stopped, a sentence each.
+  void ranks_were(const std::vector<std::string>& sentences);
   // The last worker has ended. Called even if no worker was started.
   void workers_ended(std::int64_t at_ms);
   void job_ended(std::int64_t at_ms);
@@ -96,9 +99,11 @@ bool is_worth_a_line(const JobHistory& history);
 std::string how_it_ended(const JobHistory& history, std::string_view outcome);
 
 // Formats the last line: "the job succeeded after 3 min 12 s, with 2 restarts; goodput 91 %
-// (training 2 min 55 s); last run 5 min ago: 3 min 40 s, goodput 88 %; logs: /tmp/x". logs: the log
-// directory, or the reason why there is none. goodput, last_run: empty if nothing is known.
+// (training 2 min 55 s); straggler: rank 3 (node n1) for 1 min 5 s; last run 5 min ago: 3 min 40 s,
+// goodput 88 %; logs: /tmp/x". logs: the log directory, or the reason why there is none. goodput,
+// straggler, last_run: empty if nothing is known.
 std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs,
-                      std::string_view goodput = {}, std::string_view last_run = {});
+                      std::string_view goodput = {}, std::string_view straggler = {},
+                      std::string_view last_run = {});
 
 }  // namespace lockstep::agent

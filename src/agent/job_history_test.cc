@@ -101,9 +101,10 @@ TEST(JobHistory, LastLine) {
   history.job_ended(192'300);
   EXPECT_EQ(last_line(history, "succeeded", "/tmp/x"),
             "the job succeeded after 3 min 12 s, with 1 restart; logs: /tmp/x");
-  EXPECT_EQ(last_line(history, "succeeded", "none", "goodput 91 %", "5 min ago: 12.0 s"),
+  EXPECT_EQ(last_line(history, "succeeded", "none", "goodput 91 %",
+                      "straggler: rank 3 (node n1) for 1 min 5 s", "5 min ago: 12.0 s"),
             "the job succeeded after 3 min 12 s, with 1 restart; goodput 91 %; "
-            "last run 5 min ago: 12.0 s; logs: none");
+            "straggler: rank 3 (node n1) for 1 min 5 s; last run 5 min ago: 12.0 s; logs: none");
   history.attempt_started(start(2, 1, 1));
   history.attempt_started(start(2, 1, 2));
   history.attempt_started(start(3, 2, 2));

@@ -189,10 +189,20 @@ void NodeAgent::carry_out(const Action& action) {
   }
 }
 
+// Every way to stop or kill the workers comes through here.
 void NodeAgent::attempt_ends() {
+  if (workers_.failures().empty()) read_places({});
   sight_.attempt_ends();
   chronicle_.stopping(history_.attempts().empty() ? "" : history_.attempts().back().why);
   restart_pause_.attempt_ended();
+}
+
+// Notes where the ranks are. Call before a signal goes out: a handler of SIGTERM changes the
+// stacks. The first answer of an attempt counts.
+void NodeAgent::read_places(std::optional<int> failed) {
+  if (!reasons_.others.empty()) return;
+  reasons_.others = sight_.where_others_are(failed);
+  history_.ranks_were(reasons_.others);
 }
 
 // Sweep leftovers before each new attempt: no process of an old attempt may survive into the next.
@@ -228,6 +238,7 @@ void NodeAgent::start_attempt() {
     for (const std::string& warning : node_.config.job_warnings)
       log::warning("{}", warning);
   reasons_.why_stopped.clear();
+  reasons_.others.clear();
   restart_pause_.attempt_started();
   history_.attempt_started({.at_ms = unix_ms(),
                             .restarts = round.restarts,
@@ -354,9 +365,8 @@ void NodeAgent::on_worker_ended(const Worker& worker, const WorkerFailure* failu
       emit(worker_event(view(), "TERMINATED", worker));
       chronicle_.rank_ended(worker.spec.rank, failure->exit_code);
     } else {
-      // Before they are stopped: a handler of SIGTERM changes the stacks.
-      if (group_.state() == State::running)
-        workers_.tell_others(sight_.where_others_are(failure->global_rank));
+      read_places(failure->global_rank);
+      workers_.tell_others(reasons_.others);
       gpus_.read_faults();
       workers_.add_notes(gpus_.faults());
       history_.attempt_ends(AttemptEnd::worker, failure_line(*failure));
@@ -381,6 +391,7 @@ void NodeAgent::on_timer_expired(pid_t pid, int signal, const std::string& why) 
   // The timer belongs to a process that hangs: the job cannot go on, so no restart.
   log::error("{}; sending the process {} and ending the job", why, proc::signal_name(signal));
   history_.attempt_ends(AttemptEnd::watchdog, why);
+  read_places({});
   workers_.kill_timed_out(pid, signal);
   feed({EventKind::unhealthy});
 }

@@ -25,6 +25,7 @@
 #include "proc/containment.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class NodeAgent final : private Membership::Listener,
   Status start_workers();
   void tell_failure(bool final);
   void attempt_ends();
+  void read_places(std::optional<int> failed);
   void finish();
 
   // Events

@@ -142,11 +142,17 @@ std::string report_json(const FailureReport& report, const JobHistory& history,
   json["end_ms"] = history.end_ms();
   json["duration_ms"] = history.duration_ms();
   json["goodput"] = goodput_as_json(facts.goodput);
+  json["straggler"] = nullptr;
+  if (facts.straggler)
+    json["straggler"] = {{"rank", facts.straggler->rank},
+                         {"name", facts.straggler->name},
+                         {"ms", facts.straggler->time.count()}};
   json["restarts"] = history.restarts();
   json["max_restarts"] = facts.max_restarts;
   json["log_dir"] = text_or_null(facts.log_dir);
   const std::string* event = root_event(report);
   json["reason"] = text_or_null(event == nullptr ? "" : *event);
+  json["others"] = report.others;
   add_failures(report, json);
   add_history(history, json);
   json["events"] = ordered_json::array();

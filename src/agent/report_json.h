@@ -4,9 +4,11 @@
 
 #include "agent/failure_report.h"
 #include "agent/job_history.h"
+#include "agent/worst_straggler.h"
 #include "base/error.h"
 #include "status/goodput.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,7 @@ struct JobFacts {
   std::string log_dir;  // empty: none
   int max_restarts = 0;
   status::Goodput goodput = status::Goodput(status::Goodput::TimePoint{});
+  std::optional<WorstStraggler::Span> straggler = {};
   std::vector<std::string> events = {};  // the latest, as lines of JSON
 };
 

@@ -80,13 +80,18 @@ std::string logs_of(const WorkerFailure& failure) {
   return text;
 }
 
+std::string others_of(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences)
+    text += "\n  others    : " + sentence;
+  return text;
+}
+
 std::string extra_lines(const WorkerFailure& failure) {
   std::string text;
   for (const auto& note : failure.notes)
     text += "\n  note      : " + note;
-  for (const auto& sentence : failure.others)
-    text += "\n  others    : " + sentence;
-  text += logs_of(failure);
+  text += others_of(failure.others) + logs_of(failure);
   if (failure.error || failure.stderr_tail.empty()) return text;
   const std::size_t count = failure.stderr_tail.size();
   text +=
@@ -214,7 +219,7 @@ std::string format_report(const FailureReport& report, const ReportStyle& style)
   if (event != nullptr) {
     heading = "Root Cause (no worker failed by itself):";
     cause = "  " + *event;
-    details = image;
+    details = image + others_of(report.others);
   } else if (root) {
     const std::vector<std::size_t> order = in_rank_order(report);
     const auto place = std::find(order.begin(), order.end(), *root) - order.begin();

@@ -212,12 +212,7 @@ void Sight::on_look(std::vector<looks::RankLook>& seen, io::TimePoint now) {
 // leader of its ranks, and claims nothing itself.
 void Sight::judge(io::TimePoint now) {
   const bool is_judged = world_.is_judged();
-  if (is_judged)
-    world_.tell_own(fold_,
-                    {.pids = world_.job_starts() || meets(fold_) ? own_pids() : WorldSight::Pids(),
-                     .recorders = collectives_.told(),
-                     .waits = own_waits()},
-                    now);
+  if (is_judged) world_.tell_own(fold_, own_facts(), now);
   whole_ = is_judged ? fold_ : world_.fold(fold_, now);
   evidence_ = {};
   if (!is_judged && meets(whole_)) ask_store(world_.pids(own_pids()));
@@ -292,6 +287,20 @@ std::string Sight::own_waits() const {
   return looks::waits_text(book_.shares(), late ? std::optional(late->rank) : std::nullopt);
 }
 
+// Pids and GPUs stay as they are, so they are told only while the job starts.
+WorldSight::Own Sight::own_facts() const {
+  WorldSight::Own own{.recorders = collectives_.told(), .waits = own_waits()};
+  if (!world_.job_starts() && !meets(fold_)) return own;
+  own.pids = own_pids();
+  own.gpus = gpus_.gpu_of();
+  return own;
+}
+
+std::optional<int> Sight::gpu_of(int rank) const {
+  const auto own = gpus_.gpu_of().find(rank);
+  return own != gpus_.gpu_of().end() ? own->second : world_.gpu_of(rank);
+}
+
 // Looks for the straggler among all ranks, as the leader; hears of it, or looks among this node's
 // ranks where the leader is torchrun or an older version.
 void Sight::find_straggler(const looks::Verdict& verdict, io::TimePoint now) {
@@ -311,7 +320,8 @@ void Sight::tell_straggler(const looks::StragglerWatch::News& news, const std::s
     listener_.on_straggler(*news.ends, false, words);
   }
   if (!news.begins) return;
-  slow_ = {news.begins->rank, looks::straggler_words(*news.begins, node)};
+  slow_ = {news.begins->rank,
+           looks::straggler_words(*news.begins, node, gpu_of(news.begins->rank))};
   log::warning("straggler: {}", slow_.words);
   listener_.on_straggler(slow_.rank, true, slow_.words);
 }
@@ -341,7 +351,7 @@ std::string Sight::evidence_text() {
   return text;
 }
 
-std::vector<std::string> Sight::where_others_are(int failed) {
+std::vector<std::string> Sight::where_others_are(std::optional<int> failed) {
   std::vector<looks::RankLook> found;
   for (const looks::RankLook& look : seen_) {
     if (look.rank == failed || !look.process || !look.stack) continue;
@@ -356,7 +366,9 @@ std::vector<std::string> Sight::where_others_are(int failed) {
   seen.reserve(found.size());
   for (const looks::RankLook& look : found)
     seen.push_back({&look, looks::what_doing(look), {}});
-  return looks::group_sentences(looks::fold(node_.name, seen), {&failed, 1});
+  std::vector<int> spared;
+  if (failed) spared.push_back(*failed);
+  return looks::group_sentences(looks::fold(node_.name, seen), spared);
 }
 
 // Returns the verdict in a line.

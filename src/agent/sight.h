@@ -96,9 +96,10 @@ class Sight {
   // Answers /why, with a looks::Question as its query: /why?rank=3.
   http::Response answer(const http::Request& request);
 
-  // Says where the other ranks are at this moment, one sentence each. Call before they are stopped.
-  // Reads only processes that an earlier look knows, which takes less than a millisecond.
-  std::vector<std::string> where_others_are(int failed);
+  // Says where the ranks of this node are at this moment, but for the failed one, one sentence
+  // each. Call before they are stopped. Reads only processes that an earlier look knows, which
+  // takes less than a millisecond.
+  std::vector<std::string> where_others_are(std::optional<int> failed);
 
  private:
   void on_look(std::vector<looks::RankLook>& seen, io::TimePoint now);
@@ -112,7 +113,9 @@ class Sight {
   void tell_straggler(const looks::StragglerWatch::News& news, const std::string& node);
   void hear_straggler(const looks::WorldSlow& told);
   void forget_stragglers();
+  WorldSight::Own own_facts() const;
   std::string own_waits() const;
+  std::optional<int> gpu_of(int rank) const;
   looks::Verdict shown() const;
   std::string words(io::TimePoint now) const;
   std::string state() const;

@@ -48,6 +48,7 @@ page::PageAttempt shown_attempt(const Attempt& attempt, std::int64_t number) {
           .end_ms = attempt.end_ms,
           .end = std::string(attempt_end_word(attempt.end)),
           .why = printable(attempt.why, 500),
+          .others = attempt.others,
           .nodes = attempt.start.nodes,
           .world = attempt.start.world_size};
 }

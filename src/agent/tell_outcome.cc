@@ -84,6 +84,7 @@ void say_last_line(const JobHistory& history, const std::string& outcome,
       logs += fmt::format(" ({}-r 3 or -t 3 keeps output)", stays ? "error files only; " : "");
   }
   log::warning("{}", last_line(history, outcome, logs, status::goodput_words(places.goodput),
+                               straggler_line(places.straggler),
                                compare_with_last_run(history, outcome, places)));
 }
 
@@ -131,8 +132,12 @@ void tell_outcome(const JobEnd& end, const FailureReport& own, const FailureRepo
   say_why(end, own, whole, history, places);
   say_last_line(history, whole.outcome, places);
   if (!config.report_file) return;
-  const JobFacts facts{end.node, places.run_dir != nullptr ? places.run_dir->path() : "",
-                       config.max_restarts, places.goodput, places.events};
+  const JobFacts facts{end.node,
+                       places.run_dir != nullptr ? places.run_dir->path() : "",
+                       config.max_restarts,
+                       places.goodput,
+                       places.straggler,
+                       places.events};
   const Status written = io::replace_file(*config.report_file, report_json(whole, history, facts));
   if (!written) log::error("--report: {}", written.error().message);
 }

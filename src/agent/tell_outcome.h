@@ -6,11 +6,13 @@
 #include "agent/job_end.h"
 #include "agent/job_history.h"
 #include "agent/worker_spec.h"
+#include "agent/worst_straggler.h"
 #include "launch/launch_config.h"
 #include "logs/console.h"
 #include "logs/log_dir.h"
 #include "status/goodput.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@ struct TellingPlaces {
   logs::Console& console;
   const logs::RunDir* run_dir;  // nullptr: the job has no log directory
   const status::Goodput& goodput;
+  const std::optional<WorstStraggler::Span>& straggler;
   std::vector<std::string> events;  // the latest, as lines of JSON
 };
 

@@ -87,7 +87,7 @@ class Workers {
   // What all workers of the current attempt were started with. Valid until the next attempt.
   std::vector<const WorkerSpec*> specs() const;
   bool has_run() const;  // a worker of the current attempt was started
-  // Says where the other ranks were at the last failure (WorkerFailure::others).
+  // Says where the ranks were at the last failure (WorkerFailure::others).
   void tell_others(std::vector<std::string> sentences) {
     if (!failures_.empty()) failures_.back().others = std::move(sentences);
   }

@@ -17,6 +17,7 @@ void WorldSight::tell_own(const looks::Fold& own, Own besides, io::TimePoint now
   if (!is_judged()) return;
   const auto news = teller_.feed(own,
                                  {.pids = std::move(besides.pids),
+                                  .gpus = std::move(besides.gpus),
                                   .recorders = std::move(besides.recorders),
                                   .waits = std::move(besides.waits),
                                   .lacks = view_.lacks_fold()},

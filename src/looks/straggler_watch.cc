@@ -6,10 +6,17 @@
 
 namespace lockstep::looks {
 
-std::string straggler_words(const Straggler& straggler, const std::string& node) {
+std::string straggler_words(const Straggler& straggler, const std::string& node,
+                            std::optional<int> gpu) {
   return fmt::format(
-      "rank {} (node {}) makes the others wait: it waits {:.0f} % of the time, the median {:.0f} %",
-      straggler.rank, node, 100 * straggler.share, 100 * straggler.others);
+      "rank {} (node {}{}) makes the others wait: it waits {:.0f} % of the time, the median {:.0f} "
+      "%",
+      straggler.rank, node, gpu ? fmt::format(", GPU {}", *gpu) : "", 100 * straggler.share,
+      100 * straggler.others);
+}
+
+std::string straggler_name(const std::string& words) {
+  return words.substr(0, words.find(" makes the others wait"));
 }
 
 bool is_long_stand(const Verdict& verdict) {

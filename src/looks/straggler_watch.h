@@ -10,8 +10,11 @@
 
 namespace lockstep::looks {
 
-// "rank 3 (node n1) makes the others wait: it waits 5 % of the time, the median 48 %".
-std::string straggler_words(const Straggler& straggler, const std::string& node);
+// "rank 3 (node n1, GPU 3) makes the others wait: it waits 5 % of the time, the median 48 %".
+std::string straggler_words(const Straggler& straggler, const std::string& node,
+                            std::optional<int> gpu);
+// Returns "rank 3 (node n1, GPU 3)" of such words.
+std::string straggler_name(const std::string& words);
 
 // In a stand of this length, no rank is slow: one works alone, or the job hangs. Its looks say
 // nothing about the steps.

@@ -68,7 +68,8 @@ bool NodeTeller::tells_waits(const std::string& waits, io::TimePoint now) {
 
 std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& besides,
                                          io::TimePoint now) {
-  if (is_as_told(fold, now) && besides.pids == pids_ && besides.recorders == recorders_) {
+  if (is_as_told(fold, now) && besides.pids == pids_ && besides.gpus == gpus_ &&
+      besides.recorders == recorders_) {
     if (now - spoke_ < rules_.refresh) return std::nullopt;
     spoke_ = now;
     NodeNews news{.number = number_, .lacks = besides.lacks};
@@ -80,12 +81,14 @@ std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& beside
   if (tells_waits(besides.waits, now)) waits = waits_;
   told_ = fold;
   pids_ = besides.pids;
+  gpus_ = besides.gpus;
   recorders_ = besides.recorders;
   told_at_ = now;
   spoke_ = now;
   return NodeNews{.number = ++number_,
                   .fold = fold,
                   .pids = besides.pids,
+                  .gpus = besides.gpus,
                   .lacks = besides.lacks,
                   .recorders = besides.recorders,
                   .waits = std::move(waits)};
@@ -106,8 +109,9 @@ bool WorldLooks::hear(int node, std::string_view text, io::TimePoint now) {
     of.number = news->number;
     of.fold = std::move(news->fold);
     of.received = now;
-    // Told only while the job starts. Workers keep their pids.
+    // Told only while the job starts. Workers keep their pids and GPUs.
     if (!news->pids.empty()) of.pids = std::move(news->pids);
+    if (!news->gpus.empty()) of.gpus = std::move(news->gpus);
     of.recorders = std::move(news->recorders);
   } else if (of.number != news->number) {
     // A fold was lost on the way.
@@ -180,6 +184,12 @@ std::optional<std::map<int, WaitShare>> WorldLooks::waits(const std::string& own
   for (std::size_t rank = 1; rank < nodes_.size(); ++rank)
     if (is_silent(nodes_[rank], now) || !take(nodes_[rank].waits)) return std::nullopt;
   return all;
+}
+
+std::optional<int> WorldLooks::gpu_of(int rank) const {
+  for (const Heard& node : nodes_)
+    if (const auto gpu = node.gpus.find(rank); gpu != node.gpus.end()) return gpu->second;
+  return std::nullopt;
 }
 
 std::map<int, std::uint32_t> WorldLooks::pids(const std::map<int, std::uint32_t>& own) const {

@@ -41,6 +41,7 @@ class NodeTeller {
   // Facts of a node beside its fold: see NodeNews.
   struct Besides {
     std::map<int, std::uint32_t> pids = {};
+    std::map<int, int> gpus = {};
     std::string recorders = {};
     std::string waits = {};  // "": no shares
     bool lacks = false;
@@ -59,6 +60,7 @@ class NodeTeller {
   std::string waits_;
   io::TimePoint told_waits_ = {};
   std::map<int, std::uint32_t> pids_;
+  std::map<int, int> gpus_;
   std::string recorders_;
   io::TimePoint told_at_ = {};
   io::TimePoint spoke_ = {};
@@ -97,12 +99,15 @@ class WorldLooks {
   // Returns the told pids of ranks. Leaves out a pid of two ranks: containers number their
   // processes alike.
   std::map<int, std::uint32_t> pids(const std::map<int, std::uint32_t>& own) const;
+  // Returns the told index of a rank's GPU on its node.
+  std::optional<int> gpu_of(int rank) const;
 
  private:
   struct Heard {
     std::int64_t number = 0;
     std::optional<Fold> fold = {};
     std::map<int, std::uint32_t> pids = {};
+    std::map<int, int> gpus = {};
     std::string recorders = {};
     std::optional<NodeWaits> waits = {};
     io::TimePoint received = {};

@@ -370,7 +370,14 @@ TEST(WorldLooks, AgesGrowOnlyWhileTheNodeSpeaks) {
 TEST(WorldLooks, PidsThatTwoNodesHaveNameNoRank) {
   WorldLooks leader(3, 6);
   const Fold fold{{"n2"}, {{.key = 2, .ranks = {{0, {2, 3}}}}}};
-  leader.hear(1, print_news(NodeNews{.number = 1, .fold = fold, .pids = {{2, 8}, {3, 9}}}), {});
+  leader.hear(1,
+              print_news(NodeNews{
+                  .number = 1, .fold = fold, .pids = {{2, 8}, {3, 9}}, .gpus = {{2, 0}, {3, 1}}}),
+              {});
+  leader.hear(1, print_news(NodeNews{.number = 2, .fold = fold}), {});
+  EXPECT_EQ(leader.gpu_of(2), 0);
+  EXPECT_EQ(leader.gpu_of(3), 1);
+  EXPECT_EQ(leader.gpu_of(4), std::nullopt);
   leader.hear(2, print_news(NodeNews{.number = 1, .fold = fold, .pids = {{4, 8}, {5, 12}}}), {});
   EXPECT_EQ(leader.pids({{0, 9}, {1, 11}}), (std::map<int, std::uint32_t>{{1, 11}, {5, 12}}));
 }

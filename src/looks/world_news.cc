@@ -31,12 +31,13 @@ std::string printable_lines(const std::string& text) {
 
 }  // namespace
 
-// Pids by rank: names of members in JSON are texts.
-using PidTexts = std::map<std::string, std::int64_t>;
+// Numbers by rank: names of members in JSON are texts.
+using RankNumbers = std::map<std::string, std::int64_t>;
 
 struct NodeNewsValue {
   std::int64_t number = 0;
-  std::optional<PidTexts> pids = {};
+  std::optional<RankNumbers> pids = {};
+  std::optional<RankNumbers> gpus = {};
   std::optional<bool> lacks = {};
   std::optional<std::string> recorders = {};
   std::optional<std::string> waits = {};
@@ -60,6 +61,7 @@ struct VerdictValue {
 static void fields(codec::JsonFields& io, NodeNewsValue& news) {
   io.needed("number", news.number, codec::JsonRange{0, kMostNumber});
   io.optional("pids", news.pids);
+  io.optional("gpus", news.gpus);
   io.optional("lacks", news.lacks);
   io.optional("recorders", news.recorders);
   io.optional("waits", news.waits);
@@ -108,14 +110,34 @@ static Result<std::optional<Fold>> fold_in(const nlohmann::json& json) {
   return std::optional(std::move(fold));
 }
 
+template <typename Number>
+static std::optional<RankNumbers> rank_numbers(const std::map<int, Number>& by_rank) {
+  if (by_rank.empty()) return std::nullopt;
+  RankNumbers numbers;
+  for (const auto& [rank, number] : by_rank)
+    numbers[std::to_string(rank)] = number;
+  return numbers;
+}
+
+// Leaves out numbers below `least`.
+template <typename Number>
+static std::map<int, Number> by_rank(const std::optional<RankNumbers>& numbers, int least) {
+  std::map<int, Number> all;
+  for (const auto& [name, number] : numbers.value_or(RankNumbers())) {
+    const auto rank = parse_int(name);
+    if (rank && *rank >= 0 && *rank <= kMostRank && number >= least && number <= kMostRank)
+      all[static_cast<int>(*rank)] = static_cast<Number>(number);
+  }
+  return all;
+}
+
 std::string print_news(const NodeNews& news) {
   NodeNewsValue value{.number = news.number, .waits = news.waits};
   if (news.lacks) value.lacks = true;
   if (!news.recorders.empty() && news.recorders.size() <= kMostRecorderNews)
     value.recorders = news.recorders;
-  if (!news.pids.empty()) value.pids.emplace();
-  for (const auto& [rank, pid] : news.pids)
-    (*value.pids)[std::to_string(rank)] = pid;
+  value.pids = rank_numbers(news.pids);
+  value.gpus = rank_numbers(news.gpus);
   return with_fold(codec::write_fields(value), news.fold);
 }
 
@@ -189,15 +211,12 @@ Result<NodeNews> read_node_news(std::string_view text) {
   NodeNewsValue value;
   LOCKSTEP_TRY(codec::read_fields(json, value, {.strict = false, .list = kMostListed}));
   NodeNews news{.number = value.number,
+                .pids = by_rank<std::uint32_t>(value.pids, 1),
+                .gpus = by_rank<int>(value.gpus, 0),
                 .lacks = value.lacks.value_or(false),
                 .recorders = std::move(value.recorders).value_or(""),
                 .waits = std::move(value.waits)};
   if (news.recorders.size() > kMostRecorderNews) news.recorders.clear();
-  for (const auto& [name, pid] : value.pids.value_or(PidTexts())) {
-    const auto rank = parse_int(name);
-    if (rank && *rank >= 0 && *rank <= kMostRank && pid > 0 && pid <= kMostRank)
-      news.pids[static_cast<int>(*rank)] = static_cast<std::uint32_t>(pid);
-  }
   LOCKSTEP_TRY_ASSIGN(news.fold, fold_in(json));
   return news;
 }

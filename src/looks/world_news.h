@@ -25,6 +25,7 @@ struct NodeNews {
   std::int64_t number = 0;                 // counts the folds that this node has told
   std::optional<Fold> fold = {};           // nullopt: as in the news with this number, but older
   std::map<int, std::uint32_t> pids = {};  // by rank, as the worker itself sees its pid
+  std::map<int, int> gpus = {};            // by rank: the GPU's index on its node
   bool lacks = false;                      // this node has missed the last fold of all nodes
   // With a fold: what the flight recorders of this node say (recorder/summary.h). "": nothing.
   std::string recorders = {};

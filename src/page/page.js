@@ -254,7 +254,7 @@
       const until = attempt.end_ms ?? state.now_ms;
       [attempt.number, clock(attempt.start_ms), span(until - attempt.start_ms),
         attempt.world + (attempt.nodes > 1 ? ' on ' + attempt.nodes + ' nodes' : ''),
-        attempt.end_ms == null ? 'runs' : attempt.why || attempt.end].forEach((text, index) => say(line.children[index], text));
+        [attempt.end_ms == null ? 'runs' : attempt.why || attempt.end, ...attempt.others].join('\n')].forEach((text, index) => say(line.children[index], text));
     });
   }
 

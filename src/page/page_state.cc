@@ -13,7 +13,7 @@ nlohmann::ordered_json attempt_json(const PageAttempt& attempt) {
   nlohmann::ordered_json json{{"number", attempt.number}, {"start_ms", attempt.start_ms},
                               {"end_ms", nullptr},        {"end", nullptr},
                               {"why", attempt.why},       {"nodes", attempt.nodes},
-                              {"world", attempt.world}};
+                              {"world", attempt.world},   {"others", attempt.others}};
   if (attempt.end_ms) {
     json["end_ms"] = *attempt.end_ms;
     json["end"] = attempt.end;

@@ -21,6 +21,7 @@ struct PageAttempt {
   std::optional<std::int64_t> end_ms = {};  // nullopt: it runs
   std::string end = {};                     // "worker", "signal" ...; "success"
   std::string why = {};                     // one line
+  std::vector<std::string> others = {};     // where the ranks were when they were stopped
   int nodes = 1;
   int world = 1;
 };

@@ -9,7 +9,10 @@ namespace {
 
 TEST(PageState, IsOneObjectOfJson) {
   PageState state{.now_ms = 5, .run_id = "a\"b", .attempts_total = 2};
-  state.attempts = {{.number = 2, .start_ms = 3, .why = "rank 1 failed\n"}};
+  state.attempts = {{.number = 2,
+                     .start_ms = 3,
+                     .why = "rank 1 failed\n",
+                     .others = {"the other 7 ranks were in all_reduce, train.py:88"}}};
   state.rows = {.node = "n0", .state = "hung"};
   state.rows.rows = {{.rank = 7, .last_line = "<script>\x1b[2J"}};
   state.goodput.enter(status::Phase::start, {});
@@ -23,6 +26,7 @@ TEST(PageState, IsOneObjectOfJson) {
   EXPECT_EQ(json["run_id"], "a\"b");
   EXPECT_TRUE(json["ended"].is_null());
   EXPECT_TRUE(json["attempts"][0]["end_ms"].is_null());
+  EXPECT_EQ(json["attempts"][0]["others"][0], "the other 7 ranks were in all_reduce, train.py:88");
   EXPECT_EQ(json["view"]["state"], "hung");
   EXPECT_EQ(json["view"]["rows"][0]["rank"], 7);
   EXPECT_EQ(json["goodput"]["share"], 0.75);

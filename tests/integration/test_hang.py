@@ -127,7 +127,22 @@ def test_a_hang_can_end_or_restart_the_job(lockstep, start, then):
                 "--shutdown-timeout", 5, "--report", lockstep.folder / "report.json", script=LIGHT)
     ended = job.wait(150)
     assert ended.rc == 1, str(ended)
-    attempts = json.loads((lockstep.folder / "report.json").read_text())["attempts"]
+    report = json.loads((lockstep.folder / "report.json").read_text())
+    attempts = report["attempts"]
     assert len(attempts) == (1 if then == "end" else 2), str(ended)
     assert attempts[-1]["ended_by"] == "watchdog" and f"rank {CULPRIT}" in attempts[-1]["why"], attempts
     assert ended.err.count("hang: ") == len(attempts), str(ended)
+    # Where the ranks were before they were stopped, the culprit too.
+    (culprit,) = [line for line in report["others"] if line.startswith(f"rank {CULPRIT} was in ")]
+    assert "hang_light.py:" in culprit and f"  others    : {culprit}\n" in ended.err, str(ended)
+
+
+def test_a_signal_is_passed_on_after_the_places_are_read(lockstep, start):
+    """Slurm's time limit is such a signal."""
+    job = start("sleep", "--hang-after", "off", "--report", lockstep.folder / "report.json", script=LIGHT)
+    until(lambda: line_of("sleep", LIGHT) in why(lockstep, job).stdout, 60, "the sleep is seen")
+    job.signal(signal.SIGTERM)
+    ended = job.wait(60)
+    report = json.loads((lockstep.folder / "report.json").read_text())
+    assert report["outcome"] == "interrupted", str(ended)
+    assert any(f"rank {CULPRIT} was in " in line and "hang_light.py:" in line for line in report["others"]), report

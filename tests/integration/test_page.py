@@ -464,6 +464,8 @@ def test_a_browser_sees_the_job_live(gloo, browse):
     home = f"http://127.0.0.1:{page.port}/"
     assert f"{home}live" in browser.requests
     assert all(url.startswith((home, "data:")) for url in browser.requests), browser.requests
+    page.run.signal(signal.SIGTERM)
+    shown(browser, "received SIGTERM", "rank 2 was in ", "hang.py:", selector="#attempts")
 
 
 def test_a_browser_without_the_token(job, browse):

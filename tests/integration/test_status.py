@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from harness import SCRIPTS, events, free_port, until
+from harness import BINARY, SCRIPTS, events, free_port, until
 
 PREFIX = "torchelastic.worker.status."
 
@@ -139,8 +139,13 @@ def timed(lockstep, script, fifo, *args):
 def test_file_timer_kills_the_worker_and_ends_the_agent(lockstep, timer):
     run = timed(lockstep, "expire", timer, "--nproc-per-node", 2)
     lockstep.ready(2, 60)
+    until(lambda: lockstep.run("why", f"pid-{run.pid}", program=(BINARY,)).out.count("timer.py:") == 2, 60,
+          "both ranks are seen")
+    (lockstep.facts / "go").touch()
     ended = run.wait(60)
     assert ended.rc != 0 and "the timer 'step' of process" in ended.err, str(ended)
+    # Read before the rank was killed.
+    assert re.findall(r"\n  others    : rank (\d) was in <module>, timer\.py:\d+", ended.err) == ["0", "1"], str(ended)
     run.none_left()
 
 

@@ -16,6 +16,8 @@ def ask(*expirations):
 
 open(os.path.join(os.environ["OUT_DIR"], os.environ["RANK"]), "w").write(str(os.getpid()))
 if sys.argv[1] == "expire" and os.environ["RANK"] == "0":
+    while not os.path.exists(os.path.join(os.environ["OUT_DIR"], "go")):
+        time.sleep(0.02)
     ask(time.time() + 0.2)
     signal.pause()
 elif sys.argv[1] == "expire":
