@@ -75,10 +75,8 @@ class Membership {
 
   bool is_open() const { return open_; }         // the rendezvous was reached at least once
   const Round& round() const { return round_; }  // the last round joined
-  // What the workers' store knows of its clients. nullopt: the store is not of this node.
-  std::optional<store::Witness> witness() const {
-    return store_ ? std::optional(store_->witness()) : std::nullopt;
-  }
+  // The workers' store. nullptr: it is not of this node.
+  const store::Server* store() const { return store_.get(); }
 
  private:
   enum class Awaited { nothing, round, barrier };

@@ -62,7 +62,7 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
           [this](const std::string& words) { chronicle_.gpu_fault(words); }),
       sight_(
           loop_, node_, gpus_, [this] { return workers_.targets(); },
-          [this] { return membership_.witness(); },
+          [this] { return membership_.store(); },
           {.open = [this] { return membership_.carries_news(); },
            .send = [this](const std::string& text) { return membership_.send_news(text); }},
           *this),

@@ -46,8 +46,9 @@ class WorldSight {
   // What a node tells of its ranks beside their fold.
   struct Own {
     Pids pids = {};
-    std::string recorders = {};  // what the recorders say (recorder/summary.h)
-    std::string waits = {};      // how much the ranks wait (looks/wait_shares.h)
+    std::string recorders = {};         // what the recorders say (recorder/summary.h)
+    std::string waits = {};             // how much the ranks wait (looks/wait_shares.h)
+    std::optional<int> timed_out = {};  // see looks::NodeNews
   };
   // Takes the fold of this node's ranks after a look, and tells it to the leader.
   void tell_own(const looks::Fold& own, Own besides, io::TimePoint now);
@@ -55,6 +56,8 @@ class WorldSight {
   looks::Fold fold(const looks::Fold& own, io::TimePoint now) const;
   // The same, a line for each silent node. Only if this node judges all.
   std::vector<std::string> silences(io::TimePoint now) const { return world_.silences(now); }
+  // Returns the rank whose watchdog has timed out, as another node has told this one.
+  std::optional<int> timed_out() const { return world_.timed_out(); }
   Pids pids(const Pids& own) const { return judges_all() ? world_.pids(own) : own; }
   // Returns what the recorders of the other nodes say, if this node judges all.
   std::map<int, looks::WorldLooks::Recorders> recorders(io::TimePoint now) const {

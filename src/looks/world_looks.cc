@@ -68,7 +68,8 @@ bool NodeTeller::tells_waits(const std::string& waits, io::TimePoint now) {
 
 std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& besides,
                                          io::TimePoint now) {
-  if (is_as_told(fold, now) && besides.pids == pids_ && besides.recorders == recorders_) {
+  if (is_as_told(fold, now) && besides.pids == pids_ && besides.recorders == recorders_ &&
+      besides.timed_out == timed_out_) {
     if (now - spoke_ < rules_.refresh) return std::nullopt;
     spoke_ = now;
     NodeNews news{.number = number_, .lacks = besides.lacks};
@@ -81,6 +82,7 @@ std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& beside
   told_ = fold;
   pids_ = besides.pids;
   recorders_ = besides.recorders;
+  timed_out_ = besides.timed_out;
   told_at_ = now;
   spoke_ = now;
   return NodeNews{.number = ++number_,
@@ -88,7 +90,8 @@ std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& beside
                   .pids = besides.pids,
                   .lacks = besides.lacks,
                   .recorders = besides.recorders,
-                  .waits = std::move(waits)};
+                  .waits = std::move(waits),
+                  .timed_out = timed_out_};
 }
 
 // --- the leader ---
@@ -114,6 +117,7 @@ bool WorldLooks::hear(int node, std::string_view text, io::TimePoint now) {
     of.fold.reset();
   }
   if (news->waits) of.waits = read_waits(*news->waits, ranks_);
+  if (news->timed_out) timed_out_ = news->timed_out;
   of.heard = now;
   return news->lacks;
 }

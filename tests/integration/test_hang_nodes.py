@@ -159,11 +159,11 @@ def recorded(lockstep):
     """recorded(KIND, BACKEND): two nodes of two ranks with flight recorders (nccl_side.py); rank 2 goes wrong."""
     runs = []
     with tempfile.TemporaryDirectory(dir="/tmp") as temp:
-        def begin(kind, backend="lockstep"):
+        def begin(kind, backend="lockstep", after=8):
             job = Job(lockstep, backend)
             for number in range(2):
                 runs.append(job.script(number, SCRIPTS / "nccl_side.py", kind, 2, nproc=2, env={"TEST_FOLDER": temp},
-                                       args=("--hang-after", 8, "--log-dir", lockstep.folder / f"logs{number}")))
+                                       args=("--hang-after", after, "--log-dir", lockstep.folder / f"logs{number}")))
                 listening(job.port)
             return runs
 
@@ -184,6 +184,18 @@ def test_recorders_of_all_nodes_are_compared_and_each_node_keeps_its_own_dumps(r
         found = sorted(path.name for path in kept.iterdir() if path.name.startswith("hang-1_"))
         assert found == [f"hang-1_rank_{rank}" for rank in (2 * number, 2 * number + 1)], run.err()
         assert told in evidence_of(run), evidence_of(run)
+
+
+@pytest.mark.parametrize("kind, backend, rank", [("signal", "lockstep", 0), ("line", "lockstep", 3), ("line", "c10d", 3)])
+def test_when_a_watchdog_times_out_every_node_keeps_evidence_before_the_workers_end(recorded, kind, backend, rank):
+    runs = recorded(kind, backend, after=100)
+    told = f"timeout: the NCCL watchdog of rank {rank} has timed out (attempt 1, 4 ranks"
+    until(lambda: told in runs[0].err(), 30, f"the first node tells the timeout: {runs[0].err()}")
+    for number, run in enumerate(runs):
+        until(lambda run=run: "flight recorders: " in run.err(), 12, f"dumps of node {number}: {run.err()}")
+        assert told in evidence_of(run) and "nccl_side.py" in evidence_of(run), evidence_of(run)
+        assert run.err().count("evidence: ") == 1 and run.process.poll() is None, run.err()
+    assert "hang: no rank" not in runs[0].err(), runs[0].err()
 
 
 def test_ranks_of_two_nodes_that_spin_while_no_collective_moves_hang(lockstep, recorded):
