@@ -189,7 +189,19 @@ void NodeAgent::carry_out(const Action& action) {
   }
 }
 
+// A rank in state D may keep its GPU, and the next attempt here may meet what holds this one.
+void NodeAgent::judge_host() {
+  const auto stuck = node_.config.hang.then == launch::HangConfig::Then::restart
+                         ? sight_.stuck_rank()
+                         : std::nullopt;
+  membership_.give_way(stuck.has_value());
+  if (stuck)
+    log::warning("rank {} is in state D: a spare takes the place of this node if one waits",
+                 *stuck);
+}
+
 void NodeAgent::attempt_ends() {
+  judge_host();
   sight_.attempt_ends();
   chronicle_.stopping(history_.attempts().empty() ? "" : history_.attempts().back().why);
   restart_pause_.attempt_ended();
@@ -275,6 +287,8 @@ void NodeAgent::finish() {
   const launch::LaunchConfig& config = node_.config;
   JobEnd end = reasons_;
   end.outcome = group_.outcome();
+  // Nobody is there who could go on.
+  if (end.outcome == Outcome::stuck && config.alone()) end.outcome = Outcome::failed;
   end.title = config.entrypoint;
   end.run_id = config.run_id;
   end.image = config.container.image;

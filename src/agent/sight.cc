@@ -20,6 +20,8 @@ namespace {
 
 constexpr looks::Millis kPeriod{1000};
 constexpr std::string_view kWatchdogLine = "Watchdog caught collective operation timeout";
+// A rank in state D for so long does not wait for a disk.
+constexpr looks::Millis kStuck{3000};
 constexpr std::size_t kMostEvidenceRanks = 64;
 constexpr std::size_t kMostEvidence = 8UL << 20;
 // A rank is often started through a shell. A longer chain of wrappers is something else.
@@ -361,6 +363,12 @@ std::string Sight::evidence_text() {
       text += "\n" + looks::threads_text(rank);
     }
   return text;
+}
+
+std::optional<int> Sight::stuck_rank() const {
+  for (const looks::Group& group : fold_.groups)
+    if (group.state == 'D' && group.quiet >= kStuck) return looks::ranks_of(group).front();
+  return {};
 }
 
 std::vector<std::string> Sight::where_others_are(int failed) {

@@ -96,6 +96,10 @@ class Sight {
   // Answers /why, with a looks::Question as its query: /why?rank=3.
   http::Response answer(const http::Request& request);
 
+  // Returns a rank that has been in state D (uninterruptible sleep) for some seconds, by the last
+  // look.
+  std::optional<int> stuck_rank() const;
+
   // Says where the other ranks are at this moment, one sentence each. Call before they are stopped.
   // Reads only processes that an earlier look knows, which takes less than a millisecond.
   std::vector<std::string> where_others_are(int failed);

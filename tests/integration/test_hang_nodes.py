@@ -154,6 +154,25 @@ def test_a_hang_acts_once_for_all_nodes(lockstep, world, then, backend):
     assert len(json.loads(reports[1].read_text())["attempts"]) == attempts, job.err()
 
 
+def test_a_spare_takes_the_place_of_a_host_whose_rank_is_in_state_d(lockstep):
+    job = World(lockstep, "lockstep", tempfile.mkdtemp(dir=lockstep.folder), LIGHT)
+    try:
+        for number in range(3):  # the last one is a spare
+            job.runs.append(job.job.script(
+                number, LIGHT, "vfork", 1, nproc=1, nnodes=2, env={"TEST_FOLDER": job.temp},
+                args=("--hang-after", AFTER, "--on-hang", "restart", "--max-restarts", 1, "--shutdown-timeout", 1)))
+            listening(job.job.port)
+            if number == 1:
+                until(lambda: "training" in job.runs[0].out(), 30, "the first two nodes train")
+        until(lambda: job.runs[0].out().count("training") == 2, 60, f"the job trains again: {job.err()}")
+        assert "rank 1 is in state D: a spare takes the place of this node" in job.runs[1].err(), job.err()
+        assert "rank 1" in why(lockstep, job.runs[2]).stdout, "the spare has its rank"
+        assert "no worker runs now" in why(lockstep, job.runs[1]).stdout, why(lockstep, job.runs[1])
+    finally:
+        for run in job.runs:
+            run.kill()
+
+
 @pytest.fixture
 def recorded(lockstep):
     """recorded(KIND, BACKEND): two nodes of two ranks with flight recorders (nccl_side.py); rank 2 goes wrong."""
