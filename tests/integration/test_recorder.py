@@ -85,8 +85,10 @@ def test_a_mismatch_names_both_collectives(start):
     assert re.search(r"rank 2 +all_gather #8 of default_pg ", said), said
 
 
-def test_a_watchdog_that_times_out_makes_evidence_once(lockstep, start):
-    job = start("signal", "--hang-after", 100)
+@pytest.mark.parametrize("foreign", [0, 50_000])
+def test_a_watchdog_that_times_out_makes_evidence_once(lockstep, start, foreign):
+    """Its key is found in a store full of keys that PyTorch has not made, too."""
+    job = start("signal", "--hang-after", 100, TEST_FOREIGN_KEYS=str(foreign))
     until(lambda: "flight recorders: " in job.err(), 30, f"the evidence is told: {job.err()[-2000:]}")
     said = job.err()[job.err().index("timeout: "):]
     assert said.startswith("timeout: the NCCL watchdog of rank 0 has timed out (attempt 1, 4 ranks"), said

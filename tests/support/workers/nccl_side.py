@@ -20,6 +20,7 @@ import tcp_store
 
 KIND, CULPRIT = sys.argv[1], int(sys.argv[2])
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+FOREIGN = int(os.environ.get("TEST_FOREIGN_KEYS", 0))  # in the store, that PyTorch does not make
 STEPS = 7  # collectives that all ranks have left
 
 # Functions that a look finds in PyTorch's own file.
@@ -113,6 +114,9 @@ def watchdog():
     time.sleep(2)
     if KIND == "signal":
         store = tcp_store.Client((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+        if FOREIGN:
+            key = tcp_store.text
+            store.send(b"".join(bytes([1]) + key(f"/of somebody/{i}") + key("x" * 64) for i in range(FOREIGN)))
         store.set("/exception_dump", struct.pack("<i", RANK))
     else:
         print(f"[rank{RANK}]:[E1126 22:04:03.6 ProcessGroupNCCL.cpp:685] [Rank {RANK}] Watchdog caught collective "
