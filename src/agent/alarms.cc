@@ -19,6 +19,7 @@ void Alarms::attempt_started(Attempt attempt) {
   attempt_ends();
   attempt_ = std::move(attempt);
   files_ = 0;
+  timed_out_ = false;
   count_ = 0;
   last_.clear();
 }
@@ -32,7 +33,7 @@ bool Alarms::feed(const Found& found, io::Duration hearing, io::TimePoint now) {
   // Recorders are asked every two seconds. A hang waits for the first answers of this node only.
   const bool waits = collectives_.asking() && !collectives_.knows();
   const auto steps = alarm_.feed(found.verdict, waits, hearing, now);
-  owed_ = owed_ && found.verdict.alarm;
+  owed_ = owed_ && (found.verdict.alarm || timed_out_);
   if (steps.tell)
     tell(found);
   else
@@ -60,6 +61,16 @@ void Alarms::tell(const Found& found) {
   keep(last_, found.evidence);
 }
 
+void Alarms::time_out(int rank, const looks::Fold& fold, const looks::Evidence& evidence) {
+  if (std::exchange(timed_out_, true)) return;
+  collectives_.ask_now(fold);
+  last_ = looks::timeout_words(rank, fold, evidence,
+                               {.attempt = attempt_.number, .round = attempt_.round});
+  ++count_;
+  log::warning("{}", last_);
+  keep(last_, evidence);
+}
+
 // Keeps what this node knows of the hang, and says where.
 void Alarms::keep(const std::string& words, const looks::Evidence& evidence) {
   if (const std::string path = keep_node(words); !path.empty()) {
@@ -76,7 +87,7 @@ void Alarms::keep_dumps() const {
 
 // The first dump of a rank may take longer than a hang may wait to be told.
 void Alarms::tell_late(const looks::Evidence& evidence) {
-  if (!owed_ || evidence.sentences.empty()) return;
+  if (!owed_ || (evidence.sentences.empty() && collectives_.asking())) return;
   owed_ = false;
   for (const std::string& sentence : evidence.sentences)
     log::warning("hang: {}", sentence);

@@ -1,5 +1,5 @@
-// Tells the user what the looks have found: a hang, a wait, late answers of flight recorders. Keeps
-// the evidence of each hang beside the logs of the attempt.
+// Tells the user what the looks have found: a hang, a wait, a timeout, late answers of flight
+// recorders. Keeps the evidence of each hang beside the logs of the attempt.
 #pragma once
 
 #include "agent/collectives.h"
@@ -37,6 +37,9 @@ class Alarms {
   // Takes the look of a node that judges. hearing: see HangAlarm. Returns whether the hang may now
   // be acted on.
   bool feed(const Found& found, io::Duration hearing, io::TimePoint now);
+  // The NCCL watchdog of a rank has timed out; -1: not known which. The workers are about to end,
+  // so every node keeps its evidence, once an attempt.
+  void time_out(int rank, const looks::Fold& fold, const looks::Evidence& evidence);
   // Takes the look of a node that another node judges.
   void feed_judged(const looks::Evidence& evidence) { tell_late(evidence); }
   // The node that judges this one has told a hang.
@@ -56,8 +59,9 @@ class Alarms {
   std::function<std::string()> node_;
   Attempt attempt_;
   HangAlarm alarm_;
-  int files_ = 0;      // of evidence of this attempt
-  bool owed_ = false;  // the hang was told before the recorders had answered
+  int files_ = 0;           // of evidence of this attempt
+  bool owed_ = false;       // the hang was told before the recorders had answered
+  bool timed_out_ = false;  // told in this attempt
   int count_ = 0;
   std::string last_;
 };

@@ -59,6 +59,10 @@ void Collectives::ask(const looks::Fold& fold) {
   if (folder_ && !asking() && !fresh && longest_same(fold) >= kStands) request(fold);
 }
 
+void Collectives::ask_now(const looks::Fold& fold) {
+  if (folder_ && !asking()) request(fold);
+}
+
 void Collectives::request(const looks::Fold& fold) {
   request_.start(*folder_, living_ranks(fold), [this](const DumpRequest::Answers& answers) {
     answered_ = io::Clock::now();

@@ -33,6 +33,8 @@ class Collectives {
   // Asks for the sake of a user, if a rank has kept its stack for some seconds. Does nothing while
   // a request is under way, or if the last answer is younger than that.
   void ask(const looks::Fold& fold);
+  // Asks at once, unless a request is under way: the workers may end soon.
+  void ask_now(const looks::Fold& fold);
   bool asking() const { return request_.running(); }
   // Returns whether the recorders of this node have answered in this stand.
   bool knows() const { return book_.knows(); }

@@ -25,6 +25,7 @@ rendezvous::Departure departure_of(Outcome outcome) {
       return rendezvous::Departure::succeeded;
     case Outcome::signaled:
     case Outcome::signaled_early:
+    case Outcome::stuck:
       return rendezvous::Departure::stopped;
     case Outcome::failed:
     case Outcome::peer_failed:

@@ -31,6 +31,7 @@ std::string ending_event(const JobEnd& end) {
     case Outcome::spare:
       return {};
     case Outcome::failed:
+    case Outcome::stuck:
     case Outcome::peer_failed:
       break;
   }
@@ -46,6 +47,7 @@ std::string outcome_word(Outcome outcome) {
     case Outcome::spare:
       return "spare";
     case Outcome::failed:
+    case Outcome::stuck:
     case Outcome::peer_failed:
       return "failed";
     case Outcome::no_rendezvous:
@@ -114,6 +116,7 @@ int exit_code(const JobEnd& end, const FailureReport& report, launch::ExitCodeMo
     case Outcome::no_rendezvous:
       return 1;
     case Outcome::failed:
+    case Outcome::stuck:
     case Outcome::peer_failed:
       break;
   }

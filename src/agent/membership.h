@@ -53,6 +53,10 @@ class Membership {
   // Cancels the wait of join() or enter_barrier(): no listener call follows.
   void stop_waiting();
 
+  // Whether this node gives its place in the next round to a spare: see rendezvous::Backend.
+  void give_way(bool gives) {
+    if (backend_) backend_->give_way(gives);
+  }
   // Tells the other nodes that a worker failed here. line: text for a log line of the other nodes.
   // final: no restart is left.
   void tell_failure(const std::string& line, bool final);
@@ -75,10 +79,8 @@ class Membership {
 
   bool is_open() const { return open_; }         // the rendezvous was reached at least once
   const Round& round() const { return round_; }  // the last round joined
-  // What the workers' store knows of its clients. nullopt: the store is not of this node.
-  std::optional<store::Witness> witness() const {
-    return store_ ? std::optional(store_->witness()) : std::nullopt;
-  }
+  // The workers' store. nullptr: it is not of this node.
+  const store::Server* store() const { return store_.get(); }
 
  private:
   enum class Awaited { nothing, round, barrier };

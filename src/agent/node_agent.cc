@@ -62,7 +62,7 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
           [this](const std::string& words) { chronicle_.gpu_fault(words); }),
       sight_(
           loop_, node_, gpus_, [this] { return workers_.targets(); },
-          [this] { return membership_.witness(); },
+          [this] { return membership_.store(); },
           {.open = [this] { return membership_.carries_news(); },
            .send = [this](const std::string& text) { return membership_.send_news(text); }},
           *this),
@@ -189,8 +189,20 @@ void NodeAgent::carry_out(const Action& action) {
   }
 }
 
+// A rank in state D may keep its GPU, and the next attempt here may meet what holds this one.
+void NodeAgent::judge_host() {
+  const auto stuck = node_.config.hang.then == launch::HangConfig::Then::restart
+                         ? sight_.stuck_rank()
+                         : std::nullopt;
+  membership_.give_way(stuck.has_value());
+  if (stuck)
+    log::warning("rank {} is in state D: a spare takes the place of this node if one waits",
+                 *stuck);
+}
+
 // Every way to stop or kill the workers comes through here.
 void NodeAgent::attempt_ends() {
+  judge_host();
   if (workers_.failures().empty()) read_places({});
   sight_.attempt_ends();
   chronicle_.stopping(history_.attempts().empty() ? "" : history_.attempts().back().why);
@@ -286,6 +298,8 @@ void NodeAgent::finish() {
   const launch::LaunchConfig& config = node_.config;
   JobEnd end = reasons_;
   end.outcome = group_.outcome();
+  // Nobody is there who could go on.
+  if (end.outcome == Outcome::stuck && config.alone()) end.outcome = Outcome::failed;
   end.title = config.entrypoint;
   end.run_id = config.run_id;
   end.image = config.container.image;

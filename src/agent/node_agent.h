@@ -53,6 +53,7 @@ class NodeAgent final : private Membership::Listener,
   void start_attempt();
   Status start_workers();
   void tell_failure(bool final);
+  void judge_host();
   void attempt_ends();
   void read_places(std::optional<int> failed);
   void finish();

@@ -19,6 +19,9 @@ namespace lockstep::agent {
 namespace {
 
 constexpr looks::Millis kPeriod{1000};
+constexpr std::string_view kWatchdogLine = "Watchdog caught collective operation timeout";
+// A rank in state D for so long does not wait for a disk.
+constexpr looks::Millis kStuck{3000};
 constexpr std::size_t kMostEvidenceRanks = 64;
 constexpr std::size_t kMostEvidence = 8UL << 20;
 // A rank is often started through a shell. A longer chain of wrappers is something else.
@@ -70,13 +73,12 @@ bool same(const looks::Looker::Target& a, const looks::Looker::Target& b) {
 
 Sight::Sight(io::Loop& loop, const Node& node, GpuSight& gpus,
              std::function<std::vector<Target>()> workers,
-             std::function<std::optional<store::Witness>()> witness, WorldSight::Way way,
-             Listener& listener)
+             std::function<const store::Server*()> store, WorldSight::Way way, Listener& listener)
     : loop_(loop),
       node_(node),
       gpus_(gpus),
       workers_(std::move(workers)),
-      witness_(std::move(witness)),
+      store_(std::move(store)),
       listener_(listener),
       book_(node.name, kPeriod),
       judge_(rules_of(node.config.hang)),
@@ -120,6 +122,8 @@ void Sight::attempt_started(const rendezvous::Round& round, std::int64_t attempt
   steps_.clear();
   redo_.attempt_started();
   stepping_.reset();
+  signal_ = {};
+  timed_out_.reset();
   attempt_ = attempt;
   round_ = round;
   seen_.clear();
@@ -186,6 +190,7 @@ void Sight::on_look(std::vector<looks::RankLook>& seen, io::TimePoint now) {
   std::set<pid_t> pids;
   const std::vector<Target> workers = workers_();
   const std::set<int> writers = collectives_.take_writers();
+  find_timeout(workers);
   for (looks::RankLook& look : seen) {
     look.dumps = writers.contains(look.rank);
     pids.insert(look.pid);
@@ -227,6 +232,8 @@ void Sight::judge(io::TimePoint now) {
   listener_.on_look(fold_, shown(), redo());
   find_straggler(verdict, now);
   if (is_judged) return alarms_.feed_judged(evidence_);
+  if (!timed_out_) timed_out_ = world_.timed_out();
+  if (timed_out_) alarms_.time_out(*timed_out_, whole_, evidence_);
   const bool act = alarms_.feed({verdict, whole_, evidence_}, world_.hearing(), now);
   // Before anything ends: each node keeps its own evidence.
   if (world_.judges_all())
@@ -250,8 +257,9 @@ looks::Redo Sight::redo() {
 }
 
 void Sight::on_news(int from, const std::string& text) {
-  if (world_.hear(from, text, io::Clock::now()))
-    alarms_.hear(world_.view().leader(), world_.view().news().alarm, evidence_);
+  if (!world_.hear(from, text, io::Clock::now())) return;
+  collectives_.ask_now(fold_);
+  alarms_.hear(world_.view().leader(), world_.view().news().alarm, evidence_);
 }
 
 WorldSight::Pids Sight::own_pids() const {
@@ -265,15 +273,30 @@ WorldSight::Pids Sight::own_pids() const {
 // The store knows whose key the others wait for. A witness looks at every key, so it is taken only
 // while ranks meet each other.
 void Sight::ask_store(const WorldSight::Pids& pids) {
-  const auto witness = witness_();
-  if (!witness) return;
+  const store::Server* store = store_();
+  if (store == nullptr) return;
   std::vector<store::RankProcess> table;
   for (const auto& [rank, pid] : pids)
     table.push_back({.rank = rank, .pid = pid, .host = {}});
-  const store::StoreFacts facts = store::read_witness(*witness, table, round_.world_size);
+  const store::StoreFacts facts = store::read_witness(store->witness(), table, round_.world_size);
   if (facts.groups.empty()) return;
   evidence_.never_came = facts.groups.front().missing;
   evidence_.never_came_text = store::store_sentence(facts);
+}
+
+// Finds out whether an NCCL watchdog has timed out: by its signal in the store, which PyTorch 2.14
+// and older send, or by its line on stderr.
+void Sight::find_timeout(const std::vector<Target>& workers) {
+  if (timed_out_) return;
+  if (const store::Server* store = store_()) timed_out_ = signal_.look(store->engine());
+  for (const Target& worker : workers) {
+    const auto before = std::find_if(seen_.begin(), seen_.end(),
+                                     [&](const auto& look) { return look.rank == worker.rank; });
+    const bool has_printed = before == seen_.end() || before->output_bytes != worker.output_bytes;
+    if (!timed_out_ && has_printed && worker.output != nullptr &&
+        worker.output->stderr_has(kWatchdogLine))
+      timed_out_ = worker.rank;
+  }
 }
 
 void Sight::forget_stragglers() {
@@ -289,7 +312,8 @@ std::string Sight::own_waits() const {
 
 // Pids and GPUs stay as they are, so they are told only while the job starts.
 WorldSight::Own Sight::own_facts() const {
-  WorldSight::Own own{.recorders = collectives_.told(), .waits = own_waits()};
+  WorldSight::Own own{
+      .recorders = collectives_.told(), .waits = own_waits(), .timed_out = timed_out_};
   if (!world_.job_starts() && !meets(fold_)) return own;
   own.pids = own_pids();
   own.gpus = gpus_.gpu_of();
@@ -349,6 +373,12 @@ std::string Sight::evidence_text() {
       text += "\n" + looks::threads_text(rank);
     }
   return text;
+}
+
+std::optional<int> Sight::stuck_rank() const {
+  for (const looks::Group& group : fold_.groups)
+    if (group.state == 'D' && group.quiet >= kStuck) return looks::ranks_of(group).front();
+  return {};
 }
 
 std::vector<std::string> Sight::where_others_are(std::optional<int> failed) {

@@ -21,7 +21,8 @@
 #include "looks/verdict.h"
 #include "rendezvous/round.h"
 #include "status/job_socket.h"
-#include "store/witness.h"
+#include "store/server.h"
+#include "store/watchdog_signal.h"
 
 #include <sys/types.h>
 
@@ -66,12 +67,11 @@ class Sight {
     ~Listener() = default;
   };
 
-  // workers: called at each look. witness: called while ranks meet each other; nullopt: the
-  // workers' store is on another node. way: to the other nodes of the job.
+  // workers: called at each look. store: returns the workers' store; nullptr: it is on another
+  // node. way: to the other nodes of the job.
   Sight(io::Loop& loop, const Node& node, GpuSight& gpus,
-        std::function<std::vector<Target>()> workers,
-        std::function<std::optional<store::Witness>()> witness, WorldSight::Way way,
-        Listener& listener);
+        std::function<std::vector<Target>()> workers, std::function<const store::Server*()> store,
+        WorldSight::Way way, Listener& listener);
 
   // Opens the socket. started: the process that the user started. more: what the socket answers
   // beside questions about looks. Without a socket the job goes on: the log says why there is none.
@@ -96,6 +96,10 @@ class Sight {
   // Answers /why, with a looks::Question as its query: /why?rank=3.
   http::Response answer(const http::Request& request);
 
+  // Returns a rank that has been in state D (uninterruptible sleep) for some seconds, by the last
+  // look.
+  std::optional<int> stuck_rank() const;
+
   // Says where the ranks of this node are at this moment, but for the failed one, one sentence
   // each. Call before they are stopped. Reads only processes that an earlier look knows, which
   // takes less than a millisecond.
@@ -109,6 +113,7 @@ class Sight {
   void judge(io::TimePoint now);
   looks::Redo redo();
   void ask_store(const WorldSight::Pids& pids);
+  void find_timeout(const std::vector<Target>& workers);
   void find_straggler(const looks::Verdict& verdict, io::TimePoint now);
   void tell_straggler(const looks::StragglerWatch::News& news, const std::string& node);
   void hear_straggler(const looks::WorldSlow& told);
@@ -126,7 +131,7 @@ class Sight {
   const Node& node_;
   GpuSight& gpus_;
   std::function<std::vector<Target>()> workers_;
-  std::function<std::optional<store::Witness>()> witness_;
+  std::function<const store::Server*()> store_;
   Listener& listener_;
   looks::ProcessReader reader_;
   looks::StackSource stacks_;
@@ -148,6 +153,9 @@ class Sight {
   WorldSight world_;
   looks::Fold whole_;         // of the ranks of all nodes, if this node judges them
   looks::Evidence evidence_;  // by the last look
+  store::SignalWatch signal_;
+  // The rank whose NCCL watchdog has timed out in this attempt; -1: not known which.
+  std::optional<int> timed_out_;
   std::int64_t attempt_ = 0;
   rendezvous::Round round_;
 };

@@ -91,6 +91,9 @@ void say_last_line(const JobHistory& history, const std::string& outcome,
 void say_why(const JobEnd& end, const FailureReport& own, const FailureReport& whole,
              const JobHistory& history, const TellingPlaces& places) {
   switch (end.outcome) {
+    case Outcome::stuck:
+      log::error("this node leaves the job: a worker survives SIGKILL; the other nodes may go on");
+      return print_failures(whole, places);
     case Outcome::peer_failed:
       log::error("the job has failed: {}", end.why_stopped);
       [[fallthrough]];

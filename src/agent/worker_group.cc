@@ -230,8 +230,9 @@ WorkerGroup::Actions WorkerGroup::on_killing(Event event) {
       // SIGKILL did not end the workers: they hang in a system call. Never restart beside live
       // workers, which may hold GPUs and ports.
       abandoned_ = true;
+      if (cause_ == Cause::rejoin || (cause_ == Cause::worker_failed && remaining_ > 0))
+        return finish(Outcome::stuck);
       remaining_ = 0;
-      if (cause_ == Cause::rejoin) cause_ = Cause::unhealthy;
       return all_ended();
     default:
       return {};

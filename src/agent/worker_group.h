@@ -62,6 +62,7 @@ enum class Outcome {
   succeeded,
   spare,        // the job has ended, and this node never took part
   failed,       // a worker of this node failed and no restart was left
+  stuck,        // a worker of this node survived SIGKILL; the other nodes may go on without it
   peer_failed,  // a worker of another node failed and no restart was left
   no_rendezvous,
   signaled,        // ended by a signal while workers ran

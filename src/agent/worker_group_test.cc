@@ -50,7 +50,29 @@ TEST(WorkerGroup, GraceThenKillThenGivingUp) {
   EXPECT_EQ(group.on({K::grace_over}), (Actions{{A::kill_workers}, {A::arm_kill_limit}}));
   EXPECT_EQ(group.on({K::grace_over}), (Actions{{A::disarm}, {A::finish}}));
   EXPECT_TRUE(group.abandoned());
-  EXPECT_EQ(group.outcome(), Outcome::failed) << "no restart beside a worker that would not die";
+  EXPECT_EQ(group.outcome(), Outcome::stuck) << "no restart beside a worker that would not die";
+}
+
+TEST(WorkerGroup, AHungWorkerThatDoesNotDieTakesOnlyItsNodeOutOfTheJob) {
+  WorkerGroup hung(2, 1);
+  begin(hung);
+  EXPECT_EQ(hung.on({K::hung}).front(), (Action{A::tell_failure, 0}))
+      << "not final: others restart";
+  hung.on({K::grace_over});
+  EXPECT_EQ(hung.on({K::grace_over}), (Actions{{A::disarm}, {A::finish}}));
+  EXPECT_EQ(hung.outcome(), Outcome::stuck);
+  WorkerGroup other(2, 1);
+  begin(other);
+  other.on({K::rejoin});
+  other.on({K::grace_over});
+  other.on({K::grace_over});
+  EXPECT_EQ(other.outcome(), Outcome::stuck);
+  WorkerGroup last(2, 0);
+  begin(last);
+  last.on({K::worker_failed});
+  last.on({K::grace_over});
+  last.on({K::grace_over});
+  EXPECT_EQ(last.outcome(), Outcome::failed) << "no restart is left";
 }
 
 TEST(WorkerGroup, ASignalWhileRestartingEndsTheJob) {

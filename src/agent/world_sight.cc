@@ -20,7 +20,8 @@ void WorldSight::tell_own(const looks::Fold& own, Own besides, io::TimePoint now
                                   .gpus = std::move(besides.gpus),
                                   .recorders = std::move(besides.recorders),
                                   .waits = std::move(besides.waits),
-                                  .lacks = view_.lacks_fold()},
+                                  .lacks = view_.lacks_fold(),
+                                  .timed_out = besides.timed_out},
                                  now);
   if (news && !way_.send(looks::print_news(*news))) teller_.forget();
 }

@@ -46,9 +46,10 @@ class WorldSight {
   // What a node tells of its ranks beside their fold.
   struct Own {
     Pids pids = {};
-    std::map<int, int> gpus = {};  // by rank: the index on this node
-    std::string recorders = {};    // what the recorders say (recorder/summary.h)
-    std::string waits = {};        // how much the ranks wait (looks/wait_shares.h)
+    std::map<int, int> gpus = {};       // by rank: the index on this node
+    std::string recorders = {};         // what the recorders say (recorder/summary.h)
+    std::string waits = {};             // how much the ranks wait (looks/wait_shares.h)
+    std::optional<int> timed_out = {};  // see looks::NodeNews
   };
   // Takes the fold of this node's ranks after a look, and tells it to the leader.
   void tell_own(const looks::Fold& own, Own besides, io::TimePoint now);
@@ -56,6 +57,8 @@ class WorldSight {
   looks::Fold fold(const looks::Fold& own, io::TimePoint now) const;
   // The same, a line for each silent node. Only if this node judges all.
   std::vector<std::string> silences(io::TimePoint now) const { return world_.silences(now); }
+  // Returns the rank whose watchdog has timed out, as another node has told this one.
+  std::optional<int> timed_out() const { return world_.timed_out(); }
   Pids pids(const Pids& own) const { return judges_all() ? world_.pids(own) : own; }
   // Returns the index of the GPU of another node's rank. Only if this node judges all.
   std::optional<int> gpu_of(int rank) const { return world_.gpu_of(rank); }

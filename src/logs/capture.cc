@@ -194,6 +194,10 @@ std::string Capture::stderr_tail(std::size_t lines) const {
   return tail_text(bytes, lines, cut);
 }
 
+bool Capture::stderr_has(std::string_view words) const {
+  return err_.reader && err_.reader->tail_has(words);
+}
+
 Capture::Printed Capture::printed() const {
   Printed printed;
   for (const Side* side : {&out_, &err_}) {

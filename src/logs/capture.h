@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace lockstep::logs {
 
@@ -51,6 +52,10 @@ class Capture {
   // Returns the last lines of stderr, without ANSI colours. Other control bytes and broken UTF-8
   // become \xNN.
   std::string stderr_tail(std::size_t lines = 20) const;
+
+  // Returns whether the last 64 KiB of stderr have the words. false if the worker writes stderr
+  // itself.
+  bool stderr_has(std::string_view words) const;
 
   // stdout and stderr share one pipe, so stderr_tail() contains both.
   bool tail_holds_stdout() const { return shared_; }

@@ -52,6 +52,7 @@ class StreamReader final : public ConsoleSource {
 
   int input() const { return parts_.input.get(); }
   std::string tail(std::size_t lines) const;
+  bool tail_has(std::string_view words) const { return tail_.has(words); }
   std::uint64_t bytes_read() const { return bytes_read_; }
   io::TimePoint last_read() const { return last_read_; }  // at first: when the reader was made
   std::string newest() const { return newest_line(newest_.bytes()); }

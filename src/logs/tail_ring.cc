@@ -93,6 +93,15 @@ std::string TailRing::bytes() const {
   return ring_.substr(next_) + ring_.substr(0, next_);
 }
 
+bool TailRing::has(std::string_view words) const {
+  if (ring_.find(words) != std::string::npos) return true;
+  if (next_ == 0) return false;
+  // Across the end of the ring, where its newest bytes are not.
+  const std::size_t most = std::min(words.size(), ring_.size());
+  return (ring_.substr(ring_.size() - most) + ring_.substr(0, most)).find(words) !=
+         std::string::npos;
+}
+
 std::string tail_text(std::string_view bytes, std::size_t lines, bool cut) {
   if (lines == 0) return {};
   if (bytes.ends_with('\n')) bytes.remove_suffix(1);

@@ -13,6 +13,7 @@ class TailRing {
 
   void append(std::string_view bytes);
   std::string bytes() const;  // at most kSize, oldest first
+  bool has(std::string_view words) const;
   bool cut() const { return cut_; }
 
  private:

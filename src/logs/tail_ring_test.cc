@@ -22,6 +22,16 @@ TEST(NewestBytes, KeepsAtLeastTheNewestFourKiB) {
   }
 }
 
+TEST(TailRing, HasWordsAcrossTheEndOfTheRing) {
+  TailRing ring;
+  EXPECT_FALSE(ring.has("a watchdog"));
+  ring.append(std::string(TailRing::kSize - 4, '.') + "a watchdog fires");
+  EXPECT_TRUE(ring.has("a watchdog"));
+  EXPECT_FALSE(ring.has("a dog"));
+  ring.append(std::string(TailRing::kSize - 8, '.'));
+  EXPECT_FALSE(ring.has("a watchdog"));
+}
+
 TEST(NewestLine, IsWholeAndNotBlank) {
   EXPECT_EQ(newest_line(""), "");
   EXPECT_EQ(newest_line("half"), "");

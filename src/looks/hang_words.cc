@@ -167,9 +167,14 @@ std::vector<int> awaited_ranks(const Verdict& verdict) {
   return ranks;
 }
 
-std::string head_words(const Verdict& verdict, const Fold& fold, const HangFacts& facts) {
+std::string attempt_words(const Fold& fold, const HangFacts& facts) {
   std::string where = fmt::format("attempt {}, {} ranks", facts.attempt, count_alive(fold));
   if (facts.round > 0) where += fmt::format(" in round {}", facts.round);
+  return where;
+}
+
+std::string head_words(const Verdict& verdict, const Fold& fold, const HangFacts& facts) {
+  const std::string where = attempt_words(fold, facts);
   if (verdict.state != JobState::stopped)
     return fmt::format("hang: {} for {} ({})\n",
                        verdict.spins ? "nothing that counts has moved" : "no rank has run",
@@ -218,6 +223,19 @@ std::string hang_words(const Verdict& verdict, const Fold& fold, const Evidence&
                 ? "  all ranks wait in the code of the script\n"
                 : "  all ranks wait at the same place: look at the network or a library\n";
   if (!facts.evidence.empty()) text += fmt::format("  evidence: {}\n", facts.evidence);
+  text.pop_back();
+  return text;
+}
+
+std::string timeout_words(int rank, const Fold& fold, const Evidence& evidence,
+                          const HangFacts& facts) {
+  std::string text =
+      fmt::format("timeout: {} has timed out ({})\n",
+                  rank < 0 ? "an NCCL watchdog" : fmt::format("the NCCL watchdog of rank {}", rank),
+                  attempt_words(fold, facts)) +
+      fold_words(fold, evidence);
+  for (const std::string& sentence : evidence.sentences)
+    text += fmt::format("  {}\n", sentence);
   text.pop_back();
   return text;
 }

@@ -28,6 +28,10 @@ struct HangFacts {
 std::string hang_words(const Verdict& verdict, const Fold& fold, const Evidence& evidence,
                        const HangFacts& facts);
 
+// The same for a job in which the NCCL watchdog of a rank has timed out; -1: not known which rank.
+std::string timeout_words(int rank, const Fold& fold, const Evidence& evidence,
+                          const HangFacts& facts);
+
 // Names what a rank does: "all_reduce", "data loader". "": the script's own code.
 std::string activity_words(const Activity& activity);
 

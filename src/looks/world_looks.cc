@@ -69,7 +69,7 @@ bool NodeTeller::tells_waits(const std::string& waits, io::TimePoint now) {
 std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& besides,
                                          io::TimePoint now) {
   if (is_as_told(fold, now) && besides.pids == pids_ && besides.gpus == gpus_ &&
-      besides.recorders == recorders_) {
+      besides.recorders == recorders_ && besides.timed_out == timed_out_) {
     if (now - spoke_ < rules_.refresh) return std::nullopt;
     spoke_ = now;
     NodeNews news{.number = number_, .lacks = besides.lacks};
@@ -83,6 +83,7 @@ std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& beside
   pids_ = besides.pids;
   gpus_ = besides.gpus;
   recorders_ = besides.recorders;
+  timed_out_ = besides.timed_out;
   told_at_ = now;
   spoke_ = now;
   return NodeNews{.number = ++number_,
@@ -91,7 +92,8 @@ std::optional<NodeNews> NodeTeller::feed(const Fold& fold, const Besides& beside
                   .gpus = besides.gpus,
                   .lacks = besides.lacks,
                   .recorders = besides.recorders,
-                  .waits = std::move(waits)};
+                  .waits = std::move(waits),
+                  .timed_out = timed_out_};
 }
 
 // --- the leader ---
@@ -118,6 +120,7 @@ bool WorldLooks::hear(int node, std::string_view text, io::TimePoint now) {
     of.fold.reset();
   }
   if (news->waits) of.waits = read_waits(*news->waits, ranks_);
+  if (news->timed_out) timed_out_ = news->timed_out;
   of.heard = now;
   return news->lacks;
 }

@@ -45,6 +45,7 @@ class NodeTeller {
     std::string recorders = {};
     std::string waits = {};  // "": no shares
     bool lacks = false;
+    std::optional<int> timed_out = {};
   };
   // Returns the message to send after a look. nullopt: none.
   std::optional<NodeNews> feed(const Fold& fold, const Besides& besides, io::TimePoint now);
@@ -62,6 +63,7 @@ class NodeTeller {
   std::map<int, std::uint32_t> pids_;
   std::map<int, int> gpus_;
   std::string recorders_;
+  std::optional<int> timed_out_;
   io::TimePoint told_at_ = {};
   io::TimePoint spoke_ = {};
   std::int64_t number_ = 0;
@@ -96,6 +98,8 @@ class WorldLooks {
   // Returns the shares of waits of all ranks, those of this node by `own` (waits_text()). Leaves
   // out nodes that tell none. nullopt: a node is silent, or its ranks are not known yet.
   std::optional<std::map<int, WaitShare>> waits(const std::string& own, io::TimePoint now) const;
+  // Returns the rank whose watchdog has timed out, as a node has told: see NodeNews.
+  std::optional<int> timed_out() const { return timed_out_; }
   // Returns the told pids of ranks. Leaves out a pid of two ranks: containers number their
   // processes alike.
   std::map<int, std::uint32_t> pids(const std::map<int, std::uint32_t>& own) const;
@@ -119,6 +123,7 @@ class WorldLooks {
 
   WorldRules rules_;
   int ranks_;
+  std::optional<int> timed_out_;
   std::vector<Heard> nodes_;  // by group rank; the first one is this node, and stays empty
 };
 

@@ -246,6 +246,20 @@ TEST(WorldLooks, ANodeThatMissedTheLastFoldOfAllGetsItAgain) {
   EXPECT_FALSE(world.nodes[1].view.lacks_fold());
 }
 
+TEST(WorldLooks, AWatchdogThatHasTimedOutIsToldAtOnce) {
+  const io::TimePoint start{5h};
+  const Fold own{{"n2"}, {{.key = 1, .ranks = {{0, {1}}}}}};
+  NodeTeller node;
+  WorldLooks leader(2, 2);
+  leader.hear(1, print_news(*node.feed(own, {}, start)), start);
+  EXPECT_EQ(leader.timed_out(), std::nullopt);
+  const auto news = node.feed(own, {.timed_out = 1}, start + 1000ms);
+  ASSERT_TRUE(news);
+  leader.hear(1, print_news(*news), start + 1000ms);
+  EXPECT_EQ(leader.timed_out(), 1);
+  EXPECT_FALSE(node.feed(own, {.timed_out = 1}, start + 2000ms)) << "once";
+}
+
 TEST(WorldLooks, WhatRecordersSayComesWithAFold) {
   const io::TimePoint start{5h};
   const Fold own{{"n2"}, {{.key = 1, .ranks = {{0, {1}}}}}};

@@ -41,6 +41,7 @@ struct NodeNewsValue {
   std::optional<bool> lacks = {};
   std::optional<std::string> recorders = {};
   std::optional<std::string> waits = {};
+  std::optional<int> timed_out = {};
 };
 
 struct SuspectValue {
@@ -65,6 +66,7 @@ static void fields(codec::JsonFields& io, NodeNewsValue& news) {
   io.optional("lacks", news.lacks);
   io.optional("recorders", news.recorders);
   io.optional("waits", news.waits);
+  io.optional("timed_out", news.timed_out);
 }
 
 static void fields(codec::JsonFields& io, WorldSlow& slow) {
@@ -132,7 +134,7 @@ static std::map<int, Number> by_rank(const std::optional<RankNumbers>& numbers, 
 }
 
 std::string print_news(const NodeNews& news) {
-  NodeNewsValue value{.number = news.number, .waits = news.waits};
+  NodeNewsValue value{.number = news.number, .waits = news.waits, .timed_out = news.timed_out};
   if (news.lacks) value.lacks = true;
   if (!news.recorders.empty() && news.recorders.size() <= kMostRecorderNews)
     value.recorders = news.recorders;
@@ -215,7 +217,9 @@ Result<NodeNews> read_node_news(std::string_view text) {
                 .gpus = by_rank<int>(value.gpus, 0),
                 .lacks = value.lacks.value_or(false),
                 .recorders = std::move(value.recorders).value_or(""),
-                .waits = std::move(value.waits)};
+                .waits = std::move(value.waits),
+                .timed_out = value.timed_out};
+  if (news.timed_out && (*news.timed_out < 0 || *news.timed_out > kMostRank)) news.timed_out = -1;
   if (news.recorders.size() > kMostRecorderNews) news.recorders.clear();
   LOCKSTEP_TRY_ASSIGN(news.fold, fold_in(json));
   return news;

@@ -31,6 +31,8 @@ struct NodeNews {
   std::string recorders = {};
   // How much the ranks wait (waits_text()). nullopt: as told before, or an older version.
   std::optional<std::string> waits = {};
+  // The rank here whose NCCL watchdog has timed out; -1: not known which. nullopt: none has.
+  std::optional<int> timed_out = {};
 };
 
 // The rank that makes the ranks of all nodes wait.

@@ -87,6 +87,9 @@ class Backend {
   }
   // Tells the other nodes at once that a worker of this node has failed. final: no restart is left.
   virtual void tell_failure(const std::string& line, bool final) = 0;
+  // Call before join(): whether this node gives its place in the next round to a spare, if one
+  // waits. Backends without a coordinator ignore that.
+  virtual void give_way(bool /*gives*/) {}
   // Tells the other nodes that this node was told to stop. leave() follows only when the workers
   // have ended, and the other nodes must not wait so long.
   virtual void tell_stop() {}

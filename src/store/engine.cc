@@ -173,6 +173,7 @@ void Engine::put(std::string_view key, std::string_view value, std::uint64_t cre
   const auto found = keys_.find(key);
   if (found == keys_.end()) {
     keys_.emplace(std::string(key), detail::Entry{std::string(value), creator});
+    ++created_;
     bytes_ += key.size() + value.size();
     if (!waits_.empty()) wake_all(waits_, key);
     if (!watchers_.empty()) notify(kCreated, key, {}, value);

@@ -141,8 +141,9 @@ class Engine {
   void purge_except(std::span<const std::string> prefixes);
 
   std::size_t num_keys() const { return keys_.size(); }
-  std::size_t bytes() const { return bytes_; }    // of keys and values, including queues
-  std::size_t parked() const { return parked_; }  // unanswered waits and barriers
+  std::uint64_t created() const { return created_; }  // counts the keys that were made so far
+  std::size_t bytes() const { return bytes_; }        // of keys and values, including queues
+  std::size_t parked() const { return parked_; }      // unanswered waits and barriers
   // Grows with the work done: by one for each request, plus its cost beyond the bytes of request
   // and reply: keys scanned, waits ended, notices written. The driver uses it to give every
   // connection a turn.
@@ -189,6 +190,7 @@ class Engine {
   std::vector<Session*> touched_;
   std::size_t bytes_ = 0;
   std::size_t parked_ = 0;
+  std::uint64_t created_ = 0;
   std::uint64_t effort_ = 0;
   TimePoint now_ = {};
 };

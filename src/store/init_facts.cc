@@ -2,10 +2,10 @@
 #include "store/init_facts.h"
 
 #include "base/text.h"
+#include "store/watchdog_signal.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -207,16 +207,6 @@ class Reader {
       if (const auto rank = number_in(std::string_view(key.name).substr(at + kDebugUrl.size())))
         facts_.debug_urls[*rank] = printable(key.value, 200);
     }
-  }
-
-  // NCCL's watchdogs write their rank as an int of four bytes.
-  static std::optional<int> signal_rank(std::string_view value) {
-    std::int32_t rank = -1;
-    if (value.size() != sizeof rank) return std::nullopt;
-    std::memcpy(&rank, value.data(), sizeof rank);
-    return rank >= 0 && rank < static_cast<std::int32_t>(kMostRanksListed)
-               ? std::optional<int>(rank)
-               : std::nullopt;
   }
 
   GroupFacts conclude(const std::string& group, Start& start) {

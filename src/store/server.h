@@ -71,6 +71,7 @@ class Server {
   // The engine. After changing keys through this reference, call flush() to send the answers to
   // waiting peers.
   Engine& engine() { return engine_; }
+  const Engine& engine() const { return engine_; }
   void flush();
 
   void set(std::string_view key, std::string_view value);

@@ -1,8 +1,9 @@
 // The memory of a Python process with any bytes (tests/fuzz/make_stacks_corpus.py records real
-// ones): stacks within the limits, or a reason. The same bytes are read as a file, a line table and
-// texts of /proc.
+// ones): stacks within the limits, or a reason. The same bytes are read as an ELF file, in memory
+// and on a disk, as a line table and as texts of /proc.
 #include "base/error.h"
 #include "base/utf8.h"
+#include "stacks/elf.h"
 #include "stacks/find_python.h"
 #include "stacks/image_memory.h"
 #include "stacks/native_place.h"
@@ -77,6 +78,21 @@ void check_native(Recording& recording, std::string_view bytes) {
   LOCKSTEP_CHECK(return_addresses(recording.memory, mappings, start, 16).size() <= 16);
 }
 
+void check_elf(std::string_view bytes) {
+  constexpr Address kStart = 0x10000;
+  const auto raw = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  ImageMemory file;
+  file.put(0, raw);
+  ImageMemory process;
+  process.put(kStart, raw);
+  (void)runtime_in_file(file, kStart);
+  (void)runtime_in_memory(process, kStart);
+  const std::vector<Address> addresses = {kStart + 0x100, kStart + bytes.size(), ~Address{0}};
+  if (const auto symbols = symbols_at(process, kStart, addresses))
+    for (const auto& symbol : *symbols)
+      LOCKSTEP_CHECK(!symbol || symbol->name.size() <= kMostSymbolName);
+}
+
 void check_texts(std::string_view bytes) {
   (void)mapping_at(parse_mappings(bytes, {}), bytes.size());
   (void)parse_point(bytes);
@@ -92,6 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_process(*recording);
     check_native(*recording, bytes);
   }
+  check_elf(bytes);
   check_texts(bytes);
   for (const LineTable kind : {LineTable::lnotab, LineTable::line_deltas, LineTable::locations})
     LOCKSTEP_CHECK(line_at(kind, {data, size}, 1, static_cast<int64_t>(size)) >= 0);

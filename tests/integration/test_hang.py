@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from hang_kinds import HANG, LIGHT, can_happen, line_of
-from harness import BINARY, PYTHON, until
+from harness import BINARY, PYTHON, SUPPORT, peer, until
 
 CULPRIT = 2
 HUNG = ["sleep", "lock", "gil", "fifo", "skipped", "wrong", "init", "new_group", "loader", "vfork",
@@ -23,10 +23,11 @@ def start(lockstep):
     jobs = []
     # Loaders send file descriptors through sockets in TMPDIR, whose paths must be short.
     with tempfile.TemporaryDirectory(dir="/tmp") as temp:
-        def begin(kind, *options, script=HANG):
+        def begin(kind, *options, script=HANG, version="1.13"):
+            env = {} if version == "1.13" else {"PYTHON_EXEC": peer(version), "PYTHONPATH": SUPPORT / "torch-2.6"}
             jobs.append(lockstep.start("--nproc-per-node", 4, "--log-dir", lockstep.logs, *options,
                                        script, kind, CULPRIT,
-                                       env={"TEST_FOLDER": temp, "TMPDIR": temp, "OMP_NUM_THREADS": "1"}))
+                                       env={"TEST_FOLDER": temp, "TMPDIR": temp, "OMP_NUM_THREADS": "1", **env}))
             return jobs[-1]
 
         yield begin
@@ -43,11 +44,11 @@ def trains(job):
     until(lambda: "training" in job.out(), 60, f"the job trains: {job.err()[-2000:]}")
 
 
-@pytest.mark.parametrize("kind", HUNG)
-def test_a_hang_names_the_rank_and_the_line(lockstep, start, kind):
+@pytest.mark.parametrize("kind, version", [*((kind, "1.13") for kind in HUNG), ("sleep", "2.6"), ("init", "2.6")])
+def test_a_hang_names_the_rank_and_the_line(lockstep, start, kind, version):
     if not can_happen(kind):
         pytest.skip("a dead file server needs root and FUSE")
-    job = start(kind, "--hang-after", 5)
+    job = start(kind, "--hang-after", 5, version=version)
     until(lambda: "evidence:" in job.err(), 90, f"the hang is told: {kind}")
     said = job.err()[job.err().index("hang: "):]
     lines = [line for line in said.splitlines() if re.search(rf"\brank {CULPRIT}\b", line)]
@@ -119,6 +120,25 @@ def test_the_report_says_where_the_others_were(lockstep, start):
     assert ended.rc == 1
     # gloo tells the others of the death at once, so on a loaded machine one may have left before it is looked at.
     assert re.search(r"\n  others    : .*ranks?\b.* in .*hang\.py:\d+", ended.err), str(ended)
+
+
+def test_why_while_the_job_restarts_and_while_it_ends(lockstep):
+    """There is no rank to show then. The answer says so, and the job goes on."""
+    fails = ("%0", "exit=3", "%1", "exit=3", "%2", "exit=3")  # the last restart waits for a second
+    job = lockstep.start_worker("--max-restarts", 3, "--shutdown-timeout", 60,
+                                actions=(*fails, "%3", "ignore=TERM", f"touch={lockstep.folder}",
+                                         f"wait={lockstep.folder / 'over'}"))
+    told = until(lambda: "no worker runs now" in (told := why(lockstep, job)).stdout and told, 10, "the pause is told")
+    assert told.returncode == 0 and not told.stderr, told
+    lockstep.ready(1, folder=lockstep.folder)
+    until(lambda: "rank 0" in why(lockstep, job).stdout, 10, "the last attempt is shown")
+    job.signal(signal.SIGTERM)
+    told = until(lambda: "no worker runs now" in (told := why(lockstep, job)).stdout and told, 10, "the end is told")
+    assert told.returncode == 0 and not told.stderr and job.process.poll() is None, told
+    (lockstep.folder / "over").touch()
+    job.wait(20)
+    told = why(lockstep, job)
+    assert told.returncode != 0 and len(told.stderr.splitlines()) == 1, told
 
 
 @pytest.mark.parametrize("then", ["end", "restart"])

@@ -154,16 +154,35 @@ def test_a_hang_acts_once_for_all_nodes(lockstep, world, then, backend):
     assert len(json.loads(reports[1].read_text())["attempts"]) == attempts, job.err()
 
 
+def test_a_spare_takes_the_place_of_a_host_whose_rank_is_in_state_d(lockstep):
+    job = World(lockstep, "lockstep", tempfile.mkdtemp(dir=lockstep.folder), LIGHT)
+    try:
+        for number in range(3):  # the last one is a spare
+            job.runs.append(job.job.script(
+                number, LIGHT, "vfork", 1, nproc=1, nnodes=2, env={"TEST_FOLDER": job.temp},
+                args=("--hang-after", AFTER, "--on-hang", "restart", "--max-restarts", 1, "--shutdown-timeout", 1)))
+            listening(job.job.port)
+            if number == 1:
+                until(lambda: "training" in job.runs[0].out(), 30, "the first two nodes train")
+        until(lambda: job.runs[0].out().count("training") == 2, 60, f"the job trains again: {job.err()}")
+        assert "rank 1 is in state D: a spare takes the place of this node" in job.runs[1].err(), job.err()
+        assert "rank 1" in why(lockstep, job.runs[2]).stdout, "the spare has its rank"
+        assert "no worker runs now" in why(lockstep, job.runs[1]).stdout, why(lockstep, job.runs[1])
+    finally:
+        for run in job.runs:
+            run.kill()
+
+
 @pytest.fixture
 def recorded(lockstep):
     """recorded(KIND, BACKEND): two nodes of two ranks with flight recorders (nccl_side.py); rank 2 goes wrong."""
     runs = []
     with tempfile.TemporaryDirectory(dir="/tmp") as temp:
-        def begin(kind, backend="lockstep"):
+        def begin(kind, backend="lockstep", after=8):
             job = Job(lockstep, backend)
             for number in range(2):
                 runs.append(job.script(number, SCRIPTS / "nccl_side.py", kind, 2, nproc=2, env={"TEST_FOLDER": temp},
-                                       args=("--hang-after", 8, "--log-dir", lockstep.folder / f"logs{number}")))
+                                       args=("--hang-after", after, "--log-dir", lockstep.folder / f"logs{number}")))
                 listening(job.port)
             return runs
 
@@ -184,6 +203,18 @@ def test_recorders_of_all_nodes_are_compared_and_each_node_keeps_its_own_dumps(r
         found = sorted(path.name for path in kept.iterdir() if path.name.startswith("hang-1_"))
         assert found == [f"hang-1_rank_{rank}" for rank in (2 * number, 2 * number + 1)], run.err()
         assert told in evidence_of(run), evidence_of(run)
+
+
+@pytest.mark.parametrize("kind, backend, rank", [("signal", "lockstep", 0), ("line", "lockstep", 3), ("line", "c10d", 3)])
+def test_when_a_watchdog_times_out_every_node_keeps_evidence_before_the_workers_end(recorded, kind, backend, rank):
+    runs = recorded(kind, backend, after=100)
+    told = f"timeout: the NCCL watchdog of rank {rank} has timed out (attempt 1, 4 ranks"
+    until(lambda: told in runs[0].err(), 30, f"the first node tells the timeout: {runs[0].err()}")
+    for number, run in enumerate(runs):
+        until(lambda run=run: "flight recorders: " in run.err(), 12, f"dumps of node {number}: {run.err()}")
+        assert told in evidence_of(run) and "nccl_side.py" in evidence_of(run), evidence_of(run)
+        assert run.err().count("evidence: ") == 1 and run.process.poll() is None, run.err()
+    assert "hang: no rank" not in runs[0].err(), runs[0].err()
 
 
 def test_ranks_of_two_nodes_that_spin_while_no_collective_moves_hang(lockstep, recorded):

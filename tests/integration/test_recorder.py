@@ -85,6 +85,19 @@ def test_a_mismatch_names_both_collectives(start):
     assert re.search(r"rank 2 +all_gather #8 of default_pg ", said), said
 
 
+@pytest.mark.parametrize("foreign", [0, 50_000])
+def test_a_watchdog_that_times_out_makes_evidence_once(lockstep, start, foreign):
+    """Its key is found in a store full of keys that PyTorch has not made, too."""
+    job = start("signal", "--hang-after", 100, TEST_FOREIGN_KEYS=str(foreign))
+    until(lambda: "flight recorders: " in job.err(), 30, f"the evidence is told: {job.err()[-2000:]}")
+    said = job.err()[job.err().index("timeout: "):]
+    assert said.startswith("timeout: the NCCL watchdog of rank 0 has timed out (attempt 1, 4 ranks"), said
+    assert job.process.poll() is None and said.count("evidence: ") == 1, said
+    assert "rank 2 never entered #8 nccl:all_reduce of default_pg, 4 KB" in said, said
+    ended = job.wait(60)
+    assert ended.rc != 0 and ended.err.count("timeout: ") == 1, ended.err
+
+
 def test_ranks_in_one_collective_blame_nobody(start):
     said = told(start("network", "--hang-after", 6))
     assert "ranks 0-3 entered #8 nccl:all_reduce of default_pg, 4 KB, and none has left: network or libra" in said, said

@@ -251,6 +251,19 @@ def test_a_process_of_another_user(tmp_path):
 
 
 @root
+def test_a_process_in_a_chroot(tmp_path):
+    """Its interpreter has no file at the path that its memory map names."""
+    place = tmp_path / "root"
+    place.mkdir()
+    enter = ["unshare", "-m", "sh", "-c", 'mount --rbind / "$0" && exec chroot "$0" "$@"', place]
+    with standing("debian-12", "threads", tmp_path, enter) as pid:
+        assert os.readlink(f"/proc/{pid}/root") == str(place)
+        threads = settled(pid)
+        assert len(threads) == 4 and {thread["tid"] for thread in threads} == {
+            int(name) for name in os.listdir(f"/proc/{pid}/task")}
+
+
+@root
 def test_a_process_in_another_pid_namespace(tmp_path):
     with standing("debian-12", "threads", tmp_path, ["unshare", "--pid", "--fork", "--kill-child"]) as parent:
         [pid] = map(int, read(f"/proc/{parent}/task/{parent}/children").split())

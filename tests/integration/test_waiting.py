@@ -331,9 +331,9 @@ def test_a_guest_of_another_version(lockstep):
         answer = b""
         while piece := peer.recv(65536):
             answer += piece
-    assert b"version 7 of the lockstep rendezvous protocol meets version 3 of the host" in answer
+    assert b"version 7 of the lockstep rendezvous protocol meets version 4 of the host" in answer
     assert b"install the same lockstep on all nodes" in answer
-    says(host, "version 7 of the lockstep rendezvous protocol meets version 3 of the host")
+    says(host, "version 7 of the lockstep rendezvous protocol meets version 4 of the host")
 
 
 def test_a_host_of_another_version(lockstep):

@@ -63,6 +63,7 @@ class HubBackend final : public Backend {
   void open(Done<void> done) override;
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
+  void give_way(bool gives) override { member_.give_way(gives); }
   void tell_stop() override;
   bool carries_news() const override { return true; }
   bool send_news(const std::string& text) override { return member_.send_news(text); }

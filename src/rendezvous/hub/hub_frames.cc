@@ -80,6 +80,7 @@ void fields(Io& io, F& f) {
   io.flag(f.launched.any);
   io.line(f.launched.version, kMaxName);
   io.flag(f.replacement);
+  io.flag(f.gives_way);
 }
 template <class Io, Is<StoreWanted> F>
 void fields(Io& io, F& f) {

@@ -19,7 +19,7 @@
 
 namespace lockstep::rendezvous::hub {
 
-inline constexpr std::uint16_t kVersion = 3;
+inline constexpr std::uint16_t kVersion = 4;
 // Both sides send the preamble first. It ends like an HTTP head, so a web server answers at once
 // and can be recognised.
 inline constexpr std::string_view kPreamble = "LOCKSTEP HUB\r\n\r\n";
@@ -108,6 +108,7 @@ struct Join {  // agent
   Holds holds = Holds::nothing;
   Launched launched = {};
   bool replacement = true;  // false with --no-replacement: a lost node's place stays empty
+  bool gives_way = false;   // Backend::give_way()
   bool operator==(const Join&) const = default;
 };
 NodeFacts facts_of(const Join& join);

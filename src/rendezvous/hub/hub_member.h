@@ -91,6 +91,7 @@ class HubMember {
     on_interruption_ = std::move(fn);
   }
   void tell_failure(const std::string& line, bool final);
+  void give_way(bool gives) { core_.give_way(gives); }
   void tell_stop();
   bool send_news(const std::string& text);
   void on_news(std::function<void(int from, const std::string& text)> fn) {

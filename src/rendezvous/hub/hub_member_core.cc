@@ -75,6 +75,7 @@ void HubMemberCore::send_join(Join::Holds holds, io::TimePoint now) {
   join.max_restarts = offer.max_restarts;
   join.launched = offer.launched;
   join.replacement = offer.replacement;
+  join.gives_way = gives_way_;
   join.min_nodes = static_cast<std::uint32_t>(rules_.min_nodes);
   join.max_nodes = static_cast<std::uint32_t>(rules_.max_nodes);
   join.join_timeout_ms = static_cast<std::uint32_t>(

@@ -103,6 +103,7 @@ class HubMemberCore {
   void set_address(std::string address) { address_ = std::move(address); }
   void join(io::TimePoint now);
   void tell_failure(const std::string& line, bool final);
+  void give_way(bool gives) { gives_way_ = gives; }
   void tell_stop();
   bool send_news(const std::string& text);
   void finish();
@@ -191,6 +192,7 @@ class HubMemberCore {
   std::optional<io::TimePoint> stands_until_;  // how long the workers may run on without a hub
   std::optional<io::TimePoint> linkless_until_;  // deadline of a join() without a connection
   std::optional<io::TimePoint> reports_until_;
+  bool gives_way_ = false;
   std::optional<io::TimePoint> leave_until_;
   NodeReport own_report_;
   std::uint64_t messages_ = 0;

@@ -282,7 +282,7 @@ TEST_F(HubStrangersTest, AnotherVersionHearsItOnBothSides) {
   Frame frame;
   ASSERT_EQ(reader.next(chunk, frame), FrameReader::Step::frame);
   const std::string text =
-      "version 4 of the lockstep rendezvous protocol meets version 3 of the host";
+      "version 5 of the lockstep rendezvous protocol meets version 4 of the host";
   EXPECT_EQ(std::get<Refusal>(frame).text, text);
   EXPECT_NE(logged.find(text), std::string::npos);
 }

@@ -92,10 +92,23 @@ std::optional<Seats::Past> Seats::inherit(const Nodes& joined) {
   return past;
 }
 
-Seats::Nodes Seats::fill(const Nodes& joined) const {
+// Returns the nodes that may have a place: without those that give way, as far as enough others are
+// there. All other nodes depend on the host, so the host never gives way.
+std::map<Nonce, const Roster::Member*> Seats::candidates(const Nodes& joined) const {
   std::map<Nonce, const Roster::Member*> by_agent;
-  for (const auto* node : joined)
-    by_agent[node->agent] = node;
+  std::size_t spares = joined.size() - std::min(joined.size(), max_nodes_);
+  for (const auto* node : joined) {
+    const bool yields = node->offer.gives_way && node->agent != host_;
+    if (yields && spares > 0)
+      --spares;
+    else
+      by_agent[node->agent] = node;
+  }
+  return by_agent;
+}
+
+Seats::Nodes Seats::fill(const Nodes& joined) const {
+  auto by_agent = candidates(joined);
   Nodes seats;
   for (const Nonce& agent : agents_) {
     const auto at = by_agent.find(agent);

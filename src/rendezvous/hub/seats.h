@@ -6,6 +6,7 @@
 #include "rendezvous/hub/roster.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -39,10 +40,12 @@ class Seats {
   };
   // Seats the nodes as in the last round that they tell of; nullopt: they tell of none.
   std::optional<Past> inherit(const Nodes& joined);
-  // Returns the nodes of the next round by rank, at most max_nodes. Seats change with assign().
+  // Returns the nodes of the next round by rank, at most max_nodes. A node that gives way has no
+  // place if another node can have it. Seats change with assign().
   Nodes fill(const Nodes& joined) const;
 
  private:
+  std::map<Nonce, const Roster::Member*> candidates(const Nodes& joined) const;
   void sort_by_rule(Nodes& nodes) const;
 
   Nonce host_;

@@ -56,6 +56,18 @@ TEST_F(SeatsTest, EarlyNodesAndTheHostHavePrecedence) {
   EXPECT_EQ(names(make(3).fill(nodes("cbah"))), "hbc");
 }
 
+TEST_F(SeatsTest, ANodeThatGivesWayLosesItsSeatToASpare) {
+  Seats seats = make(3);
+  seats.assign(nodes("hab"));
+  known['a'].offer.gives_way = true;
+  EXPECT_EQ(names(seats.fill(nodes("habc"))), "hcb");
+  EXPECT_EQ(names(seats.fill(nodes("hab"))), "hab") << "without a spare it stays";
+  known['b'].offer.gives_way = true;
+  EXPECT_EQ(names(seats.fill(nodes("habc"))), "hcb") << "one spare fills one seat";
+  known['h'].offer.gives_way = true;
+  EXPECT_EQ(names(seats.fill(nodes("habcd"))), "hcd") << "the host stays";
+}
+
 TEST_F(SeatsTest, NodesKeepTheirSeatsAndNewcomersFillTheGaps) {
   Seats seats = make(5);
   seats.assign(nodes("habc"));

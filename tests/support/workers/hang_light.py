@@ -1,6 +1,7 @@
 """hang.py without PyTorch, whose import takes 1.5 s of CPU a rank: for tests that ask what Lockstep does about a hang.
 hang_light.py KIND RANK: ranks meet after each step over a socket in TEST_FOLDER, and one goes wrong after some steps.
 Each kind has a line of its own, marked with `# KIND`, at which the rank stays."""
+import ctypes
 import os
 import signal
 import socket
@@ -8,6 +9,7 @@ import sys
 import time
 
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+ATTEMPT = os.environ["TORCHELASTIC_RESTART_COUNT"]
 
 
 def sleep():
@@ -20,6 +22,13 @@ def loop():
 
 def stop():
     os.kill(os.getpid(), signal.SIGSTOP)  # stop
+
+
+def vfork():
+    """In the first attempt only."""
+    if ATTEMPT == "0":
+        # The parent is in state D until the child has ended.
+        ctypes.CDLL(None).vfork() or time.sleep(1000)  # vfork
 
 
 def joined(path):
@@ -51,8 +60,7 @@ def meet(peers):
 
 def main():
     kind, culprit = sys.argv[1], int(sys.argv[2])
-    attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
-    peers = joined(f"{os.environ['TEST_FOLDER']}/meet.{attempt}")
+    peers = joined(f"{os.environ['TEST_FOLDER']}/meet.{ATTEMPT}")
     for steps in range(10 ** 9):
         meet(peers)
         time.sleep(0.01)

@@ -2,17 +2,25 @@
 
 Each rank behaves as ProcessGroupNCCL of PyTorch 2.13 and 2.14: it makes the pipe STEM<rank>.pipe, looks at it once a
 second from a thread, and on a request writes a pickle of its flight recorder to a file named after its rank. In
-collectives the main thread sleeps, or spins as CUDA does. RANK is the one that goes wrong."""
+collectives the main thread sleeps, or spins as CUDA does. RANK is the one that goes wrong. With "signal" the watchdog of
+rank 0 times out as that of 2.14 does, by a key in the store; with "line" that of the last rank as nccl2's of 2.15, which
+only prints a line."""
 import ctypes
 import hashlib
 import os
+import pathlib
 import pickle
+import struct
 import sys
 import threading
 import time
 
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "integration"))
+import tcp_store
+
 KIND, CULPRIT = sys.argv[1], int(sys.argv[2])
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+FOREIGN = int(os.environ.get("TEST_FOREIGN_KEYS", 0))  # in the store, that PyTorch does not make
 STEPS = 7  # collectives that all ranks have left
 
 # Functions that a look finds in PyTorch's own file.
@@ -101,6 +109,23 @@ def serve(recorder):
     os.close(reader)
 
 
+def watchdog():
+    """Times out. PyTorch ends the process some seconds later, once the ranks have dumped their recorders."""
+    time.sleep(2)
+    if KIND == "signal":
+        store = tcp_store.Client((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+        if FOREIGN:
+            key = tcp_store.text
+            store.send(b"".join(bytes([1]) + key(f"/of somebody/{i}") + key("x" * 64) for i in range(FOREIGN)))
+        store.set("/exception_dump", struct.pack("<i", RANK))
+    else:
+        print(f"[rank{RANK}]:[E1126 22:04:03.6 ProcessGroupNCCL.cpp:685] [Rank {RANK}] Watchdog caught collective "
+              "operation timeout: WorkNCCL(SeqNum=8, OpType=ALLREDUCE, Timeout(ms)=2000) ran for 2000 milliseconds "
+              "before timing out." + "\nframe #0: c10::Error::Error" * 400, file=sys.stderr, flush=True)
+    time.sleep(12)
+    os.abort()
+
+
 def step(recorder, name, wait):
     recorder.enter(name)
     LIBRARY[name](wait)
@@ -122,6 +147,8 @@ def main():
         step(recorder, "all_reduce", lambda: time.sleep(0.05))
     print("training", flush=True)
     wait = spin if KIND in ("spin", "moves", "computes") else sleep
+    if (KIND, RANK) in (("signal", 0), ("line", WORLD - 1)):
+        threading.Thread(target=watchdog, daemon=True).start()
     if KIND == "ends":
         return
     if KIND == "times out" and RANK == CULPRIT:
@@ -131,7 +158,7 @@ def main():
     if KIND == "gil" and RANK == CULPRIT:
         recorder.enter("all_reduce")
         ctypes.PyDLL(None).sleep(1000)  # gil
-    if KIND in ("never", "slow", "unread", "cut", "huge", "hostile") and RANK == CULPRIT:
+    if KIND in ("never", "slow", "unread", "cut", "huge", "hostile", "signal", "line") and RANK == CULPRIT:
         time.sleep(1000)  # never
     if KIND == "computes" and RANK == CULPRIT:
         spin()

@@ -1,0 +1,26 @@
+// The signal of NCCL's watchdogs in the store, up to PyTorch 2.14: the first rank whose collective
+// has timed out sets a key, and all ranks then dump their flight recorders and end. Pure.
+#pragma once
+
+#include "store/engine.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace lockstep::store {
+
+// Returns the rank in the value of such a key: an int of four bytes. nullopt: no rank.
+std::optional<int> signal_rank(std::string_view value);
+
+class SignalWatch {
+ public:
+  // Returns the rank whose watchdog has timed out; -1: one of unknown rank. Looks through the keys
+  // only if there are new ones: during a training there are none.
+  std::optional<int> look(const Engine& engine);
+
+ private:
+  std::uint64_t created_ = 0;  // Engine::created() at the last look
+};
+
+}  // namespace lockstep::store
