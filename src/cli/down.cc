@@ -12,6 +12,7 @@
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/places/find_job.h"
+#include "jobs/rented/owner_ask.h"
 #include "rent/gang.h"
 #include "rent/sweep.h"
 
@@ -129,7 +130,7 @@ Status give_back_locked(rent::OnDemand& world, Rental& rental) {
 Status agree_to_end_there(rent::OnDemand& world, const cloud::RentedJob& job,
                           const DownOptions& options) {
   if (options.force || options.yes) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto there, state_of_owned(job));
+  LOCKSTEP_TRY_ASSIGN(const auto there, jobs::rented::state_of_owned(job));
   if (!there.known || there.ended) return {};
   const std::string what = fmt::format("the job of '{}' at {} goes on", job.cluster, job.host);
   if (!at_terminal()) return fail(Errc::invalid_input, what, "give --force, or cancel it first");
@@ -140,8 +141,10 @@ Status agree_to_end_there(rent::OnDemand& world, const cloud::RentedJob& job,
 Status end_owned(rent::OnDemand& world, const cloud::RentedJob& job, const DownOptions& options) {
   LOCKSTEP_TRY(agree_to_end_there(world, job, options));
   // A job that has ended is told as any other end.
-  (void)settle_owned(world.journal(), down_table().program, job, Telling::full);
-  const auto code = run_at_owner_of(job, {"down", job.cluster, "--force"}, Output::words);
+  using namespace jobs::rented;
+  const OwnedWorld owners = owned_world(down_table().program);
+  (void)settle_owned(world.journal(), owners, job, Telling::full);
+  const auto code = run_at_owner(job, {"down", job.cluster, "--force"}, OwnerOutput::words);
   if (!code) {
     Error error = code.error();
     error.hint = fmt::format("lockstep down {} --force forgets the job here", job.cluster);
@@ -152,10 +155,10 @@ Status end_owned(rent::OnDemand& world, const cloud::RentedJob& job, const DownO
     error.hint = "its machines end with their lease, or in the provider's console";
     return Failure(std::move(error));
   }
-  if (*code != ExitCode::ok)
+  if (*code != 0)
     return fail(Errc::unavailable, fmt::format("{} has not ended '{}'", job.host, job.cluster));
   LOCKSTEP_TRY_ASSIGN(const bool known, world.journal().has_job(job.rental));
-  if (known) LOCKSTEP_TRY(bring_from_owner(down_table().program, job));
+  if (known) LOCKSTEP_TRY(bring_outputs(owners, job));
   return world.journal().drop_job(job.rental);
 }
 
@@ -198,7 +201,7 @@ void clean_up(rent::OnDemand& world) {
 // a rental.
 Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
-  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(name));
+  const auto owned = find_owned(name);
   if (owned) return end_owned(world, *owned, options);
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {
@@ -247,8 +250,7 @@ Result<ExitCode> take_down(const Call& call, Swept& swept) {
     LOCKSTEP_TRY_ASSIGN(const auto open, world->journal().open_rentals());
     for (const Rental& rental : open)
       names.push_back(rental.cluster);
-    LOCKSTEP_TRY_ASSIGN(const auto owned, owned_jobs());
-    for (const cloud::RentedJob& job : owned)
+    for (const cloud::RentedJob& job : owned_jobs())
       names.push_back(job.cluster);
   }
   ExitCode code = ExitCode::ok;

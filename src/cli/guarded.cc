@@ -55,14 +55,15 @@ std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& jo
 // Tells the end of a job that another host owns, once it has ended there. Returns canceled if a
 // signal came, because each host may take long to answer. The command sees that signal, too.
 Status tell_owned(rent::OnDemand& world, std::string_view program, const cloud::RentedJob& job) {
-  const auto told = settle_owned(world.journal(), program, job, Telling::full);
+  const auto told = jobs::rented::settle_owned(world.journal(), owned_world(program), job,
+                                               jobs::rented::Telling::full);
   if (told) return {};
   if (told.error().code == Errc::canceled) {
     if (told.error().sys != 0) (void)kill(getpid(), told.error().sys);
     return Failure(told.error());
   }
   tell_line(program, fmt::format("the state of the job of '{}' is not known: {}", job.cluster,
-                                 error_line(told.error())));
+                                 jobs::rented::error_line(told.error())));
   return {};
 }
 

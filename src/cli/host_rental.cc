@@ -10,7 +10,10 @@
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
 #include "io/own_folders.h"
+#include "jobs/job_book.h"
 #include "jobs/job_status.h"
+#include "jobs/places/find_job.h"
+#include "jobs/rented/owned_job.h"
 #include "jobs/rented/owner_rules.h"
 #include "jobs/rented/owner_talk.h"
 #include "rent/guard_desk.h"
@@ -136,17 +139,33 @@ Result<ExitCode> follow(const Args& words) {
                          .to_end = words.back() == jobs::rented::kFollowToEnd});
 }
 
-// Runs a user's command about the rental. Another rental may have the name by now.
-Result<ExitCode> run_about(const Call& call) {
-  const std::string& rental = call.words[1];
-  const std::string& cluster = call.words[2];
+// Refuses the name of a rental that another rental has by now.
+Status check_name(const std::string& rental, const std::string& cluster) {
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   const auto known = journal.of_cluster(cluster);
   if (!known && known.error().code != Errc::not_found) return Failure(known.error());
-  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(cluster));
-  LOCKSTEP_TRY(jobs::rented::check_name_is_of(
-      rental, cluster, known ? std::optional(known->id) : std::nullopt, owned.has_value()));
+  return jobs::rented::check_name_is_of(rental, cluster,
+                                        known ? std::optional(known->id) : std::nullopt,
+                                        find_owned(cluster).has_value());
+}
+
+// Runs a user's command about the rental.
+Result<ExitCode> run_about(const Call& call) {
+  LOCKSTEP_TRY(check_name(call.words[1], call.words[2]));
   return dispatch(call.program, "lockstep", {call.words.begin() + 3, call.words.end()});
+}
+
+// Answers the client's question about the job of the rental.
+Result<ExitCode> look(const Args& words) {
+  LOCKSTEP_TRY(check_name(words[1], words[2]));
+  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(
+      auto known, jobs::places::find_running_job(book, words[2], jobs::places::Several::newest));
+  const auto job = jobs::places::open_job(std::move(known));
+  LOCKSTEP_TRY_ASSIGN(const std::string answer,
+                      jobs::rented::answer_look(*job, {words.begin() + 3, words.end()}));
+  std::puts(answer.c_str());
+  return ExitCode::ok;
 }
 
 Result<ExitCode> host_rental(const Call& call) {
@@ -159,6 +178,7 @@ Result<ExitCode> host_rental(const Call& call) {
   if (words.size() == 2 && first == "state") return print_state(words[1]);
   if ((words.size() == 4 || words.size() == 5) && first == "follow") return follow(words);
   if (words.size() > 3 && first == "ask") return run_about(call);
+  if (words.size() > 3 && first == jobs::rented::kOwnerLook) return look(words);
   if (words.size() != 2 || first != "told") return fail(Errc::invalid_input, "unknown verb");
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   // The client has told the end to the user, so the record has served.
