@@ -450,8 +450,9 @@ def test_words_of_a_hostile_owner_reach_the_terminal_without_its_control(world):
     assert world.train("--detach").wait(180).rc == 0
     host = LyingHost(world.client, world.server)
     host.lies(HOSTILE)
-    for words in (("cost", "lab"), ("keep", "lab", "1h"), ("cluster", "show", "lab"), ("why", "lab"),
-                  ("down", "lab", "--force"), ("wait", "lab"), ("jobs",), ("cost",)):
+    for words in (("cost", "lab"), ("keep", "lab", "1h"), ("cluster", "show", "lab"), ("why", "lab"), ("events", "lab"),
+                  ("top", "--once", "lab"), ("why", "--rank=0", "lab"), ("down", "lab", "--force"), ("wait", "lab"),
+                  ("jobs",), ("cost",)):
         ended = world.lockstep(*words)
         said = ended.out + ended.err
         assert not any(control in said for control in "\x1b\x07\u009b\u202e"), (words, said[:1000])

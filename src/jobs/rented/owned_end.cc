@@ -3,7 +3,6 @@
 #include "base/clock_ms.h"
 #include "base/mid_line.h"
 #include "io/own_folders.h"
-#include "jobs/rented/owner_ask.h"
 #include "proc/signals.h"
 #include "project/sync_tree.h"
 #include "rent/guard_hosts.h"
@@ -85,8 +84,8 @@ Result<std::string> OwnedWorld::ask_there(const Job& job, const Words& argv) {
   return ask_owner(job.host, argv);
 }
 
-Result<int> OwnedWorld::run_there(const Job& job, const Words& command) {
-  return run_at_owner(job, command, OwnerOutput::job);
+Result<int> OwnedWorld::run_there(const Job& job, const Words& command, OwnerOutput output) {
+  return run_at_owner(job, command, output);
 }
 
 Result<OwnedViewEnd> OwnedWorld::view_there(const Job& job, OwnedViewRequest request) {
@@ -136,6 +135,26 @@ Result<std::optional<int>> settle_owned(cloud::Journal& journal, const OwnedWorl
   if (!mine && mine.error().code == Errc::already_exists) return std::optional<int>();
   if (!mine) return Failure(mine.error());
   return settle_claimed(journal, world, job, telling);
+}
+
+Status end_owned(cloud::Journal& journal, const OwnedWorld& world, const cloud::RentedJob& job,
+                 bool forgets) {
+  (void)settle_owned(journal, world, job, Telling::full);
+  const auto code = world.run(job, {"down", job.cluster, "--force"}, OwnerOutput::words);
+  if (!code) {
+    Error error = code.error();
+    error.hint = fmt::format("lockstep down {} --force forgets the job here", job.cluster);
+    if (!forgets || error.code != Errc::unavailable) return Failure(std::move(error));
+    LOCKSTEP_TRY(journal.drop_job(job.rental));
+    error.message += fmt::format("; '{}' is forgotten here", job.cluster);
+    error.hint = "its machines end with their lease, or in the provider's console";
+    return Failure(std::move(error));
+  }
+  if (*code != 0)
+    return fail(Errc::unavailable, fmt::format("{} has not ended '{}'", job.host, job.cluster));
+  LOCKSTEP_TRY_ASSIGN(const bool known, journal.has_job(job.rental));
+  if (known) LOCKSTEP_TRY(bring_outputs(world, job));
+  return journal.drop_job(job.rental);
 }
 
 Result<OwnedShown> show_owned(cloud::Journal& journal, const OwnedWorld& world,

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cloud/journal.h"
 #include "jobs/rented/owned_view.h"
+#include "jobs/rented/owner_ask.h"
 #include "jobs/rented/owner_rules.h"
 
 #include <cstdint>
@@ -24,8 +25,9 @@ struct OwnedWorld {
 
   // As ask_owner().
   std::function<Result<std::string>(const Job& job, const Words& argv)> ask = ask_there;
-  // As run_at_owner(), for output of the job.
-  std::function<Result<int>(const Job& job, const Words& command)> run = run_there;
+  // As run_at_owner().
+  std::function<Result<int>(const Job& job, const Words& command, OwnerOutput output)> run =
+      run_there;
   // As view_at_owner(). Fills OwnedViewRequest::place.
   std::function<Result<OwnedViewEnd>(const Job& job, OwnedViewRequest request)> view = view_there;
   // Brings the files of one path. false: the host cannot read the path, and `say` was told why.
@@ -39,7 +41,7 @@ struct OwnedWorld {
   Result<OwnedState> state(const Job& job) const;
 
   static Result<std::string> ask_there(const Job& job, const Words& argv);
-  static Result<int> run_there(const Job& job, const Words& command);
+  static Result<int> run_there(const Job& job, const Words& command, OwnerOutput output);
   static Result<OwnedViewEnd> view_there(const Job& job, OwnedViewRequest request);
   static Result<bool> bring_from_there(const Job& job, const std::string& path, const Say& say);
   static std::int64_t now_here();
@@ -59,6 +61,12 @@ enum class Telling {
 // the next command.
 Result<std::optional<int>> settle_owned(cloud::Journal& journal, const OwnedWorld& world,
                                         const cloud::RentedJob& job, Telling telling);
+
+// Ends the rental and its job on the host, and brings the outputs that the host has saved. Tells
+// the end of a job that had ended before. forgets: if the host is not reached, forget the job here.
+// The error says so: nothing that this machine can do ends the machines of that host.
+Status end_owned(cloud::Journal& journal, const OwnedWorld& world, const cloud::RentedJob& job,
+                 bool forgets);
 
 struct OwnedShow {
   std::string how = "all";  // of `host-rental follow`

@@ -121,5 +121,38 @@ TEST_F(OwnedEndTest, AViewWithoutTheClaimAwaitsTheCommandThatSettles) {
   EXPECT_EQ(stopped.error().sys, SIGINT);
 }
 
+TEST_F(OwnedEndTest, AnEndByTheUserEndsTheRentalThereAndBringsWhatIsSaved) {
+  auto kept = journal();
+  ASSERT_TRUE(end_owned(kept, world(), course_, false));
+  EXPECT_EQ(run_, (std::vector<Words>{{"down", "lab", "--force"}}));
+  EXPECT_EQ(outputs_.at(0), OwnerOutput::words);
+  EXPECT_EQ(brought_, (Words{"out", "logs"}));
+  EXPECT_FALSE(is_kept());
+  // An end before is told, and its outputs come once.
+  ASSERT_TRUE(kept.keep_job(course_));
+  ends(0);
+  ASSERT_TRUE(end_owned(kept, world(), course_, false));
+  EXPECT_EQ(said_.size(), 1U);
+  EXPECT_EQ(brought_.size(), 4U);
+}
+
+TEST_F(OwnedEndTest, ARefusalThereForgetsNothing) {
+  auto kept = journal();
+  code_ = 1;
+  EXPECT_EQ(code_of(end_owned(kept, world(), course_, true)), Errc::unavailable);
+  EXPECT_TRUE(is_kept() && brought_.empty());
+}
+
+TEST_F(OwnedEndTest, OnlyForceForgetsAJobWhoseHostIsGone) {
+  auto kept = journal();
+  reached_ = false;
+  const Status refused = end_owned(kept, world(), course_, false);
+  EXPECT_EQ(refused.error().hint, "lockstep down lab --force forgets the job here");
+  EXPECT_TRUE(is_kept());
+  const Status forgotten = end_owned(kept, world(), course_, true);
+  EXPECT_EQ(forgotten.error().message, "me@h: no route; 'lab' is forgotten here");
+  EXPECT_FALSE(is_kept());
+}
+
 }  // namespace
 }  // namespace lockstep::jobs::rented

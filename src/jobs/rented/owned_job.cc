@@ -14,6 +14,7 @@
 namespace lockstep::jobs::rented {
 namespace {
 
+constexpr std::string_view kNotBegun = "null";  // the answer to "why"
 constexpr int kStopped = 128;
 constexpr int kWrongUse = 2;
 
@@ -125,13 +126,19 @@ Result<JobStatus> OwnedJob::status() {
 }
 
 Result<std::string> OwnedJob::look(const std::vector<std::string>& question) const {
-  std::vector<std::string> argv = {kOwnerLook, course_.rental, course_.cluster};
+  std::vector<std::string> argv = {kOwnerLook, course_.rental};
   argv.insert(argv.end(), question.begin(), question.end());
   return world_.ask(course_, argv);
 }
 
 Result<Explanation> OwnedJob::why() {
   LOCKSTEP_TRY_ASSIGN(const std::string answer, look({"why"}));
+  if (strip(answer) == kNotBegun) {
+    LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
+    return explain_job(
+        record_, now, nullptr,
+        fmt::format("lockstep logs {} shows what the course of the job has said", course_.cluster));
+  }
   auto said = explanation_of(answer);
   if (!said) return Failure(std::move(said).error().within(printable(course_.host)));
   return said;
@@ -161,7 +168,8 @@ Result<ProfileAnswers> OwnedJob::profile(const ProfileRequest& request) {
 
 // Lets the host's own `lockstep logs` print: only the host reads lines by rank.
 Result<Followed> OwnedJob::print_there(const FollowOptions& options) const {
-  LOCKSTEP_TRY_ASSIGN(const int code, world_.run(course_, logs_command(course_, options)));
+  LOCKSTEP_TRY_ASSIGN(const int code,
+                      world_.run(course_, logs_command(course_, options), OwnerOutput::job));
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto settled, settle_owned(journal, world_, course_, Telling::full));
   if (settled) return Followed{.status = status_of_end(*settled, false)};
@@ -173,8 +181,8 @@ Result<Followed> OwnedJob::print_there(const FollowOptions& options) const {
       fmt::format("{} has not shown the output of '{}'", printable(course_.host), course_.cluster));
 }
 
-// A terminal that shows the output is one more terminal of the job: Ctrl-C there cancels the job, as
-// in the terminal of its command.
+// A terminal that shows the output is one more terminal of the job: Ctrl-C there cancels the job,
+// as in the terminal of its command.
 Result<Followed> OwnedJob::follow(const FollowOptions& options) {
   if (!options.to_end || options.lines || options.rank || options.json) return print_there(options);
   using OnStop = FollowOptions::OnStop;
@@ -204,15 +212,16 @@ Result<Resumed> OwnedJob::resume(const std::vector<std::string>& env) {
               fmt::format("lockstep why {} shows the state of the job", course_.cluster));
 }
 
-Result<std::string> answer_look(Job& job, const std::vector<std::string>& question) {
+Result<std::string> answer_look(Job* job, const std::vector<std::string>& question) {
   const std::string& what = question.at(0);
+  if (job == nullptr) return std::string(what == "why" ? kNotBegun : "[]");
   const std::string more = question.size() > 1 ? question[1] : std::string();
-  if (what == "why") return explanation_answer(job.why());
-  if (what == "looks") return list_of(job.looks(looks::read_question(more)), looks::answer_json);
-  if (what == "ranks") return list_of(job.ranks(), looks::rows_json);
+  if (what == "why") return explanation_answer(job->why());
+  if (what == "looks") return list_of(job->looks(looks::read_question(more)), looks::answer_json);
+  if (what == "ranks") return list_of(job->ranks(), looks::rows_json);
   const auto after = parse_int(more);
   if (what != "events" || !after) return fail(Errc::invalid_input, "unknown question");
-  return list_of(job.events(*after), status::event_answer_json);
+  return list_of(job->events(*after), status::event_answer_json);
 }
 
 }  // namespace lockstep::jobs::rented

@@ -50,7 +50,7 @@ class OwnedJob : public Job {
   Result<Resumed> resume(const std::vector<std::string>& env) override;
 
  private:
-  // Returns the answer to `host-rental look RENTAL CLUSTER QUESTION...`.
+  // Returns the answer to `host-rental look RENTAL QUESTION...`.
   Result<std::string> look(const std::vector<std::string>& question) const;
   Result<Followed> print_there(const FollowOptions& options) const;
 
@@ -58,8 +58,8 @@ class OwnedJob : public Job {
   OwnedWorld world_;
 };
 
-// Answers `host-rental look` on the host, for the job's client. question: why | looks [QUESTION] |
-// ranks | events AFTER.
-Result<std::string> answer_look(Job& job, const std::vector<std::string>& question);
+// Answers `host-rental look` on the host, for the job's client. job: nullptr if it has not begun.
+// question: why | looks [QUESTION] | ranks | events AFTER.
+Result<std::string> answer_look(Job* job, const std::vector<std::string>& question);
 
 }  // namespace lockstep::jobs::rented

@@ -98,12 +98,12 @@ class AnsweringJob : public Job {
 TEST_F(OwnedJobTest, TheHostPassesOnWhatAgentsAnswer) {
   AnsweringJob there;
   const auto reply = [&](const Words& question) {
-    answers_[question.back()] = answer_look(there, question).value();
+    answers_[question.back()] = answer_look(&there, question).value();
   };
   reply({"why"});
   EXPECT_EQ(job().why()->text, there.why()->text);
   EXPECT_EQ(job().why()->json, there.why()->json);
-  EXPECT_EQ(asked_.back(), (Words{"look", "r", "lab", "why"}));
+  EXPECT_EQ(asked_.back(), (Words{"look", "r", "why"}));
   reply({"looks", "rank=3"});
   EXPECT_EQ(job().looks({.rank = 3})->at(0).words, "rank 3");
   reply({"ranks"});
@@ -119,16 +119,27 @@ TEST_F(OwnedJobTest, TheHostPassesOnWhatAgentsAnswer) {
 TEST_F(OwnedJobTest, ErrorsOfTheHostNameTheHostInPrintableWords) {
   AnsweringJob there;
   there.silent = true;
-  answers_["why"] = answer_look(there, {"why"}).value();
+  answers_["why"] = answer_look(&there, {"why"}).value();
   EXPECT_EQ(job().why().error().message, "me@h: no host\\x1b[2J answers");
-  EXPECT_EQ(code_of(answer_look(there, {"ranks"})), Errc::unavailable);
+  EXPECT_EQ(code_of(answer_look(&there, {"ranks"})), Errc::unavailable);
   for (const Words& odd : {Words{"dance"}, {"events"}, {"events", "x"}})
-    EXPECT_EQ(code_of(answer_look(there, odd)), Errc::invalid_input);
+    EXPECT_EQ(code_of(answer_look(&there, odd)), Errc::invalid_input);
   answers_.clear();
   EXPECT_EQ(code_of(job().why()), Errc::corrupt);
   EXPECT_TRUE(job().ranks()->empty());
   reached_ = false;
   EXPECT_EQ(code_of(job().ranks()), Errc::unavailable);
+}
+
+TEST_F(OwnedJobTest, BeforeTheJobBeginsItsStateIsAllThatIsKnown) {
+  for (const char* what : {"why", "ranks"})
+    answers_[what] = answer_look(nullptr, {what}).value() + "\n";
+  there_ = {.known = true, .state = "starting"};
+  const auto said = job().why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->json["state"], "starting");
+  EXPECT_NE(said->text.find("lockstep logs lab"), std::string::npos) << said->text;
+  EXPECT_TRUE(job().ranks()->empty());
 }
 
 TEST_F(OwnedJobTest, OnlyTheHostReachesItsMachines) {

@@ -43,8 +43,11 @@ class OwnedTest : public ::testing::Test {
       const auto answer = answers_.find(argv.back());
       return answer == answers_.end() ? std::string() : answer->second;
     };
-    world.run = [this](const cloud::RentedJob&, const Words& command) -> Result<int> {
+    world.run = [this](const cloud::RentedJob&, const Words& command,
+                       OwnerOutput output) -> Result<int> {
       run_.push_back(command);
+      outputs_.push_back(output);
+      if (!reached_) return fail(Errc::unavailable, "me@h: no route");
       return code_;
     };
     world.view = [this](const cloud::RentedJob&, OwnedViewRequest request) -> Result<OwnedViewEnd> {
@@ -93,6 +96,7 @@ class OwnedTest : public ::testing::Test {
   std::map<std::string, std::string> answers_;  // by the last word of the question
   std::vector<Words> asked_;
   std::vector<Words> run_;
+  std::vector<OwnerOutput> outputs_;  // of run_
   std::vector<OwnedViewRequest> viewed_;
   Words brought_;
   Words said_;

@@ -26,7 +26,7 @@ TEST_F(OwnerAskTest, TheHostAnswersWithItsOutput) {
   EXPECT_EQ(asked, Asked::ended);
   EXPECT_EQ(requests_.at(0).argv, (Words{"host-rental", "begin"}));
   EXPECT_EQ(requests_[0].given, (Words{"request"}));
-  ASSERT_TRUE(ask_owner("me@h", {"look", "r", "lab", "ranks"}, {}, nullptr, run()));
+  ASSERT_TRUE(ask_owner("me@h", {"look", "r", "ranks"}, {}, nullptr, run()));
   EXPECT_GT(requests_[1].most_kept, requests_[0].most_kept) << "all ranks of a large job";
   ASSERT_TRUE(ask_owner("me@h", {"state", "r"}, {}, nullptr, run()));
   EXPECT_LT(requests_[2].limit, requests_[1].limit);

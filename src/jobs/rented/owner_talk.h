@@ -26,8 +26,8 @@ namespace lockstep::jobs::rented {
 //                         cancellation (StreamEncoder::canceled())
 //   told RENTAL           forgets the job: its user knows the end
 //   ask RENTAL NAME ...   runs a user's command about the rental
-//   look RENTAL NAME QUESTION ...
-//                         prints the host's answer about the job: see answer_look()
+//   look RENTAL QUESTION ...
+//                         prints what the agents of the job answer: see answer_look()
 inline constexpr const char* kHostRental = "host-rental";
 inline constexpr const char* kOwnerLook = "look";
 inline constexpr const char* kFollowQuiet = "quiet";
