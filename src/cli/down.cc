@@ -7,18 +7,18 @@
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
 #include "cli/swept.h"
-#include "cloud/kept_answer.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/places/find_job.h"
+#include "jobs/rented/owner_ask.h"
+#include "rent/end_rental.h"
 #include "rent/gang.h"
 #include "rent/sweep.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -27,8 +27,6 @@ namespace lockstep::cli {
 namespace {
 
 using cloud::Rental;
-
-constexpr int kTriesToEnd = 180;  // one try a second: termination can take this long
 
 // Returns jobs of the cluster that had not ended when their hosts were last asked.
 std::vector<jobs::KnownJob> unended_jobs(const jobs::JobBook& book, const std::string& cluster) {
@@ -77,128 +75,57 @@ Status agree_to_end(rent::OnDemand& world, const Rental& rental, const DownOptio
   return ask_consent(world, what + "; end it?", "nothing was ended");
 }
 
-// Takes the cluster's lock. A renting command stops once the journal says "not wanted". A follower
-// stops once the journal no longer has the job.
-Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
-  Status locked = world.locks().take(rental.cluster);
-  if (locked) return locked;
-  LOCKSTEP_TRY(world.journal().ask_to_end(rental.id));
-  tell_line(down_table().program,
-            fmt::format("another lockstep has '{}' in hands: that ends first", rental.cluster));
-  for (int tries = 0; !locked && tries < kTriesToEnd; ++tries) {
-    // Repeat this: a message of the other command may arrive late and name the job again.
-    LOCKSTEP_TRY(world.journal().drop_job(rental.id));
-    LOCKSTEP_TRY(world.web().pause(std::chrono::seconds(1)));
-    locked = world.locks().take(rental.cluster);
-  }
-  if (locked) return world.journal().drop_job(rental.id);
-  locked.error().hint = "it is noted that nobody wants it: it ends once that one is gone";
-  return locked;
-}
-
-// Reports a rental that the lock's previous holder has terminated.
-void tell_gone(rent::OnDemand& world, Rental& rental) {
-  const auto known = world.journal().since(rental.created_ms);
-  if (known)
-    for (const Rental& one : *known)
-      if (one.id == rental.id) rental = one;
-  tell_line(down_table().program,
-            rental.closed_ms != 0
-                ? fmt::format("'{}' is terminated; it cost {} USD", rental.cluster,
-                              cloud::dollars_text(cloud::cost_so_far(rental, world.now_ms())))
-                : fmt::format("'{}' is gone already", rental.cluster));
-}
-
-// Terminates the machines of the rental as it is under the lock.
+// Terminates the rental, or reports that another process has done so.
 Status give_back_locked(rent::OnDemand& world, Rental& rental) {
-  LOCKSTEP_TRY(lock_to_end(world, rental));
-  auto now = world.journal().of_cluster(rental.cluster);
-  if (now ? now->id != rental.id : now.error().code == Errc::not_found) {
-    tell_gone(world, rental);
-    return {};
-  }
-  if (!now) return Failure(now.error());
-  // The rental may have changed while the user thought about the question.
-  rental = std::move(*now);
-  LOCKSTEP_TRY(give_machines_back(world, down_table().program, rental));
-  // The user asked for the end, so the next command need not report it.
-  return world.journal().drop_job(rental.id);
+  const auto tell = [](const std::string& text) { tell_line(down_table().program, text); };
+  const auto waits = [&] {
+    tell(fmt::format("another lockstep has '{}' in hands: that ends first", rental.cluster));
+  };
+  const auto end = [&](Rental& one) {
+    return give_machines_back(world, down_table().program, one);
+  };
+  LOCKSTEP_TRY_ASSIGN(const bool ended, rent::end_rental(world, rental, waits, end));
+  if (ended) return {};
+  if (rental.closed_ms == 0)
+    tell(fmt::format("'{}' is gone already", rental.cluster));
+  else
+    tell(fmt::format("'{}' is terminated; it cost {} USD", rental.cluster,
+                     cloud::dollars_text(cloud::cost_so_far(rental, world.now_ms()))));
+  return {};
 }
 
 // Asks the user whether to end a job that another host owns. An ended job needs no question.
 Status agree_to_end_there(rent::OnDemand& world, const cloud::RentedJob& job,
                           const DownOptions& options) {
   if (options.force || options.yes) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto there, state_of_owned(job));
+  LOCKSTEP_TRY_ASSIGN(const auto there, jobs::rented::state_of_owned(job));
   if (!there.known || there.ended) return {};
   const std::string what = fmt::format("the job of '{}' at {} goes on", job.cluster, job.host);
   if (!at_terminal()) return fail(Errc::invalid_input, what, "give --force, or cancel it first");
   return ask_consent(world, what + "; end it?", "nothing was ended");
 }
 
-// Ends a rental that another host owns, and brings the outputs that the host has saved.
+// Ends a rental that another host owns.
 Status end_owned(rent::OnDemand& world, const cloud::RentedJob& job, const DownOptions& options) {
   LOCKSTEP_TRY(agree_to_end_there(world, job, options));
-  // A job that has ended is told as any other end.
-  (void)settle_owned(world.journal(), down_table().program, job, Telling::full);
-  const auto code = run_at_owner_of(job, {"down", job.cluster, "--force"}, Output::words);
-  if (!code) {
-    Error error = code.error();
-    error.hint = fmt::format("lockstep down {} --force forgets the job here", job.cluster);
-    if (!options.force || error.code != Errc::unavailable) return Failure(std::move(error));
-    // Nothing that this machine can do ends the machines of a host that does not answer.
-    LOCKSTEP_TRY(world.journal().drop_job(job.rental));
-    error.message += fmt::format("; '{}' is forgotten here", job.cluster);
-    error.hint = "its machines end with their lease, or in the provider's console";
-    return Failure(std::move(error));
-  }
-  if (*code != ExitCode::ok)
-    return fail(Errc::unavailable, fmt::format("{} has not ended '{}'", job.host, job.cluster));
-  LOCKSTEP_TRY_ASSIGN(const bool known, world.journal().has_job(job.rental));
-  if (known) LOCKSTEP_TRY(bring_from_owner(down_table().program, job));
-  return world.journal().drop_job(job.rental);
+  return jobs::rented::end_owned(world.journal(), owned_world(down_table().program), job,
+                                 options.force);
 }
 
-// Returns whether a machine was requested from the provider since `ms`; 0: ever.
-bool used_since(rent::OnDemand& world, std::string_view provider, std::int64_t ms) {
-  if (ms == 0) return world.journal().ever_used(provider).value_or(false);
-  const auto rentals = world.journal().since(ms);
-  if (!rentals) return false;
-  for (const Rental& rental : *rentals)
-    for (const cloud::Attempt& attempt : rental.attempts)
-      if (attempt.offer.provider == provider && attempt.asked_ms > ms) return true;
-  return false;
-}
-
-// Removes the keys and firewall rules of renting, once no machine is left. This runs once for each
-// provider after the last rental there. Leftovers cost nothing, so an error here does not fail the
-// command. Another process that rents now is in the journal already, or waits for this lock and
-// makes them again.
 void clean_up(rent::OnDemand& world) {
-  const auto mine = world.locks().take_account(world.web());
-  if (!mine || !*mine) return;
-  const auto open = world.journal().open_rentals();
-  if (!open || !open->empty()) return;
-  const std::int64_t now = world.web().now_ms();
-  for (cloud::Provider* provider : world.providers().keyed()) {
-    const std::string name(provider->traits().name);
-    const std::string kept = "cleaned-" + name;
-    const auto before = cloud::kept_answer(world.ground().cache, kept, now, now);
-    if (!used_since(world, name, before ? before->as_of_ms : 0)) continue;
-    const Status cleaned = provider->clean(world.web());
-    if (cleaned) cloud::keep_answer(world.ground().cache, kept, world.owner(), now);
-    tell_line(down_table().program,
-              fmt::format(
-                  "{}: what was made there besides machines {}", name,
-                  cleaned ? "is removed" : "stays, and costs nothing: " + cleaned.error().message));
-  }
+  for (const rent::CleanedAccount& one : rent::clean_accounts(world))
+    tell_line(
+        down_table().program,
+        fmt::format("{}: what was made there besides machines {}", one.provider,
+                    one.cleaned ? "is removed"
+                                : "stays, and costs nothing: " + one.cleaned.error().message));
 }
 
 // Terminates one rental by name. After an error, machines may still exist, or there never was such
 // a rental.
 Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
-  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(name));
+  const auto owned = find_owned(name);
   if (owned) return end_owned(world, *owned, options);
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {
@@ -247,8 +174,7 @@ Result<ExitCode> take_down(const Call& call, Swept& swept) {
     LOCKSTEP_TRY_ASSIGN(const auto open, world->journal().open_rentals());
     for (const Rental& rental : open)
       names.push_back(rental.cluster);
-    LOCKSTEP_TRY_ASSIGN(const auto owned, owned_jobs());
-    for (const cloud::RentedJob& job : owned)
+    for (const cloud::RentedJob& job : owned_jobs())
       names.push_back(job.cluster);
   }
   ExitCode code = ExitCode::ok;

@@ -1,7 +1,6 @@
 // lockstep events: shows what happened to a job, wherever it runs.
 #include "cli/event_options.h"
 #include "cli/one_job.h"
-#include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "jobs/event_reader.h"
 #include "proc/signals.h"
@@ -63,8 +62,6 @@ Result<ExitCode> show_events(const Call& call) {
   EventsOptions options;
   fill(events_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "events"));
-  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(named.call(call), {"events"}));
-  if (there) return *there;
   LOCKSTEP_TRY_ASSIGN(const auto job, open_named(named));
   jobs::EventReader reader(*job);
   if (options.follow) return follow_events(*job, reader, options.json);

@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "cli/exec_json.h"
 #include "cli/exec_options.h"
-#include "cli/owner_host.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "codec/json_members.h"
@@ -37,8 +36,6 @@ Result<std::optional<jobs::KnownJob>> find_named_job(const std::string& word) {
   if (!may_be_job) return std::nullopt;
   LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
   if (registry.find(word)) return std::nullopt;
-  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(word));
-  if (owned && owned->cluster != word) LOCKSTEP_TRY(refuse_owned(word, "its ranks", "exec"));
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
   return jobs::places::find_by_id(book, word);
 }
@@ -84,6 +81,10 @@ Result<std::optional<Aim>> find_named_row(const std::string& word) {
 Status aim_at_job(const Aim& aim, const ExecOptions& options, hosts::CommandRequest& request) {
   const jobs::KnownJob& job = aim.job;
   const PlaceOptions& places = options.places;
+  if (const std::string owner = jobs::places::open_job(job)->facts().owner; !owner.empty())
+    return fail(Errc::invalid_input,
+                fmt::format("only {} reaches the ranks of {}", printable(owner), job.id),
+                fmt::format("on {}: lockstep exec {} -- COMMAND", printable(owner), job.id));
   if (options.in_project || places.user || places.key_path || places.jump)
     return fail(Errc::invalid_input,
                 fmt::format("{} is a job, which has its own hosts and environment",

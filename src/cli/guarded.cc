@@ -8,6 +8,7 @@
 #include "jobs/rented/course_log.h"
 #include "jobs/rented/course_words.h"
 #include "jobs/rented/owner_rules.h"
+#include "jobs/rented/untold_ends.h"
 #include "rent/guard.h"
 #include "rent/guard_plan.h"
 #include "rent/job_claim.h"
@@ -52,82 +53,38 @@ std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& jo
   return cost + "; how it ended is not known";
 }
 
-// Tells the end of a job that another host owns, once it has ended there. Returns canceled if a
-// signal came, because each host may take long to answer. The command sees that signal, too.
-Status tell_owned(rent::OnDemand& world, std::string_view program, const cloud::RentedJob& job) {
-  const auto told = settle_owned(world.journal(), program, job, Telling::full);
-  if (told) return {};
-  if (told.error().code == Errc::canceled) {
-    if (told.error().sys != 0) (void)kill(getpid(), told.error().sys);
-    return Failure(told.error());
-  }
-  tell_line(program, fmt::format("the state of the job of '{}' is not known: {}", job.cluster,
-                                 error_line(told.error())));
-  return {};
-}
-
-// Keeps the record of a client's job for the client, which tells the end to the user.
-void keep_for_client(rent::OnDemand& world, const cloud::RentedJob& job) {
-  if (jobs::rented::is_long_over(job, jobs::rented::log_written_ms(job.cluster), unix_ms()))
-    (void)world.journal().drop_job(job.rental);
-}
-
-// Starts a process for the course of a job whose command and course are both gone, as after a loss
-// of power. The guard does so by itself.
-void follow_again(std::string_view program, const cloud::RentedJob& job) {
-  const auto started = rent::start_follower(job.rental);
-  tell_line(program, started ? fmt::format("no process followed the job of '{}'; one does now; {}",
-                                           job.cluster, rent::follow_log(job.cluster))
-                             : started.error().message);
+// Tells the end of a job whose command is gone. closed: as in UntoldWords.
+void tell_end(const rent::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
+              const cloud::Rental* closed) {
+  const std::string ending = ending_words(world, job, closed);
+  if (closed != nullptr && closed->terms.guard != "here")
+    return tell_line(program, fmt::format("the command of '{}' was ended before it could say: {}",
+                                          job.cluster, ending));
+  tell_line(program, fmt::format("'{}' was followed after its command had gone: {}; {}",
+                                 job.cluster, ending, rent::follow_log(job.cluster)));
 }
 
 void tell_jobs(rent::OnDemand& world, std::string_view program,
                const std::vector<cloud::Rental>& open) {
-  const auto jobs = world.journal().jobs();
-  if (!jobs) return;
-  for (const cloud::RentedJob& job : *jobs) {
-    // A process goes on with the job, or its command is about to tell the end.
-    if (rent::job_is_claimed(job.rental)) continue;
-    if (!job.host.empty()) {
-      if (!tell_owned(world, program, job)) return;
-      continue;
-    }
-    if (!job.client.empty()) {
-      keep_for_client(world, job);
-      continue;
-    }
-    std::vector<cloud::Rental> closed;
-    const bool ended = job.stage == cloud::RentedJob::Stage::ended;
-    if (!ended) {
-      const bool guarded = std::any_of(open.begin(), open.end(), [&](const auto& one) {
-        return one.id == job.rental && rent::wants_guard(one);
-      });
-      if (guarded) continue;
-      const bool open_still = std::any_of(open.begin(), open.end(),
-                                          [&](const auto& one) { return one.id == job.rental; });
-      if (open_still) {
-        follow_again(program, job);
-        continue;
-      }
-      auto since = world.journal().since(job.began_ms);
-      if (!since) return;
-      closed = std::move(*since);
-      std::erase_if(closed, [&](const auto& rental) {
-        // Its rental was closed since the job started, and no process has recorded the job's end.
-        return rental.id != job.rental || rental.closed_ms == 0;
-      });
-    }
-    const cloud::Rental* rental = ended || closed.empty() ? nullptr : &closed.front();
-    if (rental != nullptr && rental->terms.guard != "here")
-      tell_line(program, fmt::format("the command of '{}' was ended before it could say: {}",
-                                     job.cluster, ending_words(world, job, rental)));
-    else if (ended || rental != nullptr)
-      tell_line(program,
-                fmt::format("'{}' was followed after its command had gone: {}; {}", job.cluster,
-                            ending_words(world, job, rental), rent::follow_log(job.cluster)));
-    // Told once: the next command must not repeat the end.
-    (void)world.journal().drop_job(job.rental);
-  }
+  const auto tell = [program](const std::string& text) { tell_line(program, text); };
+  const Status told = jobs::rented::tell_untold_ends(
+      world, open, owned_world(program),
+      {.ended = [&](const cloud::RentedJob& job,
+                    const cloud::Rental* closed) { tell_end(world, program, job, closed); },
+       .followed =
+           [&](const cloud::RentedJob& job, const Status& started) {
+             tell(started ? fmt::format("no process followed the job of '{}'; one does now; {}",
+                                        job.cluster, rent::follow_log(job.cluster))
+                          : started.error().message);
+           },
+       .not_known =
+           [&](const cloud::RentedJob& job, const Error& why) {
+             tell(fmt::format("the state of the job of '{}' is not known: {}", job.cluster,
+                              jobs::rented::error_line(why)));
+           }});
+  // Each host may take long to answer. The command sees that signal, too.
+  if (!told && told.error().code == Errc::canceled && told.error().sys != 0)
+    (void)kill(getpid(), told.error().sys);
 }
 
 // Removes followers' logs last written more than 30 days ago, unless the cluster is still rented.

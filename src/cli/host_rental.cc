@@ -6,20 +6,20 @@
 #include "cli/host_view.h"
 #include "cli/owner_host.h"
 #include "cli/rented_run.h"
-#include "cli/rented_view.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
 #include "io/own_folders.h"
-#include "jobs/job_status.h"
+#include "jobs/job_book.h"
+#include "jobs/places/find_job.h"
+#include "jobs/rented/client_state.h"
+#include "jobs/rented/owned_job.h"
 #include "jobs/rented/owner_rules.h"
 #include "jobs/rented/owner_talk.h"
 #include "rent/guard_desk.h"
 #include "rent/guard_talk.h"
-#include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -28,7 +28,6 @@
 namespace lockstep::cli {
 namespace {
 
-using cloud::RentedJob;
 using jobs::rented::OwnedState;
 using jobs::rented::OwnerRequest;
 
@@ -51,71 +50,12 @@ Result<ExitCode> take_request(const Call& call, bool begins) {
   return begin_for_client({call.program, request.words, std::move(*parsed)}, request);
 }
 
-Result<std::optional<RentedJob>> job_of_client(cloud::Journal& journal, const std::string& rental) {
-  LOCKSTEP_TRY_ASSIGN(auto jobs, journal.jobs());
-  for (RentedJob& job : jobs)
-    if (job.rental == rental && !job.client.empty()) return std::optional(std::move(job));
-  return std::optional<RentedJob>();
-}
-
-// rented: machines of the job may exist.
-jobs::JobState state_of(const RentedJob& job, bool rented) {
-  using jobs::JobState;
-  using Stage = RentedJob::Stage;
-  if (job.stage == Stage::lost) return JobState::restarting;
-  if (job.stage == Stage::ending || (job.stage == Stage::ended && rented)) return JobState::saving;
-  if (job.goes_on()) {
-    const auto known = started_job(job);
-    if (!known) return JobState::starting;
-    return known->is_over() && !job.back.empty() ? JobState::saving : JobState::running;
-  }
-  return job.code == 0 ? JobState::succeeded : JobState::failed;
-}
-
-Result<bool> is_rented(cloud::Journal& journal, const RentedJob& job) {
-  LOCKSTEP_TRY_ASSIGN(const auto open, journal.open_rentals());
-  return std::any_of(open.begin(), open.end(),
-                     [&](const auto& rental) { return rental.id == job.rental; });
-}
-
-// Notes the end of a job without machines and without a course, as after a kill of the course.
-Status note_unseen_end(cloud::Journal& journal, RentedJob& job) {
-  LOCKSTEP_TRY_ASSIGN(const bool rented, is_rented(journal, job));
-  if (rented || job.stage == RentedJob::Stage::ended || rent::job_is_claimed(job.rental)) return {};
-  if (job.goes_on()) {
-    job.code = number(ExitCode::failed);
-    job.note = "its machines were terminated before the end of the job was seen";
-  }
-  job.stage = RentedJob::Stage::ended;
-  return journal.note_job(job);
-}
-
-// Returns the job as it is now. After a reboot of this host no guard runs, and only a guard starts
-// the course again.
-Result<std::optional<RentedJob>> guarded_job(rent::OnDemand& world, const std::string& rental) {
-  keep_guarded_here(world, "lockstep");
-  LOCKSTEP_TRY_ASSIGN(auto job, job_of_client(world.journal(), rental));
-  if (job) LOCKSTEP_TRY(note_unseen_end(world.journal(), *job));
-  return job;
-}
-
 Result<ExitCode> print_state(const std::string& rental) {
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
-  LOCKSTEP_TRY_ASSIGN(const auto job, guarded_job(*world, rental));
-  OwnedState state;
-  if (job) {
-    LOCKSTEP_TRY_ASSIGN(const bool rented, is_rented(world->journal(), *job));
-    // The client forgets an ended job. Machines that are held, or could not be terminated, cost
-    // money, and only `lockstep down` of the client ends them.
-    const bool ended =
-        job->stage == RentedJob::Stage::ended && !rented && !rent::job_is_claimed(job->rental);
-    state = {.known = true,
-             .ended = ended,
-             .state = std::string(jobs::state_name(state_of(*job, rented))),
-             .code = job->code,
-             .note = job->note,
-             .job = job->job};
-  }
+  // After a reboot of this host no guard runs, and only a guard starts the course again.
+  keep_guarded_here(*world, "lockstep");
+  LOCKSTEP_TRY_ASSIGN(const OwnedState state,
+                      jobs::rented::state_for_client(world->journal(), rental));
   std::puts(jobs::rented::owned_state_text(state).c_str());
   return ExitCode::ok;
 }
@@ -125,7 +65,8 @@ Result<ExitCode> follow(const Args& words) {
   const auto shown = parse_int(words[3]);
   if (!shown || *shown < 0) return fail(Errc::invalid_input, "the bytes that were shown: a number");
   LOCKSTEP_TRY_ASSIGN(auto world, rent::OnDemand::open());
-  LOCKSTEP_TRY_ASSIGN(const auto job, guarded_job(*world, words[1]));
+  keep_guarded_here(*world, "lockstep");  // as in print_state()
+  LOCKSTEP_TRY_ASSIGN(const auto job, jobs::rented::job_of_client(world->journal(), words[1]));
   if (!job) return fail(Errc::not_found, "the job is not known there any more");
   world.reset();  // the view lives as long as the job
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
@@ -143,10 +84,27 @@ Result<ExitCode> run_about(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   const auto known = journal.of_cluster(cluster);
   if (!known && known.error().code != Errc::not_found) return Failure(known.error());
-  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(cluster));
-  LOCKSTEP_TRY(jobs::rented::check_name_is_of(
-      rental, cluster, known ? std::optional(known->id) : std::nullopt, owned.has_value()));
+  LOCKSTEP_TRY(jobs::rented::check_name_is_of(rental, cluster,
+                                              known ? std::optional(known->id) : std::nullopt,
+                                              find_owned(cluster).has_value()));
   return dispatch(call.program, "lockstep", {call.words.begin() + 3, call.words.end()});
+}
+
+// Answers the client's question about the job of the rental. words: "look", the rental, and the
+// question.
+Result<ExitCode> look(const Args& words) {
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto course, jobs::rented::job_of_client(journal, words[1]));
+  if (!course) return fail(Errc::not_found, "the job is not known there any more");
+  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
+  // By its id: an earlier job may have had the same name.
+  auto known = book.find(jobs::rented::job_id_of(*course));
+  if (!known && known.error().code != Errc::not_found) return Failure(known.error());
+  const auto job = known ? jobs::places::open_job(std::move(*known)) : nullptr;
+  LOCKSTEP_TRY_ASSIGN(const std::string answer,
+                      jobs::rented::answer_look(job.get(), {words.begin() + 2, words.end()}));
+  std::puts(answer.c_str());
+  return ExitCode::ok;
 }
 
 Result<ExitCode> host_rental(const Call& call) {
@@ -159,6 +117,7 @@ Result<ExitCode> host_rental(const Call& call) {
   if (words.size() == 2 && first == "state") return print_state(words[1]);
   if ((words.size() == 4 || words.size() == 5) && first == "follow") return follow(words);
   if (words.size() > 3 && first == "ask") return run_about(call);
+  if (words.size() > 2 && first == jobs::rented::kOwnerLook) return look(words);
   if (words.size() != 2 || first != "told") return fail(Errc::invalid_input, "unknown verb");
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   // The client has told the end to the user, so the record has served.

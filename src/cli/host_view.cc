@@ -3,6 +3,7 @@
 #include "cli/rented_view.h"
 #include "io/own_folders.h"
 #include "jobs/rented/client_log.h"
+#include "jobs/rented/client_state.h"
 #include "jobs/rented/course_log.h"
 #include "jobs/rented/course_process.h"
 #include "jobs/rented/owner_rules.h"
@@ -110,7 +111,7 @@ std::optional<ExitCode> HostView::carry_out(ViewStep step, const std::optional<R
   if (step == ViewStep::cancel && jobs::rented::interrupt_course(journal_, rental_))
     send_text(jobs::rented::StreamEncoder::canceled());
   if (step != ViewStep::leave) return std::nullopt;
-  const auto known = until_start_ ? started_job(job) : std::nullopt;
+  const auto known = until_start_ ? jobs::rented::started_job(job) : std::nullopt;
   if (known) send_text(client_.add(link::Stream::out, start_text(*job, *known, json_) + "\n"));
   return passed_on(core_.code());
 }
@@ -127,9 +128,10 @@ Result<ExitCode> HostView::run() {
     if (unfollowed_.look(claimed, std::chrono::steady_clock::now()))
       return fail(Errc::unavailable,
                   "no process follows the job there now: see guard.log in " + io::state_folder());
-    const ViewStep seen = core_.is_waiting()
-                              ? core_.on_look(is_ready(job), until_start_ && started_job(job))
-                              : ViewStep::go_on;
+    const ViewStep seen =
+        core_.is_waiting()
+            ? core_.on_look(is_ready(job), until_start_ && jobs::rented::started_job(job))
+            : ViewStep::go_on;
     if (const auto code = carry_out(seen, job)) return *code;
     const int signal = wait_for_signal();
     if (proc::is_stop_signal(signal) && signal != SIGINT) end_by(signal);

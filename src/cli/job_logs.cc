@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "cli/job_json.h"
 #include "cli/job_options.h"
-#include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
@@ -14,7 +13,6 @@
 #include "jobs/job_rows.h"
 #include "jobs/places/find_job.h"
 #include "jobs/rented/course_words.h"
-#include "jobs/rented/owner_rules.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -87,24 +85,6 @@ Result<ExitCode> follow(const JobBook& known, KnownJob record, const jobs::Follo
   return ExitCode::not_reached;
 }
 
-// Returns the record of the job if another host owns its rental (`run --on-demand --guard HOST`).
-Result<std::optional<cloud::RentedJob>> owned_one(const Parsed& parsed) {
-  if (parsed.names.size() != 1) return std::optional<cloud::RentedJob>();
-  return find_owned(parsed.names.front());
-}
-
-// Passes `lockstep logs` on. -f alone shows the same as the job's command does.
-Result<ExitCode> logs_of_owned(const Call& call, const cloud::RentedJob& job,
-                               const LogsOptions& options) {
-  const std::string_view program = logs_table().program;
-  if (options.follow && !options.lines && !options.rank && !options.json)
-    return view_owned(program, job, {});
-  LOCKSTEP_TRY_ASSIGN(const auto code, pass_to_owner(call, {"logs"}, Output::job));
-  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
-  LOCKSTEP_TRY(settle_owned(journal, program, job, Telling::full));
-  return code.value_or(ExitCode::not_reached);
-}
-
 // Prints the log of a job's course, for a rented job whose machines cannot be asked. The log has no
 // lines by rank or as JSON, so both are refused.
 Result<ExitCode> print_words(const jobs::rented::CourseWords& said, const LogsOptions& options) {
@@ -144,8 +124,6 @@ Result<ExitCode> print_logs(const Call& call) {
   fill(logs_table(), call.parsed, options);
   if (options.lines && *options.lines < 0)
     return fail(Errc::invalid_input, "-n must be a number of lines");
-  LOCKSTEP_TRY_ASSIGN(const auto owned, owned_one(call.parsed));
-  if (owned) return logs_of_owned(call, *owned, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(auto of_row, row_job(known, call.parsed));
   if (of_row) {
@@ -182,32 +160,9 @@ Result<ExitCode> print_logs(const Call& call) {
                 false);
 }
 
-// Waits for the end of a job that another host owns, and prints it as JSON if wanted. Prints
-// nothing for a job that goes on, whose code here is never 0. `ended` says which.
-Result<ExitCode> end_of_owned(const Table& table, const cloud::RentedJob& job, bool cancels,
-                              bool json, bool& ended) {
-  LOCKSTEP_TRY_ASSIGN(
-      const ExitCode code,
-      view_owned(table.program, job,
-                 {.how = jobs::rented::kFollowQuiet, .cancels = cancels, .leaves = !cancels}));
-  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const bool goes_on, journal.has_job(job.rental));
-  ended = !goes_on;
-  if (goes_on) return is_stopped(code) ? code : ExitCode::not_reached;
-  const std::string_view state = jobs::state_name(jobs::rented::ended_state(number(code), cancels));
-  if (json)
-    print({{"id", job.job}, {"name", job.cluster}, {"state", state}, {"code", number(code)}});
-  else if (cancels)
-    std::puts(fmt::format("{}: {}", job.cluster, state).c_str());
-  return code;
-}
-
 Result<ExitCode> wait_for_job(const Call& call) {
   EndingOptions options;
   fill(wait_table(), call.parsed, options);
-  LOCKSTEP_TRY_ASSIGN(const auto owned, owned_one(call.parsed));
-  bool ended = false;
-  if (owned) return end_of_owned(wait_table(), *owned, false, options.json, ended);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob job,
                       job_going_on(known, call.parsed, jobs::places::Several::newest));
@@ -223,13 +178,6 @@ bool all_told(const jobs::JobStatus& status) {
 Result<ExitCode> cancel_job(const Call& call) {
   EndingOptions options;
   fill(cancel_table(), call.parsed, options);
-  LOCKSTEP_TRY_ASSIGN(const auto owned, owned_one(call.parsed));
-  if (owned) {
-    bool ended = false;
-    LOCKSTEP_TRY_ASSIGN(const ExitCode code,
-                        end_of_owned(cancel_table(), *owned, true, options.json, ended));
-    return ended ? ExitCode::ok : code;
-  }
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   // With several running jobs of that name, cancel must not guess.
   LOCKSTEP_TRY_ASSIGN(KnownJob record,

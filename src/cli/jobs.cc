@@ -1,9 +1,6 @@
 // lockstep jobs: lists this user's jobs on other machines, and the runs on this machine.
-#include "base/clock_ms.h"
 #include "base/date_text.h"
-#include "base/log.h"
 #include "cli/job_options.h"
-#include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -16,7 +13,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 namespace lockstep::cli {
 namespace {
@@ -109,40 +108,16 @@ void print_table(const std::vector<KnownJob>& jobs, const std::vector<jobs::here
   }
 }
 
-// Returns the jobs whose rental another host owns, in front of `jobs`.
-Result<std::vector<KnownJob>> with_owned(std::vector<KnownJob> jobs, bool offline) {
-  LOCKSTEP_TRY_ASSIGN(const auto owned, owned_jobs());
-  for (const cloud::RentedJob& job : owned) {
-    KnownJob row{.id = job.job.empty() ? "-" : job.job,
-                 .name = job.cluster,
-                 .place = job.host,
-                 .command = job.note,
-                 .created_ms = job.began_ms};
-    const auto there = offline ? jobs::rented::OwnedState() : state_of_owned(job);
-    if (!there && there.error().code == Errc::canceled) return Failure(there.error());
-    if (!there) log::warning("{}", there.error().message);
-    if (!there) row.away_ms = unix_ms();
-    if (there && there->known) {
-      row.status.state = jobs::state_of(there->state).value_or(jobs::JobState::running);
-      if (there->ended) row.status.code = there->code;
-      if (!there->job.empty()) row.id = there->job;
-    }
-    const bool begun = job.stage == cloud::RentedJob::Stage::working;
-    if (there && !there->known && begun && !offline) row.status.state = jobs::JobState::lost;
-    jobs.insert(jobs.begin(), std::move(row));
-  }
-  return jobs;
-}
-
 Status list_jobs(const Call& call) {
   JobsOptions options;
   fill(jobs_table(), call.parsed, options);
   if (options.most < 1) return fail(Errc::invalid_input, "--most must be at least 1");
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open_to_look(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
+  LOCKSTEP_TRY_ASSIGN(auto of_book, book.list(static_cast<std::size_t>(options.most)));
+  auto jobs = jobs::places::owned_jobs();
+  std::move(of_book.begin(), of_book.end(), std::back_inserter(jobs));
   // Asks the hosts of all unended jobs at the same time.
   if (!options.offline) LOCKSTEP_TRY(jobs::places::refresh_jobs(book, jobs));
-  LOCKSTEP_TRY_ASSIGN(jobs, with_owned(std::move(jobs), options.offline));
   const auto runs = jobs::here::local_runs();
   options.json ? print_json(jobs, runs) : print_table(jobs, runs);
   return {};

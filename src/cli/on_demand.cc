@@ -282,8 +282,8 @@ void tell_sweep(std::string_view program, cloud::Reconciled swept, std::int64_t 
   // The machines of a job that another host owns carry that host's installation, and are no news.
   const auto owned = owned_jobs();
   std::erase_if(swept.foreign, [&](const cloud::Leftover& one) {
-    return owned && std::any_of(owned->begin(), owned->end(),
-                                [&](const auto& job) { return job.rental == one.machine.intent; });
+    return std::any_of(owned.begin(), owned.end(),
+                       [&](const auto& job) { return job.rental == one.machine.intent; });
   });
   for (const std::string& line : sweep_lines(swept, now_ms))
     tell_line(program, line);

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "base/word_list.h"
-#include "cli/owner_host.h"
 #include "io/own_folders.h"
 #include "jobs/places/find_job.h"
 #include "jobs/places/running_jobs.h"
@@ -30,9 +29,6 @@ Result<std::vector<Candidate>> candidates() {
   LOCKSTEP_TRY_ASSIGN(const auto jobs, jobs::places::running_jobs(book));
   for (const jobs::KnownJob& job : jobs)
     found.push_back({job.id, job.command});
-  LOCKSTEP_TRY_ASSIGN(const auto owned, owned_jobs());
-  for (const cloud::RentedJob& job : owned)
-    found.push_back({job.cluster, job.note});
   return found;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/run_options.h"
 #include "cli/terminal.h"
 #include "hosts/variables.h"
+#include "jobs/rented/owner_ask.h"
 #include "jobs/rented/owner_words.h"
 #include "proc/signal_watch.h"
 #include "rent/guard_hosts.h"
@@ -126,8 +127,9 @@ Status show_plan(rent::OnDemand& world, const RemoteOptions& remote, const OnDem
   request.words.insert(request.words.begin(), "--print");
   const bool json = remote.json && options.print;
   if (json) request.words.insert(request.words.begin(), "--json");
-  LOCKSTEP_TRY_ASSIGN(const std::string plan, ask_owner(*options.guard, {"plan"},
-                                                        jobs::rented::owner_request_text(request)));
+  LOCKSTEP_TRY_ASSIGN(
+      const std::string plan,
+      jobs::rented::ask_owner(*options.guard, {"plan"}, jobs::rented::owner_request_text(request)));
   std::fputs(jobs::rented::printable_lines(plan).c_str(), options.print ? stdout : stderr);
   if (options.print) return {};
   return consent(world, options);
@@ -157,8 +159,8 @@ Result<int> begin(cloud::Journal& journal, RentedJob& job, const OwnerRequest& r
   using jobs::rented::Asked;
   using jobs::rented::FailedBegin;
   Asked asked{};
-  const auto begun =
-      ask_owner(job.host, {"begin"}, jobs::rented::owner_request_text(request), &asked);
+  const auto begun = jobs::rented::ask_owner(job.host, {"begin"},
+                                             jobs::rented::owner_request_text(request), &asked);
   if (begun) {
     job.stage = RentedJob::Stage::working;
     LOCKSTEP_TRY(journal.note_job(job));
@@ -167,7 +169,7 @@ Result<int> begin(cloud::Journal& journal, RentedJob& job, const OwnerRequest& r
   Error error = begun.error();
   std::optional<bool> known;
   if (asked == Asked::ended && error.sys != 0)
-    if (const auto there = state_of_owned(job)) known = there->known;
+    if (const auto there = jobs::rented::state_of_owned(job)) known = there->known;
   switch (jobs::rented::after_failed_begin(error, asked, known)) {
     case FailedBegin::cancel:
       return error.sys;
@@ -184,10 +186,22 @@ Result<int> begin(cloud::Journal& journal, RentedJob& job, const OwnerRequest& r
   return Failure(std::move(error));
 }
 
+// Shows the job, and returns its exit code, or 128 + N after signal N.
+Result<ExitCode> view_owned(cloud::Journal& journal, const RentedJob& job,
+                            const jobs::rented::OwnedShow& show) {
+  LOCKSTEP_TRY_ASSIGN(const auto shown,
+                      jobs::rented::show_owned(journal, owned_world(kRentedRun), job, show, true));
+  if (shown.signal != 0) return stopped_by(shown.signal);
+  if (shown.code) return passed_on(*shown.code);
+  // Only the job's own record says that the job has succeeded.
+  const bool succeeded = shown.view_code == 0 && !show.how.starts_with("start");
+  return succeeded ? ExitCode::not_reached : passed_on(shown.view_code);
+}
+
 // Ends a job that the user has canceled while it began.
 Result<ExitCode> cancel_begun(cloud::Journal& journal, const RentedJob& job, int signal) {
   LOCKSTEP_TRY_ASSIGN(const ExitCode code,
-                      view_owned(journal, kRentedRun, job, {.cancels = true, .met = true}, true));
+                      view_owned(journal, job, {.cancels = true, .met = true}));
   if (code == ExitCode::ok || journal.has_job(job.rental).value_or(true)) return code;
   tell_line(kRentedRun,
             fmt::format("'{}' is canceled, and its machines are terminated", job.cluster));
@@ -233,7 +247,7 @@ Result<ExitCode> run_at_owner(const Call& call, const RemoteOptions& remote,
     return Failure(Error{Errc::canceled, fmt::format("'{}' goes on at {}", cluster, job.host),
                          "lockstep logs -f " + cluster + " shows it", signal});
   const char* how = !remote.detach ? "all" : remote.json ? "start-json" : "start";
-  return view_owned(world.journal(), kRentedRun, job, {.how = how, .met = true}, true);
+  return view_owned(world.journal(), job, {.how = how, .met = true});
 }
 
 }  // namespace lockstep::cli

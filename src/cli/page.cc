@@ -1,7 +1,6 @@
 // lockstep page: leads a browser on this machine to the status page of a job.
 #include "base/text.h"
 #include "cli/one_job.h"
-#include "cli/owner_host.h"
 #include "cli/page_options.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
@@ -146,7 +145,6 @@ Result<ExitCode> show_page(const Call& call) {
   fill(page_table(), call.parsed, options);
   LOCKSTEP_TRY(check(options));
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "page"));
-  LOCKSTEP_TRY(refuse_owned(named.word, "its page", "page"));
   LOCKSTEP_TRY_ASSIGN(const auto job, open_named(named));
   LOCKSTEP_TRY_ASSIGN(const auto there, find_page(*job, options.node));
   if (!there.is_here()) return keep_forward(*job, there, options);

@@ -15,7 +15,7 @@ namespace {
 // Refuses the name of a job's cluster whose machines another host has rented: the keys and the
 // addresses are there.
 Status check_not_of_owner(const std::string& where) {
-  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(where));
+  const auto owned = find_owned(where);
   if (!owned || owned->cluster != where) return {};
   return fail(Errc::unavailable,
               fmt::format("the machines of '{}' belong to {}", where, owned->host),

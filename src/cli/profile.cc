@@ -3,7 +3,6 @@
 #include "base/number_ranges.h"
 #include "base/text.h"
 #include "cli/one_job.h"
-#include "cli/owner_host.h"
 #include "cli/profile_options.h"
 #include "cli/subcommand.h"
 #include "io/own_folders.h"
@@ -111,7 +110,6 @@ Result<ExitCode> take_profile(const Call& call) {
   fill(profile_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const WantedProfile wanted, wanted_of(options));
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "profile"));
-  LOCKSTEP_TRY(refuse_owned(named.word, "its ranks", "profile"));
   LOCKSTEP_TRY_ASSIGN(const auto job, open_named(named));
   LOCKSTEP_TRY_ASSIGN(const auto output, make_output(options, *job));
   ProfileCourse course;

@@ -2,22 +2,17 @@
 
 #include "base/clock_ms.h"
 #include "base/date_text.h"
-#include "base/text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "codec/json_members.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
-#include "rent/gang.h"
-#include "rent/guard.h"
 #include "rent/job_claim.h"
-#include "rent/rental_files.h"
-#include "rent/rented_cluster.h"
+#include "rent/machines_for_use.h"
 
 #include <fmt/core.h>
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,42 +42,6 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// Returns whether the cluster was used within the idle limit: the machines cannot have ended as
-// idle then.
-bool used_lately(const cloud::Rental& rental) {
-  struct stat info {};
-  const std::string path = rent::used_file(rental.cluster);
-  if (stat(path.c_str(), &info) != 0) return false;
-  const std::int64_t since_ms = unix_ms() - std::int64_t{info.st_mtim.tv_sec} * 1000;
-  return since_ms >= 0 && since_ms < rental.terms.autostop_s * 1000;
-}
-
-// Returns whether the rental has an unended job. The process in charge of that job replaces and
-// terminates the machines.
-Result<bool> has_job(cloud::Journal& journal, const cloud::Rental& rental) {
-  LOCKSTEP_TRY_ASSIGN(const auto jobs, journal.jobs());
-  return std::any_of(jobs.begin(), jobs.end(), [&](const cloud::RentedJob& job) {
-    return job.rental == rental.id && job.goes_on();
-  });
-}
-
-// Does not write into the journal: the job's own command or follower handles losses.
-Status check_machines_of_job(rent::OnDemand& world, cloud::Rental rental,
-                             const hosts::Cluster& known) {
-  const std::string& name = rental.cluster;
-  if (rental.wanted) LOCKSTEP_TRY(rent::look_only(world, rental));
-  if (rental.wanted && cloud::is_whole(rental) && !known.nodes.empty()) {
-    rent::note_use(name);
-    return {};
-  }
-  return fail(
-      Errc::unavailable,
-      fmt::format("the machines of '{}' are not there now: its job gets others, or has just "
-                  "ended",
-                  name),
-      fmt::format("try again later; lockstep down {} ends both", name));
-}
-
 Status rent_standing(rent::OnDemand& world, const std::string& name) {
   LOCKSTEP_TRY_ASSIGN(auto standing, standing_rental(world, name));
   if (!standing)
@@ -97,54 +56,10 @@ Status rent_standing(rent::OnDemand& world, const std::string& name) {
   return {};
 }
 
-bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
-  if (!rental.wanted || !cloud::is_whole(rental)) return false;
-  const auto known = registry.find(rental.cluster);
-  if (!known || known->nodes.empty()) return false;
-  rent::note_use(rental.cluster);
-  return true;
-}
-
-// Returns the nodes that a command can still use: "0,2".
-std::string nodes_left(cloud::Rental& rental) {
-  std::vector<std::string> left;
-  for (const cloud::Held* held : rent::machines_there(rental))
-    if (held->node != cloud::kSurplus && !held->machine.address.empty() &&
-        held->machine.state == cloud::Machine::State::running)
-      left.push_back(std::to_string(held->node));
-  return join(left, ",");
-}
-
-// Returns whether machines exist and can be used. If none can, terminates what is left, after a
-// second look under the lock: another lockstep may have rented again meanwhile. Never terminates
-// the rest of a gang that has lost a machine: a job may run there, or its only outputs be there.
-Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
-                      const std::string& name, const cloud::Rental& looked) {
-  if (is_usable(registry, looked)) return true;
-  LOCKSTEP_TRY(world.locks().take(name));
-  auto rental = world.journal().of_cluster(name);
-  if (!rental && rental.error().code != Errc::not_found) return Failure(rental.error());
-  if (rental && rental->wanted) {
-    LOCKSTEP_TRY(rent::look(world, *rental));
-    if (is_usable(registry, *rental)) {
-      world.locks().release(name);
-      return true;
-    }
-    const auto known = registry.find(name);
-    const std::string left = nodes_left(*rental);
-    if (!left.empty() && known && !known->nodes.empty()) {
-      world.locks().release(name);
-      tell_line(kRenting,
-                fmt::format("of {1} machines of '{2}' only --nodes {0} is left; to rent all again: "
-                            "lockstep down {2}, then lockstep up {2} --gpus GPU:COUNT",
-                            left, known->nodes.size(), name));
-      return true;
-    }
-    tell_line(kRenting, fmt::format("the machines of '{}' have ended", name));
-  }
-  if (rental) LOCKSTEP_TRY(give_machines_back(world, kRenting, *rental));
-  world.locks().release(name);
-  return false;
+Status end_rest(rent::OnDemand& world, cloud::Rental& rental) {
+  if (rental.wanted)
+    tell_line(kRenting, fmt::format("the machines of '{}' have ended", rental.cluster));
+  return give_machines_back(world, kRenting, rental);
 }
 
 // These words also appear in JSON.
@@ -161,21 +76,20 @@ Status ensure_rented(const hosts::Registry& registry, const std::string& name) {
   LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
   auto rental = journal.of_cluster(name);
   if (!rental && rental.error().code != Errc::not_found) return Failure(rental.error());
-  if (rental && rental->wanted && !known->nodes.empty() && unix_ms() < rental->ends_ms &&
-      used_lately(*rental) && (!rent::wants_guard(*rental) || rent::guard_lives())) {
-    rent::note_use(name);
-    return {};
-  }
+  if (rental && rent::use_surely_there(*rental, *known, unix_ms())) return {};
   const SignalsBlocked blocked;
   LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   keep_guarded(*world, kRenting);
-  if (rental) {
-    LOCKSTEP_TRY_ASSIGN(const bool job, has_job(journal, *rental));
-    if (job) return check_machines_of_job(*world, std::move(*rental), *known);
-  }
-  if (rental && rental->wanted) LOCKSTEP_TRY(rent::look_only(*world, *rental));
-  LOCKSTEP_TRY_ASSIGN(const bool there, rental ? is_there(*world, registry, name, *rental) : false);
-  return there ? Status() : rent_standing(*world, name);
+  LOCKSTEP_TRY_ASSIGN(const auto found,
+                      rent::find_machines_for_use(*world, registry, name, [&](cloud::Rental& rest) {
+                        return end_rest(*world, rest);
+                      }));
+  if (found.kind == rent::MachinesForUse::Kind::some)
+    tell_line(kRenting,
+              fmt::format("of {1} machines of '{2}' only --nodes {0} is left; to rent all again: "
+                          "lockstep down {2}, then lockstep up {2} --gpus GPU:COUNT",
+                          found.left, known->nodes.size(), name));
+  return found.kind == rent::MachinesForUse::Kind::none ? rent_standing(*world, name) : Status();
 }
 
 Result<nlohmann::json> rented_facts(const std::vector<hosts::Cluster>& clusters, Swept& swept) {

@@ -9,6 +9,7 @@
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "io/own_stream.h"
+#include "jobs/rented/client_state.h"
 #include "jobs/rented/course_process.h"
 #include "proc/signals.h"
 
@@ -37,14 +38,6 @@ constexpr std::size_t kMostUnprinted = 4UL << 20;
 constexpr milliseconds kLook{100};
 
 }  // namespace
-
-std::optional<jobs::KnownJob> started_job(const std::optional<cloud::RentedJob>& job) {
-  if (!job || job->job.empty()) return std::nullopt;
-  const auto book = jobs::JobBook::open(io::state_folder());
-  auto known = book ? book->find(job->job) : Failure(book.error());
-  if (!known || known->status.state == jobs::JobState::starting) return std::nullopt;
-  return std::move(*known);
-}
 
 std::string start_text(const cloud::RentedJob& job, const jobs::KnownJob& known, bool json) {
   if (!json) return known.id;
@@ -165,7 +158,7 @@ void RentedView::look() {
   next_look_.start(kLook, [this] { look(); });
   if (!core_.is_waiting()) return;
   const auto job = record().value_or(std::nullopt);
-  carry_out(core_.on_look(is_ready(job), request_.detach && started_job(job)));
+  carry_out(core_.on_look(is_ready(job), request_.detach && jobs::rented::started_job(job)));
 }
 
 void RentedView::show_output() {
@@ -196,7 +189,7 @@ void RentedView::show_progress() {
 // Keeps the text about a detached job for run(), which prints it.
 void RentedView::note_start() {
   const auto job = record().value_or(std::nullopt);
-  const auto known = started_job(job);
+  const auto known = jobs::rented::started_job(job);
   if (request_.detach && known) start_text_ = start_text(*job, *known, request_.json);
 }
 

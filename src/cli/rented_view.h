@@ -21,8 +21,6 @@
 
 namespace lockstep::cli {
 
-// Returns the job's entry in the job book if the job runs or is queued.
-std::optional<jobs::KnownJob> started_job(const std::optional<cloud::RentedJob>& job);
 // Returns what --detach prints of a job that has started.
 std::string start_text(const cloud::RentedJob& job, const jobs::KnownJob& known, bool json);
 

@@ -1,7 +1,6 @@
 // lockstep top: what every rank of a running job does, as a table.
 #include "base/text.h"
 #include "cli/one_job.h"
-#include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "cli/top_options.h"
 #include "cli/top_terminal.h"
@@ -195,10 +194,6 @@ Result<ExitCode> show_top(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "top"));
   const bool once = options.once || options.json || isatty(STDOUT_FILENO) != 1;
   const bool draws = !once && TopTerminal::size().columns > 0;
-  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(named.word));
-  if (owned && draws) return view(named.word, options, end_by_rows);
-  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(named.call(call), {"top"}));
-  if (there) return *there;
   LOCKSTEP_TRY_ASSIGN(auto record, find_job(named.word));
   const std::string id = record.id;
   const bool local = jobs::here::is_local_job(record);

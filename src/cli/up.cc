@@ -13,6 +13,7 @@
 #include "codec/json_members.h"
 #include "hosts/place.h"
 #include "io/own_folders.h"
+#include "jobs/rented/owner_ask.h"
 #include "rent/move_end.h"
 #include "rent/rented_host.h"
 
@@ -209,7 +210,7 @@ Result<std::vector<nlohmann::json>> cost_elsewhere(const CostOptions& options,
   for (const cloud::RentedJob& job : owned) {
     Args command = {"ask", job.rental, job.cluster, "cost", job.cluster, "--json"};
     if (options.since) command.push_back("--since=" + *options.since);
-    const auto said = ask_owner(job.host, command);
+    const auto said = jobs::rented::ask_owner(job.host, command);
     if (!said && said.error().code == Errc::canceled) return Failure(said.error());
     if (!said) print_error(cost_table().program, said.error());
     const nlohmann::json there = said ? codec::parse_json(*said) : nlohmann::json();
@@ -250,10 +251,7 @@ Result<ExitCode> show_cost(const Call& call, Swept& swept) {
              call.parsed.names.end();
     });
   // After begin(), which forgets jobs that have ended.
-  std::vector<cloud::RentedJob> owned;
-  if (call.parsed.names.empty()) {
-    LOCKSTEP_TRY_ASSIGN(owned, owned_jobs());
-  }
+  const auto owned = call.parsed.names.empty() ? owned_jobs() : std::vector<cloud::RentedJob>();
   cloud::Micros sum = 0;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::vector<std::array<std::string, 5>> lines = {{"CLUSTER", "RENTED", "STATE", "USD/H", "USD"}};

@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/one_job.h"
-#include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "cli/why_options.h"
 #include "hosts/command_run.h"
@@ -143,8 +142,6 @@ Result<ExitCode> explain(const Call& call) {
   fill(why_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const looks::Question question, question_of(options));
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "why"));
-  LOCKSTEP_TRY_ASSIGN(const auto there, pass_to_owner(named.call(call), {"why"}));
-  if (there) return *there;
   if (!options.on.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
     LOCKSTEP_TRY_ASSIGN(const auto place, hosts::slurm_place(registry, options.on));

@@ -67,6 +67,8 @@ struct PlaceFacts {
     std::string number;  // the run's number, as PlaceFacts::number; "": not known
     std::string cause;   // the cause of the run's end, in one word
   };
+  // The only host that reaches the job's ranks and their nodes; "": this machine does.
+  std::string owner = {};
   // The job's number for the programs of the place, as for squeue; "": the place has no numbers.
   std::string number = {};
   // All numbers of a job that has several at the same time, in their order.

@@ -164,4 +164,31 @@ Explanation with_looks(Explanation said, const std::vector<looks::Answer>& answe
   return said;
 }
 
+std::string explanation_answer(const Result<Explanation>& said) {
+  const nlohmann::ordered_json answer =
+      said ? nlohmann::ordered_json{{"text", said->text}, {"json", said->json}}
+           : nlohmann::ordered_json{{"error", said.error().message}, {"hint", said.error().hint}};
+  return codec::print_json(answer) + "\n";
+}
+
+Result<Explanation> explanation_of(std::string_view answer) {
+  constexpr std::size_t kMostLine = 2000;
+  const nlohmann::ordered_json json = codec::parse_ordered_json(answer);
+  const auto text = [&](const char* name) {
+    const auto at = json.find(name);
+    return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  if (!json.is_object() || (text("text").empty() && text("error").empty()))
+    return fail(Errc::corrupt, "unexpected answer: " + printable(answer));
+  if (!text("error").empty())
+    return fail(Errc::not_found, printable(text("error"), kMostLine),
+                printable(text("hint"), kMostLine));
+  Explanation said{.text = {}, .json = json.contains("json") ? json["json"] : nullptr};
+  std::string all = text("text");
+  if (all.ends_with('\n')) all.pop_back();
+  for (const std::string& line : split(all, '\n'))
+    said.text += printable(line, kMostLine) + "\n";
+  return said;
+}
+
 }  // namespace lockstep::jobs

@@ -1,11 +1,13 @@
 // Says why a job is in its state, and what the user can do. Pure.
 #pragma once
 
+#include "base/error.h"
 #include "codec/json.h"
 #include "jobs/job_book.h"
 #include "looks/answer.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::jobs {
@@ -24,5 +26,10 @@ Explanation explain_job(const KnownJob& job, const JobStatus& status, const nloh
 
 // Adds what the ranks of a running job do.
 Explanation with_looks(Explanation said, const std::vector<looks::Answer>& answers);
+
+// Print and read the answer of a host that explains a job: an explanation, or the error that there
+// is none. Another host made the answer, so its text is made printable.
+std::string explanation_answer(const Result<Explanation>& said);
+Result<Explanation> explanation_of(std::string_view answer);
 
 }  // namespace lockstep::jobs

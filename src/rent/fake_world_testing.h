@@ -68,6 +68,10 @@ class FakeProvider : public cloud::Provider {
     allowed.push_back(region + " " + cidrs);
     return {};
   }
+  Status clean(cloud::Web& /*web*/) override {
+    if (!cleans) return fail(Errc::denied, "no right to remove keys");
+    return {};
+  }
   std::vector<cloud::Finding> check(cloud::Web& /*web*/) override { return {}; }
 
   void set_rule(cloud::PortRule rule) { traits_.port_rule = rule; }
@@ -84,6 +88,7 @@ class FakeProvider : public cloud::Provider {
   bool has_keys = true;
   Errc no_keys = Errc::not_found;  // the error without keys
   bool allows = true;
+  bool cleans = true;
   bool deaf = false;  // terminates nothing
   int ends = 0;       // calls of end()
   std::string told_key;

@@ -18,6 +18,8 @@ namespace lockstep::rent {
 class OnDemand;
 
 using TellEvent = std::function<void(const cloud::RentEvent&)>;
+// give_back(), by a command that tells its user what happens.
+using EndMachines = std::function<Status(cloud::Rental& rental)>;
 
 // Makes a rental for this cluster, with keys and user data. The journal does not have it yet.
 Result<cloud::Rental> new_rental(OnDemand& world, const std::string& cluster,

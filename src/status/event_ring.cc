@@ -17,6 +17,16 @@ constexpr std::size_t kMostRingAnswer = 8UL << 20;
 constexpr std::size_t kMostReport = 64UL << 20;
 constexpr std::size_t kMostAnswerEvents = 100'000;
 
+// lines: JSON of events, with commas between them.
+std::string answer_around(const std::string& agent, const std::string& node, std::int64_t next,
+                          bool more, const std::string& lines) {
+  const nlohmann::ordered_json head{
+      {"agent", agent}, {"node", node}, {"next", next}, {"more", more}};
+  std::string text = codec::print_json(head);
+  text.pop_back();
+  return text + ",\"events\":[" + lines + "]}";
+}
+
 }  // namespace
 
 const std::string& EventRing::add(JobEvent event) {
@@ -46,10 +56,7 @@ std::string EventRing::answer(const std::string& agent, const std::string& node,
     lines += (lines.empty() ? "" : ",") + kept.line;
     next = kept.number;
   }
-  nlohmann::ordered_json head{{"agent", agent}, {"node", node}, {"next", next}, {"more", more}};
-  std::string text = codec::print_json(head);
-  text.pop_back();
-  return text + ",\"events\":[" + lines + "]}";
+  return answer_around(agent, node, next, more, lines);
 }
 
 std::vector<std::string> EventRing::latest(std::size_t most, std::size_t bytes) const {
@@ -87,6 +94,13 @@ std::optional<std::string> answer_of_report(std::string_view report, std::int64_
 bool is_known(const std::vector<EventAnswer>& answers, const EventAnswer& answer) {
   return std::any_of(answers.begin(), answers.end(),
                      [&answer](const EventAnswer& other) { return other.agent == answer.agent; });
+}
+
+std::string event_answer_json(const EventAnswer& answer) {
+  std::vector<std::string> lines;
+  for (const JobEvent& event : answer.events)
+    lines.push_back(job_event_json(event));
+  return answer_around(answer.agent, answer.node, answer.next, answer.more, join(lines, ","));
 }
 
 Result<EventAnswer> read_event_answer(std::string_view text) {

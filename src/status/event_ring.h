@@ -65,6 +65,7 @@ bool is_known(const std::vector<EventAnswer>& answers, const EventAnswer& answer
 // latest ones. nullopt: the report has none.
 std::optional<std::string> answer_of_report(std::string_view report, std::int64_t after);
 
+std::string event_answer_json(const EventAnswer& answer);
 // Reads the answer of another version, or of a host that may be hostile. Lines that are no events
 // are left out. Fails with Errc::corrupt.
 Result<EventAnswer> read_event_answer(std::string_view text);

@@ -221,6 +221,42 @@ def test_other_terminals_follow_wait_and_cancel(world):
     assert run.wait(60).rc != 0
 
 
+def test_commands_about_the_job_know_it_as_any_other(world):
+    detached = world.train("--detach").wait(180)
+    assert detached.rc == 0, detached
+    job = detached.out.strip()
+    begun(world)
+    (row,) = json.loads(world.lockstep("jobs", "--json").out)["jobs"]
+    assert (row["id"], row["name"], row["on"], row["state"]) == (job, "lab", world.where, "running"), row
+    why = world.lockstep("why", "--json", "lab")
+    assert why.rc == 0 and json.loads(why.out)["state"] == "running", why
+    assert "running" in world.lockstep("why", job).out
+    shown = world.lockstep("top", "--once", "--json", "lab")
+    (node,) = json.loads(shown.out)["nodes"]
+    assert [rank["rank"] for rank in node["rows"]] == [0], shown
+    events = world.lockstep("events", "--json", "lab")
+    assert events.rc == 0 and "ranks_started" in events.out, events
+    threads = world.lockstep("why", "--rank", "0", "lab")
+    assert threads.rc == 0 and "train.py" in threads.out, threads
+    for words, what in ((("page", "lab"), "its page"), (("profile", "lab"), "its ranks"),
+                        (("exec", job, "--", "true"), "the ranks of"), (("resume", "lab"), "begins it again")):
+        ended = world.lockstep(*words)
+        assert ended.rc == 2 and what in ended.err and world.where in ended.err, (words, ended)
+        assert len(ended.err.splitlines()) == 1, ended
+    last = world.lockstep("logs", "-n", "1", job)
+    assert last.rc == 0 and last.out.count("\n") == 1, last
+    waits = world.start("wait", "--json", "lab")
+    until(lambda: world.there(b"host-rental", b"follow"), 30, "it waits")
+    ended = world.lockstep("cancel", "--json", job)
+    told_here = json.loads(ended.out)
+    assert ended.rc == 0 and told_here["state"] == "canceled" and told_here["canceled"] is True, ended
+    assert (told_here["id"], told_here["name"], told_here["on"]) == (job, "lab", world.where), told_here
+    ended = waits.wait(30)
+    told_there = json.loads(ended.out)
+    assert ended.rc == told_there["code"] != 0 and set(told_there) == set(told_here), (told_there, told_here)
+    assert not world.live() and jobs_in(world.state) == [] == world.owner_jobs()
+
+
 def test_ctrl_c_cancels_and_a_closed_terminal_does_not(world):
     run = world.train()
     begun(world, run)
@@ -414,8 +450,9 @@ def test_words_of_a_hostile_owner_reach_the_terminal_without_its_control(world):
     assert world.train("--detach").wait(180).rc == 0
     host = LyingHost(world.client, world.server)
     host.lies(HOSTILE)
-    for words in (("cost", "lab"), ("keep", "lab", "1h"), ("cluster", "show", "lab"), ("why", "lab"),
-                  ("down", "lab", "--force"), ("wait", "lab"), ("jobs",), ("cost",)):
+    for words in (("cost", "lab"), ("keep", "lab", "1h"), ("cluster", "show", "lab"), ("why", "lab"), ("events", "lab"),
+                  ("top", "--once", "lab"), ("why", "--rank=0", "lab"), ("down", "lab", "--force"), ("wait", "lab"),
+                  ("jobs",), ("cost",)):
         ended = world.lockstep(*words)
         said = ended.out + ended.err
         assert not any(control in said for control in "\x1b\x07\u009b\u202e"), (words, said[:1000])

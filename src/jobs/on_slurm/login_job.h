@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,10 +32,5 @@ class LoginJob : public on_hosts::HostsJob {
 
   SlurmPlace place_;
 };
-
-// Print and read the answer to `host-job report ID` about a Slurm job: an explanation, or the error
-// that there is none. A host made the answer, so its text is made printable.
-std::string answer_text(const Result<Explanation>& said);
-Result<Explanation> explanation_of(std::string_view answer);
 
 }  // namespace lockstep::jobs::on_slurm

@@ -102,7 +102,7 @@ Result<int> tell_status(const Asked& asked) {
 }
 
 Result<int> explain(const Asked& asked) {
-  LOCKSTEP_TRY(asked.world.print(answer_text(asked.as_job().why())));
+  LOCKSTEP_TRY(asked.world.print(explanation_answer(asked.as_job().why())));
   return 0;
 }
 

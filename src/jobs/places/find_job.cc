@@ -7,6 +7,7 @@
 #include "jobs/on_slurm/login_job.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_job.h"
+#include "jobs/rented/owned_job.h"
 #include "jobs/rented/rented_job.h"
 #include "slurm/job_report.h"
 
@@ -34,10 +35,17 @@ bool is_certain(const Result<KnownJob>& found, const std::string& word) {
          !(is_number && found.error().code == Errc::invalid_input);
 }
 
+// Finds a job that is in no book: a run on this machine, or a job whose rental another host owns.
+std::optional<KnownJob> find_unbooked(const std::string& word, const PlacesWorld& world) {
+  if (auto run = here::find_local_job(word)) return run;
+  const auto owned = rented::find_owned(word, world.courses());
+  return owned ? std::optional(rented::known_owned(*owned)) : std::nullopt;
+}
+
 }  // namespace
 
 Result<KnownJob> find_job(const JobBook& book, const std::string& word, const PlacesWorld& world) {
-  if (auto run = here::find_local_job(word)) return std::move(*run);
+  if (auto job = find_unbooked(word, world)) return std::move(*job);
   auto job = on_slurm::find_job(book, word);
   if (is_certain(job, word)) return job;
   if (slurm::is_job_id(word)) {
@@ -53,6 +61,7 @@ Result<KnownJob> find_job(const JobBook& book, const std::string& word, const Pl
 
 Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, Several several,
                                   const PlacesWorld& world) {
+  if (auto job = find_unbooked(word, world)) return std::move(*job);
   LOCKSTEP_TRY_ASSIGN(KnownJob newest, find_job(book, word, world));
   if (newest.id == word || newest.name != word) return newest;
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.going_on(word));
@@ -73,8 +82,9 @@ Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, 
       "name one by its id");
 }
 
-Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word) {
-  if (auto run = here::find_local_job(word)) return std::move(*run);
+Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word,
+                                     const PlacesWorld& world) {
+  if (auto job = find_unbooked(word, world)) return std::move(*job);
   auto job = on_slurm::find_job(book, word);
   const bool is_number = slurm::is_job_id(word);
   const bool is_exact =
@@ -113,10 +123,13 @@ std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world) {
   if (place && record.nodes.empty())
     return std::make_unique<on_slurm::SlurmJob>(std::move(record), std::move(*place));
   if (place) return std::make_unique<on_slurm::LoginJob>(std::move(record), std::move(*place));
+  const auto courses = world.courses();
+  if (auto course = rented::owned_course_of(record, courses))
+    return std::make_unique<rented::OwnedJob>(std::move(record), std::move(*course), world.owned);
   const auto on_its_hosts = [](KnownJob job) -> std::unique_ptr<Job> {
     return std::make_unique<on_hosts::HostsJob>(std::move(job));
   };
-  if (rented::course_of(record, world.courses()) == nullptr) return on_its_hosts(std::move(record));
+  if (rented::course_of(record, courses) == nullptr) return on_its_hosts(std::move(record));
   return std::make_unique<rented::RentedJob>(
       std::move(record), rented::RentedWorld{.attempt = on_its_hosts, .courses = world.courses});
 }

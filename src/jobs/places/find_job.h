@@ -11,7 +11,8 @@
 
 namespace lockstep::jobs::places {
 
-// Finds a job by id, name, beginning of an id, Slurm's number, or pid-N of a run on this machine.
+// Finds a job by id, name, beginning of an id, Slurm's number, or pid-N of a run on this machine. A
+// job whose rental another host owns has the name of its cluster, which comes before others.
 // Slurm's number may be that of a job that Lockstep did not submit, or of an earlier run of a
 // chain. Errors as in JobBook::find().
 Result<KnownJob> find_job(const JobBook& book, const std::string& word,
@@ -26,7 +27,8 @@ Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, 
 // Like find_job(), for a question about the job's state. Any Slurm number is found, because Slurm
 // is not asked about the number here, and a word of digits means Slurm's number before the
 // beginning of an id of ours. invalid_input: the word names no job.
-Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word);
+Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word,
+                                     const PlacesWorld& world = {});
 
 // Finds a job where the same word may be a host: by its whole id, or by Slurm's number. A number is
 // never a host. nullopt: the word may be a host. Other errors as in find_job().

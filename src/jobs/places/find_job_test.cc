@@ -148,5 +148,22 @@ TEST_F(FindJobTest, TheRecordTellsThePlace) {
       << "a cluster may have this name";
 }
 
+TEST_F(FindJobTest, AJobOfAnotherOwnerComesBeforeOthersOfItsName) {
+  add("aaaa1111", "lab", {"a"});
+  owned("lab", "cccc3333");
+  for (const char* word : {"lab", "cccc3333"}) {
+    EXPECT_EQ(find(word)->place, "me@desk");
+    EXPECT_EQ(running(word, Several::refuse)->id, "cccc3333");
+    EXPECT_EQ(find_job_to_explain(book(), word, places())->id, "cccc3333");
+  }
+  EXPECT_EQ(find("aaaa1111")->place, "gpus");
+  EXPECT_EQ(find_by_id(book(), "cccc3333", places()).value()->name, "lab");
+  EXPECT_FALSE(find_by_id(book(), "lab", places()).value()) << "its machines";
+  const auto job = open_job(find("lab").value(), places());
+  EXPECT_EQ(job->facts().owner, "me@desk");
+  EXPECT_EQ(job->status()->state, JobState::running);
+  EXPECT_EQ(open_job(find("aaaa1111").value(), places())->facts().owner, "");
+}
+
 }  // namespace
 }  // namespace lockstep::jobs::places

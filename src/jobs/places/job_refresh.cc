@@ -4,6 +4,7 @@
 #include "codec/json.h"
 #include "jobs/on_slurm/login_submit.h"
 #include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/rented/owned_job.h"
 
 #include <algorithm>
 #include <chrono>
@@ -137,6 +138,25 @@ Status ask_courses(const JobBook& book, std::vector<KnownJob>& jobs,
   return {};
 }
 
+// Asks the owners of rentals for the states of jobs that no book has. canceled: a signal came.
+Status ask_owners(std::vector<KnownJob>& jobs, const PlacesWorld& world) {
+  const auto courses = world.courses();
+  for (KnownJob& job : jobs) {
+    auto course = rented::owned_course_of(job, courses);
+    if (!course) continue;
+    rented::OwnedJob asked(job, std::move(*course), world.owned);
+    auto status = asked.status();
+    if (!status && status.error().code == Errc::canceled) return Failure(status.error());
+    job = asked.record();
+    job.away_ms = status ? 0 : world.owned.now_ms();
+    if (status)
+      job.status = std::move(*status);
+    else
+      log::warning("{}", status.error().message);
+  }
+  return {};
+}
+
 // Returns whether hosts can tell the state of the job. The machines of a restarting job are gone.
 bool is_asked(const KnownJob& job) {
   return !job.is_over() && !job.nodes.empty() && job.status.state != JobState::restarting &&
@@ -145,7 +165,15 @@ bool is_asked(const KnownJob& job) {
 
 }  // namespace
 
+std::vector<KnownJob> owned_jobs(const PlacesWorld& world) {
+  std::vector<KnownJob> jobs;
+  for (const cloud::RentedJob& course : rented::owned_among(world.courses()))
+    jobs.push_back(rented::known_owned(course));
+  return jobs;
+}
+
 Status refresh_jobs(const JobBook& book, std::vector<KnownJob>& jobs, const PlacesWorld& world) {
+  LOCKSTEP_TRY(ask_owners(jobs, world));
   LOCKSTEP_TRY(ask_slurm(book, jobs, world.slurm));
   LOCKSTEP_TRY(ask_courses(book, jobs, world.courses()));
   std::vector<hosts::HostPlace> hosts;

@@ -6,6 +6,7 @@
 #include "hosts/command_run.h"
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/slurm_world.h"
+#include "jobs/rented/owned_end.h"
 #include "jobs/rented/rented_state.h"
 
 #include <functional>
@@ -13,15 +14,20 @@
 
 namespace lockstep::jobs::places {
 
-// How hosts, Slurm and the records of rented jobs are asked. A test gives stand-ins.
+// How hosts, Slurm, the records of rented jobs, and the hosts that own rentals are asked. A test
+// gives stand-ins.
 struct PlacesWorld {
   hosts::RunCommand run = hosts::over_links();
   on_slurm::SlurmWorld slurm = {};
   std::function<std::vector<cloud::RentedJob>()> courses = rented::courses_here;
+  rented::OwnedWorld owned = {};
 };
 
-// Updates the unended jobs. A warning names each host without an answer within 5 s. A job keeps its
-// state and gets away_ms if no host knows about the job.
+// Returns the jobs of which another host owns the rental, the newest first. No book has them.
+std::vector<KnownJob> owned_jobs(const PlacesWorld& world = {});
+
+// Updates the unended jobs, and those of owned_jobs(). A warning names each host without an answer
+// within 5 s. A job keeps its state and gets away_ms if no host knows about the job.
 Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs,
                     const PlacesWorld& world = {});
 

@@ -174,5 +174,30 @@ TEST_F(JobRefreshTest, AnEndedJobWhoseOutputsComeBackIsSaving) {
   EXPECT_TRUE(asked_.empty());
 }
 
+TEST_F(JobRefreshTest, TheOwnerOfARentalTellsTheStateOfItsJob) {
+  add("aaaa1111", "one", {"a"});
+  tells("a", "aaaa1111", kRuns);
+  owned("lab");
+  owner_ = {.known = true, .ended = true, .state = "failed", .code = 3, .job = "cccc3333"};
+  auto jobs = owned_jobs(places());
+  ASSERT_EQ(jobs.size(), 1U);
+  jobs.push_back(book().find("aaaa1111").value());
+  ASSERT_TRUE(refresh_jobs(book(), jobs, places()));
+  EXPECT_EQ(jobs[0].id, "cccc3333");
+  EXPECT_EQ(jobs[0].status.state, JobState::failed);
+  EXPECT_EQ(jobs[0].status.code, 3);
+  EXPECT_EQ(jobs[1].status.state, JobState::running);
+  EXPECT_EQ(asked_owners_, std::vector<std::string>({"me@desk"}));
+}
+
+TEST_F(JobRefreshTest, AJobWhoseOwnerIsSilentKeepsItsState) {
+  owned("lab");
+  owner_.reset();
+  auto jobs = owned_jobs(places());
+  ASSERT_TRUE(refresh_jobs(book(), jobs, places()));
+  EXPECT_EQ(jobs.at(0).status.state, JobState::running);
+  EXPECT_GT(jobs[0].away_ms, 0);
+}
+
 }  // namespace
 }  // namespace lockstep::jobs::places

@@ -5,6 +5,7 @@
 #include "jobs/places/job_refresh.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,25 @@ class PlacesTest : public on_slurm::SlurmWorldTest {
               return endings;
             },
             .slurm = world(),
-            .courses = [this] { return courses_; }};
+            .courses = [this] { return courses_; },
+            .owned = {.ask = [this](const cloud::RentedJob& course,
+                                    const std::vector<std::string>&) -> Result<std::string> {
+              asked_owners_.push_back(course.host);
+              if (!owner_) return fail(Errc::unavailable, course.host + ": no route");
+              return rented::owned_state_text(*owner_);
+            }}};
+  }
+  // Another host begins to rent for a job.
+  void owned(const std::string& cluster, const std::string& id = {}) {
+    courses_.push_back({.rental = "rental-of-" + cluster,
+                        .cluster = cluster,
+                        .words = {},
+                        .folder = "/",
+                        .stage = cloud::RentedJob::Stage::working,
+                        .job = id,
+                        .note = "train.py",
+                        .began_ms = 5000,
+                        .host = "me@desk"});
   }
   JobBook book() const { return JobBook::open(top_ + "/book").value(); }
   static hosts::HostPlace host(const std::string& name) {
@@ -59,6 +78,9 @@ class PlacesTest : public on_slurm::SlurmWorldTest {
   std::map<std::string, std::map<std::string, job::JobRecord>> known_;
   std::map<std::string, hosts::HostEnding> odd_;  // hosts with another answer
   std::vector<cloud::RentedJob> courses_;
+  // What the owner of a rental says of its job; nullopt: it is not reached.
+  std::optional<rented::OwnedState> owner_ = rented::OwnedState{.known = true, .state = "running"};
+  std::vector<std::string> asked_owners_;
   const hosts::HostEnding silent_{.code = 255, .error = "no route to host"};
   mutable std::int64_t created_ = 1000;
 };

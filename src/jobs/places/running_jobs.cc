@@ -24,6 +24,9 @@ Result<std::vector<KnownJob>> running_jobs(const JobBook& book, const PlacesWorl
   for (const here::LocalRun& run : here::local_runs())
     all.push_back(here::known_job(run));
   std::move(jobs.begin(), jobs.end(), std::back_inserter(all));
+  // Not asked: their hosts may be silent for a minute, and the end of each is still to be told.
+  auto owned = owned_jobs(world);
+  std::move(owned.begin(), owned.end(), std::back_inserter(all));
   return all;
 }
 

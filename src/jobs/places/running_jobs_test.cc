@@ -22,5 +22,13 @@ TEST_F(RunningJobsTest, AreThoseThatHaveNotEndedByTheirHosts) {
   EXPECT_EQ(jobs->front().id, "aaaa1111");
 }
 
+TEST_F(RunningJobsTest, AJobOfAnotherOwnerRunsUntilItsEndIsTold) {
+  owned("lab");
+  auto jobs = running_jobs(book(), places());
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  EXPECT_EQ(jobs->back().id, "lab");
+  EXPECT_TRUE(asked_owners_.empty());
+}
+
 }  // namespace
 }  // namespace lockstep::jobs::places

@@ -11,8 +11,6 @@
 namespace lockstep::jobs::rented {
 namespace {
 
-using cloud::RentedJob;
-
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kSignalBase = 128;
@@ -41,6 +39,10 @@ Error error_of_ask(const std::string& host, int code, std::string_view err, int 
           .sys = std::max(code - kSignalBase, 0)};
 }
 
+std::string error_line(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
+}
+
 FailedBegin after_failed_begin(const Error& error, Asked asked, std::optional<bool> known) {
   if (asked == Asked::never || error.code == Errc::denied || error.code == Errc::invalid_input)
     return FailedBegin::forget;
@@ -55,9 +57,9 @@ bool is_cancel(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
 }
 
-OwnedStep next_step(const RentedJob& job, const OwnedState& there, std::int64_t now_ms) {
+OwnedStep next_step(const cloud::RentedJob& job, const OwnedState& there, std::int64_t now_ms) {
   if (there.known) return there.ended ? OwnedStep::settle : OwnedStep::wait;
-  if (job.stage != RentedJob::Stage::renting) return OwnedStep::bring_and_forget;
+  if (job.stage != cloud::RentedJob::Stage::renting) return OwnedStep::bring_and_forget;
   return now_ms - job.began_ms < kBeginMs ? OwnedStep::wait : OwnedStep::forget;
 }
 
@@ -75,8 +77,10 @@ JobState ended_state(int code, bool was_canceled) {
 }
 
 // The job may have run for longer than a month, so its log counts, and not its begin.
-bool is_long_over(const RentedJob& job, std::optional<std::int64_t> log_ms, std::int64_t now_ms) {
-  return job.stage == RentedJob::Stage::ended && log_ms.value_or(job.began_ms) < now_ms - kKeptMs;
+bool is_long_over(const cloud::RentedJob& job, std::optional<std::int64_t> log_ms,
+                  std::int64_t now_ms) {
+  return job.stage == cloud::RentedJob::Stage::ended &&
+         log_ms.value_or(job.began_ms) < now_ms - kKeptMs;
 }
 
 Status check_name_is_of(const std::string& rental, const std::string& name,

@@ -22,6 +22,9 @@ namespace lockstep::jobs::rented {
 // killed: it may have done what it was asked to do).
 Error error_of_ask(const std::string& host, int code, std::string_view err, int stop);
 
+// Returns "MESSAGE; HINT".
+std::string error_line(const Error& error);
+
 // How far a request to the host came.
 enum class Asked {
   never,       // the host never got it

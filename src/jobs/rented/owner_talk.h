@@ -26,7 +26,10 @@ namespace lockstep::jobs::rented {
 //                         cancellation (StreamEncoder::canceled())
 //   told RENTAL           forgets the job: its user knows the end
 //   ask RENTAL NAME ...   runs a user's command about the rental
+//   look RENTAL QUESTION ...
+//                         prints what the agents of the job answer: see answer_look()
 inline constexpr const char* kHostRental = "host-rental";
+inline constexpr const char* kOwnerLook = "look";
 inline constexpr const char* kFollowQuiet = "quiet";
 inline constexpr const char* kFollowCanceled = "canceled";
 inline constexpr const char* kFollowToEnd = "to-end";

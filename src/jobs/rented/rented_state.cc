@@ -41,8 +41,9 @@ std::string job_id_of(const cloud::RentedJob& course) {
 
 const cloud::RentedJob* course_of(const KnownJob& job,
                                   const std::vector<cloud::RentedJob>& courses) {
-  const auto found = std::find_if(courses.begin(), courses.end(),
-                                  [&](const auto& course) { return job_id_of(course) == job.id; });
+  const auto found = std::find_if(courses.begin(), courses.end(), [&](const auto& course) {
+    return course.host.empty() && job_id_of(course) == job.id;
+  });
   return found == courses.end() ? nullptr : &*found;
 }
 

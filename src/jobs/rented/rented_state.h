@@ -16,7 +16,7 @@ std::vector<cloud::RentedJob> courses_here();
 
 // Returns the id of the job of a course, the same for all attempts.
 std::string job_id_of(const cloud::RentedJob& course);
-// Returns the course of a job. nullptr: the job has none.
+// Returns the course of a job. nullptr: the job has none, or another host has the course.
 const cloud::RentedJob* course_of(const KnownJob& job,
                                   const std::vector<cloud::RentedJob>& courses);
 
