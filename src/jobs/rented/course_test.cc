@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,12 +12,15 @@
 namespace lockstep::jobs::rented {
 namespace {
 
+constexpr int kAutostop = 3;  // hours; idle machines terminate themselves after that
+
 // The fake world of one job: the journal, the machine, the outputs. Processes come and go.
 struct World {
   // The journal, which outlives every process.
   CourseRecord record;
   bool known = true;  // the journal has the job
   bool intent = false;
+  bool claimed = false;  // the kernel's lock: it ends with its process
   // The machine and its job.
   bool alive = false;
   bool taken = false;  // preempted, while or before the job ran
@@ -23,15 +28,62 @@ struct World {
   bool job_ended = false;
   int job_code = 0;
   bool held = false;
+  int hour = 0;   // the clock
+  int heard = 0;  // the hour in which the job was heard last
   // What happened.
   int launches = 0;
   int attempts = 0;   // jobs that started
   int produced = 0;   // the attempt whose outputs lie on the machine; 0: none
   int brought = 0;    // the attempt whose outputs are here
   int successes = 0;  // attempts that recorded exit code 0
+  int lost_successes = 0;
+  int reboots = 0;
+  int sleeps = 0;
+  int double_starts = 0;
   int told = 0;
   int told_code = -1;
+  bool hold_failed = false;       // the machine did not take its longer lease
+  bool terminate_failed = false;  // the provider refused, and the user was told
   std::vector<std::string> wrong;
+
+  void start_job() {
+    job_runs = true;
+    produced = ++attempts;
+    // A reboot ends the job. Only other machines are a reason to begin again.
+    if (attempts > launches) wrong.push_back("a job began again on the machines that it had");
+  }
+  void end_job(int code) {
+    job_runs = false;
+    job_ended = true;
+    job_code = code;
+    successes += code == 0 ? 1 : 0;
+  }
+  // The machine is gone, with the only copy of what lies on it.
+  void lose_machine() {
+    alive = job_runs = false;
+    produced = 0;
+  }
+  // The provider takes the machine. If the job had ended, and its end was not noted here, then the
+  // only record of it goes too.
+  void preempt() {
+    lose_machine();
+    taken = true;
+    lost_successes = successes;
+  }
+  // A reboot ends the job, and keeps the disk.
+  void reboot() {
+    ++reboots;
+    if (job_runs) end_job(137);
+  }
+  // The machine of the course is suspended. Job and machine go on meanwhile.
+  void sleep(int hours, bool job_ends) {
+    ++sleeps;
+    hour += hours;
+    if (job_runs && job_ends) end_job(0);
+    // The lease of a held machine is longer: --hold.
+    const bool idle = !job_runs && hours > kAutostop && !held;
+    if (alive && idle) lose_machine();
+  }
 };
 
 struct Killed {};
@@ -40,25 +92,20 @@ struct Killed {};
 class Process {
  public:
   Process(World& world, std::mt19937& chance, bool foreign, double kills)
-      : world_(world),
-        chance_(chance),
-        foreign_(foreign),
-        finishes_(world.record.ending),
-        kills_(kills),
-        course_(world.record, {.brings_back = true}) {}
+      : world_(world), chance_(chance), foreign_(foreign), kills_(kills) {}
+  ~Process() {
+    if (course_) world_.claimed = false;
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
 
-  void run() {
-    Step step = course_.first();
-    for (int steps = 0; step != Step::quit && step != Step::leave; ++steps) {
-      if (steps > 200) return wrong("the course never ends");
-      maybe_die();
-      Seen seen = take(step);
-      if (step == Step::conclude) return;
-      maybe_die();
-      seen.started = world_.record.started;
-      seen.asked_to_end = asked_to_end_ = asked_to_end_ || happens(0.01);
-      seen.asked_to_leave = asked_to_leave_ = asked_to_leave_ || happens(0.01);
-      step = course_.next(seen);
+  // Takes one step, or waits for the claim of another process. Returns whether the process goes on.
+  bool step() {
+    try {
+      if (!course_) return claim();
+      return advance();
+    } catch (const Killed&) {
+      return false;
     }
   }
 
@@ -67,7 +114,45 @@ class Process {
   void maybe_die() {
     if (happens(kills_)) throw Killed();
   }
+  void maybe_sleep() {
+    if (happens(0.02)) world_.sleep(std::uniform_int_distribution(1, 12)(chance_), happens(0.5));
+  }
   void wrong(const std::string& what) { world_.wrong.push_back(what); }
+
+  // The record is read under the claim: before, it may be another process's past.
+  bool claim() {
+    if (world_.claimed) return true;
+    if (!world_.known) return false;
+    world_.claimed = true;
+    finishes_ = world_.record.ending;
+    course_.emplace(world_.record, CourseRules{.brings_back = true});
+    step_ = course_->first();
+    return true;
+  }
+
+  bool advance() {
+    if (step_ == Step::quit || step_ == Step::leave) return false;
+    if (++steps_ > 200) {
+      wrong("the course never ends");
+      return false;
+    }
+    maybe_sleep();
+    maybe_die();
+    // Between the look at the journal and its note another process may take steps.
+    if (step_ == Step::rent && !std::exchange(looked_, true)) {
+      saw_intent_ = world_.intent;
+      return true;
+    }
+    looked_ = false;
+    Seen seen = take(step_);
+    if (step_ == Step::conclude) return false;
+    maybe_die();
+    seen.started = world_.record.started;
+    seen.asked_to_end = asked_to_end_ = asked_to_end_ || happens(0.01);
+    seen.asked_to_leave = asked_to_leave_ = asked_to_leave_ || happens(0.01);
+    step_ = course_->next(seen);
+    return true;
+  }
 
   Seen take(Step step) {
     switch (step) {
@@ -78,9 +163,9 @@ class Process {
       case Step::run:
         return run_job();
       case Step::ask_loss:
-        return {.taken = world_.taken};
+        return {.taken = was_taken()};
       case Step::save:
-        return bring(world_.taken && happens(0.5));
+        return save();
       case Step::bring_back:
         return bring(happens(0.1));
       case Step::note_loss:
@@ -89,21 +174,16 @@ class Process {
         return {};
       case Step::hold:
         world_.held = world_.alive && happens(0.8);
+        world_.hold_failed = !world_.held;
         return error(!world_.held);
       case Step::note_end:
         world_.record.ending = true;
-        world_.record.code = course_.job_code();
+        world_.record.code = course_->job_code();
         return {};
       case Step::terminate:
-        if (!asked_to_end_ && !finishes_ && world_.job_runs)
-          wrong("a machine was terminated under a running job");
-        if (happens(0.1)) return error(true);
-        world_.alive = world_.intent = false;
-        return {};
+        return terminate();
       case Step::conclude:
-        ++world_.told;
-        world_.told_code = course_.code();
-        world_.known = false;
+        conclude();
         return {};
       case Step::leave:
       case Step::quit:
@@ -116,52 +196,68 @@ class Process {
 
   // A launch writes its intent into the journal first, so a lost answer is found again.
   Seen rent() {
-    // Renting again terminates a preempted machine.
-    if (world_.alive && world_.taken) world_.alive = world_.intent = false;
+    // Renting again terminates a preempted machine, or one that has ended itself.
+    if (world_.intent && (world_.taken || !world_.alive)) {
+      world_.lose_machine();
+      world_.intent = saw_intent_ = false;
+    }
     if (happens(0.1)) return error(true);  // the provider refused
-    if (!std::exchange(world_.intent, true)) {
-      if (world_.alive) wrong("two machines for one intent");
+    if (!saw_intent_) {
+      if (world_.intent) wrong("two launches for one intent");
       ++world_.launches;
-      world_.alive = true;
+      world_.intent = world_.alive = true;
       world_.taken = false;
       world_.produced = 0;
       if (happens(0.1)) return error(true);  // the answer is lost
     }
     maybe_die();
     world_.record.working = true;
+    world_.heard = world_.hour;
     return {};
   }
 
   Seen run_job() {
     if (!world_.alive) return {.code = 255, .gone = true};
+    world_.heard = world_.hour;
     if (!world_.record.started && happens(0.1)) return {.code = 1};  // the job could not start
     if (!world_.record.started) {
-      if (world_.successes > 0) wrong("a job that had succeeded ran again");
+      if (world_.successes > world_.lost_successes) wrong("a job that had succeeded ran again");
       world_.record.started = true;
       maybe_die();
-      world_.job_runs = true;
-      world_.produced = ++world_.attempts;
+      world_.start_job();
     } else if (!world_.job_runs && !world_.job_ended) {
-      world_.job_runs = true;  // the last process died before the job started: it starts now
-      world_.produced = ++world_.attempts;
+      world_.start_job();  // the last process died before the job started: it starts now
     }
     maybe_die();
     if (happens(0.05)) return error(true);  // the host does not answer
     if (happens(0.05)) return {.code = 143, .left = true};
+    maybe_sleep();
+    if (!world_.alive) return {.code = 255, .gone = true};
+    if (happens(0.05)) world_.reboot();
     if (!world_.job_ended && happens(0.25)) {
-      world_.taken = true;
-      world_.job_runs = false;
+      // The provider's notice stops the job. At times the machine goes at once.
       const bool gone = happens(0.5);
-      if (gone) world_.alive = false;
-      if (gone) world_.produced = 0;
+      world_.end_job(143);
+      if (gone) world_.preempt();
+      world_.taken = true;
       return {.code = 143, .gone = gone};
     }
-    if (!std::exchange(world_.job_ended, true)) {
-      world_.job_code = happens(0.7) ? 0 : 3;
-      world_.successes += world_.job_code == 0 ? 1 : 0;
-    }
+    if (!world_.job_ended) world_.end_job(happens(0.7) ? 0 : 3);
     world_.job_runs = false;
     return {.code = world_.job_code};
+  }
+
+  // As CourseDriver::was_taken(): a machine that is gone after a silence may have ended itself,
+  // idle after a job that succeeded.
+  bool was_taken() {
+    if (world_.taken) return true;
+    if (world_.alive) return false;
+    return world_.hour - world_.heard < kAutostop;
+  }
+
+  Seen save() {
+    Seen seen = bring(world_.taken && happens(0.5));
+    return {.whole = seen.ok};
   }
 
   Seen bring(bool fails) {
@@ -171,70 +267,113 @@ class Process {
     return {};
   }
 
+  Seen terminate() {
+    if (!asked_to_end_ && !finishes_ && world_.job_runs)
+      wrong("a machine was terminated under a running job");
+    // Two exceptions. A preempted machine goes in any case: its outputs are asked for once, at the
+    // notice. A machine that could not be held has no lease that ends it: its outputs go, rather
+    // than that its bill stays, and the job is told as failed.
+    if (world_.produced > world_.brought && !world_.taken && !world_.hold_failed)
+      wrong("a machine was terminated with the only copy of the outputs");
+    world_.terminate_failed = happens(0.1);
+    if (world_.terminate_failed) return error(true);
+    world_.lose_machine();
+    world_.intent = false;
+    return {};
+  }
+
+  void conclude() {
+    ++world_.told;
+    world_.told_code = course_->code();
+    world_.known = false;
+  }
+
   World& world_;
   std::mt19937& chance_;
-  bool foreign_;   // without the environment of the job's command
-  bool finishes_;  // another process has decided that the job is over
+  bool foreign_;           // without the environment of the job's command
+  bool finishes_ = false;  // another process has decided that the job is over
   bool asked_to_end_ = false;
   bool asked_to_leave_ = false;
   double kills_;
-  Course course_;
+  std::optional<Course> course_;  // made under the claim
+  Step step_ = Step::quit;
+  int steps_ = 0;
+  bool looked_ = false;  // the first half of a launch is done
+  bool saw_intent_ = false;
 };
 
-// Runs one job to its end: the process that its command started, then others, one at a time as the
-// claim allows. Each may be killed anywhere, except the last.
+// Runs one job to its end: the process that its command started, then others. At times two begin
+// at once, and their steps interleave as far as the claim allows. Each process may be killed
+// anywhere, except the last.
 World simulate(unsigned seed) {
   std::mt19937 chance(seed);
   World world;
+  const auto happens = [&](double often) { return std::bernoulli_distribution(often)(chance); };
   constexpr int kProcesses = 12;
   for (int number = 0; number < kProcesses && world.known; ++number) {
-    // Without a process the job may end, and the machine may be preempted.
-    if (number > 0 && world.job_runs && std::bernoulli_distribution(0.5)(chance)) {
-      world.job_runs = false;
-      world.job_ended = true;
-      world.successes += 1;
-    }
-    if (number > 0 && world.alive && std::bernoulli_distribution(0.1)(chance)) {
-      world.alive = false;
-      world.taken = true;
-      world.job_runs = false;
-      world.produced = 0;
-    }
+    // Without a process the job may end, the machine may reboot, and it may be preempted.
+    if (number > 0 && world.job_runs && happens(0.5)) world.end_job(0);
+    if (number > 0 && world.alive && happens(0.1)) world.reboot();
+    if (number > 0 && world.alive && happens(0.1)) world.preempt();
     const double kills = number + 1 == kProcesses ? 0 : 0.06;
-    try {
-      Process(world, chance, number > 0, kills).run();
-    } catch (const Killed&) {
+    std::vector<std::unique_ptr<Process>> processes;
+    const int count = happens(0.3) ? 2 : 1;
+    world.double_starts += count - 1;
+    for (int i = 0; i < count; ++i)
+      processes.push_back(std::make_unique<Process>(world, chance, number > 0, kills));
+    while (!processes.empty()) {
+      const auto each = processes.begin() + (happens(0.5) ? 0 : std::ssize(processes) - 1);
+      if (!(*each)->step()) processes.erase(each);
     }
   }
-  // The guard, or the machine's own lease.
-  if (world.known && !world.held) world.alive = world.intent = false;
   return world;
+}
+
+// The promises for a job whose end was told.
+void expect_good_end(const World& world) {
+  // Exceptions: a held machine has a lease that ends it. After a failed termination the user is
+  // told so, and the guard terminates the machine.
+  if (world.alive) {
+    EXPECT_TRUE(world.held || world.terminate_failed) << "a machine was left";
+    EXPECT_NE(world.told_code, 0) << "a success was told, and a machine was left";
+  }
+  // Whatever the code: what lies on a machine is here too, or the machine is held for it.
+  // terminate() names the exceptions.
+  if (world.produced > world.brought) {
+    EXPECT_TRUE(world.held || world.taken || world.hold_failed)
+        << "outputs are neither here nor held";
+  }
+  if (world.told_code != 0) return;
+  EXPECT_GT(world.successes, 0) << "told as success, and none was recorded";
+  EXPECT_EQ(world.brought, world.attempts) << "outputs are not here";
 }
 
 TEST(CourseRandom, TenThousandJobsKeepTheirPromises) {
   int ended = 0;
   int succeeded = 0;
+  int failed_with_outputs = 0;
+  int reboots = 0;
+  int sleeps = 0;
+  int double_starts = 0;
   for (unsigned seed = 0; seed < 10'000; ++seed) {
+    SCOPED_TRACE(seed);
     const World world = simulate(seed);
     for (const std::string& what : world.wrong)
-      ADD_FAILURE() << "seed " << seed << ": " << what;
-    EXPECT_LE(world.told, 1) << "seed " << seed << ": the end was told twice";
-    if (world.told == 0) continue;
-    ++ended;
-    // The user is told of a failed termination. The guard and the lease are left to terminate the
-    // machine.
-    if (world.alive && !world.held) {
-      EXPECT_NE(world.told_code, 0) << "seed " << seed;
-    }
-    if (world.told_code != 0) continue;
-    ++succeeded;
-    EXPECT_GT(world.successes, 0) << "seed " << seed << ": told as success, and none was recorded";
-    EXPECT_EQ(world.brought, world.attempts) << "seed " << seed << ": outputs are not here";
-    EXPECT_FALSE(world.alive) << "seed " << seed;
+      ADD_FAILURE() << what;
+    EXPECT_EQ(world.told, world.known ? 0 : 1) << "each end is told once";
+    if (world.told > 0) expect_good_end(world);
     if (::testing::Test::HasFailure()) return;
+    ended += world.told;
+    succeeded += world.told_code == 0 ? 1 : 0;
+    failed_with_outputs += world.told_code > 0 && world.brought > 0 ? 1 : 0;
+    reboots += world.reboots;
+    sleeps += world.sleeps;
+    double_starts += world.double_starts;
   }
   EXPECT_GT(ended, 9'000);
   EXPECT_GT(succeeded, 3'000);
+  EXPECT_GT(failed_with_outputs, 1'000);
+  EXPECT_GT(std::min({reboots, sleeps, double_starts}), 1'000);
 }
 
 // Walks a course with the given observations. Returns the steps.
