@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 namespace lockstep::container {
@@ -165,6 +166,29 @@ bool clean(const std::string& folder, const std::string& tether) {
   return ran;
 }
 
+// Returns the exit code that the process inside has recorded. nullopt: none, so it was killed.
+std::optional<int> recorded_code(int fifo) {
+  unsigned char byte = 0;
+  bool ended = false;
+  // Signals that were not passed on may lie in front.
+  while (read(fifo, &byte, 1) == 1) {
+    if (ended) return byte;
+    ended = byte == kEnded;
+  }
+  return std::nullopt;
+}
+
+// Takes the code that was recorded: `docker run` gives 0 for a job that failed if podman 4.3 serves
+// the API. Without a record, the runtime's code counts unless it says success.
+Result<int> code_of_job(int fifo, const Chosen& chosen, const proc::Exit& exit) {
+  if (const auto code = recorded_code(fifo)) return *code;
+  if (!exit.ok()) return exit.shell_code();
+  return fail(Errc::unavailable,
+              fmt::format("{} ended with exit code 0, but the process in the container was killed "
+                          "before it recorded how the job ended",
+                          chosen.runtime->name));
+}
+
 Failure not_started(const Plan& plan, const Chosen& chosen, const proc::Exit& exit) {
   return fail(Errc::denied,
               fmt::format("{} started no container of the image {} (exit code {})",
@@ -262,7 +286,7 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     stopped_by = signal;
     child->signal_group(SIGKILL);
   });
-  if (clean(folder, tether)) return exit.shell_code();
+  if (clean(folder, tether)) return code_of_job(fifo.get(), chosen, exit);
   if (stopped_by != 0)
     return Failure(Error{Errc::canceled, "stopped before the container ran", {}, stopped_by});
   return not_started(plan, chosen, exit);

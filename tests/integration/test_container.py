@@ -307,7 +307,9 @@ elif verb in ("run", "exec", "start"):
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
     assert name not in ("docker", "podman") or "--entrypoint=" + inside in words
-    os.execv(os.environ["REAL_LOCKSTEP"], [inside, *words[end + 1:]])
+    if not (here / "zero").exists() or os.fork() == 0:
+        os.execv(os.environ["REAL_LOCKSTEP"], [inside, *words[end + 1:]])
+    os.wait()
 """
 
 
@@ -400,6 +402,22 @@ def test_a_container_that_does_not_start(lockstep, fake):
     ended = lockstep.run("--container", "docker://a/b", *SHELL, "true", env=env)
     one_line(ended, 126, "podman started no container of the image docker://a/b (exit code 125)")
     assert not list(lockstep.temp.iterdir())
+
+
+def test_success_is_what_the_process_inside_recorded(lockstep, fake):
+    """`docker run` against `podman system service` 4.3 gives 0 for a container that failed (podman's issue 18889)."""
+    folder, env = fake("docker")
+    for name in ("fetched", "zero"):
+        (folder / name).touch()
+    command = ("--container", "docker://a/b", "--exit-code", "worker", "--no-python", "/bin/sh", "-c")
+    assert [lockstep.run(*command, f"exit {code}", env=env).rc for code in (0, 7)] == [0, 7]
+    run = lockstep.start(*command, "echo ready; exec /bin/sleep 1000", env=env)
+    until(lambda: "ready" in run.out())
+    (pid,) = [pid for pid, name in run.living().items() if name == "lockstep-inside"]
+    run.signal(signal.SIGKILL, pid)
+    ended = run.wait()
+    assert ended.rc == 1 and "docker ended with exit code 0, but" in ended.err.splitlines()[-1], ended
+    run.none_left(10)
 
 
 def test_a_command_killed_before_its_container_runs(lockstep, fake):
