@@ -112,8 +112,14 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   return variables;
 }
 
-Status check_mounts(const Plan& plan, const Chosen& chosen) {
+// Refuses what enroot would take for something else.
+Status check_enroot(const Plan& plan, const Chosen& chosen) {
   if (chosen.runtime->name != "enroot") return {};
+  if (plan.image.kind == ImageKind::registry && plan.image.place.find('@') != std::string::npos)
+    return fail(Errc::invalid_input,
+                fmt::format("enroot cannot import {}: it takes what is before '@' for a user",
+                            printable(plan.image.text)),
+                "name the image by its tag");
   for (const Mount& mount : plan.mounts)
     for (const std::string* path : {&mount.from, &mount.to})
       if (path->find_first_of(" \t") != std::string::npos)
@@ -137,7 +143,7 @@ Result<Request> request_of(const Plan& plan, const Chosen& chosen, const Words& 
                   .binary = {},
                   .command = words,
                   .list = list_folder};
-  LOCKSTEP_TRY(check_mounts(plan, chosen));
+  LOCKSTEP_TRY(check_enroot(plan, chosen));
   LOCKSTEP_TRY_ASSIGN(request.binary, proc::own_executable());
   LOCKSTEP_TRY_ASSIGN(request.image, fetch_image(chosen, plan.image));
   LOCKSTEP_TRY_ASSIGN(request.of_image, image_variables(chosen, request.image));

@@ -119,6 +119,7 @@ Status check_room(const Chosen& chosen, const Image& image) {
 Result<std::string> fetched(const Chosen& chosen, const Image& image, const Fetch& fetch,
                             const std::string& output) {
   LOCKSTEP_TRY(check_room(chosen, image));
+  if (!fetch.import.empty()) LOCKSTEP_TRY(run_get(chosen, image, fetch.import, output));
   if (!fetch.drop.empty()) (void)proc::tool_output(fetch.drop, proc::own_environment(), kAsking);
   LOCKSTEP_TRY(run_get(chosen, image, fetch.get, output));
   if (!fetch.part.empty() && rename(fetch.part.c_str(), fetch.image.c_str()) != 0)
@@ -192,14 +193,17 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   record.insert(0, folder);
   LOCKSTEP_TRY_ASSIGN(const auto lock, take_lock(record + ".lock", image));
   request.known = first_line(record);
+  request.scratch = record + ".sqsh";
   const Fetch fetch = chosen.runtime->fetch(request);
   if (is_here(fetch, request.known)) return fetch.image;
   log::info("{} fetches the image {}", chosen.runtime->name, printable(image.text));
   const std::string output = record + ".out";
-  // The record says that the fetch was whole.
-  (void)unlink(record.c_str());
+  // The record says that the fetch was whole. enroot writes over no file that a killed fetch left.
+  for (const std::string& path : {record, request.scratch})
+    (void)unlink(path.c_str());
   auto name = fetched(chosen, image, fetch, output);
-  (void)unlink(output.c_str());
+  for (const std::string& path : {output, request.scratch})
+    (void)unlink(path.c_str());
   if (name) LOCKSTEP_TRY(io::replace_file(record, *name + "\n"));
   return name;
 }

@@ -197,13 +197,30 @@ Words start_apptainer(const Request& request) {
 
 // ---- enroot ----
 
+// Returns docker://[HOST#]NAME. Without '#', enroot takes the host for a folder of docker's
+// registry. Source: enroot's import command.
+std::string enroot_uri(std::string_view place) {
+  constexpr std::string_view kDocker = "docker.io/";
+  std::string name(place);
+  if (name.starts_with(kDocker))
+    name.erase(0, kDocker.size());
+  else
+    name[name.find('/')] = '#';
+  return "docker://" + name;
+}
+
 // The root is unpacked once, under a name, and started by that name.
 Fetch fetch_enroot(const FetchRequest& request) {
   Fetch fetch{.image = request.key, .line = request.key};
   // A root without a record of ours is the rest of an interrupted `create`.
   if (!request.known.empty()) fetch.have = {request.program, "list"};
   fetch.drop = {request.program, "remove", "--force", request.key};
-  fetch.get = {request.program, "create", "--name", request.key, request.image.place};
+  const bool is_file = request.image.kind == ImageKind::squashfs;
+  if (!is_file)
+    fetch.import = {request.program, "import", "--output", request.scratch,
+                    enroot_uri(request.image.place)};
+  fetch.get = {request.program, "create", "--name", request.key,
+               is_file ? request.image.place : request.scratch};
   return fetch;
 }
 
@@ -225,12 +242,12 @@ Words start_enroot(const Request& request) {
 
 constexpr std::array kFolders = {ImageKind::folder};
 constexpr std::array kApptainers = {ImageKind::sif, ImageKind::registry};
-constexpr std::array kSquashed = {ImageKind::squashfs};
+constexpr std::array kEnroots = {ImageKind::squashfs, ImageKind::registry};
 constexpr std::array kStored = {ImageKind::registry, ImageKind::archive, ImageKind::local_name};
 
 constexpr std::array kRuntimes = {
     Runtime{"bubblewrap", "bwrap", kFolders, fetch_nothing, start_bubblewrap},
-    Runtime{"enroot", "enroot", kSquashed, fetch_enroot, start_enroot},
+    Runtime{"enroot", "enroot", kEnroots, fetch_enroot, start_enroot},
     Runtime{"apptainer", "apptainer", kApptainers, fetch_apptainer, start_apptainer, nullptr,
             "APPTAINERENV_"},
     Runtime{"singularity", "singularity", kApptainers, fetch_apptainer, start_apptainer, nullptr,

@@ -64,6 +64,7 @@ struct Fetch {
   Words have = {};        // succeeds if the image is here; empty: the file `image` exists then
   std::string line = {};  // a line that `have` then prints; empty: any output will do
   Words drop = {};        // removes the rest of an interrupted `get`; may fail
+  Words import = {};      // runs before `get` and writes the file FetchRequest::scratch
   Words get = {};
   std::string part = {};  // the file that `get` writes, which becomes the file `image`; empty: none
   Words id = {};          // prints the id of the image, with the name that `get` has printed behind
@@ -72,9 +73,10 @@ struct Fetch {
 struct FetchRequest {
   std::string program;
   Image image;
-  std::string key;    // a name that no other image has
-  std::string file;   // a path for a file of the runtime's, in a folder of Lockstep's
-  std::string known;  // Request::image when the image was fetched last; empty: never
+  std::string key;           // a name that no other image has
+  std::string file;          // a path for a file of the runtime's, in a folder of Lockstep's
+  std::string scratch = {};  // a path for a file of the fetch alone
+  std::string known;         // Request::image when the image was fetched last; empty: never
 };
 
 struct Runtime {

@@ -245,7 +245,7 @@ def test_bad_input_is_one_line(lockstep, folder_image):
     refused(*image, "--container-env", "A=s3cret", words=["names of variables", "'A'"])
     # Nothing but these is in PATH.
     refused(*image, words=[folder_image, "needs bwrap"], rc=127, env={"PATH": "/nowhere"})
-    refused("--container", "docker://a/b", words=["apptainer or singularity or podman or docker"], rc=127,
+    refused("--container", "docker://a/b", words=["enroot or apptainer or singularity or podman or docker"], rc=127,
             env={"PATH": "/nowhere"})
 
 
@@ -287,7 +287,15 @@ if verb == "info":
     print("/tmp")
 elif verb == "list":
     print(mark.read_text() if mark.exists() else "other")
+elif verb == "import":
+    option, file, uri = words[1:]
+    # enroot's manual: docker://[USER@][REGISTRY#]IMAGE[:TAG]. It refuses a file that exists.
+    assert (option, uri) == ("--output", "docker://nvcr.io#a/b:1"), words
+    with open(file, "x") as image:
+        image.write("hsqs")
+    sys.exit(3 if (here / "broken").exists() else 0)
 elif verb in ("pull", "create"):
+    assert name != "enroot" or (words[1] == "--name" and pathlib.Path(words[3]).read_text() == "hsqs"), words
     if name == "apptainer":
         pathlib.Path(words[2]).write_text("a part")
     while (here / "slow").exists():
@@ -357,6 +365,22 @@ def test_each_runtime_fetches_once_and_starts(lockstep, fake, name):
     mounts = {"apptainer": "/tmp:/tmp", "enroot": "/tmp:/tmp:none:x-create=auto,rbind"}
     assert mounts.get(name, "--volume=/tmp:/tmp") in start, start
     assert str(BINARY) in " ".join(start) and start[-4:] == list(options[-4:]), start
+
+
+def test_enroot_imports_an_image_of_a_registry(lockstep, fake):
+    folder, env = fake("enroot")
+    command = ("--container", "docker://nvcr.io/a/b:1", "--no-python", "/bin/sh", "-c", "echo ran")
+    (folder / "broken").touch()
+    one_line(lockstep.run(*command, env=env), 1, "enroot could not fetch the image docker://nvcr.io/a/b:1")
+    assert not list(lockstep.folder.rglob("*.sqsh"))
+    (folder / "broken").unlink()
+    for _ in range(2):
+        assert lockstep.run(*command, env=env).out == "ran\n"
+    verbs = [words[0] for words in logged(folder)]
+    assert [verb for verb in verbs if verb in ("import", "create")] == ["import", "import", "create"], verbs
+    assert not list(lockstep.folder.rglob("*.sqsh"))
+    one_line(lockstep.run("--container", "docker://nvcr.io/a@sha256:1", *SHELL, "true", env=env), 1,
+             "enroot cannot import docker://nvcr.io/a@sha256:1", "name the image by its tag")
 
 
 def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
