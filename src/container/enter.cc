@@ -252,6 +252,15 @@ Status check_here(const std::string& image, const std::string& folder, const std
   return chosen ? Status() : Status(Failure(chosen.error()));
 }
 
+std::string choice_on_nodes(const std::string& image, const std::string& folder) {
+  const auto read = read_image(image, folder, ask_path);
+  if (!read)
+    return fmt::format("{}; each node looks for it, and chooses by what it is there",
+                       printable(read.error().message));
+  return fmt::format("{} is {}, and each node runs it by {}", printable(image),
+                     kind_words(read->kind), join(programs_for(read->kind), ", or else "));
+}
+
 Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   const std::string folder =
       fmt::format("{}/lockstep-container-{}", temporary_folder(), random_uuid4());

@@ -258,18 +258,28 @@ constexpr std::array kRuntimes = {
             storage_docker},
 };
 
+bool takes(const Runtime& runtime, ImageKind kind) {
+  return std::find(runtime.takes.begin(), runtime.takes.end(), kind) != runtime.takes.end();
+}
+
 }  // namespace
 
 std::span<const Runtime> runtimes() {
   return kRuntimes;
 }
 
+std::vector<std::string> programs_for(ImageKind kind) {
+  std::vector<std::string> programs;
+  for (const Runtime& runtime : runtimes())
+    if (takes(runtime, kind)) programs.emplace_back(runtime.program);
+  return programs;
+}
+
 Result<Chosen> choose_runtime(const Image& image,
                               const std::function<std::string(std::string_view)>& find) {
   std::vector<std::string> asked;
   for (const Runtime& runtime : runtimes()) {
-    if (std::find(runtime.takes.begin(), runtime.takes.end(), image.kind) == runtime.takes.end())
-      continue;
+    if (!takes(runtime, image.kind)) continue;
     std::string program = find(runtime.program);
     asked.emplace_back(runtime.program);
     if (program.empty()) continue;

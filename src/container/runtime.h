@@ -100,6 +100,9 @@ struct Runtime {
 // Returns all rows. For an image that several rows take, the first one found on a node is used.
 std::span<const Runtime> runtimes();
 
+// Returns the programs that run images of the kind: the first one that PATH has is used.
+std::vector<std::string> programs_for(ImageKind kind);
+
 struct Chosen {
   const Runtime* runtime = nullptr;
   std::string program;  // its path
