@@ -79,7 +79,8 @@ Fetch fetch_stored(const FetchRequest& request, Words have) {
   if (request.image.kind == ImageKind::archive) {
     // Another archive may have the same name, so the image is known by its id.
     fetch.image = request.known;
-    fetch.get = {request.program, "load", "--input", request.image.place};
+    fetch.file = request.image.place;
+    fetch.get = {request.program, "load", "--input", fetch.file};
     fetch.id = {request.program, "image", "inspect", "--format", "{{.Id}}"};
   } else if (request.image.kind == ImageKind::registry) {
     // Never a local name: a mistyped folder would become the image of a stranger.
@@ -219,9 +220,19 @@ Fetch fetch_enroot(const FetchRequest& request) {
   if (!is_file)
     fetch.import = {request.program, "import", "--output", request.scratch,
                     enroot_uri(request.image.place)};
-  fetch.get = {request.program, "create", "--name", request.key,
-               is_file ? request.image.place : request.scratch};
+  fetch.file = is_file ? request.image.place : request.scratch;
+  fetch.get = {request.program, "create", "--name", request.key, fetch.file};
   return fetch;
+}
+
+// No command of enroot's tells ENROOT_DATA_PATH. A line of its file has the name and a value with
+// the shell's substitutions; the variable wins. Source: enroot's configuration page.
+Words storage_enroot(const std::string& /*program*/) {
+  return {"/bin/sh", "-c",
+          ": ${XDG_DATA_HOME:=$HOME/.local/share} ${ENROOT_SYSCONF_PATH:=/etc/enroot}\n"
+          "while read -r name value; do [ \"$name\" != ENROOT_DATA_PATH ] || of_file=$value; done"
+          " 2>/dev/null < $ENROOT_SYSCONF_PATH/enroot.conf\n"
+          "eval \"echo ${ENROOT_DATA_PATH:-${of_file:-$XDG_DATA_HOME/enroot}}\""};
 }
 
 Words start_enroot(const Request& request) {
@@ -247,7 +258,7 @@ constexpr std::array kStored = {ImageKind::registry, ImageKind::archive, ImageKi
 
 constexpr std::array kRuntimes = {
     Runtime{"bubblewrap", "bwrap", kFolders, fetch_nothing, start_bubblewrap},
-    Runtime{"enroot", "enroot", kEnroots, fetch_enroot, start_enroot},
+    Runtime{"enroot", "enroot", kEnroots, fetch_enroot, start_enroot, nullptr, "", storage_enroot},
     Runtime{"apptainer", "apptainer", kApptainers, fetch_apptainer, start_apptainer, nullptr,
             "APPTAINERENV_"},
     Runtime{"singularity", "singularity", kApptainers, fetch_apptainer, start_apptainer, nullptr,

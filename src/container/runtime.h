@@ -66,6 +66,7 @@ struct Fetch {
   Words drop = {};        // removes the rest of an interrupted `get`; may fail
   Words import = {};      // runs before `get` and writes the file FetchRequest::scratch
   Words get = {};
+  std::string file = {};  // the file that `get` unpacks into the runtime's storage; empty: none
   std::string part = {};  // the file that `get` writes, which becomes the file `image`; empty: none
   Words id = {};          // prints the id of the image, with the name that `get` has printed behind
 };
@@ -91,9 +92,8 @@ struct Runtime {
   // Names of --container-env become variables of the runtime with this prefix. Empty: start() has
   // words for them.
   std::string_view prefix = {};
-  // Returns the command that prints the folder of the runtime's storage. nullptr: the size of an
-  // image in the storage is not known, because the runtime unpacks compressed files, or there is no
-  // storage.
+  // Returns the command that prints the folder of the runtime's storage. nullptr: the runtime
+  // unpacks nothing.
   Words (*storage)(const std::string& program) = nullptr;
 };
 

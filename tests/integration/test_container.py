@@ -397,13 +397,22 @@ def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
     run.none_left()
 
 
-def test_an_archive_that_cannot_fit(lockstep, fake):
-    folder, env = fake("podman")
-    with open(lockstep.work / "image.tar", "wb") as archive:
+@pytest.mark.parametrize("name,image", [("podman", "image.tar"), ("enroot", "image.sqsh")])
+def test_a_file_that_cannot_fit(lockstep, fake, name, image):
+    """At least as much as the file has, whatever its kind and size."""
+    folder, env = fake(name)
+    env.update(ENROOT_DATA_PATH="/tmp/not/made/yet")
+    with open(lockstep.work / image, "wb") as archive:
         archive.truncate(1 << 43)
-    one_line(lockstep.run("--container", "image.tar", *SHELL, "true", env=env), 1,
-             "no room for the image image.tar: /tmp has", "GiB left, and the file has 8192.0 GiB")
-    assert [words[0] for words in logged(folder)] == ["info"]
+    one_line(lockstep.run("--container", image, *SHELL, "true", env=env), 1,
+             f"no room for the image {image}: /tmp has", "GiB left, and the file has 8192.0 GiB")
+    if name == "podman":
+        assert [words[0] for words in logged(folder)] == ["info"]
+    small = lockstep.work / f"small{pathlib.Path(image).suffix}"
+    small.write_text("hsqs")
+    lockstep.run("--container", small, *SHELL, "true", env={**env, "PATH": f"{folder}:/bin"})
+    assert ["info", "load"] == [words[0] for words in logged(folder)][1:3] if name == "podman" else (
+        "create" in [words[0] for words in logged(folder)])
 
 
 def test_a_cache_that_cannot_be_written(lockstep, fake):
