@@ -332,9 +332,6 @@ std::string why_only_pyxis(const slurm::OldStep& step) {
   for (const std::string& word : step.run) {
     if (!word.starts_with(kImage)) continue;
     const std::string image = word.substr(kImage.size());
-    if (image.starts_with("docker://") && proc::find_in_path("enroot"))
-      return fmt::format("--container {} is of a registry, for which enroot has the credentials",
-                         image);
     const Status able = container::check_here(image, folder, env_text("PATH"));
     if (!able) return able.error().message;
   }

@@ -11,6 +11,7 @@
 #include "cli/submit_on_login.h"
 #include "cli/submit_options.h"
 #include "cli/sweep_options.h"
+#include "container/enter.h"
 #include "hosts/variables.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -25,6 +26,7 @@
 #include "slurm/check_run.h"
 #include "slurm/job_script.h"
 #include "slurm/old_script.h"
+#include "slurm/pyxis_image.h"
 #include "slurm/sbatch_file.h"
 #include "slurm/sbatch_options.h"
 
@@ -149,11 +151,14 @@ void note_behind_script(const SubmitWords& words, Asked& asked) {
 }
 
 // Refuses what pyxis would do to the whole batch script: inside the image there is no srun, which
-// starts the agents.
-Status refuse_pyxis(const std::vector<slurm::Setting>& settings) {
+// starts the agents. Drops what needs no pyxis, because sbatch knows these options only by pyxis.
+Status refuse_pyxis(std::vector<slurm::Setting>& settings) {
+  std::erase_if(settings, [](const slurm::Setting& each) {
+    return each.line == 0 && slurm::is_always_so(each.name);
+  });
   for (const slurm::Setting& each : settings) {
     const auto option = slurm::find_sbatch_option(each.name);
-    if (!option || !(*option)->plugin) continue;
+    if (!option || !(*option)->plugin || slurm::is_always_so(each.name)) continue;
     const std::string where = each.line > 0 ? fmt::format("line {}: #SBATCH ", each.line) : "";
     if (each.name == "container-image")
       return fail(Errc::invalid_input,
@@ -226,12 +231,18 @@ Status take_sweep(const Parsed& own, Asked& asked) {
   return {};
 }
 
-// Returns the rows as comments, so that what --print shows is still a script.
-Result<std::string> row_comments(const jobs::on_slurm::SlurmRequest& request) {
-  if (!request.sweep || request.script) return std::string();
+// Returns the choice of the runtime and the rows as comments, so that what --print shows is still a
+// script.
+Result<std::string> comments_of(const jobs::on_slurm::SlurmRequest& request) {
+  if (request.script) return std::string();
   const auto parsed = parse_options(run_table(), request.run, env_variable);
   if (!parsed) return Failure(parsed.error().error);
-  std::string text = "# The rows:\n";
+  std::string text;
+  if (const auto image = parsed->text("container"))
+    text += fmt::format("# The container: {}\n",
+                        container::choice_on_nodes(*image, request.wish.folder));
+  if (!request.sweep) return text;
+  text += "# The rows:\n";
   for (const std::string& line :
        split(sweep_text({request.sweep->table, request.sweep->rows}, *parsed), '\n'))
     if (!line.empty()) text += "# " + line + "\n";
@@ -334,8 +345,8 @@ Result<ExitCode> submit(const Call& call, const ForClient& client) {
     const auto& job = preview;
     asked.notes.insert(asked.notes.end(), job.notes.begin(), job.notes.end());
     tell_notes(asked.notes);
-    LOCKSTEP_TRY_ASSIGN(const std::string rows, row_comments(asked.request));
-    std::fputs((job.script + rows).c_str(), stdout);
+    LOCKSTEP_TRY_ASSIGN(const std::string comments, comments_of(asked.request));
+    std::fputs((job.script + comments).c_str(), stdout);
     return ExitCode::ok;
   }
   if (!passes) return ExitCode::failed;

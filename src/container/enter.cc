@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 namespace lockstep::container {
@@ -111,8 +112,14 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   return variables;
 }
 
-Status check_mounts(const Plan& plan, const Chosen& chosen) {
+// Refuses what enroot would take for something else.
+Status check_enroot(const Plan& plan, const Chosen& chosen) {
   if (chosen.runtime->name != "enroot") return {};
+  if (plan.image.kind == ImageKind::registry && plan.image.place.find('@') != std::string::npos)
+    return fail(Errc::invalid_input,
+                fmt::format("enroot cannot import {}: it takes what is before '@' for a user",
+                            printable(plan.image.text)),
+                "name the image by its tag");
   for (const Mount& mount : plan.mounts)
     for (const std::string* path : {&mount.from, &mount.to})
       if (path->find_first_of(" \t") != std::string::npos)
@@ -136,7 +143,7 @@ Result<Request> request_of(const Plan& plan, const Chosen& chosen, const Words& 
                   .binary = {},
                   .command = words,
                   .list = list_folder};
-  LOCKSTEP_TRY(check_mounts(plan, chosen));
+  LOCKSTEP_TRY(check_enroot(plan, chosen));
   LOCKSTEP_TRY_ASSIGN(request.binary, proc::own_executable());
   LOCKSTEP_TRY_ASSIGN(request.image, fetch_image(chosen, plan.image));
   LOCKSTEP_TRY_ASSIGN(request.of_image, image_variables(chosen, request.image));
@@ -163,6 +170,29 @@ bool clean(const std::string& folder, const std::string& tether) {
   (void)unlink(fmt::format("{}/{}", folder, kBinaryCopy).c_str());
   (void)rmdir(folder.c_str());
   return ran;
+}
+
+// Returns the exit code that the process inside has recorded. nullopt: none, so it was killed.
+std::optional<int> recorded_code(int fifo) {
+  unsigned char byte = 0;
+  bool ended = false;
+  // Signals that were not passed on may lie in front.
+  while (read(fifo, &byte, 1) == 1) {
+    if (ended) return byte;
+    ended = byte == kEnded;
+  }
+  return std::nullopt;
+}
+
+// Takes the code that was recorded: `docker run` gives 0 for a job that failed if podman 4.3 serves
+// the API. Without a record, the runtime's code counts unless it says success.
+Result<int> code_of_job(int fifo, const Chosen& chosen, const proc::Exit& exit) {
+  if (const auto code = recorded_code(fifo)) return *code;
+  if (!exit.ok()) return exit.shell_code();
+  return fail(Errc::unavailable,
+              fmt::format("{} ended with exit code 0, but the process in the container was killed "
+                          "before it recorded how the job ended",
+                          chosen.runtime->name));
 }
 
 Failure not_started(const Plan& plan, const Chosen& chosen, const proc::Exit& exit) {
@@ -222,6 +252,15 @@ Status check_here(const std::string& image, const std::string& folder, const std
   return chosen ? Status() : Status(Failure(chosen.error()));
 }
 
+std::string choice_on_nodes(const std::string& image, const std::string& folder) {
+  const auto read = read_image(image, folder, ask_path);
+  if (!read)
+    return fmt::format("{}; each node looks for it, and chooses by what it is there",
+                       printable(read.error().message));
+  return fmt::format("{} is {}, and each node runs it by {}", printable(image),
+                     kind_words(read->kind), join(programs_for(read->kind), ", or else "));
+}
+
 Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   const std::string folder =
       fmt::format("{}/lockstep-container-{}", temporary_folder(), random_uuid4());
@@ -262,7 +301,7 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     stopped_by = signal;
     child->signal_group(SIGKILL);
   });
-  if (clean(folder, tether)) return exit.shell_code();
+  if (clean(folder, tether)) return code_of_job(fifo.get(), chosen, exit);
   if (stopped_by != 0)
     return Failure(Error{Errc::canceled, "stopped before the container ran", {}, stopped_by});
   return not_started(plan, chosen, exit);

@@ -41,10 +41,14 @@ Result<Chosen> choose_here(const Plan& plan);
 Status check_here(const std::string& image, const std::string& folder, const std::string& path,
                   bool may_come = false);
 
-// Fetches the image, runs our binary with the words in the container, and returns the exit code.
-// The first word is the name by which the binary is called. Every process in the container ends
-// with this one, however it ends. The signals must be blocked. Errors: unavailable (no image),
-// denied (no container started), canceled.
+// Returns how each node of a job will choose the runtime, in one line. A file that is missing here
+// may be on the nodes.
+std::string choice_on_nodes(const std::string& image, const std::string& folder);
+
+// Fetches the image, runs our binary with the words in the container, and returns the exit code
+// that the process inside has recorded. The first word is the name by which the binary is called.
+// Every process in the container ends with this one, however it ends. The signals must be blocked.
+// Errors: unavailable (no image, no record), denied (no container started), canceled.
 Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words);
 
 }  // namespace lockstep::container

@@ -20,9 +20,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 namespace lockstep::container {
@@ -90,26 +92,31 @@ Status run_get(const Chosen& chosen, const Image& image, const Words& words,
                           printable(image.text), exit.shell_code()));
 }
 
-// Refuses an archive that is larger than the room in the runtime's storage. Layers may be
-// compressed in the archive, so a smaller one may not fit either.
-Status check_room(const Chosen& chosen, const Image& image) {
-  // podman takes a second to tell, which small images are not worth.
-  constexpr std::uint64_t kWorth = 256UL << 20;
-  struct stat file {};
-  if (chosen.runtime->storage == nullptr || image.kind != ImageKind::archive ||
-      stat(image.place.c_str(), &file) != 0)
-    return {};
-  const auto size = static_cast<std::uint64_t>(file.st_size);
-  if (size < kWorth) return {};
+// Returns the folder that images are unpacked into, or a folder above it. nullopt: unknown.
+std::optional<std::string> storage_of(const Chosen& chosen) {
+  if (chosen.runtime->storage == nullptr) return std::nullopt;
   const auto said =
       proc::tool_output(chosen.runtime->storage(chosen.program), proc::own_environment(), kAsking);
-  if (!said || !said->exit.ok()) return {};
-  const std::string folder(strip(said->out));
-  struct statvfs info {};
+  if (!said || !said->exit.ok()) return std::nullopt;
+  std::string folder(strip(said->out));
   // The storage of a docker on another machine is not here.
-  if (!folder.starts_with('/') || statvfs(folder.c_str(), &info) != 0 || info.f_blocks == 0)
-    return {};
-  const std::string why = no_room(size, std::uint64_t{info.f_bavail} * info.f_frsize, folder);
+  if (!folder.starts_with('/')) return std::nullopt;
+  const bool is_made_at_first_use = chosen.runtime->name == "enroot";
+  while (is_made_at_first_use && folder.size() > 1 && access(folder.c_str(), F_OK) != 0)
+    folder.erase(std::max<std::size_t>(folder.rfind('/'), 1));
+  return folder;
+}
+
+// Refuses a file that is larger than the room in the runtime's storage: unpacked it needs at least
+// as much. Layers may be compressed, so a smaller file may not fit either.
+Status check_room(const Chosen& chosen, const Image& image, const std::string& path) {
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0) return {};
+  const auto folder = storage_of(chosen);
+  struct statvfs info {};
+  if (!folder || statvfs(folder->c_str(), &info) != 0 || info.f_blocks == 0) return {};
+  const std::string why = no_room(static_cast<std::uint64_t>(file.st_size),
+                                  std::uint64_t{info.f_bavail} * info.f_frsize, *folder);
   if (why.empty()) return {};
   return fail(
       Errc::exhausted, fmt::format("no room for the image {}: {}", printable(image.text), why),
@@ -118,7 +125,8 @@ Status check_room(const Chosen& chosen, const Image& image) {
 
 Result<std::string> fetched(const Chosen& chosen, const Image& image, const Fetch& fetch,
                             const std::string& output) {
-  LOCKSTEP_TRY(check_room(chosen, image));
+  if (!fetch.import.empty()) LOCKSTEP_TRY(run_get(chosen, image, fetch.import, output));
+  if (!fetch.file.empty()) LOCKSTEP_TRY(check_room(chosen, image, fetch.file));
   if (!fetch.drop.empty()) (void)proc::tool_output(fetch.drop, proc::own_environment(), kAsking);
   LOCKSTEP_TRY(run_get(chosen, image, fetch.get, output));
   if (!fetch.part.empty() && rename(fetch.part.c_str(), fetch.image.c_str()) != 0)
@@ -192,14 +200,17 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   record.insert(0, folder);
   LOCKSTEP_TRY_ASSIGN(const auto lock, take_lock(record + ".lock", image));
   request.known = first_line(record);
+  request.scratch = record + ".sqsh";
   const Fetch fetch = chosen.runtime->fetch(request);
   if (is_here(fetch, request.known)) return fetch.image;
   log::info("{} fetches the image {}", chosen.runtime->name, printable(image.text));
   const std::string output = record + ".out";
-  // The record says that the fetch was whole.
-  (void)unlink(record.c_str());
+  // The record says that the fetch was whole. enroot writes over no file that a killed fetch left.
+  for (const std::string& path : {record, request.scratch})
+    (void)unlink(path.c_str());
   auto name = fetched(chosen, image, fetch, output);
-  (void)unlink(output.c_str());
+  for (const std::string& path : {output, request.scratch})
+    (void)unlink(path.c_str());
   if (name) LOCKSTEP_TRY(io::replace_file(record, *name + "\n"));
   return name;
 }

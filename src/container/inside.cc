@@ -6,6 +6,8 @@
 #include "proc/fail_start.h"
 #include "proc/process_tree.h"
 
+#include <fmt/core.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -43,6 +45,15 @@ bool pass_signal(int fifo, pid_t child) {
   return true;
 }
 
+// Tells the process outside the exit code. The FIFO has no name any more, and a writer of our own
+// from the start would hide the end of the process outside.
+void record(int fifo, int code) {
+  const io::Fd writer(
+      open(fmt::format("/proc/self/fd/{}", fifo).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  const std::array<unsigned char, 2> bytes = {kEnded, static_cast<unsigned char>(code)};
+  if (writer) (void)!write(writer.get(), bytes.data(), bytes.size());
+}
+
 [[noreturn]] void stand_by(pid_t child, int child_fd, int fifo) {
   prctl(PR_SET_NAME, "lockstep-inside");
   std::array<pollfd, 2> fds = {pollfd{fifo, POLLIN, 0}, pollfd{child_fd, POLLIN, 0}};
@@ -57,7 +68,9 @@ bool pass_signal(int fifo, pid_t child) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   (void)proc::sweep_descendants({}, kSweepLimit);
-  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  record(fifo, code);
+  _exit(code);
 }
 
 }  // namespace

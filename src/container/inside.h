@@ -19,6 +19,10 @@ inline constexpr std::string_view kFolderVariable = "LOCKSTEP_CONTAINER_FOLDER";
 // The name of our binary beside the FIFO, if the binary had to be copied for the mount.
 inline constexpr std::string_view kBinaryCopy = "lockstep";
 
+// What the process inside writes into the FIFO at its end, and no signal is: this byte, then the
+// exit code.
+inline constexpr unsigned char kEnded = 0;
+
 // Wipes the secrets of a job from the environment that /proc shows of this process: the process
 // inside that runs the job has its own copy, and takes the secrets out of that.
 void wipe_secrets();
@@ -31,8 +35,9 @@ struct Inside {
   std::string why;      // for --explain
 };
 // Splits this process in two and returns in the child. The parent passes the signals from outside
-// on, and exits with the child's code once every process in the container has ended. If the process
-// outside dies, the parent ends all of them. Call early, with signals blocked.
+// on. Once every process in the container has ended, it records the child's code for the process
+// outside, and exits with it. If the process outside dies, the parent ends all of them. Call early,
+// with signals blocked.
 Result<Inside> hold_on();
 
 }  // namespace lockstep::container

@@ -79,7 +79,8 @@ Fetch fetch_stored(const FetchRequest& request, Words have) {
   if (request.image.kind == ImageKind::archive) {
     // Another archive may have the same name, so the image is known by its id.
     fetch.image = request.known;
-    fetch.get = {request.program, "load", "--input", request.image.place};
+    fetch.file = request.image.place;
+    fetch.get = {request.program, "load", "--input", fetch.file};
     fetch.id = {request.program, "image", "inspect", "--format", "{{.Id}}"};
   } else if (request.image.kind == ImageKind::registry) {
     // Never a local name: a mistyped folder would become the image of a stranger.
@@ -197,14 +198,41 @@ Words start_apptainer(const Request& request) {
 
 // ---- enroot ----
 
+// Returns docker://[HOST#]NAME. Without '#', enroot takes the host for a folder of docker's
+// registry. Source: enroot's import command.
+std::string enroot_uri(std::string_view place) {
+  constexpr std::string_view kDocker = "docker.io/";
+  std::string name(place);
+  if (name.starts_with(kDocker))
+    name.erase(0, kDocker.size());
+  else
+    name[name.find('/')] = '#';
+  return "docker://" + name;
+}
+
 // The root is unpacked once, under a name, and started by that name.
 Fetch fetch_enroot(const FetchRequest& request) {
   Fetch fetch{.image = request.key, .line = request.key};
   // A root without a record of ours is the rest of an interrupted `create`.
   if (!request.known.empty()) fetch.have = {request.program, "list"};
   fetch.drop = {request.program, "remove", "--force", request.key};
-  fetch.get = {request.program, "create", "--name", request.key, request.image.place};
+  const bool is_file = request.image.kind == ImageKind::squashfs;
+  if (!is_file)
+    fetch.import = {request.program, "import", "--output", request.scratch,
+                    enroot_uri(request.image.place)};
+  fetch.file = is_file ? request.image.place : request.scratch;
+  fetch.get = {request.program, "create", "--name", request.key, fetch.file};
   return fetch;
+}
+
+// No command of enroot's tells ENROOT_DATA_PATH. A line of its file has the name and a value with
+// the shell's substitutions; the variable wins. Source: enroot's configuration page.
+Words storage_enroot(const std::string& /*program*/) {
+  return {"/bin/sh", "-c",
+          ": ${XDG_DATA_HOME:=$HOME/.local/share} ${ENROOT_SYSCONF_PATH:=/etc/enroot}\n"
+          "while read -r name value; do [ \"$name\" != ENROOT_DATA_PATH ] || of_file=$value; done"
+          " 2>/dev/null < $ENROOT_SYSCONF_PATH/enroot.conf\n"
+          "eval \"echo ${ENROOT_DATA_PATH:-${of_file:-$XDG_DATA_HOME/enroot}}\""};
 }
 
 Words start_enroot(const Request& request) {
@@ -225,12 +253,12 @@ Words start_enroot(const Request& request) {
 
 constexpr std::array kFolders = {ImageKind::folder};
 constexpr std::array kApptainers = {ImageKind::sif, ImageKind::registry};
-constexpr std::array kSquashed = {ImageKind::squashfs};
+constexpr std::array kEnroots = {ImageKind::squashfs, ImageKind::registry};
 constexpr std::array kStored = {ImageKind::registry, ImageKind::archive, ImageKind::local_name};
 
 constexpr std::array kRuntimes = {
     Runtime{"bubblewrap", "bwrap", kFolders, fetch_nothing, start_bubblewrap},
-    Runtime{"enroot", "enroot", kSquashed, fetch_enroot, start_enroot},
+    Runtime{"enroot", "enroot", kEnroots, fetch_enroot, start_enroot, nullptr, "", storage_enroot},
     Runtime{"apptainer", "apptainer", kApptainers, fetch_apptainer, start_apptainer, nullptr,
             "APPTAINERENV_"},
     Runtime{"singularity", "singularity", kApptainers, fetch_apptainer, start_apptainer, nullptr,
@@ -241,18 +269,28 @@ constexpr std::array kRuntimes = {
             storage_docker},
 };
 
+bool takes(const Runtime& runtime, ImageKind kind) {
+  return std::find(runtime.takes.begin(), runtime.takes.end(), kind) != runtime.takes.end();
+}
+
 }  // namespace
 
 std::span<const Runtime> runtimes() {
   return kRuntimes;
 }
 
+std::vector<std::string> programs_for(ImageKind kind) {
+  std::vector<std::string> programs;
+  for (const Runtime& runtime : runtimes())
+    if (takes(runtime, kind)) programs.emplace_back(runtime.program);
+  return programs;
+}
+
 Result<Chosen> choose_runtime(const Image& image,
                               const std::function<std::string(std::string_view)>& find) {
   std::vector<std::string> asked;
   for (const Runtime& runtime : runtimes()) {
-    if (std::find(runtime.takes.begin(), runtime.takes.end(), image.kind) == runtime.takes.end())
-      continue;
+    if (!takes(runtime, image.kind)) continue;
     std::string program = find(runtime.program);
     asked.emplace_back(runtime.program);
     if (program.empty()) continue;

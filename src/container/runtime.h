@@ -64,7 +64,9 @@ struct Fetch {
   Words have = {};        // succeeds if the image is here; empty: the file `image` exists then
   std::string line = {};  // a line that `have` then prints; empty: any output will do
   Words drop = {};        // removes the rest of an interrupted `get`; may fail
+  Words import = {};      // runs before `get` and writes the file FetchRequest::scratch
   Words get = {};
+  std::string file = {};  // the file that `get` unpacks into the runtime's storage; empty: none
   std::string part = {};  // the file that `get` writes, which becomes the file `image`; empty: none
   Words id = {};          // prints the id of the image, with the name that `get` has printed behind
 };
@@ -72,9 +74,10 @@ struct Fetch {
 struct FetchRequest {
   std::string program;
   Image image;
-  std::string key;    // a name that no other image has
-  std::string file;   // a path for a file of the runtime's, in a folder of Lockstep's
-  std::string known;  // Request::image when the image was fetched last; empty: never
+  std::string key;           // a name that no other image has
+  std::string file;          // a path for a file of the runtime's, in a folder of Lockstep's
+  std::string scratch = {};  // a path for a file of the fetch alone
+  std::string known;         // Request::image when the image was fetched last; empty: never
 };
 
 struct Runtime {
@@ -89,14 +92,16 @@ struct Runtime {
   // Names of --container-env become variables of the runtime with this prefix. Empty: start() has
   // words for them.
   std::string_view prefix = {};
-  // Returns the command that prints the folder of the runtime's storage. nullptr: the size of an
-  // image in the storage is not known, because the runtime unpacks compressed files, or there is no
-  // storage.
+  // Returns the command that prints the folder of the runtime's storage. nullptr: the runtime
+  // unpacks nothing.
   Words (*storage)(const std::string& program) = nullptr;
 };
 
 // Returns all rows. For an image that several rows take, the first one found on a node is used.
 std::span<const Runtime> runtimes();
+
+// Returns the programs that run images of the kind: the first one that PATH has is used.
+std::vector<std::string> programs_for(ImageKind kind);
 
 struct Chosen {
   const Runtime* runtime = nullptr;

@@ -140,8 +140,10 @@ TEST(Runtime, IsChosenByImageAndPath) {
   ASSERT_TRUE(podman);
   EXPECT_EQ(podman->runtime->name, "podman");
   EXPECT_EQ(podman->program, "/bin/podman");
-  EXPECT_EQ(podman->why,
-            "rule: podman runs an image of a registry, and there is no apptainer, singularity");
+  EXPECT_EQ(
+      podman->why,
+      "rule: podman runs an image of a registry, and there is no enroot, apptainer, singularity");
+  EXPECT_EQ(choose(ImageKind::registry, {"enroot", "apptainer"})->runtime->name, "enroot");
   EXPECT_EQ(choose(ImageKind::registry, {"apptainer", "podman"})->runtime->name, "apptainer");
   EXPECT_EQ(choose(ImageKind::folder, {"bwrap"})->why, "rule: bubblewrap runs a folder");
   EXPECT_EQ(choose(ImageKind::squashfs, {"enroot"})->runtime->name, "enroot");
@@ -157,6 +159,7 @@ TEST(Runtime, FetchesOnce) {
                      .image = {.kind = ImageKind::archive, .text = "a.tar", .place = "/w/a.tar"},
                      .key = "lockstep-1",
                      .file = "/cache/lockstep-1.sif",
+                     .scratch = "/cache/lockstep-1.n.sqsh",
                      .known = {}};
   Fetch fetch = row("podman").fetch(asked);
   EXPECT_TRUE(fetch.have.empty());
@@ -186,6 +189,15 @@ TEST(Runtime, FetchesOnce) {
   EXPECT_EQ(fetch.line, "lockstep-1");
   asked.known = "";
   EXPECT_TRUE(row("enroot").fetch(asked).have.empty());
+  EXPECT_TRUE(row("enroot").fetch(asked).import.empty());
+  asked.image = {.kind = ImageKind::registry, .text = "docker://a", .place = "docker.io/library/a"};
+  fetch = row("enroot").fetch(asked);
+  EXPECT_EQ(fetch.import, (Words{"/bin/it", "import", "--output", "/cache/lockstep-1.n.sqsh",
+                                 "docker://library/a"}));
+  EXPECT_EQ(fetch.get,
+            (Words{"/bin/it", "create", "--name", "lockstep-1", "/cache/lockstep-1.n.sqsh"}));
+  asked.image.place = "nvcr.io/nvidia/pytorch:1";
+  EXPECT_EQ(row("enroot").fetch(asked).import.back(), "docker://nvcr.io#nvidia/pytorch:1");
 
   asked.image = {.kind = ImageKind::sif, .text = "a.sif", .place = "/w/a.sif"};
   EXPECT_TRUE(row("apptainer").fetch(asked).get.empty());

@@ -46,6 +46,11 @@ std::string image_of_pyxis(std::string_view value) {
   return std::string(kRegistry) + name;
 }
 
+bool is_always_so(std::string_view name) {
+  return is_one_of(
+      name, {"no-container-mount-home", "no-container-remap-root", "no-container-entrypoint"});
+}
+
 bool is_about_container(std::string_view name) {
   return name.starts_with("container") || name.starts_with("no-container");
 }
@@ -69,9 +74,7 @@ SrunContainer container_of_srun(std::span<const Setting> settings) {
     } else if (is_one_of(each.name, {"container-workdir", "container-env"})) {
       container.run.push_back(fmt::format("--{}={}", each.name, each.value));
       has_folder = has_folder || each.name == "container-workdir";
-    } else if (!is_one_of(each.name, {"no-container-mount-home", "no-container-remap-root",
-                                      "no-container-entrypoint"})) {
-      // Lockstep's containers are always as these three options say.
+    } else if (!is_always_so(each.name)) {
       return {.why = fmt::format("srun --{} is given", each.name)};
     }
   }

@@ -24,6 +24,10 @@ struct SrunContainer {
 // README.
 SrunContainer container_of_srun(std::span<const Setting> settings);
 
+// Returns whether the option of pyxis asks for what Lockstep's containers always are: without the
+// home, the image's entrypoint, and root's rights.
+bool is_always_so(std::string_view name);
+
 // Returns whether srun's option is about containers.
 bool is_about_container(std::string_view name);
 

@@ -245,7 +245,7 @@ def test_bad_input_is_one_line(lockstep, folder_image):
     refused(*image, "--container-env", "A=s3cret", words=["names of variables", "'A'"])
     # Nothing but these is in PATH.
     refused(*image, words=[folder_image, "needs bwrap"], rc=127, env={"PATH": "/nowhere"})
-    refused("--container", "docker://a/b", words=["apptainer or singularity or podman or docker"], rc=127,
+    refused("--container", "docker://a/b", words=["enroot or apptainer or singularity or podman or docker"], rc=127,
             env={"PATH": "/nowhere"})
 
 
@@ -287,7 +287,15 @@ if verb == "info":
     print("/tmp")
 elif verb == "list":
     print(mark.read_text() if mark.exists() else "other")
+elif verb == "import":
+    option, file, uri = words[1:]
+    # enroot's manual: docker://[USER@][REGISTRY#]IMAGE[:TAG]. It refuses a file that exists.
+    assert (option, uri) == ("--output", "docker://nvcr.io#a/b:1"), words
+    with open(file, "x") as image:
+        image.write("hsqs")
+    sys.exit(3 if (here / "broken").exists() else 0)
 elif verb in ("pull", "create"):
+    assert name != "enroot" or (words[1] == "--name" and pathlib.Path(words[3]).read_text() == "hsqs"), words
     if name == "apptainer":
         pathlib.Path(words[2]).write_text("a part")
     while (here / "slow").exists():
@@ -307,7 +315,9 @@ elif verb in ("run", "exec", "start"):
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
     assert name not in ("docker", "podman") or "--entrypoint=" + inside in words
-    os.execv(os.environ["REAL_LOCKSTEP"], [inside, *words[end + 1:]])
+    if not (here / "zero").exists() or os.fork() == 0:
+        os.execv(os.environ["REAL_LOCKSTEP"], [inside, *words[end + 1:]])
+    os.wait()
 """
 
 
@@ -357,6 +367,22 @@ def test_each_runtime_fetches_once_and_starts(lockstep, fake, name):
     assert str(BINARY) in " ".join(start) and start[-4:] == list(options[-4:]), start
 
 
+def test_enroot_imports_an_image_of_a_registry(lockstep, fake):
+    folder, env = fake("enroot")
+    command = ("--container", "docker://nvcr.io/a/b:1", "--no-python", "/bin/sh", "-c", "echo ran")
+    (folder / "broken").touch()
+    one_line(lockstep.run(*command, env=env), 1, "enroot could not fetch the image docker://nvcr.io/a/b:1")
+    assert not list(lockstep.folder.rglob("*.sqsh"))
+    (folder / "broken").unlink()
+    for _ in range(2):
+        assert lockstep.run(*command, env=env).out == "ran\n"
+    verbs = [words[0] for words in logged(folder)]
+    assert [verb for verb in verbs if verb in ("import", "create")] == ["import", "import", "create"], verbs
+    assert not list(lockstep.folder.rglob("*.sqsh"))
+    one_line(lockstep.run("--container", "docker://nvcr.io/a@sha256:1", *SHELL, "true", env=env), 1,
+             "enroot cannot import docker://nvcr.io/a@sha256:1", "name the image by its tag")
+
+
 def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
     folder, env = fake("podman")
     (folder / "broken").touch()
@@ -371,13 +397,22 @@ def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
     run.none_left()
 
 
-def test_an_archive_that_cannot_fit(lockstep, fake):
-    folder, env = fake("podman")
-    with open(lockstep.work / "image.tar", "wb") as archive:
+@pytest.mark.parametrize("name,image", [("podman", "image.tar"), ("enroot", "image.sqsh")])
+def test_a_file_that_cannot_fit(lockstep, fake, name, image):
+    """At least as much as the file has, whatever its kind and size."""
+    folder, env = fake(name)
+    env.update(ENROOT_DATA_PATH="/tmp/not/made/yet")
+    with open(lockstep.work / image, "wb") as archive:
         archive.truncate(1 << 43)
-    one_line(lockstep.run("--container", "image.tar", *SHELL, "true", env=env), 1,
-             "no room for the image image.tar: /tmp has", "GiB left, and the file has 8192.0 GiB")
-    assert [words[0] for words in logged(folder)] == ["info"]
+    one_line(lockstep.run("--container", image, *SHELL, "true", env=env), 1,
+             f"no room for the image {image}: /tmp has", "GiB left, and the file has 8192.0 GiB")
+    if name == "podman":
+        assert [words[0] for words in logged(folder)] == ["info"]
+    small = lockstep.work / f"small{pathlib.Path(image).suffix}"
+    small.write_text("hsqs")
+    lockstep.run("--container", small, *SHELL, "true", env={**env, "PATH": f"{folder}:/bin"})
+    assert ["info", "load"] == [words[0] for words in logged(folder)][1:3] if name == "podman" else (
+        "create" in [words[0] for words in logged(folder)])
 
 
 def test_a_cache_that_cannot_be_written(lockstep, fake):
@@ -400,6 +435,22 @@ def test_a_container_that_does_not_start(lockstep, fake):
     ended = lockstep.run("--container", "docker://a/b", *SHELL, "true", env=env)
     one_line(ended, 126, "podman started no container of the image docker://a/b (exit code 125)")
     assert not list(lockstep.temp.iterdir())
+
+
+def test_success_is_what_the_process_inside_recorded(lockstep, fake):
+    """`docker run` against `podman system service` 4.3 gives 0 for a container that failed (podman's issue 18889)."""
+    folder, env = fake("docker")
+    for name in ("fetched", "zero"):
+        (folder / name).touch()
+    command = ("--container", "docker://a/b", "--exit-code", "worker", "--no-python", "/bin/sh", "-c")
+    assert [lockstep.run(*command, f"exit {code}", env=env).rc for code in (0, 7)] == [0, 7]
+    run = lockstep.start(*command, "echo ready; exec /bin/sleep 1000", env=env)
+    until(lambda: "ready" in run.out())
+    (pid,) = [pid for pid, name in run.living().items() if name == "lockstep-inside"]
+    run.signal(signal.SIGKILL, pid)
+    ended = run.wait()
+    assert ended.rc == 1 and "docker ended with exit code 0, but" in ended.err.splitlines()[-1], ended
+    run.none_left(10)
 
 
 def test_a_command_killed_before_its_container_runs(lockstep, fake):

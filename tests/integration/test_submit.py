@@ -227,17 +227,28 @@ def test_ranks_in_a_container(cluster, tmp_path):
 
 def test_options_of_pyxis(cluster, tmp_path):
     printed = submit(cluster, "-N2", "--print", "--container-image", "nvcr.io#nvidia/pytorch:24.05-py3",
-                     "--container-workdir=/w", "--", "train.py")
+                     "--container-workdir=/w", "--no-container-mount-home", "--no-container-remap-root",
+                     "--no-container-entrypoint", "--", "train.py")
     assert printed.rc == 0 and "--container-workdir=/w" in printed.out, printed
     assert "--container=docker://nvcr.io/nvidia/pytorch:24.05-py3" in printed.out, printed
-    assert "#SBATCH --container" not in printed.out, printed
+    assert "#SBATCH --container" not in printed.out and "#SBATCH --no-container" not in printed.out, printed
+    assert printed.out.splitlines()[-1] == (
+        "# The container: docker://nvcr.io/nvidia/pytorch:24.05-py3 is an image of a registry, and each node runs it "
+        "by enroot, or else apptainer, or else singularity, or else podman, or else docker"), printed
+    printed = submit(cluster, "--print", "--container=/gone.sqsh", "--", "train.py")
+    assert printed.out.splitlines()[-1] == (
+        "# The container: --container /gone.sqsh: no such file or folder; each node looks for it, and chooses by what "
+        "it is there"), printed
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/bash\n#SBATCH --container-image=ubuntu\ntorchrun train.py\n")
     for words, says in (((script,), "line 2: #SBATCH --container-image=ubuntu would run the script itself"),
+                        (("--container-remap-root", "--", "train.py"), "--container-remap-root is pyxis'"),
                         (("--container-name=x", "--", "train.py"), "--container-name is pyxis'")):
         ended = submit(cluster, *words)
         assert ended.rc == 2 and says in ended.err and len(ended.err.splitlines()) == 1, ended
     assert cluster.run("jobs").out.count("train") == 0
+    script.write_text("#!/bin/bash\n#SBATCH --no-container-mount-home\ntorchrun train.py\n")
+    assert submit(cluster, "--print", "--no-check", script).rc == 0
 
 
 def test_a_spare_replaces_a_dead_node(slow_to_notice, tmp_path):
