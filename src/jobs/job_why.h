@@ -1,11 +1,13 @@
 // Says why a job is in its state, and what the user can do. Pure.
 #pragma once
 
+#include "base/error.h"
 #include "codec/json.h"
 #include "jobs/job_book.h"
 #include "looks/answer.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::jobs {
@@ -21,6 +23,9 @@ struct Explanation {
 // if the place of the job has better advice than most.
 Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
                         const std::string& advice = {});
+
+// Explains a run by the file of its --report. not_found: the text is no such report.
+Result<Explanation> explain_report(std::string_view text);
 
 // Adds what the ranks of a running job do.
 Explanation with_looks(Explanation said, const std::vector<looks::Answer>& answers);
