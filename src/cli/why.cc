@@ -8,6 +8,7 @@
 #include "hosts/place.h"
 #include "hosts/registry.h"
 #include "hosts/slurm_host.h"
+#include "io/fd.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/places/find_job.h"
@@ -24,6 +25,8 @@ namespace lockstep::cli {
 namespace {
 
 using hosts::HostPlace;
+
+constexpr std::size_t kMostReport = 8UL << 20;
 
 // Runs `lockstep why` on the login host, and passes output and exit code on. The Slurm there may
 // know jobs that this machine does not know.
@@ -112,6 +115,24 @@ Result<ExitCode> show_rank(jobs::Job& job, const looks::Question& question, bool
   return fail(Errc::not_found, fmt::format("rank {} of {} does not run", rank, job.record().id));
 }
 
+ExitCode show(const jobs::Explanation& said, bool json) {
+  const std::string text = json ? codec::print_json(said.json) + "\n" : said.text;
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
+}
+
+Result<ExitCode> explain_file(const Call& call, const WhyOptions& options,
+                              const looks::Question& question) {
+  if (!call.parsed.names.empty() || !options.on.empty() || question.asks_threads())
+    return fail(Errc::invalid_input,
+                "--from names a file, so no job, host or rank can be named beside it");
+  LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(*options.from, kMostReport));
+  const auto said = jobs::explain_report(text);
+  if (!said)
+    return fail(Errc::invalid_input, printable(*options.from) + ": " + said.error().message);
+  return show(*said, options.json);
+}
+
 Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options,
                               const looks::Question& question) {
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
@@ -132,15 +153,14 @@ Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options
                 "where Slurm is elsewhere, name the login host with --on");
   if (!said) return Failure(said.error());
   if (!shown) return shown;
-  const std::string text = options.json ? codec::print_json(said->json) + "\n" : said->text;
-  std::fputs(text.c_str(), stdout);
-  return ExitCode::ok;
+  return show(*said, options.json);
 }
 
 Result<ExitCode> explain(const Call& call) {
   WhyOptions options;
   fill(why_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const looks::Question question, question_of(options));
+  if (options.from) return explain_file(call, options, question);
   LOCKSTEP_TRY_ASSIGN(const NamedJob named, name_job(call, "why"));
   if (!options.on.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));

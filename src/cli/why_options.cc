@@ -10,7 +10,8 @@ Table make_why_table() {
       .examples =
           "lockstep why train.py\n"
           "lockstep why train.py --threads --native\n"
-          "lockstep why 1234_7 --on hpc",
+          "lockstep why 1234_7 --on hpc\n"
+          "lockstep why --from report.json",
       .details =
           "For a running job, shows what its ranks do, with the lines of Python. Ranks that\n"
           "do the same are one line, and no rank is stopped for that. For a failed job, names\n"
@@ -29,6 +30,10 @@ Table make_why_table() {
                        .help = "the host with Slurm's commands: a cluster added with --slurm, or a "
                                "login host",
                        .shown_default = "where the job was submitted, else this machine"},
+                      {.name = "from",
+                       .field = into<&WhyOptions::from>,
+                       .metavar = "FILE",
+                       .help = "explain a run that has ended, by the file of its --report"},
                       {.name = "rank",
                        .field = into<&WhyOptions::rank>,
                        .metavar = "R",

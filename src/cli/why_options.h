@@ -10,7 +10,8 @@
 namespace lockstep::cli {
 
 struct WhyOptions {
-  std::string on;  // empty: this machine
+  std::string on;                   // empty: this machine
+  std::optional<std::string> from;  // a report
   bool json = false;
   std::optional<std::int64_t> rank;
   bool threads = false;

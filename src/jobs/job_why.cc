@@ -19,6 +19,8 @@ constexpr std::string_view kNoAnswer =
     "network of its own, ask from inside";
 
 constexpr std::size_t kMostText = 500;  // of one text of a report
+constexpr std::size_t kMostOthers = 8;
+constexpr std::size_t kMostReport = 8UL << 20;
 
 // The worker that failed first, from a report.
 struct RootCause {
@@ -59,6 +61,58 @@ std::optional<RootCause> root_cause_of(const nlohmann::json& report) {
                    .signal = text_of(*cause, "signal"),
                    .message = last_line_of(*cause),
                    .log = std::move(log)};
+}
+
+// Returns where the ranks were at the end: the other ranks if one failed.
+std::vector<std::string> others_in(const nlohmann::json& report) {
+  const auto cause = report.find("root_cause");
+  std::vector<std::string> others;
+  if (cause != report.end() && cause->is_object()) others = codec::texts_member(*cause, "others");
+  if (others.empty()) others = codec::texts_member(report, "others");
+  others.resize(std::min(others.size(), kMostOthers));
+  for (std::string& line : others)
+    line = printable(strip(line), kMostText);
+  return others;
+}
+
+// The last hang of the last attempt.
+struct Hang {
+  std::string words;   // "hung for 31 s: rank 3 at data.py:41"; empty: none
+  std::string folder;  // of the evidence; empty: none
+};
+
+Hang hang_in(const nlohmann::json& report) {
+  Hang hang;
+  const auto events = report.find("events");
+  if (events == report.end() || !events->is_array()) return hang;
+  const std::int64_t last = codec::integer_member(report, "attempts_total");
+  for (const nlohmann::json& event : *events)
+    if (codec::text_member(event, "event") == "hung" &&
+        codec::integer_member(event, "attempt") == last)
+      hang.words = text_of(event, "words");
+  const auto attempts = report.find("attempts");
+  if (!hang.words.empty() && attempts != report.end() && attempts->is_array() && !attempts->empty())
+    hang.folder = text_of(attempts->back(), "log_dir");
+  return hang;
+}
+
+// Adds what the ranks did at the end.
+void add_ranks(const nlohmann::json& report, Explanation& said) {
+  const Hang hang = hang_in(report);
+  if (!hang.words.empty()) {
+    said.json["hang"] = {{"words", hang.words}, {"folder", nullptr}};
+    said.text += fmt::format("hang: {}\n", hang.words);
+  }
+  if (!hang.folder.empty()) {
+    said.json["hang"]["folder"] = hang.folder;
+    said.text +=
+        fmt::format("  evidence on {}: {}/hang-*.txt\n", text_of(report, "node"), hang.folder);
+  }
+  said.json["others"] = nlohmann::ordered_json::array();
+  for (const std::string& line : others_in(report)) {
+    said.json["others"].push_back(line);
+    said.text += fmt::format("  {}\n", line);
+  }
 }
 
 std::string state_words(JobState state, std::optional<int> code) {
@@ -146,9 +200,28 @@ Explanation explain_job(const KnownJob& job, const JobStatus& status, const nloh
     said.json["root_cause"] = cause_json(*cause);
     said.text += cause_text(*cause);
   }
+  if (report.is_object()) add_ranks(report, said);
   said.advice_at = said.text.size();
   said.text += (advice.empty() ? usual_advice(job, status.state) : advice) + "\n";
   return said;
+}
+
+Result<Explanation> explain_report(std::string_view text) {
+  const nlohmann::json report = codec::parse_json(text, {.bytes = kMostReport});
+  const std::string outcome = codec::text_member(report, "outcome");
+  if (!report.is_object() || !report.contains("schema") || outcome.empty())
+    return fail(Errc::not_found, "not a report of lockstep run --report");
+  JobStatus status{.state = JobState::failed};
+  if (outcome == "succeeded" || outcome == "spare") status.state = JobState::succeeded;
+  if (outcome == "interrupted") status.state = JobState::canceled;
+  const std::string script = text_of(report, "entrypoint");
+  const KnownJob job{.id = text_of(report, "run_id"),
+                     .name = script.empty() ? "-" : script,
+                     .place = text_of(report, "node"),
+                     .command = script};
+  const std::string logs = text_of(report, "log_dir");
+  return explain_job(job, status, report,
+                     logs.empty() ? "the run has kept no logs" : "logs: " + logs);
 }
 
 Explanation with_looks(Explanation said, const std::vector<looks::Answer>& answers) {

@@ -61,6 +61,44 @@ TEST(JobWhy, ALostPartCanBeResumedAndASilentHostIsNamed) {
             "lockstep resume 3f0a9c1e starts the lost parts again\n");
 }
 
+TEST(JobWhy, AReportSaysWhereTheRanksWere) {
+  const nlohmann::json report = {
+      {"schema", 2},
+      {"run_id", "none"},
+      {"entrypoint", "train.py"},
+      {"node", "n1"},
+      {"outcome", "failed"},
+      {"reason", "hung for 31 s: rank 3 at data.py:41"},
+      {"log_dir", "/logs/none_x"},
+      {"others",
+       {"ranks 0-2 were in all_reduce, train.py:88", "rank 3 was in \x1b[2J, data.py:41"}},
+      {"attempts_total", 2},
+      {"attempts", {{{"log_dir", "/logs/none_x/attempt_1"}}}},
+      {"events",
+       {{{"event", "hung"}, {"attempt", 1}, {"words", "an earlier one"}},
+        {{"event", "hung"}, {"attempt", 2}, {"words", "hung for 31 s: rank 3 at data.py:41"}}}}};
+  const auto said = explain_report(report.dump());
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->text,
+            "job none (train.py) on n1: failed\n"
+            "reason: hung for 31 s: rank 3 at data.py:41\n"
+            "hang: hung for 31 s: rank 3 at data.py:41\n"
+            "  evidence on n1: /logs/none_x/attempt_1/hang-*.txt\n"
+            "  ranks 0-2 were in all_reduce, train.py:88\n"
+            "  rank 3 was in \\x1b[2J, data.py:41\n"
+            "logs: /logs/none_x\n");
+  EXPECT_EQ(said->json["others"].size(), 2U);
+  for (const char* text : {"", "[]", "{}", "{\"schema\":2}", "{\"schema\":2,\"outcome\":7}", "x"})
+    EXPECT_FALSE(explain_report(text)) << text;
+  for (const char* text : {"{\"schema\":2,\"outcome\":\"\",\"events\":7}",
+                           "{\"schema\":2,\"outcome\":\"x\",\"events\":[7],\"others\":[7,\"a\"]}",
+                           "{\"schema\":2,\"outcome\":\"x\",\"events\":[{\"event\":\"hung\","
+                           "\"words\":\"\\u001b\"}],\"attempts\":[7]}"}) {
+    const auto odd = explain_report(text);
+    EXPECT_TRUE(!odd || odd->text.find('\x1b') == std::string::npos) << text;
+  }
+}
+
 TEST(JobWhy, AReportOfAHostMayBeAnything) {
   for (const char* text : {"[]", "{}", "{\"root_cause\":7}", "{\"root_cause\":{\"rank\":\"x\"}}",
                            "{\"root_cause\":{\"message\":\"a\\u001b[31mb\"},\"reason\":[1]}"}) {

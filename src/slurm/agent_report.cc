@@ -40,6 +40,7 @@ static void fields(codec::JsonFields& io, BlamedFailure& failure) {
   io("stderr_log", failure.stderr_log);
   io("notes", failure.notes);
   io("stderr_tail", failure.stderr_tail);
+  io("others", failure.others);
   io("after_stop", failure.after_stop);
 }
 
@@ -50,6 +51,7 @@ static void fields(codec::JsonFields& io, AgentReport& report) {
   io.require(!outcome.empty(), "outcome", "a word");
   if (io.reads()) report.outcome = outcome_of(outcome);
   io("reason", report.reason);
+  io("others", report.others);
   io("root_cause", report.root_cause);
   std::vector<Attempt> attempts;
   io("attempts", attempts);

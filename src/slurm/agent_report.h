@@ -40,14 +40,16 @@ struct BlamedFailure {
   std::string stderr_log = {};  // path on `host`; empty: none
   std::vector<std::string> notes = {};
   std::vector<std::string> stderr_tail = {};
-  bool after_stop = false;  // the agent was already stopping the worker
+  std::vector<std::string> others = {};  // where the other ranks of the node were
+  bool after_stop = false;               // the agent was already stopping the worker
 };
 
 struct AgentReport {
   std::string node = {};
   Outcome outcome = Outcome::other;
-  std::string reason = {};  // empty: none
-  int last_nodes = 0;       // nodes in the last attempt; 0: no attempt (a spare)
+  std::string reason = {};               // empty: none
+  std::vector<std::string> others = {};  // where the node's ranks were when they were stopped
+  int last_nodes = 0;                    // nodes in the last attempt; 0: no attempt (a spare)
   std::optional<BlamedFailure> root_cause = {};
 };
 

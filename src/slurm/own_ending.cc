@@ -14,6 +14,7 @@ namespace {
 
 // Limits for the terminal: a report may hold long lines and many of them.
 constexpr std::size_t kLastWords = 8;
+constexpr std::size_t kMostOthers = 16;
 constexpr std::size_t kLineLimit = 300;
 constexpr std::size_t kTextLimit = 1000;
 
@@ -97,6 +98,8 @@ void tell_culprit(const Culprit& culprit, const std::string& after, Explained& j
   if (!culprit.log.empty()) job.facts.push_back({"log", culprit.log});
   for (const std::string& line : culprit.last_words)
     job.facts.push_back({"said", line});
+  for (const std::string& line : culprit.others)
+    job.facts.push_back({"others", line});
 }
 
 // Replaces Slurm's explanation where the agents know more. For other causes Slurm's own words stay.
@@ -107,8 +110,9 @@ void tell_end(const OwnEnding& own, Explained& job) {
       state.started_ms > 0 && seconds >= 0 ? fmt::format(" after {}", about_text(seconds)) : "";
   const auto is = [&](Cause cause) { return state.cause == cause_name(cause); };
   if (is(Cause::worker) && own.culprit) {
-    tell_culprit(*own.culprit, after, job);
-  } else if (is(Cause::worker) || is(Cause::not_started)) {
+    return tell_culprit(*own.culprit, after, job);
+  }
+  if (is(Cause::worker) || is(Cause::not_started)) {
     job.said.why = printable(state.words, 500) + after;
   } else if (is(Cause::time_limit)) {
     job.said.why = "the time limit was near, and the workers were stopped" + after;
@@ -120,6 +124,8 @@ void tell_end(const OwnEnding& own, Explained& job) {
                            "--spare 1 lets another node replace a lost node, "
                            "--requeue starts the job again without the lost node");
   }
+  for (const std::string& line : own.others)
+    job.facts.push_back({"others", line});
 }
 
 }  // namespace
@@ -136,7 +142,16 @@ std::optional<Culprit> read_culprit(std::string_view report) {
                  .log = printable(failure.stderr_log, kTextLimit),
                  .last_words = last_lines(failure.stderr_tail),
                  .notes = last_lines(failure.notes),
+                 .others = last_lines(failure.others),
                  .failed_ms = failure.time_ms};
+}
+
+static void add_others(const std::string& text, std::vector<std::string>& into) {
+  const auto report = read_agent_report(text);
+  if (!report) return;
+  for (const std::string& line : last_lines(report->others))
+    if (into.size() < kMostOthers)
+      into.push_back(printable(report->node, kLineLimit) + ": " + line);
 }
 
 Result<OwnEnding> read_own_ending(const JobFolder& folder) {
@@ -147,6 +162,7 @@ Result<OwnEnding> read_own_ending(const JobFolder& folder) {
     // The earliest failure is the cause of the others.
     if (culprit && (!own.culprit || culprit->failed_ms < own.culprit->failed_ms))
       own.culprit = std::move(*culprit);
+    add_others(report, own.others);
   }
   own.left_out = left_out_lines(folder, own.state.run);
   return own;

@@ -21,7 +21,8 @@ struct Culprit {
   std::string message = {};  // one line of the worker's error; empty: none left
   std::string log = {};      // path of its stderr on `host`; empty: none
   std::vector<std::string> last_words = {};
-  std::vector<std::string> notes = {};  // such as "out of memory"
+  std::vector<std::string> notes = {};   // such as "out of memory"
+  std::vector<std::string> others = {};  // where the other ranks of the node were
   std::int64_t failed_ms = 0;
 };
 // Reads the culprit in an agent's report; nullopt: the report blames no worker.
@@ -30,6 +31,8 @@ std::optional<Culprit> read_culprit(std::string_view report);
 struct OwnEnding {
   BatchState state;
   std::optional<Culprit> culprit = {};
+  // "n1: ranks 0-7 were in all_reduce, train.py:88", when the nodes stopped their ranks.
+  std::vector<std::string> others = {};
   std::vector<std::string> left_out = {};  // lines "n1: why" for nodes excluded from the run
 };
 // Reads the state and all reports of a job. Errors: not_found (the batch step has not begun, or no

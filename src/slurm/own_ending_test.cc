@@ -8,7 +8,8 @@ namespace {
 constexpr const char* kReport = R"({"schema":2,"node":"n2","outcome":"failed","reason":null,
   "root_cause":{"rank":3,"host":"n2","exit_code":7,"signal":null,"time_ms":5000,"message":
   "Traceback:\n  x\nValueError: \u001b[31mempty\n","stderr_log":"/w/3/stderr.log","notes":["core dumped"],
-  "stderr_tail":["1","2","3","4","5","6","7","8","\u001b]0;x\u0007"],"after_stop":false}})";
+  "stderr_tail":["1","2","3","4","5","6","7","8","\u001b]0;x\u0007"],
+  "others":["the other 7 ranks were in all_reduce, \u001btrain.py:88"],"after_stop":false}})";
 
 Explained ended(const char* state, int code) {
   Explained job;
@@ -59,6 +60,9 @@ TEST(OwnEnding, TakesThePlaceOfTheExitCode) {
   const std::string text = why_text({job}, 0);
   EXPECT_NE(text.find("  log     /w/3/stderr.log\n"), std::string::npos) << text;
   EXPECT_NE(text.find("  said    2\n          3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  others  the other 7 ranks were in all_reduce, \\x1btrain.py:88\n"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("  before  2 runs ended: node lost, time limit\n"), std::string::npos)
       << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);

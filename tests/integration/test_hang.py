@@ -155,6 +155,28 @@ def test_a_hang_can_end_or_restart_the_job(lockstep, start, then):
     # Where the ranks were before they were stopped, the culprit too.
     (culprit,) = [line for line in report["others"] if line.startswith(f"rank {CULPRIT} was in ")]
     assert "hang_light.py:" in culprit and f"  others    : {culprit}\n" in ended.err, str(ended)
+    # The run is over, and is explained by its report.
+    said = subprocess.run([BINARY, "why", "--from", lockstep.folder / "report.json"], env=lockstep.environment(),
+                          capture_output=True, text=True, timeout=20)
+    assert said.returncode == 0 and f"\n  {culprit}\n" in said.stdout, said
+    assert re.search(rf"\nhang: hung for \d+ s: rank {CULPRIT}\b", said.stdout), said
+    folder = re.search(r"\n  evidence on \S+: (\S+)/hang-\*\.txt\n", said.stdout)
+    assert folder and list(pathlib.Path(folder[1]).glob("hang-*.txt")), said
+
+
+def test_a_file_that_is_no_report_is_refused(lockstep):
+    path = lockstep.folder / "report.json"
+    for text in (b"", b"[]", b'{"schema": 2}', b"\xff\x00" * 100, b"[" * 100000):
+        path.write_bytes(text)
+        said = subprocess.run([BINARY, "why", "--from", path], env=lockstep.environment(), capture_output=True,
+                              text=True, timeout=20)
+        assert said.returncode == 1 and said.stderr.count("\n") == 1 and "not a report of lockstep run" in said.stderr, said
+    path.write_text('{"schema": 2, "outcome": "failed", "reason": "\\u001b[2J", "others": ["\\u001b]0;x"]}')
+    said = subprocess.run([BINARY, "why", "--from", path], env=lockstep.environment(), capture_output=True, text=True,
+                          timeout=20)
+    assert said.returncode == 0 and "\x1b" not in said.stdout and "reason: \\x1b[2J" in said.stdout, said
+    assert subprocess.run([BINARY, "why", "--from", path, "job"], env=lockstep.environment(),
+                          capture_output=True, timeout=20).returncode == 1
 
 
 def test_a_signal_is_passed_on_after_the_places_are_read(lockstep, start):

@@ -144,15 +144,18 @@ Result<Explanation> HostsJob::why() {
   if (now.state == JobState::running)
     return with_looks(explain_job(record_, now, nullptr),
                       looks({}).value_or(std::vector<looks::Answer>()));
-  if (now.state != JobState::failed) return explain_job(record_, now, nullptr);
+  if (now.state != JobState::failed && now.state != JobState::canceled)
+    return explain_job(record_, now, nullptr);
   LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "report", world_.run));
+  nlohmann::json any = nullptr;
   for (const hosts::HostEnding& ending : endings) {
     nlohmann::json report = codec::parse_json(ending.out);
     // All nodes of a failed job have the same root cause, unless they could not speak any more.
     if (report.is_object() && report.contains("root_cause") && report["root_cause"].is_object())
       return explain_job(record_, now, report);
+    if (report.is_object() && any.is_null()) any = std::move(report);
   }
-  return explain_job(record_, now, nullptr);
+  return explain_job(record_, now, any);
 }
 
 Result<std::vector<looks::Answer>> HostsJob::looks(const looks::Question& question) {
