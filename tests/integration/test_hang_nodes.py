@@ -205,7 +205,8 @@ def test_recorders_of_all_nodes_are_compared_and_each_node_keeps_its_own_dumps(r
         assert told in evidence_of(run), evidence_of(run)
 
 
-@pytest.mark.parametrize("kind, backend, rank", [("signal", "lockstep", 0), ("line", "lockstep", 3), ("line", "c10d", 3)])
+@pytest.mark.parametrize("kind, backend, rank", [("signal", "lockstep", 0), ("line", "lockstep", 3),
+                                                 ("line", "c10d", 3)])
 def test_when_a_watchdog_times_out_every_node_keeps_evidence_before_the_workers_end(recorded, kind, backend, rank):
     runs = recorded(kind, backend, after=100)
     told = f"timeout: the NCCL watchdog of rank {rank} has timed out (attempt 1, 4 ranks"

@@ -2,9 +2,10 @@
 
 Each rank behaves as ProcessGroupNCCL of PyTorch 2.13 and 2.14: it makes the pipe STEM<rank>.pipe, looks at it once a
 second from a thread, and on a request writes a pickle of its flight recorder to a file named after its rank. In
-collectives the main thread sleeps, or spins as CUDA does. RANK is the one that goes wrong. With "signal" the watchdog of
-rank 0 times out as that of 2.14 does, by a key in the store; with "line" that of the last rank as nccl2's of 2.15, which
-only prints a line."""
+collectives the main thread sleeps, or spins as CUDA does. RANK is the one that goes wrong.
+
+With KIND "signal" the watchdog of rank 0 times out as that of 2.14 does, by a key in the store. With "line" that of the
+last rank does as nccl2's of 2.15, which only prints a line."""
 import ctypes
 import hashlib
 import os
