@@ -1,6 +1,7 @@
 #include "cli/remote_run.h"
 
 #include "base/clock_ms.h"
+#include "base/exit_codes.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -43,7 +44,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "lockstep run --on";
-constexpr int kFailed = number(ExitCode::not_reached);
 
 bool gave_any(const Parsed& parsed, std::initializer_list<std::string_view> names) {
   return std::any_of(names.begin(), names.end(),
@@ -292,7 +292,7 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
     if (const Status brought = bring_report(job, *report); !brought)
       log::error("--report {}: {}", *report, brought.error().message);
   ended.canceled = status.by_person;
-  ended.code = status.code.value_or(kFailed);
+  ended.code = status.code.value_or(kExitNotReached);
 }
 
 // Gives a second running job of the same name a different name, so that commands can tell them
@@ -382,8 +382,10 @@ Result<std::optional<jobs::AttemptEnd>> follow_started_job(const Call& call,
   if (!known) return Failure(known.error());
   const auto begun = jobs::on_hosts::settle_beginning(book, *known);
   if (!begun && options.hosts_gone && options.hosts_gone())
-    return std::optional<jobs::AttemptEnd>(
-        {.code = kFailed, .job = job, .gone = true, .silent = std::chrono::milliseconds::max()});
+    return std::optional<jobs::AttemptEnd>({.code = kExitNotReached,
+                                            .job = job,
+                                            .gone = true,
+                                            .silent = std::chrono::milliseconds::max()});
   if (!begun) return Failure(begun.error());
   if (!*begun) return std::optional<jobs::AttemptEnd>();
   jobs::AttemptEnd ended{.job = job};

@@ -1,6 +1,8 @@
 #include "rows/runner.h"
 
+#include "base/backoff.h"
 #include "base/clock_ms.h"
+#include "base/exit_codes.h"
 #include "base/log.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -84,7 +86,7 @@ class Runner {
   bool cut_line_ = false;
   bool works_ = false;               // a row has not failed at once on this host
   std::vector<std::size_t> paused_;  // slots
-  std::chrono::seconds pause_ = kFirstPause;
+  Backoff pause_{{.first = kFirstPause, .longest = kLongestPause}};
   io::Timer again_{loop_};
   int signal_ = 0;
 };
@@ -132,7 +134,7 @@ void Runner::take_row(std::size_t slot, std::optional<std::size_t> row) {
   }
   write(begin_line(*row, unix_ms()));
   if (const Status started = start(slot, *row); !started) {
-    end_row(*row, 126, started.error().message);
+    end_row(*row, kExitCannotRun, started.error().message);
     // The next row would fail too, and other slots and hosts may be able to run it.
     close_slot(slot);
   }
@@ -208,7 +210,7 @@ void Runner::pause(std::size_t slot) {
       "the first {} rows of this host have all failed at once, and rows of another host are done: "
       "this host tries one row now and then",
       failed_);
-  again_.start(pause_, [this] { try_again(); });
+  again_.start(pause_.next(), [this] { try_again(); });
 }
 
 // One slot tries for all. The others stay paused until a row works.
@@ -218,8 +220,7 @@ void Runner::try_again() {
     queue_->ask(paused_.back());
     paused_.pop_back();
   } while (works() && !paused_.empty());
-  pause_ = std::min(pause_ * 2, kLongestPause);
-  again_.start(pause_, [this] { try_again(); });
+  again_.start(pause_.next(), [this] { try_again(); });
 }
 
 void Runner::end_row(std::size_t row, int code, const std::string& last_line,

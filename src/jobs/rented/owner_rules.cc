@@ -1,5 +1,6 @@
 #include "jobs/rented/owner_rules.h"
 
+#include "base/exit_codes.h"
 #include "base/text.h"
 
 #include <fmt/core.h>
@@ -13,7 +14,6 @@ namespace {
 
 using cloud::RentedJob;
 
-constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kSignalBase = 128;
 constexpr std::size_t kMostLine = 1000;
@@ -62,7 +62,7 @@ OwnedStep next_step(const RentedJob& job, const OwnedState& there, std::int64_t 
 }
 
 int settled_code(const OwnedState& there, bool all_brought) {
-  return there.code == 0 && !all_brought ? kFailed : there.code;
+  return there.code == 0 && !all_brought ? kExitFailed : there.code;
 }
 
 int code_for_user(int code, int canceled_by) {
