@@ -157,7 +157,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   request.most_endpoints = most_endpoints(parsed);
   LOCKSTEP_TRY(add_rows(parsed, request));
-  // A rented job that has lost a machine is begun again by its course, so nobody votes for it.
+  // The course of a rented job starts the job again after the loss of a machine, without a vote.
   request.client_votes = request.hosts.size() == 2 && request.needs_endpoint &&
                          request.most_endpoints > 1 && !options.detach && !options.hosts_gone &&
                          !parsed.has("rdzv-token-file") && !wants_no_successor(parsed) &&

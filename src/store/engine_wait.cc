@@ -1,4 +1,4 @@
-// Parked WAITs and BARRIERs, key watchers, what a witness sees of them, and the effect of a purge.
+// Parked WAITs and BARRIERs, key watchers, the view of a witness, and the effect of a purge.
 #include "store/engine.h"
 
 #include <fmt/core.h>
