@@ -100,6 +100,7 @@ Status Runner::open() {
   // A power cut may have left a line unfinished.
   cut_line_ = lseek(book_.get(), 0, SEEK_END) > 0;
   write(run_line(unix_ms()));
+  // Rows run side by side: none of them may read the terminal.
   null_ = io::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int n) { on_signal(n); }));
   if (request_.queue.node > 0)
@@ -154,6 +155,7 @@ Status Runner::start(std::size_t slot, std::size_t row) {
     spec.env.push_back(std::move(variable));
   if (const auto& gpus = request_.slots[slot].gpus) {
     const std::string name = "CUDA_VISIBLE_DEVICES=";
+    // getenv() returns the first of two equal names, so the old value must go.
     std::erase_if(spec.env, [&](const std::string& entry) { return entry.starts_with(name); });
     spec.env.push_back(name + *gpus);
   }
@@ -176,6 +178,7 @@ void Runner::on_end(std::size_t slot) {
   const int code = exit->shell_code();
   const std::string path = report_of(place.row);
   const auto report = codec::parse_json(io::read_file(path, kMostReport).value_or(""));
+  // Keep only the reports of failures: a sweep may have thousands of rows.
   if (code == 0) unlink(path.c_str());
   end_row(place.row, code, code == 0 ? "" : last_line_of(report, code),
           last_step_of_report(report, request_.progress));
