@@ -4,17 +4,18 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/exit_codes.h"
 
 namespace lockstep::cli {
 
 // Other values, 0 to 255, are codes of a job or another program: see passed_on().
 enum class ExitCode : int {
   ok = 0,
-  failed = 1,         // torchrun's code
-  usage = 2,          // argparse's code: the command line is wrong
-  cannot_run = 126,   // a shell's code
-  not_found = 127,    // a shell's code: no such program
-  not_reached = 255,  // ssh's code: the host was not reached
+  failed = kExitFailed,
+  usage = 2,  // argparse's code: the command line is wrong
+  cannot_run = kExitCannotRun,
+  not_found = kExitNotFound,
+  not_reached = kExitNotReached,
 };
 
 constexpr int number(ExitCode code) {

@@ -2,6 +2,7 @@
 // the job of the request on stdin. `check` says whether there is an sbatch. `known ID` prints a job
 // that was submitted before. `bad-nodes` and `forget-node CLUSTER NODE` are about failed nodes.
 // People do not call this.
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/submit.h"
@@ -106,8 +107,7 @@ Result<ExitCode> serve(const Call& call) {
   const Args& words = call.words;
   if (words.empty()) return submit(call);
   if (words == Args{"check"})
-    return setup::find_program("sbatch").empty() ? passed_on(jobs::on_slurm::kNotThere)
-                                                 : ExitCode::ok;
+    return setup::find_program("sbatch").empty() ? ExitCode::not_found : ExitCode::ok;
   if (words.size() == 2 && words[0] == "known") return tell_known(words[1]);
   LOCKSTEP_TRY_ASSIGN(const std::string text, jobs::on_slurm::serve_bad_nodes(words));
   std::fputs(text.c_str(), stdout);

@@ -1,6 +1,7 @@
 #include "cli/remote_run.h"
 
 #include "base/clock_ms.h"
+#include "base/exit_codes.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -43,7 +44,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* kProgram = "lockstep run --on";
-constexpr int kFailed = number(ExitCode::not_reached);
 
 bool gave_any(const Parsed& parsed, std::initializer_list<std::string_view> names) {
   return std::any_of(names.begin(), names.end(),
@@ -157,7 +157,7 @@ Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOpti
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   request.most_endpoints = most_endpoints(parsed);
   LOCKSTEP_TRY(add_rows(parsed, request));
-  // A rented job that has lost a machine is begun again by its course, so nobody votes for it.
+  // The course of a rented job starts the job again after the loss of a machine, without a vote.
   request.client_votes = request.hosts.size() == 2 && request.needs_endpoint &&
                          request.most_endpoints > 1 && !options.detach && !options.hosts_gone &&
                          !parsed.has("rdzv-token-file") && !wants_no_successor(parsed) &&
@@ -292,7 +292,7 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
     if (const Status brought = bring_report(job, *report); !brought)
       log::error("--report {}: {}", *report, brought.error().message);
   ended.canceled = status.by_person;
-  ended.code = status.code.value_or(kFailed);
+  ended.code = status.code.value_or(kExitNotReached);
 }
 
 // Gives a second running job of the same name a different name, so that commands can tell them
@@ -382,8 +382,10 @@ Result<std::optional<jobs::AttemptEnd>> follow_started_job(const Call& call,
   if (!known) return Failure(known.error());
   const auto begun = jobs::on_hosts::settle_beginning(book, *known);
   if (!begun && options.hosts_gone && options.hosts_gone())
-    return std::optional<jobs::AttemptEnd>(
-        {.code = kFailed, .job = job, .gone = true, .silent = std::chrono::milliseconds::max()});
+    return std::optional<jobs::AttemptEnd>({.code = kExitNotReached,
+                                            .job = job,
+                                            .gone = true,
+                                            .silent = std::chrono::milliseconds::max()});
   if (!begun) return Failure(begun.error());
   if (!*begun) return std::optional<jobs::AttemptEnd>();
   jobs::AttemptEnd ended{.job = job};

@@ -56,6 +56,91 @@ Group sweep_rows_on_slurm() {
   return group;
 }
 
+// What is submitted, and how the command goes on after that.
+std::vector<Option> job_rows() {
+  return {
+      {.name = "spare",
+       .field = into<&SubmitOptions::spare>,
+       .metavar = "N",
+       .help = "nodes on top of --nodes, which wait to replace a failed node",
+       .shown_default = "0"},
+      {.name = "min-nodes",
+       .field = into<&SubmitOptions::min_nodes>,
+       .metavar = "N",
+       .help = "go on with so few when nodes are lost and no spare is left",
+       .shown_default = "--nodes"},
+      {.name = "chain",
+       .field = into<&SubmitOptions::chain>,
+       .metavar = "[N]",
+       .help = "at the time limit and when preempted the job goes on, queued again "
+               "or as a new job; at most N times for the time limit"},
+      {.name = "name",
+       .field = into<&SubmitOptions::name>,
+       .metavar = "NAME",
+       .help = "of the job; the same as --job-name",
+       .shown_default = "the script's"},
+      {.name = "print",
+       .field = into<&SubmitOptions::print>,
+       .help = "show the script and submit nothing"},
+      {.name = "follow",
+       .field = into<&SubmitOptions::follow>,
+       .help = "print the job's output until the job ends"},
+      {.name = "fold",
+       .field = into<&SubmitOptions::fold>,
+       .metavar = "WHEN",
+       .help = "for --follow, not the output file: show equal lines of ranks once; "
+               "auto: on a terminal",
+       .shown_default = "auto",
+       .choices = {"auto", "always", "never"}},
+      {.name = "wait",
+       .field = into<&SubmitOptions::wait>,
+       .help = "return when the job has ended"},
+  };
+}
+
+// The nodes: their checks, and what is brought to them.
+std::vector<Option> node_rows() {
+  return {
+      {.name = "no-check",
+       .field = into<&SubmitOptions::no_check>,
+       .help = "submit whatever lockstep check finds"},
+      {.name = "preflight",
+       .field = into<&SubmitOptions::preflight>,
+       .metavar = "HOW",
+       .help = "the nodes' checks before the ranks start; quick: all but the "
+               "ranks' Python and nvidia-smi",
+       .shown_default = "full",
+       .choices = {"full", "quick", "off"}},
+      {.name = "preflight-import",
+       .field = into<&SubmitOptions::preflight_import>,
+       .metavar = "NAME,...",
+       .help = "modules that every node must load"},
+      {.name = "use-bad-nodes",
+       .field = into<&SubmitOptions::use_bad_nodes>,
+       .help = "also use nodes with recent failures"},
+      {.name = "binary",
+       .field = into<&SubmitOptions::binary>,
+       .metavar = "HOW",
+       .help = "shared: all nodes see the home; sbcast: Slurm brings lockstep to "
+               "their /tmp",
+       .shown_default = "auto: by the home's file system",
+       .choices = {"auto", "shared", "sbcast"}},
+      {.name = "wheel",
+       .field = into<&SubmitOptions::wheels>,
+       .metavar = "FILE|wheel:KEY",
+       .help = "a wheel that every node gets before the ranks start, first on "
+               "PYTHONPATH; may be repeated"},
+      {.name = "wheel-place",
+       .field = into<&SubmitOptions::wheel_place>,
+       .metavar = "DIR",
+       .help = "folder of the nodes' own disks where wheels come to",
+       .shown_default = "/tmp"},
+      {.name = "json", .field = into<&SubmitOptions::json>, .help = "for programs"},
+      help_option(),
+      version_option(),
+  };
+}
+
 Table make_table() {
   Table table = {
       .program = "lockstep submit",
@@ -78,85 +163,11 @@ Table make_table() {
           "few nodes were fit; else 0 once the job is submitted, 1 where sbatch refused the\n"
           "job, 2 for bad input, 255 where the host of --on was not reached.\n",
       .operands = Operands::command,
-      .groups = {{"Options",
-                  {
-                      {.name = "spare",
-                       .field = into<&SubmitOptions::spare>,
-                       .metavar = "N",
-                       .help = "nodes on top of --nodes, which wait to replace a failed node",
-                       .shown_default = "0"},
-                      {.name = "min-nodes",
-                       .field = into<&SubmitOptions::min_nodes>,
-                       .metavar = "N",
-                       .help = "go on with so few when nodes are lost and no spare is left",
-                       .shown_default = "--nodes"},
-                      {.name = "chain",
-                       .field = into<&SubmitOptions::chain>,
-                       .metavar = "[N]",
-                       .help = "at the time limit and when preempted the job goes on, queued again "
-                               "or as a new job; at most N times for the time limit"},
-                      {.name = "name",
-                       .field = into<&SubmitOptions::name>,
-                       .metavar = "NAME",
-                       .help = "of the job; the same as --job-name",
-                       .shown_default = "the script's"},
-                      {.name = "print",
-                       .field = into<&SubmitOptions::print>,
-                       .help = "show the script and submit nothing"},
-                      {.name = "follow",
-                       .field = into<&SubmitOptions::follow>,
-                       .help = "print the job's output until the job ends"},
-                      {.name = "fold",
-                       .field = into<&SubmitOptions::fold>,
-                       .metavar = "WHEN",
-                       .help = "for --follow, not the output file: show equal lines of ranks once; "
-                               "auto: on a terminal",
-                       .shown_default = "auto",
-                       .choices = {"auto", "always", "never"}},
-                      {.name = "wait",
-                       .field = into<&SubmitOptions::wait>,
-                       .help = "return when the job has ended"},
-                      {.name = "no-check",
-                       .field = into<&SubmitOptions::no_check>,
-                       .help = "submit whatever lockstep check finds"},
-                      {.name = "preflight",
-                       .field = into<&SubmitOptions::preflight>,
-                       .metavar = "HOW",
-                       .help = "the nodes' checks before the ranks start; quick: all but the "
-                               "ranks' Python and nvidia-smi",
-                       .shown_default = "full",
-                       .choices = {"full", "quick", "off"}},
-                      {.name = "preflight-import",
-                       .field = into<&SubmitOptions::preflight_import>,
-                       .metavar = "NAME,...",
-                       .help = "modules that every node must load"},
-                      {.name = "use-bad-nodes",
-                       .field = into<&SubmitOptions::use_bad_nodes>,
-                       .help = "also use nodes with recent failures"},
-                      {.name = "binary",
-                       .field = into<&SubmitOptions::binary>,
-                       .metavar = "HOW",
-                       .help = "shared: all nodes see the home; sbcast: Slurm brings lockstep to "
-                               "their /tmp",
-                       .shown_default = "auto: by the home's file system",
-                       .choices = {"auto", "shared", "sbcast"}},
-                      {.name = "wheel",
-                       .field = into<&SubmitOptions::wheels>,
-                       .metavar = "FILE|wheel:KEY",
-                       .help = "a wheel that every node gets before the ranks start, first on "
-                               "PYTHONPATH; may be repeated"},
-                      {.name = "wheel-place",
-                       .field = into<&SubmitOptions::wheel_place>,
-                       .metavar = "DIR",
-                       .help = "folder of the nodes' own disks where wheels come to",
-                       .shown_default = "/tmp"},
-                      {.name = "json", .field = into<&SubmitOptions::json>, .help = "for programs"},
-                      help_option(),
-                      version_option(),
-                  }}},
+      .groups = {{"Options", job_rows()}},
       .shown_names = "[--] COMMAND [ARGUMENT ...] | SCRIPT [ARGUMENT ...]"};
-  for (Option& row : variable_rows())
-    table.groups[0].options.push_back(std::move(row));
+  for (std::vector<Option> more : {node_rows(), variable_rows()})
+    for (Option& row : more)
+      table.groups[0].options.push_back(std::move(row));
   table.groups.push_back(sweep_rows_on_slurm());
   table.groups.push_back(login_rows());
   return table;

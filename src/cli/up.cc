@@ -51,7 +51,7 @@ std::string up_words(const rent::OnDemand& world, const Rental& rental) {
   const std::string rate = cloud::dollars_text(cloud::rate_now(rental));
   if (by == EndedBy::nobody)
     return fmt::format(
-        "'{0}' is up: {1} USD an hour: nobody ends it but you, with lockstep down {0}",
+        "'{0}' is up: {1} USD an hour; it runs until you end it with lockstep down {0}",
         rental.cluster, rate);
   return fmt::format("'{}' is up: {} USD an hour, ends {} at the latest{}", rental.cluster, rate,
                      date_text(certain_end_ms(world, rental)),

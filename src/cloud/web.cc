@@ -8,13 +8,13 @@
 #include "codec/url.h"
 #include "http/proxy.h"
 #include "io/loop.h"
+#include "io/signals_blocked.h"
 
 #include <fmt/core.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -151,19 +151,14 @@ class NetWeb : public Web {
       others_.push_back(std::make_unique<NetWeb>(ground_));
     std::atomic<std::size_t> next = 0;
     std::vector<std::thread> threads;
-    // Block all signals in these threads, since the main thread handles signals.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (std::size_t i = 0; i < std::min(jobs.size(), kMostThreads); ++i) {
+      const io::SignalsBlocked blocked;
       threads.emplace_back([&jobs, &next, web = others_[i].get()] {
         // Each thread takes the next job, so a slow job delays no other.
         for (std::size_t job = next++; job < jobs.size(); job = next++)
           jobs[job](*web);
       });
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     for (std::thread& thread : threads)
       thread.join();
   }

@@ -1,6 +1,7 @@
 #include "hosts/check_report.h"
 
 #include "base/columns.h"
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "host/facts_json.h"
 #include "hosts/words.h"
@@ -17,8 +18,6 @@ namespace {
 
 using host::Facts;
 
-// 255 is the code of ssh for a connection that failed.
-constexpr int kNotReached = 255;
 constexpr int kTrouble = 1;
 
 std::string milliseconds_text(double value) {
@@ -216,7 +215,7 @@ nlohmann::ordered_json report_json(const CheckReport& report) {
 int report_code(const CheckReport& report) {
   // An unreachable host outweighs findings: nothing is known about that host.
   for (const HostCheck& check : report.hosts)
-    if (!check.error.empty()) return kNotReached;
+    if (!check.error.empty()) return kExitNotReached;
   for (const Finding& finding : report.findings)
     if (finding.weight == Finding::Weight::trouble) return kTrouble;
   return 0;

@@ -1,6 +1,7 @@
 #include "hosts/command_run.h"
 
 #include "base/callback_scope.h"
+#include "base/exit_codes.h"
 #include "hosts/command_course.h"
 #include "hosts/host_output.h"
 #include "hosts/wait_notice.h"
@@ -29,7 +30,6 @@ using link::Stream;
 
 constexpr std::uint32_t kChannel = 1;
 // The code of ssh for a connection that failed.
-constexpr int kNotReached = 255;
 // An upper bound: the session's socket and pipes, and during a log-in also ssh's pipe, pidfd and
 // lock.
 constexpr std::size_t kFilesOfAHost = 12;
@@ -212,7 +212,7 @@ void CommandRun::pass_output(std::size_t index, std::string_view bytes) {
   if (course_.is_over(index)) return;
   const io::TimePoint began = io::Clock::now();
   const Status taken = request_.on_output(index, bytes);
-  if (!taken) return end(index, kNotReached, taken.error().message);
+  if (!taken) return end(index, kExitNotReached, taken.error().message);
   if (request_.limit)
     limit_.start(course_.limit_after(bytes.size(), began, io::Clock::now()),
                  [this] { end_silent(); });
@@ -224,7 +224,7 @@ void CommandRun::keep(std::size_t index, Stream stream, std::string_view bytes) 
   if (course_.keep(index, stream, bytes))
     return hosts_[index].channel->consumed(stream, bytes.size());
   // An answer cut at the limit must not pass for a whole one, so the host fails.
-  end(index, kNotReached,
+  end(index, kExitNotReached,
       fmt::format("{} printed more than {} MB", request_.hosts[index].name,
                   request_.most_kept >> 20));
 }
@@ -288,7 +288,7 @@ void CommandRun::end_others() {
     if (hosts_[i].connection && hosts_[i].connection->ready())
       hosts_[i].channel->signal(SIGTERM);
     else
-      end(i, kNotReached, {});
+      end(i, kExitNotReached, {});
   }
   // A command may ignore SIGTERM. Leaving makes the host kill the command.
   patience_.start(kPatience, [this] { loop_.stop(); });
@@ -296,7 +296,7 @@ void CommandRun::end_others() {
 
 void CommandRun::end_silent() {
   for (std::size_t i = 0; i < hosts_.size(); ++i)
-    end(i, kNotReached, course_.limit_error(i));
+    end(i, kExitNotReached, course_.limit_error(i));
 }
 
 void CommandRun::when_all_is_printed(std::function<void()> fn) {

@@ -1,5 +1,6 @@
 #include "hosts/slurm_host.h"
 
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "hosts/place.h"
 
@@ -11,7 +12,6 @@ namespace lockstep::hosts {
 namespace {
 
 // The code of shells for a missing command.
-constexpr int kNotFound = 127;
 
 Result<proc::ToolOutput> run_there(const HostPlace& place, const RunCommand& run,
                                    const std::vector<std::string>& argv) {
@@ -26,7 +26,7 @@ Result<proc::ToolOutput> run_there(const HostPlace& place, const RunCommand& run
   HostEnding& ending = endings.at(0);
   if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
   // Tell a host without Slurm from a failing program: the user named the wrong host then.
-  if (ending.code == kNotFound)
+  if (ending.code == kExitNotFound)
     return fail(Errc::not_found, fmt::format("there is no {} on {}", argv[0], place.name));
   proc::ToolOutput said{.out = std::move(ending.out), .err = std::move(ending.err), .exit = {}};
   // The code of the ending is a shell's (128 + signal). proc::Exit keeps code and signal apart.

@@ -2,13 +2,13 @@
 // lock guards whether the loop may still be used.
 #include "io/resolve.h"
 
+#include "io/signals_blocked.h"
 #include "io/system_names.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include <array>
 #include <cstdint>
@@ -98,16 +98,10 @@ Lookup::Lookup(Loop& loop, std::string host, int port, Done done)
       if (const auto call = std::exchange(shared->done, nullptr)) call(std::move(result));
     });
   };
-  // The thread must not take signals: they belong to the loop's thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  // A new thread inherits the mask of its creator, so block signals around the creation only.
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   const int error = start_thread(
       [answer, host = std::move(host), port] { answer(look_up(host, port, Names::any)); });
   if (error != 0) answer(fail_sys("start a thread to look up a host name", error));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Lookup::~Lookup() {

@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 14> kVerbs = {
     "start", "follow", "print",  "places", "status",  "report",        "rows",
     "looks", "ranks",  "events", "page",   "profile", "profile-trace", "cancel"};
 constexpr std::size_t kMostReport = 64UL << 20;
-// An agent answers at once. One that is stopped does not answer at all.
+// An agent answers at once, unless it is stopped (SIGSTOP).
 constexpr std::chrono::seconds kLooksLimit{5};
 
 Result<std::int64_t> number(const std::string& text) {

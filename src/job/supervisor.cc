@@ -1,6 +1,7 @@
 #include "job/supervisor.h"
 
 #include "base/clock_ms.h"
+#include "base/exit_codes.h"
 #include "base/id.h"
 #include "base/text.h"
 #include "container/enter.h"
@@ -34,7 +35,6 @@ constexpr std::size_t kMostTargets = 1024;  // hosts to try
 // Jobs of other clients end without notice, so the queue is polled.
 constexpr std::chrono::seconds kQueueLook{1};
 constexpr std::size_t kKeptJobs = 200;  // older ones are removed at each start of a job
-constexpr int kCannotRun = 126;         // a shell's exit code for a program that cannot run
 
 std::vector<JobRecord> all_jobs() {
   std::vector<JobRecord> jobs;
@@ -258,7 +258,7 @@ void Supervisor::take_turn() {
   }
   if (const Status started = start_run(); !started) {
     state_.problem = started.error().message;
-    end(kCannotRun);
+    end(kExitCannotRun);
   }
 }
 

@@ -32,10 +32,10 @@ bool is_over(JobState state);
 // Returns the state of a job that was started just now. ahead: the earlier jobs in the queue.
 JobState started_state(const std::vector<std::string>& ahead);
 
-// One host's part of a job.
-// Returns the state of a sweep's rows of which no host tells: a silent host may have done some.
+// Returns the state of a sweep's rows that no host reports: a silent host may have run some.
 std::string_view untold_rows(bool all_hosts_told, bool goes_on);
 
+// One host's part of a job.
 struct NodeStatus {
   std::string name;
   std::optional<JobState> state = {};  // nullopt: the host did not answer

@@ -1,5 +1,7 @@
 #include "link/channel.h"
 
+#include "base/exit_codes.h"
+
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -8,7 +10,6 @@ namespace lockstep::link {
 namespace {
 
 constexpr int kSignalBase = 128;
-constexpr int kLostCode = 255;
 // A Credit for each Data would cost a system call and an encrypted packet for every 64 KiB of
 // output. A quarter of the window keeps the host writing while the Credit travels.
 constexpr std::size_t kGrantFrom = kWindow / 4;
@@ -21,7 +22,7 @@ std::size_t place(Stream stream) {
 
 int ChannelEnd::shell_code() const {
   if (kind == Kind::signaled) return kSignalBase + code;
-  return kind == Kind::lost ? kLostCode : code;
+  return kind == Kind::lost ? kExitNotReached : code;
 }
 
 Channel::Channel(std::uint32_t number, Send send, Events events, Credits credits)

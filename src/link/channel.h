@@ -43,7 +43,7 @@ class Channel {
   struct Events {
     std::function<void()> started = {};
     std::function<void(Stream stream, std::string_view bytes)> output = {};
-    // The program has read so much input: room for more.
+    // The program has read this many bytes of its input: the owner may send as many again.
     std::function<void(std::size_t bytes)> input_read = {};
     std::function<void(const ChannelEnd& end)> ended = {};  // once; no event comes after it
   };

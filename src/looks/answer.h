@@ -1,4 +1,4 @@
-// What the agent of a node answers to a command that asks what its ranks do. Pure.
+// The agent's answer to a command: the state of the ranks of one node. Pure.
 #pragma once
 
 #include "base/error.h"

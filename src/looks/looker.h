@@ -20,14 +20,14 @@
 namespace lockstep::looks {
 
 struct LookerOptions {
-  // The mean pause. Each is up to a half shorter or longer, by chance.
+  // The mean pause between looks. Chance makes each pause up to a half shorter or longer.
   io::Duration period = std::chrono::seconds(1);
-  // The processes of the ranks are always read. After so long with their children a look leaves the
-  // rest for the next one: other owners wait for the loop.
+  // A look always reads the ranks' own processes. After this time it leaves the other children to
+  // the next look, because the loop also serves the job.
   io::Duration budget = std::chrono::milliseconds(20);
   std::size_t children = 64;  // of a rank
-  // Every so many looks the lists of children are read anew, and every tenth time those of all
-  // threads.
+  // Each fifth look lists the children of the main threads anew. Each tenth of these lists has the
+  // children of all threads.
   int list_every = 5;
 };
 

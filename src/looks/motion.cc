@@ -9,7 +9,7 @@
 namespace lockstep::looks {
 namespace {
 
-// A main thread above this computes, in words for a person.
+// A main thread that uses more CPU time in a second is shown as computing.
 constexpr std::int64_t kComputesNs = 100'000'000;
 
 Millis age(io::TimePoint since, io::TimePoint now) {
@@ -90,8 +90,8 @@ bool MotionTracker::moved_since(const Rank& before, const RankLook& look, const 
   if (!waits_for_ranks(activity.doing) && (is_above(ticks, tolerances_.working_ticks, seconds) ||
                                            is_above(io, tolerances_.working_io, seconds)))
     return true;
-  // A main thread that asks the store whether the others have come, and now and then says so.
-  // PyTorch 1.13 asks a hundred times a second: 10 ms, and more on a loaded machine.
+  // In a rendezvous the main thread polls the store for the other ranks. PyTorch 1.13 polls a
+  // hundred times a second, which uses 10 ms of CPU time, and more on a loaded machine.
   if (activity.doing == Doing::rendezvous)
     return is_above(main_ns, kComputesNs, seconds) ||
            is_above(ticks, tolerances_.working_ticks, seconds) ||

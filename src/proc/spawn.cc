@@ -2,6 +2,7 @@
 // with the memory of this process: 22 ms at 1 GiB. This way takes 0.1 ms.
 #include "proc/spawn.h"
 
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "proc/exec_pointers.h"
 #include "proc/fail_start.h"
@@ -54,7 +55,7 @@ struct Launch {
   // The parent reads these two after the child has exited: memory is shared.
   launch.failed_step = step;
   launch.failed_errno = errno;
-  _exit(127);
+  _exit(kExitNotFound);
 }
 
 void clean_signals() {
@@ -108,7 +109,7 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
   if (launch.die_with_parent) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(launch, "set the parent-death signal of");
     if (const pid_t parent = getppid(); parent != launch.parent && parent != 0)
-      _exit(127);  // already orphaned
+      _exit(kExitNotFound);  // already orphaned
   }
   place_descriptors(launch);
   // Descriptors without O_CLOEXEC, such as inherited descriptors, must not leak into the worker.

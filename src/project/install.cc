@@ -1,5 +1,6 @@
 #include "project/install.h"
 
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "io/digest.h"
 #include "io/fd.h"
@@ -16,7 +17,6 @@
 namespace lockstep::project {
 namespace {
 
-constexpr int kNotReached = 255;
 // The limit for all wheels together, in bytes: the request is held in memory and sent as a whole.
 constexpr std::uint64_t kMostWheels = 1ULL << 30;
 
@@ -69,7 +69,7 @@ HostInstall install_of(const hosts::HostPlace& host, const hosts::HostEnding& en
   // host-setup was killed, or the host went down. Exit code 0 without an answer must not pass for
   // success.
   if (!answer) {
-    install.code = ending.code == 0 ? kNotReached : ending.code;
+    install.code = ending.code == 0 ? kExitNotReached : ending.code;
     install.error = fmt::format("{}: the install was cut off", host.name);
     install.hint = "repeat the install: finished steps are not repeated";
     return install;

@@ -1,5 +1,6 @@
 #include "project/piece_run.h"
 
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "project/back_drafts.h"
 #include "project/sync_tree.h"
@@ -151,8 +152,7 @@ void Deliveries::take_ending(std::size_t index, const hosts::HostEnding& ending)
     end.error = trouble;
     // Errors of the link name the host, words of the program there do not.
     if (!trouble.starts_with(name)) end.error.insert(0, name + ": ");
-    // 255 is a lost connection, not a signal.
-    if (ending.code > 128 && ending.code < 255) end.signal = ending.code - 128;
+    if (ending.code > 128 && ending.code != kExitNotReached) end.signal = ending.code - 128;
   } else if (const auto taken = sync::decode_listing(ending.out); !taken) {
     end.error = name + ": " + taken.error().message;
   }

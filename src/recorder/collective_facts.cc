@@ -62,6 +62,7 @@ std::map<std::string, Group> groups_of(const std::map<int, Dump>& dumps, std::si
 }
 
 std::int64_t highest(const Group& group, int rank) {
+  // A rank without an entry has entered nothing: PyTorch's sequence numbers begin at 1.
   const auto course = group.courses.find(rank);
   return course == group.courses.end() ? 0 : course->second.rbegin()->first;
 }
@@ -87,6 +88,7 @@ std::vector<Variant> variants_of(const Group& group, std::int64_t sequence) {
   std::set<std::string> names;
   for (const int rank : group.members)
     if (const Entry* entry = entry_at(group, rank, sequence)) names.insert(entry->name);
+  // Different names are the plainer fact. Sizes only tell ranks of one name apart.
   const bool with_sizes = names.size() == 1 && sizes_must_agree(*names.begin());
   std::map<std::string, std::vector<int>> ranks;
   for (const int rank : group.members)
@@ -96,6 +98,7 @@ std::vector<Variant> variants_of(const Group& group, std::int64_t sequence) {
   variants.reserve(ranks.size());
   for (auto& [what, who] : ranks)
     variants.push_back({what, std::move(who)});
+  // The few ranks that differ from the rest are the suspects: name them first.
   std::stable_sort(variants.begin(), variants.end(),
                    [](const auto& a, const auto& b) { return a.ranks.size() < b.ranks.size(); });
   return variants;

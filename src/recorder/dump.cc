@@ -16,9 +16,12 @@ namespace {
 using Json = nlohmann::json;
 using Kind = codec::PickleValue::Kind;
 
+// Names and shapes are shown in one line of a terminal.
 constexpr std::size_t kMostText = 120;
+// More ranks than any job has. A dump comes from the job's own process, which may be broken.
 constexpr std::size_t kMostMembers = 1U << 16;
 
+// The depth is bounded by PickleLimits::max_depth, so the recursion is safe.
 Json json_of(const codec::PickleTree::Value& value) {
   switch (value.kind()) {
     case Kind::boolean:
@@ -86,6 +89,7 @@ std::int64_t bytes_of_type(std::string_view type) {
 
 std::int64_t bytes_of(const Json& sizes, const std::vector<std::string>& types) {
   constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  // A wrong size would name a wrong bandwidth: an unknown one is better left out.
   if (!sizes.is_array() || sizes.size() != types.size()) return -1;
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -120,9 +124,12 @@ Entry entry_of(const Json& from) {
   entry.types = printable(join(types, ", "), kMostText);
   entry.bytes = bytes_of(member(from, "input_sizes"), types);
   entry.created_ns = number_of(from, "time_created_ns");
+  // PyTorch's watchdog notes start and end when it discovers them, which may be never. The latest
+  // of the three is the last proof of movement.
   entry.moved_ns = std::max({entry.created_ns, number_of(from, "time_discovered_started_ns"),
                              number_of(from, "time_discovered_completed_ns")});
   entry.point_to_point = codec::flag_member(from, "is_p2p");
+  // PyTorch retires an entry some time after its collective has completed.
   entry.active =
       !codec::flag_member(from, "retired") && codec::text_member(from, "state") != "completed";
   return entry;
@@ -158,6 +165,7 @@ void take_members(const Json& config, Dump& dump) {
 }
 
 Result<Json> value_of(std::string_view bytes, const DumpLimits& limits) {
+  // Byte 0x80 opens a pickle of protocol 2 or later. JSON never begins so.
   if (bytes.starts_with('\x80')) {
     const codec::PickleLimits pickle{
         .max_bytes = limits.bytes, .max_items = limits.values, .max_depth = 16, .lists = true};

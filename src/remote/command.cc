@@ -1,5 +1,6 @@
 #include "remote/command.h"
 
+#include "base/exit_codes.h"
 #include "io/own_folders.h"
 
 #include <errno.h>
@@ -14,8 +15,6 @@
 namespace lockstep::remote {
 namespace {
 
-constexpr int kNotFound = 127;
-constexpr int kCannotRun = 126;
 constexpr const char* kResultVariable = "LOCKSTEP_RESULT_FD=3";
 constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 
@@ -61,7 +60,7 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   const auto refuse = [](int code, std::string why) {
     return tl::make_unexpected(Refusal{code, std::move(why)});
   };
-  if (start.argv.empty()) return refuse(kCannotRun, "no command was given");
+  if (start.argv.empty()) return refuse(kExitCannotRun, "no command was given");
   proc::SpawnSpec spec;
   if (start.own) spec.argv.emplace_back("lockstep");
   spec.argv.insert(spec.argv.end(), start.argv.begin(), start.argv.end());
@@ -72,13 +71,13 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   // a missing program.
   struct stat folder {};
   if (stat(spec.folder.c_str(), &folder) != 0)
-    return refuse(kCannotRun, fail_sys(spec.folder, errno).value().message);
+    return refuse(kExitCannotRun, fail_sys(spec.folder, errno).value().message);
   // Search the command's own PATH, which the client may have replaced.
   const std::string path = value_in(spec.env, "PATH");
   auto executable =
       start.own ? proc::own_executable()
                 : proc::find_executable(start.argv.front(), path.empty() ? kUsualPath : path);
-  if (!executable) return refuse(kNotFound, executable.error().message);
+  if (!executable) return refuse(kExitNotFound, executable.error().message);
   spec.executable = std::move(*executable);
 
   auto in = io::make_pipe();
@@ -86,7 +85,7 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   auto err = io::make_pipe();
   auto result = io::make_pipe();
   for (const auto* made : {&in, &out, &err, &result})
-    if (!*made) return refuse(kCannotRun, made->error().message);
+    if (!*made) return refuse(kExitCannotRun, made->error().message);
   const io::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   spec.stdin_fd = start.input ? in->read.get() : null.get();
   spec.stdout_fd = out->write.get();
@@ -97,7 +96,8 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   auto child = proc::spawn(spec);
   // ENOENT also means that the interpreter of a script is missing.
   if (!child)
-    return refuse(child.error().sys == ENOENT ? kNotFound : kCannotRun, child.error().message);
+    return refuse(child.error().sys == ENOENT ? kExitNotFound : kExitCannotRun,
+                  child.error().message);
   command->child_ = std::move(*child);
   if (start.input) command->watch_input(std::move(in->write));
   command->watch_outputs(std::move(out->read), std::move(err->read),

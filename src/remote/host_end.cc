@@ -1,6 +1,7 @@
 #include "remote/host_end.h"
 
 #include "base/environment.h"
+#include "base/exit_codes.h"
 #include "base/log.h"
 #include "host/identity.h"
 #include "proc/process_tree.h"
@@ -99,7 +100,7 @@ void HostEnd::on(const link::Start& start) {
   const std::uint32_t channel = start.channel;
   // A client that reuses a running channel is broken.
   if (commands_.contains(channel) || commands_.size() >= kMostCommands)
-    return link_.send(link::Refused{channel, 126, "no channel for it"});
+    return link_.send(link::Refused{channel, kExitCannotRun, "no channel for it"});
   auto command = Command::start(
       loop_, start, containment_,
       {[this](const link::Frame& frame) { link_.send(frame); }, [this] { on_process_ended(); },

@@ -1,8 +1,7 @@
 #include "rent/asking.h"
 
 #include "base/text.h"
-
-#include <signal.h>
+#include "io/signals_blocked.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,11 +17,7 @@ constexpr std::chrono::seconds kWonder{3};
 
 Asking::Asking(cloud::Web& web, std::vector<Job> jobs)
     : jobs_(std::move(jobs)), answered_(new std::atomic<bool>[jobs_.size()]()) {
-  // Block all signals in the new threads: only the main thread handles them.
-  sigset_t all;
-  sigset_t own;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &own);
+  const io::SignalsBlocked blocked;
   // On a thread, so that the main thread can name silent providers meanwhile.
   over_ = std::async(std::launch::async, [this, &web] {
     std::vector<std::function<void(cloud::Web&)>> asks;
@@ -33,7 +28,6 @@ Asking::Asking(cloud::Web& web, std::vector<Job> jobs)
       });
     web.at_once(asks);
   });
-  pthread_sigmask(SIG_SETMASK, &own, nullptr);
 }
 
 std::string Asking::silent() const {

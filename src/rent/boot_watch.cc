@@ -1,7 +1,8 @@
 #include "rent/boot_watch.h"
 
+#include "io/signals_blocked.h"
+
 #include <errno.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <chrono>
@@ -25,13 +26,8 @@ Result<std::unique_ptr<BootWatch>> BootWatch::start(IsLost is_lost) {
   made->lost_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->stop_ || !made->lost_) return fail_sys("eventfd", errno);
   LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->stop_.get()}));
-  // Block all signals in the new thread: only the main thread handles them.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const io::SignalsBlocked blocked;
   made->thread_ = std::thread([watch = made.get()] { watch->watch(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return made;
 }
 

@@ -3,13 +3,13 @@
 #include "base/text.h"
 #include "hosts/registry.h"
 #include "io/own_folders.h"
+#include "io/signals_blocked.h"
 #include "rent/gang.h"
 #include "rent/on_demand.h"
 #include "rent/ssh_access.h"
 
 #include <fmt/core.h>
 
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <cstdio>
@@ -93,14 +93,9 @@ class SlowLogins {
     if (!stop_ || !seen_.insert(pins).second) return;
     auto web = cloud::open_web({.stop_fd = stop_.get()});
     if (!web) return;
-    // Block all signals in the new thread: only the main thread handles them.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const io::SignalsBlocked blocked;
     threads_.emplace_back(
         [pins, own = std::shared_ptr<cloud::Web>(std::move(*web))] { look_after(pins, *own); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   void finish() {
     (void)eventfd_write(stop_.get(), 1);

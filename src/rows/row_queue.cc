@@ -11,6 +11,7 @@ namespace {
 // A host that has not come to the queue within this time after its opening never will.
 constexpr std::chrono::seconds kComing{60};
 constexpr std::chrono::milliseconds kLook{100};
+// The queue's keys and counters are short. A stranger must not make this host keep more.
 constexpr std::size_t kMostMessage = 4096;
 constexpr std::chrono::seconds kAnswer{60};
 
@@ -29,6 +30,7 @@ Result<std::unique_ptr<RowQueue>> RowQueue::open(io::Loop& loop, std::vector<std
                                                  QueuePlace place, Events events) {
   std::unique_ptr<RowQueue> queue(
       new RowQueue(loop, std::move(rows), std::move(place), std::move(events)));
+  // One host alone counts rows in this process: without a server nothing can be lost.
   if (queue->alone()) return queue;
   if (queue->place_.node == 0) {
     store::ServerOptions options;
@@ -45,6 +47,7 @@ Result<std::unique_ptr<RowQueue>> RowQueue::open(io::Loop& loop, std::vector<std
 }
 
 std::string RowQueue::key(const char* name) const {
+  // The store has no passwords. Only the job's hosts know the secret, and with it a key's name.
   return "lockstep/rows/" + codec::hex(codec::sha256(place_.secret)) + "/" + name;
 }
 
@@ -61,6 +64,7 @@ void RowQueue::connect(const std::string& host) {
 
 void RowQueue::ask(std::size_t slot) {
   if (!alone() && !lost_) {
+    // ADD is atomic: no row goes to two hosts. A host that dies loses only the rows that it began.
     client_->add(key("next"), 1, [this, slot](const Result<std::int64_t>& number) {
       if (!number) {
         lose(number.error());
@@ -70,6 +74,7 @@ void RowQueue::ask(std::size_t slot) {
     });
     return;
   }
+  // Answer from the loop, as a server would: a caller that asks in a loop must not nest.
   asked_.push_back(slot);
   turn_.start(std::chrono::milliseconds(0), [this] { answer_next(); });
 }
@@ -86,6 +91,7 @@ void RowQueue::give(std::size_t slot, std::size_t number) {
 }
 
 void RowQueue::lose(const Error& why) {
+  // Each pending question reports the same loss. The runner wants to hear of it once.
   if (std::exchange(lost_, true)) return;
   events_.on_lost(why);
 }
@@ -94,6 +100,7 @@ void RowQueue::note_end(bool done) {
   ++ended_;
   if (alone() || lost_) return;
   client_->add(key("ended"), 1, [](const Result<std::int64_t>&) {});
+  // A host whose rows all fail reads this counter: is the host broken, or are the rows?
   if (done) client_->add(key("done"), 1, [](const Result<std::int64_t>&) {});
 }
 
@@ -122,6 +129,7 @@ void RowQueue::await_guests() {
     // The last connection is this node's own.
     const bool all_gone = too_late && server_->stats().connections <= 1;
     if (*left >= place_.nodes - 1 || all_gone) return count();
+    // A host that vanished without a packet keeps its connection: do not wait for it for hours.
     server_->await_departures();
     guests_.start(kLook, [this] { await_guests(); });
   });

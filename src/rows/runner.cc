@@ -1,6 +1,8 @@
 #include "rows/runner.h"
 
+#include "base/backoff.h"
 #include "base/clock_ms.h"
+#include "base/exit_codes.h"
 #include "base/log.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -84,7 +86,7 @@ class Runner {
   bool cut_line_ = false;
   bool works_ = false;               // a row has not failed at once on this host
   std::vector<std::size_t> paused_;  // slots
-  std::chrono::seconds pause_ = kFirstPause;
+  Backoff pause_{{.first = kFirstPause, .longest = kLongestPause}};
   io::Timer again_{loop_};
   int signal_ = 0;
 };
@@ -98,6 +100,7 @@ Status Runner::open() {
   // A power cut may have left a line unfinished.
   cut_line_ = lseek(book_.get(), 0, SEEK_END) > 0;
   write(run_line(unix_ms()));
+  // Rows run side by side: none of them may read the terminal.
   null_ = io::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int n) { on_signal(n); }));
   if (request_.queue.node > 0)
@@ -132,7 +135,7 @@ void Runner::take_row(std::size_t slot, std::optional<std::size_t> row) {
   }
   write(begin_line(*row, unix_ms()));
   if (const Status started = start(slot, *row); !started) {
-    end_row(*row, 126, started.error().message);
+    end_row(*row, kExitCannotRun, started.error().message);
     // The next row would fail too, and other slots and hosts may be able to run it.
     close_slot(slot);
   }
@@ -152,6 +155,7 @@ Status Runner::start(std::size_t slot, std::size_t row) {
     spec.env.push_back(std::move(variable));
   if (const auto& gpus = request_.slots[slot].gpus) {
     const std::string name = "CUDA_VISIBLE_DEVICES=";
+    // getenv() returns the first of two equal names, so the old value must go.
     std::erase_if(spec.env, [&](const std::string& entry) { return entry.starts_with(name); });
     spec.env.push_back(name + *gpus);
   }
@@ -174,6 +178,7 @@ void Runner::on_end(std::size_t slot) {
   const int code = exit->shell_code();
   const std::string path = report_of(place.row);
   const auto report = codec::parse_json(io::read_file(path, kMostReport).value_or(""));
+  // Keep only the reports of failures: a sweep may have thousands of rows.
   if (code == 0) unlink(path.c_str());
   end_row(place.row, code, code == 0 ? "" : last_line_of(report, code),
           last_step_of_report(report, request_.progress));
@@ -208,7 +213,7 @@ void Runner::pause(std::size_t slot) {
       "the first {} rows of this host have all failed at once, and rows of another host are done: "
       "this host tries one row now and then",
       failed_);
-  again_.start(pause_, [this] { try_again(); });
+  again_.start(pause_.next(), [this] { try_again(); });
 }
 
 // One slot tries for all. The others stay paused until a row works.
@@ -218,8 +223,7 @@ void Runner::try_again() {
     queue_->ask(paused_.back());
     paused_.pop_back();
   } while (works() && !paused_.empty());
-  pause_ = std::min(pause_ * 2, kLongestPause);
-  again_.start(pause_, [this] { try_again(); });
+  again_.start(pause_.next(), [this] { try_again(); });
 }
 
 void Runner::end_row(std::size_t row, int code, const std::string& last_line,

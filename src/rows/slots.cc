@@ -9,6 +9,7 @@
 namespace lockstep::rows {
 namespace {
 
+// Each slot is a `lockstep run` with its ranks: a slip in --at-once must not start a million.
 constexpr std::int64_t kMostSlots = 1024;
 
 }  // namespace
@@ -25,8 +26,10 @@ Result<std::vector<Slot>> slots_of(const SlotRequest& request) {
     return fail(Errc::invalid_input,
                 fmt::format("a row needs {} GPUs, and this host has {}", each, gpus),
                 "--gpus-per-job says how many a row gets");
+  // Rows without GPUs have no measure of how many fit: one at a time, unless --at-once says more.
   std::int64_t count = each > 0 ? gpus / each : 1;
   if (request.at_once) {
+    // --at-once counts over all hosts. The first hosts take the remainder.
     const std::int64_t share = *request.at_once / request.nodes +
                                (request.node < *request.at_once % request.nodes ? 1 : 0);
     count = each > 0 || gpus > 0 ? std::min(count, share) : share;

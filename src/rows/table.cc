@@ -15,6 +15,7 @@ namespace lockstep::rows {
 namespace {
 
 constexpr std::size_t kMostName = 64;
+// All values of a row go through arguments and the environment, whose size the kernel limits.
 constexpr std::size_t kMostValue = 4096;
 
 bool is_letter(char c) {
@@ -78,6 +79,7 @@ Failure too_many_rows() {
 // Reads "0-4", both ends included. nullopt: the text is a value by itself, as "1e-3".
 std::optional<std::pair<std::int64_t, std::int64_t>> range_of(std::string_view text) {
   const std::size_t dash = text.find('-');
+  // A dash in front is the sign of a number.
   if (dash == std::string_view::npos || dash == 0 || dash + 1 == text.size()) return {};
   const auto number = [](std::string_view digits) -> std::optional<std::int64_t> {
     // Leading zeros belong to dates and the like.

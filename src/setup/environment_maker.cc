@@ -1,5 +1,6 @@
 #include "setup/environment_maker.h"
 
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -25,7 +26,6 @@ namespace fs = std::filesystem;
 using Kind = Environment::Kind;
 using Choice = SetupRequest::Choice;
 
-constexpr int kNotThere = 127;  // a shell's exit code for a program that is not found
 constexpr int kBadInput = 2;
 
 bool runs(const std::string& program) {
@@ -152,7 +152,7 @@ Attempt<Environment> EnvironmentMaker::choose_conda(const std::string& place) {
           name, {"miniconda3/bin/conda", "miniforge3/bin/conda", "mambaforge/bin/conda",
                  "anaconda3/bin/conda", "/opt/conda/bin/conda", "/opt/miniconda3/bin/conda"});
   if (conda_.empty())
-    return trouble(kNotThere, "conda is not on this host",
+    return trouble(kExitNotFound, "conda is not on this host",
                    "install conda there (miniforge needs no root), or leave conda out");
   std::string prefix;
   if (place == SetupRequest::kOwn) {
@@ -212,12 +212,13 @@ Attempt<std::string> EnvironmentMaker::base_python() const {
             ? (runs(request_.python) ? request_.python : "")
             : find_program(given);
     if (found.empty())
-      return trouble(kNotThere, fmt::format("there is no Python {}", printable(request_.python)));
+      return trouble(kExitNotFound,
+                     fmt::format("there is no Python {}", printable(request_.python)));
     return found;
   }
   for (const char* name : {"python3", "python"})
     if (const std::string found = find_program(name); !found.empty()) return found;
-  return trouble(kNotThere, "Python is not on this host, and these packages need Python",
+  return trouble(kExitNotFound, "Python is not on this host, and these packages need Python",
                  "install python3 there, or name a Python with --python PATH");
 }
 

@@ -1,6 +1,7 @@
 #include "setup/host_setup.h"
 
 #include "base/environment.h"
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
@@ -35,7 +36,6 @@ using Clock = std::chrono::steady_clock;
 // nothing, so the hint must name a flag.
 constexpr const char* kOwnInstead =
     "give --venv auto, the project's own environment, which sees the host's PyTorch";
-constexpr int kNotThere = 127;
 constexpr std::size_t kMostShown = 500;
 constexpr std::size_t kCommitDigits = 40;
 
@@ -285,7 +285,7 @@ Attempt<Resolved> HostSetup::resolve(const Spec& spec) {
 Attempt<std::string> HostSetup::commit_of(const Spec& spec) {
   if (is_commit(spec.ref)) return spec.ref;
   const std::string git = find_program("git");
-  if (git.empty()) return trouble(kNotThere, "git is not on this host", "install git there");
+  if (git.empty()) return trouble(kExitNotFound, "git is not on this host", "install git there");
   const std::string ref = spec.ref.empty() ? "HEAD" : spec.ref;
   std::string commit;
   // GIT_TERMINAL_PROMPT=0 makes git fail instead of waiting for a password.
@@ -332,7 +332,7 @@ Attempt<bool> HostSetup::add_overlay(const std::string& wheel) {
   // Without an environment, check the overlay with the Python that commands will find.
   if (request.python.empty()) {
     auto python = choose_python(request_.python.empty() ? "python3" : request_.python);
-    if (!python) return as_trouble(python.error(), kNotThere);
+    if (!python) return as_trouble(python.error(), kExitNotFound);
     request.python = std::move(*python);
   }
   const auto made = make_overlay(request, say);
@@ -359,7 +359,7 @@ Attempt<std::vector<Argv>> HostSetup::plan(const Spec& spec, const Resolved& res
         conda_plan(maker_->conda(), {"-p", environment.prefix, exists}, resolved.path, spec.args)};
   }
   if (!interpreter_)
-    return trouble(kNotThere, fmt::format("there is no Python in {}", place()),
+    return trouble(kExitNotFound, fmt::format("there is no Python in {}", place()),
                    "name python in the conda file");
   if (uv_.empty() && interpreter_->pip.empty())
     return trouble(1, fmt::format("{} has no pip", interpreter_->python),

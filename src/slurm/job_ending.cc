@@ -1,6 +1,7 @@
 #include "slurm/job_ending.h"
 
 #include "base/duration_text.h"
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "proc/signals.h"
 #include "slurm/words.h"
@@ -14,8 +15,6 @@ namespace {
 
 // slurmd reports signal 53 for a job whose working folder or output file it cannot open.
 constexpr int kNoFolder = 53;
-constexpr int kNotRun = 126;
-constexpr int kNotFound = 127;
 
 std::string on_nodes(const JobReport& job) {
   return job.nodes.empty() ? "" : fmt::format(" on {}", printable(job.nodes));
@@ -57,9 +56,9 @@ void explain_failure(const JobReport& job, Explanation& said) {
   } else if (code > 128 && code < 128 + SIGRTMAX) {
     said.why = fmt::format("the script ended with code {}: a program was killed by {}{}", code,
                            proc::signal_name(code - 128), ran_for(job));
-  } else if (code == kNotFound || code == kNotRun) {
+  } else if (code == kExitNotFound || code == kExitCannotRun) {
     said.why = fmt::format("the script ended with code {}: a command {}", code,
-                           code == kNotFound ? "was not found" : "could not be run");
+                           code == kExitNotFound ? "was not found" : "could not be run");
     said.advice.emplace_back(
         "not every node has the login host's PATH: load modules and "
         "environments in the script");

@@ -34,6 +34,7 @@ const std::string& EventRing::add(JobEvent event) {
   const std::int64_t now_ms = event.time_ms;
   kept_.push_back({event.number, event.time_ms, job_event_json(event)});
   bytes_ += kept_.back().line.size() + kLineCost;
+  // The newest event stays whatever its size: the caller gets a reference to its line.
   while (kept_.size() > 1 &&
          (bytes_ > limits_.bytes || kept_.front().time_ms < now_ms - limits_.age_ms)) {
     bytes_ -= kept_.front().line.size() + kLineCost;
@@ -49,6 +50,7 @@ std::string EventRing::answer(const std::string& agent, const std::string& node,
   bool more = false;
   for (const Kept& kept : kept_) {
     if (kept.number <= after) continue;
+    // One event may be larger than the limit. Without it the reader would ask for ever.
     if (!lines.empty() && lines.size() + kept.line.size() > bytes) {
       more = true;
       break;
@@ -72,6 +74,7 @@ std::vector<std::string> EventRing::latest(std::size_t most, std::size_t bytes) 
   return lines;
 }
 
+// An agent that has ended does not answer. It left its events in its report.
 std::optional<std::string> answer_of_report(std::string_view report, std::int64_t after) {
   const auto json = codec::parse_ordered_json(report, {.bytes = kMostReport});
   if (!json.is_object() || !json.contains("events") || !json["events"].is_array())

@@ -45,6 +45,7 @@ void Goodput::enter(Phase phase, TimePoint now) {
 }
 
 void Goodput::look(Phase seen, double input_share, TimePoint now) {
+  // The agent itself knows of restarts and the like. A look must not end such a phase.
   if (!is_seen_by_looks(phase_) || !is_seen_by_looks(seen)) return;
   const double input = is_training(seen) ? std::clamp(input_share, 0.0, 1.0) : 0;
   if (now > last_) {
@@ -58,6 +59,7 @@ void Goodput::look(Phase seen, double input_share, TimePoint now) {
 
 Goodput Goodput::at(TimePoint now) const {
   Goodput sums = *this;
+  // The time since the last look has no phase yet: the next look decides it.
   if (!is_seen_by_looks(phase_)) sums.enter(phase_, now);
   return sums;
 }
@@ -79,6 +81,7 @@ double Goodput::share() const {
 }
 
 std::string goodput_words(const Goodput& goodput) {
+  // A percentage of a short run says more about its start than about the job.
   constexpr std::chrono::seconds kLeast{60};
   if (goodput.of(Phase::training) <= Goodput::Duration{} || goodput.total() < kLeast) return {};
   std::vector<std::pair<Goodput::Duration, Phase>> parts;

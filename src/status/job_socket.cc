@@ -24,6 +24,7 @@ namespace {
 constexpr std::size_t kMostAnswer = 4UL << 20;
 constexpr std::size_t kMostJobId = 48;  // keeps the name within 107 bytes
 constexpr std::size_t kMostSockets = 8UL << 20;
+// Only this user's commands connect, and each asks once.
 constexpr int kBacklog = 16;
 
 bool is_plain_name(std::string_view text) {
@@ -35,6 +36,7 @@ bool is_plain_name(std::string_view text) {
 }
 
 std::string address_of(const JobSocketName& name, uid_t user) {
+  // '@': the abstract namespace. Such a socket goes with its process, so no file is left behind.
   return fmt::format("@lockstep/{}/{}", user, print_socket_name(name));
 }
 
@@ -54,6 +56,7 @@ Status wait_for(int fd, short events, io::TimePoint deadline) {
 
 Status send_all(int fd, std::string_view bytes, io::TimePoint deadline) {
   while (!bytes.empty()) {
+    // A stopped agent reads nothing. Do not wait in send() beyond the deadline.
     const ssize_t put = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (put > 0) bytes.remove_prefix(static_cast<std::size_t>(put));
     if (put >= 0 || errno == EINTR) continue;
@@ -77,6 +80,7 @@ Status receive_all(int fd, http::ResponseParser& parser, std::string& body,
       break;
     }
     parser.feed({chunk, static_cast<std::size_t>(got)}, body);
+    // Check while the answer arrives: a broken agent could send for ever.
     if (body.size() > kMostAnswer)
       return fail(Errc::corrupt, "the answer of the job's agent is too long");
   }
@@ -98,6 +102,7 @@ bool is_agent_of(const JobSocketName& name, const JobSocketName& of) {
 
 Result<io::Fd> connect_agent(const JobSocketName& name) {
   LOCKSTEP_TRY_ASSIGN(io::Fd fd, io::connect_unix(address_of(name, geteuid())));
+  // Any user may take a name of the abstract namespace: check who listens.
   if (!io::is_own_peer(fd.get()))
     return fail(Errc::denied, "the socket of the job belongs to another user");
   return fd;
@@ -110,6 +115,7 @@ Result<std::string> ask_over(const io::Fd& fd, std::string_view target, io::Dura
   http::ResponseParser parser;
   std::string body;
   LOCKSTEP_TRY(receive_all(fd.get(), parser, body, deadline));
+  // A running job keeps its version of lockstep when the binary is replaced.
   if (parser.head().status == 404)
     return fail(Errc::not_found, "the job runs under another version of lockstep");
   if (parser.head().status != 200)

@@ -56,9 +56,9 @@ std::vector<JobSocketName> sockets_in(std::string_view proc_net_unix, uid_t user
 Result<std::string> ask_agent(const JobSocketName& name, std::string_view target,
                               io::Duration limit);
 
-// Asks all agents of one job on this machine: those of a supervised job by its id, the one of a
-// plain run by its pid. An agent that has not answered in time, as one that is stopped, answers
-// with `late`, or is left out if `late` is empty.
+// Asks all agents of one job on this machine: finds the agents of a supervised job by the job's id,
+// and the agent of a plain run by its pid. For an agent that does not answer within `limit`, such
+// as a stopped one, the result has `late`, or nothing if `late` is empty.
 std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view target,
                                     io::Duration limit, const std::string& late = {});
 

@@ -15,6 +15,7 @@ std::vector<std::string> ask_about_profile(const JobSocketName& of, const Profil
        ask_agents(of, "/profile?" + print_profile_query(query), limit, late)) {
     auto says = read_profile_answer(text);
     if (!says) continue;
+    // This process looks, not the agent: the folder may be on a file system that hangs.
     look_for_traces(query, *says);
     answers.push_back(profile_answer_json(*says));
   }

@@ -1,5 +1,6 @@
 #include "sync/rsync_command.h"
 
+#include "base/exit_codes.h"
 #include "base/text.h"
 #include "proc/find_in_path.h"
 #include "proc/spawn.h"
@@ -7,10 +8,7 @@
 #include <fmt/core.h>
 
 namespace lockstep::sync {
-namespace {
-constexpr int kNotFoundThere = 127;
-constexpr int kSshFailed = 255;
-}  // namespace
+namespace {}  // namespace
 
 std::vector<std::string> rsync_command(const RsyncSettings& settings) {
   std::vector<std::string> argv = {
@@ -60,7 +58,7 @@ std::optional<std::string> ssh_for_rsync(const std::string& socket) {
 }
 
 bool may_try_another_shell(int code, std::string_view said) {
-  return code == kSshFailed || said.find("is your shell clean") != std::string_view::npos;
+  return code == kExitNotReached || said.find("is your shell clean") != std::string_view::npos;
 }
 
 std::string rsync_trouble(int code, std::string_view said) {
@@ -71,7 +69,7 @@ std::string rsync_trouble(int code, std::string_view said) {
     if (text.empty() || text.starts_with("rsync error:")) continue;
     if (why.empty() || text.find("No space left") != std::string_view::npos) why = printable(text);
   }
-  if (code == kNotFoundThere && why.empty()) why = "rsync is not installed there";
+  if (code == kExitNotFound && why.empty()) why = "rsync is not installed there";
   if (why.empty()) return fmt::format("rsync ended with {}", code);
   return why;
 }

@@ -45,6 +45,7 @@ std::optional<Key> named(std::string_view sequence) {
 }
 
 // The bytes that the first characters of a multi-byte character announce.
+// An invalid lead byte counts alone, so one broken byte never swallows the next key.
 std::size_t announced(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   if (byte >= 0xf0 && byte <= 0xf4) return 4;
@@ -58,6 +59,7 @@ struct Taken {
 };
 
 Taken take_escape(std::string_view text) {
+  // A terminal sends a sequence in one write. An escape byte alone is the Esc key.
   if (text.size() == 1) return {1, Key{Key::Kind::escape}};
   if (text[1] != '[' && text[1] != 'O') return {1, Key{Key::Kind::escape}};
   const std::size_t size = sequence_length(text.substr(2));

@@ -13,6 +13,7 @@
 namespace lockstep::top {
 namespace {
 
+// A filter is typed by hand. Pasted text must not grow without end.
 constexpr std::size_t kMostFilter = 64;
 // Of the lines above the table: what the nodes say about the job.
 constexpr std::size_t kMostWords = 4;
@@ -47,6 +48,7 @@ void add_words(const JobRows& job, std::vector<ScreenLine>& lines) {
     if (!node.words.empty()) say(node.words, style_of(node.state));
   for (const looks::NodeRows& node : job.nodes)
     if (!node.straggler.empty()) say("straggler: " + node.straggler, Style::attention);
+  // A large job in trouble has a sentence from every node.
   const std::size_t more = said.size() > kMostWords ? said.size() - kMostWords : 0;
   said.resize(said.size() - more);
   if (more > 0) said.push_back({fmt::format("and {} more lines", more), Style::faint});
@@ -60,6 +62,7 @@ std::vector<ScreenLine> cut_lines(std::vector<ScreenLine> lines, std::size_t col
 }
 
 void remove_last_character(std::string& text) {
+  // A UTF-8 character goes as a whole: first its continuation bytes, then its lead byte.
   while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80)
     text.pop_back();
   if (!text.empty()) text.pop_back();
@@ -82,6 +85,7 @@ void Screen::take(JobRows job) {
 }
 
 void Screen::take_threads(int rank, std::string text) {
+  // The user may have left the page, or chosen another rank, while the answer was on its way.
   if (shown_rank_ == rank) threads_ = std::move(text);
 }
 
@@ -104,15 +108,18 @@ void Screen::move(std::ptrdiff_t by) {
     return;
   }
   if (lines_.empty()) return;
+  // Keep a rank, not a line number: each look may group the ranks into other lines.
   chosen_ = lines_[step(chosen_line(), lines_.size())].ranks.front();
 }
 
 Screen::Wish Screen::press(const Key& key) {
+  // In the filter, letters are text and not commands.
   if (types_filter_) {
     press_in_filter(key);
     lines_ = lines_of(job_, rules_);
     return Wish::draw;
   }
+  // Longer than any table, and far from overflow when a position is added.
   constexpr auto kAll = std::ptrdiff_t{1} << 40;
   const auto page = static_cast<std::ptrdiff_t>(std::max<std::size_t>(height_, 2) - 1);
   switch (key.kind) {
@@ -168,6 +175,7 @@ Screen::Wish Screen::press_letter(const std::string& letter) {
     move(letter == "j" ? 1 : -1);
     return Wish::draw;
   }
+  // The other letters change the table, which the page of a rank covers.
   if (shown_rank_) return Wish::none;
   if (letter == "s")
     rules_.sort =
@@ -178,6 +186,7 @@ Screen::Wish Screen::press_letter(const std::string& letter) {
     types_filter_ = true;
   else
     return letter == " " ? Wish::ask : Wish::none;
+  // '/' begins a new filter, as in less and top.
   if (types_filter_) rules_.filter.clear();
   lines_ = lines_of(job_, rules_);
   return Wish::draw;

@@ -113,7 +113,7 @@ def test_nobody_else_ends_it(world):
     assert ended.rc == 1 and "guard.log" in ended.err, ended
     assert world.fake.world.machines == {} and world.guards() == []
     ended = world.up("--i-will-watch").wait(120)
-    assert ended.rc == 0 and "nobody ends it but you, with lockstep down lab" in ended.err, ended
+    assert ended.rc == 0 and "it runs until you end it with lockstep down lab" in ended.err, ended
     ended = world.lockstep("cost")
     assert "rented, nobody ends it but you" in ended.out and world.guards() == [], ended
     ended = world.lockstep("down", "lab")

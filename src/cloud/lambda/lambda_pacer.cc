@@ -1,13 +1,10 @@
 #include "cloud/lambda/lambda_pacer.h"
 
-#include "io/fd.h"
+#include "io/file_lock.h"
 #include "io/own_folders.h"
 
 #include <fmt/core.h>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,14 +17,11 @@ namespace {
 // A later time was written before the clock was set back.
 constexpr std::int64_t kFarthestTurn = 60'000;
 
-// Returns an empty Fd if the file cannot be locked. The limits then hold in this process only.
-io::Fd lock_turns(const std::string& path) {
+// Returns no lock if the file cannot be locked. The limits then hold in this process only.
+io::FileLock lock_turns(const std::string& path) {
   if (const std::size_t slash = path.rfind('/'); slash != std::string::npos)
     if (!io::make_folders(path.substr(0, slash))) return {};
-  io::Fd held(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  while (held && flock(held.get(), LOCK_EX) != 0)
-    if (errno != EINTR) held.reset();
-  return held;
+  return io::FileLock::take(path, io::FileLock::IfHeld::wait).value_or(io::FileLock());
 }
 
 }  // namespace
@@ -35,12 +29,12 @@ io::Fd lock_turns(const std::string& path) {
 template <class Change>
 void LambdaPacer::change(std::int64_t now_ms, Change change) {
   const std::lock_guard lock(mutex_);
-  const io::Fd held = lock_turns(path_);
+  const io::FileLock held = lock_turns(path_);
   Turns turns = own_;
   if (held) {
     std::array<char, 64> text{};
     turns = {};
-    if (pread(held.get(), text.data(), text.size() - 1, 0) > 0) {
+    if (pread(held.fd(), text.data(), text.size() - 1, 0) > 0) {
       long long question = 0;
       long long launch = 0;
       if (std::sscanf(text.data(), "%lld %lld", &question, &launch) == 2)
@@ -54,7 +48,7 @@ void LambdaPacer::change(std::int64_t now_ms, Change change) {
   if (!held) return;
   // The text has a fixed length, so a write always replaces the whole old text.
   const std::string text = fmt::format("{:020} {:020}\n", turns.question_ms, turns.launch_ms);
-  if (pwrite(held.get(), text.data(), text.size(), 0) < 0) return;
+  if (pwrite(held.fd(), text.data(), text.size(), 0) < 0) return;
 }
 
 Status LambdaPacer::turn(Web& web, bool launch) {

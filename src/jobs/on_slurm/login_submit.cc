@@ -1,6 +1,7 @@
 #include "jobs/on_slurm/login_submit.h"
 
 #include "base/backoff.h"
+#include "base/exit_codes.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/json_members.h"
@@ -13,7 +14,6 @@
 namespace lockstep::jobs::on_slurm {
 namespace {
 
-constexpr int kNotReached = 255;
 constexpr std::size_t kMostRequest = 8UL << 20;
 constexpr std::chrono::minutes kPatience{2};
 constexpr Backoff::Rules kPauses{.first = std::chrono::milliseconds(500),
@@ -80,10 +80,10 @@ Result<LoginRequest> parse_request(std::string_view text) {
 Status check_login(const hosts::HostPlace& place, const LoginWorld& world) {
   LOCKSTEP_TRY_ASSIGN(const auto ending, ask(asking(place, {"host-submit", "check"}), world));
   if (!ending.error.empty() && ending.signal == 0 && ending.code > 128 &&
-      ending.code != kNotReached)
+      ending.code != kExitNotReached)
     return left_by(ending);
   if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
-  if (ending.code == kNotThere)
+  if (ending.code == kExitNotFound)
     return fail(
         Errc::not_found,
         fmt::format("{} has no sbatch in PATH: the host must be a Slurm login host", place.name),
@@ -116,8 +116,8 @@ Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const Logi
     if (ending.error.empty() && ending.code != 0) return SubmittedThere{.code = ending.code};
     if (ending.error.empty()) return answer_of(place, ending.out);
     // Codes above 128 mean a signal; 255 is ssh's code for a lost or refused connection.
-    if (ending.code != kNotReached && ending.code > 128) return left_by(ending);
-    if (ending.code != kNotReached) return fail(Errc::unavailable, ending.error);
+    if (ending.code != kExitNotReached && ending.code > 128) return left_by(ending);
+    if (ending.code != kExitNotReached) return fail(Errc::unavailable, ending.error);
     // Retrying is safe: the host submits only one job under the request's id.
     if (world.now() > end)
       return fail(

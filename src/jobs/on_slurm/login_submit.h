@@ -17,7 +17,6 @@ namespace lockstep::jobs::on_slurm {
 
 // Exit codes of `lockstep host-submit` on the login host.
 inline constexpr int kNotSubmitted = 3;
-inline constexpr int kNotThere = 127;  // sbatch was not found
 
 // The request to the login host, sent over stdin, where no other user can read it.
 struct LoginRequest {

@@ -1,6 +1,7 @@
 #include "jobs/on_slurm/login_submit.h"
 
 #include "base/error_testing.h"
+#include "base/exit_codes.h"
 #include "codec/json.h"
 #include "jobs/on_slurm/slurm_submit.h"
 
@@ -133,7 +134,7 @@ TEST_F(LoginHostTest, AnAnswerThatNamesNoJobIsShown) {
 TEST_F(LoginHostTest, OnlyAHostWithSbatchIsALoginHost) {
   answers_ = {{.code = 0}};
   EXPECT_TRUE(check_login(login_, world()));
-  answers_ = {{.code = kNotThere}};
+  answers_ = {{.code = kExitNotFound}};
   EXPECT_EQ(check_login(login_, world()).error().message,
             "login has no sbatch in PATH: the host must be a Slurm login host");
   answers_ = {{.code = 1}};

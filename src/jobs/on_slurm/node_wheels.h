@@ -23,7 +23,7 @@ struct NodeWheels {
   std::vector<std::string> failed_first = {};
 };
 
-// What this process knows of its step and its node, and how it works there. A test gives others.
+// The step and the node of this process, and how it starts helpers there. A test sets its own.
 struct WheelStep {
   std::string node;       // Slurm's name of this node
   int number = 0;         // of this node in the step

@@ -1,5 +1,6 @@
 #include "jobs/rented/owner_rules.h"
 
+#include "base/exit_codes.h"
 #include "base/text.h"
 
 #include <fmt/core.h>
@@ -11,7 +12,6 @@
 namespace lockstep::jobs::rented {
 namespace {
 
-constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kSignalBase = 128;
 constexpr std::size_t kMostLine = 1000;
@@ -64,7 +64,7 @@ OwnedStep next_step(const cloud::RentedJob& job, const OwnedState& there, std::i
 }
 
 int settled_code(const OwnedState& there, bool all_brought) {
-  return there.code == 0 && !all_brought ? kFailed : there.code;
+  return there.code == 0 && !all_brought ? kExitFailed : there.code;
 }
 
 int code_for_user(int code, int canceled_by) {

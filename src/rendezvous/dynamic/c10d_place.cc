@@ -15,7 +15,7 @@ namespace {
 // Returns the address of a participant of the given state, for messages.
 std::string first_of(const std::optional<std::string>& text) {
   const auto state = decode_state(text.value_or(std::string()));
-  if (!state || state->participants.empty()) return "somebody";
+  if (!state || state->participants.empty()) return "another node";
   return printable(state->participants.begin()->first.addr);
 }
 

@@ -111,8 +111,7 @@ void HubBackend::look_for_place(std::size_t at) {
                                          [this, at](const Result<FoundHost>& found) {
                                            if (found && found->choice.host)
                                              settings_.place = static_cast<std::uint32_t>(at);
-                                           // The finder must not be replaced inside its own
-                                           // callback.
+                                           // Not here: a callback must not replace its own finder.
                                            timer_.start({}, [this, at] { look_for_place(at + 1); });
                                          });
 }
