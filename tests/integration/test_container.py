@@ -627,6 +627,45 @@ def test_pytorch_of_the_image(lockstep):
     assert ended.rc == 0 and sorted(ended.out.splitlines()) == ["2.6.0 3", "2.6.0 3"], ended
 
 
+STEPS = """
+import os, signal, torch, torch.distributed as dist
+again = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+dist.init_process_group("gloo")
+first = int(open("step").read()) if os.path.exists("step") else 0
+for step in range(first, 6):
+    part = torch.ones(1) * (dist.get_rank() + 1)
+    dist.all_reduce(part)
+    if again == 0 and step == 3 and dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.barrier()
+    if dist.get_rank() == 0:
+        open("step", "w").write(str(step + 1))
+print(f"rank {dist.get_rank()} attempt {again} from {first} sum {int(part)}\\n", end="", flush=True)
+dist.destroy_process_group()
+"""
+
+
+def test_pytorch_of_the_image_on_two_hosts_and_a_killed_rank(lockstep, hosts):
+    need("bwrap")
+    image = (PEERS / "trixie").resolve()
+    if not (image / ".complete").exists():
+        skip("no .cache/peers/trixie: run ./dev peers")
+    (lockstep.work / "train.py").write_text(STEPS)
+    made = hosts(2)
+    runs = [host.start("--container", image, "--container-mounts", f"{SUPPORT}/torch-2.6:/opt/aid:ro", "--nnodes", "2",
+                       "--max-restarts", "1", "--rdzv-backend", "lockstep", "--rdzv-id", "steps", "--rdzv-endpoint",
+                       f"{made[0].addr}:29400", "train.py", env={"PYTHON_EXEC": None, "PYTHONPATH": "/opt/aid"})
+            for host in made]
+    ended = [run.wait(60) for run in runs]  # takes about 9 s
+    assert [each.rc for each in ended] == [0, 0], ended
+    # The ranks go on from the step that rank 0 wrote. The killed rank never reached that step's barrier.
+    assert sorted(line for each in ended for line in each.out.splitlines()) == [
+        f"rank {rank} attempt 1 from 3 sum 3" for rank in (0, 1)], ended
+    assert "SIGKILL" in ended[0].err + ended[1].err, ended
+    for host in made:
+        until(lambda host=host: not host.processes(), 10, "nothing is left on the host")
+
+
 def test_a_nested_run_is_not_taken_for_the_first(lockstep, folder_image):
     """The variables of the first process are not for the ranks."""
     need("bwrap")
