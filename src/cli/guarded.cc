@@ -4,8 +4,6 @@
 #include "base/date_text.h"
 #include "cli/on_demand.h"
 #include "cli/owner_host.h"
-#include "io/own_folders.h"
-#include "jobs/rented/course_log.h"
 #include "jobs/rented/course_words.h"
 #include "jobs/rented/owner_rules.h"
 #include "jobs/rented/untold_ends.h"
@@ -18,20 +16,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <filesystem>
-#include <system_error>
 
 namespace lockstep::cli {
 namespace {
-
-constexpr std::chrono::hours kLogsKept{30 * 24};
-
-bool needs_guard(const cloud::Attempt& attempt) {
-  return attempt.open() && attempt.offer.ending == cloud::Ending::with_guard;
-}
 
 // Returns what happens to the rental if no guard runs.
 std::string without_guard(const cloud::Rental& rental) {
@@ -87,26 +75,6 @@ void tell_jobs(rent::OnDemand& world, std::string_view program,
     (void)kill(getpid(), told.error().sys);
 }
 
-// Removes followers' logs last written more than 30 days ago, unless the cluster is still rented.
-void drop_old_logs(const std::vector<cloud::Rental>& open) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  const std::int64_t old = unix_ms() - std::chrono::milliseconds(kLogsKept).count();
-  for (fs::directory_iterator at(io::state_folder() + "/rentals", failed), end;
-       !failed && at != end; at.increment(failed)) {
-    const fs::path& path = at->path();
-    // The folder also has the locks of all past clusters: skip those.
-    const auto cluster = jobs::rented::cluster_of_log(path.filename());
-    if (!cluster) continue;
-    const bool is_open = std::any_of(open.begin(), open.end(),
-                                     [&](const auto& rental) { return rental.cluster == cluster; });
-    // The beginning of a long log is old, but stays as long as its end.
-    const auto written = jobs::rented::log_written_ms(*cluster);
-    std::error_code error;
-    if (!is_open && written && *written < old) fs::remove(path, error);
-  }
-}
-
 }  // namespace
 
 Status keys_of(const rent::OnDemand& world, const cloud::Rental& rental) {
@@ -118,10 +86,6 @@ Status keys_of(const rent::OnDemand& world, const cloud::Rental& rental) {
 }
 
 namespace {
-
-bool ends_with_guard(const cloud::Rental& rental) {
-  return std::any_of(rental.attempts.begin(), rental.attempts.end(), needs_guard);
-}
 
 void keep_guarded_here(rent::OnDemand& world, std::string_view program,
                        const std::vector<cloud::Rental>& rentals) {
@@ -161,17 +125,7 @@ void keep_guarded_there(rent::OnDemand& world, std::string_view program,
 
 }  // namespace
 
-EndedBy ended_by(const rent::OnDemand& world, const cloud::Rental& rental) {
-  using Word = rent::GuardHosts::Word;
-  if (!ends_with_guard(rental)) return EndedBy::itself;
-  if (rent::guard_host_of(rental).empty())
-    return rent::wants_guard(rental) && rent::guard_lives() ? EndedBy::guard : EndedBy::nobody;
-  const Word word = world.guards().word_of(rental);
-  if (word == Word::refuses) return EndedBy::nobody;
-  return word == Word::silent ? EndedBy::unheard : EndedBy::guard;
-}
-
-const char* ended_by_name(EndedBy by) {
+const char* ended_by_name(rent::EndedBy by) {
   constexpr std::array<const char*, 4> kNames = {"itself", "guard", "guard-unheard", "nobody"};
   return kNames[static_cast<std::size_t>(by)];
 }
@@ -184,21 +138,9 @@ std::string ended_by_words(std::string_view name, std::string_view where) {
                      name == "guard" ? "" : ", which does not answer now");
 }
 
-std::int64_t fixed_end_ms(const rent::OnDemand& world, const cloud::Rental& rental) {
-  return cloud::fixed_end_ms(rental, [&](std::string_view name) {
-    const cloud::Provider* known = world.providers().find(name);
-    return known != nullptr && known->traits().fixed_end;
-  });
-}
-
-std::int64_t certain_end_ms(const rent::OnDemand& world, const cloud::Rental& rental) {
-  const std::int64_t fixed = fixed_end_ms(world, rental);
-  return fixed > 0 && rental.ends_ms > 0 ? std::min(fixed, rental.ends_ms) : rental.ends_ms;
-}
-
 std::string end_words(const rent::OnDemand& world, const cloud::Rental& rental) {
-  if (ended_by(world, rental) == EndedBy::nobody) return "nobody ends its bill but you";
-  return "by itself it ends at " + date_text(certain_end_ms(world, rental));
+  if (rent::ended_by(world, rental) == rent::EndedBy::nobody) return "nobody ends its bill but you";
+  return "by itself it ends at " + date_text(rent::certain_end_ms(world, rental));
 }
 
 void keep_guarded_here(rent::OnDemand& world, std::string_view program) {
@@ -212,7 +154,7 @@ void keep_guarded(rent::OnDemand& world, std::string_view program) {
   const auto rentals = world.journal().open_rentals();
   if (!rentals) return;
   tell_jobs(world, program, *rentals);
-  drop_old_logs(*rentals);
+  jobs::rented::drop_old_logs(*rentals, unix_ms());
   std::vector<cloud::Rental> here;
   for (const cloud::Rental& rental : *rentals) {
     if (rent::wants_guard(rental)) here.push_back(rental);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cloud/rental.h"
+#include "rent/ended_by.h"
 #include "rent/on_demand.h"
 
 #include <string>
@@ -11,26 +12,11 @@
 
 namespace lockstep::cli {
 
-enum class EndedBy {
-  itself,
-  guard,
-  unheard,  // a guard on another host, which was not reached
-  nobody,
-};
-
-// Returns who terminates the rental, as keep_guarded() has found.
-EndedBy ended_by(const rent::OnDemand& world, const cloud::Rental& rental);
 // Returns "itself", "guard", "guard-unheard" or "nobody", for JSON.
-const char* ended_by_name(EndedBy by);
+const char* ended_by_name(rent::EndedBy by);
 // Returns ", guarded on me@host", or "" for a rental that terminates itself. name: from
 // ended_by_name(). where: the rental's --guard.
 std::string ended_by_words(std::string_view name, std::string_view where);
-
-// Returns when the provider ends the first machine of the rental, which no call can postpone
-// (Traits::fixed_end). Unix ms; 0: no provider does, or no machine is alive.
-std::int64_t fixed_end_ms(const rent::OnDemand& world, const cloud::Rental& rental);
-// Returns the earliest certain end: of the lease, or by the provider. Unix ms.
-std::int64_t certain_end_ms(const rent::OnDemand& world, const cloud::Rental& rental);
 
 // Returns "by itself it ends at DATE", or that only the user can end it.
 std::string end_words(const rent::OnDemand& world, const cloud::Rental& rental);

@@ -107,8 +107,8 @@ Result<nlohmann::json> rented_facts(const std::vector<hosts::Cluster>& clusters,
   for (const cloud::Rental& rental : rentals)
     facts[rental.cluster] = {{"micros_per_hour", cloud::rate_now(rental)},
                              {"cost_micros", cloud::cost_so_far(rental, world->now_ms())},
-                             {"ends_ms", certain_end_ms(*world, rental)},
-                             {"ended_by", ended_by_name(ended_by(*world, rental))},
+                             {"ends_ms", rent::certain_end_ms(*world, rental)},
+                             {"ended_by", ended_by_name(rent::ended_by(*world, rental))},
                              {"guard", rental.terms.guard}};
   LOCKSTEP_TRY_ASSIGN(const auto jobs, world->journal().jobs());
   for (const cloud::Rental& rental : rentals)
@@ -143,7 +143,7 @@ std::string rented_words(const nlohmann::json& facts, const std::string& name) {
   const auto found = facts.find(name);
   if (found == facts.end()) return "rented at its use";
   const std::string by = codec::text_member(*found, "ended_by");
-  const std::string ends = by == ended_by_name(EndedBy::nobody)
+  const std::string ends = by == ended_by_name(rent::EndedBy::nobody)
                                ? std::string()
                                : ", ends " + date_text(codec::integer_member(*found, "ends_ms"));
   return fmt::format("{} USD/h, {} spent{}{}",

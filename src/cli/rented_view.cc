@@ -78,7 +78,7 @@ std::string RentedView::going_on_words() const {
       "'{}' goes on: {} USD an hour; it ends with its job, which is followed from "
       "here, or {}; {}",
       rental.cluster, cloud::dollars_text(cloud::rate_now(rental)),
-      date_text(certain_end_ms(world_, rental)), rent::follow_log(rental.cluster));
+      date_text(rent::certain_end_ms(world_, rental)), rent::follow_log(rental.cluster));
 }
 
 void RentedView::carry_out(ViewStep step) {

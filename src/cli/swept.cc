@@ -75,8 +75,8 @@ nlohmann::ordered_json rental_row(const rent::OnDemand& world, const cloud::Rent
           {"unanswered", cloud::has_unanswered(rental)},
           {"cost_micros", cloud::cost_so_far(rental, world.now_ms())},
           {"created_ms", rental.created_ms},
-          {"ends_ms", certain_end_ms(world, rental)},
-          {"ended_by", ended_by_name(ended_by(world, rental))},
+          {"ends_ms", rent::certain_end_ms(world, rental)},
+          {"ended_by", ended_by_name(rent::ended_by(world, rental))},
           {"guard", rental.terms.guard},
           {"closed_ms", rental.closed_ms}};
 }

@@ -47,14 +47,14 @@ Result<std::string> the_name(const Parsed& parsed, const char* example) {
 // --- up
 
 std::string up_words(const rent::OnDemand& world, const Rental& rental) {
-  const EndedBy by = ended_by(world, rental);
+  const rent::EndedBy by = rent::ended_by(world, rental);
   const std::string rate = cloud::dollars_text(cloud::rate_now(rental));
-  if (by == EndedBy::nobody)
+  if (by == rent::EndedBy::nobody)
     return fmt::format(
         "'{0}' is up: {1} USD an hour; it runs until you end it with lockstep down {0}",
         rental.cluster, rate);
   return fmt::format("'{}' is up: {} USD an hour, ends {} at the latest{}", rental.cluster, rate,
-                     date_text(certain_end_ms(world, rental)),
+                     date_text(rent::certain_end_ms(world, rental)),
                      ended_by_words(ended_by_name(by), rental.terms.guard));
 }
 
@@ -144,7 +144,7 @@ KeptEnd kept_end(const rent::OnDemand& world, const Rental& rental, std::int64_t
   const auto wanted = cloud::lease_end(terms, cloud::rate_now(rental),
                                        cloud::cost_so_far(rental, world.now_ms()), now, now);
   const std::int64_t end = std::max(wanted.value_or(now), rental.ends_ms);
-  const std::int64_t fixed = fixed_end_ms(world, rental);
+  const std::int64_t fixed = rent::fixed_end_ms(world, rental);
   if (fixed > 0 && fixed < end) return {.ms = fixed, .fixed = true};
   return {.ms = end};
 }
@@ -178,7 +178,7 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
       .journal = [&](std::int64_t ends) { return keep_in_journal(*world, rental, ends, now); }};
   LOCKSTEP_TRY(rent::move_end(keepers, places, rental.ends_ms, end));
   LOCKSTEP_TRY(suspend_autostop(places, rental, (end - now) / 1000));
-  if (ended_by(*world, rental) == EndedBy::nobody) {
+  if (rent::ended_by(*world, rental) == rent::EndedBy::nobody) {
     std::puts(fmt::format("'{}' is off {} at the latest, in {}; {}", names[0], date_text(end),
                           time_words((end - now) / 1000), end_words(*world, rental))
                   .c_str());
@@ -199,7 +199,7 @@ std::string state_words(const rent::OnDemand& world, const Rental& rental) {
   if (rental.closed_ms != 0) return "terminated";
   return std::string(rental.wanted ? "rented" : "ending") +
          (cloud::has_unanswered(rental) ? ", a launch without an answer" : "") +
-         ended_by_words(ended_by_name(ended_by(world, rental)), rental.terms.guard);
+         ended_by_words(ended_by_name(rent::ended_by(world, rental)), rental.terms.guard);
 }
 
 // Asks the hosts that own rentals for the rows of `cost --json`, and adds the member `host` to each

@@ -1,6 +1,7 @@
 #include "jobs/rented/course_log.h"
 
 #include "jobs/rented/client_log.h"
+#include "jobs/rented/course_words.h"
 #include "rent/job_claim.h"
 
 #include <fmt/core.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -243,6 +245,21 @@ TEST_F(CourseLogs, ShowsHowFarATransferIs) {
     if (reader.progress()) _exit(4);
   });
   EXPECT_FALSE(reader.progress());
+}
+
+TEST_F(CourseLogs, OldLogsGoUnlessTheirClusterIsRented) {
+  const std::string rentals = folder + "/lockstep/rentals/";
+  for (const char* name : {"a.log", "a.log.1", "b.log", "a.lock"})
+    std::ofstream(rentals + name) << "words";
+  const auto left = [&](const std::string& name) { return fs::exists(rentals + name); };
+  const std::int64_t written = *log_written_ms("a");
+  const std::int64_t month = std::int64_t{30} * 86'400'000;
+  const cloud::Rental open{.id = "r", .cluster = "b", .owner = {}};
+  drop_old_logs({open}, written + month - 60'000);
+  EXPECT_TRUE(left("a.log"));
+  drop_old_logs({open}, written + month + 60'000);
+  EXPECT_FALSE(left("a.log") || left("a.log.1"));
+  EXPECT_TRUE(left("b.log") && left("a.lock"));
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "base/error.h"
+#include "cloud/rental.h"
 #include "jobs/job_book.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::jobs::rented {
 
@@ -22,7 +24,7 @@ struct CourseWords {
 std::optional<CourseWords> words_of_course(std::string word, const Result<KnownJob>& newest,
                                            std::optional<std::int64_t> lines);
 
-// Returns the cluster's name if the file name is that of such a log or of a part of it.
-std::optional<std::string> cluster_of_log(const std::string& file);
+// Removes courses' logs last written more than 30 days ago, unless the cluster is still rented.
+void drop_old_logs(const std::vector<cloud::Rental>& open, std::int64_t now_ms);
 
 }  // namespace lockstep::jobs::rented
