@@ -128,8 +128,7 @@ Result<ExitCode> explain_file(const Call& call, const WhyOptions& options,
                 "--from names a file, so no job, host or rank can be named beside it");
   LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(*options.from, kMostReport));
   const auto said = jobs::explain_report(text);
-  if (!said)
-    return fail(Errc::invalid_input, printable(*options.from) + ": " + said.error().message);
+  if (!said) return fail(Errc::corrupt, printable(*options.from) + ": " + said.error().message);
   return show(*said, options.json);
 }
 

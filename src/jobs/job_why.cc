@@ -210,7 +210,7 @@ Result<Explanation> explain_report(std::string_view text) {
   const nlohmann::json report = codec::parse_json(text, {.bytes = kMostReport});
   const std::string outcome = codec::text_member(report, "outcome");
   if (!report.is_object() || !report.contains("schema") || outcome.empty())
-    return fail(Errc::not_found, "not a report of lockstep run --report");
+    return fail(Errc::corrupt, "not a report of lockstep run --report");
   JobStatus status{.state = JobState::failed};
   if (outcome == "succeeded" || outcome == "spare") status.state = JobState::succeeded;
   if (outcome == "interrupted") status.state = JobState::canceled;

@@ -24,7 +24,7 @@ struct Explanation {
 Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
                         const std::string& advice = {});
 
-// Explains a run by the file of its --report. not_found: the text is no such report.
+// Explains a run by the file of its --report. corrupt: the text is no such report.
 Result<Explanation> explain_report(std::string_view text);
 
 // Adds what the ranks of a running job do.

@@ -29,7 +29,8 @@ def test_the_straggler_of_another_node_is_told_once_and_known_on_all_nodes(machi
     """Each node has one rank, so no node can compare its own. The node of the late rank has GPUs."""
     machine.put_nvidia()
     machine.nvidia_smi(TWO_GPUS)
-    gpus = ("unshare", "--mount", "--propagation", "private", "sh", "-ec", DRIVER, "sh", machine.folder, machine.devices)
+    gpus = ("unshare", "--mount", "--propagation", "private", "sh", "-ec", DRIVER, "sh", machine.folder,
+            machine.devices)
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
     job = Job(lockstep, "lockstep")
