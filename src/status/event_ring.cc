@@ -23,6 +23,7 @@ std::string answer_around(const std::string& agent, const std::string& node, std
   const nlohmann::ordered_json head{
       {"agent", agent}, {"node", node}, {"next", next}, {"more", more}};
   std::string text = codec::print_json(head);
+  // The kept lines are JSON already: append them instead of parsing them again.
   text.pop_back();
   return text + ",\"events\":[" + lines + "]}";
 }
