@@ -212,10 +212,10 @@ def main():
 {memory:.1f} MB PSS |  | at most 1 % |
 | agent of {8 * RANKS} such ranks | {many:.2f} % of a core |  | {many / cpu:.1f} x | at most 6 x |
 | `lockstep why` of {RANKS} ranks | {warm:.1f} ms | the first one {first:.1f} ms |  | at most 10 ms, first 100 ms |
-| the same of three nodes, asked at one | {three:.1f} ms | one node {warm:.1f} ms | {three - warm:+.1f} ms | 2 round trips \
-more |
-| a rank of {RANKS} is killed -> first signal to another, stacks read | {read:.2f} ms | nothing to read {unread:.2f} ms | \
-{read - unread:+.2f} ms | at most 3 ms more |""")
+| the same of three nodes, asked at one | {three:.1f} ms | one node {warm:.1f} ms | {three - warm:+.1f} ms | \
+2 round trips more |
+| a rank of {RANKS} is killed -> first signal to another, stacks read | {read:.2f} ms | \
+nothing to read {unread:.2f} ms | {read - unread:+.2f} ms | at most 3 ms more |""")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ Table make_why_table() {
       .summary = "Explains why a job waits, runs or has ended.",
       .examples =
           "lockstep why train.py\n"
-          "lockstep why train.py --threads --native\n"
           "lockstep why 1234_7 --on hpc\n"
           "lockstep why --from report.json",
       .details =
