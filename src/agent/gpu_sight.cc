@@ -2,11 +2,13 @@
 
 #include "agent/rank_gpu.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace lockstep::agent {
@@ -18,6 +20,25 @@ constexpr std::chrono::seconds kStale{15};
 constexpr std::size_t kMostFaults = 20;
 
 }  // namespace
+
+Status GpuSight::open_job_dir() {
+  const auto& folder = node_.config.dcgm_job_dir;
+  if (!folder) return {};
+  // The id by which the site knows the job, else that of Lockstep.
+  std::string job = node_.config.run_id;
+  for (const char* name : {"SLURM_JOB_ID", "LOCKSTEP_JOB_ID"})
+    if (const auto id = node_.environment.find(name); id != node_.environment.end()) {
+      job = id->second;
+      break;
+    }
+  LOCKSTEP_TRY_ASSIGN(job_files_, DcgmJobFiles::open(*folder, printable(job, 200)));
+  return {};
+}
+
+void GpuSight::close() {
+  reader_.reset();
+  if (job_files_) job_files_->show({});
+}
 
 void GpuSight::open() {
   if (gpus_) return;
@@ -56,6 +77,15 @@ void GpuSight::find_ranks() {
     for (const host::Gpu& gpu : gpus_seen_by(env, *gpus_))
       seen_[static_cast<std::size_t>(gpu.index)] = true;
   }
+  show_job();
+}
+
+void GpuSight::show_job() {
+  if (!job_files_) return;
+  std::set<int> used;
+  for (const auto& [rank, gpu] : gpu_of_)
+    used.insert(gpu);
+  job_files_->show(used);
 }
 
 void GpuSight::on_use(host::GpuUse use) {

@@ -2,6 +2,7 @@
 // kernel's log. A node without NVIDIA's or AMD's GPUs starts and reads nothing.
 #pragma once
 
+#include "agent/dcgm_job_files.h"
 #include "agent/gpu_reader.h"
 #include "agent/node.h"
 #include "agent/worker_spec.h"
@@ -35,6 +36,8 @@ class GpuSight {
         reaped_(std::move(reaped)),
         on_fault_(std::move(on_fault)) {}
 
+  // Opens the folder of --dcgm-job-dir, if one is given.
+  Status open_job_dir();
   // Finds the GPUs, and begins to read the kernel's log. Call before workers start: the first fault
   // may come at once.
   void open();
@@ -55,8 +58,8 @@ class GpuSight {
   // Returns the faults of this attempt, a line each.
   const std::vector<std::string>& faults() const { return faults_; }
 
-  // Ends the child.
-  void close() { reader_.reset(); }
+  // Ends the child, and takes the job out of the folder of --dcgm-job-dir.
+  void close();
 
  private:
   struct Told {
@@ -66,6 +69,7 @@ class GpuSight {
 
   void find_gpus();
   void find_ranks();
+  void show_job();
   void on_use(host::GpuUse use);
   void on_log_line(std::string_view line);
   const host::GpuUse* use_of(int rank) const;
@@ -84,6 +88,7 @@ class GpuSight {
   std::map<int, Told> told_;            // by the GPU's index
   std::vector<host::Xid> xids_;
   std::vector<std::string> faults_;
+  std::optional<DcgmJobFiles> job_files_;
 };
 
 }  // namespace lockstep::agent

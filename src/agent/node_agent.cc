@@ -114,6 +114,7 @@ Status NodeAgent::prepare() {
   console_.take_log();
   if (config.report_file) LOCKSTEP_TRY(check_writable(*config.report_file));
   LOCKSTEP_TRY(chronicle_.open());
+  LOCKSTEP_TRY(gpus_.open_job_dir());
   LOCKSTEP_TRY(signals_.open(containment_.guardian()));
   LOCKSTEP_TRY(workers_.prepare());
   sweep_earlier_run();

@@ -204,6 +204,12 @@ Group hang_group() {
                .help = "what a line with the step looks like, such as 'step ([0-9]+)': the first "
                        "group is the step; without it, steps are guessed from the output",
                .own = true},
+              {.name = "dcgm-job-dir",
+               .field = into<&Raw::dcgm_job_dir>,
+               .metavar = "DIR",
+               .help = "name this job to DCGM's exporter as the user of its GPUs: the folder is "
+                       "the exporter's --hpc-job-mapping-dir on each node",
+               .own = true},
           }};
 }
 

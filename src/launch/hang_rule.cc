@@ -1,4 +1,4 @@
-// Applies --hang-after, --on-hang and --progress.
+// Applies --hang-after, --on-hang, --progress and --dcgm-job-dir.
 #include "base/text.h"
 #include "launch/rules.h"
 
@@ -56,6 +56,7 @@ Status apply_hang(const RawOptions& raw, LaunchConfig& config) {
     LOCKSTEP_TRY_ASSIGN(auto pattern, logs::StepPattern::make(*raw.progress));
     config.progress = std::move(pattern);
   }
+  config.dcgm_job_dir = raw.dcgm_job_dir;
   return {};
 }
 

@@ -229,6 +229,7 @@ struct LaunchConfig {
   WatchConfig watch;
   HangConfig hang;
   std::optional<logs::StepPattern> progress;  // --progress; nullopt: steps are guessed
+  std::optional<std::string> dcgm_job_dir;    // --dcgm-job-dir
   EventConfig events;
   PageConfig page;
   RecorderConfig recorder;

@@ -53,6 +53,7 @@ struct RawOptions {
   std::string hang_after = "auto";
   std::string on_hang = "report";
   std::optional<std::string> progress;
+  std::optional<std::string> dcgm_job_dir;
   std::optional<std::string> events;
   std::optional<std::string> notify;  // the option, else LOCKSTEP_NOTIFY
   std::optional<std::string> notify_exec;

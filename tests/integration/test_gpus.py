@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -124,6 +125,21 @@ def figures(lockstep, job):
         seen = rows(lockstep, job)
         return all(row["gpu_share"] is not None for row in seen.values()) and seen
     return until(known, 30, "figures")
+
+
+def test_dcgms_exporter_learns_the_job(machine, lockstep, tmp_path):
+    machine.put_nvidia()
+    machine.nvidia_smi(TWO_GPUS)
+    folder = tmp_path / "jobs"
+    assert "no such folder" in lockstep.run_worker("--dcgm-job-dir", folder, actions=["exit=0"]).err
+    folder.mkdir()
+    (folder / "0").write_text("1234\n")
+    job = machine.start("--dcgm-job-dir", folder, actions=["await"])
+    (name,) = until(lambda: (folder / "1").exists() and (folder / "1").read_text().split(), 30, "GPU 1 has a name")
+    assert (folder / "0").read_text() == f"1234\n{name}\n"
+    job.signal(signal.SIGTERM)
+    job.wait(30)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"0": "1234\n"}
 
 
 def test_use_and_faults_are_shown(machine, lockstep):

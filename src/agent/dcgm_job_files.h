@@ -1,0 +1,35 @@
+// Tells DCGM's exporter which job uses a GPU (--dcgm-job-dir). The folder has a file for each GPU,
+// named by the GPU's index, with the id of a job in each line. The exporter, started with
+// --hpc-job-mapping-dir, gives the GPU's figures the label hpc_job. Jobs that share a GPU share the
+// file. Nobody takes a lock, as with a prolog of Slurm: of two jobs that begin in the same moment,
+// one may lose its line.
+#pragma once
+
+#include "base/error.h"
+
+#include <set>
+#include <string>
+
+namespace lockstep::agent {
+
+class DcgmJobFiles {
+ public:
+  // job: its id, a line. Fails with invalid_input if the folder is not there, or not writable.
+  static Result<DcgmJobFiles> open(const std::string& folder, const std::string& job);
+
+  // Adds the job's line to the files of these GPUs, and takes it out of the files of all others. A
+  // file that fails is told once, and the job goes on.
+  void show(const std::set<int>& gpus);
+
+ private:
+  DcgmJobFiles(std::string folder, std::string job)
+      : folder_(std::move(folder)), job_(std::move(job)) {}
+  Status put(int gpu, bool is_used) const;
+
+  std::string folder_;
+  std::string job_;
+  std::set<int> shown_;
+  bool told_ = false;
+};
+
+}  // namespace lockstep::agent
