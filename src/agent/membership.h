@@ -79,8 +79,9 @@ class Membership {
 
   bool is_open() const { return open_; }         // the rendezvous was reached at least once
   const Round& round() const { return round_; }  // the last round joined
-  // The workers' store. nullptr: it is not of this node.
-  const store::Server* store() const { return store_.get(); }
+  // The store of this round's workers. nullptr: another node has it. A node that was rank 0 before
+  // keeps its own store, with the keys of that time.
+  const store::Server* store() const { return round_.group_rank == 0 ? store_.get() : nullptr; }
 
  private:
   enum class Awaited { nothing, round, barrier };
