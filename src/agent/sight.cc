@@ -231,9 +231,10 @@ void Sight::judge(io::TimePoint now) {
   // First: to tell of a hang may end the attempt.
   listener_.on_look(fold_, shown(), redo());
   find_straggler(verdict, now);
-  if (is_judged) return alarms_.feed_judged(evidence_);
-  if (!timed_out_) timed_out_ = world_.timed_out();
+  if (!timed_out_ && !is_judged) timed_out_ = world_.timed_out();
+  // A judged node, too: its ranks may end before the leader has answered.
   if (timed_out_) alarms_.time_out(*timed_out_, whole_, evidence_);
+  if (is_judged) return alarms_.feed_judged(evidence_);
   const bool act = alarms_.feed({verdict, whole_, evidence_}, world_.hearing(), now);
   // Before anything ends: each node keeps its own evidence.
   if (world_.judges_all())
