@@ -49,6 +49,9 @@ void Alarms::hear(const std::string& leader, const std::string& alarm,
   for (const std::string& sentence : evidence.sentences)
     collectives += "\n  " + sentence;
   log::warning("the job stands still, see the log of {}{}", leader, collectives);
+  const bool is_timeout = alarm.starts_with("timeout:");
+  // This node may have seen the timeout before the leader.
+  if (is_timeout && std::exchange(timed_out_, true)) return;
   keep(alarm + collectives, evidence);
 }
 
@@ -90,7 +93,7 @@ void Alarms::tell_late(const looks::Evidence& evidence) {
   if (!owed_ || (evidence.sentences.empty() && collectives_.asking())) return;
   owed_ = false;
   for (const std::string& sentence : evidence.sentences)
-    log::warning("hang: {}", sentence);
+    log::warning("{}: {}", timed_out_ ? "timeout" : "hang", sentence);
   keep_dumps();
 }
 

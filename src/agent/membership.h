@@ -53,10 +53,9 @@ class Membership {
   // Cancels the wait of join() or enter_barrier(): no listener call follows.
   void stop_waiting();
 
-  // Whether this node gives its place in the next round to a spare: see rendezvous::Backend.
-  void give_way(bool gives) {
-    if (backend_) backend_->give_way(gives);
-  }
+  // See rendezvous::Backend.
+  bool give_way(bool gives) { return backend_ && backend_->give_way(gives); }
+  bool others_can_go_on() const { return backend_ && backend_->others_can_go_on(); }
   // Tells the other nodes that a worker failed here. line: text for a log line of the other nodes.
   // final: no restart is left.
   void tell_failure(const std::string& line, bool final);
@@ -79,8 +78,9 @@ class Membership {
 
   bool is_open() const { return open_; }         // the rendezvous was reached at least once
   const Round& round() const { return round_; }  // the last round joined
-  // The workers' store. nullptr: it is not of this node.
-  const store::Server* store() const { return store_.get(); }
+  // The store of this round's workers. nullptr: another node has it. A node that was rank 0 before
+  // keeps its own store, with the keys of that time.
+  const store::Server* store() const { return round_.group_rank == 0 ? store_.get() : nullptr; }
 
  private:
   enum class Awaited { nothing, round, barrier };

@@ -47,7 +47,8 @@ class MembershipTest : public testing::Test, private Membership::Listener {
     config_.exit_barrier_timeout = 300s;
     membership_ =
         std::make_unique<Membership>(loop_, node_, static_cast<Membership::Listener&>(*this),
-                                     [this](const rendezvous::OfferStore&) {
+                                     [this](const rendezvous::OfferStore& offer_store) {
+                                       offer_store_ = offer_store;
                                        auto backend = std::make_unique<FakeBackend>();
                                        backend_ = backend.get();
                                        return backend;
@@ -76,6 +77,7 @@ class MembershipTest : public testing::Test, private Membership::Listener {
   io::Loop loop_;
   std::unique_ptr<Membership> membership_;
   FakeBackend* backend_ = nullptr;
+  rendezvous::OfferStore offer_store_;
 
  private:
   void on_joined(const Round& round, bool counted) override {
@@ -101,6 +103,19 @@ TEST_F(MembershipTest, OpensOnceAndJoinsRoundAfterRound) {
   reach(1);  // a node came or went
   EXPECT_EQ(heard(), (Strings{"joined 1"}));
   EXPECT_EQ(membership_->round().world_size, 4);
+}
+
+TEST_F(MembershipTest, AFormerRankZeroHasNoStoreOfTheRound) {
+  ASSERT_TRUE(offer_store_("127.0.0.1"));
+  reach(0);
+  EXPECT_NE(membership_->store(), nullptr);
+  membership_->join();
+  Round round = round_of(1);
+  round.group_rank = 1;
+  round.base_rank = 2;
+  backend_->join_(std::optional(round));
+  EXPECT_EQ(membership_->round().group_rank, 1);
+  EXPECT_EQ(membership_->store(), nullptr) << "its keys are of an earlier round";
 }
 
 TEST_F(MembershipTest, AJoinThatFailsIsTold) {

@@ -190,13 +190,12 @@ void NodeAgent::carry_out(const Action& action) {
   }
 }
 
-// A rank in state D may keep its GPU, and the next attempt here may meet what holds this one.
+// A rank in state D may keep its GPU, and the next attempt here may meet what holds this one. Only
+// the first stop of an attempt sees the rank: sight_.attempt_ends() forgets the looks.
 void NodeAgent::judge_host() {
-  const auto stuck = node_.config.hang.then == launch::HangConfig::Then::restart
-                         ? sight_.stuck_rank()
-                         : std::nullopt;
-  membership_.give_way(stuck.has_value());
-  if (stuck)
+  if (node_.config.hang.then != launch::HangConfig::Then::restart || !group_.restarts()) return;
+  const auto stuck = sight_.stuck_rank();
+  if (stuck && membership_.give_way(true))
     log::warning("rank {} is in state D: a spare takes the place of this node if one waits",
                  *stuck);
 }
@@ -234,6 +233,7 @@ void NodeAgent::join() {
 
 void NodeAgent::start_attempt() {
   const Round& round = membership_.round();
+  membership_.give_way(false);
   if (history_.attempts_total() > 0) {
     FailureReport before;
     before.failures = workers_.failures();
@@ -299,8 +299,13 @@ void NodeAgent::finish() {
   const launch::LaunchConfig& config = node_.config;
   JobEnd end = reasons_;
   end.outcome = group_.outcome();
-  // Nobody is there who could go on.
-  if (end.outcome == Outcome::stuck && config.alone()) end.outcome = Outcome::failed;
+  if (end.outcome == Outcome::stuck) {
+    // In time: this node's last sweep may take as long again.
+    if (membership_.others_can_go_on())
+      membership_.tell_stop();
+    else
+      end.outcome = Outcome::failed;
+  }
   end.title = config.entrypoint;
   end.run_id = config.run_id;
   end.image = config.container.image;

@@ -231,9 +231,10 @@ void Sight::judge(io::TimePoint now) {
   // First: to tell of a hang may end the attempt.
   listener_.on_look(fold_, shown(), redo());
   find_straggler(verdict, now);
-  if (is_judged) return alarms_.feed_judged(evidence_);
-  if (!timed_out_) timed_out_ = world_.timed_out();
+  if (!timed_out_ && !is_judged) timed_out_ = world_.timed_out();
+  // A judged node, too: its ranks may end before the leader has answered.
   if (timed_out_) alarms_.time_out(*timed_out_, whole_, evidence_);
+  if (is_judged) return alarms_.feed_judged(evidence_);
   const bool act = alarms_.feed({verdict, whole_, evidence_}, world_.hearing(), now);
   // Before anything ends: each node keeps its own evidence.
   if (world_.judges_all())
@@ -368,7 +369,12 @@ std::string Sight::evidence_text() {
   std::size_t ranks = 0;
   for (const looks::RankLook& look : seen_)
     if (look.process && ranks++ < kMostEvidenceRanks && text.size() < kMostEvidence) {
-      looks::RankText rank = looks::rank_text(look, {.python = stacks_.all_stacks(look.pid)});
+      looks::RankThreads threads;
+      if (looks::may_read_now(reader_, look))
+        threads.python = stacks_.all_stacks(look.pid);
+      else if (look.stack)
+        threads.python.push_back(*look.stack);
+      looks::RankText rank = looks::rank_text(look, threads);
       looks::bound_threads(rank, kMostEvidence);
       text += "\n" + looks::threads_text(rank);
     }
@@ -385,7 +391,8 @@ std::vector<std::string> Sight::where_others_are(std::optional<int> failed) {
   std::vector<looks::RankLook> found;
   for (const looks::RankLook& look : seen_) {
     if (look.rank == failed || !look.process || !look.stack) continue;
-    auto stack = stacks_.main_stack(look.pid);
+    // A rank that is stuck in the kernel must not hold up the signals that follow.
+    auto stack = looks::may_read_now(reader_, look) ? stacks_.main_stack(look.pid) : std::nullopt;
     // The failure may have ended other ranks already: gloo closes connections. Then the last look,
     // at most a second old, says more.
     if (!stack || stack->frames.empty()) stack = look.stack;

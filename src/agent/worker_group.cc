@@ -230,8 +230,7 @@ WorkerGroup::Actions WorkerGroup::on_killing(Event event) {
       // SIGKILL did not end the workers: they hang in a system call. Never restart beside live
       // workers, which may hold GPUs and ports.
       abandoned_ = true;
-      if (cause_ == Cause::rejoin || (cause_ == Cause::worker_failed && remaining_ > 0))
-        return finish(Outcome::stuck);
+      if (restarts()) return finish(Outcome::stuck);
       remaining_ = 0;
       return all_ended();
     default:

@@ -109,6 +109,10 @@ class WorkerGroup {
   int signal() const { return signal_; }
   int live() const { return live_; }
   int remaining_restarts() const { return remaining_; }
+  // Returns whether another attempt follows once the workers have been stopped.
+  bool restarts() const {
+    return cause_ == Cause::rejoin || (cause_ == Cause::worker_failed && remaining_ > 0);
+  }
   bool stop_ordered() const { return state_ == State::stopping || state_ == State::killing; }
   bool abandoned() const { return abandoned_; }  // finished although some workers survived SIGKILL
   Outcome outcome() const { return outcome_; }

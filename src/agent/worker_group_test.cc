@@ -56,8 +56,10 @@ TEST(WorkerGroup, GraceThenKillThenGivingUp) {
 TEST(WorkerGroup, AHungWorkerThatDoesNotDieTakesOnlyItsNodeOutOfTheJob) {
   WorkerGroup hung(2, 1);
   begin(hung);
+  EXPECT_FALSE(hung.restarts());
   EXPECT_EQ(hung.on({K::hung}).front(), (Action{A::tell_failure, 0}))
       << "not final: others restart";
+  EXPECT_TRUE(hung.restarts());
   hung.on({K::grace_over});
   EXPECT_EQ(hung.on({K::grace_over}), (Actions{{A::disarm}, {A::finish}}));
   EXPECT_EQ(hung.outcome(), Outcome::stuck);
@@ -70,6 +72,7 @@ TEST(WorkerGroup, AHungWorkerThatDoesNotDieTakesOnlyItsNodeOutOfTheJob) {
   WorkerGroup last(2, 0);
   begin(last);
   last.on({K::worker_failed});
+  EXPECT_FALSE(last.restarts());
   last.on({K::grace_over});
   last.on({K::grace_over});
   EXPECT_EQ(last.outcome(), Outcome::failed) << "no restart is left";
@@ -81,6 +84,7 @@ TEST(WorkerGroup, ASignalWhileRestartingEndsTheJob) {
   group.on({K::worker_failed});
   EXPECT_EQ(group.on({K::stop_signal, SIGINT}),
             (Actions{{A::tell_stop}, {A::stop_workers, SIGINT}, {A::arm_grace}}));
+  EXPECT_FALSE(group.restarts());
   group.on({K::worker_failed});
   EXPECT_EQ(group.outcome(), Outcome::signaled);
   EXPECT_EQ(group.signal(), SIGINT);

@@ -3,6 +3,7 @@
 #include "io/fd.h"
 #include "looks/looks_testing.h"
 #include "looks/stack_source.h"
+#include "looks/thread_reader.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -109,6 +110,24 @@ TEST_F(LookerTest, LooksOnceAPeriodUntilPaused) {
   looks->watch({});
   loop_.run();  // returns: no timer is left
   EXPECT_EQ(looks_seen_, 3);
+}
+
+TEST_F(LookerTest, TheMemoryOfARankThatIsStuckSinceTheLookIsNotRead) {
+  put(90000010, 5);
+  run(90000010, 7);
+  stacks_[90000010] = in_backward();
+  const auto looks = looker();
+  looks->watch({{.rank = 0, .pid = 90000010}});
+  const RankLook look = looks->look()[0];
+  const ProcessReader reader(root_);
+  EXPECT_TRUE(may_read_now(reader, look));
+  stick(90000010, "nfs_wait_bit_killable", "-1 0x7f 0x7f");
+  EXPECT_FALSE(may_read_now(reader, look));
+  EXPECT_TRUE(looks->look()[0].stack) << "the stack of the look before";
+  put(90000010, 6);
+  EXPECT_FALSE(may_read_now(reader, look)) << "another process";
+  end(90000010);
+  EXPECT_FALSE(may_read_now(reader, look));
 }
 
 TEST_F(LookerTest, ProcessThatGetsThePidLaterIsNotTheRank) {

@@ -69,6 +69,11 @@ bool is_asked(const Question& question, const RankLook& look) {
 
 }  // namespace
 
+bool may_read_now(const ProcessReader& reader, const RankLook& look) {
+  const auto now = look.process ? reader.read(look.pid) : std::nullopt;
+  return now && now->start_ticks == look.process->start_ticks && may_read_memory(*now);
+}
+
 void read_threads(std::span<const RankLook> ranks, const Question& question, StackSource& stacks,
                   Answer& answer) {
   answer.threads = question.threads;

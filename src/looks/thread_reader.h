@@ -2,6 +2,7 @@
 #pragma once
 
 #include "looks/answer.h"
+#include "looks/process_reader.h"
 #include "looks/question.h"
 #include "looks/rank_look.h"
 #include "looks/stack_source.h"
@@ -9,6 +10,10 @@
 #include <span>
 
 namespace lockstep::looks {
+
+// Returns whether the memory of a looked-at process may be read at this moment: it is the same
+// process, and its state now is one that holds up no reader (may_read_memory()).
+bool may_read_now(const ProcessReader& reader, const RankLook& look);
 
 // Fills the parts of the answer that the question asks for. Blocks for about a second at most, and
 // the texts have about a MiB at most: ranks and threads beyond that are counted as left out.

@@ -88,8 +88,11 @@ class Backend {
   // Tells the other nodes at once that a worker of this node has failed. final: no restart is left.
   virtual void tell_failure(const std::string& line, bool final) = 0;
   // Call before join(): whether this node gives its place in the next round to a spare, if one
-  // waits. Backends without a coordinator ignore that.
-  virtual void give_way(bool /*gives*/) {}
+  // waits. Returns whether it will: the host never gives way, nor a node without a coordinator.
+  virtual bool give_way(bool /*gives*/) { return false; }
+  // Returns whether the other nodes can go on, with a replacement or without, if this node leaves
+  // the job now (Departure::stopped).
+  virtual bool others_can_go_on() const { return false; }
   // Tells the other nodes that this node was told to stop. leave() follows only when the workers
   // have ended, and the other nodes must not wait so long.
   virtual void tell_stop() {}

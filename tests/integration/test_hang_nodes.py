@@ -213,7 +213,8 @@ def test_when_a_watchdog_times_out_every_node_keeps_evidence_before_the_workers_
     until(lambda: told in runs[0].err(), 30, f"the first node tells the timeout: {runs[0].err()}")
     for number, run in enumerate(runs):
         until(lambda run=run: "flight recorders: " in run.err(), 12, f"dumps of node {number}: {run.err()}")
-        assert told in evidence_of(run) and "nccl_side.py" in evidence_of(run), evidence_of(run)
+        # A node that sees the timeout itself does not wait for the first node, and knows its own ranks only.
+        assert told.split(", ")[0] in evidence_of(run) and "nccl_side.py" in evidence_of(run), evidence_of(run)
         assert run.err().count("evidence: ") == 1 and run.process.poll() is None, run.err()
     assert "hang: no rank" not in runs[0].err(), runs[0].err()
 

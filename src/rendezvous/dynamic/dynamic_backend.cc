@@ -317,18 +317,26 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
   driver_->close(left);
 }
 
-// Announces this node's departure, which spares the other nodes waiting for missed heartbeats.
-void DynamicBackend::say_goodbye(Departure how) {
+// Returns whether too few nodes are left without this one.
+bool DynamicBackend::too_few() const {
   const RendezvousState& state = driver_->last_state();
   const std::size_t listed =
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
+  return listed < settings_.dynamic.min_nodes + 1;
+}
+
+// The host takes the store along, and without a store the nodes cannot meet.
+bool DynamicBackend::others_can_go_on() const {
+  return driver_ && !place_->hosts() && (!too_few() || shared_.awaits_replacement());
+}
+
+// Announces this node's departure, which spares the other nodes waiting for missed heartbeats.
+void DynamicBackend::say_goodbye(Departure how) {
   // A node that fails without having reported a failure could not start its workers. Such a failure
   // is final: another round would end the same way.
   const bool failed = how == Departure::failed;
-  // The host takes the store along, and without a store the nodes cannot meet.
-  const bool too_few = listed < settings_.dynamic.min_nodes + 1;
-  const bool replaced = too_few && shared_.awaits_replacement();
-  const bool final = failed || place_->hosts() || (too_few && !replaced);
+  const bool replaced = too_few() && shared_.awaits_replacement();
+  const bool final = failed || !others_can_go_on();
   shared_.tell({static_cast<int>(round_.rank),
                 fmt::format("{} has left: it {}", place_->node_address(),
                             failed ? "could not start its workers" : "was told to stop"),

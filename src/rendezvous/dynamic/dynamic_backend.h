@@ -36,6 +36,7 @@ class DynamicBackend : public Backend {
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
   void tell_stop() override;
+  bool others_can_go_on() const override;
   bool carries_news() const override { return shared_.carries_news(); }
   bool send_news(const std::string& text) override { return shared_.send_news(text); }
   void finish(Done<void> done) override;
@@ -60,6 +61,7 @@ class DynamicBackend : public Backend {
   void on_lost(const Error& error);
   std::string gone(const RendezvousState& state) const;
   std::string silence_text(const RendezvousState& state) const;
+  bool too_few() const;
   void say_goodbye(Departure how);
   void await_guests(Done<void> done);
   void part();

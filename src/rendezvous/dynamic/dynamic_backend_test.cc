@@ -187,6 +187,8 @@ TEST_F(DynamicBackendTest, WhoIsStoppedSaysSo) {
     Agent& a = open("a");
     Agent& b = open("b");
     join_all({&a, &b});
+    EXPECT_FALSE(a.backend->others_can_go_on()) << "a hosts the store";
+    EXPECT_EQ(b.backend->others_can_go_on(), min == 1);
     b.backend->leave(Departure::stopped, [&](const Result<void>& left) { b.left = left; });
     until([&] { return a.interrupted && b.left; });
     EXPECT_EQ(a.interrupted->kind, min == 1 ? Interruption::Kind::rejoin : Interruption::Kind::end);

@@ -37,6 +37,7 @@ class EtcdLegacy : public Backend {
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
   void tell_stop() override;
+  bool others_can_go_on() const override { return true; }
   void finish(Done<void> done) override;
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;

@@ -63,7 +63,11 @@ class HubBackend final : public Backend {
   void open(Done<void> done) override;
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
-  void give_way(bool gives) override { member_.give_way(gives); }
+  bool give_way(bool gives) override {
+    member_.give_way(gives);
+    return gives && !hosts();
+  }
+  bool others_can_go_on() const override { return !hosts(); }
   void tell_stop() override;
   bool carries_news() const override { return true; }
   bool send_news(const std::string& text) override { return member_.send_news(text); }

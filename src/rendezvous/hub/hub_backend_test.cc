@@ -142,6 +142,17 @@ TEST_F(HubBackendTest, WhatIsAskedWhenTheHostIsGoneIsAnsweredInTheNextTurn) {
   EXPECT_EQ(b.reports->front().text, "own");
 }
 
+TEST_F(HubBackendTest, OnlyAGuestCanGiveWayOrLeaveTheOthers) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  meet({&a, &b});
+  EXPECT_FALSE(a.backend->give_way(true));
+  EXPECT_FALSE(a.backend->others_can_go_on());
+  EXPECT_TRUE(b.backend->give_way(true));
+  EXPECT_FALSE(b.backend->give_way(false));
+  EXPECT_TRUE(b.backend->others_can_go_on());
+}
+
 TEST_F(HubBackendTest, AStoppedHostTellsItsGuests) {
   Agent& a = open("a");
   Agent& b = open("b");

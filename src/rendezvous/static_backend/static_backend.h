@@ -32,6 +32,9 @@ class StaticBackend : public Backend {
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
   void tell_stop() override;
+  bool others_can_go_on() const override {
+    return !hosts() && member_.all_ours() && shared_.awaits_replacement();
+  }
   bool carries_news() const override { return shared_.carries_news(); }
   bool send_news(const std::string& text) override { return shared_.send_news(text); }
   void finish(Done<void> done) override;

@@ -49,6 +49,7 @@ TEST_F(StaticBackendTest, ANodeThatLeavesBetweenTwoRoundsIsMissedAtOnce) {
   a.backend->tell_failure("rank 0 failed", false);
   until([&] { return b.interrupted.has_value(); });
   join(a);
+  EXPECT_FALSE(b.backend->others_can_go_on()) << "no restart is left for a replacement";
   leave(b, Departure::stopped);
   until([&] { return a.joined.has_value(); });
   ASSERT_FALSE(*a.joined);

@@ -154,6 +154,8 @@ TEST_F(StaticReplacementTest, ANodeThatIsToldToStopIsReplaced) {
   Agent& a = open(0);
   Agent& b = open(1);
   meet(a, b);
+  EXPECT_FALSE(a.backend->others_can_go_on()) << "a hosts the store";
+  EXPECT_TRUE(b.backend->others_can_go_on());
   b.backend->tell_stop();
   until([&] { return a.interrupted.has_value(); });
   EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin);

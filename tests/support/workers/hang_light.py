@@ -27,6 +27,7 @@ def stop():
 def vfork():
     """In the first attempt only."""
     if ATTEMPT == "0":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SIGKILL has to follow
         # The parent is in state D until the child has ended.
         ctypes.CDLL(None).vfork() or time.sleep(1000)  # vfork
 
