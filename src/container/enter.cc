@@ -7,6 +7,7 @@
 #include "container/fetch.h"
 #include "container/inside.h"
 #include "io/own_folders.h"
+#include "io/replace_file.h"
 #include "proc/find_in_path.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
@@ -164,10 +165,22 @@ Status copy_unlinked(std::string& binary, const std::string& copy) {
   return {};
 }
 
+// Makes the folder of the FIFO, and the files beside it that the runtime needs.
+Status make_folder(const std::string& folder, const std::string& tether, const Chosen& chosen,
+                   Request& request) {
+  if (mkdir(folder.c_str(), 0700) != 0) return fail_sys("make " + folder, errno);
+  if (mkfifo(tether.c_str(), 0600) != 0) return fail_sys("make " + tether, errno);
+  LOCKSTEP_TRY(copy_unlinked(request.binary, fmt::format("{}/{}", folder, kBinaryCopy)));
+  if (chosen.runtime->name != "enroot") return {};
+  request.script = fmt::format("{}/{}", folder, kScriptName);
+  return io::replace_file(request.script, std::string(kScript));
+}
+
 // Removes what is left of the folder of the FIFO. Returns whether the process inside has run.
 bool clean(const std::string& folder, const std::string& tether) {
   const bool ran = unlink(tether.c_str()) != 0;  // the process inside has removed the name
-  (void)unlink(fmt::format("{}/{}", folder, kBinaryCopy).c_str());
+  for (const std::string_view name : {kBinaryCopy, kScriptName})
+    (void)unlink(fmt::format("{}/{}", folder, name).c_str());
   (void)rmdir(folder.c_str());
   return ran;
 }
@@ -268,16 +281,9 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   const std::vector<std::string> variables = environment(plan, chosen, folder);
   LOCKSTEP_TRY_ASSIGN(Request request, request_of(plan, chosen, words, variables));
   request.mounts.push_back({.from = folder, .to = std::string(kTetherInside)});
-  if (mkdir(folder.c_str(), 0700) != 0) return fail_sys("make " + folder, errno);
-  if (mkfifo(tether.c_str(), 0600) != 0) {
-    const int why = errno;
-    (void)rmdir(folder.c_str());
-    return fail_sys("make " + tether, why);
-  }
-  if (const Status named = copy_unlinked(request.binary, fmt::format("{}/{}", folder, kBinaryCopy));
-      !named) {
+  if (const Status made = make_folder(folder, tether, chosen, request); !made) {
     (void)clean(folder, tether);
-    return Failure(named.error());
+    return Failure(made.error());
   }
   // This process is a writer from now until its end, so the reader inside sees the end.
   const io::Fd fifo(open(tether.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));

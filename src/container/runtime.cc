@@ -236,7 +236,7 @@ Words storage_enroot(const std::string& /*program*/) {
 }
 
 Words start_enroot(const Request& request) {
-  Words words = {request.program, "start"};
+  Words words = {request.program, "start", "--rc", request.script};
   const auto mount = [&words](const std::string& from, std::string_view to, bool read_only) {
     add(words, {"--mount",
                 fmt::format("{}:{}:none:x-create=auto,rbind{}", from, to, read_only ? ",ro" : "")});

@@ -31,6 +31,7 @@ Request request() {
           .group = 100,
           .binary = "/opt/lockstep",
           .command = {"/run/lockstep/lockstep", "run", "train.py"},
+          .script = "/t/rc",
           .list = {}};
 }
 
@@ -97,11 +98,12 @@ TEST(Runtime, ApptainerAndEnroot) {
             (Words{"/bin/it", "exec", "--no-home", "--bind", "/data:/d:ro", "--bind", "/w:/w",
                    "--bind", "/opt/lockstep:/run/lockstep/lockstep:ro", "IMG",
                    "/run/lockstep/lockstep", "run", "train.py"}));
-  EXPECT_EQ(row("enroot").start(request()),
-            (Words{"/bin/it", "start", "--mount", "/data:/d:none:x-create=auto,rbind,ro", "--mount",
-                   "/w:/w:none:x-create=auto,rbind", "--mount",
-                   "/opt/lockstep:/run/lockstep/lockstep:none:x-create=auto,rbind,ro", "--env",
-                   "HOME", "--env", "TOKEN", "IMG", "/run/lockstep/lockstep", "run", "train.py"}));
+  EXPECT_EQ(
+      row("enroot").start(request()),
+      (Words{"/bin/it", "start", "--rc", "/t/rc", "--mount", "/data:/d:none:x-create=auto,rbind,ro",
+             "--mount", "/w:/w:none:x-create=auto,rbind", "--mount",
+             "/opt/lockstep:/run/lockstep/lockstep:none:x-create=auto,rbind,ro", "--env", "HOME",
+             "--env", "TOKEN", "IMG", "/run/lockstep/lockstep", "run", "train.py"}));
 }
 
 TEST(Runtime, BubblewrapMakesFoldersAboveAMountAnew) {

@@ -311,6 +311,8 @@ elif verb in ("run", "exec", "start"):
     while (here / "held").exists():
         time.sleep(0.01)
     inside = "/run/lockstep/lockstep"
+    # enroot's manual: without --rc, the image's own script runs, and with it the entrypoint.
+    assert name != "enroot" or pathlib.Path(words[words.index("--rc") + 1]).read_text() == 'exec "$@"\\n', words
     # There is no mount.
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
