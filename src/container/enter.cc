@@ -113,14 +113,9 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   return variables;
 }
 
-// Refuses what enroot would take for something else.
+// Refuses paths that enroot would take for something else.
 Status check_enroot(const Plan& plan, const Chosen& chosen) {
   if (chosen.runtime->name != "enroot") return {};
-  if (plan.image.kind == ImageKind::registry && plan.image.place.find('@') != std::string::npos)
-    return fail(Errc::invalid_input,
-                fmt::format("enroot cannot import {}: it takes what is before '@' for a user",
-                            printable(plan.image.text)),
-                "name the image by its tag");
   for (const Mount& mount : plan.mounts)
     for (const std::string* path : {&mount.from, &mount.to})
       if (path->find_first_of(" \t") != std::string::npos)
@@ -271,7 +266,7 @@ std::string choice_on_nodes(const std::string& image, const std::string& folder)
     return fmt::format("{}; each node looks for it, and chooses by what it is there",
                        printable(read.error().message));
   return fmt::format("{} is {}, and each node runs it by {}", printable(image),
-                     kind_words(read->kind), join(programs_for(read->kind), ", or else "));
+                     kind_words(read->kind), join(programs_for(*read), ", or else "));
 }
 
 Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {

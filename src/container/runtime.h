@@ -104,8 +104,8 @@ struct Runtime {
 // Returns all rows. For an image that several rows take, the first one found on a node is used.
 std::span<const Runtime> runtimes();
 
-// Returns the programs that run images of the kind: the first one that PATH has is used.
-std::vector<std::string> programs_for(ImageKind kind);
+// Returns the programs that run the image: the first one that PATH has is used.
+std::vector<std::string> programs_for(const Image& image);
 
 struct Chosen {
   const Runtime* runtime = nullptr;

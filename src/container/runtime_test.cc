@@ -149,6 +149,10 @@ TEST(Runtime, IsChosenByImageAndPath) {
   EXPECT_EQ(choose(ImageKind::registry, {"apptainer", "podman"})->runtime->name, "apptainer");
   EXPECT_EQ(choose(ImageKind::folder, {"bwrap"})->why, "rule: bubblewrap runs a folder");
   EXPECT_EQ(choose(ImageKind::squashfs, {"enroot"})->runtime->name, "enroot");
+  const Image digest{.kind = ImageKind::registry, .text = "D", .place = "docker.io/a@sha256:1"};
+  const auto all = choose_runtime(digest, [](std::string_view name) { return std::string(name); });
+  EXPECT_EQ(all->runtime->name, "apptainer") << "enroot takes what is before '@' for a user";
+  EXPECT_EQ(programs_for(digest).front(), "apptainer");
   const auto none = choose(ImageKind::archive, {"bwrap", "enroot"});
   ASSERT_FALSE(none);
   EXPECT_EQ(code_of(none), Errc::not_found);
