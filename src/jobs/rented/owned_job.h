@@ -52,7 +52,11 @@ class OwnedJob : public Job {
  private:
   // Returns the answer to `host-rental look RENTAL QUESTION...`.
   Result<std::string> look(const std::vector<std::string>& question) const;
-  Result<Followed> print_there(const FollowOptions& options) const;
+  // Shows the course as `show` says. Returns the end of the settled job, or its state now.
+  Result<Followed> follow_course(const OwnedShow& show);
+  Result<Followed> print_there(const FollowOptions& options);
+  // Returns the state of a job that is not settled, or the last one known if the host is silent.
+  JobState state_now();
 
   cloud::RentedJob course_;
   OwnedWorld world_;
