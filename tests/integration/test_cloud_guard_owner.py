@@ -239,7 +239,9 @@ def test_commands_about_the_job_know_it_as_any_other(world):
     threads = world.lockstep("why", "--rank", "0", "lab")
     assert threads.rc == 0 and "train.py" in threads.out, threads
     for words, what in ((("page", "lab"), "its page"), (("profile", "lab"), "its ranks"),
-                        (("exec", job, "--", "true"), "the ranks of"), (("resume", "lab"), "begins it again")):
+                        (("exec", job, "--", "true"), "the ranks of"),
+                        (("exec", "lab[3]", "--", "true"), f"lockstep exec '{job}[3]' -- COMMAND"),
+                        (("logs", "lab[3]"), f"on {world.where}: lockstep logs '{job}[3]'"), (("resume", "lab"), "begins it again")):
         ended = world.lockstep(*words)
         assert ended.rc == 2 and what in ended.err and world.where in ended.err, (words, ended)
         assert len(ended.err.splitlines()) == 1, ended
