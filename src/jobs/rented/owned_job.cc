@@ -103,6 +103,16 @@ std::optional<cloud::RentedJob> find_owned(std::string_view word,
   return std::nullopt;
 }
 
+Result<std::vector<cloud::RentedJob>> owned_among(cloud::Journal& journal) {
+  LOCKSTEP_TRY_ASSIGN(const auto courses, journal.jobs());
+  return owned_among(courses);
+}
+
+Result<std::optional<cloud::RentedJob>> find_owned(std::string_view word, cloud::Journal& journal) {
+  LOCKSTEP_TRY_ASSIGN(const auto courses, journal.jobs());
+  return find_owned(word, courses);
+}
+
 std::optional<cloud::RentedJob> owned_course_of(const KnownJob& job,
                                                 const std::vector<cloud::RentedJob>& courses) {
   // A job of the book may have the same name and run on the same host.

@@ -23,6 +23,10 @@ std::vector<cloud::RentedJob> owned_among(const std::vector<cloud::RentedJob>& c
 // Finds a job of another host by the name of its cluster, or by its id on the machines.
 std::optional<cloud::RentedJob> find_owned(std::string_view word,
                                            const std::vector<cloud::RentedJob>& courses);
+// The same from an open journal. For commands that must not miss such a job: an unreadable journal
+// is an error.
+Result<std::vector<cloud::RentedJob>> owned_among(cloud::Journal& journal);
+Result<std::optional<cloud::RentedJob>> find_owned(std::string_view word, cloud::Journal& journal);
 // Returns the course of a record that known_owned() has made. nullopt: of another job.
 std::optional<cloud::RentedJob> owned_course_of(const KnownJob& job,
                                                 const std::vector<cloud::RentedJob>& courses);

@@ -32,6 +32,32 @@ TEST_F(OwnedJobTest, ItIsFoundByItsClusterOrItsId) {
   EXPECT_EQ(owned_among(courses).size(), 2U);
 }
 
+// A journal that another process keeps busy.
+class BusyRecords : public cloud::Records {
+ public:
+  Status put(const Record&) override { return busy(); }
+  Status add(const Record&) override { return busy(); }
+  Status change(const Record&) override { return busy(); }
+  Status drop(const std::string&, const std::string&) override { return busy(); }
+  Result<std::vector<Record>> open_ones(const std::string&) override { return busy(); }
+  Result<std::vector<Record>> since(const std::string&, std::int64_t) override { return busy(); }
+  Result<std::optional<Record>> newest(const std::string&, const std::string&) override {
+    return busy();
+  }
+
+ private:
+  static Failure busy() { return fail(Errc::unavailable, "busy"); }
+};
+
+TEST_F(OwnedJobTest, ABusyJournalIsNotOneWithoutJobs) {
+  cloud::Journal open = journal();
+  EXPECT_EQ(find_owned("lab", open).value()->rental, "r");
+  EXPECT_EQ(owned_among(open)->size(), 1U);
+  cloud::Journal busy(std::make_unique<BusyRecords>());
+  EXPECT_EQ(code_of(find_owned("lab", busy)), Errc::unavailable);
+  EXPECT_EQ(code_of(owned_among(busy)), Errc::unavailable);
+}
+
 TEST_F(OwnedJobTest, ItsRecordLeadsBackToItsCourse) {
   EXPECT_EQ(known_owned(course_).id, "lab") << "its id is not known yet";
   course_.job = "aaaa1111";
