@@ -11,6 +11,7 @@
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/places/find_job.h"
+#include "jobs/rented/owned_job.h"
 #include "jobs/rented/owner_ask.h"
 #include "rent/end_rental.h"
 #include "rent/gang.h"
@@ -125,7 +126,7 @@ void clean_up(rent::OnDemand& world) {
 // a rental.
 Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
-  const auto owned = find_owned(name);
+  LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::find_owned(name, world.journal()));
   if (owned) return end_owned(world, *owned, options);
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {
@@ -174,7 +175,8 @@ Result<ExitCode> take_down(const Call& call, Swept& swept) {
     LOCKSTEP_TRY_ASSIGN(const auto open, world->journal().open_rentals());
     for (const Rental& rental : open)
       names.push_back(rental.cluster);
-    for (const cloud::RentedJob& job : owned_jobs())
+    LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::owned_among(world->journal()));
+    for (const cloud::RentedJob& job : owned)
       names.push_back(job.cluster);
   }
   ExitCode code = ExitCode::ok;

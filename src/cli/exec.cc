@@ -47,6 +47,15 @@ struct Aim {
   std::string node = {};
 };
 
+// Refuses a job whose ranks only another host reaches. word: names the job, or a row.
+Status check_reached_here(const jobs::KnownJob& job, const std::string& word) {
+  const std::string owner = jobs::places::open_job(job)->facts().owner;
+  if (owner.empty()) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("only {} reaches the ranks of {}", printable(owner), job.id),
+              fmt::format("on {}: lockstep exec {} -- COMMAND", printable(owner), word));
+}
+
 // Finds the row of a word like "trial[12]". nullopt: the word has no row.
 Result<std::optional<Aim>> find_named_row(const std::string& word) {
   const auto named = jobs::read_row_word(word);
@@ -56,6 +65,7 @@ Result<std::optional<Aim>> find_named_row(const std::string& word) {
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto job, jobs::places::find_running_job(
                                           book, named->job, jobs::places::Several::refuse));
+  LOCKSTEP_TRY(check_reached_here(job, fmt::format("'{}[{}]'", job.id, printable(named->row))));
   LOCKSTEP_TRY_ASSIGN(const auto sweep, jobs::sweep_of(job));
   if (!sweep || job.nodes.empty() || jobs::on_slurm::slurm_place(job))
     return fail(Errc::invalid_input, fmt::format("job {} is not a sweep on hosts", job.id),
@@ -81,10 +91,7 @@ Result<std::optional<Aim>> find_named_row(const std::string& word) {
 Status aim_at_job(const Aim& aim, const ExecOptions& options, hosts::CommandRequest& request) {
   const jobs::KnownJob& job = aim.job;
   const PlaceOptions& places = options.places;
-  if (const std::string owner = jobs::places::open_job(job)->facts().owner; !owner.empty())
-    return fail(Errc::invalid_input,
-                fmt::format("only {} reaches the ranks of {}", printable(owner), job.id),
-                fmt::format("on {}: lockstep exec {} -- COMMAND", printable(owner), job.id));
+  LOCKSTEP_TRY(check_reached_here(job, job.id));
   if (options.in_project || places.user || places.key_path || places.jump)
     return fail(Errc::invalid_input,
                 fmt::format("{} is a job, which has its own hosts and environment",

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "cli/guarded.h"
 #include "cli/host_view.h"
-#include "cli/owner_host.h"
 #include "cli/rented_run.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
@@ -84,9 +83,9 @@ Result<ExitCode> run_about(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   const auto known = journal.of_cluster(cluster);
   if (!known && known.error().code != Errc::not_found) return Failure(known.error());
-  LOCKSTEP_TRY(jobs::rented::check_name_is_of(rental, cluster,
-                                              known ? std::optional(known->id) : std::nullopt,
-                                              find_owned(cluster).has_value()));
+  LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::find_owned(cluster, journal));
+  LOCKSTEP_TRY(jobs::rented::check_name_is_of(
+      rental, cluster, known ? std::optional(known->id) : std::nullopt, owned.has_value()));
   return dispatch(call.program, "lockstep", {call.words.begin() + 3, call.words.end()});
 }
 

@@ -111,6 +111,12 @@ Result<std::optional<RowOfJob>> row_job(const JobBook& known, const Parsed& pars
   const auto word = jobs::read_row_word(parsed.names.front());
   if (!word) return std::optional<RowOfJob>();
   LOCKSTEP_TRY_ASSIGN(auto job, jobs::places::find_job(known, word->job));
+  // The record of such a job has no rows.
+  if (const std::string owner = jobs::places::open_job(job)->facts().owner; !owner.empty())
+    return fail(Errc::invalid_input,
+                fmt::format("only {} has the rows of {}", printable(owner), job.id),
+                fmt::format("on {}: lockstep logs '{}[{}]'", printable(owner), job.id,
+                            printable(word->row)));
   LOCKSTEP_TRY_ASSIGN(const auto sweep, jobs::sweep_of(job));
   if (!sweep)
     return fail(Errc::invalid_input, "job " + job.id + " is no sweep, and has no rows",

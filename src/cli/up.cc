@@ -13,6 +13,7 @@
 #include "codec/json_members.h"
 #include "hosts/place.h"
 #include "io/own_folders.h"
+#include "jobs/rented/owned_job.h"
 #include "jobs/rented/owner_ask.h"
 #include "rent/move_end.h"
 #include "rent/rented_host.h"
@@ -251,7 +252,10 @@ Result<ExitCode> show_cost(const Call& call, Swept& swept) {
              call.parsed.names.end();
     });
   // After begin(), which forgets jobs that have ended.
-  const auto owned = call.parsed.names.empty() ? owned_jobs() : std::vector<cloud::RentedJob>();
+  std::vector<cloud::RentedJob> owned;
+  if (call.parsed.names.empty()) {
+    LOCKSTEP_TRY_ASSIGN(owned, jobs::rented::owned_among(world->journal()));
+  }
   cloud::Micros sum = 0;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::vector<std::array<std::string, 5>> lines = {{"CLUSTER", "RENTED", "STATE", "USD/H", "USD"}};

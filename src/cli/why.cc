@@ -145,9 +145,9 @@ Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options
     if (shown || shown.error().code != Errc::unavailable) return shown;
   }
   const auto said = job->why();
-  // Slurm's commands are not here.
+  // Slurm's commands are not here. For a job of another owner, its host has answered.
   if (!said && said.error().code == Errc::not_found && said.error().hint.empty() &&
-      options.on.empty())
+      options.on.empty() && job->facts().owner.empty())
     return fail(Errc::not_found, said.error().message,
                 "where Slurm is elsewhere, name the login host with --on");
   if (!said) return Failure(said.error());

@@ -7,6 +7,7 @@
 #include "container/fetch.h"
 #include "container/inside.h"
 #include "io/own_folders.h"
+#include "io/replace_file.h"
 #include "proc/find_in_path.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
@@ -112,14 +113,9 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   return variables;
 }
 
-// Refuses what enroot would take for something else.
+// Refuses paths that enroot would take for something else.
 Status check_enroot(const Plan& plan, const Chosen& chosen) {
   if (chosen.runtime->name != "enroot") return {};
-  if (plan.image.kind == ImageKind::registry && plan.image.place.find('@') != std::string::npos)
-    return fail(Errc::invalid_input,
-                fmt::format("enroot cannot import {}: it takes what is before '@' for a user",
-                            printable(plan.image.text)),
-                "name the image by its tag");
   for (const Mount& mount : plan.mounts)
     for (const std::string* path : {&mount.from, &mount.to})
       if (path->find_first_of(" \t") != std::string::npos)
@@ -164,10 +160,22 @@ Status copy_unlinked(std::string& binary, const std::string& copy) {
   return {};
 }
 
+// Makes the folder of the FIFO, and the files beside it that the runtime needs.
+Status make_folder(const std::string& folder, const std::string& tether, const Chosen& chosen,
+                   Request& request) {
+  if (mkdir(folder.c_str(), 0700) != 0) return fail_sys("make " + folder, errno);
+  if (mkfifo(tether.c_str(), 0600) != 0) return fail_sys("make " + tether, errno);
+  LOCKSTEP_TRY(copy_unlinked(request.binary, fmt::format("{}/{}", folder, kBinaryCopy)));
+  if (chosen.runtime->name != "enroot") return {};
+  request.script = fmt::format("{}/{}", folder, kScriptName);
+  return io::replace_file(request.script, std::string(kScript));
+}
+
 // Removes what is left of the folder of the FIFO. Returns whether the process inside has run.
 bool clean(const std::string& folder, const std::string& tether) {
   const bool ran = unlink(tether.c_str()) != 0;  // the process inside has removed the name
-  (void)unlink(fmt::format("{}/{}", folder, kBinaryCopy).c_str());
+  for (const std::string_view name : {kBinaryCopy, kScriptName})
+    (void)unlink(fmt::format("{}/{}", folder, name).c_str());
   (void)rmdir(folder.c_str());
   return ran;
 }
@@ -258,7 +266,7 @@ std::string choice_on_nodes(const std::string& image, const std::string& folder)
     return fmt::format("{}; each node looks for it, and chooses by what it is there",
                        printable(read.error().message));
   return fmt::format("{} is {}, and each node runs it by {}", printable(image),
-                     kind_words(read->kind), join(programs_for(read->kind), ", or else "));
+                     kind_words(read->kind), join(programs_for(*read), ", or else "));
 }
 
 Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
@@ -268,16 +276,9 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   const std::vector<std::string> variables = environment(plan, chosen, folder);
   LOCKSTEP_TRY_ASSIGN(Request request, request_of(plan, chosen, words, variables));
   request.mounts.push_back({.from = folder, .to = std::string(kTetherInside)});
-  if (mkdir(folder.c_str(), 0700) != 0) return fail_sys("make " + folder, errno);
-  if (mkfifo(tether.c_str(), 0600) != 0) {
-    const int why = errno;
-    (void)rmdir(folder.c_str());
-    return fail_sys("make " + tether, why);
-  }
-  if (const Status named = copy_unlinked(request.binary, fmt::format("{}/{}", folder, kBinaryCopy));
-      !named) {
+  if (const Status made = make_folder(folder, tether, chosen, request); !made) {
     (void)clean(folder, tether);
-    return Failure(named.error());
+    return Failure(made.error());
   }
   // This process is a writer from now until its end, so the reader inside sees the end.
   const io::Fd fifo(open(tether.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));

@@ -159,14 +159,26 @@ Result<io::FileLock> take_lock(const std::string& path, const Image& image) {
   }
 }
 
-// Returns the folder for locks and records. Where the cache cannot be written, as a read-only home
-// of a cluster's nodes, the locks are this user's in /tmp.
-Result<std::string> lock_folder(const std::string& usual) {
-  if (io::make_folders(usual) && access(usual.c_str(), W_OK) == 0) return usual;
+Result<std::string> folder_in_tmp() {
   LOCKSTEP_TRY_ASSIGN(const std::string own, io::own_folder_in("/tmp", 0));
   std::string folder = own + "/containers/";
   LOCKSTEP_TRY(io::make_folders(folder));
   return folder;
+}
+
+// Returns the folder for locks and records. Where the cache cannot be written, as a read-only home
+// of a cluster's nodes, the locks are this user's in /tmp.
+Result<std::string> lock_folder(const std::string& usual) {
+  if (io::make_folders(usual) && access(usual.c_str(), W_OK) == 0) return usual;
+  return folder_in_tmp();
+}
+
+// Returns the folder for a file as large as the image, on a disk of this node: the cache may be in
+// a home that all nodes share. check_room() looks at the disk of the runtime's storage.
+Result<std::string> scratch_folder(const Chosen& chosen) {
+  const auto storage = storage_of(chosen);
+  if (storage && access(storage->c_str(), W_OK) == 0) return *storage + "/";
+  return folder_in_tmp();
 }
 
 }  // namespace
@@ -197,12 +209,17 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
     if (is_here(before, request.known)) return before.image;
     request.file = folder + key + ".sif";
   }
+  const std::string scratch_name = record + ".sqsh";
   record.insert(0, folder);
   LOCKSTEP_TRY_ASSIGN(const auto lock, take_lock(record + ".lock", image));
   request.known = first_line(record);
-  request.scratch = record + ".sqsh";
-  const Fetch fetch = chosen.runtime->fetch(request);
+  Fetch fetch = chosen.runtime->fetch(request);
   if (is_here(fetch, request.known)) return fetch.image;
+  if (!fetch.import.empty()) {
+    LOCKSTEP_TRY_ASSIGN(request.scratch, scratch_folder(chosen));
+    request.scratch += scratch_name;
+    fetch = chosen.runtime->fetch(request);
+  }
   log::info("{} fetches the image {}", chosen.runtime->name, printable(image.text));
   const std::string output = record + ".out";
   // The record says that the fetch was whole. enroot writes over no file that a killed fetch left.

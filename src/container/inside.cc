@@ -95,8 +95,9 @@ Result<Inside> hold_on() {
   if (!fifo) return fail_sys("reach the process outside of the container", errno);
   // This tells the process outside that the container runs.
   if (unlink(tether.c_str()) != 0) return fail_sys("remove " + tether, errno);
-  // The mount holds the copy of our binary, so its name can go.
-  (void)unlink((tether.substr(0, tether.rfind('/') + 1) + std::string(kBinaryCopy)).c_str());
+  // The mount holds the copy of our binary, and enroot has read the script, so their names can go.
+  for (const std::string_view name : {kBinaryCopy, kScriptName})
+    (void)unlink((tether.substr(0, tether.rfind('/') + 1) + std::string(name)).c_str());
   // The process outside does this too, unless it is killed. The folder may be out of sight here.
   (void)rmdir(tether_folder.c_str());
   // poll() never tells the end of a writer that was gone before this process opened the FIFO.

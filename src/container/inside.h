@@ -18,6 +18,8 @@ inline constexpr std::string_view kFolderVariable = "LOCKSTEP_CONTAINER_FOLDER";
 
 // The name of our binary beside the FIFO, if the binary had to be copied for the mount.
 inline constexpr std::string_view kBinaryCopy = "lockstep";
+// The name of Request::script beside the FIFO.
+inline constexpr std::string_view kScriptName = "rc";
 
 // What the process inside writes into the FIFO at its end, and no signal is: this byte, then the
 // exit code.

@@ -230,13 +230,15 @@ Fetch fetch_enroot(const FetchRequest& request) {
 Words storage_enroot(const std::string& /*program*/) {
   return {"/bin/sh", "-c",
           ": ${XDG_DATA_HOME:=$HOME/.local/share} ${ENROOT_SYSCONF_PATH:=/etc/enroot}\n"
+          "of_file='$XDG_DATA_HOME/enroot'\n"
           "while read -r name value; do [ \"$name\" != ENROOT_DATA_PATH ] || of_file=$value; done"
           " 2>/dev/null < $ENROOT_SYSCONF_PATH/enroot.conf\n"
-          "eval \"echo ${ENROOT_DATA_PATH:-${of_file:-$XDG_DATA_HOME/enroot}}\""};
+          "if [ -n \"$ENROOT_DATA_PATH\" ]; then printf %s \"$ENROOT_DATA_PATH\"; "
+          "else eval \"echo $of_file\"; fi"};
 }
 
 Words start_enroot(const Request& request) {
-  Words words = {request.program, "start"};
+  Words words = {request.program, "start", "--rc", request.script};
   const auto mount = [&words](const std::string& from, std::string_view to, bool read_only) {
     add(words, {"--mount",
                 fmt::format("{}:{}:none:x-create=auto,rbind{}", from, to, read_only ? ",ro" : "")});
@@ -269,8 +271,12 @@ constexpr std::array kRuntimes = {
             storage_docker},
 };
 
-bool takes(const Runtime& runtime, ImageKind kind) {
-  return std::find(runtime.takes.begin(), runtime.takes.end(), kind) != runtime.takes.end();
+bool takes(const Runtime& runtime, const Image& image) {
+  // enroot takes what is before '@' for a user, so it cannot import an image by its digest.
+  if (runtime.name == "enroot" && image.kind == ImageKind::registry &&
+      image.place.find('@') != std::string::npos)
+    return false;
+  return std::find(runtime.takes.begin(), runtime.takes.end(), image.kind) != runtime.takes.end();
 }
 
 }  // namespace
@@ -279,10 +285,10 @@ std::span<const Runtime> runtimes() {
   return kRuntimes;
 }
 
-std::vector<std::string> programs_for(ImageKind kind) {
+std::vector<std::string> programs_for(const Image& image) {
   std::vector<std::string> programs;
   for (const Runtime& runtime : runtimes())
-    if (takes(runtime, kind)) programs.emplace_back(runtime.program);
+    if (takes(runtime, image)) programs.emplace_back(runtime.program);
   return programs;
 }
 
@@ -290,7 +296,7 @@ Result<Chosen> choose_runtime(const Image& image,
                               const std::function<std::string(std::string_view)>& find) {
   std::vector<std::string> asked;
   for (const Runtime& runtime : runtimes()) {
-    if (!takes(runtime, image.kind)) continue;
+    if (!takes(runtime, image)) continue;
     std::string program = find(runtime.program);
     asked.emplace_back(runtime.program);
     if (program.empty()) continue;

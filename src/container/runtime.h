@@ -27,6 +27,9 @@ inline constexpr std::string_view kFolderInside = "/run/lockstep/";
 // The folder of the FIFO to the process outside. A mount of the user's may cover any other place.
 inline constexpr std::string_view kTetherInside = "/run/lockstep/tether";
 
+// Runs the command alone. enroot starts it instead of the image's script, which has the entrypoint.
+inline constexpr std::string_view kScript = "exec \"$@\"\n";
+
 // An entry of a folder, as bubblewrap needs it.
 struct Entry {
   std::string name;
@@ -51,8 +54,9 @@ struct Request {
   Devices devices;
   uid_t user = 0;
   gid_t group = 0;
-  std::string binary;  // ours, on this machine
-  Words command;       // what runs in the container; the first word is our binary's path there
+  std::string binary;       // ours, on this machine
+  Words command;            // what runs in the container; the first word is our binary's path there
+  std::string script = {};  // a file with kScript, on this machine; for enroot alone
   // Lists a folder of this machine.
   std::function<std::vector<Entry>(const std::string& folder)> list;
 };
@@ -100,8 +104,8 @@ struct Runtime {
 // Returns all rows. For an image that several rows take, the first one found on a node is used.
 std::span<const Runtime> runtimes();
 
-// Returns the programs that run images of the kind: the first one that PATH has is used.
-std::vector<std::string> programs_for(ImageKind kind);
+// Returns the programs that run the image: the first one that PATH has is used.
+std::vector<std::string> programs_for(const Image& image);
 
 struct Chosen {
   const Runtime* runtime = nullptr;

@@ -31,6 +31,7 @@ Request request() {
           .group = 100,
           .binary = "/opt/lockstep",
           .command = {"/run/lockstep/lockstep", "run", "train.py"},
+          .script = "/t/rc",
           .list = {}};
 }
 
@@ -97,11 +98,12 @@ TEST(Runtime, ApptainerAndEnroot) {
             (Words{"/bin/it", "exec", "--no-home", "--bind", "/data:/d:ro", "--bind", "/w:/w",
                    "--bind", "/opt/lockstep:/run/lockstep/lockstep:ro", "IMG",
                    "/run/lockstep/lockstep", "run", "train.py"}));
-  EXPECT_EQ(row("enroot").start(request()),
-            (Words{"/bin/it", "start", "--mount", "/data:/d:none:x-create=auto,rbind,ro", "--mount",
-                   "/w:/w:none:x-create=auto,rbind", "--mount",
-                   "/opt/lockstep:/run/lockstep/lockstep:none:x-create=auto,rbind,ro", "--env",
-                   "HOME", "--env", "TOKEN", "IMG", "/run/lockstep/lockstep", "run", "train.py"}));
+  EXPECT_EQ(
+      row("enroot").start(request()),
+      (Words{"/bin/it", "start", "--rc", "/t/rc", "--mount", "/data:/d:none:x-create=auto,rbind,ro",
+             "--mount", "/w:/w:none:x-create=auto,rbind", "--mount",
+             "/opt/lockstep:/run/lockstep/lockstep:none:x-create=auto,rbind,ro", "--env", "HOME",
+             "--env", "TOKEN", "IMG", "/run/lockstep/lockstep", "run", "train.py"}));
 }
 
 TEST(Runtime, BubblewrapMakesFoldersAboveAMountAnew) {
@@ -147,6 +149,10 @@ TEST(Runtime, IsChosenByImageAndPath) {
   EXPECT_EQ(choose(ImageKind::registry, {"apptainer", "podman"})->runtime->name, "apptainer");
   EXPECT_EQ(choose(ImageKind::folder, {"bwrap"})->why, "rule: bubblewrap runs a folder");
   EXPECT_EQ(choose(ImageKind::squashfs, {"enroot"})->runtime->name, "enroot");
+  const Image digest{.kind = ImageKind::registry, .text = "D", .place = "docker.io/a@sha256:1"};
+  const auto all = choose_runtime(digest, [](std::string_view name) { return std::string(name); });
+  EXPECT_EQ(all->runtime->name, "apptainer") << "enroot takes what is before '@' for a user";
+  EXPECT_EQ(programs_for(digest).front(), "apptainer");
   const auto none = choose(ImageKind::archive, {"bwrap", "enroot"});
   ASSERT_FALSE(none);
   EXPECT_EQ(code_of(none), Errc::not_found);

@@ -239,7 +239,10 @@ def test_commands_about_the_job_know_it_as_any_other(world):
     threads = world.lockstep("why", "--rank", "0", "lab")
     assert threads.rc == 0 and "train.py" in threads.out, threads
     for words, what in ((("page", "lab"), "its page"), (("profile", "lab"), "its ranks"),
-                        (("exec", job, "--", "true"), "the ranks of"), (("resume", "lab"), "begins it again")):
+                        (("exec", job, "--", "true"), "the ranks of"),
+                        (("exec", "lab[3]", "--", "true"), f"lockstep exec '{job}[3]' -- COMMAND"),
+                        (("logs", "lab[3]"), f"on {world.where}: lockstep logs '{job}[3]'"),
+                        (("resume", "lab"), "begins it again")):
         ended = world.lockstep(*words)
         assert ended.rc == 2 and what in ended.err and world.where in ended.err, (words, ended)
         assert len(ended.err.splitlines()) == 1, ended
@@ -461,6 +464,9 @@ def test_words_of_a_hostile_owner_reach_the_terminal_without_its_control(world):
         if words == ("cost", "lab"):
             assert ended.rc == 3 and "stdout \\x1b[2J" in ended.out and "stderr \\x1b]0;x" in ended.err, ended
             assert len(ended.err) < 1_100_000 and "the host says more, which is not shown" in ended.err
+    host.lies('link.hello(); link.words(); link.started(); link.data(\'{"error": "no agent"}\'); link.exit(0)')
+    ended = world.lockstep("why", "lab")
+    assert ended.rc != 0 and "no agent" in ended.err and "login host" not in ended.err, ended
     host.is_honest()
     assert world.lockstep("cancel", "lab").rc == 0
 

@@ -311,6 +311,8 @@ elif verb in ("run", "exec", "start"):
     while (here / "held").exists():
         time.sleep(0.01)
     inside = "/run/lockstep/lockstep"
+    # enroot's manual: without --rc, the image's own script runs, and with it the entrypoint.
+    assert name != "enroot" or pathlib.Path(words[words.index("--rc") + 1]).read_text() == 'exec "$@"\\n', words
     # There is no mount.
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
@@ -369,6 +371,9 @@ def test_each_runtime_fetches_once_and_starts(lockstep, fake, name):
 
 def test_enroot_imports_an_image_of_a_registry(lockstep, fake):
     folder, env = fake("enroot")
+    storage = lockstep.folder / "storage"
+    storage.mkdir()
+    env["ENROOT_DATA_PATH"] = str(storage)
     command = ("--container", "docker://nvcr.io/a/b:1", "--no-python", "/bin/sh", "-c", "echo ran")
     (folder / "broken").touch()
     one_line(lockstep.run(*command, env=env), 1, "enroot could not fetch the image docker://nvcr.io/a/b:1")
@@ -378,9 +383,12 @@ def test_enroot_imports_an_image_of_a_registry(lockstep, fake):
         assert lockstep.run(*command, env=env).out == "ran\n"
     verbs = [words[0] for words in logged(folder)]
     assert [verb for verb in verbs if verb in ("import", "create")] == ["import", "import", "create"], verbs
+    # The home may be on every node, and only the storage's disk is looked at.
+    files = [pathlib.Path(words[2]).parent for words in logged(folder) if words[0] == "import"]
+    assert files == [storage, storage], files
     assert not list(lockstep.folder.rglob("*.sqsh"))
-    one_line(lockstep.run("--container", "docker://nvcr.io/a@sha256:1", *SHELL, "true", env=env), 1,
-             "enroot cannot import docker://nvcr.io/a@sha256:1", "name the image by its tag")
+    one_line(lockstep.run("--container", "docker://nvcr.io/a@sha256:1", *SHELL, "true", env=env), 127,
+             "--container docker://nvcr.io/a@sha256:1", "needs apptainer or singularity or podman or docker")
 
 
 def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
@@ -401,11 +409,13 @@ def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
 def test_a_file_that_cannot_fit(lockstep, fake, name, image):
     """At least as much as the file has, whatever its kind and size."""
     folder, env = fake(name)
-    env.update(ENROOT_DATA_PATH="/tmp/not/made/yet")
+    evaluated = lockstep.folder / "evaluated"
+    env.update(ENROOT_DATA_PATH=f"/tmp/$(: > {evaluated})")
     with open(lockstep.work / image, "wb") as archive:
         archive.truncate(1 << 43)
     one_line(lockstep.run("--container", image, *SHELL, "true", env=env), 1,
              f"no room for the image {image}: /tmp has", "GiB left, and the file has 8192.0 GiB")
+    assert not evaluated.exists()
     if name == "podman":
         assert [words[0] for words in logged(folder)] == ["info"]
     small = lockstep.work / f"small{pathlib.Path(image).suffix}"

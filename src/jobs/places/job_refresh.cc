@@ -128,6 +128,8 @@ Status settle(const JobBook& book, KnownJob& job, std::vector<Told>& told, std::
 Status ask_courses(const JobBook& book, std::vector<KnownJob>& jobs,
                    const std::vector<cloud::RentedJob>& courses) {
   for (KnownJob& job : jobs) {
+    // Its owner has told the state: no course is here.
+    if (rented::owned_course_of(job, courses)) continue;
     const auto state = rented::state_in_course(job, courses);
     if (!state) continue;
     // Do not overwrite the end of an attempt.

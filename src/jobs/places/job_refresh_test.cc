@@ -190,6 +190,14 @@ TEST_F(JobRefreshTest, TheOwnerOfARentalTellsTheStateOfItsJob) {
   EXPECT_EQ(asked_owners_, std::vector<std::string>({"me@desk"}));
 }
 
+TEST_F(JobRefreshTest, AJobThatItsOwnerRestartsIsNotLost) {
+  owned("lab");
+  owner_->state = "restarting";
+  auto jobs = owned_jobs(places());
+  ASSERT_TRUE(refresh_jobs(book(), jobs, places()));
+  EXPECT_EQ(jobs.at(0).status.state, JobState::restarting);
+}
+
 TEST_F(JobRefreshTest, AJobWhoseOwnerIsSilentKeepsItsState) {
   owned("lab");
   owner_.reset();

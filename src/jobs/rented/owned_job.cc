@@ -103,6 +103,16 @@ std::optional<cloud::RentedJob> find_owned(std::string_view word,
   return std::nullopt;
 }
 
+Result<std::vector<cloud::RentedJob>> owned_among(cloud::Journal& journal) {
+  LOCKSTEP_TRY_ASSIGN(const auto courses, journal.jobs());
+  return owned_among(courses);
+}
+
+Result<std::optional<cloud::RentedJob>> find_owned(std::string_view word, cloud::Journal& journal) {
+  LOCKSTEP_TRY_ASSIGN(const auto courses, journal.jobs());
+  return find_owned(word, courses);
+}
+
 std::optional<cloud::RentedJob> owned_course_of(const KnownJob& job,
                                                 const std::vector<cloud::RentedJob>& courses) {
   // A job of the book may have the same name and run on the same host.
@@ -166,8 +176,20 @@ Result<ProfileAnswers> OwnedJob::profile(const ProfileRequest& request) {
   return only_there(course_, "its ranks", "profile");
 }
 
+JobState OwnedJob::state_now() {
+  const auto now = status();
+  return now ? now->state : record_.status.state;
+}
+
+Result<Followed> OwnedJob::follow_course(const OwnedShow& show) {
+  LOCKSTEP_TRY_ASSIGN(const OwnedShown shown, show_owned(world_, course_, show));
+  if (shown.signal != 0) return Followed{.left = true, .signal = shown.signal, .status = {}};
+  if (!shown.code) return Followed{.status = {.state = state_now()}};
+  return Followed{.status = status_of_end(*shown.code, false)};
+}
+
 // Lets the host's own `lockstep logs` print: only the host reads lines by rank.
-Result<Followed> OwnedJob::print_there(const FollowOptions& options) const {
+Result<Followed> OwnedJob::print_there(const FollowOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const int code,
                       world_.run(course_, logs_command(course_, options), OwnerOutput::job));
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
@@ -175,7 +197,14 @@ Result<Followed> OwnedJob::print_there(const FollowOptions& options) const {
   if (settled) return Followed{.status = status_of_end(*settled, false)};
   if (const int signal = signal_of(code); signal != 0)
     return Followed{.left = true, .signal = signal, .status = {}};
-  if (options.to_end || code == 0) return Followed{.status = {}};
+  if (options.to_end) {
+    const JobState state = state_now();
+    // The ranks have ended, and the course there brings the outputs: the user waits for its end.
+    if (code == 0 || state == JobState::saving || is_over(state))
+      return follow_course({.how = kFollowQuiet, .leaves = true});
+    return Followed{.status = {.state = state, .code = code}};
+  }
+  if (code == 0) return Followed{.status = {}};
   return fail(
       code == kWrongUse ? Errc::invalid_input : Errc::unavailable,
       fmt::format("{} has not shown the output of '{}'", printable(course_.host), course_.cluster));
@@ -186,13 +215,8 @@ Result<Followed> OwnedJob::print_there(const FollowOptions& options) const {
 Result<Followed> OwnedJob::follow(const FollowOptions& options) {
   if (!options.to_end || options.lines || options.rank || options.json) return print_there(options);
   using OnStop = FollowOptions::OnStop;
-  LOCKSTEP_TRY_ASSIGN(const OwnedShown shown,
-                      show_owned(world_, course_,
-                                 {.how = options.print ? "all" : kFollowQuiet,
-                                  .leaves = !options.print && options.on_stop == OnStop::leave}));
-  if (shown.signal != 0) return Followed{.left = true, .signal = shown.signal, .status = {}};
-  if (!shown.code) return Followed{.status = {}};
-  return Followed{.status = status_of_end(*shown.code, false)};
+  return follow_course({.how = options.print ? "all" : kFollowQuiet,
+                        .leaves = !options.print && options.on_stop == OnStop::leave});
 }
 
 Result<JobStatus> OwnedJob::cancel() {

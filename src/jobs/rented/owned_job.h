@@ -23,6 +23,10 @@ std::vector<cloud::RentedJob> owned_among(const std::vector<cloud::RentedJob>& c
 // Finds a job of another host by the name of its cluster, or by its id on the machines.
 std::optional<cloud::RentedJob> find_owned(std::string_view word,
                                            const std::vector<cloud::RentedJob>& courses);
+// The same from an open journal. For commands that must not miss such a job: an unreadable journal
+// is an error.
+Result<std::vector<cloud::RentedJob>> owned_among(cloud::Journal& journal);
+Result<std::optional<cloud::RentedJob>> find_owned(std::string_view word, cloud::Journal& journal);
 // Returns the course of a record that known_owned() has made. nullopt: of another job.
 std::optional<cloud::RentedJob> owned_course_of(const KnownJob& job,
                                                 const std::vector<cloud::RentedJob>& courses);
@@ -52,7 +56,11 @@ class OwnedJob : public Job {
  private:
   // Returns the answer to `host-rental look RENTAL QUESTION...`.
   Result<std::string> look(const std::vector<std::string>& question) const;
-  Result<Followed> print_there(const FollowOptions& options) const;
+  // Shows the course as `show` says. Returns the end of the settled job, or its state now.
+  Result<Followed> follow_course(const OwnedShow& show);
+  Result<Followed> print_there(const FollowOptions& options);
+  // Returns the state of a job that is not settled, or the last one known if the host is silent.
+  JobState state_now();
 
   cloud::RentedJob course_;
   OwnedWorld world_;

@@ -32,6 +32,32 @@ TEST_F(OwnedJobTest, ItIsFoundByItsClusterOrItsId) {
   EXPECT_EQ(owned_among(courses).size(), 2U);
 }
 
+// A journal that another process keeps busy.
+class BusyRecords : public cloud::Records {
+ public:
+  Status put(const Record&) override { return busy(); }
+  Status add(const Record&) override { return busy(); }
+  Status change(const Record&) override { return busy(); }
+  Status drop(const std::string&, const std::string&) override { return busy(); }
+  Result<std::vector<Record>> open_ones(const std::string&) override { return busy(); }
+  Result<std::vector<Record>> since(const std::string&, std::int64_t) override { return busy(); }
+  Result<std::optional<Record>> newest(const std::string&, const std::string&) override {
+    return busy();
+  }
+
+ private:
+  static Failure busy() { return fail(Errc::unavailable, "busy"); }
+};
+
+TEST_F(OwnedJobTest, ABusyJournalIsNotOneWithoutJobs) {
+  cloud::Journal open = journal();
+  EXPECT_EQ(find_owned("lab", open).value()->rental, "r");
+  EXPECT_EQ(owned_among(open)->size(), 1U);
+  cloud::Journal busy(std::make_unique<BusyRecords>());
+  EXPECT_EQ(code_of(find_owned("lab", busy)), Errc::unavailable);
+  EXPECT_EQ(code_of(owned_among(busy)), Errc::unavailable);
+}
+
 TEST_F(OwnedJobTest, ItsRecordLeadsBackToItsCourse) {
   EXPECT_EQ(known_owned(course_).id, "lab") << "its id is not known yet";
   course_.job = "aaaa1111";
@@ -169,6 +195,7 @@ TEST_F(OwnedJobTest, AWaitingCommandShowsNothingAndCancelsNothing) {
   EXPECT_EQ(viewed_.at(0).how, kFollowQuiet);
   EXPECT_EQ(viewed_[0].settings.on_stop, OwnedViewCore::OnStop::leave);
   EXPECT_EQ(followed->status.code, std::nullopt) << "the job goes on";
+  EXPECT_EQ(followed->status.state, JobState::running) << "for wait --json";
   end_ = {.signal = SIGINT};
   const auto left = job().follow({.print = false});
   EXPECT_TRUE(left->left);
@@ -177,11 +204,14 @@ TEST_F(OwnedJobTest, AWaitingCommandShowsNothingAndCancelsNothing) {
 
 TEST_F(OwnedJobTest, OutputOfSomeLinesIsPrintedThere) {
   EXPECT_TRUE(job().follow({.to_end = false}));
+  EXPECT_TRUE(viewed_.empty());
   EXPECT_TRUE(job().follow({.json = true, .fold = true, .lines = 5, .rank = 3}));
   EXPECT_EQ(run_, (std::vector<Words>{
                       {"logs", "--fold=never", "lab"},
                       {"logs", "--fold=always", "-f", "--json", "--lines=5", "--rank=3", "lab"}}));
-  EXPECT_TRUE(viewed_.empty() && is_kept());
+  EXPECT_EQ(viewed_.at(0).how, kFollowQuiet) << "the ranks have ended, and the course has not";
+  EXPECT_EQ(viewed_[0].settings.on_stop, OwnedViewCore::OnStop::leave);
+  EXPECT_TRUE(is_kept());
   code_ = 2;
   EXPECT_EQ(code_of(job().follow({.to_end = false})), Errc::invalid_input);
   code_ = 128 + SIGINT;
@@ -190,6 +220,18 @@ TEST_F(OwnedJobTest, OutputOfSomeLinesIsPrintedThere) {
   code_ = 3;
   EXPECT_EQ(job().follow({.lines = 5})->status.code, 3);
   EXPECT_FALSE(is_kept()) << "the end is told";
+}
+
+TEST_F(OwnedJobTest, WhoFollowsSomeLinesGetsTheCodeOfTheJob) {
+  code_ = 2;
+  EXPECT_EQ(job().follow({.rank = 99})->status.code, 2) << "the host has refused the rank";
+  EXPECT_TRUE(viewed_.empty()) << "the job goes on";
+  there_.state = "saving";
+  code_ = 3;
+  meanwhile_ = [this] { ends(3); };
+  EXPECT_EQ(job().follow({.rank = 1})->status.code, 3);
+  EXPECT_EQ(viewed_.size(), 1U);
+  EXPECT_FALSE(is_kept());
 }
 
 TEST_F(OwnedJobTest, ACancelReturnsOnceTheJobIsSettled) {
