@@ -24,7 +24,7 @@ from test_nodes_lost import (  # noqa: F401
 
 SECRET = "s3cret-of-this-job"
 PREAMBLE = b"LOCKSTEP HUB\r\n\r\n"
-HELLO = struct.pack("<HB", 3, 0) + bytes(32)  # of no token, as far as the nonces
+HELLO = struct.pack("<HB", 4, 0) + bytes(32)  # of no token, as far as the nonces
 
 
 def frame(kind, fields=b""):
