@@ -37,7 +37,7 @@ class AlarmsTest : public testing::Test {
     const std::string path = recorder_->path() + "/rank_0.pipe";
     mkfifo(path.c_str(), 0666);
     pipe_ = io::Fd(open(path.c_str(), O_RDONLY | O_NONBLOCK));
-    const looks::Fold fold{.nodes = {"n2"}, .groups = {{.ranks = {{0, {0}}}, .state = 'S'}}};
+    looks::Fold fold{.nodes = {"n2"}, .groups = {{.ranks = {{0, {0}}}, .state = 'S'}}};
     collectives_.ask_now(fold);
     EXPECT_TRUE(collectives_.asking());
     return fold;

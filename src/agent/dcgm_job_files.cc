@@ -19,7 +19,7 @@
 namespace lockstep::agent {
 namespace {
 
-constexpr std::size_t kMostFile = 64 * 1024;
+constexpr std::size_t kMostFile = 64UL * 1024;
 
 // Returns the lines of a file that may be missing. Others may write to the folder: a link is not
 // followed, and a pipe does not keep the agent waiting.

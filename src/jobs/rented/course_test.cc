@@ -318,6 +318,7 @@ World simulate(unsigned seed) {
     const double kills = number + 1 == kProcesses ? 0 : 0.06;
     std::vector<std::unique_ptr<Process>> processes;
     const int count = happens(0.3) ? 2 : 1;
+    processes.reserve(2);
     world.double_starts += count - 1;
     for (int i = 0; i < count; ++i)
       processes.push_back(std::make_unique<Process>(world, chance, number > 0, kills));

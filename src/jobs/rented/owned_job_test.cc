@@ -3,6 +3,8 @@
 #include "base/error_testing.h"
 #include "jobs/rented/owned_testing.h"
 
+#include <fmt/core.h>
+
 #include <signal.h>
 
 namespace lockstep::jobs::rented {
