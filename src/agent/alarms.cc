@@ -42,22 +42,22 @@ bool Alarms::feed(const Found& found, io::Duration hearing, io::TimePoint now) {
   return steps.act;
 }
 
-void Alarms::hear(const std::string& leader, const std::string& alarm,
+void Alarms::hear(const std::string& leader, const looks::WorldNews& news,
                   const looks::Evidence& evidence) {
   // The leader may not know the recorders of this node.
   std::string collectives;
   for (const std::string& sentence : evidence.sentences)
     collectives += "\n  " + sentence;
   log::warning("the job stands still, see the log of {}{}", leader, collectives);
-  const bool is_timeout = alarm.starts_with("timeout:");
   // This node may have seen the timeout before the leader.
-  if (is_timeout && std::exchange(timed_out_, true)) return;
-  keep(alarm + collectives, evidence);
+  if (news.timeout && std::exchange(timed_out_, true)) return;
+  keep(news.alarm + collectives, evidence);
 }
 
 void Alarms::tell(const Found& found) {
   last_ = looks::hang_words(found.verdict, found.fold, found.evidence,
                             {.attempt = attempt_.number, .round = attempt_.round, .evidence = {}});
+  last_is_timeout_ = false;
   ++count_;
   // Told first: the folder of the logs may be on the file server that everybody waits for.
   log::warning("{}", last_);
@@ -69,6 +69,7 @@ void Alarms::time_out(int rank, const looks::Fold& fold, const looks::Evidence& 
   collectives_.ask_now(fold);
   last_ = looks::timeout_words(rank, fold, evidence,
                                {.attempt = attempt_.number, .round = attempt_.round});
+  last_is_timeout_ = true;
   ++count_;
   log::warning("{}", last_);
   keep(last_, evidence);

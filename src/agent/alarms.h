@@ -7,6 +7,7 @@
 #include "looks/evidence.h"
 #include "looks/fold.h"
 #include "looks/verdict.h"
+#include "looks/world_news.h"
 
 #include <functional>
 #include <string>
@@ -42,11 +43,13 @@ class Alarms {
   void time_out(int rank, const looks::Fold& fold, const looks::Evidence& evidence);
   // Takes the look of a node that another node judges.
   void feed_judged(const looks::Evidence& evidence) { tell_late(evidence); }
-  // The node that judges this one has told a hang.
-  void hear(const std::string& leader, const std::string& alarm, const looks::Evidence& evidence);
+  // The node that judges this one has told an alarm.
+  void hear(const std::string& leader, const looks::WorldNews& news,
+            const looks::Evidence& evidence);
 
   int count() const { return count_; }               // alarms of this attempt
   const std::string& last() const { return last_; }  // the words of the last alarm
+  bool last_is_timeout() const { return last_is_timeout_; }
 
  private:
   void tell(const Found& found);
@@ -64,6 +67,7 @@ class Alarms {
   bool timed_out_ = false;  // told in this attempt
   int count_ = 0;
   std::string last_;
+  bool last_is_timeout_ = false;
 };
 
 }  // namespace lockstep::agent

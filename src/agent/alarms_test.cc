@@ -61,15 +61,15 @@ class AlarmsTest : public testing::Test {
 TEST_F(AlarmsTest, ATimeoutThatThisNodeHasSeenIsKeptOnce) {
   alarms_.time_out(1, {}, nothing_);
   EXPECT_TRUE(keeps(1));
-  alarms_.hear("n1", "timeout: the NCCL watchdog of rank 1 has timed out", nothing_);
+  alarms_.hear("n1", {.alarm = "timeout: rank 1", .timeout = true}, nothing_);
   EXPECT_TRUE(says("the job stands still, see the log of n1"));
   EXPECT_FALSE(keeps(2));
-  alarms_.hear("n1", "hang: no rank has run for 31 s", nothing_);
+  alarms_.hear("n1", {.alarm = "hang: no rank has run for 31 s"}, nothing_);
   EXPECT_TRUE(keeps(2)) << "another alarm";
 }
 
 TEST_F(AlarmsTest, ATimeoutThatTheLeaderHasToldIsKeptOnce) {
-  alarms_.hear("n1", "timeout: the NCCL watchdog of rank 0 has timed out", nothing_);
+  alarms_.hear("n1", {.alarm = "timeout: rank 0", .timeout = true}, nothing_);
   EXPECT_TRUE(keeps(1));
   alarms_.time_out(1, {}, nothing_);
   EXPECT_FALSE(keeps(2));
@@ -83,7 +83,7 @@ TEST_F(AlarmsTest, LateAnswersNameTheAlarm) {
 
 TEST_F(AlarmsTest, LateAnswersAfterAHangNameTheHang) {
   asked();
-  alarms_.hear("n1", "hang: no rank has run for 31 s", nothing_);
+  alarms_.hear("n1", {.alarm = "hang: no rank has run for 31 s"}, nothing_);
   alarms_.feed_judged(late_);
   EXPECT_TRUE(says("hang: rank 1 never entered #7")) << log_;
 }

@@ -19,7 +19,6 @@ namespace lockstep::agent {
 namespace {
 
 constexpr looks::Millis kPeriod{1000};
-constexpr std::string_view kWatchdogLine = "Watchdog caught collective operation timeout";
 // A rank in state D for so long does not wait for a disk.
 constexpr looks::Millis kStuck{3000};
 constexpr std::size_t kMostEvidenceRanks = 64;
@@ -122,8 +121,7 @@ void Sight::attempt_started(const rendezvous::Round& round, std::int64_t attempt
   steps_.clear();
   redo_.attempt_started();
   stepping_.reset();
-  signal_ = {};
-  timed_out_.reset();
+  timeout_.attempt_starts();
   attempt_ = attempt;
   round_ = round;
   seen_.clear();
@@ -231,9 +229,9 @@ void Sight::judge(io::TimePoint now) {
   // First: to tell of a hang may end the attempt.
   listener_.on_look(fold_, shown(), redo());
   find_straggler(verdict, now);
-  if (!timed_out_ && !is_judged) timed_out_ = world_.timed_out();
+  if (!is_judged) timeout_.hear(world_.timed_out());
   // A judged node, too: its ranks may end before the leader has answered.
-  if (timed_out_) alarms_.time_out(*timed_out_, whole_, evidence_);
+  if (const auto rank = timeout_.rank()) alarms_.time_out(*rank, whole_, evidence_);
   if (is_judged) return alarms_.feed_judged(evidence_);
   const bool act = alarms_.feed({verdict, whole_, evidence_}, world_.hearing(), now);
   // Before anything ends: each node keeps its own evidence.
@@ -242,6 +240,7 @@ void Sight::judge(io::TimePoint now) {
                          .words = words(now),
                          .alarms = alarms_.count(),
                          .alarm = alarms_.last(),
+                         .timeout = alarms_.last_is_timeout(),
                          .fold = whole_,
                          .verdict = verdict,
                          .slow = slow_},
@@ -260,7 +259,7 @@ looks::Redo Sight::redo() {
 void Sight::on_news(int from, const std::string& text) {
   if (!world_.hear(from, text, io::Clock::now())) return;
   collectives_.ask_now(fold_);
-  alarms_.hear(world_.view().leader(), world_.view().news().alarm, evidence_);
+  alarms_.hear(world_.view().leader(), world_.view().news(), evidence_);
 }
 
 WorldSight::Pids Sight::own_pids() const {
@@ -285,18 +284,13 @@ void Sight::ask_store(const WorldSight::Pids& pids) {
   evidence_.never_came_text = store::store_sentence(facts);
 }
 
-// Finds out whether an NCCL watchdog has timed out: by its signal in the store, which PyTorch 2.14
-// and older send, or by its line on stderr.
 void Sight::find_timeout(const std::vector<Target>& workers) {
-  if (timed_out_) return;
-  if (const store::Server* store = store_()) timed_out_ = signal_.look(store->engine());
+  if (const store::Server* store = store_()) timeout_.read(*store);
   for (const Target& worker : workers) {
     const auto before = std::find_if(seen_.begin(), seen_.end(),
                                      [&](const auto& look) { return look.rank == worker.rank; });
     const bool has_printed = before == seen_.end() || before->output_bytes != worker.output_bytes;
-    if (!timed_out_ && has_printed && worker.output != nullptr &&
-        worker.output->stderr_has(kWatchdogLine))
-      timed_out_ = worker.rank;
+    if (has_printed && worker.output != nullptr) timeout_.read(worker.rank, *worker.output);
   }
 }
 
@@ -314,7 +308,7 @@ std::string Sight::own_waits() const {
 // Pids and GPUs stay as they are, so they are told only while the job starts.
 WorldSight::Own Sight::own_facts() const {
   WorldSight::Own own{
-      .recorders = collectives_.told(), .waits = own_waits(), .timed_out = timed_out_};
+      .recorders = collectives_.told(), .waits = own_waits(), .timed_out = timeout_.rank()};
   if (!world_.job_starts() && !meets(fold_)) return own;
   own.pids = own_pids();
   own.gpus = gpus_.gpu_of();

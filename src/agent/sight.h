@@ -7,6 +7,7 @@
 #include "agent/collectives.h"
 #include "agent/gpu_sight.h"
 #include "agent/node.h"
+#include "agent/timeout_watch.h"
 #include "agent/world_sight.h"
 #include "io/loop.h"
 #include "looks/answer.h"
@@ -22,7 +23,6 @@
 #include "rendezvous/round.h"
 #include "status/job_socket.h"
 #include "store/server.h"
-#include "store/watchdog_signal.h"
 
 #include <sys/types.h>
 
@@ -153,9 +153,7 @@ class Sight {
   WorldSight world_;
   looks::Fold whole_;         // of the ranks of all nodes, if this node judges them
   looks::Evidence evidence_;  // by the last look
-  store::SignalWatch signal_;
-  // The rank whose NCCL watchdog has timed out in this attempt; -1: not known which.
-  std::optional<int> timed_out_;
+  TimeoutWatch timeout_;
   std::int64_t attempt_ = 0;
   rendezvous::Round round_;
 };

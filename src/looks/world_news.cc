@@ -94,6 +94,7 @@ static void fields(codec::JsonFields& io, WorldNews& news) {
   io("words", news.words);
   io("alarms", news.alarms, {0, kMostRank});
   io("alarm", news.alarm);
+  io("timeout", news.timeout);
   io("unknown", news.unknown);
   io("number", news.number, {0, kMostNumber});
 }

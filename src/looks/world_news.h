@@ -49,6 +49,7 @@ struct WorldNews {
   std::string words = {};         // the verdict in a line
   int alarms = 0;                 // of this attempt so far
   std::string alarm = {};         // what the leader has logged at the last alarm
+  bool timeout = false;           // the last alarm is a timeout of NCCL's watchdog, not a hang
   std::vector<int> unknown = {};  // group ranks of nodes that must tell their folds anew
   std::int64_t number = 0;        // counts the folds of all nodes
   std::optional<Fold> fold = {};  // nullopt: as in the news with this number, or little has changed
