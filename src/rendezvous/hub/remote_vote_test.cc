@@ -95,6 +95,25 @@ TEST_F(RemoteVoteTest, AWayThatDoesNotAnswerIsLeft) {
   goes_on_alone(*b);
 }
 
+// b has finished, and a finishes alone: the others may run another round by now.
+TEST_F(RemoteVoteTest, AHostWithoutAQuorumEndsNoJobWell) {
+  const HubServer& hub = *a->backend->server();
+  const std::size_t guests = hub.counts().guests;
+  finish(*b);
+  // a's answer needs b's report, which follows b's finish on the same connection.
+  for (Agent* agent : {a, b})
+    agent->backend->exchange_reports({"x", agent->round().group_rank, "x"}, 5s,
+                                     [agent](auto reports) { agent->reports = reports; });
+  until([&] { return a->reports.has_value(); });
+  b->backend.reset();
+  vote.reset();
+  // A vote is no guest, but both connections are closed before this turn of the loop.
+  until([&] { return hub.counts().guests == guests - 1; });
+  finish(*a);
+  until([&] { return a->finished || !a->interruptions.empty(); });
+  EXPECT_FALSE(a->finished && *a->finished);
+}
+
 TEST_F(RemoteVoteTest, AHostThatLeavesDoesNotWaitForTheVote) {
   leave(*b, Departure::succeeded);
   until([&] { return b->left.has_value(); });
