@@ -65,7 +65,7 @@ class Chronicle {
   // Returns the latest events for the report.
   std::vector<std::string> latest() const { return ring_.latest(kMostInReport, kMostReportBytes); }
   status::Goodput goodput() const { return goodput_.at(io::Clock::now()); }
-  // Returns the worst of those that are over, as all are once the workers are stopped.
+  // Returns the worst straggler so far. The current one counts once the workers are stopped.
   const std::optional<WorstStraggler::Span>& worst_straggler() const { return slow_.worst(); }
   // Returns whether a notice is under way. The end of the job waits for it, but not for long.
   bool is_telling() const { return notifier_.busy(); }

@@ -1,8 +1,8 @@
 // Tells DCGM's exporter which job uses a GPU (--dcgm-job-dir). The folder has a file for each GPU,
 // named by the GPU's index, with the id of a job in each line. The exporter, started with
 // --hpc-job-mapping-dir, gives the GPU's figures the label hpc_job. Jobs that share a GPU share the
-// file. Nobody takes a lock, as with a prolog of Slurm: of two jobs that begin in the same moment,
-// one may lose its line.
+// file. The files have no lock, as with a prolog of Slurm: if two jobs begin in the same moment,
+// one may lose the line.
 #pragma once
 
 #include "base/error.h"

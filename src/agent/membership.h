@@ -78,8 +78,8 @@ class Membership {
 
   bool is_open() const { return open_; }         // the rendezvous was reached at least once
   const Round& round() const { return round_; }  // the last round joined
-  // The store of this round's workers. nullptr: another node has it. A node that was rank 0 before
-  // keeps its own store, with the keys of that time.
+  // Returns the store of this round's workers. nullptr: another node has the store. A former rank 0
+  // keeps an old store, which has the keys of earlier rounds.
   const store::Server* store() const { return round_.group_rank == 0 ? store_.get() : nullptr; }
 
  private:

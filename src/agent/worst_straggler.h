@@ -1,4 +1,4 @@
-// The rank that made the others wait for the longest time without a break. Pure.
+// Finds the straggler that slowed the job for the longest time without a break. Pure.
 #pragma once
 
 #include <chrono>

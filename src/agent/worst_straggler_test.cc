@@ -15,7 +15,7 @@ TEST(WorstStraggler, IsTheOneOfTheLongestSpan) {
   stragglers.ends(start + seconds(70));
   stragglers.begins(3, "rank 3 (node n1, GPU 3)", start + seconds(80));
   EXPECT_EQ(stragglers.worst()->rank, 1) << "the other one is not over";
-  // Nobody said that rank 3 recovered: its attempt ended.
+  // The end of the attempt is the end of the span, too: rank 3 did not recover.
   stragglers.begins(2, "rank 2 (node n1, GPU 2)", start + seconds(180));
   stragglers.ends(start + seconds(190));
   stragglers.ends(start + seconds(900));

@@ -21,8 +21,8 @@ inline constexpr std::string_view kBinaryCopy = "lockstep";
 // The name of Request::script beside the FIFO.
 inline constexpr std::string_view kScriptName = "rc";
 
-// What the process inside writes into the FIFO at its end, and no signal is: this byte, then the
-// exit code.
+// The process inside ends with two bytes in the FIFO: this one, which is no signal's number, and
+// the exit code.
 inline constexpr unsigned char kEnded = 0;
 
 // Wipes the secrets of a job from the environment that /proc shows of this process: the process

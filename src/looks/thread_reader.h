@@ -11,8 +11,8 @@
 
 namespace lockstep::looks {
 
-// Returns whether the memory of a looked-at process may be read at this moment: it is the same
-// process, and its state now is one that holds up no reader (may_read_memory()).
+// Returns whether the memory of the process may be read at this moment. The pid must still belong
+// to the same process, and the state must not hold up a reader (may_read_memory()).
 bool may_read_now(const ProcessReader& reader, const RankLook& look);
 
 // Fills the parts of the answer that the question asks for. Blocks for about a second at most, and

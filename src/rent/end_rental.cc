@@ -24,7 +24,7 @@ Status lock_to_end(OnDemand& world, const cloud::Rental& rental,
     locked = world.locks().take(rental.cluster);
   }
   if (locked) return world.journal().drop_job(rental.id);
-  locked.error().hint = "it is noted that nobody wants it: it ends once that one is gone";
+  locked.error().hint = "the end is noted: the rental ends once that process is gone";
   return locked;
 }
 

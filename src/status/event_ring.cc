@@ -51,7 +51,7 @@ std::string EventRing::answer(const std::string& agent, const std::string& node,
   bool more = false;
   for (const Kept& kept : kept_) {
     if (kept.number <= after) continue;
-    // One event may be larger than the limit. Without it the reader would ask for ever.
+    // A first event above the limit is sent all the same: the reader would ask for it for ever.
     if (!lines.empty() && lines.size() + kept.line.size() > bytes) {
       more = true;
       break;
@@ -75,7 +75,7 @@ std::vector<std::string> EventRing::latest(std::size_t most, std::size_t bytes) 
   return lines;
 }
 
-// An agent that has ended does not answer. It left its events in its report.
+// An ended agent does not answer, but its report has the events.
 std::optional<std::string> answer_of_report(std::string_view report, std::int64_t after) {
   const auto json = codec::parse_ordered_json(report, {.bytes = kMostReport});
   if (!json.is_object() || !json.contains("events") || !json["events"].is_array())

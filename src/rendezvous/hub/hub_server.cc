@@ -269,7 +269,7 @@ void HubServer::welcome(Guest& guest) {
 void HubServer::pump() {
   // The ledger's answer can free output of the coordinator, which can again need the ledger.
   do {
-    pump_coordinator();  // closes connections, so that the ledger knows who is here
+    pump_coordinator();  // closes connections, which the ledger must know first
     if (!ledger_ || ledger_->has_quorum()) coordinator_.conclude();
     pump_coordinator();
   } while (ledger_ && pump_ledger());

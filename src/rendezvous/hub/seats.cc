@@ -92,8 +92,8 @@ std::optional<Seats::Past> Seats::inherit(const Nodes& joined) {
   return past;
 }
 
-// Returns the nodes that may have a place: without those that give way, as far as enough others are
-// there. All other nodes depend on the host, so the host never gives way.
+// Returns the nodes that may have a place. A node that gives way is left out while enough other
+// nodes are there. The host never gives way, because all nodes depend on the host.
 std::map<Nonce, const Roster::Member*> Seats::candidates(const Nodes& joined) const {
   std::map<Nonce, const Roster::Member*> by_agent;
   std::size_t spares = joined.size() - std::min(joined.size(), max_nodes_);

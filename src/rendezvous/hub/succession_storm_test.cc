@@ -59,9 +59,9 @@ Storm::Counts weather(int faults, StormSettings settings) {
 TEST(SuccessionStorm, OfSixtyFourNodes) {
   weather(number("LOCKSTEP_STORM_FAULTS", test_rounds(600)), {});
 }
-// The host was stopped in the last round, and most nodes had finished. It woke without them, took
-// them for nodes that had left, and told its own node that the job has ended well, while the others
-// were in a later round.
+// The host was stopped in the last round, and most nodes had finished. At the wake-up the hub took
+// the silent nodes for nodes that had left, and told the host's node that the job has ended well.
+// The silent nodes were in a later round by then.
 TEST(SuccessionStorm, AHostThatWakesWithoutAQuorumEndsNothing) {
   Storm storm({.seed = 113});
   storm.run();
