@@ -79,7 +79,9 @@ def settled(pid, verb="read"):
 def told_by_faulthandler(pid, folder):
     """Stacks as lists of (function, file, line), in its order of threads: the main thread is the last."""
     os.kill(pid, signal.SIGUSR1)
-    until(lambda: "in <module>\n" in read(folder / "faulthandler"), 20, "faulthandler has written")
+    # It writes frame by frame. Code that ran by exec() has a <module> of its own; that of the script is the last.
+    until(lambda: re.search(rf'  File "{SHAPES}", line \d+ in <module>\n', read(folder / "faulthandler")), 20,
+          "faulthandler has written all of it")
     stacks = []
     for line in read(folder / "faulthandler").splitlines():
         if "most recent call first" in line:
