@@ -77,12 +77,45 @@ class World:
         self.containers = containers
 
 
-@pytest.fixture(params=["bubblewrap", "podman"])
+# By hand (CONTRIBUTING.md): the folder of a real enroot, which no package has, and the socket of a real dockerd.
+ENROOT = os.environ.get("LOCKSTEP_ENROOT")
+DOCKERD = os.environ.get("LOCKSTEP_DOCKERD")
+
+
+@pytest.fixture(scope="module")
+def squashfs_image(folder_image):
+    file = folder_image.parent / "mine.sqsh"
+    subprocess.run(["mksquashfs", folder_image, file, "-quiet"], check=True, capture_output=True)
+    return file
+
+
+@pytest.fixture(scope="module")
+def docker(folder_image, tmp_path_factory):
+    """The image at a dockerd, and PATH without podman, which would be chosen."""
+    folder = tmp_path_factory.mktemp("docker")
+    for program in ("/usr/bin/docker", "/bin/sh"):
+        (folder / pathlib.Path(program).name).symlink_to(program)
+    env = {"DOCKER_HOST": f"unix://{DOCKERD}", "PATH": str(folder)}
+    packed = subprocess.run(["tar", "-C", folder_image, "-c", "."], check=True, capture_output=True).stdout
+    subprocess.run(["docker", "import", "--change", "ENV WHO=image", "-", "localhost/mine"], input=packed, check=True,
+                   capture_output=True, env=env)
+
+    def containers():
+        return subprocess.run(["docker", "ps", "-aq"], check=True, capture_output=True, env=env).stdout.split()
+    return World("localhost/mine", env, containers)
+
+
+@pytest.fixture(params=["bubblewrap", "podman", *(["enroot"] if ENROOT else []), *(["docker"] if DOCKERD else [])])
 def world(request, folder_image):
-    """The same image for both: the options, the variables, and which containers podman knows."""
+    """The same image for all: the options, the variables, and which containers podman knows."""
     if request.param == "bubblewrap":
         need("bwrap")
         return World(folder_image, {}, list)
+    if request.param == "enroot":
+        file = request.getfixturevalue("squashfs_image")
+        return World(file, {"PATH": f"{ENROOT}/bin:{os.environ['PATH']}", "ENROOT_ROOTFS_WRITABLE": "yes"}, list)
+    if request.param == "docker":
+        return request.getfixturevalue("docker")
     podman = request.getfixturevalue("podman")
     return World("localhost/mine", podman.env, podman.containers)
 
@@ -110,7 +143,8 @@ def test_exit_code_streams_and_report(lockstep, world):
 def test_success_leaves_nothing(lockstep, world):
     run = lockstep.start(*world.image, *SHELL, "echo fine", env=world.env)
     ended = run.wait()
-    assert (ended.rc, ended.out, ended.err) == (0, "fine\n", ""), ended
+    # enroot's lines about the unpacking end with this one.
+    assert (ended.rc, ended.out, ended.err.rpartition("created 0 hardlinks\n")[2]) == (0, "fine\n", ""), ended
     nothing_left(lockstep, run, world)
 
 
@@ -286,7 +320,9 @@ if verb == "image":
 if verb == "info":
     print("/tmp")
 elif verb == "list":
-    print(mark.read_text() if mark.exists() else "other")
+    print(mark.read_text() if mark.exists() else "other", *(root.name for root in here.glob("lockstep-*")), sep="\\n")
+elif verb == "remove":
+    (here / words[-1]).unlink()
 elif verb == "import":
     option, file, uri = words[1:]
     # enroot's manual: docker://[USER@][REGISTRY#]IMAGE[:TAG]. It refuses a file that exists.
@@ -295,7 +331,9 @@ elif verb == "import":
         image.write("hsqs")
     sys.exit(3 if (here / "broken").exists() else 0)
 elif verb in ("pull", "create"):
-    assert name != "enroot" or (words[1] == "--name" and pathlib.Path(words[3]).read_text() == "hsqs"), words
+    if name == "enroot":
+        assert words[1] == "--name" and pathlib.Path(words[3]).read_text() == "hsqs", words
+        (here / words[2]).touch(exist_ok=False)  # as enroot does
     if name == "apptainer":
         pathlib.Path(words[2]).write_text("a part")
     while (here / "slow").exists():
@@ -312,7 +350,9 @@ elif verb in ("run", "exec", "start"):
         time.sleep(0.01)
     inside = "/run/lockstep/lockstep"
     # enroot's manual: without --rc, the image's own script runs, and with it the entrypoint.
-    assert name != "enroot" or pathlib.Path(words[words.index("--rc") + 1]).read_text() == 'exec "$@"\\n', words
+    if name == "enroot":
+        assert pathlib.Path(words[words.index("--rc") + 1]).read_text() == 'exec "$@"\\n', words
+        assert (here / words[words.index(inside) - 1]).exists(), words
     # There is no mount.
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
@@ -389,6 +429,21 @@ def test_enroot_imports_an_image_of_a_registry(lockstep, fake):
     assert not list(lockstep.folder.rglob("*.sqsh"))
     one_line(lockstep.run("--container", "docker://nvcr.io/a@sha256:1", *SHELL, "true", env=env), 127,
              "--container docker://nvcr.io/a@sha256:1", "needs apptainer or singularity or podman or docker")
+
+
+def test_nodes_that_share_enroots_storage(lockstep, fake):
+    """As they do where the storage is in the home: no node removes the root that another one uses."""
+    if os.getuid() != 0:
+        skip("changing the host name needs root")
+    folder, env = fake("enroot")
+    (lockstep.work / "a.sqsh").write_text("hsqs")
+    node = ("/usr/bin/unshare", "--uts", "/bin/sh", "-c", 'echo "$0" > /proc/sys/kernel/hostname; exec "$@"')
+    for name in ("node1", "node2", "node1"):
+        ended = lockstep.run("--container", "a.sqsh", "--no-python", "/bin/sh", "-c", "echo ran", env=env,
+                             program=(*node, name, BINARY, "run"))
+        assert (ended.rc, ended.out) == (0, "ran\n"), ended
+    roots = [words[2] for words in logged(folder) if words[0] == "create"]
+    assert [root.partition(".")[2] for root in roots] == ["node1", "node2"], roots
 
 
 def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
