@@ -353,6 +353,12 @@ elif verb in ("run", "exec", "start"):
     if name == "enroot":
         assert pathlib.Path(words[words.index("--rc") + 1]).read_text() == 'exec "$@"\\n', words
         assert (here / words[words.index(inside) - 1]).exists(), words
+        # enroot writes a line for each variable into a file. The container has no other variables.
+        names = [word for option, word in zip(words, words[1:]) if option == "--env"]
+        lines = "\\n".join(f"{each}={os.environ.get(each, '')}" for each in names).split("\\n")
+        kept = {each: os.environ[each] for each in ("PATH", "REAL_LOCKSTEP")}
+        os.environ.clear()
+        os.environ.update(kept, **dict(line.split("=", 1) for line in lines if "=" in line))
     # There is no mount.
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
@@ -429,6 +435,17 @@ def test_enroot_imports_an_image_of_a_registry(lockstep, fake):
     assert not list(lockstep.folder.rglob("*.sqsh"))
     one_line(lockstep.run("--container", "docker://nvcr.io/a@sha256:1", *SHELL, "true", env=env), 127,
              "--container docker://nvcr.io/a@sha256:1", "needs apptainer or singularity or podman or docker")
+
+
+def test_a_variable_of_several_lines_with_enroot(lockstep, fake):
+    """enroot would make variables of the other lines."""
+    _, env = fake("enroot")
+    (lockstep.work / "a.sqsh").write_text("hsqs")
+    env.update(KEY="a\nEVIL=1", OTHER="b c")
+    command = ("--no-python", "/bin/sh", "-c", 'echo "[$KEY] [$EVIL] [$OTHER]"')
+    assert lockstep.run("--container", "a.sqsh", *command, env=env).out == "[] [] [b c]\n"
+    one_line(lockstep.run("--container", "a.sqsh", "--container-env", "KEY", *command, env=env), 1,
+             "enroot cannot pass KEY: the value has several lines")
 
 
 def test_nodes_that_share_enroots_storage(lockstep, fake):
