@@ -185,10 +185,12 @@ def test_any_process_of_ours_may_be_killed(lockstep, world, comm):
 
 
 def test_a_rank_restarts_in_the_same_container(lockstep, world):
+    # As torchrun does, Lockstep replaces $$ in arguments by $.
     ended = lockstep.run(
         *world.image, "--max-restarts", "1", *SHELL,
-        'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then touch /kept; kill -KILL $$; fi; ls /kept', env=world.env)
-    assert (ended.rc, ended.out) == (0, "/kept\n"), ended
+        'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then touch /kept; kill -KILL $$$$; fi; '
+        'echo $(ls /kept) $TORCHELASTIC_RESTART_COUNT', env=world.env)
+    assert (ended.rc, ended.out) == (0, "/kept 1\n"), ended
 
 
 def test_mounts_and_workdir(lockstep, world, tmp_path):

@@ -4,7 +4,8 @@
  *   sbatch --container-image=FOLDER  runs the batch script itself there, also by its #SBATCH line
  *   PYXIS_CONTAINER_IMAGE            stands for the option in both
  *
- * The image has /proc, /dev, /sys and /tmp of the node, and nothing else: no srun, and no file of the job that
+ * The image has /proc, /dev, /sys and /tmp of the node, and nothing else: no srun, and no file of
+ * the job that
  * --container-mounts does not name. Source: pyxis' README and enroot's mounts.d. */
 #include <sched.h>
 #include <slurm/spank.h>
@@ -64,7 +65,8 @@ static int bind_all(char* list) {
     char* flags = to != NULL ? strchr(to + 1, ':') : NULL;
     if (to != NULL) *to++ = '\0';
     if (flags != NULL) *flags++ = '\0';
-    if (bind_at(one, to != NULL ? to : one, flags != NULL && strcmp(flags, "ro") == 0) != 0) return -1;
+    if (bind_at(one, to != NULL ? to : one, flags != NULL && strcmp(flags, "ro") == 0) != 0)
+      return -1;
   }
   return 0;
 }
@@ -79,8 +81,9 @@ int slurm_spank_task_init(spank_t spank, int count, char** words) {
   if (given[IMAGE] == NULL) return 0;
   const int failed =
       unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0 ||
-      bind_at("/proc", "/proc", 0) != 0 || bind_at("/dev", "/dev", 0) != 0 || bind_at("/sys", "/sys", 0) != 0 ||
-      bind_at("/tmp", "/tmp", 0) != 0 || (given[MOUNTS] != NULL && bind_all(strdup(given[MOUNTS])) != 0) ||
+      bind_at("/proc", "/proc", 0) != 0 || bind_at("/dev", "/dev", 0) != 0 ||
+      bind_at("/sys", "/sys", 0) != 0 || bind_at("/tmp", "/tmp", 0) != 0 ||
+      (given[MOUNTS] != NULL && bind_all(strdup(given[MOUNTS])) != 0) ||
       chroot(given[IMAGE]) != 0 || chdir(given[WORKDIR] != NULL ? given[WORKDIR] : "/") != 0;
   if (failed) slurm_error("image: cannot run a task in %s: %m", given[IMAGE]);
   return failed ? -1 : 0;
