@@ -533,7 +533,8 @@ def test_success_is_what_the_process_inside_recorded(lockstep, fake):
     (pid,) = [pid for pid, name in run.living().items() if name == "lockstep-inside"]
     run.signal(signal.SIGKILL, pid)
     ended = run.wait()
-    assert ended.rc == 1 and "docker ended with exit code 0, but" in ended.err.splitlines()[-1], ended
+    # The agent may write its last line after this one.
+    assert ended.rc == 1 and "docker ended with exit code 0, but" in ended.err, ended
     run.none_left(10)
 
 
