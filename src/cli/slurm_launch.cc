@@ -76,9 +76,9 @@ void use_environment(const slurm::Variables& variables) {
 }
 
 // Prepares this process's environment for the srun that starts the agents.
-void drop_counts() {
+void prepare_agents_step() {
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
-  slurm::drop_counts_of_tasks(variables);
+  slurm::prepare_agents_step(variables);
   use_environment(variables);
 }
 
@@ -362,7 +362,7 @@ Result<ExitCode> StandIn::srun() {
     append(call, {binary(folder), "slurm-launch", carried_ ? kInTaskAndDrop : kInTask, folder_,
                   folder.path(), "--"});
     append(call, step.words);
-    drop_counts();
+    prepare_agents_step();
     return start(folder, std::move(call));
   }
   slurm::AgentWish agent = wish(folder);
@@ -374,7 +374,7 @@ Result<ExitCode> StandIn::srun() {
     append(agent.run, launch->run);
     // The launcher's variables go through srun to the agents: srun exports its environment.
     set_all(launch->env);
-    drop_counts();
+    prepare_agents_step();
   }
   append(call, node_call(binary(folder), folder, carried_, slurm::agent_words(agent)));
   return start(folder, std::move(call));
@@ -428,7 +428,7 @@ Result<ExitCode> StandIn::launcher() {
     }
     append(call, slurm::agent_step_options(facts_, on_one));
     append(call, node_call(binary(folder), folder, carried_, slurm::agent_words(agent)));
-    drop_counts();
+    prepare_agents_step();
     return start(folder, std::move(call));
   }
   // Start the agent without srun, so that the ranks get the batch script's environment.

@@ -152,7 +152,16 @@ void note_behind_script(const SubmitWords& words, Asked& asked) {
 
 // Refuses what pyxis would do to the whole batch script: inside the image there is no srun, which
 // starts the agents. Drops what needs no pyxis, because sbatch knows these options only by pyxis.
-Status refuse_pyxis(std::vector<slurm::Setting>& settings) {
+// here: false if sbatch does not have this environment.
+Status refuse_pyxis(bool here, std::vector<slurm::Setting>& settings) {
+  for (const char* name : {"PYXIS_CONTAINER_IMAGE", "PYXIS_CONTAINER_NAME"})
+    if (here && !env_text(name).empty())
+      return fail(Errc::invalid_input,
+                  fmt::format("{} is set, by which pyxis would run the script itself in the image, "
+                              "where srun is absent",
+                              name),
+                  "unset it and give lockstep submit --container-image, which runs the ranks in "
+                  "the image");
   std::erase_if(settings, [](const slurm::Setting& each) {
     return each.line == 0 && slurm::is_always_so(each.name);
   });
@@ -287,7 +296,7 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   else if (!request.script)
     request.wish.name = name_of(launch.run);
   LOCKSTEP_TRY(take_name(asked));
-  LOCKSTEP_TRY(refuse_pyxis(request.wish.settings));
+  LOCKSTEP_TRY(refuse_pyxis(here, request.wish.settings));
   if (!request.script) {
     request.run = std::move(words->run);
     request.run.insert(request.run.end(), launch.run.begin(), launch.run.end());

@@ -93,9 +93,12 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   const auto is_named = [&plan](std::string_view name) {
     return std::find(plan.named.begin(), plan.named.end(), name) != plan.named.end();
   };
+  const bool by_lines = chosen.runtime->name == "enroot";
   for (std::string& entry : proc::own_environment()) {
     const std::string name = entry.substr(0, entry.find('='));
     if (stays_outside(name) && !is_named(name)) continue;
+    // enroot writes variables into a file, a line each, so that a second line would be another one.
+    if (by_lines && entry.find('\n') != entry.npos) continue;
     if (!chosen.runtime->prefix.empty() && is_named(name))
       variables.push_back(std::string(chosen.runtime->prefix) + entry);
     variables.push_back(std::move(entry));
@@ -113,7 +116,7 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   return variables;
 }
 
-// Refuses paths that enroot would take for something else.
+// Refuses paths and variables that enroot would take for something else.
 Status check_enroot(const Plan& plan, const Chosen& chosen) {
   if (chosen.runtime->name != "enroot") return {};
   for (const Mount& mount : plan.mounts)
@@ -121,6 +124,10 @@ Status check_enroot(const Plan& plan, const Chosen& chosen) {
       if (path->find_first_of(" \t") != std::string::npos)
         return fail(Errc::invalid_input,
                     fmt::format("enroot cannot mount {}: the path has a space", printable(*path)));
+  for (const std::string& name : plan.named)
+    if (env_text(name).find('\n') != std::string::npos)
+      return fail(Errc::invalid_input,
+                  fmt::format("enroot cannot pass {}: the value has several lines", name));
   return {};
 }
 

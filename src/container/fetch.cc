@@ -188,7 +188,7 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   const std::string key = key_of(chosen, image);
   FetchRequest request{.program = chosen.program,
                        .image = image,
-                       .key = key,
+                       .key = key + "." + host::node_name(),
                        .file = usual + key + ".sif",
                        .known = {}};
   std::string record = key;
@@ -200,7 +200,7 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
                 fmt::format("docker://{} fetches an image of a registry", printable(image.text)));
   } else if (only.part.empty()) {
     // The runtime's storage is the node's own, and the home may be on every node.
-    record += "." + host::node_name();
+    record = request.key;
   }
   LOCKSTEP_TRY_ASSIGN(const std::string folder, lock_folder(usual));
   if (folder != usual) {

@@ -210,7 +210,9 @@ std::string enroot_uri(std::string_view place) {
   return "docker://" + name;
 }
 
-// The root is unpacked once, under a name, and started by that name.
+// The root is unpacked once a node, under a name, and started by that name. The usual storage of
+// enroot is in the home, which nodes may share. With one name for all, a node would remove the root
+// that another node uses.
 Fetch fetch_enroot(const FetchRequest& request) {
   Fetch fetch{.image = request.key, .line = request.key};
   // A root without a record of ours is the rest of an interrupted `create`.

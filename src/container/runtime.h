@@ -78,7 +78,7 @@ struct Fetch {
 struct FetchRequest {
   std::string program;
   Image image;
-  std::string key;           // a name that no other image has
+  std::string key;           // a name that no other image and no other node has
   std::string file;          // a path for a file of the runtime's, in a folder of Lockstep's
   std::string scratch = {};  // a path for a file of the fetch alone
   std::string known;         // Request::image when the image was fetched last; empty: never

@@ -185,11 +185,12 @@ void keep_for_tasks(int gpus_per_task, Variables& variables) {
   if (gpus_per_task > 0) set(variables, kGpus, std::to_string(gpus_per_task));
   // Avoids a notice of the agents about setting OMP_NUM_THREADS.
   variables.try_emplace("OMP_NUM_THREADS", "1");
-  drop_counts_of_tasks(variables);
+  prepare_agents_step(variables);
 }
 
-void drop_counts_of_tasks(Variables& variables) {
-  for (const char* name : {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK"})
+void prepare_agents_step(Variables& variables) {
+  for (const char* name : {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK",
+                           "PYXIS_CONTAINER_IMAGE", "PYXIS_CONTAINER_NAME"})
     remove(variables, name);
   // --gpus-per-task implies the binding "gres/gpu:per_task:N".
   if (find(variables, "SLURM_TRES_BIND").value_or("").find("per_task") != std::string::npos)

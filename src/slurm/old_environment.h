@@ -25,8 +25,9 @@ void show_stand_ins(std::string_view folder, std::string_view subfolder, Variabl
 void hide_stand_ins(Variables& variables);
 
 // Removes the job's counts per task from the environment of the agents' srun. Otherwise srun would
-// give each agent only a task's part of the node, or warn that the step asks for more.
-void drop_counts_of_tasks(Variables& variables);
+// give each agent only a task's part of the node, or warn that the step asks for more. Removes also
+// the variables by which pyxis would start the agents in an image.
+void prepare_agents_step(Variables& variables);
 
 // Saves variables that agents will set for ranks and srun for tasks under other names...
 void keep_for_tasks(int gpus_per_task, Variables& variables);

@@ -52,13 +52,14 @@ TEST(OldEnvironmentTest, ARankHasTheEnvironmentOfATask) {
                          {"SLURM_GPUS_PER_TASK", "2"},
                          {"CUDA_VISIBLE_DEVICES", "0,1,2,3"},
                          {"SLURM_NTASKS_PER_NODE", "2"},
+                         {"PYXIS_CONTAINER_IMAGE", "x"},
                          {"OTHER", "x"},
                          {"SLURM_TRES_PER_TASK", "cpu=3,gres/gpu=2"},
                          {"SLURM_TRES_BIND", "gres/gpu:per_task:2"}};
   keep_for_tasks(2, variables);
   // These counts would apply to the agent's srun.
-  for (const char* name :
-       {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND"})
+  for (const char* name : {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK",
+                           "SLURM_TRES_BIND", "PYXIS_CONTAINER_IMAGE"})
     EXPECT_FALSE(variables.contains(name)) << name;
   // Changes made by srun and the agent.
   for (const auto& [name, value] : {std::pair{"RANK", "3"},

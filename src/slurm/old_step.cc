@@ -194,6 +194,13 @@ std::string StepReader::why_not() const {
   for (const char* name : {"multi-prog", "pty", "het-group", "nodelist", "exclude", "nodefile",
                            "relative", "gpu-bind", "ntasks-per-gpu", "tres-bind", "bcast"})
     if (find(name) != nullptr) return fmt::format("srun --{} is given", name);
+  // pyxis reads an option that is not given from a variable. Source: pyxis' args.c.
+  for (const auto& [name, option] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"PYXIS_CONTAINER_IMAGE", "container-image"},
+           {"PYXIS_CONTAINER_NAME", "container-name"},
+           {"PYXIS_CONTAINER_MOUNTS", "container-mounts"},
+           {"PYXIS_CONTAINER_ENV", "container-env"}})
+    if (facts_.variable(name) && find(option) == nullptr) return fmt::format("{} is set", name);
   // srun refuses --ntasks beside --ntasks-per-gpu, and a step of agents needs --ntasks.
   if (facts_.variable("SLURM_NTASKS_PER_GPU")) return "the job has --ntasks-per-gpu";
   if (step_.kind == StepKind::tasks && binds_gpus()) return "the job has --gpu-bind";

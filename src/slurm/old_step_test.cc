@@ -57,6 +57,17 @@ TEST(OldStepTest, AContainerOfPyxisIsOurs) {
   }
 }
 
+TEST(OldStepTest, AContainerByAVariableOfPyxisIsPyxis) {
+  const Words image = {"--container-image=/x.sqsh", "--container-workdir=/d", "torchrun", "t.py"};
+  EXPECT_EQ(read({"torchrun", "t.py"}, {{"PYXIS_CONTAINER_IMAGE", "x"}}).why,
+            "PYXIS_CONTAINER_IMAGE is set");
+  EXPECT_EQ(read(image, {{"PYXIS_CONTAINER_NAME", "x"}}).why, "PYXIS_CONTAINER_NAME is set");
+  EXPECT_EQ(read(image, {{"PYXIS_CONTAINER_MOUNTS", "/d"}}).why, "PYXIS_CONTAINER_MOUNTS is set");
+  // The option wins.
+  EXPECT_EQ(read(image, {{"PYXIS_CONTAINER_IMAGE", "x"}}).kind, StepKind::agents);
+  EXPECT_EQ(read({"hostname"}, {{"PYXIS_CONTAINER_IMAGE", "x"}}).why, "");
+}
+
 TEST(OldStepTest, AShellComesToTheLauncherOnEachNode) {
   for (const Words& words :
        {Words{"bash", "-c", "cd x; torchrun --node_rank $SLURM_PROCID t.py"},

@@ -77,12 +77,45 @@ class World:
         self.containers = containers
 
 
-@pytest.fixture(params=["bubblewrap", "podman"])
+# By hand (CONTRIBUTING.md): the folder of a real enroot, which no package has, and the socket of a real dockerd.
+ENROOT = os.environ.get("LOCKSTEP_ENROOT")
+DOCKERD = os.environ.get("LOCKSTEP_DOCKERD")
+
+
+@pytest.fixture(scope="module")
+def squashfs_image(folder_image):
+    file = folder_image.parent / "mine.sqsh"
+    subprocess.run(["mksquashfs", folder_image, file, "-quiet"], check=True, capture_output=True)
+    return file
+
+
+@pytest.fixture(scope="module")
+def docker(folder_image, tmp_path_factory):
+    """The image at a dockerd, and PATH without podman, which would be chosen."""
+    folder = tmp_path_factory.mktemp("docker")
+    for program in ("/usr/bin/docker", "/bin/sh"):
+        (folder / pathlib.Path(program).name).symlink_to(program)
+    env = {"DOCKER_HOST": f"unix://{DOCKERD}", "PATH": str(folder)}
+    packed = subprocess.run(["tar", "-C", folder_image, "-c", "."], check=True, capture_output=True).stdout
+    subprocess.run(["docker", "import", "--change", "ENV WHO=image", "-", "localhost/mine"], input=packed, check=True,
+                   capture_output=True, env=env)
+
+    def containers():
+        return subprocess.run(["docker", "ps", "-aq"], check=True, capture_output=True, env=env).stdout.split()
+    return World("localhost/mine", env, containers)
+
+
+@pytest.fixture(params=["bubblewrap", "podman", *(["enroot"] if ENROOT else []), *(["docker"] if DOCKERD else [])])
 def world(request, folder_image):
-    """The same image for both: the options, the variables, and which containers podman knows."""
+    """The same image for all: the options, the variables, and which containers podman knows."""
     if request.param == "bubblewrap":
         need("bwrap")
         return World(folder_image, {}, list)
+    if request.param == "enroot":
+        file = request.getfixturevalue("squashfs_image")
+        return World(file, {"PATH": f"{ENROOT}/bin:{os.environ['PATH']}", "ENROOT_ROOTFS_WRITABLE": "yes"}, list)
+    if request.param == "docker":
+        return request.getfixturevalue("docker")
     podman = request.getfixturevalue("podman")
     return World("localhost/mine", podman.env, podman.containers)
 
@@ -110,7 +143,8 @@ def test_exit_code_streams_and_report(lockstep, world):
 def test_success_leaves_nothing(lockstep, world):
     run = lockstep.start(*world.image, *SHELL, "echo fine", env=world.env)
     ended = run.wait()
-    assert (ended.rc, ended.out, ended.err) == (0, "fine\n", ""), ended
+    # enroot's lines about the unpacking end with this one.
+    assert (ended.rc, ended.out, ended.err.rpartition("created 0 hardlinks\n")[2]) == (0, "fine\n", ""), ended
     nothing_left(lockstep, run, world)
 
 
@@ -151,10 +185,12 @@ def test_any_process_of_ours_may_be_killed(lockstep, world, comm):
 
 
 def test_a_rank_restarts_in_the_same_container(lockstep, world):
+    # As torchrun does, Lockstep replaces $$ in arguments by $.
     ended = lockstep.run(
         *world.image, "--max-restarts", "1", *SHELL,
-        'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then touch /kept; kill -KILL $$; fi; ls /kept', env=world.env)
-    assert (ended.rc, ended.out) == (0, "/kept\n"), ended
+        'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then touch /kept; kill -KILL $$$$; fi; '
+        'echo $(ls /kept) $TORCHELASTIC_RESTART_COUNT', env=world.env)
+    assert (ended.rc, ended.out) == (0, "/kept 1\n"), ended
 
 
 def test_mounts_and_workdir(lockstep, world, tmp_path):
@@ -286,7 +322,9 @@ if verb == "image":
 if verb == "info":
     print("/tmp")
 elif verb == "list":
-    print(mark.read_text() if mark.exists() else "other")
+    print(mark.read_text() if mark.exists() else "other", *(root.name for root in here.glob("lockstep-*")), sep="\\n")
+elif verb == "remove":
+    (here / words[-1]).unlink()
 elif verb == "import":
     option, file, uri = words[1:]
     # enroot's manual: docker://[USER@][REGISTRY#]IMAGE[:TAG]. It refuses a file that exists.
@@ -295,7 +333,9 @@ elif verb == "import":
         image.write("hsqs")
     sys.exit(3 if (here / "broken").exists() else 0)
 elif verb in ("pull", "create"):
-    assert name != "enroot" or (words[1] == "--name" and pathlib.Path(words[3]).read_text() == "hsqs"), words
+    if name == "enroot":
+        assert words[1] == "--name" and pathlib.Path(words[3]).read_text() == "hsqs", words
+        (here / words[2]).touch(exist_ok=False)  # as enroot does
     if name == "apptainer":
         pathlib.Path(words[2]).write_text("a part")
     while (here / "slow").exists():
@@ -312,7 +352,15 @@ elif verb in ("run", "exec", "start"):
         time.sleep(0.01)
     inside = "/run/lockstep/lockstep"
     # enroot's manual: without --rc, the image's own script runs, and with it the entrypoint.
-    assert name != "enroot" or pathlib.Path(words[words.index("--rc") + 1]).read_text() == 'exec "$@"\\n', words
+    if name == "enroot":
+        assert pathlib.Path(words[words.index("--rc") + 1]).read_text() == 'exec "$@"\\n', words
+        assert (here / words[words.index(inside) - 1]).exists(), words
+        # enroot writes a line for each variable into a file. The container has no other variables.
+        names = [word for option, word in zip(words, words[1:]) if option == "--env"]
+        lines = "\\n".join(f"{each}={os.environ.get(each, '')}" for each in names).split("\\n")
+        kept = {each: os.environ[each] for each in ("PATH", "REAL_LOCKSTEP")}
+        os.environ.clear()
+        os.environ.update(kept, **dict(line.split("=", 1) for line in lines if "=" in line))
     # There is no mount.
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
@@ -391,6 +439,32 @@ def test_enroot_imports_an_image_of_a_registry(lockstep, fake):
              "--container docker://nvcr.io/a@sha256:1", "needs apptainer or singularity or podman or docker")
 
 
+def test_a_variable_of_several_lines_with_enroot(lockstep, fake):
+    """enroot would make variables of the other lines."""
+    _, env = fake("enroot")
+    (lockstep.work / "a.sqsh").write_text("hsqs")
+    env.update(KEY="a\nEVIL=1", OTHER="b c")
+    command = ("--no-python", "/bin/sh", "-c", 'echo "[$KEY] [$EVIL] [$OTHER]"')
+    assert lockstep.run("--container", "a.sqsh", *command, env=env).out == "[] [] [b c]\n"
+    one_line(lockstep.run("--container", "a.sqsh", "--container-env", "KEY", *command, env=env), 1,
+             "enroot cannot pass KEY: the value has several lines")
+
+
+def test_nodes_that_share_enroots_storage(lockstep, fake):
+    """As they do where the storage is in the home: no node removes the root that another one uses."""
+    if os.getuid() != 0:
+        skip("changing the host name needs root")
+    folder, env = fake("enroot")
+    (lockstep.work / "a.sqsh").write_text("hsqs")
+    node = ("/usr/bin/unshare", "--uts", "/bin/sh", "-c", 'echo "$0" > /proc/sys/kernel/hostname; exec "$@"')
+    for name in ("node1", "node2", "node1"):
+        ended = lockstep.run("--container", "a.sqsh", "--no-python", "/bin/sh", "-c", "echo ran", env=env,
+                             program=(*node, name, BINARY, "run"))
+        assert (ended.rc, ended.out) == (0, "ran\n"), ended
+    roots = [words[2] for words in logged(folder) if words[0] == "create"]
+    assert [root.partition(".")[2] for root in roots] == ["node1", "node2"], roots
+
+
 def test_a_fetch_that_fails_or_is_stopped(lockstep, fake):
     folder, env = fake("podman")
     (folder / "broken").touch()
@@ -459,7 +533,8 @@ def test_success_is_what_the_process_inside_recorded(lockstep, fake):
     (pid,) = [pid for pid, name in run.living().items() if name == "lockstep-inside"]
     run.signal(signal.SIGKILL, pid)
     ended = run.wait()
-    assert ended.rc == 1 and "docker ended with exit code 0, but" in ended.err.splitlines()[-1], ended
+    # The agent may write its last line after this one.
+    assert ended.rc == 1 and "docker ended with exit code 0, but" in ended.err, ended
     run.none_left(10)
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import container_image
-from harness import BINARY, PYTHON, WORKER, until
+from harness import BINARY, PYTHON, WORKER, one_line, until
 from package_index import write_wheel
 from slurm_cluster import SlurmCluster
 
@@ -239,6 +239,8 @@ def test_options_of_pyxis(cluster, tmp_path):
     assert printed.out.splitlines()[-1] == (
         "# The container: --container /gone.sqsh: no such file or folder; each node looks for it, and chooses by what "
         "it is there"), printed
+    ended = submit(cluster, "--", "train.py", env={"PYXIS_CONTAINER_IMAGE": "ubuntu"})
+    one_line(ended, 2, "PYXIS_CONTAINER_IMAGE is set, by which pyxis would run the script itself in the image")
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/bash\n#SBATCH --container-image=ubuntu\ntorchrun train.py\n")
     for words, says in (((script,), "line 2: #SBATCH --container-image=ubuntu would run the script itself"),
