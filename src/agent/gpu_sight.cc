@@ -19,19 +19,27 @@ constexpr std::chrono::seconds kStale{15};
 // A GPU in trouble may report a thousand faults of ten kinds.
 constexpr std::size_t kMostFaults = 20;
 
+// Returns the id by which the site knows the job, else that of Lockstep. Rows of a sweep may share
+// a GPU, so each has a name of its own.
+std::string job_name(const Node& node) {
+  const auto value = [&](const char* name) {
+    const auto at = node.environment.find(name);
+    return at == node.environment.end() ? std::string() : at->second;
+  };
+  // Slurm has a number for each row.
+  if (auto number = value("SLURM_JOB_ID"); !number.empty()) return number;
+  std::string id = value("LOCKSTEP_JOB_ID");
+  if (id.empty()) id = node.config.run_id;
+  const std::string row = value("LOCKSTEP_SWEEP_ROW");
+  return row.empty() ? id : fmt::format("{}[{}]", id, row);
+}
+
 }  // namespace
 
 Status GpuSight::open_job_dir() {
   const auto& folder = node_.config.dcgm_job_dir;
   if (!folder) return {};
-  // The id by which the site knows the job, else that of Lockstep.
-  std::string job = node_.config.run_id;
-  for (const char* name : {"SLURM_JOB_ID", "LOCKSTEP_JOB_ID"})
-    if (const auto id = node_.environment.find(name); id != node_.environment.end()) {
-      job = id->second;
-      break;
-    }
-  LOCKSTEP_TRY_ASSIGN(job_files_, DcgmJobFiles::open(*folder, printable(job, 200)));
+  LOCKSTEP_TRY_ASSIGN(job_files_, DcgmJobFiles::open(*folder, printable(job_name(node_), 200)));
   return {};
 }
 

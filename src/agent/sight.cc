@@ -363,12 +363,8 @@ std::string Sight::evidence_text() {
   std::size_t ranks = 0;
   for (const looks::RankLook& look : seen_)
     if (look.process && ranks++ < kMostEvidenceRanks && text.size() < kMostEvidence) {
-      looks::RankThreads threads;
-      if (looks::may_read_now(reader_, look))
-        threads.python = stacks_.all_stacks(look.pid);
-      else if (look.stack)
-        threads.python.push_back(*look.stack);
-      looks::RankText rank = looks::rank_text(look, threads);
+      looks::RankText rank =
+          looks::rank_text(look, {.python = looks::python_stacks(reader_, stacks_, look, true)});
       looks::bound_threads(rank, kMostEvidence);
       text += "\n" + looks::threads_text(rank);
     }
@@ -499,7 +495,7 @@ http::Response Sight::answer(const http::Request& request) {
   for (const looks::RankLook& look : seen_)
     if (answer.refusal.empty() && look.process && !look.stack)
       answer.refusal = printable(std::string(stacks_.reason(look.pid)));
-  looks::read_threads(seen_, looks::read_question(request.query), stacks_, answer);
+  looks::read_threads(seen_, looks::read_question(request.query), reader_, stacks_, answer);
   return {200, "application/json", looks::answer_json(answer)};
 }
 

@@ -43,7 +43,13 @@ void Stream::want() {
 }
 
 void Stream::on_event(int events) {
-  if ((events & io::kReadable) != 0 && !receive()) return;
+  if ((events & io::kReadable) != 0) {
+    Read read = receive();
+    // After an error no event follows, so read up to the error.
+    while (read == Read::bytes && (events & io::kHangup) != 0)
+      read = receive();
+    if (read == Read::gone) return;
+  }
   flush();
   if (!trouble_) {
     end(std::exchange(trouble_, {}));
@@ -52,11 +58,11 @@ void Stream::on_event(int events) {
   want();
 }
 
-bool Stream::receive() {
-  // One read per turn: a fast peer must not starve other events.
+// One read per turn: a fast peer must not starve other events.
+Stream::Read Stream::receive() {
   std::array<char, 64 << 10> chunk;
   const ssize_t got = recv(fd_.get(), chunk.data(), chunk.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read::nothing;
   if (got < 0) return end(fail_sys("read", errno));
   if (got == 0) {
     // TLS has an end of its own: without it an attacker may have cut the answer.
@@ -77,14 +83,14 @@ bool Stream::receive() {
   if (!bytes.empty() && handlers_.bytes) {
     const auto call = handlers_.bytes;
     call(bytes);
-    if (here.gone()) return false;
+    if (here.gone()) return Read::gone;
   }
   if (!understood) {
     flush();  // sends TLS's alert, which gives the reason
     return end(std::move(understood));
   }
   if (tls_ && tls_->ended()) return end({});
-  return true;
+  return Read::bytes;
 }
 
 void Stream::flush() {
@@ -106,10 +112,10 @@ void Stream::flush() {
   }
 }
 
-bool Stream::end(Status status) {
+Stream::Read Stream::end(Status status) {
   watch_.stop();
   if (const auto call = std::exchange(handlers_.ended, nullptr)) call(std::move(status));
-  return false;
+  return Read::gone;
 }
 
 }  // namespace lockstep::http

@@ -37,11 +37,13 @@ class Stream {
   io::Fd release();
 
  private:
+  enum class Read { bytes, nothing, gone };  // gone: the stream has ended, or is destroyed
+
   void on_event(int events);
-  bool receive();  // false: the stream is gone
+  Read receive();
   void flush();
   void want();
-  bool end(Status status);
+  Read end(Status status);
 
   io::Fd fd_;
   std::unique_ptr<TlsSession> tls_;

@@ -75,27 +75,6 @@ std::vector<std::string> others_in(const nlohmann::json& report) {
   return others;
 }
 
-// The last hang of the last attempt.
-struct Hang {
-  std::string words;   // "hung for 31 s: rank 3 at data.py:41"; empty: none
-  std::string folder;  // of the evidence; empty: none
-};
-
-Hang hang_in(const nlohmann::json& report) {
-  Hang hang;
-  const auto events = report.find("events");
-  if (events == report.end() || !events->is_array()) return hang;
-  const std::int64_t last = codec::integer_member(report, "attempts_total");
-  for (const nlohmann::json& event : *events)
-    if (codec::text_member(event, "event") == "hung" &&
-        codec::integer_member(event, "attempt") == last)
-      hang.words = text_of(event, "words");
-  const auto attempts = report.find("attempts");
-  if (!hang.words.empty() && attempts != report.end() && attempts->is_array() && !attempts->empty())
-    hang.folder = text_of(attempts->back(), "log_dir");
-  return hang;
-}
-
 // Adds what the ranks did at the end.
 void add_ranks(const nlohmann::json& report, Explanation& said) {
   const Hang hang = hang_in(report);
@@ -103,10 +82,9 @@ void add_ranks(const nlohmann::json& report, Explanation& said) {
     said.json["hang"] = {{"words", hang.words}, {"folder", nullptr}};
     said.text += fmt::format("hang: {}\n", hang.words);
   }
-  if (!hang.folder.empty()) {
+  if (!hang.evidence.empty()) {
     said.json["hang"]["folder"] = hang.folder;
-    said.text +=
-        fmt::format("  evidence on {}: {}/hang-*.txt\n", text_of(report, "node"), hang.folder);
+    said.text += fmt::format("  {}\n", hang.evidence);
   }
   said.json["others"] = nlohmann::ordered_json::array();
   for (const std::string& line : others_in(report)) {
@@ -165,6 +143,24 @@ std::string usual_advice(const KnownJob& job, JobState state) {
 }
 
 }  // namespace
+
+Hang hang_in(const nlohmann::json& report) {
+  Hang hang;
+  const auto events = report.find("events");
+  if (events == report.end() || !events->is_array()) return hang;
+  const std::int64_t last = codec::integer_member(report, "attempts_total");
+  for (const nlohmann::json& event : *events)
+    if (codec::text_member(event, "event") == "hung" &&
+        codec::integer_member(event, "attempt") == last)
+      hang.words = text_of(event, "words");
+  const auto attempts = report.find("attempts");
+  if (!hang.words.empty() && attempts != report.end() && attempts->is_array() && !attempts->empty())
+    hang.folder = text_of(attempts->back(), "log_dir");
+  if (!hang.folder.empty())
+    hang.evidence =
+        fmt::format("evidence on {}: {}/hang-*.txt", text_of(report, "node"), hang.folder);
+  return hang;
+}
 
 Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
                         const std::string& advice) {

@@ -18,6 +18,14 @@ struct Explanation {
   std::size_t advice_at = 0;    // where in the text the last line, the advice, begins
 };
 
+// The last hang of a job's last attempt, by the report of one node.
+struct Hang {
+  std::string words;     // "hung for 31 s: rank 3 at data.py:41"; empty: none
+  std::string folder;    // of the evidence; empty: none is kept
+  std::string evidence;  // "evidence on n1: FOLDER/hang-*.txt"; empty: none is kept
+};
+Hang hang_in(const nlohmann::json& report);
+
 // Explains a job by its status and the failure report of one of its nodes (docs/report.md). report:
 // null if there is none. A host made the report, so any member may be wrong. advice: the last line,
 // if the place of the job has better advice than most.

@@ -124,6 +124,13 @@ TEST_F(LookerTest, TheMemoryOfARankThatIsStuckSinceTheLookIsNotRead) {
   stick(90000010, "nfs_wait_bit_killable", "-1 0x7f 0x7f");
   EXPECT_FALSE(may_read_now(reader, look));
   EXPECT_TRUE(looks->look()[0].stack) << "the stack of the look before";
+  // A command asks between two looks.
+  StackSource stacks;
+  Answer answer;
+  read_threads(std::span(&look, 1), {.rank = 0}, reader, stacks, answer);
+  EXPECT_EQ(stacks.reason(look.pid), "") << "its memory was read";
+  ASSERT_EQ(answer.ranks.size(), 1U);
+  EXPECT_EQ(answer.ranks[0].threads.size(), 1U) << "the stack of the look before";
   put(90000010, 6);
   EXPECT_FALSE(may_read_now(reader, look)) << "another process";
   end(90000010);

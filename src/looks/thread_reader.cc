@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace lockstep::looks {
@@ -19,29 +21,37 @@ constexpr std::size_t kMostBytes = 1UL << 20;
 constexpr std::size_t kMostRankBytes = 512UL << 10;
 constexpr std::size_t kMostBlocks = 256;
 
+// Returns whether the memory of a process that was looked at before may be read now.
+bool may_read_now(const ProcessReader& reader, pid_t pid, const ProcessLook& before) {
+  const auto now = reader.read_child(pid);
+  return now && now->start_ticks == before.start_ticks && may_read_memory(*now);
+}
+
 class Reading {
  public:
-  Reading(const Question& question, StackSource& stacks, Answer& answer)
-      : question_(question), stacks_(stacks), answer_(answer) {}
+  Reading(const Question& question, const ProcessReader& reader, StackSource& stacks,
+          Answer& answer)
+      : question_(question), reader_(reader), stacks_(stacks), answer_(answer) {}
 
   bool is_over() const { return Clock::now() >= end_; }
 
   RankThreads read(const RankLook& look) {
     RankThreads threads;
-    // A process that holds the lock of its memory map would hold up the agent.
-    const bool memory = may_read_memory(*look.process);
     const bool all = question_.rank || question_.threads;
-    if (memory && all) threads.python = stacks_.all_stacks(look.pid);
-    if (memory && !all)
-      if (auto main = stacks_.main_stack(look.pid)) threads.python.push_back(std::move(*main));
-    if (question_.native) read_native(look, all, memory, threads);
+    threads.python = python_stacks(reader_, stacks_, look, all);
+    if (question_.native) read_native(look, all, threads);
     return threads;
   }
 
  private:
-  void read_native(const RankLook& look, bool all, bool memory, RankThreads& threads) {
+  // A process that holds the lock of its memory map would hold up the agent.
+  bool reads_memory(pid_t pid, const ProcessLook& before) const {
+    return may_read_now(reader_, pid, before) && !stacks_.held_up(pid);
+  }
+
+  void read_native(const RankLook& look, bool all, RankThreads& threads) {
     auto read = native_.read(
-        look.pid, {.all = all, .memory = memory && !stacks_.held_up(look.pid), .end = end_});
+        look.pid, {.all = all, .memory = reads_memory(look.pid, *look.process), .end = end_});
     if (!read) {
       if (answer_.refusal.empty()) answer_.refusal = printable(read.error().sentence, 400);
       return;
@@ -50,13 +60,14 @@ class Reading {
     threads.left_out = read->left_out;
     for (const ChildLook& child : look.children) {
       if (!child.stack || !all || is_over()) continue;
-      const bool reads = may_read_memory(child.process) && !stacks_.held_up(child.pid);
-      auto main = native_.read(child.pid, {.all = false, .memory = reads, .end = end_});
+      const bool memory = reads_memory(child.pid, child.process);
+      auto main = native_.read(child.pid, {.all = false, .memory = memory, .end = end_});
       if (main && !main->threads.empty()) threads.children.push_back(main->threads.front());
     }
   }
 
   const Question& question_;
+  const ProcessReader& reader_;
   StackSource& stacks_;
   Answer& answer_;
   stacks::NativeReader native_;
@@ -70,15 +81,26 @@ bool is_asked(const Question& question, const RankLook& look) {
 }  // namespace
 
 bool may_read_now(const ProcessReader& reader, const RankLook& look) {
-  const auto now = look.process ? reader.read(look.pid) : std::nullopt;
-  return now && now->start_ticks == look.process->start_ticks && may_read_memory(*now);
+  return look.process && may_read_now(reader, look.pid, *look.process);
 }
 
-void read_threads(std::span<const RankLook> ranks, const Question& question, StackSource& stacks,
-                  Answer& answer) {
+std::vector<stacks::ThreadStack> python_stacks(const ProcessReader& reader, StackSource& stacks,
+                                               const RankLook& look, bool all) {
+  std::optional<stacks::ThreadStack> main = look.stack;
+  if (may_read_now(reader, look)) {
+    if (all) return stacks.all_stacks(look.pid);
+    main = stacks.main_stack(look.pid);
+  }
+  std::vector<stacks::ThreadStack> found;
+  if (main) found.push_back(std::move(*main));
+  return found;
+}
+
+void read_threads(std::span<const RankLook> ranks, const Question& question,
+                  const ProcessReader& reader, StackSource& stacks, Answer& answer) {
   answer.threads = question.threads;
   answer.native = question.native;
-  Reading reading(question, stacks, answer);
+  Reading reading(question, reader, stacks, answer);
   std::vector<int> left_out;
   std::size_t bytes = 0;
   for (const RankLook& look : ranks) {

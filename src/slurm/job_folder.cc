@@ -176,7 +176,9 @@ Status JobFolder::note_runs_before(std::string_view job, int runs) const {
 std::vector<std::string> JobFolder::reports(int run) const {
   std::vector<std::string> texts;
   const std::string begin = fmt::format("{}-", run);
-  for (const std::string& name : io::names_in(at("reports"))) {
+  std::vector<std::string> names = io::names_in(at("reports"));
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
     // Reports of earlier runs stay in the folder.
     if (!name.starts_with(begin)) continue;
     if (auto text = io::read_file(at("reports/" + name), kMostBytes))
@@ -184,6 +186,13 @@ std::vector<std::string> JobFolder::reports(int run) const {
     if (texts.size() == kMostReports) break;
   }
   return texts;
+}
+
+std::vector<std::string> JobFolder::last_reports() const {
+  const std::vector<std::string> paths = launches();
+  const JobFolder folder(paths.empty() ? path_ : paths.front());
+  const auto now = folder.state();
+  return now ? folder.reports(now->run) : std::vector<std::string>();
 }
 
 }  // namespace lockstep::slurm

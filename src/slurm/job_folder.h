@@ -96,6 +96,9 @@ class JobFolder {
   Status note_runs_before(std::string_view job, int runs) const;
   // Returns the texts of all agents' reports of one run.
   std::vector<std::string> reports(int run) const;
+  // Returns the texts of all agents' reports of the last run: of the last launch of a user's
+  // script.
+  std::vector<std::string> last_reports() const;
 
  private:
   std::string path_;

@@ -168,12 +168,16 @@ Result<OwnEnding> read_own_ending(const JobFolder& folder) {
   return own;
 }
 
+// If Slurm says the job still runs or waits, the recorded end is that of an earlier run. While
+// Slurm only waits for the nodes to be free, the end is known already.
+bool has_ended(const OwnEnding& own, const JobReport& job) {
+  const bool is_over = job.state.ended() || job.state.phase == JobPhase::ending;
+  return is_over && own.state.stage == Stage::ended;
+}
+
 void add_own_words(const OwnEnding& own, Explained& job) {
   if (job_now(own.state) != job.job.job) return;
-  // If Slurm says the job still runs or waits, the recorded end is that of an earlier run. While
-  // Slurm only waits for the nodes to be free, the end is known already.
-  const bool over = job.job.state.ended() || job.job.state.phase == JobPhase::ending;
-  if (over && own.state.stage == Stage::ended) tell_end(own, job);
+  if (has_ended(own, job.job)) tell_end(own, job);
   for (const std::string& line : own.left_out)
     job.facts.push_back({"without", line});
   if (const std::string before = before_words(own.state); !before.empty())

@@ -39,6 +39,9 @@ struct OwnEnding {
 // such folder).
 Result<OwnEnding> read_own_ending(const JobFolder& folder);
 
+// Returns whether the recorded end is that of the job's last run.
+bool has_ended(const OwnEnding& own, const JobReport& job);
+
 // Adds what the job told about itself to Slurm's explanation. Ignores an `own` of another job.
 void add_own_words(const OwnEnding& own, Explained& job);
 

@@ -168,7 +168,8 @@ void Server::admit(io::Fd fd) {
 
 void Server::on_event(Connection& connection, int events) {
   const bool reading = (connection.interest & io::kReadable) != 0;
-  // An error stops the watch, so this call is the last chance to notice the error.
+  // An error stops the watch. settle() starts the watch again while bytes may be left to read: the
+  // error is reported once more behind them.
   const bool broken = (events & io::kHangup) != 0;
   if (broken && !reading && connection.backlog.empty()) return close(connection);
   if (broken) connection.watch.want(connection.interest = 0);
@@ -188,8 +189,7 @@ void Server::on_readable(Connection& connection, bool broken) {
     if (broken || (errno != EAGAIN && errno != EINTR)) close(connection);
     return;
   }
-  // The watch of a broken connection has stopped by itself: read what is left now.
-  if (got == 0 || broken) connection.ended = true;
+  if (got == 0) connection.ended = true;
   connection.heard = true;
   // The loop knows the time already: a system call for each read would cost more than the witness
   // is worth.

@@ -1,7 +1,9 @@
 """GPUs in what lockstep shows: a machine whose driver's files, nvidia-smi and kernel log are made up."""
 import json
 import os
+import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -83,11 +85,12 @@ class Machine:
     def env(self):
         return {"PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
 
-    def start(self, *options, actions, nproc=2):
+    def start(self, *options, actions, nproc=2, env=None):
         program = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", DRIVER, "sh", self.folder,
                    self.devices, BINARY, "run"]
         job = self.lockstep.start_worker("--nproc-per-node", nproc, "--log-dir", self.lockstep.logs, *options,
-                                         actions=[f"touch={self.lockstep.facts}", *actions], env=self.env(),
+                                         actions=[f"touch={self.lockstep.facts}", *actions],
+                                         env={**self.env(), **(env or {})},
                                          program=program)
         self.lockstep.ready(nproc, 30)
         return job
@@ -140,6 +143,37 @@ def test_dcgms_exporter_learns_the_job(machine, lockstep, tmp_path):
     job.signal(signal.SIGTERM)
     job.wait(30)
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"0": "1234\n"}
+
+
+def test_rows_of_a_sweep_that_share_a_gpu_have_a_line_each(machine, tmp_path):
+    machine.put_nvidia()
+    machine.nvidia_smi(TWO_GPUS)
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    rows = [machine.start("--dcgm-job-dir", folder, nproc=1, actions=["await"],
+                          env={"LOCKSTEP_JOB_ID": "3f0a9c1e", "LOCKSTEP_SWEEP_ROW": row}) for row in "01"]
+    gpu = folder / "0"
+    until(lambda: gpu.exists() and gpu.read_text() == "3f0a9c1e[0]\n3f0a9c1e[1]\n", 30, "both rows have a line")
+    rows[0].signal(signal.SIGTERM)
+    rows[0].wait(30)
+    assert gpu.read_text() == "3f0a9c1e[1]\n"
+    rows[1].signal(signal.SIGTERM)
+    rows[1].wait(30)
+    assert not list(folder.iterdir())
+
+
+def test_a_folder_of_another_user_is_refused(lockstep, tmp_path):
+    """Root may write everywhere, so another user asks."""
+    if os.getuid() != 0:
+        pytest.skip("another user needs root")
+    shutil.copy(BINARY, tmp_path / "lockstep")
+    for folder in [tmp_path, *tmp_path.parents]:
+        if folder.stat().st_mode & 0o5 != 0o5 and folder != pathlib.Path("/"):
+            os.chmod(folder, folder.stat().st_mode | 0o5)
+    ended = lockstep.run("--dcgm-job-dir", tmp_path, "--no-python", "true", env={"HOME": "/nonexistent"},
+                         program=["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-caps=-all",
+                                  "--bounding-set=-all", tmp_path / "lockstep", "run"])
+    assert ended.rc == 1 and f"--dcgm-job-dir {tmp_path}: this user may not write there" in ended.err, ended
 
 
 def test_use_and_faults_are_shown(machine, lockstep):

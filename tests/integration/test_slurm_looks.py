@@ -1,12 +1,13 @@
 """why, top, events and page of a running Slurm job: its agents are asked inside the job's nodes, on a real cluster."""
 import contextlib
 import json
+import pathlib
 import re
 import signal
 
 import pytest
 
-from hang_kinds import HANG, line_of
+from hang_kinds import HANG, LIGHT, line_of
 from harness import PYTHON, SCRIPTS, WORKER, until
 from slurm_cluster import Page, SlurmCluster
 
@@ -63,6 +64,7 @@ def test_a_rank_that_sleeps_on_another_node(cluster):
 
     until(stands, 120, f"rank 3 sleeps, and the others wait: {cluster.run('logs', job)}")
     assert told[-1].startswith(f"job {job} hang.py of ") and "rank 3 " in told[-1], told[-1]
+    until(lambda: re.search(r"^hung for \d+ s: rank 3 ", cluster.run("why", job).out, re.M), 60, "it hangs")
     both = json.loads(asked(cluster, "why", job, "--json"))
     assert both["jobs"][0]["ids"] == [job], both
     assert sorted(look["node"] for look in both["looks"]) == ["node1", "node2"], both
@@ -95,6 +97,22 @@ def test_a_rank_that_sleeps_on_another_node(cluster):
     assert "training" in ended, ended
     late = cluster.run("top", "--once", job)
     assert late.rc == 1 and "has ended" in late.err, late
+
+
+def test_a_hang_and_its_evidence_are_told_after_the_end(cluster):
+    """The agents have ended the job, so `why` knows it by their reports only."""
+    env = {"PYTHON_EXEC": PYTHON, "TEST_FOLDER": str(cluster.work)}
+    job = number_of(cluster.run("submit", "-N2", "--ntasks-per-node=2", "-t9", "--no-check", "--hang-after", "5",
+                                "--on-hang", "end", "--", LIGHT, "sleep", "3", env=env))
+    assert cluster.run("wait", job).rc == 1
+    said = asked(cluster, "why", job)
+    assert re.search(r"^  hang    hung for \d+ s: rank 3 .*hang_light\.py:\d+", said, re.M), said
+    evidence = re.findall(r"^ {10}evidence on (node[12]): (\S+)/hang-\*\.txt$", said, re.M)
+    assert [node for node, _ in evidence] == ["node1", "node2"], said
+    assert all(list(pathlib.Path(folder).glob("hang-*.txt")) for _, folder in evidence), said
+    assert re.search(r"^ .*node2: rank 3 was in .*hang_light\.py:\d+", said, re.M), said
+    facts = json.loads(asked(cluster, "why", job, "--json"))["jobs"][0]["facts"]
+    assert facts["hang"][0].startswith("hung for ") and len(facts["hang"]) == 3, facts
 
 
 def test_the_page_of_each_node(cluster):

@@ -103,13 +103,8 @@ Result<std::vector<std::string>> SlurmJob::ask(const std::vector<std::string>& w
   for (AgentText& each : answers)
     texts.push_back(std::move(each.text));
   if (!texts.empty() || words.at(0) != "events" || place_.folder.empty()) return texts;
-  // The reports of a script's agents are in the folders of its launches.
-  const auto launches = slurm::JobFolder(place_.folder).launches();
-  const slurm::JobFolder folder(launches.empty() ? place_.folder : launches.front());
-  const auto state = folder.state();
-  if (!state) return texts;
   const std::int64_t after = parse_int(words.at(1)).value_or(0);
-  for (const std::string& report : folder.reports(state->run))
+  for (const std::string& report : slurm::JobFolder(place_.folder).last_reports())
     if (auto answer = status::answer_of_report(report, after)) texts.push_back(std::move(*answer));
   return texts;
 }

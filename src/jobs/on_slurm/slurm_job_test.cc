@@ -1,7 +1,14 @@
 #include "jobs/on_slurm/slurm_job.h"
 
 #include "base/error_testing.h"
+#include "codec/json.h"
+#include "io/fd.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <string>
 
 namespace lockstep::jobs::on_slurm {
 namespace {
@@ -166,6 +173,29 @@ TEST_F(SlurmJobTest, WhyAForgottenJobFailedIsInItsFolder) {
   const auto said = job().why();
   ASSERT_TRUE(said) << said.error().message;
   EXPECT_NE(said->text.find("rank 3 (n2) exited with 3"), std::string::npos) << said->text;
+}
+
+TEST_F(SlurmJobTest, TheHangOfAnEndedJobIsInTheReportsOfItsAgents) {
+  slurm_.knows = false;
+  keep(ended("node lost", 1));
+  std::filesystem::create_directory(place_.folder + "/reports");
+  for (const char* node : {"n1", "n2"}) {
+    const nlohmann::json report = {
+        {"node", node},
+        {"outcome", "failed"},
+        {"attempts_total", 1},
+        {"attempts", {{{"log_dir", "/logs/a"}}}},
+        {"events", {{{"event", "hung"}, {"attempt", 1}, {"words", "hung for 7 s: \x1b[2J"}}}}};
+    ASSERT_TRUE(
+        io::write_file(fmt::format("{}/reports/0-{}.json", place_.folder, node), report.dump()));
+  }
+  const auto said = job().why();
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_NE(said->text.find("  hang    hung for 7 s: \\x1b[2J\n"
+                            "          evidence on n1: /logs/a/hang-*.txt\n"
+                            "          evidence on n2: /logs/a/hang-*.txt\n"),
+            std::string::npos)
+      << said->text;
 }
 
 // Slurm counts from 1 again after the loss of its state. Job 7 may be another one today.
