@@ -73,6 +73,7 @@ std::string answer_json(const Answer& answer) {
 Result<Answer> read_answer(std::string_view text) {
   const auto json = codec::parse_json(text, {.bytes = kMostAnswer});
   Answer answer;
+  // Not strict: a running job keeps its version of lockstep when the binary is replaced.
   LOCKSTEP_TRY(codec::read_fields(
       json, answer,
       {.strict = false, .text = kMostText, .list = kMostThreadTexts, .printable = kMostText}));

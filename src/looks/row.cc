@@ -90,6 +90,8 @@ Result<NodeRows> read_rows(std::string_view text) {
     for (std::string* name : {&row.node, &row.state, &row.doing, &row.where})
       shorten(*name, kMostRowName);
     shorten(row.last_line, kMostLastLine);
+    // An agent that is damaged, or of another version, must not spoil the sums and columns of a
+    // view.
     row.cpu = std::clamp(row.cpu, 0.0, kMostCores);
     bound(row.waiting_share, 1.0);
     bound(row.input_share, 1.0);

@@ -20,7 +20,7 @@ constexpr std::size_t kMostLine = 8192;
 constexpr std::size_t kMostLast = 300;
 constexpr std::int64_t kMostTries = 1'000'000;
 constexpr std::int64_t kMostStep = 1'000'000'000'000'000;
-// A year behind the largest time that dates have room for is no time.
+// The end of the year 9999: dates have no room for a later time.
 constexpr std::int64_t kMostMs = 253'402'300'800'000;
 
 std::int64_t bounded(const nlohmann::json& json, const char* name, std::int64_t most) {
@@ -80,6 +80,7 @@ std::vector<RowRecord> read_book(std::string_view text) {
     text.remove_prefix(end + 1);
     if (line.size() > kMostLine) continue;
     const nlohmann::json json = codec::parse_json(line);
+    // Each runner writes this line first. A row that was running then has lost its process.
     if (json.is_object() && json.contains("run_ms"))
       for (auto& [number, record] : rows)
         if (record.state == RowState::running) record.state = RowState::lost;

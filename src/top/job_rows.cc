@@ -72,6 +72,7 @@ Line line_of(const std::vector<const RankRow*>& rows) {
     speed.add(row->steps_per_s);
     gpu.add(row->gpu_share);
     gpu_memory.add(row->gpu_memory_bytes);
+    // The slowest rank says how far the group has come.
     if (row->step) line.row.step = std::min(line.row.step.value_or(*row->step), *row->step);
     const bool newer = row->output_age_ms >= 0 &&
                        (line.row.output_age_ms < 0 || row->output_age_ms < line.row.output_age_ms);
@@ -142,6 +143,7 @@ Result<JobRows> read_job_rows(std::string_view text) {
               .state = name_member(json, "state")};
   for (const auto& each : json["nodes"]) {
     if (job.nodes.size() == kMostNodes) break;
+    // Leave out a node whose rows are malformed, and show the others.
     if (auto node = looks::read_rows(codec::print_json(each)))
       job.nodes.push_back(std::move(*node));
   }
