@@ -100,7 +100,7 @@ Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& wor
               fmt::format("'{}' is neither a Slurm job id nor a job in the list of lockstep jobs",
                           printable(word)),
               "name a job of that list, a script that runs on this machine, or a Slurm job by its "
-              "number; lockstep why --from FILE explains a run that has ended, by its --report");
+              "number; lockstep why --from FILE explains a run that has ended, from its --report");
 }
 
 Result<std::optional<KnownJob>> find_by_id(const JobBook& book, const std::string& word,

@@ -210,8 +210,7 @@ Result<Followed> OwnedJob::print_there(const FollowOptions& options) {
       fmt::format("{} has not shown the output of '{}'", printable(course_.host), course_.cluster));
 }
 
-// A terminal that shows the output is one more terminal of the job: Ctrl-C there cancels the job,
-// as in the terminal of its command.
+// Ctrl-C in a terminal that shows the output cancels the job, as in the terminal of its command.
 Result<Followed> OwnedJob::follow(const FollowOptions& options) {
   if (!options.to_end || options.lines || options.rank || options.json) return print_there(options);
   using OnStop = FollowOptions::OnStop;
