@@ -237,8 +237,8 @@ def test_options_of_pyxis(cluster, tmp_path):
         "by enroot, or else apptainer, or else singularity, or else podman, or else docker"), printed
     printed = submit(cluster, "--print", "--container=/gone.sqsh", "--", "train.py")
     assert printed.out.splitlines()[-1] == (
-        "# The container: --container /gone.sqsh: no such file or folder; each node looks for it, and chooses by what "
-        "it is there"), printed
+        "# The container: --container /gone.sqsh: no such file or folder; each node looks for the image again, and "
+        "chooses a runtime by its kind"), printed
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/bash\n#SBATCH --container-image=ubuntu\ntorchrun train.py\n")
     for words, says in (((script,), "line 2: #SBATCH --container-image=ubuntu would run the script itself"),
