@@ -115,11 +115,10 @@ Status end_owned(rent::OnDemand& world, const cloud::RentedJob& job, const DownO
 
 void clean_up(rent::OnDemand& world) {
   for (const rent::CleanedAccount& one : rent::clean_accounts(world))
-    tell_line(
-        down_table().program,
-        fmt::format("{}: what was made there besides machines {}", one.provider,
-                    one.cleaned ? "is removed"
-                                : "stays, and costs nothing: " + one.cleaned.error().message));
+    tell_line(down_table().program,
+              fmt::format("{}: the keys, networks and firewall rules made there {}", one.provider,
+                          one.cleaned ? "are removed"
+                                      : "stay, and cost nothing: " + one.cleaned.error().message));
 }
 
 // Terminates one rental by name. After an error, machines may still exist, or there never was such

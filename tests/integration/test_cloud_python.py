@@ -220,7 +220,7 @@ sys.stdin.read()
     world.fake.world.end(world.fake.world.machines[lost], "Server.InternalError")
     ended = world.lockstep("exec", "--nodes", host[-1], "lab", "--", "hostname")
     assert ended.out.strip() == kept.name, ended
-    assert f"of 2 machines of 'lab' only --nodes {host[-1]} is left; to rent all again: lockstep down lab" in ended.err
+    assert f"only --nodes {host[-1]} is left of the 2 machines of 'lab'; to rent all again: lockstep down lab" in ended.err
     read = world.python(f"{made}print(json.dumps(made[2]))")
     assert json.loads(read.out) == [2, kept.name], read
     assert kept.up

@@ -258,7 +258,7 @@ def test_down_all_removes_what_renting_has_made_and_nobody_elses(cloud, laptops,
     for words in (("down", "--orphans"), ("cost",)):
         assert ann.run(*words, timeout=60).rc == 0 and made_there(cloud, provider) == both
     ended = ann.down(timeout=60)
-    assert ended.rc == 0 and f"{provider}: what was made there besides machines" in ended.err, ended
+    assert ended.rc == 0 and f"{provider}: the keys, networks and firewall rules made there" in ended.err, ended
     of_bob = owner_of(bob)
     assert made_there(cloud, provider) == [name for name in both if of_bob in name] != []
     asked_before = len(cloud.records)
