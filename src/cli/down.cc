@@ -152,7 +152,7 @@ Status end_orphans(rent::OnDemand& world, const DownOptions& options, cloud::Rec
                       rent::sweep_now(world, waits_for(down_table().program, kForLeftovers)));
   tell_sweep(down_table().program, swept, world.web().now_ms());
   if (!options.json && swept.ended.empty() && swept.ending.empty() && swept.unheard.empty())
-    std::puts(world.providers().with_keys({}) ? "nothing of ours is there that nobody wants"
+    std::puts(world.providers().with_keys({}) ? "no provider has leftover machines"
                                               : "no provider was asked: no keys are found");
   return {};
 }

@@ -24,7 +24,7 @@ namespace {
 // Returns what happens to the rental if no guard runs.
 std::string without_guard(const cloud::Rental& rental) {
   return rent::ends_itself(rental)
-             ? fmt::format("nobody goes on with '{}' when its command is gone", rental.cluster)
+             ? fmt::format("no guard follows '{}' when its command is gone", rental.cluster)
              : fmt::format("nobody ends '{}'", rental.cluster);
 }
 

@@ -108,8 +108,8 @@ void add_others(const RankLook& look, const RankThreads& threads, RankText& text
   }
 }
 
-// Ranks that work change between running and sleeping all the time. Only these states keep ranks
-// with the same stacks apart.
+// Ranks that work change between running and sleeping all the time. Ranks with the same stacks are
+// told apart only if one is in uninterruptible sleep (D), stopped (T), traced (t) or a zombie (Z).
 char state_apart(const std::string& state) {
   const char letter = state.empty() ? '?' : state.front();
   return std::string_view("DTtZ").find(letter) == std::string_view::npos ? '-' : letter;

@@ -62,6 +62,7 @@ Band band_of(const looks::NodeRows& rows, Measure measure) {
   double sum = 0;
   int count = 0;
   for (const looks::RankRow& row : rows.rows) {
+    // A rank that has ended would pull the mean down.
     const auto value = row.state == "gone" ? std::nullopt : measured(row, measure);
     if (!value) continue;
     sum += *value;

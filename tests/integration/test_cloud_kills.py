@@ -88,7 +88,7 @@ def test_cost_counts_a_machine_whose_launch_was_not_answered(cloud, laptop, prov
 def down(laptop, **options):  # noqa: F811
     ended = laptop.down(timeout=100, **options)
     if "machines there are not known" in ended.err:  # a list was cut: it says so, and is asked again
-        assert ended.rc == 1 and "nothing of ours" not in ended.out, ended
+        assert ended.rc == 1 and "leftover machines" not in ended.out, ended
         ended = laptop.down(timeout=100, **options)
     assert ended.rc == 0, ended
 
