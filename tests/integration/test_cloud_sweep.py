@@ -264,7 +264,7 @@ def test_down_all_removes_what_renting_has_made_and_nobody_elses(cloud, laptops,
     assert made_there(cloud, provider) == [name for name in both if of_bob in name] != []
     asked_before = len(cloud.records)
     again = ann.down(timeout=60)
-    assert again.rc == 0 and "besides machines" not in again.err, "once, until something is rented again"
+    assert again.rc == 0 and "networks and firewall rules" not in again.err, "once, until something is rented again"
     assert not any("DELETE" in str(each) or "ecurityGroup" in str(each) for each in cloud.records[asked_before:])
     assert bob.down("--all", timeout=100).rc == 0 and made_there(cloud, provider) == []
 
@@ -283,7 +283,7 @@ def test_what_is_just_being_removed_is_made_anew_for_who_rents_then(cloud, lapto
         hold.arrived()
         renting = laptop.start("up", "gpus", "--gpus", "L4:1", "--provider", "gcp", "-y")
         until(lambda: waits_for_the_account(renting) or "it is booting" in renting.err(), 30, "it rents")
-    assert "is removed" in removing.wait(60).err
+    assert "are removed" in removing.wait(60).err
     until(lambda: "waits for sshd" in renting.err(), 60, "it rents")
     assert made_there(cloud, "gcp") != []
     renting.signal(signal.SIGKILL)
@@ -295,8 +295,8 @@ def test_what_can_not_be_removed_costs_nothing_and_is_no_failure(cloud, laptop):
     fault(cloud, {"kind": "error", "code": "DependencyViolation", "message": "in use", "status": 400},
           action="DeleteSecurityGroup")
     ended = laptop.down(timeout=60)
-    assert ended.rc == 0 and "stays, and costs nothing" in ended.err and "DependencyViolation" in ended.err, ended
-    assert "is removed" in laptop.down(timeout=60).err and made_there(cloud, "aws") == []
+    assert ended.rc == 0 and "stay, and cost nothing" in ended.err and "DependencyViolation" in ended.err, ended
+    assert "are removed" in laptop.down(timeout=60).err and made_there(cloud, "aws") == []
 
 
 def test_a_journal_that_is_damaged_and_moved_away(cloud, laptop):  # noqa: F811
