@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""`./dev demo cloud`: machines on demand, for somebody who has no account with a provider.
+"""`./dev demo cloud`: machines on demand, without an account at a provider.
 
-No provider is reached: stand-ins for AWS, Google, Lambda and RunPod answer on this machine, with a meter each. The
-machines behind them are real as far as one computer goes: network namespaces that Debian's cloud-init sets up from the
+No provider is contacted: stand-ins for AWS, Google, Lambda and RunPod answer on this machine, each with a meter. Their
+machines are as real as one computer allows: network namespaces that Debian's cloud-init sets up from the
 user data, with real sshd. The digits training (examples/digits) runs on two spot machines, loses one, goes on elsewhere
 from its checkpoint, and all machines are terminated. Needs root.
 """

@@ -1,4 +1,4 @@
-"""What the demos show: titles, commands and their output, in the order in which it happens, also into a pipe."""
+"""Shows titles, commands and their output in the demos, in true order, also into a pipe."""
 import subprocess
 import sys
 
@@ -10,7 +10,7 @@ def say(text):
 
 
 class Shown:
-    """A command that is shown as it runs. `start` is a host's start(), whose words the user would type."""
+    """A command whose output is shown while it runs. start: a host's start(). words: what the user would type."""
 
     def __init__(self, start, words, **options):
         print("$ lockstep", *words, flush=True)
@@ -19,7 +19,7 @@ class Shown:
         self.words, self._shown = words, 0
 
     def show(self, most=None):
-        """Prints what came since the last time; most: no more lines than that."""
+        """Prints the new output, at most `most` lines."""
         new = self.run.out()[self._shown:]
         self._shown += len(new)
         lines = new.splitlines(keepends=True)
@@ -32,14 +32,14 @@ class Shown:
         return self.run.process.poll() is not None
 
     def until_said(self, text, deadline=600):
-        """Shows all until the command has said this."""
+        """Shows the output until it has this text."""
         until(lambda: self._ended() or text in self.run.out(), deadline, f"lockstep {self.words[0]} says '{text}'")
         self.show()
         if text not in self.run.out():
             sys.exit(f"demo: lockstep {self.words[0]} ended before it said '{text}'")
 
     def end(self, deadline=600, most=None):
-        """Shows all to its end; its exit code. most: that many lines, at the end."""
+        """Shows the output to the end, at most the last `most` lines. Returns the exit code."""
         if most is None:
             until(self._ended, deadline, f"lockstep {self.words[0]} ends")
         code = self.run.wait(deadline).rc
@@ -48,7 +48,7 @@ class Shown:
 
 
 def type_out(start, *words, most=None, **options):
-    """What a user types, shown to its end; all of its output. The demo ends where it fails."""
+    """Shows a command of the user to its end, and returns all its output. A failure ends the demo."""
     shown = Shown(start, words, **options)
     code = shown.end(most=most)
     if code != 0:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`./dev demo slurm`: a training on a Slurm cluster, for somebody who has none.
+"""`./dev demo slurm`: a training on a Slurm cluster that the demo makes.
 
 Slurm's own controller and four nodes are started on this machine, as network namespaces. The digits training
 (examples/digits) with a C++ extension (examples/augment) is submitted on two nodes and a spare: the wheel of the
@@ -60,7 +60,7 @@ class Demo:
             sys.exit(f"demo: the job ended with {code}, or its accuracy is below 90 %")
 
     def second_trainer(self, number):
-        """Not the node that the job's own script runs on, and not the one that waits."""
+        """Returns the node of the second trainer: not the node of the batch script, and not the spare."""
         first = self.cluster.job(number)["BatchHost"]
         for node in self.cluster.nodes:
             if node.name != first and any("train.py" in words and "python" in words[0] for words in commands(node)):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`./dev demo ssh`: a training on two hosts over SSH, for somebody who has no second machine.
+"""`./dev demo ssh`: a training on two hosts over SSH, on a single machine.
 
 The hosts are made on the spot, as network namespaces with a real sshd, users and homes of their own; the client is a
 third one. The digits training (examples/digits) is synced, runs on both as one job, loses a host, gets it back, and

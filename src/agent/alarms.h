@@ -43,7 +43,7 @@ class Alarms {
   void time_out(int rank, const looks::Fold& fold, const looks::Evidence& evidence);
   // Takes the look of a node that another node judges.
   void feed_judged(const looks::Evidence& evidence) { tell_late(evidence); }
-  // The node that judges this one has told an alarm.
+  // Takes an alarm from the node that judges this one.
   void hear(const std::string& leader, const looks::WorldNews& news,
             const looks::Evidence& evidence);
 

@@ -104,7 +104,7 @@ void Chronicle::note(Kind kind, const std::string& words, std::optional<int> ran
   const std::string& line = ring_.add(event);
   event.number = ring_.last();
   if (file_) file_->write(line);
-  // The first node speaks for the job.
+  // One node sends the notices of a job, or a person would get one from each node.
   if (!node_.config.events.notifies() || group_rank_ != 0) return;
   if (const auto what = choice_.what(event))
     notifier_.tell({.what = *what, .job = name_of(node_.config.entrypoint), .event = event});

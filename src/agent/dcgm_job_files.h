@@ -17,8 +17,8 @@ class DcgmJobFiles {
   // job: its id, a line. Fails with invalid_input if the folder is not there, or not writable.
   static Result<DcgmJobFiles> open(const std::string& folder, const std::string& job);
 
-  // Adds the job's line to the files of these GPUs, and takes it out of the files of all others. A
-  // file that fails is told once, and the job goes on.
+  // Adds the job's line to the files of these GPUs, and removes the line from all other files.
+  // Warns once about a file that cannot be written: the job goes on.
   void show(const std::set<int>& gpus);
 
  private:

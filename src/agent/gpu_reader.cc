@@ -159,6 +159,7 @@ void GpuReader::on_output() {
 
 void GpuReader::take_lines() {
   while (const auto line = lines_->next()) {
+    // An older nvidia-smi does not know this field. Start it again at once, without the field.
     if (recovery_ && host::is_unknown_field(*line)) {
       recovery_ = false;
       at_once_ = true;

@@ -156,7 +156,8 @@ void GpuSight::on_log_line(std::string_view line) {
   const auto gpu = std::find_if(gpus_->begin(), gpus_->end(), [&](const host::Gpu& each) {
     return !each.pci.empty() && each.pci.starts_with(xid->pci);
   });
-  // The GPU of another job on this machine. Not known: the driver's files name no bus.
+  // Skip a GPU of another job on this machine. If the driver's files name no bus, nothing tells
+  // whose GPU it is: report the fault.
   if (gpu != gpus_->end() && !seen_[static_cast<std::size_t>(gpu->index)]) return;
   const bool names_known =
       std::all_of(gpus_->begin(), gpus_->end(), [](const auto& each) { return !each.pci.empty(); });

@@ -190,8 +190,8 @@ void NodeAgent::carry_out(const Action& action) {
   }
 }
 
-// A rank in state D may keep its GPU, and the next attempt here may meet what holds this one. Only
-// the first stop of an attempt sees the rank: sight_.attempt_ends() forgets the looks.
+// A rank in state D may keep its GPU, and the next attempt on this node may get stuck in the same
+// way. Only the first stop of an attempt sees the rank: sight_.attempt_ends() forgets the looks.
 void NodeAgent::judge_host() {
   if (node_.config.hang.then != launch::HangConfig::Then::restart || !group_.restarts()) return;
   const auto stuck = sight_.stuck_rank();

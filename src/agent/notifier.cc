@@ -64,7 +64,7 @@ class Notifier::Courier {
   Courier& operator=(const Courier&) = delete;
 
   void tell(const Notice& notice) {
-    // The latest are worth more than those of a hang an hour ago.
+    // Drop the oldest: the latest notices are worth more than those of a hang an hour ago.
     if (waiting_.size() == kMostWaiting) {
       waiting_.pop_front();
       warn("too slow, so notices are lost");
@@ -101,6 +101,8 @@ class Notifier::Courier {
     LOCKSTEP_TRY_ASSIGN(
         const io::Fd input,
         memory_file(webhook_ && config().slack ? slack_json(notice) : notice_json(notice) + "\n"));
+    // A file, not a pipe: a child that prints much never blocks, and nothing is read before its
+    // end.
     LOCKSTEP_TRY_ASSIGN(complaint_, memory_file(""));
     proc::SpawnSpec spec;
     spec.env =

@@ -305,7 +305,7 @@ std::string Sight::own_waits() const {
   return looks::waits_text(book_.shares(), late ? std::optional(late->rank) : std::nullopt);
 }
 
-// Pids and GPUs stay as they are, so they are told only while the job starts.
+// Tells pids and GPUs only while the job starts, since they do not change later.
 WorldSight::Own Sight::own_facts() const {
   WorldSight::Own own{
       .recorders = collectives_.told(), .waits = own_waits(), .timed_out = timeout_.rank()};

@@ -1,5 +1,6 @@
-// Finds out whether an NCCL watchdog of this attempt has timed out: by its signal in the workers'
-// store, which PyTorch 2.14 and older send, by its line on stderr, or by what another node tells.
+// Finds out whether an NCCL watchdog of this attempt has timed out. Three signs tell: the
+// watchdog's signal in the workers' store (PyTorch 2.14 and older), its line on stderr, and another
+// node's news.
 #pragma once
 
 #include "logs/capture.h"
@@ -18,10 +19,10 @@ class TimeoutWatch {
   void read(const store::Server& store);
   // Call if the rank has printed since the last look: the search costs time.
   void read(int rank, const logs::Capture& output);
-  // rank: as another node has told.
+  // Takes the news of another node.
   void hear(std::optional<int> rank);
 
-  // Returns the rank whose watchdog has timed out; -1: one of unknown rank.
+  // Returns the rank whose watchdog has timed out. -1: of unknown rank; nullopt: none has.
   std::optional<int> rank() const { return rank_; }
 
  private:

@@ -57,7 +57,7 @@ class WorldSight {
   looks::Fold fold(const looks::Fold& own, io::TimePoint now) const;
   // The same, a line for each silent node. Only if this node judges all.
   std::vector<std::string> silences(io::TimePoint now) const { return world_.silences(now); }
-  // Returns the rank whose watchdog has timed out, as another node has told this one.
+  // Returns the rank whose watchdog has timed out, by the news of another node.
   std::optional<int> timed_out() const { return world_.timed_out(); }
   Pids pids(const Pids& own) const { return judges_all() ? world_.pids(own) : own; }
   // Returns the index of the GPU of another node's rank. Only if this node judges all.

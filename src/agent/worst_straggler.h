@@ -18,7 +18,7 @@ class WorstStraggler {
   };
 
   void begins(int rank, const std::string& name, TimePoint now);
-  // The straggler has recovered, or its attempt is over. Without one, nothing changes.
+  // Call when the straggler has recovered or its attempt is over. Does nothing without a straggler.
   void ends(TimePoint now);
   const std::optional<Span>& worst() const { return worst_; }
 

@@ -89,6 +89,7 @@ std::optional<std::int64_t> parse_int(std::string_view text) {
   std::string digits;
   if (text.empty() || !drop_underscores(text, digits)) return std::nullopt;
   if (!std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
+  // The sign goes back for from_chars(): the least int64 has no positive counterpart.
   if (negative) digits.insert(0, "-");
   std::int64_t value = 0;
   const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -98,6 +99,7 @@ std::optional<std::int64_t> parse_int(std::string_view text) {
 
 std::optional<double> parse_float(std::string_view text) {
   text = strip(text);
+  // from_chars() accepts no plus sign.
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   std::string digits;
   if (text.empty() || !drop_underscores(text, digits)) return std::nullopt;

@@ -115,11 +115,10 @@ Status end_owned(rent::OnDemand& world, const cloud::RentedJob& job, const DownO
 
 void clean_up(rent::OnDemand& world) {
   for (const rent::CleanedAccount& one : rent::clean_accounts(world))
-    tell_line(
-        down_table().program,
-        fmt::format("{}: what was made there besides machines {}", one.provider,
-                    one.cleaned ? "is removed"
-                                : "stays, and costs nothing: " + one.cleaned.error().message));
+    tell_line(down_table().program,
+              fmt::format("{}: the keys, networks and firewall rules made there {}", one.provider,
+                          one.cleaned ? "are removed"
+                                      : "stay, and cost nothing: " + one.cleaned.error().message));
 }
 
 // Terminates one rental by name. After an error, machines may still exist, or there never was such
@@ -153,7 +152,7 @@ Status end_orphans(rent::OnDemand& world, const DownOptions& options, cloud::Rec
                       rent::sweep_now(world, waits_for(down_table().program, kForLeftovers)));
   tell_sweep(down_table().program, swept, world.web().now_ms());
   if (!options.json && swept.ended.empty() && swept.ending.empty() && swept.unheard.empty())
-    std::puts(world.providers().with_keys({}) ? "nothing of ours is there that nobody wants"
+    std::puts(world.providers().with_keys({}) ? "no provider has leftover machines"
                                               : "no provider was asked: no keys are found");
   return {};
 }

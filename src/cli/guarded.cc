@@ -24,7 +24,7 @@ namespace {
 // Returns what happens to the rental if no guard runs.
 std::string without_guard(const cloud::Rental& rental) {
   return rent::ends_itself(rental)
-             ? fmt::format("nobody goes on with '{}' when its command is gone", rental.cluster)
+             ? fmt::format("no guard follows '{}' when its command is gone", rental.cluster)
              : fmt::format("nobody ends '{}'", rental.cluster);
 }
 
@@ -139,8 +139,9 @@ std::string ended_by_words(std::string_view name, std::string_view where) {
 }
 
 std::string end_words(const rent::OnDemand& world, const cloud::Rental& rental) {
-  if (rent::ended_by(world, rental) == rent::EndedBy::nobody) return "nobody ends its bill but you";
-  return "by itself it ends at " + date_text(rent::certain_end_ms(world, rental));
+  if (rent::ended_by(world, rental) == rent::EndedBy::nobody)
+    return "its bill runs until you end it";
+  return "it ends by itself at " + date_text(rent::certain_end_ms(world, rental));
 }
 
 void keep_guarded_here(rent::OnDemand& world, std::string_view program) {

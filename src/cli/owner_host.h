@@ -25,7 +25,7 @@ Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& clu
 // before `call.words`. nullopt: the command is about something else.
 Result<std::optional<ExitCode>> pass_to_owner(const Call& call, const Args& path);
 
-// Returns the hosts that own rentals, for a command that tells its user lines.
+// Returns the access to hosts that own rentals. program: begins the lines for the user.
 jobs::rented::OwnedWorld owned_world(std::string_view program);
 
 }  // namespace lockstep::cli

@@ -31,7 +31,7 @@ Table make_page_table() {
                       {.name = "port",
                        .field = into<&PageOptions::port>,
                        .metavar = "PORT",
-                       .help = "port on this machine, for a job on hosts or of Slurm",
+                       .help = "port on this machine, for a job that runs elsewhere",
                        .shown_default = "a free one"},
                       {.name = "json",
                        .field = into<&PageOptions::json>,

@@ -85,10 +85,11 @@ Status ensure_rented(const hosts::Registry& registry, const std::string& name) {
                         return end_rest(*world, rest);
                       }));
   if (found.kind == rent::MachinesForUse::Kind::some)
-    tell_line(kRenting,
-              fmt::format("of {1} machines of '{2}' only --nodes {0} is left; to rent all again: "
-                          "lockstep down {2}, then lockstep up {2} --gpus GPU:COUNT",
-                          found.left, known->nodes.size(), name));
+    tell_line(
+        kRenting,
+        fmt::format("only --nodes {0} is left of the {1} machines of '{2}'; to rent all again: "
+                    "lockstep down {2}, then lockstep up {2} --gpus GPU:COUNT",
+                    found.left, known->nodes.size(), name));
   return found.kind == rent::MachinesForUse::Kind::none ? rent_standing(*world, name) : Status();
 }
 

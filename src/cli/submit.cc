@@ -150,9 +150,9 @@ void note_behind_script(const SubmitWords& words, Asked& asked) {
     asked.notes.push_back(std::move(hint));
 }
 
-// Refuses what pyxis would do to the whole batch script: inside the image there is no srun, which
-// starts the agents. Drops what needs no pyxis, because sbatch knows these options only by pyxis.
-// here: false if sbatch does not have this environment.
+// Refuses options and variables by which pyxis would run the whole batch script in the image: srun,
+// which starts the agents, is absent there. Drops options that hold in any case: only pyxis makes
+// them known to sbatch. here: false if sbatch does not have this environment.
 Status refuse_pyxis(bool here, std::vector<slurm::Setting>& settings) {
   for (const char* name : {"PYXIS_CONTAINER_IMAGE", "PYXIS_CONTAINER_NAME"})
     if (here && !env_text(name).empty())
@@ -240,8 +240,7 @@ Status take_sweep(const Parsed& own, Asked& asked) {
   return {};
 }
 
-// Returns the choice of the runtime and the rows as comments, so that what --print shows is still a
-// script.
+// Returns the chosen runtime and the rows as comments: the output of --print must stay a script.
 Result<std::string> comments_of(const jobs::on_slurm::SlurmRequest& request) {
   if (request.script) return std::string();
   const auto parsed = parse_options(run_table(), request.run, env_variable);

@@ -56,7 +56,7 @@ Group sweep_rows_on_slurm() {
   return group;
 }
 
-// What is submitted, and how the command goes on after that.
+// Options about the job, and about what the command does after the submission.
 std::vector<Option> job_rows() {
   return {
       {.name = "spare",
@@ -98,7 +98,7 @@ std::vector<Option> job_rows() {
   };
 }
 
-// The nodes: their checks, and what is brought to them.
+// Options about the nodes: their checks, and the files that are brought to them.
 std::vector<Option> node_rows() {
   return {
       {.name = "no-check",

@@ -41,8 +41,8 @@ struct SweepRows {
 // option of the group stands alone.
 Result<std::optional<SweepRows>> sweep_rows(const SweepOptions& options);
 
-// Puts the rows of --sweep-file in the place of its name, for a command that runs later or
-// elsewhere.
+// Replaces the name of --sweep-file by the rows in it: a command that runs later or elsewhere
+// cannot read the file.
 Status keep_rows(Parsed& parsed);
 
 // Returns a line for each chosen row, "12  lr=1e-3 seed=2", with the command as the row runs it.

@@ -21,35 +21,35 @@ Table make_why_table() {
           "array, 1234+1 of a heterogeneous job). It may be left out if only one job runs.\n"
           "Exit code: 0; 1 if the job is unknown, or the hosts or Slurm do not answer.\n",
       .operands = Operands::names,
-      .groups = {{"Options",
-                  {
-                      {.name = "on",
-                       .field = into<&WhyOptions::on>,
-                       .metavar = "CLUSTER|HOST",
-                       .help = "the host with Slurm's commands: a cluster added with --slurm, or a "
-                               "login host",
-                       .shown_default = "where the job was submitted, else this machine"},
-                      {.name = "from",
-                       .field = into<&WhyOptions::from>,
-                       .metavar = "FILE",
-                       .help = "explain a run that has ended, by the file of its --report"},
-                      {.name = "rank",
-                       .field = into<&WhyOptions::rank>,
-                       .metavar = "R",
-                       .help = "show all Python threads of this rank, and of its child processes"},
-                      {.name = "threads",
-                       .field = into<&WhyOptions::threads>,
-                       .help =
-                           "the same for every rank; ranks with the same threads are one block"},
-                      {.name = "native",
-                       .field = into<&WhyOptions::native>,
-                       .help = "also what these threads do below Python: the system call, and the "
-                               "function of the library; without --rank and --threads for the main "
-                               "threads"},
-                      {.name = "json", .field = into<&WhyOptions::json>, .help = "for programs"},
-                      help_option(),
-                      version_option(),
-                  }}},
+      .groups =
+          {{"Options",
+            {
+                {.name = "on",
+                 .field = into<&WhyOptions::on>,
+                 .metavar = "CLUSTER|HOST",
+                 .help = "the host with Slurm's commands: a cluster added with --slurm, or a "
+                         "login host",
+                 .shown_default = "where the job was submitted, else this machine"},
+                {.name = "from",
+                 .field = into<&WhyOptions::from>,
+                 .metavar = "FILE",
+                 .help = "explain a run that has ended, from the file that its --report wrote"},
+                {.name = "rank",
+                 .field = into<&WhyOptions::rank>,
+                 .metavar = "R",
+                 .help = "show all Python threads of this rank, and of its child processes"},
+                {.name = "threads",
+                 .field = into<&WhyOptions::threads>,
+                 .help = "the same for every rank; ranks with the same threads are one block"},
+                {.name = "native",
+                 .field = into<&WhyOptions::native>,
+                 .help = "also what these threads do below Python: the system call, and the "
+                         "function of the library; without --rank and --threads for the main "
+                         "threads"},
+                {.name = "json", .field = into<&WhyOptions::json>, .help = "for programs"},
+                help_option(),
+                version_option(),
+            }}},
       .shown_names = "[JOB]"};
 }
 

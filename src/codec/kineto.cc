@@ -68,6 +68,7 @@ std::string kineto_poll_answer(std::string_view config) {
 
 std::string kineto_config(const KinetoOrder& order) {
   std::string config = fmt::format("ACTIVITIES_LOG_FILE={}\n", order.file);
+  // All ranks begin at the next multiple of the same number, so their traces show the same steps.
   if (order.steps > 0)
     return config + fmt::format(
                         "PROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP={}\n"

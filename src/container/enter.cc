@@ -167,7 +167,7 @@ Status copy_unlinked(std::string& binary, const std::string& copy) {
   return {};
 }
 
-// Makes the folder of the FIFO, and the files beside it that the runtime needs.
+// Makes the folder with the FIFO, and beside the FIFO the files that the runtime needs.
 Status make_folder(const std::string& folder, const std::string& tether, const Chosen& chosen,
                    Request& request) {
   if (mkdir(folder.c_str(), 0700) != 0) return fail_sys("make " + folder, errno);
@@ -187,7 +187,7 @@ bool clean(const std::string& folder, const std::string& tether) {
   return ran;
 }
 
-// Returns the exit code that the process inside has recorded. nullopt: none, so it was killed.
+// Returns the exit code that the process inside has recorded. nullopt: that process was killed.
 std::optional<int> recorded_code(int fifo) {
   unsigned char byte = 0;
   bool ended = false;
@@ -199,8 +199,8 @@ std::optional<int> recorded_code(int fifo) {
   return std::nullopt;
 }
 
-// Takes the code that was recorded: `docker run` gives 0 for a job that failed if podman 4.3 serves
-// the API. Without a record, the runtime's code counts unless it says success.
+// Takes the recorded code: `docker run` gives 0 for a job that failed if podman 4.3 serves the API.
+// Without a record, a failure of the runtime counts, but not its success.
 Result<int> code_of_job(int fifo, const Chosen& chosen, const proc::Exit& exit) {
   if (const auto code = recorded_code(fifo)) return *code;
   if (!exit.ok()) return exit.shell_code();
@@ -270,7 +270,7 @@ Status check_here(const std::string& image, const std::string& folder, const std
 std::string choice_on_nodes(const std::string& image, const std::string& folder) {
   const auto read = read_image(image, folder, ask_path);
   if (!read)
-    return fmt::format("{}; each node looks for it, and chooses by what it is there",
+    return fmt::format("{}; each node looks for the image again, and chooses a runtime by its kind",
                        printable(read.error().message));
   return fmt::format("{} is {}, and each node runs it by {}", printable(image),
                      kind_words(read->kind), join(programs_for(*read), ", or else "));

@@ -1,5 +1,5 @@
-// Runs this binary once more, in a container of this machine, and stands for it outside: passes
-// signals on, waits, and returns the exit code.
+// Runs this binary again, in a container on this machine. The process outside passes signals on,
+// waits, and returns the exit code.
 #pragma once
 
 #include "base/error.h"
@@ -18,7 +18,7 @@ struct Options {
   std::string mounts;                // empty: none
   std::string workdir;               // empty: the working folder
   std::string variables;             // --container-env; empty: none
-  std::vector<std::string> folders;  // absolute; of the job's own files, made if missing
+  std::vector<std::string> folders;  // absolute, for the job's own files; made if missing
 };
 
 // What the options mean on this machine.

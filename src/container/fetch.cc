@@ -166,8 +166,8 @@ Result<std::string> folder_in_tmp() {
   return folder;
 }
 
-// Returns the folder for locks and records. Where the cache cannot be written, as a read-only home
-// of a cluster's nodes, the locks are this user's in /tmp.
+// Returns the folder for locks and records. On nodes whose cache cannot be written, as with a
+// read-only home, the locks lie in this user's folder in /tmp.
 Result<std::string> lock_folder(const std::string& usual) {
   if (io::make_folders(usual) && access(usual.c_str(), W_OK) == 0) return usual;
   return folder_in_tmp();
@@ -222,7 +222,8 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   }
   log::info("{} fetches the image {}", chosen.runtime->name, printable(image.text));
   const std::string output = record + ".out";
-  // The record says that the fetch was whole. enroot writes over no file that a killed fetch left.
+  // The record stands for a whole fetch. The scratch file may be left from a killed fetch, and
+  // enroot overwrites no file.
   for (const std::string& path : {record, request.scratch})
     (void)unlink(path.c_str());
   auto name = fetched(chosen, image, fetch, output);

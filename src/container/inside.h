@@ -21,8 +21,8 @@ inline constexpr std::string_view kBinaryCopy = "lockstep";
 // The name of Request::script beside the FIFO.
 inline constexpr std::string_view kScriptName = "rc";
 
-// The process inside ends with two bytes in the FIFO: this one, which is no signal's number, and
-// the exit code.
+// At its end, the process inside writes two bytes into the FIFO: this one, which no signal has as
+// its number, and the exit code.
 inline constexpr unsigned char kEnded = 0;
 
 // Wipes the secrets of a job from the environment that /proc shows of this process: the process

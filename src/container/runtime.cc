@@ -73,7 +73,7 @@ std::string volume(const Mount& mount) {
   return fmt::format("{}:{}{}", mount.from, mount.to, mount.read_only ? ":ro" : "");
 }
 
-// have: gets the image behind it.
+// have: asks whether an image is there. The image becomes the last word.
 Fetch fetch_stored(const FetchRequest& request, Words have) {
   Fetch fetch{.image = request.image.place};
   if (request.image.kind == ImageKind::archive) {
@@ -83,7 +83,7 @@ Fetch fetch_stored(const FetchRequest& request, Words have) {
     fetch.get = {request.program, "load", "--input", fetch.file};
     fetch.id = {request.program, "image", "inspect", "--format", "{{.Id}}"};
   } else if (request.image.kind == ImageKind::registry) {
-    // Never a local name: a mistyped folder would become the image of a stranger.
+    // Never pull a local name: a mistyped folder would become a stranger's image.
     fetch.get = {request.program, "pull", request.image.place};
   }
   if (fetch.image.empty()) return fetch;
@@ -100,7 +100,7 @@ Fetch fetch_docker(const FetchRequest& request) {
   return fetch_stored(request, {request.program, "image", "inspect", "--format", "{{.Id}}"});
 }
 
-// Returns the names of the variables that the job takes along. The image's own win.
+// Returns the names of the variables that the job takes along. The image's own values win.
 std::vector<std::string> passed_names(const Request& request) {
   constexpr std::array<std::string_view, 6> kImages = {"PATH",   "HOSTNAME", "PWD",
                                                        "OLDPWD", "SHLVL",    "_"};
@@ -117,8 +117,8 @@ std::vector<std::string> passed_names(const Request& request) {
   return names;
 }
 
-// What podman and docker spell alike. The network, pids and name are those of this machine, and
-// NCCL and PyTorch's loaders share the host's /dev/shm.
+// Returns the words that podman and docker share. The network, pids and name are those of this
+// machine, and NCCL and PyTorch's loaders use the host's /dev/shm.
 Words start_stored(const Request& request) {
   Words words = {request.program, "run", "--rm", "--name", request.name, "--pull=never"};
   add(words,
@@ -274,7 +274,7 @@ constexpr std::array kRuntimes = {
 };
 
 bool takes(const Runtime& runtime, const Image& image) {
-  // enroot takes what is before '@' for a user, so it cannot import an image by its digest.
+  // enroot reads the text before '@' as a user name, so it cannot import an image by its digest.
   if (runtime.name == "enroot" && image.kind == ImageKind::registry &&
       image.place.find('@') != std::string::npos)
     return false;

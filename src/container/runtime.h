@@ -104,7 +104,7 @@ struct Runtime {
 // Returns all rows. For an image that several rows take, the first one found on a node is used.
 std::span<const Runtime> runtimes();
 
-// Returns the programs that run the image: the first one that PATH has is used.
+// Returns the programs that can run the image. A node uses the first that its PATH has.
 std::vector<std::string> programs_for(const Image& image);
 
 struct Chosen {

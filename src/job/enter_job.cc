@@ -95,6 +95,7 @@ Error enter_job(const EnterRequest& request) {
   if (!found) return found.error();
   if (!*found) return away();
   const status::AgentProcess& agent = **found;
+  // Read this before join(): inside the container, /proc has other processes.
   const auto theirs = io::read_file(fmt::format("/proc/{}/environ", agent.pid), kMostEnvironment);
   if (!theirs) return theirs.error().code == Errc::not_found ? away() : theirs.error();
   std::vector<std::string> environment =
@@ -111,6 +112,7 @@ Error enter_job(const EnterRequest& request) {
     std::erase_if(environment, [](const std::string& entry) { return name_of(entry) == "PWD"; });
     environment.push_back("PWD=" + here);
   }
+  // A container has its own programs, so search after join(), and in the job's PATH.
   const std::string path = proc::path_in(environment);
   const auto program = proc::find_executable(request.command.front(), path);
   if (!program) {

@@ -142,6 +142,7 @@ Result<PartState> state_from_json(const nlohmann::json& json) {
 
 nlohmann::ordered_json to_json(const JobRecord& record) {
   nlohmann::ordered_json spec = to_json(record.spec);
+  // A record goes to files and to other hosts. Values of variables may be secrets.
   spec.erase("env");
   nlohmann::ordered_json json{{"spec", std::move(spec)}, {"state", to_json(record.state)}};
   if (record.spec.rows > 0) json["rows"] = rows_json(record.row_sets);

@@ -64,6 +64,7 @@ nlohmann::ordered_json row_json(const JobSweep& sweep, std::size_t row, const Jo
   json["tries"] = known->record.tries;
   json["began_ms"] = known->record.began_ms;
   if (known->record.ended_ms > 0) {
+    // The clock of the host may have been set back in between.
     const auto ms = std::max<std::int64_t>(known->record.ended_ms - known->record.began_ms, 0);
     json["ended_ms"] = known->record.ended_ms;
     json["seconds"] = static_cast<double>(ms) / 1000;

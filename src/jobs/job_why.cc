@@ -148,6 +148,7 @@ Hang hang_in(const nlohmann::json& report) {
   Hang hang;
   const auto events = report.find("events");
   if (events == report.end() || !events->is_array()) return hang;
+  // A hang of an earlier attempt did not end the job: the ranks were started again.
   const std::int64_t last = codec::integer_member(report, "attempts_total");
   for (const nlohmann::json& event : *events)
     if (codec::text_member(event, "event") == "hung" &&

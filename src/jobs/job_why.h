@@ -32,14 +32,14 @@ Hang hang_in(const nlohmann::json& report);
 Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
                         const std::string& advice = {});
 
-// Explains a run by the file of its --report. corrupt: the text is no such report.
+// Explains a run by the file of its --report. Errors: corrupt (not a report).
 Result<Explanation> explain_report(std::string_view text);
 
 // Adds what the ranks of a running job do.
 Explanation with_looks(Explanation said, const std::vector<looks::Answer>& answers);
 
-// Print and read the answer of a host that explains a job: an explanation, or the error that there
-// is none. Another host made the answer, so its text is made printable.
+// Print and read a host's answer about a job: an explanation, or an error. Another host made the
+// answer, so its text is made printable.
 std::string explanation_answer(const Result<Explanation>& said);
 Result<Explanation> explanation_of(std::string_view answer);
 

@@ -49,6 +49,7 @@ Result<Merged> merge_into(const io::Fd& file, const std::string& path, const std
     status::MergedTrace trace(rank, place, first);
     LOCKSTEP_TRY_ASSIGN(std::string problem,
                         append_trace(trace_path(folder, rank), trace, file.get(), merged.path));
+    // Kineto counts the times of a trace from its baseTimeNanoseconds.
     if (problem.empty() && place > 0 && trace.base() != base)
       problem = "its times count from another moment";
     if (!problem.empty()) {
@@ -76,6 +77,7 @@ Result<io::Fd> create_trace(const std::string& path) {
 }  // namespace
 
 Status write_trace(const std::string& to, const std::function<Status(const io::Fd&)>& write) {
+  // The final name must never stand for a part of a trace.
   const std::string part = to + ".part";
   LOCKSTEP_TRY_ASSIGN(const io::Fd file, create_trace(part));
   Status written = write(file);

@@ -50,6 +50,7 @@ static void fields(codec::JsonFields& io, Answer& answer) {
 std::vector<GroupCollective> group_collectives(const Fold& fold, const Evidence& evidence) {
   std::vector<GroupCollective> all;
   for (const Group& group : fold.groups) {
+    // The ranks of a group do the same, so the first one stands for all.
     const std::vector<int> ranks = ranks_of(group);
     const auto known =
         ranks.empty() ? evidence.collective.end() : evidence.collective.find(ranks.front());
@@ -73,6 +74,7 @@ std::string answer_json(const Answer& answer) {
 Result<Answer> read_answer(std::string_view text) {
   const auto json = codec::parse_json(text, {.bytes = kMostAnswer});
   Answer answer;
+  // Not strict: a running job keeps its version of lockstep when the binary is replaced.
   LOCKSTEP_TRY(codec::read_fields(
       json, answer,
       {.strict = false, .text = kMostText, .list = kMostThreadTexts, .printable = kMostText}));
@@ -145,6 +147,7 @@ std::string answers_text(const std::vector<Answer>& answers) {
   if (answers.empty()) return {};
   std::vector<Fold> folds;
   std::string text;
+  // A verdict about the whole job replaces what each node says about itself.
   const auto whole =
       std::find_if(answers.begin(), answers.end(), [](const Answer& one) { return one.whole; });
   if (whole != answers.end()) text = whole->words + "\n";

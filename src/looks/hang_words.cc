@@ -62,7 +62,8 @@ std::string seconds_text(Millis age) {
   return about_text(age.count() / 1000);
 }
 
-// "data loader, poll". Why a rank waits inside a collective is no news.
+// "data loader, poll". A rank inside a collective waits for other ranks: the kernel's words would
+// add nothing.
 std::string what_words(const Group& group) {
   std::string words = activity_words(group.activity);
   if (waits_for_ranks(group.activity.doing) || group.activity.doing == Doing::ended) return words;

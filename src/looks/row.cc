@@ -90,6 +90,8 @@ Result<NodeRows> read_rows(std::string_view text) {
     for (std::string* name : {&row.node, &row.state, &row.doing, &row.where})
       shorten(*name, kMostRowName);
     shorten(row.last_line, kMostLastLine);
+    // An agent that is damaged, or of another version, must not spoil the sums and columns of a
+    // view.
     row.cpu = std::clamp(row.cpu, 0.0, kMostCores);
     bound(row.waiting_share, 1.0);
     bound(row.input_share, 1.0);
@@ -127,8 +129,10 @@ void sort_nodes(std::vector<NodeRows>& all) {
 
 std::string_view rank_state(int rank, const Activity& activity, Millis quiet,
                             const Verdict& verdict) {
+  // That a process has ended or is stopped is a fact; the verdict below only infers.
   if (activity.doing == Doing::ended) return "gone";
   if (activity.doing == Doing::stopped) return "stopped";
+  // Ranks that only wait for others do not cause the hang: "hung" is left to those that do.
   const bool waits = std::binary_search(verdict.waiting.begin(), verdict.waiting.end(), rank);
   if (waits) return "waiting";
   if (verdict.state == JobState::hung) return "hung";

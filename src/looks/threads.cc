@@ -108,6 +108,8 @@ void add_others(const RankLook& look, const RankThreads& threads, RankText& text
   }
 }
 
+// Ranks that work change between running and sleeping all the time. Ranks with the same stacks are
+// told apart only if one is in uninterruptible sleep (D), stopped (T), traced (t) or a zombie (Z).
 char state_apart(const std::string& state) {
   const char letter = state.empty() ? '?' : state.front();
   return std::string_view("DTtZ").find(letter) == std::string_view::npos ? '-' : letter;
@@ -117,6 +119,7 @@ std::string key_of(const ThreadText& thread) {
   std::string key = fmt::format("{}\n{}{}\n", thread.kind, thread.holds_gil, thread.whole);
   for (const std::string& frame : thread.frames)
     key += frame + "\n";
+  // The possible callers stay out: they may be left over from calls that have returned.
   if (const auto& native = thread.native)
     key += fmt::format("{}\n{}\n{}\n", native->runs, native->call, native->at);
   return key;
@@ -264,6 +267,7 @@ std::size_t size_of(const RankText& rank) {
 
 void bound_threads(RankText& rank, std::size_t bytes) {
   std::size_t size = size_of(rank);
+  // The main thread stands first, so it goes last.
   while (!rank.threads.empty() && (rank.threads.size() > kMostThreadTexts || size > bytes)) {
     RankText last;
     last.threads.push_back(std::move(rank.threads.back()));

@@ -178,6 +178,7 @@ static std::optional<Verdict> read_verdict(const nlohmann::json& json, std::stri
   if (word == kJobStateWords.end() || !json.is_object() || !json.contains("verdict") ||
       !codec::read_fields(json["verdict"], value, {.strict = false, .list = kMostListed}))
     return std::nullopt;
+  // A range of a few bytes may name millions of ranks: one limit holds for all lists together.
   std::size_t left = kMostVerdictRanks;
   Verdict verdict{.state = static_cast<JobState>(word - kJobStateWords.begin()),
                   .since = Millis(value.since),
@@ -198,6 +199,7 @@ static std::optional<WorldSlow> read_slow(const nlohmann::json& json) {
       !codec::read_fields(json["slow"], slow, {.strict = false}))
     return std::nullopt;
   slow.words = printable(slow.words, kMostWords);
+  // No rank slows the job now.
   if (slow.rank < 0) slow.words.clear();
   return slow;
 }

@@ -63,6 +63,7 @@ bool is_address(std::string_view host) {
 }
 
 bool equal_secrets(std::string_view a, std::string_view b) {
+  // Compare all bytes: the time that this takes must not tell how many of them are right.
   if (a.size() != b.size()) return false;
   unsigned char differs = 0;
   for (std::size_t at = 0; at < a.size(); ++at)
@@ -71,6 +72,7 @@ bool equal_secrets(std::string_view a, std::string_view b) {
 }
 
 Gate::Gate(GateRules rules) : rules_(std::move(rules)) {
+  // A browser sends cookies to all ports of a host. Pages of several jobs need several names.
   cookie_ = "lockstep_" + codec::hex(codec::sha256(rules_.token)).substr(0, 8);
   rules_.bound = to_lower(rules_.bound);
   for (std::string& name : rules_.names)
@@ -103,6 +105,8 @@ http::Response Gate::welcome(const http::Request& request) const {
     response.status = 200;
     response.fields.emplace_back("Refresh", "0; url=/");
   } else {
+    // Leads to the address without the token, which then stands neither in the address bar nor in
+    // the history of the browser.
     response.fields.emplace_back("Location", "/");
   }
   return response;

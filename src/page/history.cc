@@ -9,7 +9,7 @@
 namespace lockstep::page {
 namespace {
 
-// The states of a bucket by how much a person wants to know of them.
+// Orders the states: a bucket shows the most urgent state of its samples.
 int urgency(std::uint8_t state) {
   using looks::JobState;
   switch (static_cast<JobState>(state)) {
@@ -62,6 +62,7 @@ Band band_of(const looks::NodeRows& rows, Measure measure) {
   double sum = 0;
   int count = 0;
   for (const looks::RankRow& row : rows.rows) {
+    // A rank that has ended would pull the mean down.
     const auto value = row.state == "gone" ? std::nullopt : measured(row, measure);
     if (!value) continue;
     sum += *value;
@@ -125,6 +126,7 @@ void Series::add(const Sample& sample) {
   }
   Sample& bucket = buckets_[oldest_ == 0 ? buckets_.size() - 1 : oldest_ - 1];
   if (urgency(sample.state) > urgency(bucket.state)) bucket.state = sample.state;
+  // The minimum, so that a long bucket still shows a short loss of ranks.
   bucket.ranks = std::min(bucket.ranks, sample.ranks);
   for (std::size_t i = 0; i < bucket.bands.size(); ++i)
     merge_band(bucket.bands[i], counts_[i], sample.bands[i]);

@@ -34,6 +34,7 @@ static void fields(codec::JsonFields& io, PageAnswer& answer) {
   io("token", answer.token);
   io("refusal", answer.refusal);
   if (!io.reads() || !answer.serves()) return;
+  // Another node sends these words, and the user opens an address that is made of them.
   io.require(is_plain(answer.host, ".:-_"), "host", "an address");
   io.require(answer.token.size() >= kLeastToken && is_plain(answer.token, "-_.~"), "token",
              "a token");

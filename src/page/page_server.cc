@@ -12,7 +12,7 @@ namespace lockstep::page {
 namespace {
 
 constexpr std::chrono::seconds kPeriod{1};
-constexpr std::chrono::seconds kPatience{10};  // with clients that take nothing
+constexpr std::chrono::seconds kPatience{10};  // for a client that reads nothing
 constexpr std::int64_t kDay = 86'400'000;
 
 // Returns the number behind "NAME=" if the query is that and nothing else.
@@ -56,7 +56,7 @@ void PageServer::show_end(const std::string& words) {
   tick();
 }
 
-// The history needs a look each second. The rest costs nothing while nobody looks.
+// The history needs a look each second. All else is made only while a browser shows the page.
 void PageServer::tick() {
   timer_.start(kPeriod, [this] { tick(); });
   looks::NodeRows rows = sources_.rows(server_->viewers() > 0);
@@ -95,6 +95,8 @@ http::Handlers PageServer::handlers() {
   handlers["/live"] = guarded([this](const http::Request&) {
     return http::Response{
         .content_type = "text/event-stream",
+        // The browser connects again after two seconds. The first state comes at once, or the page
+        // would stay empty until the next tick.
         .body = "retry: 2000\n\n" + event_frame("state", state_now(sources_.rows(true))),
         .goes_on = true};
   });

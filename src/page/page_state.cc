@@ -66,7 +66,7 @@ std::string state_json(const PageState& state) {
   for (const PageAttempt& attempt : state.attempts)
     json["attempts"].push_back(attempt_json(attempt));
   std::string text = codec::print_json(json);
-  // The rows have a printer of their own.
+  // rows_json() prints the rows. Append its text: to parse it again would cost more than to print.
   text.pop_back();
   return fmt::format("{},\"view\":{}}}", text, looks::rows_json(state.rows));
 }

@@ -87,8 +87,9 @@ class Backend {
   }
   // Tells the other nodes at once that a worker of this node has failed. final: no restart is left.
   virtual void tell_failure(const std::string& line, bool final) = 0;
-  // Call before join(): whether this node gives its place in the next round to a spare, if one
-  // waits. Returns whether it will: the host never gives way, nor a node without a coordinator.
+  // Offers the place of this node in the next round to a waiting spare, or takes the offer back.
+  // Call before join(). Returns whether the offer stands: the host keeps its place, and so does a
+  // node without a coordinator.
   virtual bool give_way(bool /*gives*/) { return false; }
   // Returns whether the other nodes can go on, with a replacement or without, if this node leaves
   // the job now (Departure::stopped).

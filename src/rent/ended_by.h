@@ -22,7 +22,7 @@ EndedBy ended_by(const OnDemand& world, const cloud::Rental& rental);
 // Returns when the provider ends the first machine of the rental, which no call can postpone
 // (Traits::fixed_end). Unix ms; 0: no provider does, or no machine is alive.
 std::int64_t fixed_end_ms(const OnDemand& world, const cloud::Rental& rental);
-// Returns the earliest certain end: of the lease, or by the provider. Unix ms.
+// Returns the earliest certain end, by the lease or by the provider. Unix ms.
 std::int64_t certain_end_ms(const OnDemand& world, const cloud::Rental& rental);
 
 }  // namespace lockstep::rent

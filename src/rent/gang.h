@@ -18,7 +18,7 @@ namespace lockstep::rent {
 class OnDemand;
 
 using TellEvent = std::function<void(const cloud::RentEvent&)>;
-// give_back(), by a command that tells its user what happens.
+// Terminates the machines by give_back(). Each command adds its own lines for the user.
 using EndMachines = std::function<Status(cloud::Rental& rental)>;
 
 // Makes a rental for this cluster, with keys and user data. The journal does not have it yet.

@@ -49,8 +49,9 @@ bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
 Failure machines_of_job(const std::string& cluster) {
   return fail(
       Errc::unavailable,
-      fmt::format("the machines of '{}' are not there now: its job gets others, or has just ended",
-                  cluster),
+      fmt::format(
+          "the machines of '{}' are not there now: its job is getting new ones, or has just ended",
+          cluster),
       fmt::format("try again later; lockstep down {} ends both", cluster));
 }
 

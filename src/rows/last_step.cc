@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kMostLooked = 16UL << 10;  // bytes at the end of a log
 
 std::string end_of_file(const std::string& path) {
+  // The program may have replaced its log: follow no link, and never wait for a FIFO.
   const io::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) return {};
   const off_t size = lseek(file.get(), 0, SEEK_END);
@@ -52,6 +53,7 @@ std::optional<LastStep> last_step_of_report(const nlohmann::json& report,
   const std::string folder = codec::text_member(report, "log_dir");
   const std::int64_t attempts = codec::integer_member(report, "attempts_total");
   if (folder.empty() || attempts < 1) return std::nullopt;
+  // Progress bars, as tqdm's, go to stderr.
   for (const char* name : {"stdout", "stderr"})
     if (auto found = last_step(
             end_of_file(fmt::format("{}/attempt_{}/0/{}.log", folder, attempts - 1, name)),

@@ -16,11 +16,12 @@
 namespace lockstep::rows {
 namespace {
 
+// A host's book may be damaged or forged, so its texts and numbers are bounded.
 constexpr std::size_t kMostLine = 8192;
 constexpr std::size_t kMostLast = 300;
 constexpr std::int64_t kMostTries = 1'000'000;
 constexpr std::int64_t kMostStep = 1'000'000'000'000'000;
-// A year behind the largest time that dates have room for is no time.
+// The end of the year 9999: dates have no room for a later time.
 constexpr std::int64_t kMostMs = 253'402'300'800'000;
 
 std::int64_t bounded(const nlohmann::json& json, const char* name, std::int64_t most) {
@@ -80,12 +81,14 @@ std::vector<RowRecord> read_book(std::string_view text) {
     text.remove_prefix(end + 1);
     if (line.size() > kMostLine) continue;
     const nlohmann::json json = codec::parse_json(line);
+    // Each runner writes this line first. A row that was running then has lost its process.
     if (json.is_object() && json.contains("run_ms"))
       for (auto& [number, record] : rows)
         if (record.state == RowState::running) record.state = RowState::lost;
     const auto row = row_of(json);
     if (!row) continue;
     if (json.contains("began_ms")) {
+      // The end of an earlier try no longer counts once the row begins again.
       const auto known = rows.find(*row);
       const int tries = known == rows.end() ? 0 : known->second.tries;
       rows[*row] = {
@@ -144,7 +147,7 @@ nlohmann::ordered_json report_json(const Table& table, const std::vector<std::si
   const nlohmann::ordered_json told = to_json(records);
   for (std::size_t i = 0; i < records.size(); ++i) {
     known[records[i].row] = told[i];
-    known[records[i].row].erase("lost");
+    known[records[i].row].erase("lost");  // "state" says it
     known[records[i].row]["state"] = kStates[static_cast<std::size_t>(records[i].state)];
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -185,6 +188,7 @@ std::string last_line_of(const nlohmann::json& report, int code) {
         return printable(line, kMostLast);
     if (cause.contains("stderr_tail") && cause["stderr_tail"].is_array()) {
       const auto lines = codec::texts_member(cause, "stderr_tail");
+      // Python prints the exception at the end of a traceback.
       for (auto line = lines.rbegin(); line != lines.rend(); ++line)
         if (!strip(*line).empty()) return printable(strip(*line), kMostLast);
     }

@@ -30,7 +30,7 @@ Result<std::unique_ptr<RowQueue>> RowQueue::open(io::Loop& loop, std::vector<std
                                                  QueuePlace place, Events events) {
   std::unique_ptr<RowQueue> queue(
       new RowQueue(loop, std::move(rows), std::move(place), std::move(events)));
-  // One host alone counts rows in this process: without a server nothing can be lost.
+  // A single host counts rows in this process: without a server no connection can be lost.
   if (queue->alone()) return queue;
   if (queue->place_.node == 0) {
     store::ServerOptions options;

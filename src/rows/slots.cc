@@ -26,7 +26,7 @@ Result<std::vector<Slot>> slots_of(const SlotRequest& request) {
     return fail(Errc::invalid_input,
                 fmt::format("a row needs {} GPUs, and this host has {}", each, gpus),
                 "--gpus-per-job says how many a row gets");
-  // Rows without GPUs have no measure of how many fit: one at a time, unless --at-once says more.
+  // Nothing tells how many rows without GPUs fit: run one at a time, unless --at-once says more.
   std::int64_t count = each > 0 ? gpus / each : 1;
   if (request.at_once) {
     // --at-once counts over all hosts. The first hosts take the remainder.

@@ -167,6 +167,7 @@ Result<Axis> read_axis(std::string_view text) {
 }
 
 std::string csv_field(const std::string& text) {
+  // take_record() strips blanks, and read_csv() skips an empty line: quote such a field.
   const bool plain = text == strip(text) && text.find_first_of(",\"\r\n") == std::string::npos;
   if (plain && !text.empty()) return text;
   std::string quoted = text;

@@ -24,6 +24,8 @@ std::optional<std::string> between(std::string_view said, std::string_view from,
   return std::string(strip(rest.substr(0, end)));
 }
 
+// ssh exits with 255 for every error of its own and says more only in these sentences, which no
+// locale translates.
 bool has(std::string_view said, std::string_view words) {
   return said.find(words) != std::string_view::npos;
 }
@@ -71,6 +73,7 @@ std::optional<Error> key_trouble(const Target& target, std::string_view said) {
         "machine answers, or the host was reinstalled",
         fmt::format("if the change is right, forget the old key: ssh-keygen -R {} (-f FILE)",
                     shell_quote(target.host)));
+  // ssh ends with this line in the cases above, too.
   if (has(said, "Host key verification failed"))
     return error(Errc::denied, "the host key could not be verified",
                  "log in once with ssh to see and accept the key");

@@ -12,6 +12,8 @@ struct Call {
   std::string_view name;
 };
 
+// Calls that may block or take long, since only a thread that waits shows its call. glibc has no
+// function that names a system call.
 constexpr Call kCalls[] = {
     {SYS_accept4, "accept4"},
     {SYS_brk, "brk"},

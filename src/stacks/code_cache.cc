@@ -6,7 +6,8 @@
 namespace lockstep::stacks {
 namespace {
 
-constexpr std::uint32_t kGeneratorFlags = 0x20 | 0x80 | 0x200;  // also of coroutines
+// CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR.
+constexpr std::uint32_t kGeneratorFlags = 0x20 | 0x80 | 0x200;
 constexpr std::size_t kLongestName = 1'024;
 constexpr std::size_t kLongestFile = 4'096;
 constexpr std::size_t kLargestTable = 1U << 18;
@@ -50,7 +51,7 @@ void CodeCache::refresh(Memory& memory, std::span<const Address> codes) {
     for (std::size_t i = done; i < done + got; ++i)
       keep(memory, wanted[i], copies[i]);
     done += got;
-    if (done < wanted.size()) forget(wanted[done++]);  // not readable
+    if (done < wanted.size()) forget(wanted[done++]);  // read_pieces() stops there: go on behind it
   }
 }
 

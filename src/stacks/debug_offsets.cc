@@ -77,7 +77,8 @@ std::uint32_t offset(U64 value) {
   return value < kNone ? static_cast<std::uint32_t>(value) : kNone - 1;  // too large: refused later
 }
 
-// An offset within `whole` becomes one from the start of `part`.
+// An offset within `whole` becomes one from the start of `part`. Offsets in the wrong order wrap to
+// a huge number, which complete() refuses.
 std::uint32_t within(U64 whole, U64 part) {
   return offset(whole - part);
 }
@@ -151,6 +152,7 @@ std::optional<SelfDescription> self_description(Memory& process, Address runtime
   SelfDescription made{{static_cast<int>((head->version >> 24) & 0xff),
                         static_cast<int>((head->version >> 16) & 0xff)},
                        {}};
+  // An unknown minor version keeps its number, without a layout: the message names the version.
   if (made.version == Version{3, 13}) made.layout = layout_313(process, runtime);
   if (made.version == Version{3, 14}) made.layout = layout_314(process, runtime);
   return made;

@@ -20,7 +20,7 @@ constexpr std::string_view kRuntimeName = "_PyRuntime";
 constexpr std::string_view kVersionName = "Py_Version";
 constexpr std::string_view kRuntimeSection = ".PyRuntime";
 
-// Reads a name of the length of `name`, and its end.
+// Reads the final zero, too: a longer name may begin with `name`.
 bool is_named(Memory& memory, Address at, std::string_view name) {
   std::array<char, 16> text{};
   const auto bytes = std::as_writable_bytes(std::span(text)).first(name.size() + 1);
@@ -40,6 +40,7 @@ std::optional<Elf64_Sym> symbol(Memory& process, const DynamicSymbols& table,
   if (table.gnu_hash == 0) return {};
   const auto header = process.value<GnuHashHeader>(table.gnu_hash);
   if (!header || header->buckets == 0) return {};
+  // Skip the Bloom filter: it saves time only for names that are absent.
   const Address buckets = table.gnu_hash + sizeof(GnuHashHeader) + Address{8} * header->bloom_words;
   const Address hashes = buckets + Address{4} * header->buckets;
   const std::uint32_t wanted = gnu_hash(name);
@@ -50,6 +51,7 @@ std::optional<Elf64_Sym> symbol(Memory& process, const DynamicSymbols& table,
     const Address index = *first + step;
     const auto hash = process.value<std::uint32_t>(hashes + 4 * (index - header->first_symbol));
     if (!hash) return {};
+    // Bit 0 of a stored hash marks the end of its chain, so compare the other 31 bits.
     if ((*hash | 1) == (wanted | 1)) {
       const auto found = process.value<Elf64_Sym>(table.symbols + index * sizeof(Elf64_Sym));
       if (found && found->st_shndx != SHN_UNDEF &&
@@ -77,6 +79,7 @@ void find_in_table(Memory& file, const Elf64_Shdr& table, const Elf64_Shdr& name
       if (found.runtime == 0 && is_named(file, name, kRuntimeName)) {
         found.runtime = image.bias + entry.st_value;
         found.size = entry.st_size;
+        // Py_Version is an unsigned long: an entry of another size has only the same name.
       } else if (found.version == 0 && entry.st_size == 8 && is_named(file, name, kVersionName)) {
         found.version = image.bias + entry.st_value;
       }

@@ -7,9 +7,11 @@
 namespace lockstep::stacks {
 namespace {
 
+// The image names these counts, and read_table() allocates before it reads: bound them.
 constexpr std::size_t kMostSegments = 128;
 constexpr std::size_t kMostDynamics = 256;
 
+// The layouts were checked for these two machines only (layout.h).
 bool known_machine(const Elf64_Ehdr& head) {
   return std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_ident[EI_CLASS] == ELFCLASS64 &&
          head.e_ident[EI_DATA] == ELFDATA2LSB &&
@@ -46,6 +48,8 @@ std::optional<ElfImage> read_image(Memory& memory, Address headers, Address star
   ElfImage image{.head = *head, .bias = 0, .dynamic = {}};
   bool loaded = false;
   for (const Elf64_Phdr& segment : *segments) {
+    // The segment with offset 0 holds the headers, so its address gives the bias. A program that is
+    // not position-independent has a bias of 0.
     if (segment.p_type == PT_LOAD && segment.p_offset == 0 && !loaded) {
       image.bias = start - segment.p_vaddr;
       loaded = true;

@@ -20,6 +20,8 @@ std::optional<Version> version_of(Memory& process, const RuntimeAt& at, const Ma
 
 Interpreter interpreter_at(Memory& process, const RuntimeAt& at, const MappedFile& file) {
   Interpreter made{.runtime = at.runtime, .version = {}, .layout = {}};
+  // From 3.13 on, CPython describes its own offsets. Only this description tells a free-threaded
+  // build.
   if (const auto self = self_description(process, at.runtime)) {
     made.version = text_of(self->version);
     made.layout = self->layout;
@@ -34,6 +36,7 @@ Interpreter interpreter_at(Memory& process, const RuntimeAt& at, const MappedFil
 
 std::optional<Interpreter> find_python(Memory& process, const std::vector<MappedFile>& files,
                                        const OpenFile& open_file) {
+  // Ask all files in memory first: open_file() may wait for a file system, or lack a capability.
   for (const MappedFile& file : files)
     if (const auto at = runtime_in_memory(process, file.start))
       return interpreter_at(process, *at, file);

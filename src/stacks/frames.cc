@@ -58,6 +58,7 @@ std::optional<RawFrame> raw_frame(const ObjectCopy& copy, const Layout& layout, 
     if (owner > kHighestOwner) return {};
     frame.skipped = owner >= kSkipped;
   }
+  // Frames are aligned: another pointer is the rest of a frame that was freed.
   if (frame.previous % 8 != 0) return {};
   return frame;
 }
@@ -75,6 +76,7 @@ bool is_outermost(const Layout& layout, const std::vector<RawFrame>& frames) {
 }
 
 Walk walk_once(Memory& memory, const Layout& layout, Address innermost) {
+  // Before 3.11, each frame is an object on the heap, and its page holds no other frame.
   ReadAhead ahead(memory, layout.inline_bytecode());
   Walk walk;
   std::size_t kept = 0;
@@ -97,6 +99,7 @@ Walk walk_once(Memory& memory, const Layout& layout, Address innermost) {
 }
 
 // Reads the whole chain once more, by one call, so that all of it comes from (nearly) one moment.
+// The pointer to the innermost frame is read before and after: each call and return changes it.
 bool unchanged(Memory& memory, const Layout& layout, const Top& top,
                const std::vector<RawFrame>& frames) {
   std::vector<ObjectCopy> copies(frames.size());
@@ -130,6 +133,8 @@ RawStack walk_frames(Memory& memory, const Layout& layout, Address thread) {
         (walk.to_the_end || walk.too_deep) && unchanged(memory, layout, *top, walk.frames);
     made.frames = std::move(walk.frames);
     made.whole = holds && walk.to_the_end;
+    // A stack above the limit is consistent, but not whole. Another walk would end at the same
+    // frame.
     if (holds) break;
   }
   std::erase_if(made.frames, [](const RawFrame& frame) { return frame.skipped; });

@@ -12,7 +12,7 @@ namespace lockstep::stacks {
 namespace {
 
 constexpr std::size_t kLargestImage = 4U << 20;
-constexpr std::size_t kLargestRecorded = 4'000;
+constexpr std::size_t kLargestRecorded = 4'000;  // less than a page, which ReadAhead reads
 
 template <class T>
 bool take(std::string_view& from, T& to) {

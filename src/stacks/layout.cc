@@ -17,11 +17,13 @@ constexpr std::uint32_t kLargestState = 1U << 22;  // _PyRuntime of 3.12 has 450
 Layout before_3_11(int minor) {
   Layout made;
   made.version = {3, minor};
+  // PEP 626 changed the line table in 3.10, PEP 657 in 3.11.
   made.lines = minor < 10 ? LineTable::lnotab : LineTable::line_deltas;
   made.interpreters = 32;
   made.main_thread = 72;
   made.next_interpreter = 0;
   made.threads = 8;
+  // 3.9 moved the pending calls, which stand before the GIL, from _PyRuntime to the interpreters.
   made.gil_holder = minor == 8 ? 1160 : 360;
   made.gil_locked = made.gil_holder + 8;
   made.thread_id = 176;
@@ -75,6 +77,7 @@ Layout version_3_12() {
   made.main_thread = 64;
   made.next_interpreter = 0;
   made.threads = 72;
+  // PEP 684 gave each interpreter a GIL of its own.
   made.gil_pointer = 384;
   made.gil_holder = 8;
   made.gil_locked = 16;
@@ -96,7 +99,7 @@ Layout version_3_12() {
   return made;
 }
 
-// Returns how many bytes have all members that the version has.
+// Returns how many bytes have all members that the version has. No member is wider than 8 bytes.
 std::uint32_t bytes_for(std::initializer_list<std::uint32_t> offsets) {
   std::uint32_t end = 0;
   for (const std::uint32_t offset : offsets)
@@ -118,6 +121,8 @@ std::optional<Layout> layout_of(Version version) {
 }
 
 bool complete(Layout& layout) {
+  // From 3.13 on, the process itself tells its offsets. Refuse an absurd one before it is added to
+  // an address.
   for (const std::uint32_t offset : {layout.interpreters,
                                      layout.next_interpreter,
                                      layout.threads,

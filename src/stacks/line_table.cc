@@ -67,6 +67,7 @@ int locations_line(Table table, std::int64_t line, std::int64_t offset) {
     if (kind == kOneLine2) line += 2;
     end += std::int64_t{2} * ((table[i] & 7) + 1);
     if (offset < end) return kind == kNoLocation ? 0 : as_line(line);
+    // Only the first byte of an entry has bit 7, so the columns are skipped without decoding them.
     do {
       ++i;
     } while (i < table.size() && (table[i] & 0x80) == 0);
@@ -77,6 +78,7 @@ int locations_line(Table table, std::int64_t line, std::int64_t offset) {
 }  // namespace
 
 int line_at(LineTable kind, Table table, int first_line, std::int64_t offset) {
+  // A frame before its first instruction stands at the line of its "def".
   if (offset < 0) return as_line(first_line);
   switch (kind) {
     case LineTable::lnotab:

@@ -22,7 +22,7 @@ class LocalMemory final : public Memory {
   }
 
  private:
-  // What was not mapped a moment ago may be a file by now.
+  // Refuse an address that was not mapped when `mappings` was read: a file may be mapped there now.
   bool is_near(const Piece& piece) const {
     const Address end = piece.at + piece.into.size();
     if (end < piece.at) return false;

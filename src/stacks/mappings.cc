@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMostMappings = 100'000;
 constexpr std::size_t kMostName = 64;
 
+// Code must be readable, too: a return address counts only if a call stands before it.
 bool has_code(const MapLine& line) {
   const bool executable =
       line.permissions.starts_with("r-x") || line.permissions.starts_with("rwx");
@@ -32,8 +33,10 @@ std::vector<Mapping> parse_mappings(std::string_view maps, const io::Devices& lo
     // mapping_at() relies on the order.
     if (!mappings.empty() && line->start < mappings.back().end) continue;
     Mapping mapping{.start = line->start, .end = line->end};
+    // Anonymous memory has the device 00:00.
     mapping.far = line->device != "00:00" && !local.contains(line->device);
     if (!line->path.empty()) {
+      // A library has several lines. Its headers, from which symbols count, lie at offset 0.
       if (line->offset == 0) {
         path = line->path;
         image = line->start;

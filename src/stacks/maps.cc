@@ -76,6 +76,7 @@ std::optional<MapLine> parse_map_line(std::string_view line) {
 }
 
 std::vector<MappedFile> python_files(std::string_view maps, std::string_view exe) {
+  // After an upgrade the kernel adds " (deleted)" to the link and to the path in the list.
   if (exe.ends_with(kDeleted)) exe.remove_suffix(kDeleted.size());
   std::vector<std::pair<int, MappedFile>> found;
   while (!maps.empty() && found.size() < kMostFiles) {

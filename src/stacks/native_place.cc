@@ -30,6 +30,7 @@ std::vector<Address> read_stack(Memory& memory, Address from, Address end) {
   std::vector<Address> words;
   end = std::min(end, from + kMostStack);
   for (Address at = from; at + sizeof(Address) <= end;) {
+    // Page by page: an unreadable page then costs only the words behind it.
     const Address stop = std::min<Address>(end, at - at % kPage + kPage);
     std::vector<Address> page((stop - at) / sizeof(Address));
     if (page.empty() || !memory.read(at, std::as_writable_bytes(std::span(page)))) break;
@@ -54,6 +55,7 @@ void PlaceNames::find(Memory& memory, const std::vector<Mapping>& mappings,
     const auto symbols = symbols_at(memory, image, addresses);
     if (!symbols) continue;
     for (std::size_t i = 0; i < addresses.size() && known_.size() < kMostKnown; ++i)
+      // Keep an address without a symbol, too, or each look would search the library again.
       known_[{mapping_at(mappings, addresses[i])->file, addresses[i] - image}] =
           (*symbols)[i] ? note_of(*(*symbols)[i]) : std::string();
   }

@@ -58,6 +58,8 @@ std::string call_words(const ThreadPoint& point, char state) {
 }
 
 bool may_hold_map(char state, const std::optional<ThreadPoint>& point) {
+  // These calls take the lock for writing. A page fault takes it for reading, but a writer that
+  // queues behind the fault blocks all later readers.
   constexpr std::array<int, 6> kCalls = {SYS_mmap,     SYS_munmap, SYS_mremap,
                                          SYS_mprotect, SYS_brk,    SYS_madvise};
   if (state != 'D') return false;

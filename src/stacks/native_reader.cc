@@ -28,6 +28,7 @@ constexpr std::size_t kMostWchan = 48;
 constexpr std::size_t kLargestMaps = 16U << 20;  // also of the list of mounts
 // A library as large as PyTorch's has 10 MB of symbols. The first reader brings them from the disk.
 constexpr ReadLimits kLimits{.pieces = 100'000, .time = std::chrono::milliseconds(300)};
+// ends_with_call() knows the instructions of x86-64 only.
 #ifdef __x86_64__
 constexpr bool kFindsCallers = true;
 #else
@@ -75,6 +76,7 @@ std::optional<Seen> look_at(pid_t pid, pid_t tid) {
     seen.point.reset();
     return seen;
   }
+  // "0": the thread does not wait in the kernel, or the kernel hides the place.
   if (const auto wchan = io::read_file(folder + "/wchan", kMostText))
     if (strip(*wchan) != "0") seen.thread.wchan = printable(strip(*wchan), kMostWchan);
   if (seen.point) seen.thread.call = call_words(*seen.point, seen.thread.state);
@@ -102,6 +104,7 @@ void find_callers(pid_t pid, Memory& memory, const std::vector<Mapping>& mapping
 void name_places(pid_t pid, PlaceNames& names, std::vector<Seen>& all) {
   const auto maps = io::read_file("/proc/" + std::to_string(pid) + "/maps", kLargestMaps);
   if (!maps) return;
+  // Without this list no file counts as local, and none is read.
   const auto mounts = io::read_file("/proc/self/mountinfo", kLargestMaps);
   const std::vector<Mapping> mappings =
       parse_mappings(*maps, io::local_devices(mounts ? *mounts : std::string()));
@@ -141,6 +144,8 @@ tl::expected<NativeThreads, Reason> NativeReader::read(pid_t pid, const NativeQu
       all.push_back(std::move(*seen));
   }
   if (all.empty() && found.left_out == 0) return tl::make_unexpected(gone(pid));
+  // A read of the memory would wait for such a thread, maybe for ever (remote_memory.h). Then show
+  // only what the kernel tells.
   const bool held = std::any_of(all.begin(), all.end(), [](const Seen& seen) {
     return may_hold_map(seen.thread.state, seen.point);
   });

@@ -69,12 +69,13 @@ std::optional<std::string> best_name(Memory& memory, Address names, const Neares
   return best;
 }
 
-// Reads all symbols once. offsets: sorted, as the symbols count. nullopt: not all are readable, and
-// one of the others may be nearer.
+// Reads all symbols once: the table is ordered by hash. offsets: sorted, as the symbols count.
+// nullopt: not all are readable, and one of the others may be nearer.
 std::optional<std::vector<Nearest>> search(Memory& memory, const DynamicSymbols& table,
                                            const std::vector<Address>& offsets) {
   std::vector<Nearest> found(offsets.size());
   const std::size_t count = count_symbols(memory, table);
+  // A table that was cut off may lack the nearest symbol.
   if (count == 0 || count == kMostSymbols) return std::nullopt;
   for (std::size_t done = 0; done < count; done += kPart) {
     const auto part = read_table<Elf64_Sym>(memory, table.symbols + done * sizeof(Elf64_Sym),

@@ -67,6 +67,7 @@ bool Objects::is(Memory& memory, Address type, ObjectType wanted) {
       !memory.read(*name_at, std::as_writable_bytes(std::span(text)).first(name.size() + 1)))
     return false;
   if (std::string_view(text.data(), name.size()) != name || text[name.size()] != '\0') return false;
+  // These types are static in CPython: the address stays the same while the process lives.
   known_[which] = type;
   return true;
 }

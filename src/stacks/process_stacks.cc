@@ -112,6 +112,7 @@ bool ProcessStacks::threads_of(Memory& memory, Address interpreter,
   std::set<Address> seen;
   for (Address at = *first; at != 0 && threads.size() < kMostThreads;) {
     auto thread = thread_at(memory, at, interpreter, main);
+    // A thread that was freed during the walk may lead back into the list.
     if (!thread || !seen.insert(at).second) return false;
     thread->holds_gil = holder == at;
     threads.push_back(*thread);
@@ -155,6 +156,7 @@ Address ProcessStacks::gil_holder(Memory& memory, Address interpreter) const {
     if (!pointer || *pointer == 0) return 0;
     gil = *pointer;
   }
+  // A free-threaded build takes its GIL only if PYTHON_GIL or an extension module asks for it.
   if (layout_->gil_enabled != kNone) {
     const auto enabled = memory.value<std::int32_t>(gil + layout_->gil_enabled);
     if (!enabled || *enabled == 0) return 0;
@@ -164,6 +166,8 @@ Address ProcessStacks::gil_holder(Memory& memory, Address interpreter) const {
   const std::array<Piece, 2> pieces{
       Piece{gil + layout_->gil_holder, std::as_writable_bytes(std::span(&holder, 1))},
       Piece{gil + layout_->gil_locked, std::as_writable_bytes(std::span(&locked, 1))}};
+  // CPython keeps the last holder after the GIL was released: the holder counts only if `locked` is
+  // 1 in the same read.
   // -1: not initialized.
   if (memory.read_pieces(pieces) != pieces.size() || locked != 1) return 0;
   return holder;

@@ -10,8 +10,9 @@
 namespace lockstep::stacks {
 namespace {
 
-constexpr std::size_t kBatch = 128;  // pieces of a system call; the kernel takes up to 1,024
+constexpr std::size_t kBatch = 128;  // a call takes up to 1,024, but the iovecs lie on the stack
 
+// The system call returns bytes, not pieces.
 std::size_t full_pieces(std::span<const Piece> pieces, std::size_t bytes) {
   std::size_t count = 0;
   while (count < pieces.size() && bytes >= pieces[count].into.size())

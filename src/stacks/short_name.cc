@@ -132,6 +132,7 @@ class NameReader {
 
   // Skips types and values up to the 'E' that ends them.
   bool skip_arguments() {
+    // No recursion: a foreign name may nest hundreds of lists.
     std::string open = "I";  // the lists that an 'E' has not closed yet
     while (!open.empty()) {
       const char c = next();

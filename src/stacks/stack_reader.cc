@@ -65,6 +65,7 @@ std::unique_ptr<Memory> open_mapped(pid_t pid, const MappedFile& file) {
            static_cast<unsigned long>(file.end));
   // This is the mapped file itself, also after an upgrade, but needs CAP_CHECKPOINT_RESTORE.
   io::Fd fd = open_regular(proc(pid) + range.data());
+  // Through the root of the process, which may be a container's.
   if (!fd && !file.deleted) fd = open_regular(proc(pid) + "/root" + file.path);
   if (!fd) return nullptr;
   return std::make_unique<FileMemory>(std::move(fd));
@@ -91,7 +92,8 @@ tl::expected<Interpreter, Reason> find_in(pid_t pid, RemoteMemory& memory) {
     maps = io::read_file(maps_path, kLargestMaps);
   }
   if (!maps) return because(reason_of_errno(pid, maps.error().sys));
-  // A zombie has no mappings, and neither has a thread of the kernel.
+  // A zombie has no mappings, and neither has a thread of the kernel. Read any address, so that
+  // last_error() says which.
   if (maps->empty()) (void)memory.value<char>(0);
   auto found = find_python(memory, python_files(*maps, program),
                            [pid](const MappedFile& file) { return open_mapped(pid, file); });

@@ -44,6 +44,7 @@ pid_t ThreadIds::outer(pid_t inner) {
 }
 
 void ThreadIds::refresh() {
+  // The kernel reuses ids of threads that have ended: forget all.
   outer_.clear();
   const std::string tasks = "/proc/" + std::to_string(pid_) + "/task/";
   for (const std::string& name : io::names_in(tasks)) {

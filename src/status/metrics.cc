@@ -62,6 +62,7 @@ class Printer {
   }
 
   std::string take() {
+    // OpenMetrics demands this line: without it a reader takes the text for cut off.
     if (format_ == MetricsFormat::open_metrics) text_ += "# EOF\n";
     return std::move(text_);
   }

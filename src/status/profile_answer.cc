@@ -73,6 +73,7 @@ Result<ProfileQuery> read_profile_query(std::string_view text) {
     const std::string_view value = std::string_view(each).substr(equals + 1);
     const auto* const word = std::find(kQueryWords.begin(), kQueryWords.end(), value);
     bool fine = true;
+    // A name that is not in this list comes from a newer command: ignore it.
     if (name == "do") {
       fine = word != kQueryWords.end();
       query.what = static_cast<ProfileQuery::What>(fine ? word - kQueryWords.begin() : 1);
@@ -99,6 +100,7 @@ std::string profile_file_stem(std::int64_t id, int rank) {
 }
 
 bool is_profile_file(std::string_view name, std::int64_t id, int rank) {
+  // Kineto adds the pid of the process to the name that was asked for: "..._4711.json".
   constexpr std::string_view kTail = ".json";
   const std::string head = profile_file_stem(id, rank) + "_";
   if (!name.starts_with(head) || !name.ends_with(kTail)) return false;

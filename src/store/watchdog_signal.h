@@ -15,8 +15,8 @@ std::optional<int> signal_rank(std::string_view value);
 
 class SignalWatch {
  public:
-  // Returns the rank whose watchdog has timed out; -1: one of unknown rank. Looks through the keys
-  // only if there are new ones: during a training there are none.
+  // Returns the rank whose watchdog has timed out. -1: of unknown rank; nullopt: none has. Looks
+  // through the keys only if the store has new ones: a training makes none.
   std::optional<int> look(const Engine& engine);
 
  private:

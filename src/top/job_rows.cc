@@ -25,6 +25,7 @@ std::string name_member(const nlohmann::json& object, const char* name) {
   return printable(codec::text_member(object, name), kMostName);
 }
 
+// The states that a user must look into come first.
 int urgency(std::string_view state) {
   constexpr std::array<std::string_view, 7> kOrder = {"hung",  "stopped",  "gone",    "waiting",
                                                       "quiet", "starting", "training"};
@@ -33,6 +34,7 @@ int urgency(std::string_view state) {
 
 bool is_wanted(const RankRow& row, const std::string& filter) {
   if (filter.empty()) return true;
+  // A number means a rank: as a part of a text it would match most lines.
   if (const auto rank = parse_int(filter)) return *rank == row.rank;
   const std::string part = to_lower(filter);
   for (const std::string* text : {&row.node, &row.state, &row.doing, &row.where, &row.last_line})
@@ -72,6 +74,7 @@ Line line_of(const std::vector<const RankRow*>& rows) {
     speed.add(row->steps_per_s);
     gpu.add(row->gpu_share);
     gpu_memory.add(row->gpu_memory_bytes);
+    // The slowest rank says how far the group has come.
     if (row->step) line.row.step = std::min(line.row.step.value_or(*row->step), *row->step);
     const bool newer = row->output_age_ms >= 0 &&
                        (line.row.output_age_ms < 0 || row->output_age_ms < line.row.output_age_ms);
@@ -92,6 +95,7 @@ Line line_of(const std::vector<const RankRow*>& rows) {
 }
 
 // A number that sorts the lines from low to high.
+// Most numbers are negated, so that the largest comes first and a row without one comes last.
 double sort_number(const Line& line, Sort sort) {
   const RankRow& row = line.row;
   switch (sort) {
@@ -142,6 +146,7 @@ Result<JobRows> read_job_rows(std::string_view text) {
               .state = name_member(json, "state")};
   for (const auto& each : json["nodes"]) {
     if (job.nodes.size() == kMostNodes) break;
+    // Leave out a node whose rows are malformed, and show the others.
     if (auto node = looks::read_rows(codec::print_json(each)))
       job.nodes.push_back(std::move(*node));
   }

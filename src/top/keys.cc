@@ -11,7 +11,7 @@ namespace lockstep::top {
 namespace {
 
 constexpr char kEscape = '\x1b';
-// A longer sequence is no key of a keyboard.
+// No key of a keyboard sends a longer sequence.
 constexpr std::size_t kMostSequence = 32;
 
 // What follows "ESC [" or "ESC O".
@@ -44,8 +44,8 @@ std::optional<Key> named(std::string_view sequence) {
   return std::nullopt;
 }
 
-// The bytes that the first characters of a multi-byte character announce.
-// An invalid lead byte counts alone, so one broken byte never swallows the next key.
+// Returns the length that the lead byte of a UTF-8 character announces. An invalid lead byte counts
+// alone, so that one broken byte never swallows the next key.
 std::size_t announced(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   if (byte >= 0xf0 && byte <= 0xf4) return 4;

@@ -210,6 +210,7 @@ std::vector<ScreenLine> Screen::top_lines() const {
 std::vector<ScreenLine> Screen::body() const {
   std::vector<ScreenLine> lines;
   if (!shown_rank_) {
+    // draw() needs only their number here, and takes the text from the table.
     lines.resize(lines_.size());
     return lines;
   }

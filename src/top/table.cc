@@ -80,7 +80,7 @@ enum Which : std::size_t {
   kText
 };
 constexpr std::size_t kColumns = kText + 1;
-// What a narrow terminal shows first.
+// The order in which columns get their room on a narrow terminal.
 constexpr std::array<Which, kColumns> kFirst = {kRanks, kState, kWhere, kWait,      kAge,
                                                 kGpu,   kCpu,   kNode,  kGpuMemory, kMemory,
                                                 kStep,  kSpeed, kInput, kLoaders,   kText};
@@ -144,6 +144,7 @@ Widths widths_for(const std::vector<Line>& lines, std::size_t width) {
     const Column& column = all[which];
     if (column.is_wanted && (lines.empty() || !column.is_wanted(lines))) continue;
     const std::size_t least = std::min(column.least, longest(column, lines));
+    // A line without ranks says nothing, so the ranks stand on any terminal.
     if (left < least + 1 && which != kRanks) continue;
     widths[which] = std::min(least, left - 1);
     left -= widths[which] + 1;
@@ -203,6 +204,7 @@ std::string memory_text(std::int64_t bytes) {
   constexpr std::array<char, 5> kUnits = {'K', 'M', 'G', 'T', 'P'};
   double number = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
+  // 999.7K would round to four digits, which the column has no room for.
   for (; number >= 999.5 && unit + 1 < kUnits.size(); ++unit)
     number /= 1024;
   return number < 9.95 && unit > 1 ? fmt::format("{:.1f}{}", number, kUnits[unit])

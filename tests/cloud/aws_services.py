@@ -5,7 +5,7 @@ from cloud_http import Refused, Reply, pages
 from ec2_params import xml
 from ec2_places import stamp
 
-# action: {member: type}, ! for what must be there.
+# action: {member: type}; "!": a required member.
 MODELS = {
     "GetParameter": {"Name": "str!", "WithDecryption": "bool"},
     "GetServiceQuota": {"ServiceCode": "str!", "QuotaCode": "str!"},
@@ -113,7 +113,7 @@ class Services:
         return {**made, "NextToken": token} if token else made
 
     def rows(self):
-        """Each type in each region; dedicated tenancy and reserved capacity too, as the real list has them."""
+        """Returns each type in each region, also with dedicated tenancy and reserved capacity, like the real list."""
         for kind, entry in self.catalog["types"].items():
             for region in self.catalog["regions"]:
                 if not any(self.face.places.sold_in(kind, zone) for zone in self.face.places.zone_names(region)):

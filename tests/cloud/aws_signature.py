@@ -1,4 +1,4 @@
-"""Signature Version 4 of AWS, made and checked, from the published description only: no code of a vendor."""
+"""Makes and checks AWS signatures (version 4), written from the published description, without vendor code."""
 import hashlib
 import hmac
 import re
@@ -24,7 +24,7 @@ def quoted(text, keep=""):
 
 
 def canonical_path(path, normalize=True):
-    """Each segment coded once more; without . and .. and empty segments, as all services but S3 do it."""
+    """Encodes each segment once more, and drops ".", ".." and empty segments, as all services except S3 do."""
     if not normalize:
         return quoted(path, "/") or "/"
     kept = []
@@ -44,7 +44,7 @@ def canonical_query(query):
 
 
 def canonical_request(method, path, query, headers, names, body_hash, normalize=True):
-    """headers: [(name, value)] in the order in which they came."""
+    """headers: [(name, value)] in order of arrival."""
     lines = []
     for name in names:
         values = [" ".join(value.split()) for each, value in headers if each.lower() == name]
@@ -71,11 +71,11 @@ def signature(secret, stamp, region, service, canonical):
 
 
 def verify(scope, secret, method, path, query, headers, body):
-    """Whether the signature fits; what has to be signed must be among the names. Says what was expected, or ""."""
+    """Returns "" if the signature holds and covers all required headers, else what was expected."""
     given = {name.lower() for name, _ in headers}
     must = {"host", "x-amz-date"} | {name for name in given if name == "content-type" or name.startswith("x-amz-")}
     missing = must - set(scope.names)
-    # x-amz-user-agent and the like: SDKs of the vendor do not sign all of them, and the services let it pass.
+    # x-amz-user-agent and the like: the SDKs do not sign all of them, and the services accept that.
     missing -= {"x-amz-user-agent", "x-amz-content-sha256", "content-type"}
     if missing:
         return f"these headers must be signed: {sorted(missing)}"
@@ -93,7 +93,7 @@ def verify(scope, secret, method, path, query, headers, body):
 
 
 def sign(key, secret, region, service, method, url, body, stamp, headers=(), token=None):
-    """The headers of a signed request: for tests that speak to the fakes themselves."""
+    """Returns the headers of a signed request, for tests that talk to the fakes directly."""
     place = urllib.parse.urlsplit(url)
     named = [("host", place.netloc), ("x-amz-date", stamp), *headers]
     named += [("x-amz-security-token", token)] if token else []

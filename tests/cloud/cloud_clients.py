@@ -1,4 +1,4 @@
-"""Small clients of the fakes for tests of the fakes themselves: signed, with tokens and keys, and nothing clever."""
+"""Small clients for tests of the fakes: signatures, tokens and keys, without retries."""
 import base64
 import json
 import re
@@ -23,13 +23,13 @@ class Answer:
         self.json = json.loads(body) if body[:1] in (b"{", b"[") else None
 
     def all(self, name):
-        """The texts of all XML elements of that name."""
+        """Returns the texts of all XML elements of this name."""
         root = xml.etree.ElementTree.fromstring(self.text)
         return [each.text for each in root.iter() if each.tag.rpartition("}")[2] == name]
 
     @property
     def code(self):
-        """The provider's word for what is wrong; "" if nothing is."""
+        """Returns the provider's error code; "": no error."""
         if self.status < 300 and not (self.json or {}).get("errors"):
             return ""
         if self.json is None:
@@ -60,7 +60,7 @@ class Aws:
         self.cloud, self.region, self.key, self.secret, self.token = cloud, region, key, secret, token
 
     def ec2(self, action, skew=0, service="ec2", version="2016-11-15", **params):
-        """Members with dots are given as a__b: Filter__1__Name."""
+        """Parameters with dots are written with "__": Filter__1__Name."""
         named = {name.replace("__", "."): value for name, value in params.items()}
         form = {"Action": action, "Version": version, **named}
         return self.send(service, urllib.parse.urlencode(form).encode(),
@@ -125,7 +125,7 @@ class Gce:
         return ask(self.top + path, None, self.headers, "DELETE")
 
     def finished(self, answer):
-        """The operation of an answer, once it is done."""
+        """Waits for the operation in the answer, and returns it."""
         made = answer.json
         while made["status"] != "DONE":
             path = re.sub(r".*/projects/[^/]+/", "", made["selfLink"])

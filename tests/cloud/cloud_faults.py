@@ -1,18 +1,18 @@
-"""Faults of the fake clouds: a list of rules, each of which says where it acts, how often, and what goes wrong.
+"""Faults of the fake clouds: a list of rules. A rule says where a fault happens, how often, and what goes wrong.
 
-A rule: {"face", "action", "path", "region", "zone", "type": patterns as of the shell, all "*" if left out; "times": 1,
-or -1 for always; "skip": so many matching requests first; "do": what}. `do` is one of
+A rule: {"face", "action", "path", "region", "zone", "type": shell patterns, default "*"; "times": 1, or -1
+for always; "skip": number of matching requests without the fault first; "do": what}. `do` is one of
 
   {"kind": "error", "code", "message", "status"}    the provider's own error, in its own envelope
-  {"kind": "status", "status": 503, "retry_after"}  an error of no more than a status; retry_after: seconds, or none
-  {"kind": "cut", "when": "before" | "after"}       the connection ends without an answer: nothing done, or all done
-  {"kind": "half"}, {"kind": "cut_at", "bytes"}     done, and the answer ends in its middle, or after so many bytes
-  {"kind": "stall", "seconds"}                      real seconds of silence, then as if nothing had been
-  {"kind": "capacity", "after_s"}                   none there, in the provider's own way of saying so
+  {"kind": "status", "status": 503, "retry_after"}  a bare status; retry_after: seconds, or none
+  {"kind": "cut", "when": "before" | "after"}       the connection ends without an answer, before or after the action
+  {"kind": "half"}, {"kind": "cut_at", "bytes"}     done, but the answer ends in the middle, or after so many bytes
+  {"kind": "stall", "seconds"}                      real seconds of silence, then the usual answer
+  {"kind": "capacity", "after_s"}                   no capacity, in the provider's own form
   {"kind": "quota"}                                 the account's limit is reached
-  {"kind": "token_expired"}                         keys or token no longer hold
-  {"kind": "unreachable"}                           a zone that lists leave out and name (GCE)
-  {"kind": "omit_id"}                               the first id is missing in the answer, though done (Lambda)
+  {"kind": "token_expired"}                         keys or token have expired
+  {"kind": "unreachable"}                           a zone that lists name as unreachable (GCE)
+  {"kind": "omit_id"}                               done, but the first id is missing in the answer (Lambda)
   {"kind": "trait", ...}                            the machine is launched with {"dies": reason, "dies_after_s",
                                                     "no_address_s", "not_listed_s", "boot_s", "unhealthy",
                                                     "no_private_ip", "status", "gpu": "802", ...}: see the faces
@@ -38,11 +38,11 @@ class Faults:
         return made["id"]
 
     def remove(self, ident=None):
-        """One rule, or all."""
+        """Removes one rule, or all."""
         self.rules = [rule for rule in self.rules if ident is not None and rule["id"] != ident]
 
     def take(self, place):
-        """What goes wrong with a request at this place. Each rule that matches is used up by one."""
+        """Returns the faults of a request at this place. Counts one use of each matching rule."""
         found = []
         for rule in self.rules:
             if rule["times"] == 0 or not matches(rule, place):
@@ -56,7 +56,7 @@ class Faults:
         return found
 
     def look(self, place, kind):
-        """Whether a rule of that kind stands for a place, without using it up (zones that lists leave out)."""
+        """Returns whether a rule of this kind matches the place, without counting a use (unreachable zones)."""
         return any(rule["times"] != 0 and rule["do"]["kind"] == kind and matches(rule, place) for rule in self.rules)
 
 
@@ -69,7 +69,7 @@ def first(found, *kinds):
 
 
 def traits(found):
-    """What all `trait` rules say of a machine."""
+    """Returns the merged traits of all `trait` rules."""
     said = {}
     for each in found:
         if each["kind"] == "trait":

@@ -1,11 +1,11 @@
-"""Requests and answers as the fake clouds see them, and what all faces share: refusals, JSON, canonical records."""
+"""Requests and answers of the fake clouds, and the code that all faces share: refusals, JSON, canonical records."""
 import json
 import re
 import urllib.parse
 
 
 class Refused(Exception):
-    """The provider says no. Each face writes it in its own envelope."""
+    """A refusal by the provider. Each face writes it in its own envelope."""
 
     def __init__(self, code, message, status=400, headers=(), **more):
         super().__init__(f"{code}: {message}")
@@ -13,7 +13,7 @@ class Refused(Exception):
 
 
 class Request:
-    """What came in. The face that reads it fills in the lower half, which faults and records go by."""
+    """One request. The face that reads the request fills in the lower half, which faults and records use."""
 
     def __init__(self, method, target, headers, body, peer):
         self.method, self.target, self.headers, self.body, self.peer = method, target, headers, body, peer
@@ -40,7 +40,7 @@ class Request:
         return read
 
     def canonical(self):
-        """The request without what differs from sender to sender: for comparison (request_record.py)."""
+        """Returns the request without parts that differ between senders, for comparison (request_record.py)."""
         return {"method": self.method, "path": self.path, "query": dict(sorted(self.query.items())),
                 "target": self.header("X-Amz-Target"), "params": self.params}
 
@@ -52,7 +52,7 @@ class Reply:
 
 
 def once(pairs):
-    """An object of JSON in which no name stands twice."""
+    """Returns a JSON object, and refuses one with a repeated name."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError(f"a name stands twice among {[name for name, _ in pairs]}")
@@ -60,7 +60,7 @@ def once(pairs):
 
 
 def pages(rows, size, token, wrong):
-    """(the page, the token of the next or ""). Tokens are made of where the page begins, and of nothing else."""
+    """Returns (the page, the token of the next page or ""). A token only encodes where its page begins."""
     if token and not re.fullmatch(r"page-\d+", token):
         raise wrong
     begin = int(token[5:]) if token else 0

@@ -1,4 +1,4 @@
-"""The keys that the fakes know, and the files in which clients find them. All are made up; only tests take them."""
+"""The keys that the fakes accept, and the files in which clients find them. All keys are invented for tests."""
 import base64
 import hashlib
 import json
@@ -73,7 +73,7 @@ def unbase64url(text):
 
 
 def rs256_holds(modulus_, signed, signature):
-    """RSASSA-PKCS1-v1_5 with SHA-256, public exponent 65537, by hand: the padding is made and compared, not parsed."""
+    """Checks RSASSA-PKCS1-v1_5 with SHA-256 and exponent 65537. Compares the padding, and does not parse it."""
     size = (modulus_.bit_length() + 7) // 8
     if len(signature) != size:
         return False

@@ -1,8 +1,8 @@
-"""What the fakes of all providers share: a scripted clock, machines with a money meter, events, and hooks.
+"""The parts that the fakes of all providers share: a scripted clock, machines with a money meter, events, and hooks.
 
-Two clocks: `world.now()` is the providers' time, which tests stretch and advance (bills, leases, boots, notices run by
-it); `world.wall()` is what stands in Date headers and what signatures are held against: this machine's time plus a
-skew. Money is in micro-USD, and exact: a rate an hour times nanoseconds.
+Two clocks: `world.now()` is the providers' time, which tests stretch and advance. Bills, leases, boots and notices use
+it. `world.wall()` is this machine's time plus a skew, for Date headers and signatures. Money is exact, in micro-USD: a
+rate per hour times nanoseconds.
 """
 import heapq
 import itertools
@@ -18,17 +18,17 @@ HOURS_PER_MONTH = 730
 
 
 def micros(usd):
-    """Micro-USD of a price as catalogs write it; None stays None."""
+    """Returns a catalog's price in micro-USD; None stays None."""
     return None if usd is None else round(float(usd) * 1_000_000)
 
 
 def disk_rate(gb, usd_per_gb_month):
-    """Micro-USD an hour of a disk."""
+    """Returns the micro-USD per hour of a disk."""
     return round(gb * usd_per_gb_month * 1_000_000 / HOURS_PER_MONTH)
 
 
 class Clock:
-    """Providers' time: real time at the start, then `scale` times as fast, and as far ahead as it was advanced."""
+    """The providers' time: real time at the start, then `scale` times as fast, plus all advances."""
 
     def __init__(self):
         self.at_real, self.at_fake, self.scale, self.skew = time.time(), time.time(), 1.0, 0.0
@@ -49,7 +49,7 @@ class Clock:
 
 
 class Bill:
-    """One thing that is billed, from a moment on: the machine, its disk, its address."""
+    """One billed thing, from a moment on: the machine, its disk or its address."""
 
     def __init__(self, what, rate, begin, minimum_s=0):
         self.what, self.rate, self.begin, self.end, self.minimum_s = what, rate, begin, None, minimum_s
@@ -80,13 +80,13 @@ class Machine:
         self.address, self.private_address, self.port, self.host_keys = "", "", 22, []
         self.address_from, self.listed_from = 0.0, 0.0
         self.bills = []
-        self.traits = {}       # what faults made of it: {"unhealthy": True, "gpu": "802"}
+        self.traits = {}       # from faults: {"unhealthy": True, "gpu": "802"}
         self.notice = None     # {"action": "terminate", "at": moment}
         self.hook_done = False
-        self.extra = {}        # the face's own
+        self.extra = {}        # private data of the face
 
     def alive(self):
-        """Whether the provider runs it: what `never two for one node` and `0 live machines` count."""
+        """Returns whether the provider runs the machine, which "0 live machines" counts."""
         return self.state in ("booting", "running", "ending")
 
     def billed(self):
@@ -111,10 +111,10 @@ class Machine:
 
 
 class World:
-    """All state, under one lock. Faces hold it while they answer; hooks run outside of it, on threads of their own.
+    """All state, under one lock. Faces hold the lock while they answer; hooks run without it, on their own threads.
 
-    on_launch(machine) -> {"address", "private_address", "port", "host_keys"} or None for 127.0.0.1: while it runs, the
-    machine boots. on_end(machine): it no longer runs. on_notice(machine, seconds): it will be taken.
+    on_launch(machine) -> {"address", "private_address", "port", "host_keys"} or None for 127.0.0.1: during
+    this call, the machine boots. on_end(machine): the machine has ended. on_notice(machine, seconds): preemption.
     """
 
     def __init__(self, catalog=CATALOG):
@@ -149,16 +149,16 @@ class World:
             self.changed.notify_all()
         self._thread.join(10)
 
-    # Events: what happens by itself, by the providers' time.
+    # Events, by the providers' time.
 
     def after(self, seconds, what):
-        """Runs what() that much later, with the lock held."""
+        """Runs what() after this time, with the lock held."""
         with self.lock:
             heapq.heappush(self._events, (self.now() + seconds, next(self._order), what))
             self.changed.notify_all()
 
     def advance(self, seconds=0.0, scale=None, skew=None):
-        """Time goes on at once; what was due on the way happens in its order, each at its own moment."""
+        """Advances the time at once. Events that become due run in order, each at its own moment."""
         with self.lock:
             target = self.now() + seconds
             while self._events and self._events[0][0] <= target:
@@ -171,7 +171,7 @@ class World:
             self.changed.notify_all()
 
     def happen(self):
-        """Whatever is due."""
+        """Runs all due events."""
         with self.lock:
             while self._events and self._events[0][0] <= self.now():
                 heapq.heappop(self._events)[2]()
@@ -187,7 +187,7 @@ class World:
     # Machines.
 
     def launch(self, machine, rates, minimum_s, traits):
-        """It is billed from here on. rates: [(what, micro-USD an hour)]; traits: what faults say of this machine."""
+        """Starts the bills. rates: [(what, micro-USD per hour)]; traits: from faults."""
         with self.lock:
             machine.launched = self.now()
             machine.bills = [Bill(what, rate, self.now(), minimum_s) for what, rate in rates]
@@ -207,9 +207,9 @@ class World:
         if self.on_launch is not None:
             try:
                 given = self.on_launch(machine) or {}
-            except Exception:  # a test's own code: it is told, and the machine does not come up
+            except Exception:  # the test's hook failed: record the error; the machine does not come up
                 with self.lock:
-                    # The end of a test kills machines that were given back in the middle of their boot.
+                    # The end of a test kills machines that were terminated during their boot.
                     if machine.state not in ("ending", "gone"):
                         self.errors.append(traceback.format_exc())
                     self.end(machine, "Server.InternalError")
@@ -220,7 +220,7 @@ class World:
             machine.port = given.get("port", self.settings["port"])
             machine.host_keys = given.get("host_keys", [])
             machine.hook_done = True
-            if machine.extra.get("end_told"):  # it ended before it was up: only now there is something to take down
+            if machine.extra.get("end_told"):  # ended during the boot: only now can the machine be taken down
                 self._call(self.on_end, machine)
             self.after(max(0.0, due - self.now()), lambda: self._runs(machine))
 
@@ -229,7 +229,7 @@ class World:
             machine.state, machine.running_at = "running", self.now()
 
     def end(self, machine, why, keep=(), state="gone", after=None):
-        """It stops being billed (but for `keep`), and is gone (or stopped) after `end_s`."""
+        """Stops the bills (except `keep`). The machine is gone, or stopped, after `end_s`."""
         with self.lock:
             if machine.state == "ending" and state == "gone":
                 machine.stop_bills(self.now())
@@ -263,20 +263,20 @@ class World:
         threading.Thread(target=run, daemon=True).start()
 
     def notify(self, machine, seconds, action="terminate"):
-        """The provider takes a spot machine: told now, ended `seconds` later by what its face registered."""
+        """Preempts a spot machine: gives notice now, and the face ends the machine `seconds` later."""
         with self.lock:
             machine.notice = {"action": action, "at": self.now() + seconds}
             self._call(self.on_notice, machine, seconds)
             self.after(seconds, lambda: machine.extra["preempted"]() if machine.alive() else None)
 
     def power_off(self, machine):
-        """The guest went down by itself."""
+        """Handles a power-off by the guest."""
         with self.lock:
             if machine.state in ("booting", "running"):
                 machine.extra["powered_off"]()
 
     def place_foreign(self, machine, rates):
-        """A machine that runs without a hook: many of them stand for what others have in the account."""
+        """Adds a running machine without hooks, for machines of other users in the account."""
         with self.lock:
             machine.launched = machine.running_at = machine.address_from = machine.listed_from = self.now()
             machine.bills = [Bill(what, rate, self.now()) for what, rate in rates]

@@ -1,5 +1,5 @@
-"""Machines of EC2: launched once for a token, listed, ended; spot requests. As the provider documents it:
-a token is zonal where a subnet or zone is given, and lives a day longer than its machines."""
+"""Machines of EC2: launched once per token, listed, ended; spot requests. As documented, a token belongs to a zone if a
+subnet or zone is given, and lives a day longer than its machines."""
 import base64
 import hashlib
 import json
@@ -30,7 +30,7 @@ class Machines:
                         "CreateTags": self.create_tags}
 
     def place(self, request):
-        """What faults go by: zone and type of a launch."""
+        """Returns the zone and type of a launch, which faults match."""
         if request.action != "RunInstances":
             return
         request.type = request.params["InstanceType"]
@@ -92,7 +92,7 @@ class Machines:
         tags = self.check_tags(tree)
         market = tree.get("InstanceMarketOptions", {})
         spot = market.get("MarketType") == "spot"
-        # The first spot launch of an account makes a role, which takes a right of its own.
+        # The first spot launch of an account creates a role, which needs a separate permission.
         if spot and not self.world.settings["spot_role"]:
             raise Refused("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have "
                           "permission to create the service-linked role for EC2 Spot Instances.", 403)
@@ -144,7 +144,7 @@ class Machines:
         return made
 
     def check_room(self, request, spec):
-        """Stock, price, quota: what is refused although the request is right."""
+        """Refuses correct requests for lack of stock, price or quota."""
         kind, zone, region = request.type, request.zone, request.region
         sold = [each for each in self.places.zone_names(region, local=False) if self.places.sold_in(kind, each)]
         if zone not in sold or (spec["spot"] and self.places.spot(kind, zone) is None):
@@ -214,7 +214,7 @@ class Machines:
         return self.world.place_foreign(machine, [("machine", self.places.demand(kind, region))])
 
     def kept(self, machine):
-        """Volumes that outlive their machine go on being billed."""
+        """Returns the bills of volumes that outlive their machine."""
         return () if all(disk["delete"] for disk in machine.extra["disks"].values()) else ("disk",)
 
     def close_request(self, machine, code):

@@ -1,4 +1,4 @@
-"""Parameters of AWS's query protocol: read, held against schemas/ec2.json, and given as nested values."""
+"""Reads parameters of AWS's query protocol, checks them by schemas/ec2.json, and returns nested values."""
 import base64
 import binascii
 import fnmatch
@@ -14,7 +14,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 
 
 def read_form(body):
-    """The pairs of a form body; a name that stands twice, or bytes that are no form, are refused."""
+    """Returns the pairs of a form body. Refuses a repeated name, and a malformed body."""
     try:
         pairs = urllib.parse.parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True)
     except ValueError:
@@ -26,7 +26,7 @@ def read_form(body):
 
 
 def check(action, params):
-    """Refuses what the service's model does not have, and what is missing."""
+    """Refuses parameters that the service's model does not have, and missing ones."""
     model = ACTIONS[action]
     for name, value in params.items():
         if name in ("Action", "Version"):
@@ -69,7 +69,7 @@ def check_value(name, value, kind):
 
 
 def check_numbering(params):
-    """Lists count from 1 on without a gap."""
+    """Refuses lists that do not count from 1 without a gap."""
     seen = {}
     for name in params:
         for found in re.finditer(r"\.(\d+)(?=\.|$)", name):
@@ -80,7 +80,7 @@ def check_numbering(params):
 
 
 def tree(params):
-    """Nested dicts and lists: {"TagSpecification": [{"ResourceType": .., "Tag": [..]}], ..}."""
+    """Returns nested dicts and lists: {"TagSpecification": [{"ResourceType": .., "Tag": [..]}], ..}."""
     made = {}
     for name, value in params.items():
         place, parts = made, name.split(".")
@@ -104,7 +104,7 @@ def filters(params):
 
 
 def passes(row, wanted):
-    """Whether a row {filter name: value or values} passes all filters; values may have * and ?."""
+    """Returns whether a row {filter name: value or values} passes all filters. Values may have * and ?."""
     for name, patterns in wanted.items():
         values = row.get(name, [])
         values = values if isinstance(values, list) else [values]
@@ -118,7 +118,7 @@ def tag_row(tags):
 
 
 def xml(value, name=None):
-    """Dicts and lists as EC2 writes them: a list is a run of <item>."""
+    """Returns XML as EC2 writes it: a list is a run of <item>."""
     if isinstance(value, dict):
         inner = "".join(xml(each, key) for key, each in value.items() if each is not None)
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What EC2 lists: regions, zones, types, images, networks, security groups, spot prices."""
+"""The lists of EC2: regions, zones, types, images, networks, security groups, spot prices."""
 import hashlib
 import ipaddress
 import time
@@ -43,7 +43,7 @@ class Places:
         else:
             self.limits[given["region"], given["code"]] = int(given["limit"])
 
-    # What is where, and at what price.
+    # Places and prices.
 
     def zone_names(self, region, local=True):
         entry = self.catalog["regions"][region]
@@ -57,7 +57,7 @@ class Places:
         return zones == "all" or zone in zones
 
     def demand(self, kind, region):
-        """Micro-USD an hour; None: not for sale on demand."""
+        """Returns micro-USD per hour; None: not sold on demand."""
         if (kind, region, "demand") in self.prices:
             return self.prices[kind, region, "demand"]
         usd = self.catalog["types"][kind]["usd"]
@@ -217,7 +217,7 @@ class Places:
         return {"vpcSet": [row] if passes(seen, request.filters) else []}
 
     def subnets(self, region):
-        """(subnet id, zone, zone id) of the default subnets: local zones have none."""
+        """Returns (subnet id, zone, zone id) of the default subnets. Local zones have none."""
         for zone, ident in self.zone_names(region, local=False).items():
             yield f"subnet-{abs(hash_of(zone)) % 16 ** 17:017x}", zone, ident
 
@@ -362,5 +362,5 @@ def permission_row(rule):
 
 
 def hash_of(text):
-    """The same in every process, unlike hash()."""
+    """Returns a hash that is equal in all processes, unlike hash()."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")

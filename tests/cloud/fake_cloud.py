@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
 """One test server with a face for each provider: EC2 (with STS, SSM, Service Quotas, Price List), Google
-Compute (with its token endpoint and the billing catalog), Lambda Cloud and RunPod. Strict about what is
-documented, with a scripted clock, faults (cloud_faults.py) and a money meter (cloud_world.py).
+Compute (with its token endpoint and the billing catalog), Lambda Cloud and RunPod. The fakes check requests
+strictly, with a scripted clock, faults (cloud_faults.py) and a money meter (cloud_world.py).
 
     python3 tests/cloud/fake_cloud.py --port 0 --folder DIR
 
-prints one JSON line: {"url", "pid", "env": {..}, "home"}. `env` has all that a client needs: endpoints (each takes the
-place of "https://HOST") and paths of key files that were written to DIR. Control, in JSON, without keys:
+prints one JSON line: {"url", "pid", "env": {..}, "home"}. `env` has all that a client needs: endpoints (each
+replaces "https://HOST") and paths of key files in DIR. Control, in JSON, without keys:
 
     GET  /_fake/machines            all machines, with their bills; /_fake/machines/ID: one
-    POST /_fake/machines/ID/preempt {"notice": seconds}      the provider takes it
-    POST /_fake/machines/ID/poweroff                         its guest went down
-    POST /_fake/machines/ID/end     {"why"}                  ended by hand in the console
+    POST /_fake/machines/ID/preempt {"notice": seconds}      preempts the machine
+    POST /_fake/machines/ID/poweroff                         the guest powers off
+    POST /_fake/machines/ID/end     {"why"}                  ended in the provider's console
     GET  /_fake/meter               {"micros", "live", "billed", "machines": {id: micros}}
     GET, POST /_fake/clock          {"scale", "advance", "skew"} -> {"now", "wall", "scale", "skew"}
     GET, POST, DELETE /_fake/faults POST: one rule or a list, -> {"ids"}; DELETE ?id= or all
     GET, DELETE /_fake/record       every request, canonicalised; ?since=N
     GET, POST /_fake/settings       boot_s, end_s, operation_s, limits (of Lambda: 0 off), delay_s, page_most, ...
     POST /_fake/price, /_fake/stock, /_fake/quota    {"face", ...}: see each face's change()
-    POST /_fake/foreign             {"face", "count", "zone" ..}: running machines of others; see the faces' foreign()
+    POST /_fake/foreign             {"face", "count", "zone" ..}: running machines of other users; see foreign()
     POST /_fake/reset               no machines, faults, records
-    GET  /_fake/errors              what went wrong in hooks and in the fakes themselves: must be empty
+    GET  /_fake/errors              errors of hooks and of the fakes: must be empty
 """
 import argparse
 import gzip
@@ -148,7 +148,7 @@ class FakeCloud:
         return next(face for face in self.faces if face.name == name)
 
     def answer(self, request):
-        """(the reply, or None for no answer; where the answer is cut)."""
+        """Returns (the reply, or None for no answer; the byte at which the answer is cut)."""
         face = next((face for face in self.faces if face.takes(request)), None)
         if face is None:
             return Reply({"error": f"no provider answers {request.method} {request.path}"}, 404), None
@@ -268,7 +268,7 @@ class FakeCloud:
 
 
 def control(url, path, given=None, method=None):
-    """One control call from another process: control(url, "clock", {"advance": 60})."""
+    """Sends a control call from another process: control(url, "clock", {"advance": 60})."""
     import urllib.request
     body = None if given is None else json.dumps(given).encode()
     asked = urllib.request.Request(f"{url}/_fake/{path}", body, method=method or ("GET" if given is None else "POST"))

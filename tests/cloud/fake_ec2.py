@@ -1,5 +1,5 @@
-"""The face of AWS: EC2, STS, SSM, Service Quotas and Price List behind one port. The scope of the signature says which
-service is asked, and which region; the signature is verified. Actions are in ec2_places.py, ec2_machines.py and
+"""The face of AWS: EC2, STS, SSM, Service Quotas and Price List behind one port. The scope of the signature tells the
+service and the region; the signature is verified. Actions are in ec2_places.py, ec2_machines.py and
 aws_services.py."""
 import calendar
 import re
@@ -44,7 +44,7 @@ class Face:
         return self.places.change(what, given)
 
     def foreign(self, given):
-        """One running machine that somebody else has launched: {"zone", "tags", "type"}."""
+        """Adds a running machine of another user: {"zone", "tags", "type"}."""
         return self.machines.foreign(given)
 
     # Reading.
@@ -64,7 +64,7 @@ class Face:
         if scope.service not in FACES:
             raise Refused("SignatureDoesNotMatch", f"no service {scope.service}", 403)
         request.face = FACES[scope.service]
-        # The action first, so that what is recorded of a refused request says what it was.
+        # Read the action first: the record of a refused request then names its action.
         (self.read_form if scope.service in VERSIONS else self.read_json)(request)
         self.authenticate(request, scope)
         self.check_place(request)
@@ -192,7 +192,7 @@ class Face:
         return Reply(text.encode(), refused.status, "text/xml;charset=UTF-8", refused.headers)
 
     def fault(self, request, wrong):
-        """A fault that ends a request before it is done."""
+        """Raises a fault that ends the request before the action."""
         headers = {"Retry-After": str(wrong["retry_after"])} if "retry_after" in wrong else {}
         if wrong["kind"] == "token_expired":
             return self.expired(request) if request.service != "ec2" else Refused(

@@ -1,6 +1,6 @@
 """The face of Google: the token endpoint (/token), Compute Engine v1 (/compute/v1) and the SKUs of Cloud Billing
-(/v1/services). Tokens are bought with JWTs whose RS256 is verified against the test key, or are such JWTs, as
-the vendor's libraries make them. Lists are in gce_lists.py, machines in gce_machines.py."""
+(/v1/services). Clients exchange JWTs (RS256, verified with the test key) for tokens, or send such JWTs as tokens,
+as the vendor's libraries do. Lists are in gce_lists.py, machines in gce_machines.py."""
 import json
 import re
 import time
@@ -14,7 +14,7 @@ import json_schema
 from cloud_http import Refused, Reply
 
 TOP = "/compute/v1/projects/"
-PUBLIC_TOKEN_URI = "https://oauth2.googleapis.com/token"  # what google-auth-library writes whatever the key file says
+PUBLIC_TOKEN_URI = "https://oauth2.googleapis.com/token"  # google-auth-library writes this, whatever the key file says
 COMMON = {"alt", "$alt", "fields", "prettyPrint", "quotaUser", "key"}
 LIST = {"filter", "maxResults", "pageToken", "orderBy", "returnPartialSuccess"}
 AGGREGATED = LIST | {"includeAllScopes", "serviceProjectNumber"}
@@ -181,7 +181,7 @@ class Face:
             raise unauthenticated("Request had invalid authentication credentials.")
 
     def claims(self, token, wrong):
-        """What a JWT of the test account says, once its signature and times hold."""
+        """Returns the claims of a JWT of the test account. Refuses a bad signature or time."""
         head, body, signature = token.split(".")
         try:
             header = json.loads(cloud_keys.unbase64url(head))
@@ -261,7 +261,7 @@ class Face:
         return Refused(code, wrong.get("message", "scripted"), status, headers)
 
     def foreign(self, given):
-        """One running machine that somebody else has launched: {"zone", "labels", "name"}."""
+        """Adds a running machine of another user: {"zone", "labels", "name"}."""
         return self.machines.foreign(given)
 
     def link(self, rest):

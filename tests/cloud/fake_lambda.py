@@ -1,6 +1,6 @@
-"""The face of Lambda Cloud: https://cloud.lambda.ai/api/v1. Requests and answers are held against schemas/lambda.json.
-What it is known for: stock is a hint, no idempotency, no creation time, no lifetime; a guest that powers itself off is
-billed on and stays "active". At most 1 request a second, 1 launch in 12 s (setting "limits": 0 is off, 0.1 a tenth)."""
+"""The face of Lambda Cloud: https://cloud.lambda.ai/api/v1. Requests and answers are checked by schemas/lambda.json.
+Its peculiarities: stock is a hint; no idempotency, creation time or lifetime; a machine whose guest powers off is still
+billed and "active". At most 1 request a second and 1 launch in 12 s (setting "limits": 0 is off, 0.1 a tenth)."""
 import base64
 import re
 
@@ -13,7 +13,7 @@ from ec2_places import hash_of
 
 TOP = "/api/v1/"
 WORDS = {"booting": "booting", "running": "active", "ending": "terminating", "gone": "terminated"}
-# Late answers of the network make pauses of a second arrive as a little less.
+# Network jitter can make a pause of a second look a little shorter.
 TOLERANCE_S = 0.05
 ROUTES = [
     ("GET", "instance-types", "instance-types.list", None, "Types"),
@@ -105,7 +105,7 @@ class Face:
             raise Refused("global/invalid-api-key", "API key was invalid, expired, or deleted.", 401)
 
     def pace(self, what, seconds):
-        """Real time: it is the clients' pauses that are watched."""
+        """Checks the clients' pauses, in real time."""
         now, limit = self.world.wall() - self.world.clock.skew, seconds * self.world.settings["limits"]
         if limit and now - self.last.get(what, 0) < limit - TOLERANCE_S:
             raise Refused("global/too-many-requests", f"at most one request in {seconds} s", 429)
@@ -177,7 +177,7 @@ class Face:
         return made
 
     def listed(self):
-        """Terminated ones soon leave the list."""
+        """Returns the listed machines. A terminated machine soon leaves the list."""
         now = self.world.now()
         return [machine for machine in self.world.find(face="lambda") if now >= machine.listed_from
                 and not (machine.state == "gone" and now > machine.ended + 60)]
@@ -242,7 +242,7 @@ class Face:
             raise Refused("global/object-does-not-exist", "Specified image does not exist for this type and region.")
 
     def powered_off(self, machine):
-        """The guest is down, the bill is not: the machine stays as it is until somebody with the key ends it."""
+        """Does nothing: the machine stays "active" and billed until a client terminates it."""
         machine.traits["guest_off"] = True
 
     def terminate(self, request):
@@ -255,7 +255,7 @@ class Face:
         return {"terminated_instances": [self.row(machine) for machine in shown]}
 
     def foreign(self, given):
-        """One running machine that somebody else has launched: {"region", "name", "type"}."""
+        """Adds a running machine of another user: {"region", "name", "type"}."""
         kind = given.get("type", "gpu_1x_a10")
         machine = Machine("lambda", self.world.ident("", 32), kind, given.get("region", "us-east-1"), "", False)
         machine.name, machine.gpus = given.get("name", "theirs"), self.catalog["types"][kind]["gpus"]

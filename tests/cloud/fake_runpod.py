@@ -1,9 +1,9 @@
 """The face of RunPod: REST v2 under /v2 and GraphQL under /graphql. Both are held against schemas/runpod.json.
 
-What it is known for: "400" says a broken rule and no capacity alike; no idempotency and no tags; the port of sshd is
-not 22; `terminateAfter`, which only GraphQL takes, ends a pod whatever happens. A container that ends leaves its pod
-rented: it shows EXITED and is billed on until somebody removes it, which the pod's own key may (extra["key"]; inside of
-a pod it is RUNPOD_API_KEY)."""
+Its peculiarities: "400" stands for a broken rule and for lack of capacity; no idempotency and no tags; sshd has
+another port than 22; `terminateAfter`, which only GraphQL accepts, always ends a pod. A pod whose container has ended
+shows EXITED and is billed until a client removes it. The pod's own key may do that (extra["key"]; RUNPOD_API_KEY inside
+the pod)."""
 import calendar
 import re
 import time
@@ -23,7 +23,7 @@ TITLES = {400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403:
           503: "Service Unavailable"}
 OPERATIONS = {"podFindAndDeployOnDemand": "mutation", "podRentInterruptable": "mutation", "podTerminate": "mutation",
               "gpuTypes": "query", "myself": "query", "pod": "query"}
-# What may be asked of a pod: selections are held against it before anything is done.
+# The fields of a pod. Selections are checked before anything is done.
 POD = {**dict.fromkeys(("id", "name", "imageName", "machineId", "desiredStatus", "costPerHr", "gpuCount", "env")),
        "machine": dict.fromkeys(("podHostId", "gpuDisplayName", "dataCenterId", "location")),
        "runtime": {"uptimeInSeconds": None,
@@ -63,7 +63,7 @@ class Face:
         kind, _, key = request.header("Authorization").partition(" ")
         if kind != "Bearer" or (key != cloud_keys.RUNPOD_KEY and key not in self.pod_keys):
             raise Refused("unauthorized", "Invalid or missing API key.", 401)
-        request.own_pod = self.pod_keys.get(key)  # a pod's own key may do no more than end it
+        request.own_pod = self.pod_keys.get(key)  # a pod's own key may only end that pod
         if request.is_graphql:
             return self.read_graphql(request)
         return self.read_rest(request)
@@ -272,7 +272,7 @@ class Face:
         return machine
 
     def foreign(self, given):
-        """One running pod that somebody else has made: {"name", "type", "env"}."""
+        """Adds a running pod of another user: {"name", "type", "env"}."""
         kind = given.get("type", "NVIDIA L4")
         machine = Machine("runpod", self.world.ident("", 14), kind, "", next(iter(self.levels(kind))), False)
         machine.name, machine.image, machine.disk_gb = given.get("name", "theirs"), "runpod/base", 20
@@ -282,7 +282,7 @@ class Face:
         return self.world.place_foreign(machine, [("machine", self.price(kind))])
 
     def room(self, request, spec, entry):
-        """(data center, price of a GPU), or refused; what is refused says no more than the real one does."""
+        """Returns (data center, price of a GPU), or refuses with no more detail than the real service."""
         price = self.price(spec["gpu"], cloud=spec["cloud"])
         most = entry["max"][0 if spec["cloud"] == "SECURE" else 1]
         if first(request.found, "quota") or self.balance < micros(0.01):

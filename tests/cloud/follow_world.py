@@ -1,5 +1,5 @@
-"""A world in which jobs on rented machines are followed when their command is gone, and how their tests end commands.
-Real machines behind the fake of AWS, which end their own bill."""
+"""A world for tests of jobs whose command is killed, and the ways to kill commands. Real machines behind the fake of
+AWS, which terminate themselves."""
 import contextlib
 import os
 import re
@@ -9,12 +9,12 @@ from harness import alive, read, until
 from rented_jobs import laptop, project_in
 from rented_world import FAST_GUARD, CloudWorld
 
-# What a log says of its streams: notes, which end with their line, and marks.
+# A log marks its streams: notes, which end with their line, and single marks.
 NOTES = re.compile("\x1c[^\n]*\n|[\x1d\x1e\x1f]")
 
 
 def plain_text(text):
-    """A log without its notes and marks."""
+    """Returns a log without its notes and marks."""
     return NOTES.sub("", text)
 
 
@@ -33,18 +33,18 @@ class FollowWorld(CloudWorld):
         return self.log_part("")
 
     def log_part(self, ending):
-        """A file of the log, as a person reads it."""
+        """Returns a part of the log as plain text."""
         path = self.state / f"rentals/lab.log{ending}"
         return plain_text(read(path)) if path.exists() else ""
 
     def go(self):
-        """The script on the machine may end."""
+        """Lets the script on the machine end."""
         for machine in self.live():
             there = self.machines.by_id[machine.id]
             there.path(f"/home/{there.user}/go").touch()
 
     def told(self, word):
-        """What the next command says of a job that was followed: once."""
+        """Returns the next command's line about the end of a followed job, which must come once."""
         ended = self.bill_is_the_meters()
         assert self.lockstep("cost").err == "", ended
         line = [line for line in ended.err.splitlines() if "was followed" in line]
@@ -63,7 +63,7 @@ def kill_client(world):
 
 
 def kill_all(world):
-    """The command, its course, and the guard that would begin another: as where the machine loses its power."""
+    """Kills the command, its course, and the guard, which would start another course: as in a power cut."""
     kill(world, *world.guards(), *laptop(world))
 
 

@@ -1,4 +1,4 @@
-"""The filter language of Compute Engine's lists, as far as clients use it, and the `fields` mask of answers."""
+"""The part of Compute Engine's filter language that clients use, and the `fields` mask of answers."""
 import fnmatch
 import re
 
@@ -13,7 +13,7 @@ def wrong(text):
 
 
 class Filter:
-    """labels.a=b, (name eq "x.*") AND status != RUNNING, name:abc*, labels.a:*, OR. Says whether rows pass."""
+    """A filter: labels.a=b, (name eq "x.*") AND status != RUNNING, name:abc*, labels.a:*, OR."""
 
     def __init__(self, text):
         self.text, self.tokens, place = text, [], 0
@@ -103,7 +103,7 @@ def compare(value, sign, wanted):
 
 
 def mask(value, fields):
-    """What `fields=items(name,status),nextPageToken` leaves of an answer."""
+    """Returns the part of an answer that `fields=items(name,status),nextPageToken` keeps."""
     tree, rest = parse_mask(fields)
     if rest:
         raise Refused("invalidParameter", f"Invalid field selection {fields}")
@@ -122,7 +122,7 @@ def parse_mask(text):
 
 
 def parse_path(text):
-    """One name after a slash, with what follows it, but not its neighbours."""
+    """Parses one name of a path and its sub-paths, without its siblings."""
     found = re.match(r"([A-Za-z0-9_*]+)", text)
     if found is None:
         raise Refused("invalidParameter", f"Invalid field selection {text}")

@@ -1,4 +1,4 @@
-"""What Compute Engine lists: regions, zones, types, images, firewalls, SKUs; and what of it costs how much."""
+"""The lists of Compute Engine (regions, zones, types, images, firewalls, SKUs) and its prices."""
 import ipaddress
 
 import gce_skus
@@ -21,7 +21,7 @@ class Lists:
         self.face, self.world, self.catalog = face, face.world, face.catalog
         self.factors, self.limits = {}, {}
         self.none = {(kind, zone) for kind, zones in self.catalog["stock"]["none"].items() for zone in zones}
-        # What each new project has.
+        # The rules of each new project.
         self.firewalls = {name: {
             "kind": "compute#firewall", "name": name, "id": str(1000001 + number), "direction": "INGRESS",
             "network": face.link("global/networks/default"), "priority": 65534, "sourceRanges": [where],
@@ -59,13 +59,13 @@ class Lists:
         return prices[spot] * self.factor(key, bool(spot))
 
     def rate(self, kind, gpu, gpus, zone, spot):
-        """Micro-USD an hour of a machine: vCPUs, memory, GPUs and the local SSD that its type brings."""
+        """Returns the micro-USD per hour of a machine: vCPUs, memory, GPUs and the local SSDs of its type."""
         entry, spot = self.catalog["machine_types"][kind], int(spot)
         usd = entry.get("paid_vcpus", entry["vcpus"]) * self.part("core", entry["family"], spot)
         usd += entry["mb"] / 1024 * self.part("ram", entry["family"], spot)
         usd += gpus * self.part("gpu", gpu, spot) if gpus else 0
         ssd = self.catalog["parts"]["local_ssd_gb_month"][spot] * self.factor("local-ssd", bool(spot))
-        # A4's slice is the whole: core, memory and local SSD are in it.
+        # The price of an A4 slice includes core, memory and local SSD.
         usd += 0 if entry["family"] == "A4" else entry.get("local_ssd_gb", 0) * ssd / 730
         return micros(usd * self.catalog["regions"][region_of(zone)]["factor"])
 
@@ -75,7 +75,7 @@ class Lists:
         return self.limits.get((region, metric), self.catalog["quota"][metric.removeprefix("PREEMPTIBLE_")])
 
     def used(self, region, metric):
-        """GPUs in use that count against a metric."""
+        """Returns the number of GPUs in use that count against a metric."""
         total = 0
         for machine in self.world.find(face="gce"):
             if machine.state in ("booting", "running", "ending") and machine.gpus and region in ("", machine.region):
@@ -87,7 +87,7 @@ class Lists:
     # Lists in general.
 
     def page(self, request, rows, kind):
-        """One scope's list: filtered, ordered by name, in pages."""
+        """Returns a page of one scope's list, filtered and ordered by name."""
         wanted = Filter(request.query.get("filter", ""))
         kept = [row for row in rows if wanted.passes(row)]
         if request.query.get("orderBy", "name") not in ("name", "creationTimestamp desc"):
@@ -100,7 +100,7 @@ class Lists:
         return {**made, "nextPageToken": token} if token else made
 
     def scoped(self, request, rows, name, kind):
-        """An aggregated list: rows by zone. Zones that a fault has made unreachable are named, or fail it all."""
+        """Returns an aggregated list: rows by zone. Names zones that a fault made unreachable, or fails as a whole."""
         silent = [zone for zone in self.all_zones() if self.face.cloud.faults.look(
             {**request.place(), "zone": zone, "region": region_of(zone)}, "unreachable")]
         if silent and request.query.get("returnPartialSuccess") != "true":
@@ -241,7 +241,7 @@ class Lists:
         return max(rows, key=lambda row: row["creationTimestamp"])
 
     def find_image(self, source):
-        """The image behind a sourceImage: a whole link, or projects/P/global/images/[family/]NAME."""
+        """Returns the image of a sourceImage: a full link, or projects/P/global/images/[family/]NAME."""
         path = source.partition("/compute/v1/")[2] or source
         parts = path.split("/")
         if len(parts) >= 5 and parts[0] == "projects" and parts[2:4] == ["global", "images"]:

@@ -1,4 +1,4 @@
-"""Machines of Compute Engine: operations that end later, requestIds that are done once, gangs, ends of their own."""
+"""Machines of Compute Engine: operations that end later, idempotent requestIds, gangs, ends by themselves."""
 import time
 
 from cloud_faults import first, traits
@@ -28,7 +28,7 @@ class Machines:
     # Operations.
 
     def operation(self, request, kind, target, seconds=None, error=None, done=None):
-        """An operation that ends by itself; done(): what happens then; error: (code, message) it ends with."""
+        """Starts an operation. done(): runs at its end; error: its (code, message)."""
         self.count += 1
         number = 7000000000000000000 + self.count
         name = f"operation-{number}"
@@ -70,7 +70,7 @@ class Machines:
         return dict(self.found_operation(request))
 
     def wait_operation(self, request):
-        """Best effort: until it is done, or for two minutes of real time at most."""
+        """Waits until the operation is done, for at most two minutes of real time."""
         made, until = self.found_operation(request), time.monotonic() + WAIT_S
         while made["status"] != "DONE" and time.monotonic() < until:
             self.world.happen()
@@ -87,7 +87,7 @@ class Machines:
         return self.lists.scoped(request, rows, "operations", "operationAggregatedList")
 
     def once(self, request, do):
-        """A requestId that was there before is not done again: its operation is the answer."""
+        """Answers a repeated requestId with its first operation, and does nothing again."""
         ident = request.query.get("requestId")
         key = (request.method, request.path, ident)
         if ident is not None and key in self.asked:
@@ -149,11 +149,11 @@ class Machines:
         self.world.end(machine, why, self.kept(machine))
 
     def stop(self, machine, why):
-        """A stopped machine is free, its disk is not."""
+        """Stops a machine. Its disk is still billed."""
         self.world.end(machine, why or "stopped", ("disk",), "stopped")
 
     def time_is_up(self, machine):
-        """Only machines that run: one that stopped before keeps its disk, and its bill, until somebody deletes it."""
+        """Ends a running machine. A stopped machine keeps its billed disk until a client deletes the machine."""
         if machine.state in ("booting", "running"):
             (self.remove if machine.extra["action"] == "DELETE" else self.stop)(machine, "maxRunDuration")
 
@@ -216,7 +216,7 @@ class Machines:
         return pattern.replace("#" * marks, f"{number:0{marks}d}")
 
     def choose(self, request, given, count):
-        """(zone, spec, why not). A regional request takes the first zone that has room, of those that are allowed."""
+        """Returns (zone, spec, why not). A regional request gets the first allowed zone with capacity."""
         properties, zones = given["instanceProperties"], [request.zone]
         if not request.zone:
             policy = given.get("locationPolicy", {}).get("locations", {})

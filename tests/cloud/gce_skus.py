@@ -1,5 +1,5 @@
-"""SKUs of Cloud Billing, made from the parts in the catalog, with the traps of the real list: families that are named
-otherwise, SKUs of commitments, custom machines and sole tenancy, a spot SKU that says OnDemand, and A4 as one slice."""
+"""SKUs of Cloud Billing, made from the parts in the catalog, with the traps of the real list: families with other
+names, SKUs of commitments, custom machines and sole tenancy, a spot SKU that says OnDemand, and A4 as one slice."""
 import hashlib
 
 CORE = {"E2": "E2 Instance Core", "N1": "N1 Predefined Instance Core", "G2": "G2 Instance Core",
@@ -17,7 +17,7 @@ DISKS = {"pd-balanced": ("Balanced PD Capacity", "SSD"), "pd-ssd": ("SSD backed 
 
 
 def all_skus(catalog, factor):
-    """factor(part, spot): by how much a test has changed a price."""
+    """factor(part, spot): the factor by which a test has changed a price."""
     rows = []
     for region, entry in catalog["regions"].items():
         place = entry["place"]
@@ -54,7 +54,7 @@ def of_part(name, usage, price, region, place):
         text = f"{words} attached to Spot Preemptible VMs running in {place}"
     else:
         text = f"Spot Preemptible {words} running in {place}"
-    # Of B200 the spot SKU claims to be on demand: only its text tells.
+    # The spot SKU of B200 claims to be on demand: only its text tells.
     says = "OnDemand" if key == "nvidia-b200" else usage
     return sku(text, family, group, says, price, region, unit)
 

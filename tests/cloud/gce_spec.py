@@ -1,4 +1,4 @@
-"""What an instance of Compute Engine may be: types, GPUs, disks, scheduling. Refuses what the service refuses."""
+"""Checks the properties of a Compute Engine instance (type, GPUs, disks, scheduling) as the service does."""
 from cloud_http import Refused
 from cloud_world import disk_rate
 from gce_lists import region_of
@@ -27,7 +27,7 @@ class Spec:
         self.check_rest()
 
     def named(self, field, value, what, bare):
-        """A zone's thing by its partial link, or by its bare name in a template of many."""
+        """Returns a resource of the zone by its partial link, or by its bare name in a bulk request."""
         if bare and "/" in value:
             raise invalid(f"instanceProperties.{field}", value, "Must be a name, not a link.")
         if not bare and not value.endswith(f"zones/{self.zone}/{what}/{last(value)}"):
@@ -114,7 +114,7 @@ class Spec:
         return any(each.get("accessConfigs") for each in self.given["networkInterfaces"])
 
     def room(self, count, capacity, quota):
-        """What a launch fails with after it was accepted: (code, message), or None."""
+        """Returns the (code, message) with which an accepted launch fails, or None."""
         metric = self.catalog["quota_metrics"].get(self.gpu)
         region, where = region_of(self.zone), f"projects/{self.lists.face.project}/zones/{self.zone}"
         if self.entry is None or not self.lists.sold_in(self.kind, self.zone) or (

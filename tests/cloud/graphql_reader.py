@@ -1,4 +1,4 @@
-"""As much of GraphQL as RunPod's clients speak: one operation, fields with arguments, variables, aliases."""
+"""The part of GraphQL that RunPod's clients use: one operation, fields with arguments, variables, aliases."""
 import re
 
 TOKEN = re.compile(r'[\s,]*(?:#[^\n]*[\s,]*)*("(?:[^"\\]|\\.)*"|[{}()\[\]:$!=]'
@@ -16,7 +16,7 @@ class Field:
 
 
 class Enum(str):
-    """A bare word, which is no text."""
+    """A bare word, in contrast to a text."""
 
 
 class Reader:
@@ -49,7 +49,7 @@ class Reader:
         return token
 
     def document(self):
-        """(query or mutation, [fields])."""
+        """Returns (query or mutation, [fields])."""
         kind, declared = "query", set()
         if self.peek() in ("query", "mutation"):
             kind = self.take()
@@ -142,7 +142,7 @@ def unescaped(found):
 
 
 def pick(value, fields, where):
-    """What was asked for of a value; fields that it does not have are wrong, as are fields of what has none."""
+    """Returns the selected fields of a value. Raises Wrong for fields that the value does not have."""
     if isinstance(value, list):
         return [pick(each, fields, where) for each in value]
     if not isinstance(value, dict):

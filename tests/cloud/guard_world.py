@@ -1,4 +1,4 @@
-"""A client with machines that can't end their own bill, and the guard that does it, which looks each second."""
+"""A client with machines that cannot terminate themselves, and a guard that looks each second."""
 import json
 
 from harness import read, until

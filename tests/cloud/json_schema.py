@@ -1,5 +1,5 @@
-"""A small checker of JSON schemas: as much of the language as schemas/*.json use. Members that no schema names are
-wrong unless it says "additionalProperties"."""
+"""A small checker for the part of JSON Schema that schemas/*.json use. Members that a schema does not name are errors,
+unless it has "additionalProperties"."""
 import json
 import pathlib
 import re
@@ -9,12 +9,12 @@ TYPES = {"string": str, "boolean": bool, "array": list, "object": dict, "number"
 
 
 def load(name):
-    """The definitions of one file."""
+    """Returns the definitions of one file."""
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["definitions"]
 
 
 def wrongs(value, schema, definitions, where=""):
-    """What is wrong with it, as lines; none: it is valid."""
+    """Returns a line for each error; none: the value is valid."""
     if "$ref" in schema:
         return wrongs(value, definitions[schema["$ref"]], definitions, where)
     if "anyOf" in schema:
@@ -23,7 +23,7 @@ def wrongs(value, schema, definitions, where=""):
     if value is None and schema.get("nullable"):
         return []
     kind = schema.get("type")
-    if kind == "int64":  # a number, or a text of one, as Google's JSON has it
+    if kind == "int64":  # a number, or the text of a number, as in Google's JSON
         return [] if re.fullmatch(r"-?\d{1,19}", str(value)) and not isinstance(value, bool) else [
             f"{where}: {value!r} is no integer"]
     if kind and (not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):

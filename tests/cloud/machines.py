@@ -1,9 +1,9 @@
-"""Rented machines for tests: each is a host of hosts.py with a root of its own, in which Debian's real cloud-init has
-eaten the user data (NoCloud seed), with the sshd that Debian configures. `poweroff` on it tells who asked for it
-(on_poweroff), and it is dead. GPUs are stand-ins (give_gpus), the metadata service is metadata_service.py.
+"""Rented machines for tests. Each machine is a host of hosts.py with its own root, where Debian's real cloud-init has
+processed the user data (NoCloud seed), and Debian's sshd runs. `poweroff` on a machine calls on_poweroff and ends the
+machine. GPUs are stand-ins (give_gpus), the metadata service is metadata_service.py.
 
-cloud-init runs once for each distinct user data; where only keys differ, the files it made are used again with the
-other keys in them. On every boot it runs `bootcmd` again, as it does on a real machine.
+cloud-init runs once for each distinct user data. If only keys differ, its files are used again with the other keys.
+Every boot runs `bootcmd` again, as on a real machine.
 
     world = Machines(hosts)                        # the fixture `hosts` of the integration tests
     machine = world.launch(user_data)              # blocks until it runs, not until sshd answers
@@ -34,12 +34,12 @@ from harness import until  # noqa: E402
 from hosts import Holder, Host  # noqa: E402
 
 SUPPORT = HERE.parent / "support"
-USER = "ubuntu"  # as the images are called that our providers take
+USER = "ubuntu"  # the user of the images that our providers use
 SSHD = "/usr/sbin/sshd"
 CLOUD_INIT = "/usr/bin/cloud-init"
 METADATA = "169.254.169.254"
 
-# What real machines of a provider have by their image: where the data is, and that no disk is ours to resize.
+# Settings that a provider's image has: the place of the user data. Disks must not be resized.
 CONFIG = """
 datasource_list: [NoCloud]
 network: {config: disabled}
@@ -51,8 +51,8 @@ locale: false
 system_info: {default_user: {name: USER}}
 """
 
-# A root over this machine's own, in a mount namespace of its own. What it needs is bounded: no disk of ours is in its
-# /dev, and /run is empty, so that nothing on it can reach this machine's services.
+# A root over this machine's root, in its own mount namespace. Its /dev has none of our disks, and its /run is empty, so
+# that its processes cannot reach this machine's services.
 ROOT = r"""
 mount -t tmpfs -o size=4g,mode=755 tmpfs /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
@@ -94,8 +94,8 @@ rm -f $root/var/log/cloud-init*.log
 tar --xattrs --xattrs-include='*' -C /mnt/upper -cf "$seed/image.partial" .
 """
 
-# The same with systemd as process 1, which starts cloud-init and sshd where they belong in a boot. Units of this
-# machine that a rented one would not have stay away. Should the test die, the machine goes down with the pipe from it.
+# The same with systemd as process 1, which starts cloud-init and sshd in the order of a real boot. Units of this
+# machine that a rented machine lacks are left out. If the test dies, its pipe closes and the machine ends.
 SYSTEMD = r"""
 mount -t cgroup2 cgroup2 $root/sys/fs/cgroup
 rm -f $root/etc/cloud/cloud-init.disabled
@@ -109,7 +109,7 @@ ln -s /lib/systemd/system/multi-user.target $root/etc/systemd/system/default.tar
 for unit in $(cd $root/etc/systemd/system/multi-user.target.wants && ls); do
   [ $unit = ssh.service ] || rm $root/etc/systemd/system/multi-user.target.wants/$unit
 done
-# As an image has them enabled; on this machine ./dev enables nothing.
+# Enable what an image has enabled: on this machine ./dev enables nothing.
 wanted() {
   mkdir -p $root/etc/systemd/system/$2.wants
   ln -sf /lib/systemd/system/$1 $root/etc/systemd/system/$2.wants/
@@ -122,7 +122,7 @@ for unit in systemd-udevd systemd-udev-trigger networking; do
   ln -sf /dev/null $root/etc/systemd/system/$unit.service
 done
 """
-# What a reboot empties.
+# Empties what a reboot empties.
 RESET = r"""
 umount -R /run && mount -t tmpfs -o mode=755 tmpfs /run && mkdir -p /run/lock /run/sshd
 umount -R /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup
@@ -142,7 +142,7 @@ exec sleep 60
 """
 
 NVIDIA_SMI = """#!/bin/sh
-# What nvidia-smi prints, of GPUs that are not there.
+# Prints what nvidia-smi would print about these GPUs.
 read -r count error memory name </etc/fake-gpus || { echo 'No devices were found'; exit 6; }
 case "$*" in
   *utilization*) row=$(cat /run/fake-gpu-use 2>/dev/null || echo 0) ;;
@@ -156,12 +156,12 @@ KEY_TEXTS = re.compile(r"(?:AAAA|b3Bl)[A-Za-z0-9+/=]+|^ *[A-Za-z0-9+/=]{20,70}$"
 
 
 def key_texts(user_data):
-    """The texts of keys in it, in their order: of two that differ in nothing else they stand in the same places."""
+    """Returns the texts of keys in the user data, in order. The same places hold the keys of similar user data."""
     return [text.strip() for text in KEY_TEXTS.findall(user_data)]
 
 
 class Images:
-    """Tars of what cloud-init has made, by user data."""
+    """Tars of the files that cloud-init has made, by user data."""
 
     def __init__(self):
         self.folder = None
@@ -175,7 +175,7 @@ class Images:
         return self.folder
 
     def image(self, user_data):
-        """(image, {text in it: text to be put in its place})."""
+        """Returns (image, {text in the image: its replacement})."""
         keys = key_texts(user_data)
         bare = KEY_TEXTS.sub("KEY", user_data)
         digest = hashlib.sha256(bare.encode()).hexdigest()[:16]
@@ -201,7 +201,7 @@ class Images:
         assert made.returncode == 0 and (seed / "result.json").exists(), f"{made.stderr}\n{log[-4000:]}"
         result = json.loads((seed / "result.json").read_text())["v1"]
         assert result["datasource"].startswith("DataSourceNoCloud"), (result, log[-4000:])
-        # Modules that want a network, or what Debian's package leaves out, may fail; those that matter are asked below.
+        # Ignore result["errors"]: modules that need a network, or parts that Debian's package lacks, may fail.
         (seed / "image.partial").rename(seed / "image.tar")
         return seed / "image.tar"
 
@@ -210,7 +210,7 @@ IMAGES = Images()
 
 
 def fake_libcuda():
-    """Compiled once."""
+    """Returns the path of a fake libcuda, which is compiled once."""
     library = IMAGES.place() / "libcuda.so.1"
     with IMAGES.lock:
         if not library.exists():
@@ -219,7 +219,7 @@ def fake_libcuda():
 
 
 def nvidia_name(catalog, wanted):
-    """What nvidia-smi calls the GPUs that a fake cloud's machine was bought with, and their MiB; 0: not known."""
+    """Returns nvidia-smi's name of the GPUs of a fake cloud's machine, and their MiB; 0: unknown."""
     if wanted.face == "runpod":
         return wanted.type, catalog["runpod"]["gpus"][wanted.type]["memory"] * 1024
     if wanted.face == "lambda":
@@ -231,16 +231,16 @@ def nvidia_name(catalog, wanted):
 
 
 class Machine(Host):
-    """One rented machine. Everything of Host is there: start(), processes(), cut(), vanish()."""
+    """One rented machine: a Host with start(), processes(), cut(), vanish()."""
 
     def __init__(self, hosts, number, user_data, gpus=None, container=None):
         super().__init__(hosts, number)
-        self.container = container  # {"command", "env"}: it is one, and cloud-init plays no part
+        self.container = container  # {"command", "env"}: a container, without cloud-init
         self.user = "root" if container else USER
         self.image, self.other_keys = ("", {}) if container else IMAGES.image(user_data)
         self.user_data = user_data
         self.on_poweroff = None
-        self.said_off = []  # the power switch's words
+        self.said_off = []  # words that reached the power switch
         self._off = threading.Event()
         self.fifo = self.folder / "power"
         os.mkfifo(self.fifo)
@@ -271,7 +271,7 @@ class Machine(Host):
             self.give_gpus(*self.gpus)
 
     def _put_keys(self):
-        """The keys of this machine's user data in the files that cloud-init made of another one's."""
+        """Puts the keys of this machine into files that cloud-init made from other user data."""
         if not self.other_keys:
             return
         for place in ("/etc/ssh", f"/home/{USER}/.ssh", "/root/.ssh", "/var/lib/cloud/instance",
@@ -286,7 +286,7 @@ class Machine(Host):
                     path.write_bytes(data)
 
     def path(self, inside):
-        """A file on it, as seen from here."""
+        """Returns the path, on this machine, of a file on the rented machine."""
         return pathlib.Path(f"/proc/{self.holder.pid}/root{inside}")
 
     def put(self, inside, text, mode=0o644):
@@ -294,7 +294,7 @@ class Machine(Host):
         self.path(inside).chmod(mode)
 
     def power_on(self):
-        """Boots: cloud-init's bootcmd, then sshd, as systemd would order them; or what a container is to run."""
+        """Boots: cloud-init's bootcmd, then sshd, in systemd's order; or the command of a container."""
         if self.container:
             env = {"HOME": "/root", "TMPDIR": None, **self.container["env"]}
             self.sshd = self.start("-c", self.container["command"], program=("/bin/sh",), cwd="/", env=env)
@@ -306,7 +306,7 @@ class Machine(Host):
         return self
 
     def command(self, *argv, timeout=60.0):
-        """As root, to its end; its children may stay."""
+        """Runs a command as root to its end. Its children may stay."""
         ended = self.start(*argv[1:], program=(argv[0],), env={"HOME": "/root", "TMPDIR": None}, cwd="/").wait(timeout)
         assert ended.rc == 0, f"{argv}: {ended}"
         return ended.out
@@ -317,7 +317,7 @@ class Machine(Host):
         assert self.sshd.process.poll() is None, self.sshd.err()
 
     def give_gpus(self, count, error=0, name="NVIDIA A100-SXM4-80GB", memory_mib=81920):
-        """Stand-ins: `error` is what opening them gives, as CUDA numbers it."""
+        """Gives the machine stand-ins for GPUs. error: CUDA's error number for opening them."""
         self.put("/usr/local/bin/nvidia-smi", NVIDIA_SMI, 0o755)
         self.path("/usr/lib/libcuda.so.1").write_bytes(fake_libcuda().read_bytes())
         self.put("/etc/fake-gpus", f"{count} {error} {memory_mib} {name}\n")
@@ -326,7 +326,7 @@ class Machine(Host):
         self.put("/run/fake-gpu-use", f"{percent}\n")
 
     def start_metadata(self, kind):
-        """The metadata service, "ec2" or "gce"; what it says is written by metadata_service.tell(machine.says, ..)."""
+        """Starts the metadata service, "ec2" or "gce". metadata_service.tell(machine.says, ..) sets its answers."""
         self.says = self.folder / "metadata.json"
         service = self.folder / "metadata_service.py"
         service.write_text((HERE / "metadata_service.py").read_text())
@@ -336,8 +336,8 @@ class Machine(Host):
         assert self.metadata.process.poll() is None, self.metadata.err()
 
     def _watch_switch(self):
-        """Whoever writes into the switch ends the machine."""
-        with open(self.fifo, encoding="utf-8") as fifo:  # opens when somebody writes
+        """Ends the machine once a process writes into the power switch."""
+        with open(self.fifo, encoding="utf-8") as fifo:  # blocks until a writer opens the FIFO
             words = fifo.readline().strip()
         if not words or not self.up:
             return
@@ -355,21 +355,21 @@ class Machine(Host):
         return self._off.is_set()
 
     def powered_off(self, deadline):
-        """Waits until it has ended itself."""
+        """Waits until the machine has powered itself off."""
         until(lambda: self.is_off() and self.said_off, deadline, f"{self.name} powers off")
 
     def unplug(self):
-        """The end of the test: the thread at the switch ends too."""
+        """Ends the machine and its thread at the power switch, at the end of a test."""
         self.off()
         try:
             os.close(os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:  # nobody reads any more
+        except OSError:  # the reader has ended
             pass
         self._switch.join(10)
 
 
 class SystemdMachine(Machine):
-    """One whose process 1 is systemd: cloud-init, timers, sshd and the end are its own. Takes some ten seconds."""
+    """A machine with systemd as process 1, which runs cloud-init, timers, sshd and the shutdown. It boots in 10 s."""
 
     def __init__(self, hosts, number, user_data, gpus=None):
         Host.__init__(self, hosts, number)
@@ -412,7 +412,7 @@ class SystemdMachine(Machine):
         return self
 
     def reboot(self):
-        """As by the reset button: its disk and its place in the network stay, all else is new."""
+        """Presses the reset button: disk and network address stay, all else starts anew."""
         kinds = {"mount": "mnt", "net": "net", "uts": "uts", "ipc": "ipc"}
         with contextlib.ExitStack() as open_files:
             spaces = {name: open_files.enter_context(open(f"/proc/{self.holder.pid}/ns/{kind}"))
@@ -446,12 +446,12 @@ class Machines:
         self.hosts = hosts
         self.all = []
         self.lock = threading.Lock()
-        self.by_id = {}  # of a fake cloud's machines
-        self.shared = None  # a folder that all machines have as /shared, for a provider's object store
+        self.by_id = {}  # provider's id -> machine
+        self.shared = None  # a folder that all machines see as /shared, in place of an object store
 
     def launch(self, user_data, gpus=None, boot=True, container=None, systemd=False):
         if not container and not systemd:
-            IMAGES.image(user_data)  # outside of the lock: it takes its time
+            IMAGES.image(user_data)  # without the lock: this takes seconds
         with self.lock:
             if self.hosts.switch is None:
                 self.hosts(0)
@@ -468,10 +468,10 @@ class Machines:
         return machine.power_on() if boot else machine
 
     def plug(self, fake, cuda_error=lambda wanted: 0, boot=Machine.power_on):
-        """Launches of a FakeCloud become machines with the GPUs that were bought; cuda_error(machine of the fake) says
-        what opening them gives. Their power-off tells the fake, its end of one is the power cord, and its notice stands
-        in the machine's metadata service. boot(machine) may return before sshd is there: then the provider says
-        earlier that it runs. self.by_id has them by the provider's ids."""
+        """Makes a machine for each launch of a FakeCloud, with the GPUs of its type. cuda_error(machine of the fake):
+        the error of opening the GPUs. A power-off tells the fake; a termination by the fake cuts the power; a notice
+        appears in the machine's metadata service. If boot(machine) returns before sshd runs, the provider says
+        "running" that much earlier. self.by_id: provider's id -> machine."""
         world = fake.world
 
         def launched(wanted):
@@ -505,6 +505,6 @@ class Machines:
         world.on_launch, world.on_end, world.on_notice = launched, ended, noticed
 
     def close(self):
-        """Switches all of them off: nothing of them stays."""
+        """Switches all machines off and removes them."""
         for machine in self.all:
             machine.unplug()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The metadata service that a rented machine sees at 169.254.169.254: of EC2 (IMDSv2) or of Google. It says what a file
-says, which is read anew for each request, so that a test gives notice by writing it (tell()):
+"""The metadata service that a rented machine sees at 169.254.169.254, of EC2 (IMDSv2) or of Google. Its answers come
+from a file that is read for each request, so a test gives notice by writing the file (tell()):
 
     python3 metadata_service.py --kind ec2 --state FILE [--address 169.254.169.254] [--port 80] [--own-address]
 
 FILE is JSON; all is optional: {"instance_id", "region", "zone", "user_data", "name", "attributes": {..},
 "instance_action": {"action", "time"}, "rebalance": {"noticeTime"}, "role": {"name", "keys": {..}},  (ec2)
 "preempted": true, "maintenance": "TERMINATE_ON_HOST_MAINTENANCE"}  (gce). --own-address puts the address on lo first,
-for a network namespace. One JSON line says where it listens. It ends when its standard input does, with --until-eof.
+for a network namespace. One JSON line tells the address. With --until-eof it ends when its standard input closes.
 """
 import argparse
 import hashlib
@@ -27,7 +27,7 @@ LOOK_S = 0.05
 
 
 def tell(path, **news):
-    """Adds to what the service says; None takes a thing away. The file is never seen half written."""
+    """Adds to the answers of the service; None removes an answer. Replaces the file atomically."""
     path = pathlib.Path(path)
     said = {**read(path), **news}
     partial = path.with_suffix(".partial")
@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        # Whatever came through a proxy is refused by both, so that no web server on the machine can be made to ask.
+        # Both real services refuse requests through a proxy: no web server on the machine can be tricked into asking.
         if "X-Forwarded-For" in self.headers:
             return self.said("Forbidden", 403)
         return self.get_ec2() if self.server.kind == "ec2" else self.get_gce()
@@ -103,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
         return self.said(value, Metadata_Flavor="Google", ETag=etag(value))
 
     def changed(self, path, value, asked):
-        """Until it is another than the one of last_etag (without one: than now), or the time is up."""
+        """Waits until the value differs from that of last_etag (default: from now), or the time is up."""
         last = asked.get("last_etag") or etag(value)
         until = time.monotonic() + (float(asked["timeout_sec"]) if "timeout_sec" in asked else 3600)
         while etag(value) == last and time.monotonic() < until and not self.server.ended.is_set():

@@ -1,11 +1,11 @@
-"""Jobs that tests run on rented machines: what they run, and a run of it on spot machines that are taken away."""
+"""Scripts of jobs on rented machines, and a run on spot machines that are preempted."""
 import contextlib
 
 from harness import until
 from rented_world import CloudWorld
 
-# One step a life: goes on from its checkpoint until step LAST, which only being asked to end brings nearer, or until
-# the file `go` is in its home. With TICKS its first rank says that it works.
+# One step per life: a request to end makes the script save one more step. It succeeds at step LAST, or once the file
+# `go` is in its home. With TICKS its first rank prints that it works.
 LASTING = """import os, signal, sys, time
 rank, last = os.environ["RANK"], int(os.environ.get("LAST", "1"))
 os.makedirs("out", exist_ok=True)
@@ -34,7 +34,7 @@ sys.exit(int(os.environ.get("END_WITH", "0")))
 
 
 def project_in(folder, **scripts):
-    """A project of these scripts; LASTING is its train.py if it has no other."""
+    """Makes a project of these scripts. Without a train.py of its own, the project gets LASTING."""
     project = folder / "project"
     project.mkdir()
     for name, text in {"train": LASTING, **scripts}.items():
@@ -43,17 +43,17 @@ def project_in(folder, **scripts):
 
 
 def laptop(world):
-    """The processes of the world's one job here: its command, which shows it, and its course."""
+    """Returns the processes of the world's only job on this machine: its command and its course."""
     return [*world.processes(b"run", b"--on-demand"), *world.processes(b"follow-rented")]
 
 
 def run_ids(output):
-    """Of all lives of LASTING that it shows."""
+    """Returns the run ids of all lives of LASTING in the output."""
     return {line.split(" run ")[1].split()[0] for line in output.splitlines() if "began at step" in line}
 
 
 class SilentWorld(CloudWorld):
-    """silent: numbers of machines, from 1 on, whose sshd does not come up."""
+    """silent: the numbers, from 1, of machines whose sshd does not start."""
 
     def __init__(self, hosts, folder):
         self.silent = set()
@@ -65,7 +65,7 @@ class SilentWorld(CloudWorld):
 
 
 def taken(world, machine):
-    """At once, without a notice."""
+    """Preempts the machine at once, without notice."""
     with world.fake.world.lock:
         machine.extra["preempted"]()
 
@@ -80,8 +80,8 @@ class SpotRun:
                                "--env", f"LAST={last}", *more, "train.py", cwd=project)
 
     def waits_for(self, fact, what, deadline=150):
-        """While it runs."""
-        with contextlib.suppress(AssertionError):  # its text would be older
+        """Waits for the fact while the run goes on."""
+        with contextlib.suppress(AssertionError):  # the text of this error would be out of date
             until(lambda: fact() or self.run.process.poll() is not None, deadline, what)
         assert fact(), f"no {what}; it has ended with {self.run.process.poll()}: {self.all()}"
         return fact()
@@ -93,14 +93,14 @@ class SpotRun:
         return self.run.out() + self.run.err()
 
     def launched(self, number):
-        """The machine that was asked for as the number-th, from 1 on."""
+        """Waits for the launch with this number, from 1, and returns the machine."""
         return self.waits_for(lambda: self.machines()[number - 1:number], f"machine {number}")[0]
 
     def machines(self):
         return list(self.world.fake.world.machines.values())
 
     def ends_well(self, machines, timeout=180):
-        """Its output; nothing is left, and the bill is the meter's."""
+        """Waits for success and returns the output. No machine may be left, and the cost must equal the meter's."""
         ended = self.run.wait(timeout)
         assert ended.rc == 0, ended
         assert len(self.world.machines.all) == machines and self.world.live() == [], ended

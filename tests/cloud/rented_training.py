@@ -1,5 +1,5 @@
-"""The toy training (tests/support/workers/toy_training.py) on rented machines, which lose power while it runs. Its
-checkpoints lie in a folder that all machines share, as in an object store."""
+"""The toy training (tests/support/workers/toy_training.py) on rented machines that lose power during the run. Its
+checkpoints lie in a folder that all machines share, in place of an object store."""
 import pathlib
 import shutil
 import sys
@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 from chaos import TrainingJob  # noqa: E402
 from harness import SCRIPTS, until  # noqa: E402
 
-# The round of a worker is read from its own agent's log.
+# Reads a worker's round from the log of its agent.
 JOB = """
 import os, sys
 home, job = os.path.expanduser('~'), os.environ['LOCKSTEP_JOB_ID']
@@ -49,7 +49,7 @@ class RentedTraining(TrainingJob):
         return next(machine for machine in self.world.machines.all if machine.name == self.step["host"])
 
     def cut(self, machine, listed):
-        """When the power of a machine went. listed: the provider goes on to list it as running."""
+        """Cuts the power of a machine and returns the time. listed: the provider still lists the machine as running."""
         at = time.monotonic()
         machine.vanish()
         if not listed:
@@ -58,7 +58,7 @@ class RentedTraining(TrainingJob):
         return at
 
     def starts_after(self, at):
-        """When each worker started that began after a moment."""
+        """Returns the start times of workers that started after this moment."""
         return [line["at"] for line in self.training.lines("events") if line["what"] == "start" and line["at"] > at]
 
     def ends(self, rc=0, timeout=60):

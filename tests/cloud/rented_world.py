@@ -1,4 +1,4 @@
-"""A client and machines that were rented for it (machines.py), and what their tests ask of them."""
+"""A client with rented machines (machines.py), and helpers for their tests."""
 import contextlib
 import json
 import os
@@ -18,7 +18,7 @@ from ssh_hosts import Client  # noqa: E402
 TOOL = BUILD / "tests/contact_tool"
 NOTICE_EC2, NOTICE_GCE = 1, 2
 FAST_GUARD = {"LOCKSTEP_GUARD_SPEED": "10"}  # looks each second
-# Says that it is asked to end, and ends.
+# Prints that it is asked to end, and ends.
 PATIENT = """import os, signal, sys, time
 def end(*_):
     print('saved', flush=True)
@@ -31,7 +31,7 @@ while not os.path.exists(os.path.expanduser('~/go')):
 
 
 class RentedWorld:
-    """A client, and machines that were rented for it."""
+    """A client with rented machines."""
 
     def __init__(self, hosts, folder):
         self.hosts, self.folder = hosts, folder
@@ -75,7 +75,7 @@ class RentedWorld:
         return state
 
     def job(self, machine, name="job.py"):
-        """A job in the background."""
+        """Starts a job in the background."""
         where = f"{machine.user}@{machine.addr}"
         ended = self.client.run("run", "--on", where, "--key-path", self.key, "--sync", "none", "--cwd", ".",
                                 "--detach", name)
@@ -91,7 +91,7 @@ class RentedWorld:
 
 
 def daemon(machine):
-    """The pid of the lease's daemon, as we call it."""
+    """Returns the pid of the lease's daemon in this process's namespace."""
     for pid, name in machine.processes().items():
         with contextlib.suppress(OSError):
             words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -101,7 +101,7 @@ def daemon(machine):
 
 
 def sleepers(machine):
-    """The timers that are armed on it, by the markers they watch."""
+    """Returns the armed timers of the machine, by the markers that they watch."""
     return sorted(path.name for path in machine.path("/run").glob("lockstep-*"))
 
 
@@ -117,14 +117,14 @@ def output(machine, job):
 
 
 def ours(host, *wanted):
-    """Processes of our program on a host, with these words. By what the system says, not by what it says of itself."""
+    """Returns the processes of our program on a host with these words, as the kernel knows them."""
     found = []
     for pid in host.processes():
         with contextlib.suppress(OSError):
             words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             if words[0].endswith(b"lockstep") and tuple(words[1:len(wanted) + 1]) == wanted:
                 found.append(pid)
-    # A child that is about to become ssh still looks like it.
+    # A child that is about to exec ssh still looks like our program.
     left = []
     for pid in found:
         with contextlib.suppress(OSError):
@@ -134,14 +134,14 @@ def ours(host, *wanted):
 
 
 class CloudWorld:
-    """A client with the keys of a FakeCloud that it reaches at its own loopback, and whose machines are real ones:
+    """A client with the keys of a FakeCloud, which listens on the client's loopback and launches real machines:
     `with CloudWorld(hosts, tmp_path) as world: world.lockstep("up", "gpus", "--gpus", "A100:8", "-y")`."""
 
     def __init__(self, hosts, folder, binary=None, **plug):
         self.client = Client(hosts(1)[0])
         if binary:
             self.client.binary = binary
-        with self.client.host.network():  # its socket is the client's
+        with self.client.host.network():  # the fake's socket belongs to the client's network
             self.fake = fake_cloud.FakeCloud(folder / "fake")
         self.machines = machines.Machines(hosts)
         self.machines.plug(self.fake, **plug)
@@ -166,7 +166,7 @@ class CloudWorld:
         return self.processes(b"guard-rentals")
 
     def bill_is_the_meters(self):
-        """What `lockstep cost` has said."""
+        """Checks that `lockstep cost` shows what the meter shows."""
         ended = self.lockstep("cost", "--since", "1d", "--json")
         assert ended.rc == 0, ended
         told, meter = json.loads(ended.out)["cost_micros"], self.fake.world.micros()

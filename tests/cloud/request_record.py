@@ -1,5 +1,5 @@
-"""Requests that the fakes have recorded, compared with one another: what a vendor's own client sends for a call, and
-what our binary sends. Names and values must be equal; the order of a form, or 5 for "5", stands for nothing."""
+"""Compares recorded requests: those of a vendor's own client with those of our binary. Names and values must be equal.
+The order of a form, or 5 for "5", does not count."""
 import json
 import os
 import pathlib
@@ -11,14 +11,14 @@ import ec2_params
 import fake_gce
 
 SDK = pathlib.Path(__file__).parent / "sdk"
-# Faces that no client of the vendors asks in its own words; waiting for operations is a thing of their own.
+# Requests that no vendor's client makes in this form, such as waiting for operations.
 NOT_COMPARED = ("token", "checkip", "billing", "resourcemanager", "lambda", "runpod", "")
-# What clients of Google add to every query, and does not change what is asked.
+# Parameters that Google's clients add to every query, without effect on the answer.
 IGNORED_QUERY = {"$alt", "alt", "prettyPrint", "fields"}
 
 
 class Sdk:
-    """The vendors' clients, in one process of Node: run(service, call, input) answers as they parse it."""
+    """The vendors' clients in one Node process. run(service, call, input) returns the parsed answer."""
 
     def __init__(self, cloud_url, env, modules):
         settings = {**os.environ, **env, "FAKE_CLOUD_URL": cloud_url, "FAKE_AWS_KEY": cloud_keys.AWS_KEY,
@@ -49,8 +49,8 @@ class Sdk:
 
 
 def flat(value, where=""):
-    """{path: text} of nested values; a number and its text are the same, and so are true and "true". What is empty is
-    left out, as it stands for nothing in Google's JSON, but for machines that are named by a key."""
+    """Returns {path: text} of nested values. A number equals its text, and true equals "true". Empty values are left
+    out, since they mean nothing in Google's JSON, except machines that are named by a key."""
     if where.endswith(".perInstanceProperties"):
         return {f"{where}.{key}": str(inner.get("name", key)) for key, inner in value.items()}
     if isinstance(value, dict):
@@ -64,7 +64,7 @@ def flat(value, where=""):
 
 
 def canonical(record):
-    """One recorded request as {name: value}, whoever sent it."""
+    """Returns a recorded request as {name: value}, in a form that does not depend on the sender."""
     made = {"face": record["face"], "action": record["action"], "region": record["region"]}
     if record["face"] in ("ec2", "sts"):
         return {**made, **record["params"]}
@@ -75,7 +75,7 @@ def canonical(record):
 
 
 def differences(ours, theirs, but=()):
-    """Lines; none: the two are the same request. but: patterns of names that may differ (tokens, times)."""
+    """Returns a line for each difference of two requests. but: patterns of names that may differ (tokens, times)."""
     one, other = canonical(ours), canonical(theirs)
     found = []
     for name in sorted({*one, *other}):
@@ -84,8 +84,7 @@ def differences(ours, theirs, but=()):
     return found
 
 
-# EC2's words on the wire, and those of its clients, where a list or a member has another name. By the path, without
-# numbers; the longest that fits.
+# EC2's names on the wire and in its clients, where these differ. By path without numbers; the longest match counts.
 EC2_WORDS = {
     "Filter": "Filters", "Filter.Value": "Values", "Owner": "Owners", "ImageId.": "ImageIds", "ZoneName": "ZoneNames",
     "ZoneId": "ZoneIds", "RegionName": "RegionNames", "InstanceId.": "InstanceIds", "VpcId.": "VpcIds",
@@ -102,8 +101,8 @@ RESOURCES = {"instances.insert": "instanceResource", "instances.bulkInsert": "bu
 
 
 def sdk_call(record):
-    """(service, call, input, region): with it the vendor's client makes the call of a recorded request of ours. What
-    the client's model does not have it leaves out, and then the two requests differ."""
+    """Returns (service, call, input, region), with which the vendor's client repeats our recorded request. Members that
+    the client's model lacks are left out, so that the two requests differ."""
     if record["face"] in ("ec2", "sts"):
         given = {name: value for name, value in record["params"].items() if name not in ("Action", "Version")}
         model = ec2_params.ACTIONS[record["action"]]["params"]
@@ -128,7 +127,7 @@ def sdk_call(record):
 
 
 def ec2_input(tree, where, model):
-    """Wire names to the client's, texts to what the model says they are."""
+    """Converts names on the wire to the client's names, and texts to the types of the model."""
     if isinstance(tree, list):
         return [ec2_input(each, where, model) for each in tree]
     if not isinstance(tree, dict):
@@ -144,7 +143,7 @@ def ec2_input(tree, where, model):
 
 
 def compare_all(cloud, sdk, but=()):
-    """What is recorded so far, each call once more by the vendor's client: {line of the request: differences}."""
+    """Repeats each recorded call with the vendor's client. Returns {line of the request: differences}."""
     found, seen = {}, set()
     for record in list(cloud.records):
         words = json.dumps(canonical(record), sort_keys=True) if record["face"] not in NOT_COMPARED else ""
@@ -155,7 +154,7 @@ def compare_all(cloud, sdk, but=()):
         said = sdk.run(*sdk_call(record))
         sent = [each for each in cloud.records[at:] if each["face"] not in NOT_COMPARED]
         assert sent, f"the client sent nothing for {words}: {said}"
-        # A launch without a token, which is no more than a question, gets one from the client itself.
+        # The client itself adds a token to a launch without one, which is only a dry run.
         made_up = () if "ClientToken" in record["params"] else ("ClientToken",)
         wrong = differences(record, sent[0], (*but, *made_up))
         if wrong:

@@ -13,8 +13,8 @@ from harness import BINARY
 from ssh_hosts import SshWorld
 
 CLIENT = pathlib.Path(os.environ["LOCKSTEP_CLIENT"])
-# The kernel is the client's, so `uname` is replaced for the login shell of an account. The binary itself is told the
-# truth by the emulator.
+# All hosts share the client's kernel, so an account's login shell gets a `uname` that says aarch64. The emulator tells
+# the binary the same.
 SHELL = '#!/bin/sh\nPATH=/home/me/programs:$PATH exec /bin/sh "$@"\n'
 UNAME = '#!/bin/sh\n/bin/uname "$@" | sed s/x86_64/aarch64/\n'
 SAY = "import os\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], flush=True)\n"

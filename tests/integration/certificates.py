@@ -1,4 +1,4 @@
-"""An authority, and what it signs, made with openssl."""
+"""A certificate authority, and certificates that it signs, made with openssl."""
 import subprocess
 
 OPENSSL_EXTENSIONS = """

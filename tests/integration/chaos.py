@@ -1,12 +1,11 @@
-"""Chaos: a toy training on several hosts, and a person with a grudge against it.
+"""Chaos: a toy training on several hosts under random faults.
 
     chaos.py [--seed 1] [--faults 200] [--hosts 8] [--min-nodes 4] [--backend lockstep] [--longest-cut 20] [...]
 
 Faults come at random: a worker killed, an agent killed (alone, or with its guardian), an agent stopped for a while,
-a host's link cut for a while. Meanwhile a scheduler does what schedulers do: where an agent ended without success,
-it starts a new one a little later. The plan is a function of the seed alone. At the end the training is told to
-finish, all agents must end with success, and no process may be left on any host. Everything is recorded, and
-chaos_oracle.py judges the record.
+a host's link cut for a while. Meanwhile a scheduler starts a new agent a little later wherever an agent has ended
+without success. The plan is a function of the seed alone. At the end the training is told to finish, all agents must
+end with success, and no process may be left on any host. Everything is recorded, and chaos_oracle.py judges the record.
 """
 import argparse
 import dataclasses
@@ -27,11 +26,11 @@ from harness import SCRIPTS, Lockstep, until
 from hosts import Hosts
 
 KINDS = ("worker kill", "agent kill", "agent stop", "link cut")
-# What a user would set who wants faults noticed in seconds.
+# Settings of a user who wants faults noticed within seconds.
 CONF = dict.fromkeys(["c10d", "lockstep"], "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=1")
 CONF["static"] = "keep_alive_interval=1,keep_alive_max_attempt=3"
-# How long a node takes to notice that the rendezvous is gone where nobody tells it (docs/protocols): TCP's own probes
-# of the c10d store; three silent heartbeats and then three seconds of refusals for the hub.
+# Seconds until a node notices by itself that the rendezvous is gone (docs/protocols). c10d: TCP's own probes of the
+# store. lockstep: three silent heartbeats, then three seconds of refused connections.
 DETECTION = {"lockstep": 6.0}
 DETECTION_BY_TCP = 20.0
 MAX_RESTARTS = 100000
@@ -46,7 +45,7 @@ def send(pid, number):
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        pass  # it was faster
+        pass  # the process has just ended
 
 
 @dataclasses.dataclass
@@ -54,7 +53,7 @@ class Fault:
     pause: float  # s after the fault before it
     kind: str
     host: int
-    seconds: float  # how long, where it has an end
+    seconds: float  # duration, for a stop or a cut
     both: bool  # agent kill: the guardian too
 
     def __str__(self):
@@ -96,12 +95,12 @@ class Training:
         return sorted(found, key=lambda step: step["step"])
 
     def workers(self):
-        """What each said of itself when it started; until when it lived, look_for_the_dead() knows."""
+        """Returns each worker's record of its start, and "gone": when look_for_the_dead() saw its end."""
         return [{**line, "gone": self.gone.get(line["life"])} for line in self.lines("events")
                 if line["what"] == "start"]
 
     def broken_rules(self):
-        """For a job of which only the workers' side is recorded."""
+        """Judges a job by the records of its workers alone."""
         self.look_for_the_dead(time.monotonic())
         facts = chaos_oracle.Facts(max_restarts=MAX_RESTARTS, workers=self.workers(), steps=self.steps(),
                                    violations=self.lines("violations"))
@@ -120,7 +119,7 @@ class Training:
 
 
 class TrainingJob:
-    """The toy training on several hosts, whose own record says who did each step; `runs` is host -> its agent."""
+    """The toy training on several hosts. Its record says which hosts did each step. `runs`: host -> its agent."""
 
     def __init__(self, hosts):
         self.hosts = hosts
@@ -128,7 +127,7 @@ class TrainingJob:
         self.runs = {}
 
     def goes_on_with(self, *hosts, deadline=30.0):
-        """Waits for a step done from now on by exactly these; the step."""
+        """Waits for a new step that exactly these hosts have done, and returns the step."""
         names, known = {host.name for host in hosts}, self.training.last()
 
         def look():
@@ -152,7 +151,7 @@ class TrainingJob:
 
 
 class Node:
-    """A host as its scheduler sees it: an agent that shall run, and what is being done to it."""
+    """A host as its scheduler sees it: the agent that must run there, and the current fault."""
 
     def __init__(self, host, start):
         self.host = host
@@ -221,7 +220,7 @@ class Chaos:
                           SCRIPTS / "toy_training.py", self.training.folder, self.step_ms, token=token,
                           env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO", **env})
 
-    # --- what goes on all the time
+    # --- every turn
 
     def tick(self):
         now = time.monotonic()
@@ -274,7 +273,7 @@ class Chaos:
         return (self.training.folder / "finish").exists()
 
     def wait(self, fact, deadline, what):
-        """Time goes by until fact()."""
+        """Lets time pass until fact() is true."""
         end = time.monotonic() + deadline
         while not fact():
             if time.monotonic() > end:
@@ -324,10 +323,10 @@ class Chaos:
         node.trouble_ends = until
         self.facts.troubles.append({"host": node.host.name, "kind": fault.kind, "at": now, "until": until})
 
-    # --- the whole of it
+    # --- the run
 
     def run(self):
-        """What was wrong; empty when nothing was."""
+        """Returns a line for each broken rule; empty: all is well."""
         self.say(f"seed {self.seed}: {self.faults} faults, {len(self.nodes)} hosts, backend {self.backend}, "
                  f"--nnodes {self.min_nodes}:{len(self.nodes)}")
         try:
@@ -365,7 +364,8 @@ class Chaos:
                                    violations=self.training.lines("violations"))
 
     def all_at_work(self, before):
-        """Who is not in the last round would come to a job that is over. before: the last step of the faults' time."""
+        """Returns whether all nodes are in the last round: a node outside would join a job that is over. before: the
+        last step under faults."""
         if self.step <= before:
             return False
         last = self.training.step(self.step)
@@ -375,7 +375,7 @@ class Chaos:
         return all(node.again_at is None and node.run.process.poll() == 0 for node in self.nodes)
 
     def logs(self):
-        """The agents' own words, for whoever looks into what went wrong."""
+        """Returns the logs of all agents, for a person who looks for the cause."""
         return "\n".join(f"--- {host}, agent {number}\n{run.err()}" for host in self.hosts.all
                          for number, run in enumerate(host.runs))
 

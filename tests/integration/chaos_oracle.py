@@ -1,20 +1,20 @@
-"""What must not happen in a chaos run: pure rules over what was recorded of it. No process, no clock, no file.
+"""Rules for a chaos run: pure functions over its record, without processes, clocks or files.
 
-Records are dicts as chaos.py and toy_training.py write them; every "at", "until", "gone" and "ended" is a time of
-the one monotonic clock that all hosts share.
+Records are dicts as chaos.py and toy_training.py write them. "at", "until", "gone" and "ended" are times of the
+monotonic clock, which all hosts share.
 
-A generation is the time of one rendezvous: the hosting node's agent takes the state of c10d along when it goes, and
-a new one counts rounds from 0 again. Agents that ever met in a round are of one generation, so an agent that the
-new state has not heard of stays in the old one. That is no fault of c10d: a node that is cut off from a store that
-dies meanwhile sees neither end nor heir of it, its connection merely stays silent. What it does owe is to stop its
-workers when TCP has given the connection up.
+A generation is the life of one rendezvous. The state of c10d ends with the agent of the hosting node, and a new
+rendezvous counts rounds from 0 again. Agents that ever met in a round belong to one generation, so an agent unknown
+to the new state stays in the old generation. c10d cannot avoid this: a node that is cut off from a dying store sees
+neither its end nor its successor, only a silent connection. The node must stop its workers once TCP gives up the
+connection.
 """
 import dataclasses
 import signal
 from itertools import combinations
 
 SLACK = 5.0  # for stopping workers, and for a busy machine
-KILL = {-signal.SIGKILL, 128 + signal.SIGKILL}  # the guardian killed too, or there to tell of it
+KILL = {-signal.SIGKILL, 128 + signal.SIGKILL}  # the guardian was killed too, or reports the kill
 
 
 @dataclasses.dataclass
@@ -29,7 +29,7 @@ class Facts:
     agents: list = dataclasses.field(default_factory=list)  # agent, host, at, ended, rc
     signals: list = dataclasses.field(default_factory=list)  # agent, signal, at: all that the run itself sent to agents
     troubles: list = dataclasses.field(default_factory=list)  # host, kind, at, until
-    workers: list = dataclasses.field(default_factory=list)  # what a worker says of itself at its start; gone
+    workers: list = dataclasses.field(default_factory=list)  # each worker's record of its start, and "gone"
     steps: list = dataclasses.field(default_factory=list)
     violations: list = dataclasses.field(default_factory=list)  # what workers found
 
@@ -64,7 +64,8 @@ def name_of(rc):
 
 
 def may_give_up(facts, agent):
-    """Whether it, or the rendezvous, or so many that too few were left, had trouble not long before."""
+    """Returns whether the agent may give up: shortly before, its host or the rendezvous had trouble, or too few hosts
+    were left."""
     since = agent["ended"] - facts.detection - SLACK
     troubled = {trouble["host"] for trouble in facts.troubles
                 if trouble["at"] <= agent["ended"] and trouble["until"] >= since}
@@ -77,8 +78,8 @@ def may_give_up(facts, agent):
 # --- rounds, ranks, restarts
 
 def meetings(facts):
-    """Those that met at one store in one round. A store lives in the agent of its rank 0; a later one may get
-    its port."""
+    """Returns the workers by round and store. A store lives in the agent of its rank 0, and a later store may get the
+    same port."""
     began = {agent["agent"]: agent["at"] for agent in facts.agents}
     hosting = {}  # address -> when the agents whose store it was began
     for worker in facts.workers:
@@ -92,7 +93,7 @@ def meetings(facts):
 
 
 def generations(facts):
-    """agent -> its generation; they count from 0 in the order of their first workers."""
+    """Returns agent -> generation, numbered from 0 in the order of their first workers."""
     root = {}
 
     def find(name):
@@ -136,7 +137,7 @@ def ranks_of_a_round(facts):
 
 def restart_counts(facts):
     of = generations(facts)
-    last = {}  # of each generation
+    last = {}  # by generation
     for (number, *_), workers in meetings(facts).items():
         counts = sorted({worker["restarts"] for worker in workers})
         if counts[-1] > facts.max_restarts:
@@ -158,13 +159,13 @@ def alive_twice(facts):
     by_life = {worker["life"]: worker for worker in facts.workers}
     for worker in facts.workers:
         for other in worker["beside"]:
-            # One that was killed before it could say anything of itself is of no generation that we know.
+            # A worker that was killed before it wrote its record has no known generation.
             if other in by_life and of[by_life[other]["agent"]] == of[worker["agent"]]:
                 yield f"two alive with the same round and rank: {named(worker)}, {named(by_life[other])}"
 
 
 def generations_at_once(facts):
-    """An old one ends when its store does, or, for those that cannot see that, within the time of detection."""
+    """An old generation ends with its store. Nodes that cannot see this end within the time of detection."""
     of = generations(facts)
     members = {}
     for worker in sorted(facts.workers, key=lambda worker: worker["at"]):
@@ -188,7 +189,7 @@ def gone(facts, worker):
 
 
 def patience(facts, host, since):
-    """A stopped agent notices nothing."""
+    """Returns when a host must have noticed. The time in which its agent was stopped does not count."""
     limit = since + facts.detection + SLACK
     for trouble in sorted(facts.troubles, key=lambda trouble: trouble["at"]):
         stopped = trouble["host"] == host and trouble["kind"] == "agent stop"
@@ -223,11 +224,11 @@ def steps_done(facts):
         yield "the last step, and it alone, should be final"
 
 
-# Those that need to know nothing of agents, and all.
+# OF_WORKERS: the rules that need no records of agents.
 OF_WORKERS = (rounds_of_an_agent, ranks_of_a_round, restart_counts, alive_twice, steps_done)
 RULES = (agents_that_ended, *OF_WORKERS, generations_at_once, workers_left_behind)
 
 
 def judge(facts, rules=RULES):
-    """One line for each thing that is wrong."""
+    """Returns a line for each broken rule."""
     return [*map(str, facts.violations), *(line for rule in rules for line in rule(facts))]

@@ -1,4 +1,4 @@
-"""One provider's folder, driven line by line against the fakes: tests/support/cloud_tool.cc beside tests/cloud."""
+"""Drives the code of one provider line by line against the fakes (tests/cloud), by tests/support/cloud_tool.cc."""
 import json
 import os
 import subprocess
@@ -19,7 +19,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICN+lJwsONkwrdsSnQsu1ydUkIuIg5oOC+Esl
 
 
 def environment(cloud, **env):
-    """Nothing of the caller's own clouds. Keys come from files in this home, unless the test gives variables."""
+    """Returns an environment without the caller's own clouds. Keys come from files in this home, or from `env`."""
     clean = {name: value for name, value in os.environ.items()
              if not FOREIGN.match(name) and not name.startswith(CLOUD)}
     merged = {**clean, "HOME": str(cloud.folder / "home"),
@@ -28,7 +28,7 @@ def environment(cloud, **env):
 
 
 class Tool:
-    """A process of its own for one provider. Answers come in the order of the questions."""
+    """A cloud_tool process for one provider. Answers come in the order of the questions."""
 
     def __init__(self, provider, cloud, folder, log=None, **env):
         merged = environment(cloud, **{"CLOUD_TOOL_FOLDER": str(folder), **env})
@@ -56,7 +56,7 @@ class Tool:
         self.process.stdin.flush()
 
     def answer(self, deadline=60.0):
-        # A tool that hangs is killed, and its answer is then no JSON.
+        # Kill a tool that hangs: its answer is then empty, and json.loads() fails.
         timer = threading.Timer(deadline, self.process.kill)
         timer.start()
         try:
@@ -72,7 +72,7 @@ class Tool:
         return self.ask("list", **given)["machines"]
 
     def running(self, count=1, deadline=30.0):
-        """Our machines, once so many of them run and have an address."""
+        """Waits until `count` of our machines run and have an address, and returns these."""
         def up():
             there = [each for each in self.machines(intent=INTENT) if each["state"] == "running" and each["address"]]
             return there if len(there) == count else None

@@ -1,5 +1,5 @@
-"""Whole runs of the binary against the fakes of the clouds: laptops with homes of their own, answers that are held
-until a test lets them go, and what the provider's meter says afterwards.
+"""Whole runs of the binary against the fake clouds: laptops with their own homes, answers that a test holds back and
+releases, and the provider's meter.
 
     def test_x(cloud, laptop):
         ended = laptop.up("gpus", "--gpus", "L4:1", "--provider", "aws")
@@ -19,13 +19,13 @@ from fake_clouds import cloud, fake_cloud, machines, until  # noqa: F401
 from harness import BINARY, Lockstep
 
 PLACES = ("face", "action", "region", "zone", "type")
-GUARD_S = 20 * 60  # the timer of the first boot, before anybody came
+GUARD_S = 20 * 60  # the timer of the first boot, until the first log-in
 ALL = ("aws", "gcp", "lambda", "runpod")
 
 
 class Hold:
-    """One answer that is not given before the test says so. when: "before" (nothing was done), "after" (all was done),
-    "middle" (all was done, and half of the answer is on its way)."""
+    """Holds one answer back until the test releases it. when: "before" (the fake has done nothing), "after" (the fake
+    has done all), "middle" (the fake has done all, and sent half of the answer)."""
 
     def __init__(self, when="after", skip=0, **place):
         self.when, self.skip, self.place = when, skip, place
@@ -68,7 +68,7 @@ class HoldingCloud(fake_cloud.FakeCloud):
         self.server.RequestHandlerClass = HoldingHandler
 
     def answer_of(self, face, request, record):
-        face.read(request)  # says where it is; read once more below, which does no harm
+        face.read(request)  # tells the place; reading again below does no harm
         with self.holds_lock:
             hold = next((each for each in self.holds if not each.taken and each.matches(request.place())), None)
             if request.params.get("DryRun") == "true":
@@ -105,7 +105,7 @@ class Laptop(Lockstep):
         return self.run("down", *(args or ("--all",)), **{"timeout": 60, **options})
 
     def cost(self, *names, **options):
-        """All rentals of the last day, in micro-USD."""
+        """Returns all rentals of the last day, in micro-USD."""
         ended = self.run("cost", "--since", "1d", "--json", *names, **options)
         assert ended.rc == 0, ended
         return json.loads(ended.out)
@@ -122,7 +122,7 @@ class Laptop(Lockstep):
 
 
 def without_keys(*names):
-    """The environment in which the keys of these providers (all) are not there."""
+    """Returns variables that hide the keys of these providers (default: all)."""
     variables = {"aws": {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/credentials", "AWS_CONFIG_FILE": "/nowhere/config"},
                  "gcp": {"GOOGLE_APPLICATION_CREDENTIALS": None}, "lambda": {"LAMBDA_API_KEY": None},
                  "runpod": {"RUNPOD_API_KEY": None}}
@@ -134,7 +134,7 @@ def meter(cloud):
 
 
 def nothing_rented(cloud):
-    """Not now, and not before."""
+    """Returns whether no machine was ever rented."""
     return machines(cloud) == []
 
 
@@ -143,8 +143,8 @@ def fault(cloud, do, **rule):
 
 
 def guard_timers(cloud):
-    """What every machine of ours has from its first second on: it powers itself off when nobody has come. Here nobody
-    ever comes, since no sshd is behind these machines."""
+    """Gives each machine the timer of its first boot, which powers the machine off unless a client logs in. These
+    machines have no sshd, so no client ever does."""
     def booted(machine):
         with cloud.world.lock:
             cloud.world.after(GUARD_S, lambda: cloud.world.power_off(machine))
@@ -153,7 +153,7 @@ def guard_timers(cloud):
 
 
 def most_alive_at_once(cloud, node_of=lambda machine: machine["name"]):
-    """How many machines for one node lived at the same moment, at most."""
+    """Returns the largest number of machines that lived at the same moment for one node."""
     nodes = {}
     for machine in machines(cloud):
         nodes.setdefault(node_of(machine), []).append(machine)

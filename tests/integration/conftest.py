@@ -20,7 +20,7 @@ def pytest_configure(config):
 
 @pytest.fixture
 def lockstep(tmp_path):
-    """Lockstep in a place of its own; afterwards nothing that it started may be alive."""
+    """Lockstep in its own folder. At the end of a test, none of its processes may be alive."""
     folder = harness.Lockstep(tmp_path)
     yield folder
     left = folder.close()
@@ -29,7 +29,7 @@ def lockstep(tmp_path):
 
 @pytest.fixture
 def hosts(lockstep):
-    """hosts(n): n machines on one network (hosts.py); afterwards nothing may be alive on any of them."""
+    """hosts(n): n machines on one network (hosts.py). At the end of a test, none may have a process."""
     if os.getuid() != 0:
         harness.skip("network namespaces need root")
     made = several_hosts.Hosts(lockstep)

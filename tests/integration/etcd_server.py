@@ -1,4 +1,4 @@
-"""Real etcd servers and our etcd_tool beside them. Everything started here ends with the fixture that made it."""
+"""Real etcd servers, and our etcd_tool. All processes end with their fixture."""
 import json
 import os
 import pathlib
@@ -98,7 +98,7 @@ class Cluster:
             return json.load(answer)["node"]
 
     def v2_watchers(self):
-        """How many polls of its v2 API the first member has under way."""
+        """Returns the number of open polls of the v2 API at the first member."""
         with NO_PROXY.open(f"http://{self.places.split(',')[0]}/v2/stats/store", timeout=5) as answer:
             return int(json.load(answer)["watchers"])
 
@@ -109,14 +109,14 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The one server of a module's tests."""
+    """The server that all tests of a module share."""
     cluster = Cluster(tmp_path_factory.mktemp("etcd") / "one").start()
     yield cluster
     cluster.close()
 
 
 class Tool:
-    """etcd_tool, driven line by line: answers by id, events in the order they came."""
+    """Drives etcd_tool line by line. Keeps answers by id, and events in order."""
 
     def __init__(self, endpoints, conf="", run_id="job"):
         self.process = subprocess.Popen([TOOL, endpoints, conf, run_id], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The fakes of the clouds (tests/cloud) as fixtures: one server a file, emptied for each test."""
+"""The fake clouds (tests/cloud) as fixtures: one server for a test file, reset for each test."""
 import pathlib
 import sys
 
@@ -20,7 +20,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def cloud(server):
-    """Empty, with boots that take no time, and without Lambda's pauses."""
+    """An empty cloud. Boots take no time, and Lambda's rate limits are off."""
     fake_cloud.control(server.url, "reset", {})
     server.world.advance(0, scale=1, skew=0)
     server.world.settings.update(boot_s=0.0, end_s=0.0, operation_s=0.0, limits=0, gce_capacity_s=0.0, delay_s=0,

@@ -9,7 +9,7 @@ LIGHT = SCRIPTS / "hang_light.py"
 HEALTHY = SCRIPTS / "healthy.py"
 STRAGGLES = SCRIPTS / "straggles.py"
 
-# How the line begins that tells of each kind. A rank that computes is no proof of a hang.
+# The first word of Lockstep's line about each kind. A rank that computes does not prove a hang.
 HANGS = {
     "sleep": "hang", "lock": "hang", "loop": "waiting", "stop": "stopped", "vfork": "hang", "gil": "hang",
     "fifo": "hang", "loader": "hang", "skipped": "hang", "wrong": "hang", "init": "hang", "new_group": "hang",
@@ -18,7 +18,7 @@ HANGS = {
 
 
 def line_of(kind, script=HANG):
-    """Where a worker stays in a kind of hang: the line that ends with "# KIND"."""
+    """Returns the place where a worker stays in this kind of hang: the line that ends with "# KIND"."""
     lines = enumerate(script.read_text().splitlines(), 1)
     (number,) = [number for number, line in lines if line.endswith(f"# {kind}")]
     return f"{script.name}:{number}"

@@ -1,8 +1,7 @@
 """Runs the real binary as a user would and looks at it from outside.
 
-Every run carries its own token in the environment; all that descends from it is found by that token
-in /proc, whatever it did to its parents, groups and sessions. Nothing here sleeps to synchronise:
-`until` waits for a fact, with a deadline.
+Every run carries its own token in the environment. The token finds all descendants of the run in /proc, even after
+a change of parent, group or session. Nothing here sleeps to synchronise: `until` waits for a fact, with a deadline.
 """
 import contextlib
 import dataclasses
@@ -35,7 +34,7 @@ FOREIGN = re.compile(r"^(PET_|TORCH|OMP_|NCCL_|LOCKSTEP_|CUDA_|MASTER_|RANK$|WOR
 
 
 def until(fact, deadline=10.0, what=None):
-    """The first true value of fact(); fails loudly when it does not come."""
+    """Returns the first true value of fact(). Fails with `what` after the deadline."""
     end = time.monotonic() + deadline
     pause = 0.002  # grows to 20 ms within 0.2 s: asking every 2 ms throughout was a tenth of all tests' CPU time
     while True:
@@ -160,7 +159,7 @@ class Run:
         os.kill(pid or self.pid, number)
 
     def signal_again(self, number):
-        """A TERM or INT that counts as the second one: those that come within 300 ms are meant once."""
+        """Sends a TERM or INT that counts as the second one: Lockstep takes signals within 300 ms for one."""
         time.sleep(0.35)
         self.signal(number)
 
@@ -178,7 +177,7 @@ class Run:
         until(lambda: not self.living(), deadline, f"no process of the run left, but {self.living()}")
 
     def kill(self):
-        """End all of the run by force (a test failed)."""
+        """Kills all processes of the run, after a failed test."""
         for _ in range(50):
             left = self.living()
             if not left:
@@ -198,7 +197,7 @@ class Run:
 
 
 class Starter:
-    """What can `start` commands can also run them to their end, and the C worker (tests/support/worker.c)."""
+    """Adds to `start`: running a command to its end, and starting the C worker (tests/support/worker.c)."""
 
     def run(self, *args, timeout=20.0, **options):
         run = self.start(*args, **options)
@@ -211,7 +210,7 @@ class Starter:
 
 
 class Lockstep(Starter):
-    """Starts runs in a home and a temporary directory of their own and accounts for what they leave."""
+    """Starts runs in their own home and temporary directory, and finds processes that a run leaves behind."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -246,7 +245,7 @@ class Lockstep(Starter):
         return self.run(*args, "--no-python", WORKER, *actions, **options)
 
     def ready(self, count, deadline=10.0, folder=None):
-        """Waits until `count` ranks have touched their file; rank -> pid (as the worker sees itself)."""
+        """Waits until `count` ranks have touched their file. Returns rank -> pid, as the worker sees its own pid."""
         folder = folder or self.facts
         def look():
             pids = {int(p.name): read(p) for p in folder.iterdir() if p.name.isdigit()}
@@ -261,7 +260,7 @@ class Lockstep(Starter):
         return read(self.facts / name)
 
     def signals(self, rank, continued=False):
-        """Names of what the worker recorded; the CONT that goes before a stop only if asked for."""
+        """Returns the names of signals that the worker recorded. continued: also the CONT before a stop."""
         path = self.facts / f"{rank}.signals"
         names = read(path).split() if path.exists() else []
         return names if continued else [name for name in names if name != "CONT"]
@@ -278,7 +277,7 @@ class Lockstep(Starter):
         return {key: value.strip() for key, value in pairs}
 
     def attempt(self, number, base=None):
-        """The directory of an attempt in the only job directory there is."""
+        """Returns the directory of an attempt. There must be a single job directory."""
         (job,) = list((base or self.logs).iterdir())
         return job / f"attempt_{number}"
 
@@ -291,13 +290,13 @@ class Lockstep(Starter):
 
 
 def report_of(err):
-    """The failure report's lines (without the borders' content), or None."""
+    """Returns the lines of the failure report in the text, or None."""
     match = re.search(r"^(=+)\n(.*?)\n\1$", err, re.S | re.M)
     return match and match.group(0).splitlines()
 
 
 def one_line(ended, rc, *words):
-    """Bad input: one line that says it (advice included), the exit code, no traceback."""
+    """Checks the answer to bad input: the exit code, one line with the error and advice, no traceback."""
     assert ended.rc == rc, str(ended)
     assert len(ended.error_lines) == 1 and ": error: " in ended.err, str(ended)
     text = ended.err.lower()
@@ -306,7 +305,7 @@ def one_line(ended, rc, *words):
 
 
 def free_port():
-    """A port below those that the kernel gives to connections, which may be taken before the caller listens."""
+    """Returns a free port below the ephemeral ports, which the kernel may give to a connection at any time."""
     import random
     import socket
     while True:
@@ -326,14 +325,14 @@ def events(err):
 
 
 def peer(version):
-    """The Python of that PyTorch, as PYTHON_EXEC or a program of its own (PEER_PROGRAM)."""
+    """Returns the wrapper that runs the Python of that PyTorch, or PEER_PROGRAM in the same system."""
     if not (PEERS / SUITES[version] / ".complete").exists():
         skip(f"no PyTorch {version} in .cache/peers/{SUITES[version]}: run ./dev peers")
     return SUPPORT / f"python-{SUITES[version]}"
 
 
 def skip(reason):
-    """A peer is missing: a reason to skip at a person's desk, a failure where peers are required."""
+    """Skips a test whose peer is missing. Fails where peers are required (LOCKSTEP_REQUIRE_PEERS=1)."""
     import pytest
     if os.environ.get("LOCKSTEP_REQUIRE_PEERS") == "1":
         pytest.fail(reason)

@@ -5,8 +5,8 @@ bridge that lives in a network namespace of its own. Nothing has a name that ano
 nothing outlives the test: the holders end when the pipe from the test does, and the kernel then kills all that
 runs on the host and takes the network down. So a crashed test leaves nothing to sweep.
 
-A cut drops every frame (ARP too) where it enters, at the bridge's port and at the host's own interface: nobody
-sees a FIN, a RST or an error, as with a pulled cable behind a switch.
+A cut drops every frame (ARP too) where it enters, at the bridge's port and at the host's own interface: no
+process sees a FIN, a RST or an error, as if a cable were pulled behind a switch.
 """
 import contextlib
 import ctypes
@@ -20,13 +20,13 @@ from harness import BINARY, BUILD, PEERS, REPOSITORY, TOKEN, Run, Starter, child
 
 NETWORK = "10.77.0"
 SECOND = "10.77.1"
-_HOLD = "exec env --ignore-signal=CHLD cat"  # as process 1 it reaps by ignoring
+_HOLD = "exec env --ignore-signal=CHLD cat"  # process 1 of a host; ignoring SIGCHLD reaps its children
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextlib.contextmanager
 def _within(pid, kind):
-    """This thread in a namespace of process `pid`: "net", or "pid" (what it starts is born there, as our child)."""
+    """Puts this thread into a namespace of process `pid`: "net", or "pid" (child processes then start there)."""
     def enter(fd):
         if _libc.setns(fd, 0) != 0:
             raise OSError(ctypes.get_errno(), f"setns to the {kind} namespace of {pid}")
@@ -44,7 +44,7 @@ def _must(argv, text=None):
     return done.stdout
 
 
-# Over a folder an empty tmpfs, in which only the folders named behind it are left (those that lie in it).
+# Mounts an empty tmpfs over a folder. Only the folders inside that are named after it stay visible.
 _HIDE = """
 hidden=$1; shift
 mount --rbind "$hidden" /mnt
@@ -55,10 +55,10 @@ umount -l /mnt
 
 
 class Holder:
-    """A process that does nothing but keep its namespaces; it ends with the pipe, or with us."""
+    """A process that only keeps its namespaces. It ends when its stdin closes, so also when this process ends."""
 
     def __init__(self, *unshare, setup="", enter=()):
-        """enter: what nsenter is to enter first, of another one that is to live on."""
+        """enter: options for nsenter, to enter namespaces of another holder first. That holder must stay alive."""
         fork = "--fork" in unshare
         first = ["nsenter", *enter] if enter else []
         self.process = subprocess.Popen([*first, "unshare", *unshare, "sh", "-ec", f"{setup}\necho ready\n{_HOLD}"],
@@ -74,7 +74,7 @@ class Holder:
         return self
 
     def pids(self):
-        return (self.process.pid, self.pid)  # the first may be the parent that waits for the second
+        return (self.process.pid, self.pid)  # the first may only be the parent of the second, and wait for its end
 
     def network_inode(self):
         return os.stat(f"/proc/{self.pid}/ns/net").st_ino
@@ -86,7 +86,7 @@ class Holder:
         _must(["nsenter", "--target", self.pid, "--net", "nft", "-f", "-"], "\n".join(lines) + "\n")
 
     def kill(self):
-        """Process 1 of a host takes everything on it along, at once."""
+        """Kills process 1 of the host: the kernel then kills all processes of the host at once."""
         for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -96,7 +96,7 @@ class Holder:
 
 
 class Host(Starter):
-    """One machine. `start` and `run` are those of harness.Lockstep, but here."""
+    """One machine. `start` and `run` work as in harness.Lockstep, but on this host."""
 
     def __init__(self, hosts, number):
         self.hosts = hosts
@@ -114,14 +114,14 @@ class Host(Starter):
     def __repr__(self):
         return self.name
 
-    # --- being there
+    # --- power
 
     def _begin(self):
         hosts_file = self.hosts.hosts_file
-        # A minimal Debian has no /etc/hosts, and there is nothing to mount over then.
+        # A minimal Debian has no /etc/hosts, and a bind mount needs a file to cover.
         setup = ["[ -e /etc/hosts ] || touch /etc/hosts", "[ -e /etc/resolv.conf ] || touch /etc/resolv.conf",
                  f"hostname {self.name}", f"mount --bind {hosts_file} /etc/hosts", "ip link set lo up",
-                 # Names come from the file alone; a resolver that cannot be reached would only take time.
+                 # Names come from /etc/hosts alone: an unreachable resolver would only cost time.
                  f"mount --bind {self.hosts.resolv_file} /etc/resolv.conf"]
         for peer in PEERS.glob("*/etc/hosts"):
             setup.append(f"mount --bind {hosts_file} {peer}")
@@ -129,18 +129,18 @@ class Host(Starter):
                              "--propagation", "private", setup="\n".join(setup))
 
     def inside(self, *argv):
-        """A command with this host's mounts (umount needs a /proc that knows its caller)."""
+        """Runs a command with this host's mounts (umount needs a /proc that knows its caller)."""
         subprocess.run(["nsenter", "--target", str(self.holder.pid), "--mount", "--pid", "--", *map(str, argv)],
                        check=True)
 
     def hide(self, folder):
-        """An empty folder of this host's own, in which only the checkout, the build and the test's folder are seen."""
+        """Hides the content of a folder on this host, except the checkout, the build and the test's folder."""
         kept = {path for path in (REPOSITORY, BUILD, pathlib.Path(self.hosts.lockstep.folder))
                 if path.resolve().is_relative_to(folder)}
         self.inside("sh", "-ec", _HIDE, "sh", folder, *sorted(path.resolve() for path in kept))
 
     def _plug(self, nic=0):
-        # A port of its own after every boot: the kernel takes its time to remove that of a dead host.
+        # A new port name after every boot: the kernel takes its time to remove the port of a dead host.
         port, device = f"h{self.number}n{nic}b{self.boots}", f"eth{nic}"
         address = f"{(NETWORK, SECOND)[nic]}.{self.number + 10}"
         self.hosts.switch.ip(f"link add {port} type veth peer name {device} netns {self.holder.pid}",
@@ -158,13 +158,13 @@ class Host(Starter):
         self._inode = self.holder.network_inode()
 
     def boot(self):
-        """Back after vanish(): the same name and address, nothing of what ran."""
+        """Starts the host again after vanish(), with the same name and address, and none of the old processes."""
         assert not self.up
         self._begin()
         self._finish()
 
     def spoken(self, *words):
-        """Processes here whose command lines have these words behind one another."""
+        """Returns the processes here whose command lines contain these words in a row."""
         needle = b"\0" + b"\0".join(word.encode() for word in words) + b"\0"
         found = []
         for pid in self.processes():
@@ -174,7 +174,7 @@ class Host(Starter):
         return found
 
     def vanish(self):
-        """The power cord: off the network first, so that no FIN gets out, then everything on it is dead."""
+        """Pulls the power cord: cuts the network first, so that no FIN gets out, then kills everything."""
         self.cut()
         self.off()
 
@@ -187,7 +187,7 @@ class Host(Starter):
     # --- the network
 
     def second_nic(self):
-        """Plugs eth1 into a second network (all hosts that have one share it); its address."""
+        """Plugs eth1 into a second network, which all hosts with an eth1 share. Returns the address."""
         return self._plug(1)
 
     def _drop(self, where, device, rule):
@@ -204,22 +204,22 @@ class Host(Starter):
         self._cut_in, self._cut_out = drop_in, drop_out
 
     def cut(self):
-        """Nothing comes in, nothing gets out; nobody is told."""
+        """Drops all frames in both directions. Neither side sees an error."""
         self._set(True, True)
 
     def heal(self):
         self._set(False, False)
 
     def drop_in(self):
-        """Nothing comes in; what is sent from here still arrives."""
+        """Drops what comes in. What this host sends still arrives."""
         self._set(True, self._cut_out)
 
     def drop_out(self):
-        """Nothing gets out; what others send still arrives."""
+        """Drops what goes out. What other hosts send still arrives."""
         self._set(self._cut_in, True)
 
     def network(self):
-        """Sockets that are made meanwhile are this host's."""
+        """Sockets that are made in this context belong to this host."""
         return _within(self.holder.pid, "net")
 
     # --- processes
@@ -243,7 +243,7 @@ class Host(Starter):
         return run
 
     def processes(self):
-        """pid -> comm of all that lives on this host, whoever started it (the holder aside)."""
+        """Returns pid -> comm of all processes on this host, except the holder."""
         found = {}
         for entry in os.scandir("/proc"):
             try:
@@ -258,14 +258,14 @@ class Host(Starter):
         return found
 
     def agent(self):
-        """The only agent on this host."""
+        """Waits for the only agent on this host, and returns its pid."""
         def look():
             agents = [pid for pid, comm in self.processes().items() if comm == "lockstep-agent"]
             return len(agents) == 1 and agents[0]
         return until(look, what=f"an agent on {self.name}")
 
     def outer(self, local):
-        """What we call the process that calls itself `local` on this host."""
+        """Returns our pid of the process whose pid on this host is `local`."""
         for pid in self.processes():
             with contextlib.suppress(OSError, StopIteration):
                 with open(f"/proc/{pid}/status") as file:
@@ -275,7 +275,7 @@ class Host(Starter):
         return None
 
     def freeze(self, pid):
-        """SIGSTOP, and only back when it has stopped."""
+        """Sends SIGSTOP, and returns once the process has stopped."""
         os.kill(pid, signal.SIGSTOP)
 
         def stopped():
@@ -288,7 +288,7 @@ class Host(Starter):
 
 
 class Hosts:
-    """Makes hosts, all on one network; afterwards nothing may be alive on any of them."""
+    """Makes hosts on one network. At the end of a test, no process may be left on any of them."""
 
     def __init__(self, lockstep):
         self.lockstep = lockstep
@@ -300,7 +300,7 @@ class Hosts:
         self.hosts_file.touch()
 
     def __call__(self, count):
-        """`count` more hosts."""
+        """Makes `count` more hosts."""
         if self.switch is None:
             self.switch = Holder("--net").ready()
             self.switch.ip("link set lo up", "link add br0 type bridge", "link set br0 up", "link add br1 type bridge",
@@ -316,7 +316,7 @@ class Hosts:
         return new
 
     def processes(self):
-        """host -> what lives there, for hosts where something does."""
+        """Returns host -> its processes, for the hosts that have any."""
         return {host: left for host in self.all if host.up and (left := host.processes())}
 
     def none_left(self, deadline=5.0):

@@ -1,4 +1,4 @@
-"""What stands between agents and a real etcd: it passes every call on, until it is told to lie about some of them."""
+"""A proxy between agents and a real etcd. It passes all calls on, except those that a test tells it to lie about."""
 import socket
 import threading
 
@@ -15,13 +15,12 @@ def answer(body):
 
 
 class Proxy:
-    """Speaks HTTP for one etcd member. `lies`: by path, what is said instead of every answer, or of every second
-    one."""
+    """Speaks HTTP for one etcd member. `lies`: by path, the lie in place of each answer, or of every n-th."""
 
     def __init__(self, place):
         host, port = place.rsplit(":", 1)
         self.etcd = (host, int(port))
-        self.lies = {}  # by path: a function of a connection, which hangs up when it returns
+        self.lies = {}  # path -> function(say); the proxy hangs up when it returns
         self.every = 1
         self.calls = {}  # by path
         self.told = {}  # lies, by path
@@ -37,7 +36,7 @@ class Proxy:
         self.listener.close()
 
     def lie(self, lies, every=1):
-        """From now on, also to those who are listening to a stream."""
+        """Lies from now on. Open streams are cut, so that their clients ask again."""
         self.lies, self.every = lies, every
         for stream in list(self.streams):
             try:
@@ -74,7 +73,7 @@ class Proxy:
                 finally:
                     self.told[path] = self.told.get(path, 0) + 1
             except (OSError, ValueError):
-                pass  # it was turned away, or has gone
+                pass  # a malformed request, or the agent has gone
 
     @staticmethod
     def _request(connection):
@@ -106,7 +105,7 @@ class Proxy:
                     connection.sendall(piece)
             finally:
                 self.streams.discard(etcd)
-                connection.shutdown(socket.SHUT_RDWR)  # a close alone would wait for the thread that reads it
+                connection.shutdown(socket.SHUT_RDWR)  # close() alone would wait for the reading thread
 
     @staticmethod
     def _hang_up_with(connection, etcd):

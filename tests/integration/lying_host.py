@@ -1,7 +1,7 @@
-"""A host that was taken over: in the place of the binary that the client has pushed lies a program that speaks the
-link's protocol (docs/protocols/link.md) and lies.
+"""A host that was taken over. A program replaces the binary that the client has pushed: it speaks the link's protocol
+(docs/protocols/link.md) and lies.
 
-A lie is Python, run for every link with `link` in sight; it ends the link when it returns.
+A lie is Python code that runs for every link. It uses `link`, and its end is the end of the link.
 """
 import os
 import textwrap
@@ -43,17 +43,17 @@ class Link:
         self.frame(6, struct.pack("<IB", channel, stream) + text(value))
 
     def all(self, value, stream=OUT):
-        """Within the room there is at the beginning."""
+        """Sends all of the value, which must fit into the initial window."""
         for at in range(0, len(value), 65536):
             self.data(value[at:at + 65536], stream)
 
     def read(self):
-        """The next frame's type and fields; None at the end."""
+        """Returns the type and fields of the next frame; None at the end."""
         head = self._exactly(5)
         return None if head is None else (head[4], self._exactly(struct.unpack("<I", head[:4])[0] - 1))
 
     def words(self):
-        """Of the next Start."""
+        """Returns the words of the next Start."""
         while True:
             kind, fields = self.read() or sys.exit(0)
             if kind == 2:
@@ -88,7 +88,7 @@ def number(value):
 
 
 def listing(*entries):
-    """Of (path, size) and (path, target), sorted."""
+    """Returns a tree of (path, size) for files and (path, target) for links, sorted."""
     out = b"lockstep-tree\n" + number(len(entries))
     for path, what in entries:
         out += number(0) + number(len(path.encode())) + path.encode()
@@ -107,7 +107,7 @@ link = Link()
 '''
 
 
-# The honest binary answers, and what it says is spoiled on the way.
+# The honest binary answers, and this program spoils the answers on the way.
 SPOILS = r'''
 import random, re, subprocess, threading
 
@@ -157,7 +157,7 @@ link.write(exactly(len(GREETING)))
 while True:
     size, kind = struct.unpack("<IB", exactly(5))
     fields = exactly(size - 1)
-    # A reading of the clock is no JSON: the client waits a minute for the rest of one that is cut.
+    # Leave readings of the clock whole: the client would wait a minute for the rest of a cut one.
     if kind == 6 and fields[4] in (OUT, RESULT) and not fields[9:].strip().isdigit() and chance.random() < 0.8:
         fields = fields[:5] + text(spoiled(fields[9:]))
     link.frame(kind, fields)
@@ -165,7 +165,7 @@ while True:
 
 
 class LyingHost:
-    """`world` has logged in there once, so that its binary is in place."""
+    """A host whose binary a test replaces. The client logs in once first, so that the binary is there."""
 
     def __init__(self, client, server, user="me"):
         self.client, self.server = client, server
@@ -178,7 +178,7 @@ class LyingHost:
         self._put((LINK + textwrap.dedent(lie)).encode())
 
     def spoils(self, seed):
-        """From now on answers are spoiled at random."""
+        """Spoils answers at random from now on."""
         honest = self.place.parents[3] / "honest"
         if not honest.exists():
             honest.write_bytes(self.honest)

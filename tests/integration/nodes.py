@@ -1,5 +1,5 @@
-"""Several agents of one job on this machine: every one its own `lockstep run` (or torchrun) under a
-loopback address of its own, as if it were a node."""
+"""Several agents of one job on this machine. Each agent is a `lockstep run` (or torchrun) with its own loopback
+address, as if it were a node."""
 import json
 import re
 import shutil
@@ -32,7 +32,7 @@ class Job:
 
     def __init__(self, lockstep, backend="c10d", version="2.6"):
         self.lockstep = lockstep
-        self.worker = lockstep.folder / "worker"  # a copy in /tmp, which torchrun's root has as well
+        self.worker = lockstep.folder / "worker"  # a copy in /tmp, which torchrun's chroot shares
         self.backend = backend
         self.version = version  # whose torchrun
         self.port = free_port()
@@ -40,7 +40,7 @@ class Job:
         self.endpoint = f"127.0.0.1:{self.port}"
 
     def meeting(self, number, nnodes):
-        """Where agent `number` (0, 1, ...) meets the others, and what they know it by."""
+        """Returns the options about the rendezvous and the address of agent `number` (0, 1, ...)."""
         common = ("--nnodes", nnodes, "--rdzv-id", self.id, "--local-addr", f"127.0.0.{number + 2}")
         if self.backend == "static":
             return (*common, "--node-rank", number, "--master-addr", "127.0.0.1", "--master-port", self.port)
@@ -61,7 +61,7 @@ class Job:
 
     def torchrun(self, number, *args, script=None, script_args=(), env=None, before=(), version=None,
                  **options):
-        """PyTorch's torchrun, with the C worker's actions or a Python script of the tests' own tree or of /tmp."""
+        """PyTorch's torchrun with the C worker's actions, or with a Python script of the tests' tree or of /tmp."""
         if not script and not self.worker.exists():
             shutil.copy(WORKER, self.worker)
         what = (script, *script_args) if script else ("--no-python", self.worker, *script_args)
@@ -91,7 +91,7 @@ def need_torchrun():
 
 
 def shown(run):
-    """What the agent's workers have shown so far, one dict a start of a worker."""
+    """Returns what the agent's workers have shown so far: a dict for each start of a worker."""
     lines = re.findall(r"^show (.*)$", run.out(), re.M)
     return [dict(item.split("=", 1) for item in line.split()) for line in lines]
 
@@ -109,7 +109,7 @@ def starts(run, count, deadline=15):
 
 
 def ends(*runs, rc=0, timeout=20):
-    """All of them end with that code and leave nothing behind."""
+    """Waits until all runs have ended with this code and left no process."""
     ended = [run.wait(timeout) for run in runs]
     assert [end.rc for end in ended] == [rc] * len(runs), "\n\n".join(map(str, ended))
     for run in runs:
@@ -133,12 +133,12 @@ def listening(port):
 
 
 def written(text):
-    """The mark with which the key is made says only that no state is there yet."""
+    """Returns None for the mark with which PyTorch creates the key: no state is written yet."""
     return text if text != b"Y2FuaW1hZGFt" else None
 
 
 def states(job):
-    """What the job's shared state holds now, as the store has it; waits for the first one."""
+    """Returns the job's shared state as the store has it now. Waits for the first state."""
     client = Client(("127.0.0.1", job.port))
     text = until(lambda: written(client.get(f"/torch.rendezvous.{job.id}")), what="a state is written")
     client.socket.close()
@@ -151,7 +151,7 @@ def tells(run, key):
 
 
 def held(job, count, *args, first=(), actions=("pause",), own=None, **options):
-    """Nodes that run; number 0 hosts. first: actions that each rank has done before a test goes on."""
+    """Starts nodes and waits for their workers; node 0 hosts. first: actions of each rank before it shows itself."""
     runs = []
     for number in range(count):
         words = (*args, *(own(job, number) if own else ()))
@@ -170,7 +170,7 @@ def kill_agent(run):
 
 
 def blames_no_worker(job, runs, *words):
-    """They end with 1, and both reports name what happened and no worker (see alone())."""
+    """All runs end with 1, and their reports name the cause and no worker (see alone())."""
     for ended, number in zip(ends(*runs.values(), rc=1), runs):
         text = "\n".join(report_of(ended.err))
         assert "exitcode" not in text and all(word in text for word in words), str(ended)

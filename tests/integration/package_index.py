@@ -8,7 +8,7 @@ import zipfile
 
 from harness import PYTHON, until
 
-# What Debian keeps for its own virtual environments (python3-setuptools-whl, python3-wheel-whl): builds need them.
+# Debian's wheels for virtual environments (python3-setuptools-whl, python3-wheel-whl), which builds need.
 DEBIAN_WHEELS = pathlib.Path("/usr/share/python-wheels")
 
 
@@ -32,7 +32,7 @@ def write_wheel(folder, name, version, content, requires=()):
 
 
 def source_files(name, version, content, requires=()):
-    """The files of a project that setuptools builds, which pip fetches for each build: that takes its time."""
+    """Returns the files of a project that setuptools builds. Slow: pip fetches setuptools for each build."""
     return {"pyproject.toml": '[build-system]\nrequires = ["setuptools", "wheel"]\n'
                               'build-backend = "setuptools.build_meta"\n'
                               f'[project]\nname = "{name}"\nversion = "{version}"\n'
@@ -41,7 +41,7 @@ def source_files(name, version, content, requires=()):
 
 
 def small_source_files(name, version, content):
-    """The files of a project that brings its own build backend, of a few lines."""
+    """Returns the files of a project with its own build backend of a few lines."""
     return {"pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
             "backend.py": f"""import zipfile
 def build_wheel(folder, config_settings=None, metadata_directory=None):
@@ -69,7 +69,7 @@ def write_sdist(folder, name, version, content):
 
 
 class Index:
-    """Serves a folder at http://127.0.0.1:8503/simple on a host, which its user's pip is told of."""
+    """Serves a folder at http://127.0.0.1:8503/simple on a host. The user's pip.conf names this index."""
 
     def __init__(self, server, user="me"):
         self.server = server
@@ -99,7 +99,7 @@ class Index:
         write_sdist(self.folder(name), name, version, content)
 
     def asked(self):
-        """How often it was asked for anything."""
+        """Returns the number of requests so far."""
         return self.process.err().count('"GET ')
 
     def stop(self):

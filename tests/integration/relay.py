@@ -1,11 +1,11 @@
-"""Two sockets of which each hears what the other says."""
+"""Passes bytes between two sockets."""
 import contextlib
 import socket
 import threading
 
 
 def pass_both(one, other):
-    """Until both have said all."""
+    """Passes bytes both ways until both ends have closed."""
     back = threading.Thread(target=pass_on, args=(other, one), daemon=True)
     back.start()
     pass_on(one, other)

@@ -1,8 +1,8 @@
 """A root that is a mount point, for demos and tests that run in a chroot.
 
-Hosts (hosts.py) are mount namespaces, and the kernel refuses to make one private whose root is a plain folder; entering
-one would also leave the chroot. So this process moves, once and before it has threads, into a mount namespace in which
-its root is a mount point. Outside of a chroot nothing is done.
+Hosts (hosts.py) are mount namespaces. The kernel refuses to make mounts private if the root is a plain folder, and
+entering such a namespace would also leave the chroot. So this process moves into a mount namespace in which its root is
+a mount point: once, and before it has threads. Outside of a chroot nothing is done.
 """
 import ctypes
 import os
@@ -27,7 +27,7 @@ def _root_is_mounted():
 
 
 def ensure():
-    """Exits with one line where the hosts of demos and tests cannot be made at all."""
+    """Makes the root a mount point. Exits with one line if hosts cannot be made at all."""
     if not os.path.exists("/proc/self/mountinfo"):
         sys.exit("/proc is not mounted: run `mount -t proc proc /proc` first")
     if os.getuid() != 0 or _root_is_mounted():

@@ -1,7 +1,7 @@
-"""A real Slurm cluster on hosts of hosts.py: munged, slurmctld on a login host, a slurmd on every other one.
+"""A real Slurm cluster on hosts of hosts.py: munged and slurmctld on a login host, and slurmd on each compute host.
 
-Every file of it lies in the test's folder, which all hosts see as a shared file system; nothing needs cgroups, systemd
-or a network outside. A host that is switched off (`power_cut`) takes all that ran on it along, as a machine would.
+All its files lie in the test's folder, which all hosts share. It needs no cgroups, systemd or outside network. All
+processes of a host end when the host is switched off (`power_cut`), as on a real machine.
 """
 import json
 import os
@@ -19,7 +19,7 @@ KILL_WAIT = 5
 
 
 class SlurmCluster:
-    """`count` compute hosts and a login host; `login.start`, `login.run` are those of hosts.Host."""
+    """`count` compute hosts and a login host; `login` is a hosts.Host."""
 
     def __init__(self, hosts, count=4, cpus=8, gpus=8, memory=4000, cred_expire=5, extra=()):
         if OTHER and not pathlib.Path(OTHER, "usr/sbin/slurmctld").exists():
@@ -30,7 +30,7 @@ class SlurmCluster:
         for part in ("etc", "run", "log", "state", "dev", "bad", "munge"):
             (self.folder / part).mkdir(parents=True)
         (self.folder / "munge").chmod(0o700)
-        self.home = self.folder / "home"  # shared, as a cluster's is
+        self.home = self.folder / "home"  # shared by all hosts
         self.home.mkdir()
         self.work = self.folder / "work"
         self.work.mkdir()
@@ -80,7 +80,7 @@ class SlurmCluster:
         (self.folder / "etc/slurm.conf").write_text("\n".join(lines) + "\n")
         (self.folder / "etc/gres.conf").write_text(
             f"NodeName={names} Name=gpu Type=fake File={self.folder}/dev/fakegpu[0-{gpus - 1}]\n" if gpus else "")
-        # Importing PyTorch on several hosts at once takes long on a machine that is all of them.
+        # "quick": importing PyTorch on several hosts at once takes long, since all are this machine.
         self.env = {"SLURM_CONF": self.folder / "etc/slurm.conf", "HOME": self.home, "LOCKSTEP_PREFLIGHT": "quick",
                     "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 
@@ -91,7 +91,7 @@ class SlurmCluster:
         return host.start(*words, program=(f"{SBIN}/{program}",), env=self.env, cwd=self.folder)
 
     def _own_tmp(self, host):
-        """A /tmp that no other host sees; the checkout and the test's folder, which may lie in it, stay."""
+        """Gives the host its own /tmp. The checkout and the test's folder stay visible if they lie in /tmp."""
         if OTHER:
             host.inside("mount", "--bind", f"{OTHER}/usr", "/usr")
         host.hide("/tmp")
@@ -126,7 +126,7 @@ class SlurmCluster:
         mark.touch() if bad else mark.unlink()
 
     def node_states(self):
-        """Name -> state, as sinfo has it."""
+        """Returns node name -> state from sinfo."""
         listed = self.slurm("sinfo", "-h", "-N", "-p", "gpu", "-o", "%N %T", check=False).out
         return dict(line.split() for line in listed.splitlines())
 
@@ -135,7 +135,7 @@ class SlurmCluster:
         until(lambda: names <= {name for name, state in self.node_states().items() if state == "idle"}, 60,
               f"{names} are idle, but {self.node_states()}")
 
-    # --- what a user does on the login host
+    # --- commands of a user on the login host
 
     def start(self, *args, program=(BINARY,), env=None, cwd=None, **options):
         return self.login.start(*args, program=program, env={**self.env, **(env or {})}, cwd=cwd or self.work,
@@ -145,7 +145,7 @@ class SlurmCluster:
         return self.start(*args, **options).wait(timeout)
 
     def slurm(self, program, *args, check=True, timeout=60.0, **options):
-        """A command of Slurm's own on the login host."""
+        """Runs a command of Slurm on the login host."""
         ended = self.run(*args, program=(f"/usr/bin/{program}",), timeout=timeout, **options)
         assert not check or ended.rc == 0, ended
         return ended
@@ -157,12 +157,12 @@ class SlurmCluster:
         return path
 
     def job(self, number):
-        """Field -> value of `scontrol show job`."""
+        """Returns field -> value of `scontrol show job`."""
         told = self.slurm("scontrol", "-o", "show", "job", number, check=False).out
         return dict(word.split("=", 1) for word in told.split() if "=" in word)
 
     def close(self):
-        """Ends the daemons; what is left on a host then was left by a job."""
+        """Cancels all jobs and ends the daemons. A process that is left on a host then comes from a job."""
         # A newer scancel asks a stopped controller for ever, so timeout ends that scancel.
         self.run("20", "/usr/bin/scancel", "--full", "-u", "root", program=("/usr/bin/timeout",))
         for host in self.nodes:
@@ -179,7 +179,7 @@ class SlurmCluster:
 
 
 class Page:
-    """A `lockstep page` on a host, and requests to it from there."""
+    """A `lockstep page` on a host, and requests from the same host."""
 
     def __init__(self, start, host, *words):
         self.host = host
@@ -193,7 +193,7 @@ class Page:
             return socket.create_connection(("127.0.0.1", int(self.port)), 20)
 
     def get(self, target, token=None):
-        """Status and body of an answer."""
+        """Returns the status and the body of the answer."""
         with self.connect() as fd:
             fd.sendall(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n"
                        f"Authorization: Bearer {token or self.token}\r\n\r\n".encode())

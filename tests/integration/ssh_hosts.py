@@ -1,4 +1,4 @@
-"""Hosts with a real sshd, users with login shells of their own, and a client host that logs in to them.
+"""Hosts with a real sshd and users with different login shells, and a client host that logs in there.
 
 Each host has its own /etc/passwd and homes (bind mounts in its namespaces), so nothing of this machine's users is
 touched. The client's keys and known hosts lie in its own home.
@@ -26,8 +26,8 @@ def make_key(path):
 
 @functools.cache
 def packed_binary(binary=BINARY):
-    """A binary as `lockstep` packs it for a push, under the name of the client's cache. To pack it anew for each test
-    took a twentieth of all tests' CPU time."""
+    """Returns the binary, packed as `lockstep` packs it for a push, under its name in the client's cache. Packing for
+    each test took a twentieth of all tests' CPU time."""
     notes = subprocess.run(["readelf", "--notes", binary], check=True, capture_output=True, text=True).stdout
     version = subprocess.run([BINARY, "--version"], check=True, capture_output=True, text=True).stdout.split()[-1]
     identity = re.search(r"Build ID: (\w{16})", notes)[1]
@@ -62,7 +62,7 @@ class SshHost:
         self.host.inside(*argv)
 
     def _accounts(self, users, public_key):
-        """Accounts of this host alone, and their homes, which outlast the machine being switched off."""
+        """Makes accounts for this host alone. Their homes survive switch_off()."""
         lines = [f"root:x:0:0::{self.root_home}:/bin/bash", "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin",
                  "sshd:x:100:65534::/run/sshd:/usr/sbin/nologin"]
         shadow = ["root:*:19000:0:99999:7:::", "nobody:*:19000:0:99999:7:::", "sshd:*:19000:0:99999:7:::"]
@@ -82,8 +82,8 @@ class SshHost:
         self._mount()
 
     def _mount(self):
-        """Homes, and a passwd file of our own over this machine's, in the host's mount namespace."""
-        # A /home of its own: whether the folders above ours may be entered is pytest's affair.
+        """Mounts the homes and our passwd and shadow files in the host's mount namespace."""
+        # An own /home: pytest's folders above the homes may not let other users through.
         self.host.hide("/home")
         for name, home in self.homes.items():
             self._inside("mkdir", "-p", f"/home/{name}")
@@ -92,12 +92,12 @@ class SshHost:
             self._inside("mount", "--bind", self.folder / name, f"/etc/{name}")
 
     def switch_off(self):
-        """The power cord: nobody is told."""
+        """Pulls the power cord: no peer sees a FIN."""
         self.host.vanish()
         self.sshd = None
 
     def switch_on(self):
-        """The same name, address, key and homes; nothing of what ran."""
+        """Starts the host again with the same name, address, key and homes, and no old process."""
         self.host.boot()
         self._mount()
         self.start_sshd()
@@ -113,8 +113,8 @@ class SshHost:
         assert self.sshd.process.poll() is None, self.sshd.err()
 
     def stop_sshd(self):
-        """The listener and all of its sessions."""
-        def gone():  # one that was just beginning a session has a child by now
+        """Kills the listener and all of its sessions."""
+        def gone():  # again and again: an sshd may have just started a session
             left = [pid for pid, comm in self.host.processes().items() if comm.startswith("sshd")]
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -126,11 +126,11 @@ class SshHost:
             self.sshd = None
 
     def commands(self):
-        """What runs here beside sshd."""
+        """Returns pid -> comm of all processes here except sshd."""
         return {pid: comm for pid, comm in self.host.processes().items() if not comm.startswith("sshd")}
 
     def kill_all(self):
-        """As if the machine had been switched off, but for its network."""
+        """Kills all processes, as if the machine had been switched off. Its network stays up."""
         for pid in self.host.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -148,7 +148,7 @@ class Client(SshHost):
         self.key = make_key(self.root_home / ".ssh/id_ed25519")
         self.public_key = self.key.with_suffix(".pub").read_text()
         self.keep_packed(BINARY)
-        # Short, and this host's alone (/home is): a longer one would be passed over for /tmp, which all share.
+        # Short, and on this host alone: for a longer path lockstep would use /tmp, which all hosts share.
         self.runtime = pathlib.Path("/home/run")
         self._inside("mkdir", "--mode=700", self.runtime)
         self.binary = BINARY
@@ -159,7 +159,7 @@ class Client(SshHost):
         shutil.copy(packed_binary(binary), folder)
 
     def environment(self, env=None):
-        """ssh keeps the token by which everything that is left behind is found."""
+        """Returns variables. LOCKSTEP_SSH_ENV makes ssh keep the token that finds processes left behind."""
         return {"HOME": self.root_home, "XDG_RUNTIME_DIR": self.runtime, "SSH_AUTH_SOCK": None,
                 "LOCKSTEP_SSH_ENV": TOKEN, **(env or {})}
 
@@ -173,7 +173,7 @@ class Client(SshHost):
         return self.run("exec", *options, where, "--", *command, **more)
 
     def forget_masters(self):
-        """No connection is kept any more."""
+        """Ends all ssh masters, so that no connection is kept."""
         for pid, comm in self.host.processes().items():
             if comm == "ssh":
                 with contextlib.suppress(ProcessLookupError):
@@ -183,7 +183,7 @@ class Client(SshHost):
 
 
 class SshWorld:
-    """client and servers, made by `world(count, users=...)`; all of it is gone afterwards."""
+    """The client and servers of a test, made by `world(count, users=...)`."""
 
     def __init__(self, hosts):
         self.hosts = hosts
@@ -198,7 +198,7 @@ class SshWorld:
         return (self.client, *new)
 
     def close(self):
-        """Kills what is meant to stay (sshd, kept connections); returns what else was still there."""
+        """Kills sshd and kept connections. Returns the other processes that were still there."""
         left = {}
         for server in self.servers:
             if server.host.up:

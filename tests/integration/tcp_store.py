@@ -1,4 +1,4 @@
-"""A TCPStore client over a raw socket, for what PyTorch's own would hide."""
+"""A TCPStore client over a raw socket. PyTorch's own client would hide the bytes."""
 import socket
 import struct
 
@@ -65,7 +65,7 @@ class Client:
 
 
 def closed_by_peer(peer):
-    """Whether the other side ends the connection (it may say something first)."""
+    """Returns True once the peer has closed the connection. The peer may send bytes before."""
     peer.settimeout(5)
     try:
         while peer.recv(65536):

@@ -1,4 +1,5 @@
-"""accelerate launch on several machines: every rank's environment is accelerate's own, on two hosts of each."""
+"""accelerate launch on several machines: every rank gets the environment that accelerate's own launcher gives, on two
+hosts of each kind."""
 import json
 import os
 import pathlib
@@ -73,7 +74,7 @@ DIFFER = {"TORCHELASTIC_ERROR_FILE", "TORCHINDUCTOR_CACHE_DIR", *RECORDER_NAMES}
 
 
 def chosen():
-    """Some; all of them where a person asks for that."""
+    """Returns some cases; all of them on request."""
     return SETS if os.environ.get("LOCKSTEP_ALL_SETS") == "1" else SETS[::5]
 
 

@@ -1,6 +1,6 @@
-"""Bad input gets one line and an exit code; nothing is left running and no directory left behind.
+"""Bad input gets one line and an exit code. No process and no directory is left behind.
 
-What concerns single options is in test_cli.py; here is what the world around the command gets wrong.
+Single options are tested in test_cli.py; this file tests faults of the environment.
 """
 import os
 import pwd
@@ -137,7 +137,7 @@ def test_own_host_name_that_does_not_resolve(lockstep):
 
 @pytest.fixture
 def store(lockstep):
-    """A running job; the address of its store; how to let it end."""
+    """A running job: yields (the run, the address of its store), then lets the job end."""
     go = lockstep.folder / "go"
     run = lockstep.start_worker("--nproc-per-node", 2, actions=[
         f"env={lockstep.facts}", f"touch={lockstep.facts}", f"wait={go}"])

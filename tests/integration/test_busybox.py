@@ -1,4 +1,4 @@
-"""A host whose whole userland is busybox: no bash, coreutils, Python, rsync, git; only what the binary brings."""
+"""A host whose whole userland is busybox: no bash, coreutils, Python, rsync or git. Only the binary is added."""
 import json
 import os
 import re
@@ -23,7 +23,7 @@ def world(hosts):
 
 @pytest.fixture
 def host(world):
-    """(client, server, where): sshd puts the user, whose shell is busybox's, into a root of its own."""
+    """(client, server, where). sshd puts the user into a chroot, with busybox's shell."""
     client, server = world(users={"me": "/bin/sh"})
     inside = server._inside
     inside("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/srv")
@@ -40,7 +40,7 @@ def host(world):
         inside("mount", "--bind", f"/dev/{name}", f"/srv/dev/{name}")
     inside("mkdir", "-m", "1777", "/srv/dev/shm")
     inside("mount", "--rbind", "/proc", "/srv/proc")
-    # Of a build that is not static, as only a release is: what it is linked with.
+    # Only a release build is static: another build needs its libraries.
     linked = subprocess.run(["ldd", BINARY], capture_output=True, text=True).stdout
     for library in re.findall(r"(/\S+) \(0x", linked):
         inside("install", "-D", "-m", "755", library, f"/srv{library}")

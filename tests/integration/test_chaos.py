@@ -1,4 +1,4 @@
-"""Chaos in small, as often as CI runs; 200 faults by hand: chaos.py --faults 200 [--seed N]. Replay with the seed."""
+"""Small chaos runs for CI. By hand: chaos.py --faults 200 [--seed N]. The seed replays a run."""
 import json
 import os
 import re
@@ -27,7 +27,7 @@ def test_the_seed_is_the_plan():
 
 
 class Broken(Chaos):
-    """Its one fault is not of the plan: an agent crashes. A step is lost, and a worker of node2 lies."""
+    """A run with faults outside of the plan: an agent crashes, a step is lost, and a worker of node2 lies."""
 
     def start(self, host, **env):
         return super().start(host, **env, **({"TOY_LIES": json.dumps({"restarts": 7})} if host.name == "node2" else {}))

@@ -1,4 +1,4 @@
-"""The oracle of chaos.py sees what it is there for: each rule is broken once, in a record that is good otherwise."""
+"""Tests of the oracle of chaos.py: each test breaks one rule in an otherwise good record."""
 import signal
 
 import pytest
@@ -83,7 +83,7 @@ def says(place, **changes):
     return lambda facts: facts.workers[place].update(changes)
 
 
-# What is planted, and the words that tell of it. The ends of agents:
+# The planted fault, and the words that report it. The ends of agents:
 @pytest.mark.parametrize("rc, words", [(139, "(SIGSEGV)"), (134, "(SIGABRT)"), (-11, "(SIGSEGV)"), (-6, "(SIGABRT)"),
                                       (2, "ended with 2 at"), (143, "(SIGTERM)")])
 def test_an_agent_that_dies_of_what_nobody_planned(rc, words):
@@ -141,7 +141,7 @@ BUGS = [
     (good, "out of order", lambda facts: facts.steps[1].update(at=4)),
     (good, "not done by all", lambda facts: facts.steps[1].update(world=3)),
     (good, "final", lambda facts: facts.steps[2].update(final=False)),
-    # A split brain: the second half of one rendezvous makes rounds of its own.
+    # A split brain: half of a rendezvous makes its own rounds.
     (good, "two alive with the same round and rank", lambda facts: facts.workers.append(
         worker("b", "node1", 0, 2, 23, 24, master="node1:7", world=1, restarts=1, beside=["round_2.rank_0.a"]))),
     (replaced, "two jobs at once: generation 1 began", lambda facts: facts.agents.pop(3)),

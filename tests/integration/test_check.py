@@ -1,4 +1,5 @@
-"""lockstep check: what is wrong with a job before it is queued, here and on a real Slurm cluster of hosts."""
+"""lockstep check: finds what is wrong with a job before the job is queued, here and on a real Slurm cluster of
+hosts."""
 import json
 import re
 import resource
@@ -62,7 +63,7 @@ def test_a_command_line_and_its_files(check):
                  "--per_device_train_batch_size=8", code=1)
     assert "ds.json:2: error: train_batch_size is 100, but 8 ranks x 4 per GPU make 32, which does not" in text, text
     assert "ds.json:3: error: train_micro_batch_size_per_gpu is 4, but --per_device_train_batch_size is 8" in text, text
-    # What Lockstep launches cannot have the mistakes of a launch; the script itself can.
+    # Lockstep starts the ranks, so the mistakes of launching cannot happen. The script may have other mistakes.
     script = write(check.folder, "old.sh", HEAD + "srun torchrun --nproc_per_node=4 train.py | tee log\n")
     text = check(script, code=1)
     assert "[node-rank]" in text and "[pipe-status]" in text, text
@@ -110,7 +111,7 @@ def test_it_takes_no_time(check):
     script = write(check.folder, "long.sh", HEAD + LAUNCH + "echo $A \"$(b c)\" 'd e'\n" * 20000)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     check(script)
-    # Of its own: others may be at work on this machine. A release build takes a fifth of it.
+    # CPU time of children, since other processes may load this machine. A release build takes a fifth of the limit.
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 3
 
 

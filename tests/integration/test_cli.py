@@ -17,7 +17,7 @@ def touched(lockstep):
 
 
 def shown(ended):
-    """What show.py printed, by rank."""
+    """Returns the output of show.py by rank."""
     found = {}
     for line in ended.out.splitlines():
         item = json.loads(line)

@@ -1,5 +1,5 @@
-"""AWS EC2 against a fake that verifies each signature and knows the models of the requests: offers, launches and what
-becomes of them when answers are lost, refusals, the list, the end, rights."""
+"""AWS EC2 against a fake that verifies each signature and knows the models of the requests: offers, launches with lost
+answers, refusals, lists, termination, permissions."""
 import http.server
 import json
 import os
@@ -141,7 +141,7 @@ def test_a_role_is_assumed_with_other_keys(start, cloud, tmp_path):
     assert offers(tool)
     assert len(asked(cloud, "AssumeRole")) == 1
     assert any(key.startswith("ASIA") for key in cloud.face("ec2").credentials)
-    # They hold for an hour; then they are fetched again.
+    # The keys are valid for an hour. Then they are fetched again.
     for made in cloud.face("ec2").credentials.values():
         if made["token"]:
             made["expires"] = cloud.world.now() - 1

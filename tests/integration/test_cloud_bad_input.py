@@ -1,5 +1,5 @@
 """Renting with bad input and in a broken world: one line that says who, where and what to do, the right exit code, and
-nothing rented that is not wanted. The providers are the fakes of tests/cloud; no sshd is behind their machines."""
+no unwanted machine. The providers are the fakes of tests/cloud; their machines have no sshd."""
 import contextlib
 import http.server
 import json
@@ -28,7 +28,7 @@ def refused(laptop, rc, *words, args=AWS, name="gpus", **options):  # noqa: F811
 
 
 def renting(laptop, *args, name="gpus", **options):  # noqa: F811
-    """`lockstep up` that has its machine and waits for sshd, for ever."""
+    """A `lockstep up` that has its machine and waits for sshd for ever."""
     run = laptop.start("up", name, *(args or AWS), **options)
     until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
     assert "waits for sshd" in run.err(), run.err()
@@ -115,7 +115,7 @@ ENDS = {"aws": ("ec2", "TerminateInstances", "https://us-east-1.console.aws.amaz
         "gcp": ("gce", "instances.delete", "https://console.cloud.google.com/compute/instances"),
         "lambda": ("lambda", "terminate", "https://cloud.lambda.ai/instances"),
         "runpod": ("runpod", "pods.delete", "https://console.runpod.io/pods")}
-# Each stays as it is until somebody mends it: a right that is missing, keys that are revoked or have expired.
+# Each refusal lasts until the user repairs it: a missing permission, keys that are revoked or have expired.
 REFUSALS = [("aws", "UnauthorizedOperation", 403), ("aws", "RequestExpired", 400), ("aws", "AuthFailure", 401),
             ("aws", "InvalidClientTokenId", 403), ("gcp", "forbidden", 403), ("gcp", "authError", 401),
             ("lambda", "global/invalid-api-key", 401), ("lambda", "global/account-inactive", 403),
@@ -143,7 +143,7 @@ def tells_where_to_end(line, provider, machine):
 
 @pytest.mark.parametrize("provider, code, status", REFUSALS)
 def test_a_refusal_to_end_is_told_at_once(cloud, laptop, provider, code, status):  # noqa: F811
-    """Which machine, what it costs, how to end it by hand; and it is ended as soon as the right is there."""
+    """The line names the machine, its cost, and how to terminate it. The machine ends once the permission is back."""
     machine = left_at(laptop, provider)
     refusal_to_end(cloud, provider, code, status)
     run = laptop.start("down", "gpus")
@@ -163,7 +163,7 @@ def test_a_provider_that_fails_for_a_while_has_refused_nothing(cloud, laptop):  
 
 
 def test_every_command_tells_of_a_machine_that_is_refused_its_end(cloud, laptop):  # noqa: F811
-    """`down` was interrupted, or the lease is over: the sweep ends what nobody wants, where it may."""
+    """`down` was interrupted, or the lease is over: the sweep terminates unwanted machines, where it has permission."""
     machine = left_at(laptop, "aws")
     refusal_to_end(cloud, "aws", "UnauthorizedOperation", 403)
     run = laptop.start("down", "gpus")
@@ -182,7 +182,7 @@ def test_every_command_tells_of_a_machine_that_is_refused_its_end(cloud, laptop)
 
 
 def test_keys_that_were_renewed_in_their_file_are_read_again(cloud, laptop, tmp_path):  # noqa: F811
-    """Temporary keys are renewed there by whoever made them; a long job outlives the first ones."""
+    """Another program renews temporary keys in this file. A long job outlives the first keys."""
     def temporary(number):
         cloud.face("ec2").credentials[f"ASIATEMPORARY{number}"] = {
             "secret": f"secret{number}", "token": f"token{number}", "expires": None}
@@ -279,7 +279,7 @@ def test_no_quota(cloud, laptop):  # noqa: F811
 
 
 def test_nobody_has_any_now(cloud, laptop):  # noqa: F811
-    """It is waited for, so long as --wait says, and then one line says who was asked last."""
+    """The command waits as long as --wait says, and then names the last providers in one line."""
     for action in ("RunInstances", "instances.insert", "graphql.podFindAndDeployOnDemand"):
         fault(cloud, {"kind": "capacity"}, action=action, times=-1)
     ended = laptop.run("up", "gpus", "--gpus", "L4:1", "--provider", "aws,gcp,runpod", "--region",
@@ -312,7 +312,7 @@ def test_a_job_that_can_not_run_rents_nothing(cloud, laptop, tmp_path, words, sa
 
 
 def raise_prices(cloud, face):  # noqa: F811
-    """Of everything that has two prices or one."""
+    """Raises the prices of everything."""
     if face == "ec2":
         zones = [zone for region in cloud.world.catalog["aws"]["regions"].values() for zone in region["zones"]]
         changes = [{"type": "g6.xlarge", "zone": zone, "usd": 9, "spot": True} for zone in zones]
@@ -433,7 +433,7 @@ def test_down_while_the_first_contact_is_waited_for(cloud, laptop):  # noqa: F81
 
 
 def test_whoever_looks_meanwhile_takes_no_machine_out_of_the_journal(cloud, laptop):  # noqa: F811
-    """A use of the cluster finds its machine gone; before it can say so, another terminal has rented the next one."""
+    """A command finds the cluster's machine gone. Before it says so, another terminal has rented a new machine."""
     left_behind(laptop)
     (first,) = machines(cloud)
     fake_cloud.control(cloud.url, f"machines/{first['id']}/end", {})
@@ -450,7 +450,7 @@ def test_whoever_looks_meanwhile_takes_no_machine_out_of_the_journal(cloud, lapt
 
 
 def test_one_client_answers_when_another_has_rented(cloud, laptop):  # noqa: F811
-    """Asked at a terminal, and meanwhile another has rented under that name: one gang, not two."""
+    """The user answers a question while another terminal rents under the same name: one gang, not two."""
     main, side = os.openpty()
     asked = laptop.start("up", "gpus", *AWS[:-1], stdin=side, stderr=side)
     os.close(side)
@@ -486,7 +486,7 @@ def test_a_machine_that_was_ended_in_the_console(cloud, laptop):  # noqa: F811
 @pytest.mark.parametrize("provider, gpus", [("aws", "L4:1"), ("gcp", "L4:1"), ("lambda", "A10:1"),
                                             ("runpod", "L4:1")])
 def test_what_was_rented_just_now_is_given_back_at_once(cloud, laptop, provider, gpus):  # noqa: F811
-    """A new machine may be missing in lists for a minute: that it is gone must be known otherwise."""
+    """A new machine may be missing in lists for a minute, so a list alone does not prove its end."""
     left_behind(laptop, "--gpus", gpus, "--provider", provider, "-y", *GUARDED)
     ended = laptop.down("gpus")
     assert ended.rc == 0 and meter(cloud)["live"] == [] and ended.seconds < 25, ended
@@ -503,7 +503,7 @@ def test_up_after_the_machine_was_ended_in_the_console_rents_again(cloud, laptop
 
 
 def test_a_second_machine_that_is_never_reached_ends_the_attempt(cloud, laptop):  # noqa: F811
-    """As where a firewall here blocks outgoing port 22: more machines would only cost."""
+    """As with a local firewall that blocks outgoing port 22: more machines would only cost money."""
     ended = laptop.run("up", "gpus", *AWS, env={"LOCKSTEP_CLOUD_PACE": "0.003", "LOCKSTEP_SSH_PROBE": "none"},
                        timeout=120)
     assert ended.rc == 1 and "no SSH server has answered at 127.0.0.1 port 22 for" in ended.err, ended

@@ -1,4 +1,4 @@
-"""docs/cloud-*.md: commands are typed as they stand there, against the fakes; policies are those of the checks."""
+"""docs/cloud-*.md: runs the documented commands against the fakes, and checks the documented policies."""
 import json
 import re
 import shlex
@@ -9,7 +9,7 @@ from cloud_tool import FakeCloud, environment
 from harness import BINARY, REPOSITORY, read
 
 PAGES = ["aws", "gcp", "lambda", "runpod"]
-# What takes a rented cluster is typed without one: it must get as far as saying so.
+# Commands that need a rented cluster run without one. They must get as far as saying so.
 WITHOUT = {"keep": "nothing is rented for 'lab'", "down": "nothing is rented for 'lab'", "run": "lab"}
 
 

@@ -1,5 +1,5 @@
-"""A job on rented machines ends, and all that has to do with it is killed at one step after another of its end: the
-next command tells how it ended, once. Real machines behind the fake of AWS."""
+"""A job on rented machines ends, and all its processes are killed at each step of the end in turn: the next command
+must tell the end, once. Real machines behind the fake of AWS."""
 import contextlib
 import pathlib
 import re
@@ -25,7 +25,7 @@ def world(hosts, tmp_path):
 
 
 class Steps:
-    """Where the journal is written: whoever comes to the step that is set stays there until it is killed."""
+    """Stops a process at a chosen write to the journal, until the process is killed."""
 
     def __init__(self, world):
         self.world, self.path = world, world.state / "rentals.db"
@@ -95,7 +95,7 @@ def test_what_a_follower_writes_is_bounded(world):
     assert all(len(text) < 17 << 20 for text in parts.values()), {part: len(text) for part, text in parts.items()}
     assert parts[".1"].startswith("0 xxx") and "\nthe end\n" in parts[".2"] + parts[""]
     kept = parts[".2"].split("\n", 1)[1] + parts[""].split("\n", 1)[1]  # a line may be cut, and both begin with one
-    # The first number may be the end of one: its line may be cut.
+    # The first line may be cut.
     numbers = [int(number) for number in re.findall(r"^(\d+) x{100}$", kept, re.M)][1:]
     assert numbers[-1] == 299_999 and numbers == list(range(numbers[0], 300_000)), "the end has no gap"
     assert parts[""].startswith("lockstep: this log is long: it begins in "), parts[""][:200]
@@ -104,7 +104,7 @@ def test_what_a_follower_writes_is_bounded(world):
     refused = world.lockstep("logs", "lab", "--rank", "0")
     assert refused.rc == 2 and "--rank" in refused.err and "rentals/lab.log" in refused.err, refused
     world.told("exit code 0, ")
-    # Another of that name begins its log anew.
+    # Another job of the same name starts a new log.
     (world.project / "train.py").write_text("print('the second')\n")
     assert world.start("run", "--on-demand", "L4:1", "--provider", "aws", "-y", "--name", "lab", "--spot", "--detach",
                        "--allow-from", f"{world.client.addr}/32", "train.py", cwd=world.project).wait(120).rc == 0

@@ -1,5 +1,6 @@
-"""The vendors' own clients drive the fakes of EC2 (with its neighbours) and of Compute Engine: each parses what the
-fake answers, and the fake takes what each sends. Lambda Cloud and RunPod have no such client: test_cloud_rules.py."""
+"""The vendors' own clients drive the fakes of EC2 (with its neighbours) and of Compute Engine: each client parses the
+fake's answers, and the fake accepts the client's requests. Lambda Cloud and RunPod have no such client: see
+test_cloud_rules.py."""
 import base64
 import json
 import os
@@ -18,7 +19,7 @@ MODULES = REPOSITORY / ".cache/cloud-sdk/node_modules"
 PROJECT = "lockstep-test"
 ZONE = {"project": PROJECT, "zone": "us-central1-a"}
 IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
-# The launch as the vendor's client of 2026-08 has written it, form by form: what it sends must not have changed.
+# The launch of the vendor's client of 2026-08, field by field. A newer client must send the same.
 LAUNCH = {
     "Action": "RunInstances", "Version": "2016-11-15", "MaxCount": "1", "MinCount": "1",
     "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true", "BlockDeviceMapping.1.Ebs.VolumeSize": "200",

@@ -1,5 +1,5 @@
-"""A job on rented machines whose command is gone: a follower goes on with it, and the guard sees to it that there is
-one. Real machines behind the fake of AWS, which end their own bill."""
+"""A job on rented machines whose command is killed: a course carries the job on, and the guard starts a course if there
+is none. Real machines behind the fake of AWS, which terminate themselves."""
 import ctypes
 import json
 import os
@@ -75,7 +75,7 @@ def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
 
 
 def test_a_course_that_is_killed_is_begun_again_by_its_command(world):
-    """Without a guard here, so that nobody else does it."""
+    """Without a guard, which would also start the course."""
     run = world.train()
     begun(world, run)
     assert world.guards() == []

@@ -1,4 +1,4 @@
-"""A gang whose command is gone: its follower goes on with all of it elsewhere when one of its machines goes. Real
+"""A gang whose command is killed: when a machine is lost, the course moves the whole gang to other machines. Real
 machines behind the fake of AWS (follow_world.py)."""
 import pathlib
 import sys

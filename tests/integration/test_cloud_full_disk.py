@@ -1,6 +1,6 @@
-"""The disk of the journal is full, before a machine is rented or in the middle of it: what cannot be noted is not asked
-for, the machines are terminated, one clear line says why, and once there is room `down --all` leaves nothing, and the
-bill is right."""
+"""The journal's disk is full before or during a rental. Lockstep must not ask for a machine that it cannot note, must
+terminate the machines, and must say why in one line. Once the disk has room, `down --all` leaves nothing, and the bill
+is right."""
 import contextlib
 import os
 import pathlib
@@ -24,7 +24,7 @@ AWS = ("--gpus", "L4:1", "--provider", "aws", "-y")
 
 @contextlib.contextmanager
 def small_disk(folder, holder=None):
-    """holder: the process that has a host's namespaces; the disk is that host's then."""
+    """holder: the process with a host's namespaces, which then has this disk."""
     folder.mkdir(parents=True, exist_ok=True)
     enter = ["nsenter", "--target", str(holder), "--mount", "--"] if holder else []
     subprocess.run([*enter, "mount", "-t", "tmpfs", "-o", "size=1024k", "tmpfs", folder], check=True)
@@ -78,7 +78,7 @@ def accounted(cloud, laptop):  # noqa: F811
 
 @pytest.mark.parametrize("free_kb", [0, 8, 24, 48])
 def test_before_anything_is_rented(laptop, disk, free_kb):  # noqa: F811
-    """However far it gets: what cannot be noted is not asked for."""
+    """The command asks for no machine that it cannot note."""
     assert laptop.run("cost").rc == 0
     filler = fill(disk, free_kb)
     ended = laptop.run("up", "gpus", *AWS, timeout=60)
@@ -104,7 +104,7 @@ def test_while_it_boots(cloud, laptop, disk):  # noqa: F811
 
 
 def test_what_is_in_use_stays(cloud, laptop, disk):  # noqa: F811
-    """`up` of a cluster where somebody's job may run ends nothing because of that."""
+    """`up` of a cluster where a job may run terminates nothing."""
     rented_and_killed(laptop)
     with in_use(laptop):
         with laptop.held("before", action="DescribeInstances") as hold:
@@ -120,7 +120,7 @@ def test_what_is_in_use_stays(cloud, laptop, disk):  # noqa: F811
 
 
 def test_at_first_contact(hosts, tmp_path):
-    """With a real machine, so that it comes that far."""
+    """With a real machine, so that the command reaches the first contact."""
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     with CloudWorld(hosts, tmp_path) as world:
         with small_disk(tmp_path / "state", world.client.host.holder.pid) as folder:
@@ -152,7 +152,7 @@ def test_while_it_is_given_back(cloud, laptop, disk):  # noqa: F811
 
 
 def test_a_client_that_cannot_even_read_says_so(cloud, laptop, disk):  # noqa: F811
-    """With a machine that runs: it ends by itself, and commands say what keeps them from doing it."""
+    """With a running machine: it terminates itself, and commands say why they cannot."""
     run = laptop.start("up", "gpus", *AWS)
     until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
     run.signal(signal.SIGKILL)

@@ -1,5 +1,5 @@
-"""Google Compute against a fake that checks tokens, schemas and limits: offers, launches and what becomes of them when
-answers are lost, refusals, the list, the end. And each request of ours is the one that Google's own client makes."""
+"""Google Compute against a fake that checks tokens, schemas and limits: offers, launches with lost answers, refusals,
+lists, termination. Each of our requests equals that of Google's own client."""
 import json
 import time
 

@@ -1,5 +1,5 @@
-"""The guard on the user's machine, which ends what can't end its own bill: the fake of Lambda with real machines behind
-it, whose meter runs until somebody with the key ends them."""
+"""The guard on the user's machine, which terminates machines that cannot terminate themselves: the fake of Lambda with
+real machines, whose meter runs until a client terminates them."""
 import os
 import pathlib
 import signal
@@ -43,7 +43,7 @@ def test_a_lease_ends_although_the_client_was_killed(world):
 
 
 def test_a_guard_writes_down_at_once_that_it_is_refused(world):
-    """Which machine, what it costs and where to end it; it is ended as soon as the provider lets it."""
+    """The log names the machine, its cost and the place to terminate it. The machine ends once the provider permits."""
     world.fake.faults.add({"face": "lambda", "action": "terminate", "times": -1, "do": {
         "kind": "error", "status": 403, "code": "global/account-inactive", "message": "You may not end it."}})
     began = time.monotonic()
@@ -66,7 +66,7 @@ def test_a_killed_guard_is_started_again_and_ends_an_idle_machine(world):
     assert cloud_keys.LAMBDA_KEY.encode() not in pathlib.Path(f"/proc/{first}/cmdline").read_bytes()
     os.kill(first, signal.SIGKILL)
     until(lambda: not alive(first), 10)
-    # Without the key it could end nothing, and that is said.
+    # Without the key the command cannot terminate anything, and says so.
     ended = world.lockstep("cluster", "list", env={"LAMBDA_API_KEY": None})
     assert ended.rc == 0 and "no guard runs, so nobody ends 'lab'" in ended.err, ended
     assert "nobody ends it but you" in ended.out and world.guards() == [], ended
@@ -102,7 +102,7 @@ print(gpu.run(["echo it works"])[0].code)
 
 
 def test_nobody_else_ends_it(world):
-    """No guard and nobody who watches: refused. Who watches is told so, and no guard runs."""
+    """Refused without a guard. With --i-will-watch the output says who ends the machines, and no guard runs."""
     ended = world.up().wait(60)
     assert ended.rc == 1 and "cannot end its own bill: --guard here, --guard HOST or --i-will-watch" in ended.err, ended
     ended = world.up("--guard", "host.example.com").wait(60)

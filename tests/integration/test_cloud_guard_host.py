@@ -1,6 +1,6 @@
-"""`--guard HOST`: a guard on another machine, over the user's ssh, that ends what can't end its own bill. Client, host
-and rented machines are network namespaces with real sshds; the host reaches the fake of Lambda by a way of its own, so
-that the client's network can be cut."""
+"""`--guard HOST`: a guard on another machine, started over the user's ssh, terminates machines that cannot terminate
+themselves. Client, host and rented machines are network namespaces with real sshds. The host reaches the fake of Lambda
+by its own route, so tests can cut the client's network."""
 import contextlib
 import json
 import os
@@ -25,7 +25,7 @@ from ssh_hosts import SshHost  # noqa: E402
 
 
 class Relay:
-    """A port on one host's loopback that leads to one on another's: `target()` connects."""
+    """A port on a host's loopback that leads to another host's loopback. target() connects there."""
 
     def __init__(self, host, target):
         self.target = target
@@ -49,7 +49,7 @@ class Relay:
 
 
 class HostWorld(GuardWorld):
-    """With a machine that is on all the time, and has Lambda's key in its user's home."""
+    """A world with a host that is always on and has Lambda's key in the user's home."""
 
     def __init__(self, hosts, folder):
         super().__init__(hosts, folder)
@@ -128,7 +128,7 @@ def test_a_lease_ends_although_the_client_was_killed_and_its_network_is_gone(wor
     until(lambda: not alive(guard), 30, "nothing is left to guard")
     log = world.host_log()
     assert ": its lease is over; ending it" in log and log.endswith("nothing is left to guard\n"), log
-    # Of secrets there was the ssh key of these machines, and it went with them.
+    # The only secret there was the ssh key of these machines, which was removed with them.
     assert cloud_keys.LAMBDA_KEY not in log
     assert not [path for path in world.host_state().rglob("*") if path.is_file()
                 and b"PRIVATE KEY" in path.read_bytes()]

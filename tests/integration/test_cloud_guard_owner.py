@@ -1,6 +1,6 @@
-"""`run --on-demand --guard HOST`: that host owns the rental. The project comes there, its course and its guard run
-there, and commands here ask it. Client, host and rented machines are network namespaces with real sshds; the host
-reaches the fakes by a way of its own, so that the client's network can be cut."""
+"""`run --on-demand --guard HOST`: the host owns the rental. The project goes there, course and guard run there, and
+commands here ask the host. Client, host and rented machines are network namespaces with real sshds. The host reaches
+the fakes by its own route, so tests can cut the client's network."""
 import contextlib
 import json
 import os
@@ -65,7 +65,7 @@ class OwnerWorld(HostWorld, FollowWorld):
         return plain_text("".join(map(read, sorted(self.owner_state.glob("rentals/lab.log*")))))
 
     def client_words(self):
-        """The processes of the command here, and of what it started."""
+        """Returns the client's processes on this machine."""
         return self.processes(b"run", b"--on-demand")
 
     def silence(self):
@@ -94,14 +94,14 @@ def world(hosts, tmp_path):
 
 
 def begun(world, run=None):
-    """As the command shows it, or the log of the course, which may be that of an earlier job."""
+    """Waits for the job's start, in the command's output or in the log of the course."""
     says = run.out if run else world.course_log
     until(lambda: "began at step 0" in says() or run and run.process.poll() is not None, 150, "it trains")
     assert "began at step 0" in says(), run and (run.out(), run.err())
 
 
 def told(world):
-    """What the next command says of the job: once."""
+    """Returns the next command's line about the job, which must come once."""
     ended, again = world.lockstep("cost"), world.lockstep("cost")
     assert ended.rc == 0 and "lab" not in again.err, (ended, again)
     lines = [line for line in ended.err.splitlines() if f"'lab' has ended at {world.where}" in line]
@@ -130,7 +130,7 @@ def test_the_host_does_all_and_the_command_shows_it(world):
     assert ended.rc == 0 and f"at {world.where}" in ended.out, ended
     rows = json.loads(world.lockstep("cost", "--json").out)["rentals"]
     assert [(row["name"], row["host"]) for row in rows] == [("lab", world.where)], rows
-    # The values were sent by stdin: they are in no command line, and no file has them.
+    # The values travel by stdin: no command line and no file has them.
     for pid in world.server.host.processes():
         with contextlib.suppress(OSError):
             words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -305,7 +305,7 @@ def test_a_host_that_is_silent_is_never_taken_for_success(world):
     world.go()
     until(lambda: not world.live() and not world.courses(), 60, "it ends there")
     assert "exit code 0" in told(world) and (world.project / "out/result").read_text() == "done"
-    # One that is gone for good is forgotten, and that is no success.
+    # A job that is gone for good is forgotten, and does not count as a success.
     shutil.rmtree(world.project / "out")
     run = world.train()
     begun(world, run)

@@ -1,5 +1,5 @@
-"""Machines whose image has made a host key of its own in place of the one that was made for them: at Google the guest
-attributes say which, and nothing else is accepted. Real machines behind the fakes."""
+"""Machines whose image makes its own host key and ignores Lockstep's. At Google, guest attributes tell the key, and no
+other key is accepted. Real machines behind the fakes."""
 import contextlib
 import json
 import pathlib
@@ -23,7 +23,7 @@ def with_own_key(machine):
 
 
 def not_met(world):
-    """As the journal is where the client was killed with all but its last word said."""
+    """Sets the journal as after a kill of the client just before its last step."""
     with contextlib.closing(sqlite3.connect(world.state / "rentals.db", timeout=10)) as journal, journal:
         ((ident, text),) = journal.execute("SELECT id, json FROM records WHERE kind = 'rental'").fetchall()
         rental = json.loads(text)
@@ -65,7 +65,7 @@ def test_the_selftest_says_so(hosts, tmp_path):
 
 
 def test_another_key_than_that_one_is_refused(hosts, tmp_path):
-    """What Google knows is not what answers there; and a provider that knows nothing."""
+    """The key at Google differs from the key of the machine; and a provider that tells no key."""
     with CloudWorld(hosts, tmp_path, boot=with_own_key) as world:
         launch = world.fake.world.on_launch
         other = make_key(tmp_path / "other").with_suffix(".pub").read_text()

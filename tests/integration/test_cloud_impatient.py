@@ -1,6 +1,6 @@
-"""A user who does not wait: Ctrl-C ends each command on demand within a second or so while a provider is silent, with
-the code of the signal and without a word that is not true; what is waited for is said; and what was begun ends as it
-should."""
+"""A user who does not wait: while a provider is silent, Ctrl-C ends each on-demand command within about a second,
+with the code of the signal and no false statement. The command says what it waits for, and what it had begun ends
+properly."""
 import contextlib
 import itertools
 import json
@@ -21,7 +21,7 @@ AT_ONCE_S = 2.5  # this machine may have much to do; a question that is not ende
 
 @contextlib.contextmanager
 def silent(cloud, skip=0, **place):  # noqa: F811
-    """Nobody there says anything, and nothing is done. skip: so many questions are answered."""
+    """Makes the provider silent and inactive. skip: the number of requests that are still answered."""
     over, answer_of, came = threading.Event(), cloud.answer_of, itertools.count(1)
     cloud.silenced = 0
 
@@ -51,7 +51,7 @@ def ctrl_c(run):
     return time.monotonic() - before, ended
 
 
-# What is waited for is said.
+# The command says what it waits for.
 
 @pytest.mark.parametrize("words, place, said", [
     (("up", "other", *WISH, "--print"), {"action": "DescribeInstances"}, "waiting for aws: was something of ours left"),
@@ -129,7 +129,7 @@ def in_use(laptop, cluster="gpus"):  # noqa: F811
 
 
 def test_ctrl_c_in_up_of_what_is_in_use_ends_nothing(cloud, laptop):  # noqa: F811
-    """It is looked at once more after the sweep, and then, too, the machines of somebody's job stay."""
+    """The command looks once more after the sweep: machines with a job stay."""
     rented_and_killed(laptop)
     sshd = in_use(laptop)
     with silent(cloud, skip=12, action="DescribeInstances"):

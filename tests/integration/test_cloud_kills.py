@@ -1,13 +1,13 @@
-"""Clients that are killed at every step of renting, and answers that are lost or cut: whatever happened, `down --all`
-(or the time of the leases) leaves nothing that is billed, no wanted node ever had two machines, and `lockstep cost`
-says what the provider's meter says.
+"""Clients that are killed at every step of renting, and answers that are lost or cut. In all cases `down --all` (or the
+end of the leases) leaves nothing billed, no node that is wanted ever has two machines, and `lockstep cost` equals the
+provider's meter.
 
-Many more runs by hand: LOCKSTEP_KILLS=200 pytest test_cloud_kills.py -k random_kills, and likewise with
-LOCKSTEP_KILLS_ELSEWHERE=100 and -k random_kills_elsewhere
+Many more runs by hand: LOCKSTEP_KILLS=200 pytest test_cloud_kills.py -k random_kills, and likewise
+LOCKSTEP_KILLS_ELSEWHERE=100 with -k random_kills_elsewhere
 
-No sshd is behind these machines: a client that waits for it has rented all there is to rent. Money is compared to
-TOLERANCE_S of each machine's rate: what a provider does not say of a machine's times the client takes from its own
-clock, a round trip and a look in the list later.
+The machines have no sshd: a client that waits for sshd has rented all its machines. Costs may differ by TOLERANCE_S of
+each machine's rate: times that a provider does not tell come from the client's clock, a round trip and a look at the
+list later.
 """
 import contextlib
 import json
@@ -54,13 +54,13 @@ def rented_and_killed(laptop, provider):  # noqa: F811
 
 
 def slack(cloud, seconds):  # noqa: F811
-    """What so much of each machine's life costs."""
+    """Returns what all machines cost in this time, in micro-USD."""
     rate = sum(bill["rate"] for machine in machines(cloud) for bill in machine["bills"])
     return rate * seconds / 3600 + 2
 
 
 def check(cloud, *found, tolerance_s=TOLERANCE_S):  # noqa: F811
-    """All machines that these laptops have rented are terminated, and cost what the meter says."""
+    """Checks that all machines of these laptops are terminated, and that costs equal the meter."""
     until(lambda: not meter(cloud)["billed"] and not meter(cloud)["live"], 20, "nothing is billed")
     assert most_alive_at_once(cloud) <= 1, machines(cloud)
     costs, bill = [laptop.cost() for laptop in found], meter(cloud)  # noqa: F811
@@ -70,7 +70,7 @@ def check(cloud, *found, tolerance_s=TOLERANCE_S):  # noqa: F811
 
 @pytest.mark.parametrize("provider", ["aws", "lambda"])
 def test_cost_counts_a_machine_whose_launch_was_not_answered(cloud, laptop, provider):  # noqa: F811
-    """It lives, for all that is known: nothing an hour would be a lie."""
+    """The machine may be alive, so a cost of zero would be wrong."""
     with laptop.held(action=LAUNCH[provider], when="after") as hold:
         run = laptop.start("up", "gpus", *wish(provider))
         hold.arrived()
@@ -88,7 +88,7 @@ def test_cost_counts_a_machine_whose_launch_was_not_answered(cloud, laptop, prov
 def down(laptop, **options):  # noqa: F811
     ended = laptop.down(timeout=100, **options)
     if "machines there are not known" in ended.err:  # a list was cut: it says so, and is asked again
-        assert ended.rc == 1 and "nothing of ours" not in ended.out, ended
+        assert ended.rc == 1 and "leftover machines" not in ended.out, ended
         ended = laptop.down(timeout=100, **options)
     assert ended.rc == 0, ended
 
@@ -106,7 +106,7 @@ def age(laptop):  # noqa: F811
 
 
 def killed_at(laptop, action, when, *args, skip=0):  # noqa: F811
-    """The client is killed at that request, before it is done, in the middle of its answer, or before the answer."""
+    """Kills the client at a request: before the action, in the middle of the answer, or before the answer."""
     with laptop.held(when, skip=skip, action=action) as hold:
         run = laptop.start(*args)
         until(lambda: hold.is_here() or "waits for sshd" in run.err() or run.process.poll() is not None, 60, action)
@@ -114,7 +114,7 @@ def killed_at(laptop, action, when, *args, skip=0):  # noqa: F811
         return hold.is_here()
 
 
-# Killed while it launches, or while it ends.
+# Kills during the launch, and during the termination.
 
 @pytest.mark.parametrize("when", WHEN)
 def test_killed_at_the_launch(cloud, laptop, when):  # noqa: F811
@@ -151,7 +151,7 @@ def test_killed_while_it_gives_back(cloud, laptop, provider, when):  # noqa: F81
     assert len(machines(cloud)) == 1
 
 
-# Answers that do not come whole, and a client that lives.
+# Answers that are lost or cut, with a client that lives.
 
 @pytest.mark.parametrize("provider", ["aws", "gcp"])
 @pytest.mark.parametrize("cut", CUTS)
@@ -192,7 +192,7 @@ LISTS = {"gcp": "instances.aggregatedList", "lambda": "instances.list", "runpod"
 
 
 def guards(laptop):  # noqa: F811
-    """The pid of the guard that lives, as its lock's file has it; or none."""
+    """Returns the pid of the living guard from its lock file, or none."""
     path = laptop.home / ".local/state/lockstep/guard.lock"
     words = read(path).split() if path.exists() else []
     return [int(words[0])] if words and alive(int(words[0])) else []
@@ -228,7 +228,7 @@ def test_random_kills_elsewhere(cloud, laptop, provider, seed):  # noqa: F811
 
 @pytest.mark.parametrize("provider", ["aws", "gcp"])
 def test_machines_end_themselves_when_the_client_never_comes_back(cloud, laptop, provider):  # noqa: F811
-    """By the timer of the first boot. Of Google's the disk is billed on until somebody comes, and that is all."""
+    """By the timer of the first boot. Only Google's disk is still billed, until a client removes it."""
     guard_timers(cloud)
     rented_and_killed(laptop, provider)
     cloud.world.advance(GUARD_S + 60)

@@ -1,5 +1,5 @@
-"""How a rented machine ends: nobody comes, its lease is over, nothing works on it, it is taken away. The machines were
-set up by Debian's real cloud-init (tests/cloud/machines.py), with real sshd, sudo and a power switch."""
+"""The ways in which a rented machine ends: no client comes, the lease is over, the machine is idle, or it is preempted.
+Debian's real cloud-init sets the machines up (tests/cloud/machines.py), with real sshd, sudo and a power switch."""
 import concurrent.futures
 import os
 import pathlib
@@ -32,7 +32,7 @@ def test_nobody_comes_and_the_machine_ends_itself(world):
 
 
 def passed(since, seconds):
-    """Waits until so much time has passed: what must not happen in it has not."""
+    """Waits for this time, in which something must not happen."""
     until(lambda: time.monotonic() - since > seconds, seconds + 60)
 
 
@@ -65,7 +65,7 @@ def test_an_idle_machine_ends_and_one_that_works_does_not(world):
     passed(time.monotonic(), 6)
     state = world.lease(machine)
     assert not machine.is_off() and state["jobs"] == 1 and state["idle_ms"] == 0, state
-    # A person who is logged in keeps it as well, a client that only asks does not.
+    # A user's log-in keeps the machine too. A client that only asks does not.
     login = world.client.start("-i", world.key, "-o", "StrictHostKeyChecking=yes", "-o",
                                f"UserKnownHostsFile={world.pins}", f"{machine.user}@{machine.addr}",
                                "until [ -e leave ]; do sleep 0.1; done", program=("/usr/bin/ssh",))
@@ -80,7 +80,7 @@ def test_an_idle_machine_ends_and_one_that_works_does_not(world):
 
 
 def test_changes_at_the_same_time_are_all_made(world):
-    """Each one arms the next timer and disarms the one before: one timer is left, whose number has counted all."""
+    """Each change arms a new timer and disarms the old one. One timer is left, whose number counts all changes."""
     machine = world.launch()
     assert world.contact(machine, terms={"lives_s": 600})[0]["outcome"] == "ready"
     with concurrent.futures.ThreadPoolExecutor(6) as clients:

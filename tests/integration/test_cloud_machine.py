@@ -132,7 +132,7 @@ def test_gpus_that_do_not_open_are_found(world):
     machine.path("/usr/lib/libcuda.so.1").unlink()
     (found,) = world.contact(machine, gpu="H100-SXM", gpus=8, health_s=0)
     assert "libcuda.so.1 is missing" in found["error"], found
-    # Where nothing can open them they are only listed, and it is said.
+    # Without a program that can open the GPUs they are only listed, and the output says so.
     machine.path("/usr/bin/python3").unlink()
     machine.put("/usr/local/bin/dmesg", "#!/bin/sh\necho '[1.5] NVRM: Xid (PCI:0000:17:00): 79, GPU fell off'\n", 0o755)
     (found,) = world.contact(machine, gpu="H100-SXM", gpus=8)
@@ -152,7 +152,7 @@ def test_a_driver_and_a_fabric_that_come_up_late_are_waited_for(world):
     machine.give_gpus(8)
     (found,) = json.loads(run.wait(30).out)
     assert found["outcome"] == "ready", found
-    # What does not pass is not waited for, and what passes no longer than that.
+    # The client waits for health_s at most, and then gives the machine up.
     machine.give_gpus(8, 802)
     (found,) = world.contact(machine, gpu="A100-80GB", gpus=8, health_s=1)
     assert found["outcome"] == "sick" and "(system not yet initialized), for " in found["error"], found
@@ -168,7 +168,7 @@ def test_sudo_that_asks_for_a_password_is_told(world):
 
 
 def test_a_container_ends_itself_by_its_providers_program(world):
-    """By the start script's timer, and by its lease. What the provider would do is a stand-in."""
+    """By the start script's timer, and by its lease. The provider's program is a stand-in."""
     def launch(**options):
         start = base64.b64encode(world.user_data(container=True, **options).encode()).decode()
         return world.machines.launch("", container={"command": world.start_command,
@@ -199,7 +199,7 @@ def test_what_a_provider_launches_is_met_and_given_its_lease(hosts, tmp_path, pr
         assert [each.id for each in world.live()] == list(world.machines.by_id)
         assert daemon(machine) and sleepers(machine) == ["lockstep-lease-1"]
         assert world.lockstep("exec", "gpus", "--", "hostname").out == f"{machine.name}\n"
-        # What ends it from inside ends the bill, where the provider lets it.
+        # A power-off from inside ends the bill where the provider supports this.
         switch = ("runpodctl", "remove", "pod", "x") if provider == "runpod" else ("poweroff",)
         machine.start(*switch[1:], program=(f"/usr/local/{'bin' if switch[1:] else 'sbin'}/{switch[0]}",), cwd="/")
         until(lambda: machine.is_off(), 30, "it is off")
@@ -209,7 +209,7 @@ def test_what_a_provider_launches_is_met_and_given_its_lease(hosts, tmp_path, pr
 
 @contextlib.contextmanager
 def silent_port():
-    """A port of this machine that answers nothing at all, as behind a firewall that drops: its queue is full."""
+    """Returns a port that never answers, as behind a firewall that drops packets: its queue is full."""
     with contextlib.ExitStack() as open_ones:
         listener = open_ones.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))
@@ -223,7 +223,7 @@ def silent_port():
 
 @contextlib.contextmanager
 def refusing_port():
-    """A port that nobody has: as behind a firewall that rejects, or a machine whose sshd does not run yet."""
+    """Returns a closed port, as behind a firewall that rejects, or before sshd runs."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         yield holder.getsockname()[1]

@@ -11,13 +11,13 @@ from harness import BINARY, REPOSITORY
 
 PAGES = "".join((REPOSITORY / f"docs/cloud{part}.md").read_text() for part in ("", "-lifecycle", "-reference"))
 README = re.search(r"^## On rented machines\n(.*?)^## ", (REPOSITORY / "README.md").read_text(), re.M | re.S)[1]
-# What a command says of the cluster that the page has rented before.
+# The answer about a cluster that an earlier command of the page has rented.
 NOT_RENTED = re.compile(r"nothing is rented for 'lab'|there is no cluster|'lab' is not known|no host is called|lab: |"
                         r"there is no job 'NAME'|desk.example.org does not resolve")
 
 
 def commands(text):
-    """(line, whether it is in a block that costs nothing)."""
+    """Returns (line, whether its block costs nothing)."""
     free = False
     for line in text.splitlines():
         if line.startswith("```"):

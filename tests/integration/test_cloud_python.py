@@ -1,5 +1,5 @@
-"""Machines on demand from Python, and the on-demand half of Hugging Face's script: a fake cloud whose machines are real
-ones (tests/cloud/machines.py), with Debian's cloud-init, sshd and pip on them."""
+"""Machines on demand from Python, and the on-demand half of Hugging Face's script: a fake cloud with real machines
+(tests/cloud/machines.py), which run Debian's cloud-init, sshd and pip."""
 import json
 import os
 import pathlib
@@ -122,7 +122,7 @@ def test_the_script_of_hugging_face_rents_runs_and_gives_back(world):
         '[["7", "--host-like", "it\'s $HOME\\n", "--instance", "x"], "torch", "toy_need", 1]'), ended
     assert "spot" not in ended.err and "is terminated; it cost" in ended.err, ended
     assert len(world.all()) == 1 and not world.live()
-    # A step that fails is told with its last lines, and the machine goes all the same.
+    # The error of a failed step has its last lines, and the machine is terminated all the same.
     world.write({"examples/a b/requirements.txt": "no_such_package\n"})
     ended = world.start(EXAMPLE, "--instance", "L4:1", "--provider", "aws", "--use_spot", "--example", "a b/show.py",
                         "0").wait(200)
@@ -169,7 +169,7 @@ if __name__ == "__main__":
     assert len(world.live()) == 1
     known = world.lockstep("exec", "lab", "--", "hostname")
     assert known.out.strip() == first.out.strip(), known
-    # One that is gone in the meantime is rented again, and the project goes to the new one.
+    # A machine that was lost meanwhile is rented again, and the project goes to the new machine.
     world.python("""
 if __name__ == "__main__":
     gpu = lockstep.cluster(name="lab", instance_type="L4:1", provider="aws")
@@ -185,7 +185,7 @@ if __name__ == "__main__":
 
 
 def test_rows_of_a_map_outlive_their_program_and_a_lost_machine_takes_no_other_along(world):
-    """The values of the machine that is left are read there, and it is not terminated for that."""
+    """Values on the remaining machine are read there, and this machine is not terminated."""
     world.write({"work.py": """
 import os, socket, time
 def row(n):
@@ -220,7 +220,8 @@ sys.stdin.read()
     world.fake.world.end(world.fake.world.machines[lost], "Server.InternalError")
     ended = world.lockstep("exec", "--nodes", host[-1], "lab", "--", "hostname")
     assert ended.out.strip() == kept.name, ended
-    assert f"of 2 machines of 'lab' only --nodes {host[-1]} is left; to rent all again: lockstep down lab" in ended.err
+    left = f"only --nodes {host[-1]} is left of the 2 machines of 'lab'; to rent all again: lockstep down lab"
+    assert left in ended.err
     read = world.python(f"{made}print(json.dumps(made[2]))")
     assert json.loads(read.out) == [2, kept.name], read
     assert kept.up

@@ -1,4 +1,4 @@
-"""`lockstep run --on-demand --sweep`: rented machines work through the rows and are given back."""
+"""`lockstep run --on-demand --sweep`: rented machines work through the rows and are terminated."""
 import json
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""The fakes of Google Compute, Lambda Cloud and RunPod are as strict as these, and count money right (tests/cloud)."""
+"""The fakes of Google Compute, Lambda Cloud and RunPod are as strict as the real services, and count money right."""
 import json
 import pathlib
 import subprocess
@@ -118,7 +118,7 @@ def test_prices_of_google_as_people_pay_them(cloud, kind, demand, spot):
     entry, lists = cloud.world.catalog["gcp"]["machine_types"][kind], cloud.face("gce").lists
     rates = [lists.rate(kind, entry["gpu"], entry["gpus"], "us-central1-a", taken) / 1e6 for taken in (False, True)]
     assert rates == pytest.approx([demand, spot], rel=0.002)
-    # The SKUs are made of the same parts, and one page of them is not all.
+    # The SKUs are made of the same parts, and do not fit on one page.
     page = cloud_clients.ask(f"{cloud.url}/v1/services/6F81-5844-456A/skus?pageSize=100&key=fake-api-key").json
     assert len(page["skus"]) == 100 and page["nextPageToken"]
 
@@ -155,7 +155,7 @@ def test_a_gang_of_google_is_all_or_none(cloud):
         ("ls-a-0", "us-central1-b"), ("ls-a-1", "us-central1-b")]
 
 
-# Lambda and RunPod: held against what is published of them, and against nothing else.
+# Lambda and RunPod: compared only with their published documents.
 
 def test_lambda_bills_until_somebody_ends_it(cloud):
     assert lambda_ask(cloud, "instance-operations/launch", LAUNCH).code == "global/object-does-not-exist"

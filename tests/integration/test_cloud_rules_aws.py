@@ -1,4 +1,5 @@
-"""The fake of AWS is as strict as AWS, and counts money right (tests/cloud): what rests on it is worth no more."""
+"""The fake of AWS is as strict as AWS, and counts money right (tests/cloud). All tests against the fake rely on
+this."""
 import ast
 import base64
 import hashlib

@@ -68,7 +68,7 @@ def test_the_jobs_code_is_ours_and_its_machine_is_given_back(world, project):
 
 
 def states(world):
-    """What `lockstep jobs` shows, the newest first."""
+    """Returns the states that `lockstep jobs` shows, newest first."""
     return [job["state"] for job in json.loads(world.lockstep("jobs", "--json").out)["jobs"]]
 
 
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_the_job_and_gives_back(world, project):
 
 
 def test_a_job_in_a_container_restarts_there_and_nothing_of_it_is_left(world, project):
-    """The image is a folder of the project, as all that it has on the machine."""
+    """The image is a folder of the project."""
     container_image.make(project / "image")
     (project / "job.sh").write_text("""cat /opt/marker
 [ -e began ] && echo again && exec sleep 1000
@@ -167,7 +167,7 @@ def test_a_job_that_is_left_keeps_its_machine_and_down_asks_first(world, project
 
 
 def test_down_asks_the_machines_whether_a_job_still_runs(world, project):
-    """Nobody tells this machine when a detached job ends, and `lockstep jobs` need not have asked."""
+    """This machine is not told the end of a detached job, and `lockstep jobs` may not have asked."""
     up = world.lockstep("up", "left", "--gpus", "L4:1", "--provider", "aws", "-y", "--autostop", "never",
                         "--allow-from", f"{world.client.addr}/32", timeout=180)
     assert up.rc == 0, up

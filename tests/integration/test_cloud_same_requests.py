@@ -1,6 +1,5 @@
-"""What we send to AWS and Google is what their own clients send: each request of ours that the fakes have recorded is
-made once more by the vendor's client, and the two must be equal, name by name. And what we read of all four is what the
-fakes' meters count."""
+"""Our requests to AWS and Google equal those of their own clients: the vendor's client repeats each recorded request,
+and the two must agree name by name. Costs that we read from all four providers equal the fakes' meters."""
 import time
 
 import pytest
@@ -143,7 +142,7 @@ def test_every_price_is_what_the_meter_counts(cloud, tool, provider, least):
 
 
 def test_a_difference_is_seen(cloud, sdk):
-    """The comparison itself: what no client of the vendor would send does not pass."""
+    """Tests the comparison: it rejects requests that no client of the vendor would send."""
     aws = cloud_clients.Aws(cloud)
     aws.ec2("DescribeInstances", Filter__1__Name="tag-key", Filter__1__Value__1="a", Colour="red")
     assert "Colour: ours 'red', theirs None" in str(request_record.compare_all(cloud, sdk))

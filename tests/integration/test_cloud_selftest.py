@@ -1,4 +1,4 @@
-"""`lockstep cloud selftest`: a fake of the provider, and behind it a real machine that ends itself, or does not."""
+"""`lockstep cloud selftest` against a fake provider with a real machine, which terminates itself or fails to."""
 import pathlib
 import re
 import sys
@@ -23,19 +23,19 @@ def selftest(world, *more, provider="aws"):
 
 
 def lines(ended):
-    """What the report says, by its first word."""
+    """Returns the lines of the report by their first word."""
     return [tuple(re.split(r" +(?:[0-9.]+ s)? *", line, maxsplit=1)) for line in ended.out.splitlines()]
 
 
 def is_public(world, ended):
-    """Nothing in it is of the account: it is sent to others."""
+    """Checks that the report has no data of the account: users send the report to other people."""
     for secret in (*(machine.addr for machine in world.machines.all), world.client.addr, "AKIA", "ssh-ed25519",
                    "123456789012", str(world.client.root_home)):
         assert secret not in ended.out, (secret, ended.out)
 
 
 def machine_of(world, face):
-    """The real machine behind the one that was rented there, once it is there."""
+    """Waits for the rented machine, and returns the real machine behind it."""
     def found():
         there = world.machines.by_id
         return [there[one.id] for one in world.fake.world.find(face=face) if one.id in there]
@@ -44,10 +44,10 @@ def machine_of(world, face):
 
 
 def test_one_ends_itself_one_cannot_and_one_does_not_although_it_should(world):
-    """All at once: each takes its time, and none may see another's machine as left over."""
+    """All at once: each self-test is slow, and none may take another's machine for a leftover."""
     runs = {provider: selftest(world, "--patience", patience, provider=provider)
             for provider, patience in (("aws", "60s"), ("gcp", "3s"), ("lambda", "60s"))}
-    # Whoever asks for its end on the machine: nothing happens, without a word.
+    # A power-off on this machine silently does nothing.
     machine_of(world, "gce").put("/usr/local/sbin/poweroff", "#!/bin/sh\nexit 0\n", 0o755)
     ended = {provider: run.wait(180) for provider, run in runs.items()}
     assert world.live() == [], ended
@@ -89,6 +89,6 @@ def test_it_asks_and_takes_only_that_type(world):
     assert refused.rc == 2 and "give -y" in refused.err and world.fake.world.machines == {}, refused
     none = selftest(world, "--type", "t3.nano").wait(60)
     assert none.rc == 1 and "nobody offers" in none.err and world.fake.world.machines == {}, none
-    # Nobody else is ever shown machines without GPUs.
+    # No other command ever shows machines without GPUs.
     offers = world.lockstep("offers", "L4:1", "--at-least", "--json")
     assert "g6.xlarge" in offers.out and "t3.micro" not in offers.out, offers

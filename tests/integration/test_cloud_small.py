@@ -1,6 +1,7 @@
-"""Lambda Cloud and RunPod against their fakes, over the real client: offers, launches, what no answer means, ends.
+"""Lambda Cloud and RunPod against their fakes, with the real HTTP client: offers, launches, lost answers, termination.
 
-Only our own fakes have seen these two: there is no other client of theirs here to compare with."""
+Only our own fakes check these two: no other client of theirs is available here.
+"""
 import base64
 import json
 import pathlib
@@ -282,7 +283,7 @@ def test_lambda_states_of_machines(cloud, tool):
 
 
 def test_lambda_processes_share_the_accounts_turns(cloud, tool):
-    """Three processes, 12 questions and 3 launches: not one comes too early, as the fake measures it."""
+    """Three processes, 12 questions and 3 launches: the fake sees no request too early."""
     pace = 0.15
     cloud.world.settings["limits"] = pace
     tools = [tool("lambda", LOCKSTEP_CLOUD_PACE=str(pace)) for _ in range(3)]

@@ -1,5 +1,5 @@
-"""Lambda and RunPod with real machines behind their fakes: virtual ones that cloud-init has set up, and a container
-that runs the start script. The client knows only what the providers told it."""
+"""Lambda and RunPod with real machines behind their fakes: virtual machines that cloud-init sets up, and a container
+that runs the start script. The client knows only what the providers tell it."""
 import json
 import pathlib
 import sys
@@ -34,7 +34,7 @@ def up(world, provider, gpus, *more):
 
 
 def bill(world):
-    """What we say that it cost, and what the fake's meter says, in micros."""
+    """Returns our cost and the fake's meter, in micro-USD."""
     told = json.loads(typed(world, "cost", "--since", "1d", "--json").out)["cost_micros"]
     return told, world.fake.world.micros()
 
@@ -66,7 +66,7 @@ def test_a_gang_at_lambda_is_asked_for_one_by_one_and_one_refusal_ends_all(world
 
 
 def test_keep_goes_no_further_than_a_pod_of_runpods_lives(world):
-    """RunPod deletes a pod at its terminateAfter, whatever the machine was told of its lease since."""
+    """RunPod deletes a pod at its terminateAfter, even if the lease was prolonged since."""
     said = typed(world, "up", "lab", "--gpus", "L4:1", "--provider", "runpod", "--max-price", "3", "--lifetime", "62m",
                  "--print")
     assert "keep: cannot extend this end: RunPod itself terminates the machines; give --lifetime now" in said.out, said

@@ -1,5 +1,6 @@
-"""Every command on demand compares what the providers list as ours with the journal: it ends what nobody wants, says
-what it cost, leaves what is another installation's, and its own answer neither waits for that nor changes by it."""
+"""Every on-demand command compares our machines in the providers' lists with the journal. It terminates unwanted
+machines, says what they cost, and leaves those of other installations alone. The command's own result neither waits for
+this nor changes."""
 import contextlib
 import json
 import os
@@ -17,7 +18,7 @@ import cloud_keys  # noqa: E402  (cloud_worlds knows its folder)
 
 WISH = ("--gpus", "L4:1", "--provider", "aws", "-y")
 ENDED = "was ours and no longer wanted: ended"
-# What is typed, and the exit code where nothing is rented.
+# Commands, and their exit codes when nothing is rented.
 COMMANDS = [(("offers", "L4:1"), 0), (("offers", "L4:1", "--json"), 0), (("offers", "Z9:1"), 2), (("cost",), 0),
             (("cost", "--json"), 0), (("cloud", "check"), None), (("cluster", "list"), 0),
             (("cluster", "list", "--json"), 0), (("keep", "gpus", "1h"), 1), (("down", "gpus"), 0),
@@ -53,7 +54,7 @@ def owner_of(laptop):  # noqa: F811
 
 
 def a_minute_later(laptop):  # noqa: F811
-    """What was found to be clean was found 61 s earlier."""
+    """Moves the last clean sweep 61 s into the past."""
     for path in laptop.home.glob(".cache/lockstep/clean-sweep.kept"):
         at, _, rest = path.read_text(encoding="utf-8").partition("\n")
         path.write_text(f"{int(at) - 61_000}\n{rest}", encoding="utf-8")
@@ -204,7 +205,7 @@ def test_what_another_installation_has_rented_is_shown_and_left_alone(cloud, lap
 
 
 def test_up_lists_machines_while_it_asks_for_offers(cloud, laptop):  # noqa: F811
-    """One round: an answer about prices that is not there yet keeps nobody from being asked for machines."""
+    """One round: a pending answer about prices does not delay questions about machines."""
     with laptop.held("before", face="lambda", action="instance-types.list"):
         run = laptop.start("up", "gpus", "--gpus", "A10:1", "-y", "--print", "--i-will-watch")
         until(lambda: asked(cloud) > 0, 20, "machines are listed")
@@ -213,7 +214,7 @@ def test_up_lists_machines_while_it_asks_for_offers(cloud, laptop):  # noqa: F81
 
 
 def test_the_answer_goes_first_where_one_question_a_second_is_taken(cloud, laptop):  # noqa: F811
-    """Lambda's turns are for what somebody waits for; the sweep takes the one after it."""
+    """The command that a user waits for gets Lambda's turn. The sweep takes the next turn."""
     for _ in range(5):
         before = len(cloud.records)
         assert laptop.run("offers", "L4:1", env={"XDG_CACHE_HOME": str(laptop.home / f"cold{before}")}).rc == 0
@@ -232,7 +233,7 @@ def test_cost_says_what_is_true_now(cloud, laptop):  # noqa: F811
     assert "rented" not in ended.out.replace("RENTED", ""), ended
 
 
-# What renting makes in an account besides machines.
+# Keys, networks and firewall rules that renting makes in an account.
 
 def made_there(cloud, provider):  # noqa: F811
     """The names of what is there with the name of an installation."""
@@ -258,12 +259,12 @@ def test_down_all_removes_what_renting_has_made_and_nobody_elses(cloud, laptops,
     for words in (("down", "--orphans"), ("cost",)):
         assert ann.run(*words, timeout=60).rc == 0 and made_there(cloud, provider) == both
     ended = ann.down(timeout=60)
-    assert ended.rc == 0 and f"{provider}: what was made there besides machines" in ended.err, ended
+    assert ended.rc == 0 and f"{provider}: the keys, networks and firewall rules made there" in ended.err, ended
     of_bob = owner_of(bob)
     assert made_there(cloud, provider) == [name for name in both if of_bob in name] != []
     asked_before = len(cloud.records)
     again = ann.down(timeout=60)
-    assert again.rc == 0 and "besides machines" not in again.err, "once, until something is rented again"
+    assert again.rc == 0 and "networks and firewall rules" not in again.err, "once, until something is rented again"
     assert not any("DELETE" in str(each) or "ecurityGroup" in str(each) for each in cloud.records[asked_before:])
     assert bob.down("--all", timeout=100).rc == 0 and made_there(cloud, provider) == []
 
@@ -282,7 +283,7 @@ def test_what_is_just_being_removed_is_made_anew_for_who_rents_then(cloud, lapto
         hold.arrived()
         renting = laptop.start("up", "gpus", "--gpus", "L4:1", "--provider", "gcp", "-y")
         until(lambda: waits_for_the_account(renting) or "it is booting" in renting.err(), 30, "it rents")
-    assert "is removed" in removing.wait(60).err
+    assert "are removed" in removing.wait(60).err
     until(lambda: "waits for sshd" in renting.err(), 60, "it rents")
     assert made_there(cloud, "gcp") != []
     renting.signal(signal.SIGKILL)
@@ -294,12 +295,12 @@ def test_what_can_not_be_removed_costs_nothing_and_is_no_failure(cloud, laptop):
     fault(cloud, {"kind": "error", "code": "DependencyViolation", "message": "in use", "status": 400},
           action="DeleteSecurityGroup")
     ended = laptop.down(timeout=60)
-    assert ended.rc == 0 and "stays, and costs nothing" in ended.err and "DependencyViolation" in ended.err, ended
-    assert "is removed" in laptop.down(timeout=60).err and made_there(cloud, "aws") == []
+    assert ended.rc == 0 and "stay, and cost nothing" in ended.err and "DependencyViolation" in ended.err, ended
+    assert "are removed" in laptop.down(timeout=60).err and made_there(cloud, "aws") == []
 
 
 def test_a_journal_that_is_damaged_and_moved_away(cloud, laptop):  # noqa: F811
-    """What was rented is still this installation's: the next sweep ends it."""
+    """The machines still belong to this installation: the next sweep terminates them."""
     rented_and_killed(laptop)
     state = laptop.home / ".local/state/lockstep"
     for ending in ("-wal", "-shm"):

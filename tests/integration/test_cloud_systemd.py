@@ -1,5 +1,5 @@
-"""Rented machines with systemd as process 1: cloud-init has its place in a real boot, timers are systemd's, and their
-end is a real power-off."""
+"""Rented machines with systemd as process 1: cloud-init runs in a real boot, timers are systemd's, and the end is a
+real power-off."""
 import os
 import pathlib
 import signal
@@ -27,7 +27,7 @@ def timers(machine):
 
 
 def test_the_first_boot_is_not_held_up_and_ends_where_nobody_comes(world):
-    """A timer that waited for what comes after cloud-init would hang the boot for ever."""
+    """A timer ordered after units that follow cloud-init would hang the boot for ever."""
     machine = world.launch(systemd=True, guard_s=30)
     assert timers(machine) == ["lockstep-guard"] and sleepers(machine) == []
     assert machine.systemctl("is-active", "lockstep-guard.timer") == "active"
@@ -74,7 +74,7 @@ def test_a_reboot_takes_the_lease_along(world):
 
 
 def test_an_image_of_a_machine_has_no_lease(world):
-    """Its disk boots as another machine, whose provider gives it another identity."""
+    """A copy of its disk boots as another machine, with another identity from the provider."""
     machine = world.launch(systemd=True)
     assert world.contact(machine, terms={"lives_s": 900, "idle_s": 600})[0]["outcome"] == "ready"
     kept = "/var/lib/lockstep/lease.json"

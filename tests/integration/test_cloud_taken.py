@@ -1,6 +1,6 @@
-"""Spot machines that are taken away: before they answer, while the job is brought there, while it runs; and a client
-that sleeps or has no network meanwhile. `lockstep run --on-demand` against the fake of AWS, with real machines behind
-it (network namespaces that Debian's cloud-init has set up, with real sshd); only GPUs are stand-ins."""
+"""Spot machines that are preempted before they answer, during the sync, and while the job runs; and a client that
+sleeps or loses its network meanwhile. `lockstep run --on-demand` against the fake of AWS with real machines (network
+namespaces that Debian's cloud-init sets up, with real sshd); only GPUs are stand-ins."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ from harness import until  # noqa: E402
 from package_index import small_source_files  # noqa: E402
 from rented_jobs import SilentWorld, SpotRun, laptop, project_in, run_ids, taken  # noqa: E402
 
-# What builds the project's package: on the first machine it takes for ever.
+# The project's build backend: on the first machine it never ends.
 BACKEND = """import os, socket, time
 if socket.gethostname() == "node1":
     open(os.path.expanduser("~/building"), "w").close()
@@ -37,7 +37,7 @@ def project(tmp_path):
 
 
 def test_taken_while_it_boots_and_while_its_sshd_does_not_answer(world, project):
-    """The next one is asked for at once; nobody waits for what is gone."""
+    """The course asks for the next machine at once, and does not wait for the lost machine."""
     settings = world.fake.world.settings
     world.silent, settings["boot_s"] = {2}, 3600
     run = SpotRun(world, project, last=0)
@@ -85,8 +85,8 @@ def test_a_notice_before_the_job_has_begun(world, project):
 
 
 def test_twice_in_a_row_and_then_without_a_notice(world, project):
-    """One run id, attempts counted, --resume once; what came back goes along although the second said nothing, and
-    although git ignores it."""
+    """One run id, attempts counted, --resume once. Outputs that came back go to the next machine, although git ignores
+    them and the second loss came without notice."""
     subprocess.run(["git", "init", "--quiet", project], check=True)
     (project / ".gitignore").write_text("out/\n")
     run = SpotRun(world, project, last=2)
@@ -112,7 +112,7 @@ def test_events_go_on_with_the_next_attempt(world, project):
     follower = world.start("events", "-f", "--json")
 
     def nodes():
-        """Of the attempts whose ranks were started: the node that said so."""
+        """Returns the nodes that reported the start of their ranks, by attempt."""
         events = [json.loads(line) for line in follower.out().splitlines()]
         return [event["node"] for event in events if event["event"] == "ranks_started"]
     for number in (1, 2):
@@ -130,8 +130,8 @@ def test_events_go_on_with_the_next_attempt(world, project):
 
 
 def test_one_of_four_is_taken(world, project):
-    """All ranks are told, the old ones are seen gone, and there are four new ones: all or none. Restarts that are left
-    keep nobody waiting for a node that will not come."""
+    """All ranks get the notice, the old machines are seen gone, and four new ones come: all or none. Restarts that are
+    left do not make ranks wait for a node that will not come."""
     run = SpotRun(world, project, "--nodes", "4", "--max-restarts", "3")
     for rank in range(4):
         run.said(f"rank {rank} of 4")
@@ -187,7 +187,7 @@ def test_prefer_takes_what_is_on_demand_where_spot_was_lost_three_times(world, p
 
 
 def test_a_laptop_that_sleeps_and_one_without_a_network(world, project):
-    """The job goes on; what it said meanwhile is here afterwards, once, and so is what it has made."""
+    """The job goes on. Its output of this time appears here afterwards, once, and its files too."""
     run = SpotRun(world, project, "--env", "TICKS=1")
     run.said("tick 1\n")
     machine = world.machines.by_id[run.launched(1).id]

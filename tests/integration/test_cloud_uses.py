@@ -1,5 +1,5 @@
-"""What a user does with rented machines, beside jobs: ssh, ports, packages; and all of it from another address than the
-one that they were rented from. Machines are real ones behind fakes of the providers (rented_world.py)."""
+"""Uses of rented machines besides jobs: ssh, ports, packages; and all of these from another address than at the launch.
+Real machines behind fakes of the providers (rented_world.py)."""
 import http.server
 import json
 import pathlib
@@ -74,7 +74,7 @@ def move(world, machine, address):
 
 
 def let_in(world, machine, address):
-    """As the provider's firewall would, once it is told."""
+    """Waits until the provider's firewall is open to the address, and connects the machine again."""
     until(lambda: open_to(world) == {f"{address}/32"}, 30, f"the port is open to {address}: {open_to(world)}")
     machine.heal()
 
@@ -113,7 +113,7 @@ def test_what_keeps_a_user_out_is_one_line_with_what_to_do(world):
     (line,) = [line for line in ended.err.splitlines() if line.startswith("lockstep: AWS EC2 us-east-1:")]
     assert ended.rc == 255 and "'gpus' is not open to 203.0.113.1/32" in line and "UnauthorizedOperation" in line, ended
     world.fake.faults.remove(denied)
-    # An address that the user has named follows nobody, but the user.
+    # An address that the user has given changes only by the user.
     run = world.start("up", "gpus", "--allow-from", "198.51.100.0/24")
     until(lambda: open_to(world) == {"198.51.100.0/24"}, 30, f"it is open to that: {open_to(world)}")
     machine.heal()

@@ -1,4 +1,4 @@
-"""Machines that go without a notice while a job of several trains: destroyed by their provider, ended by hand in its
+"""Machines that vanish without notice during a job of several nodes: destroyed by the provider, terminated in the
 console, or cut off for a while. Real machines behind the fake of AWS (rented_world.py)."""
 import pathlib
 import sys
@@ -42,7 +42,7 @@ def go(world, machines):
 
 @pytest.mark.parametrize("spot", ["--spot", None])
 def test_one_of_two_is_gone_without_a_notice(world, project, spot):
-    """Its neighbour's rank is asked to end; all are seen gone before two others are asked for."""
+    """The other machine's rank is asked to end. All machines are seen gone before two new ones are asked for."""
     run = SpotRun(world, project, "--nodes", "2", last=2, spot=spot)
     first = begins(run, 0, 1)
     world.fake.world.end(first[1], "Client.UserInitiatedShutdown")
@@ -62,7 +62,7 @@ def test_one_of_two_is_gone_without_a_notice(world, project, spot):
 
 @pytest.mark.parametrize("spot", ["--spot", None])
 def test_one_of_two_is_cut_off_for_half_a_minute(world, project, spot):
-    """The job fails, as the others give it up; nobody rents another one while it is there, and billed."""
+    """The job fails, since the other node gives this node up. No other machine is rented while it is alive."""
     run = SpotRun(world, project, "--nodes", "2", spot=spot)
     nodes = begins(run, 0, 1)
     there = world.machines.by_id[nodes[1].id]

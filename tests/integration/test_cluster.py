@@ -99,7 +99,7 @@ def test_hosts_are_given_in_many_ways_and_come_and_go(lockstep):
 
 
 def test_hosts_are_replaced_at_once_and_nothing_else_is(lockstep):
-    """The same from Python: a replacement that fails must not lose the hosts that were known."""
+    """The same from Python: a failed replacement must keep the known hosts."""
     folder = state(lockstep).parent
 
     def hosts(name):

@@ -1,5 +1,5 @@
-"""lockstep cluster check: what hosts have and what would stop a job there, each with its cure; --repair removes what
-killed clients have left, and nothing that is in use."""
+"""lockstep cluster check: what hosts have, and what would stop a job there, each with its remedy. --repair removes
+leftovers of killed clients, and nothing that is in use."""
 import json
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""The completion scripts in the shells they are for, where these are installed."""
+"""The completion scripts in their shells, where these are installed."""
 
 import os
 import pathlib
@@ -132,7 +132,7 @@ NAMED = [
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
-    """The environment of a user who has clusters and jobs; one job's name must never come to a shell."""
+    """The environment of a user with clusters and jobs. One job's name must never reach a shell."""
     folder = tmp_path_factory.mktemp("names")
     env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PATH": f"{BINARY.parent}:{os.environ['PATH']}"}
     for name in ("lab", "gpus"):

@@ -307,7 +307,7 @@ def test_an_archive_is_loaded_once(lockstep, podman, tmp_path):
 
 
 FAKE = """#!/usr/bin/python3
-# A runtime that keeps its words and runs our binary on the host.
+# A runtime that records its words and runs our binary on the host.
 import os, pathlib, sys, time
 here = pathlib.Path(__file__).parent
 with open(here / "log", "a") as log:
@@ -373,7 +373,7 @@ elif verb in ("run", "exec", "start"):
 
 @pytest.fixture
 def fake(tmp_path):
-    """fake(name): a folder for PATH with that runtime alone, and the variables to use it."""
+    """fake(name): returns a PATH folder with only this runtime, and the variables to use it."""
     def make(name):
         folder = tmp_path / f"fake-{name}"
         folder.mkdir()
@@ -548,7 +548,7 @@ def test_a_command_killed_before_its_container_runs(lockstep, fake):
     run.wait()
     (folder / "held").unlink()
     run.none_left(10)
-    # No job begins: it would leave its own files.
+    # No job begins, since a job would leave its own files.
     until(lambda: "the process outside of the container is gone" in run.err(), 10, "the process inside ends")
     # The process inside has an environment of its own, so it is not counted above.
     until(lambda: not list(lockstep.temp.iterdir()), 10, "the folder of the tether goes")
@@ -650,7 +650,7 @@ def test_torchrun_in_a_container_keeps_torchruns_rules(lockstep, folder_image):
 
 @pytest.fixture
 def open_folder():
-    """A folder that other users may enter: pytest's own are closed to them."""
+    """A folder that other users may enter. Pytest's folders are closed to them."""
     with tempfile.TemporaryDirectory(prefix="lockstep-rootless-") as name:
         os.chmod(name, 0o755)
         yield pathlib.Path(name)
@@ -809,7 +809,7 @@ def test_jobs_on_hosts_run_in_the_image(ssh_world, folder_image):
 
 
 def test_a_lost_host_under_containers(ssh_world, folder_image):
-    """As without: the ranks of the other host begin again, in the container that they had."""
+    """As without containers: the ranks of the other host begin again, in the same container."""
     need("bwrap")
     client, *servers = ssh_world(count=2)
     client.run("cluster", "add", "gpus", *[word for server in servers for word in ("--host", f"me@{server.addr}")])
@@ -819,7 +819,7 @@ def test_a_lost_host_under_containers(ssh_world, folder_image):
     run = client.start("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "--container", "image", "--nnodes", "1:2",
                        *SHELL, "touch up.$WORLD_SIZE; until [ -e go ]; do sleep 0.1; done; cat /opt/marker")
     until(lambda: all((server.homes["me"] / "up.2").exists() for server in servers), 20, run.err())
-    # A child has the agent's name until it is a program of its own.
+    # A child has the agent's name until its exec.
     agent = min(pid for pid, name in here.host.processes().items() if name == "lockstep-agent")
     lost.switch_off()
     until(lambda: (here.homes["me"] / "up.1").exists(), 30, run.err())

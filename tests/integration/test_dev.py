@@ -1,4 +1,4 @@
-"""./dev itself: what it does to the machine of a person who only wants to see a demo."""
+"""./dev itself: what it changes on the machine of a person who only wants to see a demo."""
 import importlib.util
 import os
 import pathlib
@@ -77,7 +77,7 @@ def package(tmp_path):
 
 
 def left_by(how, package, functions="", install="dpkg -i /probe.deb"):
-    """Installs it in a root over this machine's, and says what is there then."""
+    """Installs in a root over this machine's, and returns what is there afterwards."""
     (package.parent / "systemctl").write_text(SYSTEMCTL)
     (package.parent / "systemctl").chmod(0o755)
     script = rf"""
@@ -122,7 +122,7 @@ def test_packages_start_nothing_and_enable_nothing(package):
 
 
 def test_what_comes_is_said_before_it_is_installed(tmp_path):
-    """apt's words, in one line; nothing is installed for it."""
+    """One line with apt's words; nothing is installed."""
     fake = tmp_path / "bin"
     fake.mkdir()
     (fake / "apt-get").write_text("""#!/bin/sh
@@ -142,14 +142,14 @@ exit 1
 
 
 def fake(folder, name, text):
-    """A program that stands in the place of the real one, first in PATH."""
+    """Writes a stand-in for a program, first in PATH."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(text)
     (folder / name).chmod(0o755)
 
 
 def bash(script, *words, path="", **env):
-    """What a script prints, which starts with functions of ./dev."""
+    """Runs a script that begins with functions of ./dev, and returns the result."""
     environment = {"PATH": f"{path}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", **env}
     return subprocess.run(["bash", "-c", f"set -euo pipefail\n{script}", "bash", *words], env=environment, text=True,
                           capture_output=True)
@@ -266,7 +266,7 @@ def test_another_checkout_finds_what_one_has_compiled(tmp_path):
 
 
 def test_lint_reads_all_files_of_the_commits_that_came_together(tmp_path):
-    """On the main line, as in CI, where nothing else tells what came; and what is not committed yet."""
+    """On the main branch, as in CI, which does not know the last checked commit; also files that are not committed."""
     names = ("old", "first", "second", "last")
     hours = (-5, -3, -1, 0)
 

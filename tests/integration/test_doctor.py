@@ -1,5 +1,5 @@
-"""lockstep doctor: this node's compiler, CUDA, PyTorch and DeepSpeed against one another, each trouble with its cure.
-What it would find is made here: programs that say a version, packages that have no more than theirs."""
+"""lockstep doctor: whether this node's compiler, CUDA, PyTorch and DeepSpeed fit together, and a remedy for each
+trouble. The tests make programs that only print a version, and packages that only have one."""
 import json
 import os
 import socket
@@ -43,7 +43,7 @@ class Node:
     def package(self, name, **files):
         folder = self.packages / name
         folder.mkdir(exist_ok=True)
-        # Importing it is what the doctor must not do.
+        # The doctor must not import the package.
         (folder / "__init__.py").write_text("raise SystemExit('imported')\n")
         for file, text in files.items():
             (folder / f"{file}.py").write_text(text)
@@ -61,7 +61,7 @@ class Node:
                               text=True, timeout=60)
 
     def found(self):
-        """Exit code, and weight and word of all that concerns what is made here."""
+        """Returns the exit code, and the weight and word of all findings about this test's programs."""
         ended = self.run("--json")
         report = json.loads(ended.stdout)
         words = {(each["weight"], each["what"]) for each in report["findings"]}

@@ -1,4 +1,4 @@
-"""What a worker finds: its environment to the letter, and a clean process."""
+"""A worker's start: its exact environment, and a clean process."""
 import os
 import re
 import signal
@@ -249,7 +249,7 @@ JAX = ("--framework", "jax", "--max-restarts", 1)
 
 
 def jax_lines(*runs):
-    """What each process has printed, by its place: "attempt 1: 2 processes met, device 0"."""
+    """Returns the output of each process by rank: "attempt 1: 2 processes met, device 0"."""
     lines = []
     for run in runs:
         ended = run.wait(30)

@@ -314,7 +314,7 @@ def test_election(server, tools):
     assert followers[0].ask("store_facts", round=1, restarts=0, closed=False)["error"]
     leader.do("store_facts", round=7, restarts=2, closed=False)
     assert followers[0].do("load_facts") == {"round": 7, "restarts": 2, "closed": False}
-    # It goes of its own will: nobody waits for its lease.
+    # The leader leaves by itself, so no node waits for its lease.
     started = time.monotonic()
     leader.do("resign")
     second, rest = leader_and_followers(followers)
@@ -353,7 +353,7 @@ def test_leader_lost(server, tools, how):
 
 def test_gap_shorter_than_the_lease(own, tools):
     cluster = own()
-    # It is unsure after 6 s; etcd has 12 more to be there again, and needs some of them on a busy machine.
+    # The leader is unsure after 6 s. etcd has 12 s more to return, of which it needs some on a busy machine.
     leader = elect(tools, cluster.places, ttl=18)
     follower = elect(tools, cluster.places, ttl=18)
     leader.event("elected")
@@ -382,13 +382,13 @@ def test_gap_longer_than_the_lease(own, tools):
     assert "Connection refused" in leader.event("lost")["error"]
     assert 1.5 < time.monotonic() - started < 10
     assert "does not lead" in leader.ask("store_facts", round=1, restarts=0, closed=False, deadline=1)["error"]
-    # It comes back: whoever begins anew finds its way.
+    # The first member comes back: new clients can connect.
     cluster.members[0].start()
     again = elect(tools, cluster.places)
     again.event("elected", deadline=15)
 
 
-# etcd forgets the lease (its data are gone): nobody leads on the strength of it.
+# etcd forgets the lease, since its data are gone: no leader may rely on it.
 def test_lease_forgotten(own, tools):
     import shutil
     cluster = own()

@@ -1,5 +1,5 @@
-"""The etcd3 backend when etcd, its leader or a guest goes, freezes or comes back at a bad moment. Real agents, real
-etcd."""
+"""The etcd3 backend when etcd, its leader or another node dies, freezes or comes back at a bad moment. Real agents,
+real etcd."""
 import os
 import re
 import signal
@@ -31,7 +31,7 @@ def leading(job, server):
 
 
 def test_etcd_goes_as_the_job_ends(job, server, tmp_path):
-    """The leader can't write its last word, loses its lease over it, and ends all the same."""
+    """The leader cannot write its last record, loses its lease, and ends all the same."""
     done = tmp_path / "done"
     work = (f"touch={tmp_path}", f"wait={done}")
     nodes = [job.node(i, actions=work, settings="read_timeout=6,close_timeout=10") for i in range(2)]
@@ -73,7 +73,7 @@ def stop(nodes):
 
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_frozen_agent(job, server, who):
-    """Frozen for longer than its lease, leader or guest: it is missed, and comes back as one of the others."""
+    """An agent, leader or guest, is frozen beyond its lease: the others miss it, and it comes back as a guest."""
     nodes = three(job, server)
     others = [node for node in nodes if node is not nodes[who]]
     os.kill(agent(nodes[who]), signal.SIGSTOP)
@@ -86,14 +86,14 @@ def test_a_frozen_agent(job, server, who):
         until(lambda node=node: len(rounds(node)) > 1 and shown(node)[-1]["WORLD_SIZE"] == "3", 15, "a round of three")
     assert all(worker["TORCHELASTIC_RESTART_COUNT"] == "0" for node in nodes for worker in shown(node))
     assert len({rounds(node)[-1] for node in nodes}) == 1
-    # It was not etcd that was away.
+    # etcd itself was never away.
     says(nodes[who], "this process did not run for", "this node asks for a new lease")
     assert "out of reach" not in nodes[who].err()
     stop(nodes)
 
 
 def test_a_killed_leader(job, server):
-    """Those that are left go on at once when the lease is gone, with a round number of their own."""
+    """The remaining nodes go on as soon as the lease is gone, with a new round number."""
     nodes = three(job, server)
     last = rounds(nodes[1])[-1]
     os.kill(agent(nodes[0]), signal.SIGKILL)
@@ -112,7 +112,7 @@ def test_a_killed_leader(job, server):
 
 
 def test_no_round_while_etcd_is_away(job, server):
-    """A round that can't be written down is not placed; it is when etcd answers again."""
+    """A round is not placed before etcd has recorded it, which happens once etcd answers again."""
     nodes = three(job, server, settings="last_call_timeout=1,lease_ttl=15")
     server.members[0].signal(signal.SIGSTOP)
     os.kill(agent(nodes[2]), signal.SIGKILL)

@@ -1,5 +1,5 @@
-"""Jobs over etcd3: `lockstep run` on several nodes and real etcd servers, which are killed, stopped, secured and asked
-too much. What the backend's parts do by themselves is in test_etcd3.py."""
+"""Jobs over etcd3: `lockstep run` on several nodes and real etcd servers, which are killed, stopped, secured and
+overloaded. The parts of the backend alone are tested in test_etcd3.py."""
 import signal
 import time
 
@@ -168,7 +168,7 @@ def test_a_gap_longer_than_the_lease(lockstep, own, go, how):  # noqa: F811
     assert time.monotonic() - since < 15
 
 
-# The workers are done, and that is what counts.
+# The workers have succeeded, and only that counts.
 def test_etcd_stops_just_before_the_end(lockstep, own, go):  # noqa: F811
     job = EtcdJob(lockstep, own())
     runs = held(job, 2, settings="lease_ttl=2,read_timeout=3", wait=go)

@@ -1,4 +1,4 @@
-"""What a job over etcd3 keeps when its leader is gone: workers that have ended well, restarts, the end of the job."""
+"""The state of a job over etcd3 that survives its leader: workers that have succeeded, restarts, the end of the job."""
 import json
 import os
 import pathlib
@@ -41,7 +41,7 @@ def three(job, actions, nnodes="2:3"):
 
 
 def done(run):
-    """Its worker has ended: it waits for the others'."""
+    """Waits until the node's worker has ended, and the node waits for the others."""
     until(lambda: run.living() and "test_worker" not in run.living().values(), what="the worker's end")
 
 
@@ -53,7 +53,7 @@ def held(go):
 
 
 def test_a_leader_that_had_finished_is_not_missed(meeting, go):
-    """The last worker runs on under the next leader, and nobody starts again."""
+    """The last worker runs on under the next leader, and no worker restarts."""
     runs = three(meeting, [(SHOW,), (SHOW,), held(go)])
     until(lambda: facts(meeting).get("finished") == [0], what="the leader's own end is in etcd")
     done(runs[1])
@@ -65,7 +65,7 @@ def test_a_leader_that_had_finished_is_not_missed(meeting, go):
 
 
 def test_a_leader_that_had_not_finished_is_missed(meeting, go):
-    """As any node would be (test_lockstep_backend.py): its work is not done, and the rest does it."""
+    """As with any node (test_lockstep_backend.py): its work is not done, so the other nodes do it."""
     runs = three(meeting, [held(go), (SHOW,), (SHOW,)])
     for run in runs[1:]:
         done(run)
@@ -88,7 +88,7 @@ def test_a_leader_that_had_not_finished_and_is_needed(meeting, go):
 
 
 def test_a_final_failure_that_the_leader_never_hears_of(meeting, go):
-    """It is frozen, and then killed. The others do not go on: they would where only a node were lost."""
+    """The leader is frozen, and then killed. The others must not go on, as they would after the loss of a node."""
     fail = go.with_name("fail")
     runs = three(meeting, [held(go), (SHOW, f"wait={fail}", "exit=9"), held(go)], nnodes="1:3")
     os.kill(runs[0].agent(), signal.SIGSTOP)
@@ -104,7 +104,7 @@ def test_a_final_failure_that_the_leader_never_hears_of(meeting, go):
 
 
 def restarted(job, go, count=2, **options):
-    """Nodes whose one restart is used up; the first of them leads."""
+    """Returns nodes that have used their only restart. The first node leads."""
     actions = (SHOW, "%0", "@0", "exit=5", "@*", f"wait={go}", "%1", f"wait={go}")
     runs = [job.node(0, "--max-restarts", 1, actions=actions, **options)]
     assert job.leader() == 0

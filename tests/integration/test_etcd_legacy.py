@@ -130,7 +130,7 @@ def test_two_of_ours_fail_once_and_end(job):
 
 @pytest.mark.parametrize("first", ["ours", "torchrun"])
 def test_beside_torchrun(job, modules, first):
-    """Whoever comes first is rank 0, and says where the workers meet."""
+    """The first agent is rank 0, and names the address of the workers' rendezvous."""
     if first == "ours":
         ours = job.ours("127.0.0.7", hold=0.5)
         job.joined(1)
@@ -168,7 +168,7 @@ def test_torchruns_failure_restarts_us(job, modules):
 
 
 def test_a_killed_agent_is_missed(job):
-    """By the end of its lease; two are enough to go on, one is not."""
+    """Missed at the end of its lease. Two agents can go on, one cannot."""
     runs = {name: job.ours(name, nnodes="2:3", hold=60) for name in "abc"}
     for run in runs.values():
         assert event(run, "round")["group_world_size"] == 3

@@ -1,5 +1,5 @@
-"""The etcd-v2 backend under the real commands: `lockstep run` and torchrun 2.6 with --rdzv-backend etcd-v2 as nodes of
-one job on a real etcd. What the backend's parts do beside PyTorch's classes is in test_etcd_v2.py."""
+"""The etcd-v2 backend in the real commands: `lockstep run` and torchrun 2.6 with --rdzv-backend etcd-v2 as nodes of one
+job on a real etcd. test_etcd_v2.py tests the parts of the backend beside PyTorch's classes."""
 import json
 import re
 import subprocess
@@ -43,7 +43,7 @@ def job(lockstep, server, modules):  # noqa: F811
 
 
 def both(job, first, ours, theirs):
-    """Starts one, and the other when it is in the state."""
+    """Starts one agent, and the other once the first is in the shared state."""
     runs = {}
     for kind in ("ours", "theirs") if first == "ours" else ("theirs", "ours"):
         runs[kind] = (ours if kind == "ours" else theirs)()

@@ -1,4 +1,4 @@
-"""What happens to a job: --events, lockstep events, notices, goodput, traces."""
+"""The events of a job: --events, lockstep events, notices, goodput, traces."""
 import http.server
 import json
 import os
@@ -38,7 +38,7 @@ def lockstep_command(lockstep, *words, timeout=30, **more):
 
 
 class Webhook:
-    """Keeps what is posted to it. delay: seconds until it answers."""
+    """Records the posts. delay: seconds until an answer."""
 
     def __init__(self, status=200, delay=0.0, context=None):
         self.posts = []
@@ -336,7 +336,7 @@ def test_a_program_is_told(lockstep):
 
 @pytest.mark.parametrize("isolation", ["pidns", "guardian", "none"])
 def test_a_program_survives_sweeps_and_hears_the_end(lockstep, isolation):
-    """Between attempts, and at the end, processes that workers left behind are killed. A notice is none of them."""
+    """Processes that workers left behind are killed between attempts and at the end. The notice program is not."""
     told = lockstep.folder / "told"
     ended = lockstep.run_worker("--isolation", isolation, "--max-restarts", 1, "--notify-exec",
                                 f"/bin/sh -c 'sleep 0.3; echo $LOCKSTEP_NOTICE >> {told}'", actions=["exit=3"])

@@ -1,5 +1,5 @@
-"""lockstep exec on hosts with a real sshd: what the user types arrives byte for byte, whatever the login shell, and
-what happens there comes back; every way to fail ends in one line that names the host and the hop."""
+"""lockstep exec on hosts with a real sshd: the user's words arrive byte for byte under any login shell, and output and
+exit code come back. Every failure ends in one line that names the host and the hop."""
 import fcntl
 import os
 import random
@@ -46,7 +46,7 @@ def test_output_input_and_exit_code(world):
 
 
 def test_a_binary_that_is_replaced_while_it_runs_goes_to_new_hosts_all_the_same(world, tmp_path):
-    """As an upgrade does it beside a command of hours that meets another machine."""
+    """As when an upgrade replaces the binary, and a command of hours then meets another host."""
     client, server = world()
     binary = tmp_path / "lockstep"
     shutil.copy(BINARY, binary)
@@ -228,7 +228,7 @@ def new_host_key(server):
 
 
 def test_a_key_that_any_file_refuses_is_refused(world):
-    """ssh accepts what any of its files has: a new key noted for the bare host would then hold for the cluster."""
+    """ssh accepts a key from any of its files: a new key for the bare host must not hold for the cluster."""
     client, server = world()
     where = f"me@{server.addr}"
     assert client.run("cluster", "add", "gpus", "--host", where).rc == 0
@@ -244,7 +244,7 @@ def test_a_key_that_any_file_refuses_is_refused(world):
     server.start_sshd()
     for place in ("gpus", where):
         one_error(client.exec(place, "true"), 255, "host key")
-    # What the user's own file has is not overruled by a cluster's, nor the other way round.
+    # The keys in the user's file do not replace those of a cluster, nor the other way round.
     known = client.root_home / ".ssh/known_hosts"
     known.write_text(f"{server.addr} {client.public_key}")
     for place in ("gpus", where):
@@ -408,7 +408,7 @@ def test_a_full_disk_is_named_and_left_clean(world):
 
 
 def client_id(client):
-    """As ssh/binary.cc makes it: FNV-1a of the machine's name and the user's number, in memory's order."""
+    """Returns the id of ssh/binary.cc: FNV-1a of the machine's name and the user's number, in native byte order."""
     value = 0xCBF29CE484222325
     for byte in f"{client.name}/0".encode():
         value = (value ^ byte) * 0x100000001B3 & (1 << 64) - 1

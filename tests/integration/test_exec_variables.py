@@ -1,5 +1,5 @@
-"""Variables for what lockstep exec runs (--env, --env-file, --secret), and its --json. The value of a secret goes over
-the channel and into the command's environment, and nowhere else."""
+"""Variables for commands of lockstep exec (--env, --env-file, --secret), and --json. The value of a secret goes over
+the channel into the command's environment, and nowhere else."""
 import base64
 import hashlib
 import json
@@ -27,7 +27,7 @@ def one_error(ended, code, *words):
 
 
 def command_lines():
-    """Those of all processes of this machine, the hosts' included."""
+    """Returns the command lines of all processes on this machine and its hosts."""
     lines = []
     for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -65,7 +65,7 @@ def test_a_secret_is_in_no_command_line_and_in_no_file(world):
     runtime = pathlib.Path(f"/proc/{client.host.holder.pid}/root{client.runtime}")
     assert list((runtime / "lockstep").iterdir())
     folders = (client.folder, runtime, server.folder, client.host.folder)
-    # What is not secret is found by the same search.
+    # The same search finds values that are not secret.
     assert any(plain.encode() in line for line in command_lines()) and files_with(plain, *folders)
     assert not [line for line in command_lines() if secret.encode() in line]
     assert not files_with(secret, *folders)

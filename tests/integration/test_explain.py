@@ -1,5 +1,5 @@
-"""--explain: what would be done, where each value comes from, and nothing started; schedulers' environments; where the
-token goes."""
+"""--explain: the plan and the origin of each value, with nothing started; environments of schedulers; the way of the
+token."""
 import re
 
 import pytest

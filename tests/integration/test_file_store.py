@@ -64,7 +64,7 @@ PEER = textwrap.dedent("""
 
 
 class Process:
-    """One user of the file: ask() for an answer, or tell() and take() it later."""
+    """A process that uses the file. ask() returns an answer; tell() sends, and take() reads later."""
 
     def __init__(self, argv, env=None, hello=False):
         self.process = subprocess.Popen([str(part) for part in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -89,7 +89,7 @@ class Process:
 
 
 class Users:
-    """Starts them on one file, and ends them."""
+    """Starts processes on one file, and ends them."""
 
     def __init__(self, path):
         self.path = path
@@ -152,7 +152,7 @@ def test_waits_are_met_by_the_other(users, generation):
 
 
 def test_the_rendezvous_state(users, generation):
-    """Through torchrun's own c10d backend: its sentinel, its versions, its idea of who won."""
+    """Through torchrun's own c10d backend: its sentinel, its versions, its winner of a compare_set."""
     torch, ours = users.torch(generation), users.ours()
     assert torch.ask("read", "job") == {"text": None, "written": False}
     none = ours.ask("read", "job")
@@ -166,7 +166,7 @@ def test_the_rendezvous_state(users, generation):
 
 
 def test_nothing_is_lost_among_many(users):
-    """Two of each hammer one file: every add counts once, every compare_set has one winner."""
+    """Two processes of each kind load one file: every add counts once, every compare_set has one winner."""
     times = 300
     kinds = [users.torch("1.13"), users.torch("1.13"), users.torch("2.6"), users.torch("2.6"), users.ours(),
              users.ours()]
@@ -182,7 +182,7 @@ def test_nothing_is_lost_among_many(users):
 
 
 def test_the_file_stays_when_its_users_end(users, generation):
-    """Torch counts its own users; ours are not among them and take nobody's file away."""
+    """Torch counts its own users. Ours do not count, and never delete the file of others."""
     torch, ours = users.torch(generation), users.ours()
     ours.ask("set", "a", "1")
     assert torch.ask("get", "a", 5000) == ["1"]

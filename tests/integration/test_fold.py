@@ -13,7 +13,7 @@ ALL = [0, 1, 2, 3]
 
 
 def saying(lockstep):
-    """What the workers do: all say the same in step, and rank 2 something of its own."""
+    """Returns the workers' actions: all print the same in step, and rank 2 also prints its own line."""
     go = lockstep.folder / "go"
     actions = [f"touch={lockstep.facts}", f"wait={go}"]
     for number in range(LINES):
@@ -29,7 +29,7 @@ def expected(rank):
 
 
 class Terminal:
-    """What a person sees: all that is written to a pty."""
+    """A pty that keeps all output, as a person would see it."""
 
     def __init__(self):
         self.leader, self.follower = pty.openpty()
@@ -64,7 +64,7 @@ def ranks_of(text):
 
 
 def unfolded(text, prefix=r"\[default([0-9,-]+)\]:"):
-    """What each rank has said, and how many lines all of them said as one."""
+    """Returns each rank's lines, and the number of lines that all ranks share."""
     said, folded = {rank: [] for rank in ALL}, 0
     for line in text.splitlines():
         ranks, line = re.fullmatch(prefix + "(.*)", line).groups()
@@ -109,7 +109,7 @@ def test_a_pipe_has_every_line(lockstep):
 
 
 def test_always(lockstep):
-    """Also what is not tee'd gets its tag, and is one line; it makes no file."""
+    """Output without tee is tagged and folded too, and makes no file."""
     go, actions = saying(lockstep)
     run = lockstep.start_worker("--nproc-per-node", WORKERS, "--fold", "always", "--log-line-prefix-template",
                                 "[${rank}] ", "--log-dir", lockstep.logs, actions=actions)

@@ -74,7 +74,7 @@ def test_followed_and_shown_again(cluster):
 
 
 def test_the_file_has_every_line_whatever_is_shown(cluster):
-    """--fold is for those who look: the agents of a job fold nothing."""
+    """--fold only affects what is shown: the agents of a job fold nothing."""
     say = [action for number in range(LINES) for action in (f"out=step {number}\\n", "sleep=20")]
     ended = cluster.run("submit", "--fold", "always", "-N2", "--ntasks-per-node=2", "-t5", "--follow",
                         "--env=OMP_NUM_THREADS=1", "--", "--no-python", WORKER, *say)

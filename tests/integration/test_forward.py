@@ -60,7 +60,7 @@ def dial(client, port):
 
 
 def exchange(client, port, payload):
-    """What comes back for `payload` until the other end closes."""
+    """Sends `payload` and returns the bytes until the other end closes."""
     with dial(client, port) as connection:
         sender = threading.Thread(target=lambda: (connection.sendall(payload), connection.shutdown(socket.SHUT_WR)))
         sender.start()
@@ -72,7 +72,7 @@ def exchange(client, port, payload):
 
 
 def start(client, where, *ports):
-    """`lockstep forward`, and the port that was chosen here for the first of its ports."""
+    """Starts `lockstep forward`. Returns the run and the local port of its first forward."""
     run = client.start("forward", where, *ports)
     until(lambda: "127.0.0.1:" in run.out() or run.process.poll() is not None, 30, "it forwards")
     assert run.process.poll() is None, run.err()

@@ -1,4 +1,4 @@
-"""docs/frameworks.md: what it says was tried, with Debian sid's packages."""
+"""docs/frameworks.md: the statements that the page calls tested, with Debian sid's packages."""
 import re
 
 import pytest

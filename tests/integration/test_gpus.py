@@ -1,4 +1,4 @@
-"""GPUs in what lockstep shows: a machine whose driver's files, nvidia-smi and kernel log are made up."""
+"""GPUs in Lockstep's output: a machine with an invented driver, nvidia-smi and kernel log."""
 import json
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""A job that stands still says so, and names the rank and the line: real gloo jobs in which one rank goes wrong."""
+"""A job that hangs says so, and names the rank and the line: real gloo jobs in which one rank goes wrong."""
 import json
 import os
 import pathlib
@@ -98,7 +98,7 @@ def test_why_shows_what_the_ranks_of_a_running_job_do(lockstep, start):
 
 
 def test_a_wrapper_is_looked_through(lockstep, start, tmp_path):
-    """Below a shell one program follows another, and a helper runs beside it."""
+    """A shell runs one program after the other, with a helper beside them."""
     (tmp_path / "parked.py").write_text("import time\ntime.sleep(1000)\n")
     script = f"{PYTHON} -c 'import time; time.sleep(3)'; touch {tmp_path}/first; {PYTHON} {tmp_path}/parked.py"
     job = lockstep.start("--hang-after", "off", "--no-python", "/bin/sh", "-c", script)
@@ -123,7 +123,7 @@ def test_the_report_says_where_the_others_were(lockstep, start):
 
 
 def test_why_while_the_job_restarts_and_while_it_ends(lockstep):
-    """There is no rank to show then. The answer says so, and the job goes on."""
+    """No rank runs at that time. The answer says so, and the job goes on."""
     fails = ("%0", "exit=3", "%1", "exit=3", "%2", "exit=3")  # the last restart waits for a second
     job = lockstep.start_worker("--max-restarts", 3, "--shutdown-timeout", 60,
                                 actions=(*fails, "%3", "ignore=TERM", f"touch={lockstep.folder}",
@@ -152,7 +152,7 @@ def test_a_hang_can_end_or_restart_the_job(lockstep, start, then):
     assert len(attempts) == (1 if then == "end" else 2), str(ended)
     assert attempts[-1]["ended_by"] == "watchdog" and f"rank {CULPRIT}" in attempts[-1]["why"], attempts
     assert ended.err.count("hang: ") == len(attempts), str(ended)
-    # Where the ranks were before they were stopped, the culprit too.
+    # The report shows the places of all ranks before the stop, also of the culprit.
     (culprit,) = [line for line in report["others"] if line.startswith(f"rank {CULPRIT} was in ")]
     assert "hang_light.py:" in culprit and f"  others    : {culprit}\n" in ended.err, str(ended)
     # The run is over, and is explained by its report.

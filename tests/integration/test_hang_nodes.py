@@ -1,4 +1,4 @@
-"""A job of several nodes that stands still: the first node judges the ranks of all nodes, and each node knows it."""
+"""A job of several nodes that hangs: the first node judges the ranks of all nodes, and each node knows the verdict."""
 import json
 import os
 import pathlib
@@ -40,14 +40,14 @@ class World:
         return self
 
     def said(self, text):
-        """How often the agents have said that, one count for each node."""
+        """Returns, for each node, how often its agent has said this."""
         return [run.err().count(text) for run in self.runs]
 
     def err(self):
         return "\n".join(f"--- node {number}\n{run.err()[-3000:]}" for number, run in enumerate(self.runs))
 
     def leader(self):
-        """The agent with group rank 0: the one whose agents host the rendezvous."""
+        """Returns the agent with group rank 0, which hosts the rendezvous."""
         return self.runs[0]
 
     def hangs(self, deadline=120):

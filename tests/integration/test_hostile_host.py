@@ -1,4 +1,4 @@
-"""The client's end of a link to a host that was taken over: it believes, keeps and writes no more than it has asked
+"""The client's end of a link to a host that was taken over: the client accepts, keeps and writes no more than it asked
 for, and says in one line what is wrong with the host."""
 import json
 import os
@@ -63,7 +63,7 @@ def test_a_file_that_a_host_asks_for_as_a_machines_name_is_not_sent(host):
 
 
 def test_a_flood_beyond_the_room_ends_the_command(host):
-    """Nobody reads the client's output, so that it gives no room back."""
+    """The client's output is not read, so that the client grants no more credit."""
     host.lies(GREETS + "link.started()\nfor _ in range(100): link.all(b'x' * WINDOW)")
     reader, writer = os.pipe()
     run = host.client.start("exec", host.where, "--", "true", stdout=writer)

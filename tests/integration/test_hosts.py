@@ -1,6 +1,6 @@
-"""The hosts of the other tests (hosts.py) do what they say: plain sockets and processes, no launcher.
+"""Tests of the test hosts (hosts.py): plain sockets and processes, no launcher.
 
-That nothing arrives is shown without waiting: what a third host sends afterwards is there first.
+To show without waiting that nothing arrives, a test lets a third host send something afterwards, which arrives first.
 """
 import os
 import select
@@ -38,7 +38,7 @@ def tcp(client, server):
 
 
 def events(*ends):
-    """What the sockets would tell now: data, a FIN, a RST, an error."""
+    """Returns what the sockets report now: data, a FIN, a RST, an error."""
     poll = select.poll()
     for end in ends:
         poll.register(end, select.POLLIN | select.POLLRDHUP)
@@ -46,7 +46,7 @@ def events(*ends):
 
 
 def arrives(sender, receiver, witness, address):
-    """Whether a datagram gets through; the witness's, sent after it, does in any case."""
+    """Returns whether a datagram arrives. The witness's datagram, sent later, arrives in any case."""
     sender.sendto(b"x", (address, PORT))
     witness.sendto(b"end", (address, PORT))
     got = receiver.recv(10)
@@ -213,7 +213,7 @@ def test_lockstep_runs_on_a_host(hosts):
 
 
 def test_a_crashed_test_leaves_nothing(lockstep, tmp_path):
-    """SIGKILL, so nobody could clean up."""
+    """SIGKILL, so that no cleanup code runs."""
     script = f"""
 import pathlib, sys, time
 sys.path.insert(0, {os.path.dirname(__file__)!r})

@@ -1,6 +1,6 @@
-"""What becomes of a job when a host or its network does not behave: a toy training on several hosts.
+"""Jobs on hosts that fail, or whose network fails: a toy training on several hosts.
 
-The training's own record says who did each step; `-s` shows how long the survivors took to go on.
+The training's record says which hosts did each step. `-s` shows how long the survivors took to go on.
 """
 import os
 import signal

@@ -1,6 +1,6 @@
-"""lockstep install: packages into the environment of a project on hosts, by the real pip from an index on the host.
+"""lockstep install: packages in a project's environment on hosts, by the real pip from an index on the host.
 
-There is no uv and no conda to be had for these tests: programs that note how they are called stand in for them.
+uv and conda are not available to these tests: stand-ins note how they are called.
 """
 import contextlib
 import json
@@ -24,7 +24,7 @@ OLD = 978307200  # 2001
 
 
 class Place:
-    """A project on the client, and what became of it on one server."""
+    """A project on the client, and its installation on one server."""
 
     def __init__(self, world, index=True, servers=1):
         self.client, *self.servers = world(servers)
@@ -54,7 +54,7 @@ class Place:
         return self.start(*args, **options).wait(MANY)
 
     def states(self, *args):
-        """What became of each step."""
+        """Returns the state of each step."""
         ended = self.install("--json", *args)
         assert ended.rc == 0, ended
         (host,) = json.loads(ended.out)
@@ -320,7 +320,7 @@ esac
     here.write({"env.yml": "dependencies: [python, numpy]\n"})
     assert here.states("conda:env.yml", "toy")[0] == "done"
     assert log.read_text().splitlines()[-1] == f"env update -p {prefix} -f /home/me/code/env.yml"
-    # It stays what the project has, until another is named.
+    # The environment stays the project's until the user names another.
     assert here.states("more") == ["done"] and here.environment["prefix"] == prefix
     assert here.states("--conda", "new", "conda:env.yml") == ["done"]
     assert here.environment["prefix"] == "/home/me/envs/new"
@@ -371,7 +371,7 @@ def test_two_at_once_wait_and_what_was_cut_off_is_done_again(place):
 
 
 def hide(server, *names):
-    """Programs that are not on that host."""
+    """Hides programs on the host."""
     top = server.folder / "usr-bin"
     top.mkdir()
     server._inside("mount", "-t", "tmpfs", "tmpfs", top)
@@ -463,7 +463,7 @@ def test_on_a_terminal_each_host_has_one_line(place):
     text = shown.decode()
     assert f"{here.where}: making the virtual environment" in text
     assert f"\x1b[1A\x1b[J{here.where}: step 1 of 1: toy\r\n\x1b[1A\x1b[J" in text
-    # What failed is shown when the lines are gone.
+    # The error is shown after the progress lines are erased.
     assert text.rpartition("\x1b[J")[2].startswith(f"{here.where}: error: no such package\r\nlockstep install: error:")
 
 

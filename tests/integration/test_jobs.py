@@ -1,5 +1,5 @@
-"""lockstep run --on, jobs, logs, wait and cancel on hosts with a real sshd: a job is the same as at home, outlives its
-client, is followed to the byte, ends everywhere, and leaves nothing."""
+"""lockstep run --on, jobs, logs, wait and cancel on hosts with a real sshd: a job runs as on this machine, outlives its
+client, is followed to the byte, ends on all hosts, and leaves nothing behind."""
 import base64
 import contextlib
 import fcntl
@@ -275,7 +275,7 @@ def test_nohup_keeps_a_client_whose_terminal_goes_away(world):
 
 
 def test_node_0_has_closed_its_trial_before_anybody_is_told_to_go(lockstep):
-    """Else a host that has begun could meet the trial at that port, in place of the job."""
+    """Otherwise a host that has begun could reach the trial at this port, instead of the job."""
     spec = {"id": "trial1", "name": "job", "node": 0, "nodes": 2, "run": ["--", "true"], "env": [],
             "folder": str(lockstep.home), "client": "test", "queue": False, "created_ms": 1, "after": [],
             "resumes": False}
@@ -504,7 +504,7 @@ def test_a_plain_run_is_awaited_and_canceled_as_any_job(world):
     ended = client.run("cancel", "--json", name)
     assert ended.rc == 0 and json.loads(ended.out)["state"] == "canceled", ended
     assert plain.wait(60).rc == 1
-    # Nobody recorded its end: that is no success.
+    # No host has recorded the end, so the job does not count as a success.
     ended = waiting.wait(60)
     assert ended.rc == 255 and "the result is not known" in ended.err, ended
     ended = client.run("cancel", name)
@@ -784,7 +784,7 @@ def test_a_host_that_was_switched_off_comes_back_into_the_job(world):
 
 
 def test_a_silent_hosts_part_is_not_started_again(world):
-    """It may still run, or may have ended: only the host's own word makes it lost."""
+    """The part may still run, or may have ended. Only the host's own answer makes it lost."""
     client, one, two = world(2)
     add_cluster(client, (one, two))
     for server in (one, two):

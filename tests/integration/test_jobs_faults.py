@@ -1,5 +1,5 @@
-"""Jobs on hosts whose parts are killed: nothing of a log is lost, nothing of a job is left behind, and the commands
-that a person types next explain what happened and mend it."""
+"""Jobs on hosts whose processes are killed: no log is lost, nothing of a job is left behind, and the next commands of
+the user explain and repair the job."""
 import contextlib
 import json
 import os
@@ -83,7 +83,7 @@ def test_a_million_lines_over_a_hundred_cuts(world):
 
 
 class Round:
-    """A job on all hosts with its client, of which one part is killed."""
+    """A job on all hosts with its client. One part of it is killed."""
 
     def __init__(self, client, servers):
         self.client, self.servers = client, servers
@@ -167,7 +167,7 @@ def test_whatever_is_killed_the_next_commands_explain_and_mend(world):
 
 
 def test_only_the_jobs_own_record_is_its_end(world):
-    """Whatever ends the process that passes on its output, or the link: the job runs, so nothing has ended."""
+    """The process that passes the output on, or the link, may end in any way: the job itself has not ended."""
     client, server = world()
     (server.homes["me"] / "job.py").write_text(PARKED + "print('end', flush=True)\nsys.exit(5)\n")
     run = client.start("run", "--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".", "--exit-code", "worker",
@@ -312,7 +312,7 @@ os._exit(5)
 
 
 def test_a_job_that_fills_the_disk_ends_as_it_ended(world):
-    """And what the host keeps of it and of the others is whole; a job that finds no room is refused with the place."""
+    """The host's records of all jobs stay whole. A job without room is refused, and the line names the place."""
     client, server = world()
     where, home = f"me@{server.addr}", "/home/me"
     server._inside("mount", "-t", "tmpfs", "-o", "size=40m,uid=2001,mode=0700", "tmpfs", home)

@@ -1,4 +1,4 @@
-"""`lockstep run --on` three hosts, of which node 0 loses power: it hosted the rendezvous, and the job goes on."""
+"""`lockstep run --on` three hosts. Node 0, which hosts the rendezvous, loses power, and the job goes on."""
 import json
 import subprocess
 import time
@@ -92,7 +92,7 @@ def test_the_job_goes_on_from_its_checkpoint_and_ends_well(world):
 
 
 def test_the_codes_of_the_nodes_that_are_left_are_the_jobs(world):
-    """Nobody speaks for a host that is gone: without a record of success there is none."""
+    """A lost host has no record of success, so its part does not count as one."""
     job = Job(world, 3)
     zero, one, two = job.servers
     job.begin("--nnodes", "2:3", "--max-restarts", "0", "--exit-code", "worker")

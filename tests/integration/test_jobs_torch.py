@@ -1,5 +1,5 @@
-"""DDP over four hosts with a real sshd, from ./examples: started and left alone, followed by one client after the
-other, one host switched off and brought back."""
+"""DDP over four hosts with a real sshd, from ./examples: started, left alone, followed by several clients in turn, with
+one host switched off and brought back."""
 import pathlib
 import shutil
 

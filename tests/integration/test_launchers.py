@@ -1,4 +1,5 @@
-"""Commands of other launchers (docs/launchers.md): lockstep run gives every rank what they give, here and on hosts."""
+"""Commands of other launchers (docs/launchers.md): lockstep run gives every rank the same as the launcher, here and on
+hosts."""
 import json
 import re
 
@@ -29,7 +30,7 @@ def world(hosts):
 
 
 def said(ended):
-    """What every rank said, by rank."""
+    """Returns the output of every rank."""
     assert ended.rc == 0, str(ended)
     lines = [json.loads(line) for line in re.findall(r"said (\[.*\])$", ended.out, re.M)]
     return sorted(lines, key=lambda line: int(line[1][0]))

@@ -1,4 +1,4 @@
-"""Peers that feed a store, or a job, the worst that its limits allow: whoever else is served goes on being served."""
+"""Peers that load a store, or a job, up to its limits: other peers are still served."""
 import base64
 import json
 import socket
@@ -18,7 +18,7 @@ PATIENCE = 10  # seconds; two watchers once took 35, and an error file 21
 
 
 class Heartbeat:
-    """One peer that adds 1 again and again; `longest` is the longest that it waited for a reply."""
+    """A peer that adds 1 again and again. longest: the longest wait for a reply."""
 
     def __init__(self, server):
         self.peer = server.peer(D)
@@ -37,7 +37,7 @@ class Heartbeat:
             time.sleep(0.01)
 
     def go_on(self):
-        """Until the server has seen all that was sent so far, and who has gone."""
+        """Waits until the server has handled all that was sent so far, and all disconnects."""
         seen = self.beats
         until(lambda: self.beats >= seen + 20, 120, "the heart beats on")
 
@@ -141,7 +141,7 @@ if attempt == 0:
 
 
 def test_a_job_outlives_an_error_file_of_many_members(lockstep):
-    """Its restart and its reason are not lost, and the other node does not give it up."""
+    """The restart and its reason are not lost, and the other node does not give this node up."""
     job = Job(lockstep)
     script = lockstep.folder / "worker.py"
     script.write_text(WORKER)
@@ -153,7 +153,7 @@ def test_a_job_outlives_an_error_file_of_many_members(lockstep):
     assert all("is gone" not in end.err for end in ended)
 
 
-# --- two nodes that give one another up after 2 s of silence, and somebody who feeds what they read ---
+# --- two nodes that give each other up after 2 s of silence, and a peer that floods them ---
 
 
 def two_nodes(job, go, settings="", first_env=None):
@@ -176,7 +176,7 @@ def end_well(runs, go):
 
 
 def feed(port, *blobs):
-    """One connection that says it all and reads nothing."""
+    """Sends everything over one connection, and reads nothing."""
     with socket.create_connection(("127.0.0.1", port), 10) as peer:
         peer.settimeout(30)
         try:
@@ -187,7 +187,7 @@ def feed(port, *blobs):
 
 
 def as_member(job):
-    """What a guest says up to its welcome: no token is set."""
+    """Returns the frames of a guest up to its welcome, without a token."""
     return PREAMBLE + frame(1, HELLO + line(job.id) + line("stranger"))
 
 
@@ -242,7 +242,7 @@ def test_a_file_of_many_records(lockstep):
 
 
 def test_a_shared_state_of_many_items(lockstep):
-    """Nonsense in the place of the state is no reason for a round under way to end."""
+    """Garbage in place of the state must not end a running round."""
     job, go = Job(lockstep), lockstep.folder / "go"
     runs = two_nodes(job, go)
     # A tuple of two, of two, ... : 2 ** 30 items, written as 30.

@@ -1,5 +1,5 @@
-"""A job goes on, and in little memory, beside an etcd that lies: endless answers, false lengths, JSON of the wrong
-shape and of too many values, watches that are told no end of events. What a real etcd does is in test_etcd3*.py."""
+"""A job goes on, in little memory, beside an etcd that lies: endless answers, false lengths, JSON of the wrong shape or
+with too many values, watches with endless events. Real etcd servers are used in test_etcd3*.py."""
 import base64
 import json
 
@@ -45,7 +45,7 @@ def watch_line(events):
 
 
 def leader_event(job, server):
-    """What has happened, once more: the leader's key has the value that it has."""
+    """Returns the event of the leader's key with its present value, once more."""
     said = json.loads(server.ctl("get", f"/lockstep/rendezvous/{job.id}/leader", "-w", "json"))["kvs"][0]
     return {"kv": {name: said[name] if name in ("key", "value") else str(said[name])
                    for name in ("key", "value", "create_revision", "mod_revision", "lease")}}
@@ -59,7 +59,7 @@ def many_keys(count):
 
 
 MIB = 1 << 20
-# Of a watch: what it asks for is compacted, and so an agent looks at the keys themselves.
+# A watch of a compacted revision: the agent must read the keys themselves.
 GAP = CHUNKED + chunk(b'{"result":{"created":true,"canceled":true,"compact_revision":"5"}}\n') + chunk(b"")
 
 WATCH, TXN, KEEP_ALIVE = "/v3/watch", "/v3/kv/txn", "/v3/lease/keepalive"
@@ -76,7 +76,7 @@ LIES = {
     "lists of other things": {WATCH: once(GAP),
                               TXN: once(answer(b'{"responses":[{"response_range":{"kvs":[1]}},null]}'))},
 }
-# Of calls that are made again when an answer is none; every second one is true.
+# Lies for calls that are retried after a bad answer. Every second answer is true.
 SOME = {
     "a huge length": {KEEP_ALIVE: forever(OK + b"Content-Length: 999999999999999\r\n\r\n", b" " * MIB)},
     "an answer in endless chunks": {KEEP_ALIVE: forever(CHUNKED, chunk(b" " * MIB))},

@@ -1,5 +1,5 @@
-"""The lockstep backend in the real binary: the rules that all backends share (test_nodes.py's own tests, over
-lockstep), the job token, nodes lost, frozen and replaced, and strangers at the hub's port."""
+"""The lockstep backend in the real binary: the rules that all backends share (the tests of test_nodes.py over
+lockstep), the job token, nodes that are lost, frozen and replaced, and strangers at the hub's port."""
 import os
 import signal
 import socket
@@ -165,7 +165,7 @@ def test_the_host_is_killed(job, go):
 
 
 def finished(run):
-    """Its worker has ended: it waits for the others'."""
+    """Waits until the node's worker has ended, and the node waits for the others."""
     starts(run, 1)
     until(lambda: "test_worker" not in run.living().values(), what="the worker's end")
 
@@ -255,7 +255,7 @@ def test_the_exit_barrier_names_those_who_are_not_there(job, go):
     ends(*guest, done)
 
 
-# --- patience: nobody has a place, so nobody was a spare ---
+# --- timeouts: no node has a place, so none is a spare ---
 
 
 def test_a_host_out_of_patience_takes_nobody_for_a_spare(job):
@@ -325,7 +325,7 @@ def test_tokens_that_differ(job, host, guest, words):
 
 
 def test_a_hub_that_does_not_know_the_token_is_not_believed(job):
-    """Who plays the host learns nothing and gets no node."""
+    """A false host learns nothing and gets no node."""
     with socket.create_server(("127.0.0.1", job.port)) as fake:
         run = job.node(1, host=False, env={"LOCKSTEP_RDZV_TOKEN": SECRET})
         peer, _ = fake.accept()
@@ -418,7 +418,7 @@ def test_slow_strangers_hold_nobody_up(busy):
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory):
-    """A job that runs while its port is ill-treated, and ends well: no round was lost."""
+    """A job that runs under attacks on its port, and ends well in its first round."""
     from harness import Lockstep
     lockstep = Lockstep(tmp_path_factory.mktemp("busy"))
     job, go = HubJob(lockstep), lockstep.folder / "go"

@@ -1,4 +1,4 @@
-"""Where the output of workers goes, and that none of it gets lost on the way."""
+"""The places of workers' output, and that no output is lost on the way."""
 import os
 import re
 import resource
@@ -66,7 +66,7 @@ def test_a_job_that_wrote_no_file_leaves_no_directory(lockstep, actions):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts a file system")
 def test_a_full_disk_is_named_where_the_worker_could_not_say_so(lockstep):
-    """-r 3: its last words went to the disk that is full."""
+    """-r 3: the worker's last words went to the full disk."""
     lockstep.logs.mkdir()
     script = "import sys\nwhile True: print('x' * 100000, flush=True)"
     ended = lockstep.run("-r", 3, "--log-dir", lockstep.logs, "--no-python", PYTHON, "-c", script, program=[

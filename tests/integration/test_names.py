@@ -1,4 +1,4 @@
-"""Host names on a machine with another C library than the one in the binary, and modules of its own for names."""
+"""Host names on a machine with another C library than the binary's, and with name service modules of its own."""
 import os
 import socket
 import subprocess

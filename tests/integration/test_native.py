@@ -71,7 +71,7 @@ def kernel_place(pid, tid):
 
 
 def native_of(lockstep, job, rank):
-    """The threads of a rank by name, once all of them have arrived where they stay."""
+    """Waits until all threads of a rank stand at their places, and returns them by name."""
     def look():
         (text,) = facts(lockstep, job, "--rank", str(rank), "--native")["ranks"]
         found = {thread["name"]: thread["native"] for thread in text["threads"]}
@@ -106,7 +106,7 @@ def test_native_shows_calls_and_functions(lockstep, waits):
 
 
 def one_block(lockstep, job, *options):
-    """What why says once both ranks are one block: a loaded machine may stop a read at its limit of time."""
+    """Waits until `why` shows both ranks as one block: on a loaded machine a read may exceed its time limit."""
     def look():
         said = why(lockstep, job, *options)
         assert said.returncode == 0 and not said.stderr, said
@@ -155,7 +155,7 @@ def test_a_thousand_threads_are_a_few_lines(lockstep, start, tmp_path):
     until(look, 60, "all threads are seen")
     text = why(lockstep, job, "--threads")
     assert len(text.stdout.splitlines()) < 200 and re.search(r"  \d+ threads\n", text.stdout), text
-    # One rank is shown thread by thread, and cut.
+    # A single rank is shown thread by thread, and cut.
     one = until(lambda: "more threads are left out" in (said := why(lockstep, job, "--rank", "0").stdout) and said, 60)
     assert "  745 more threads are left out\n" in one, one[-300:]
 

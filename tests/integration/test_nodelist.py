@@ -1,6 +1,6 @@
-"""Lists of nodes: what src/codec/nodelist makes of them is what Slurm's own `scontrol show hostnames` prints.
+"""Lists of nodes: src/codec/nodelist expands them as Slurm's own `scontrol show hostnames` does.
 
-scontrol needs no controller for that, only a file of settings.
+scontrol needs no controller for this, only a configuration file.
 """
 import concurrent.futures
 import json
@@ -28,12 +28,12 @@ REFUSED = """
 , n[] n[1,] n[,1] n[-1] n[x] n[3-1] n[1-2-3] n[[1]] n[0x1] n[1_0] n[1-2]] n[1]]b n[1-65537] n[1-70000] n[1-999999999]
 """.split() + ["n[1 ]", ""]
 
-# Where we differ, and why: Slurm 22.05's answer, ours (None: refused).
+# Differences, with the reason: Slurm 22.05's answer, and ours (None: refused).
 DIFFERENT = {
     # A typing error must not become another name.
     "n[": (["n]"], None), "n[1": (["n]"], None), "n]": (["n]"], None), "n[1-]": (["n1"], None),
     "n[+1]": (["n01"], None), "n[ 1]": (["n01"], None),
-    # Numbers that do not fit 64 bits become the largest one that does.
+    # Numbers above 64 bits become the largest 64-bit number.
     "n[18446744073709551616]": (["n18446744073709551615"], None),
     # Slurm 24.11 and later accept text behind the last bracket.
     "n[1-2]-ib": ([], ["n1-ib", "n2-ib"]), "a[0-1]b[0-1]c": ([], ["a0b0c", "a0b1c", "a1b0c", "a1b1c"]),

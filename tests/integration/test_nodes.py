@@ -1,6 +1,5 @@
-"""Jobs of several agents, Lockstep's alone, over c10d and static: ranks, restarts, one report, new nodes, the
-exit barrier, and what goes wrong while nodes look for one another. Every node is an agent under its own loopback
-address."""
+"""Jobs of several Lockstep agents over c10d and static: ranks, restarts, one report, new nodes, the exit barrier, and
+faults during the rendezvous. Every node is an agent with its own loopback address."""
 import json
 import re
 import signal
@@ -299,7 +298,7 @@ def test_one_node_starts_after_the_last_call_and_a_second_joins(dynamic):
     go.touch()
     ended = ends(first, second)
     assert again["WORLD_SIZE"] == joined["WORLD_SIZE"] == "2"
-    # Who was there stays rank 0, although its address is the greater one.
+    # The old node stays rank 0, although its address is greater.
     assert (again["RANK"], joined["RANK"]) == ("0", "1")
     assert again["TORCHELASTIC_RESTART_COUNT"] == joined["TORCHELASTIC_RESTART_COUNT"] == "0"
     assert "round 1: node 0 of 2" in ended[0].err and "waits to join" in ended[0].err

@@ -1,5 +1,5 @@
-"""Jobs of several agents, Lockstep's alone, over c10d and static: a node is lost, frozen or given up, and spares take
-its place. Every node is an agent under its own loopback address."""
+"""Jobs of several Lockstep agents over c10d and static: a node is lost, frozen or given up, and a spare takes its
+place. Every node is an agent with its own loopback address."""
 import os
 import shutil
 import signal

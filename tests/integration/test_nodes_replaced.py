@@ -1,5 +1,5 @@
-"""Jobs of a fixed number of nodes: a lost node is replaced while restarts are left; and agents that launch something
-else are turned away, whether they would take part or wait as spares."""
+"""Jobs of a fixed number of nodes: a lost node is replaced while restarts are left. Agents with another command are
+turned away, as members and as spares."""
 import json
 import signal
 
@@ -30,7 +30,7 @@ RESTARTS = ("--max-restarts", 2)
 
 
 def newcomer(job):
-    """The number of a node that comes later: with static it has the lost one's --node-rank."""
+    """Returns the number of a later node. With static, the node has the --node-rank of the lost one."""
     return 1 if job.backend == "static" else 2
 
 

@@ -1,5 +1,5 @@
-"""Our agents and real torchrun agents (2.6, and where it tells most 2.14) in one job: hosting and being
-hosted, ranks, restarts, joining, leaving, closing, and clocks that differ."""
+"""Lockstep agents and real torchrun agents (2.6, and 2.14 where it differs) in one job: hosting and being hosted,
+ranks, restarts, joining, leaving, closing, and clocks that differ."""
 import re
 import signal
 

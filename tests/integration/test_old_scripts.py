@@ -1,6 +1,6 @@
-"""Batch scripts as people publish them (old_scripts/), through `lockstep submit FILE` on a real Slurm cluster: each
-does what it did with sbatch, and says where Lockstep runs its ranks, or why not. Programs that are not here have
-stand-ins."""
+"""Published batch scripts (old_scripts/) through `lockstep submit FILE` on a real Slurm cluster: each does the same
+as with sbatch, and Lockstep says where it runs the ranks, or why not. Stand-ins replace programs that are not
+installed."""
 import pathlib
 import re
 
@@ -33,7 +33,7 @@ FILES = {
 OURS, LEFT = "lockstep", "left unchanged"  # what the output says where Lockstep starts the ranks, and where not
 TWO, FOUR = ["rank 0 of 2", "rank 1 of 2"], [f"rank {rank} of 4" for rank in range(4)]
 
-# What a script prints, in any order, and what Lockstep says of it.
+# The output of each script, in any order, and Lockstep's line about the script.
 EXPECTED = {
     "pytorch_tutorial": (["Node IP: node1", *(f"{line} 50 10" for line in TWO)], OURS),
     "bigscience": ([f"{line} --tensor-model-parallel-size 1 --lr=6e-5" for line in FOUR], OURS),

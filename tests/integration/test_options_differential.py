@@ -174,7 +174,7 @@ def unread(words, actual):
 
 
 def ambiguous_name(expected):
-    """The option name that argparse calls ambiguous, and the names it may mean to us."""
+    """Returns the option name that argparse calls ambiguous, and the names that it may mean for us."""
     code, message = expected
     if code != 2 or "ambiguous option: " not in message:
         return None, []
@@ -192,7 +192,7 @@ def is_mixed(word):
 
 
 def allowed(words, actual):
-    """Whether a difference is one of those named on top."""
+    """Returns whether a difference is one of those named at the top."""
     if sys.version_info < (3, 14):
         if any(word in ("-1_0", "-mx") or word.endswith("=--") for word in words):
             return True
@@ -211,7 +211,7 @@ def spelled_out(words, expected):
 
 
 def model(words, environment):
-    """reference(), as Python 3.14 with options of one spelling would have it."""
+    """Returns reference() as Python 3.14 would give it if each option had a single spelling."""
     asked = words
     expected = reference(asked, environment)
     while (clearer := spelled_out(asked, expected)) is not None:

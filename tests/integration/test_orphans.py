@@ -1,8 +1,8 @@
-"""Nobody survives: 8 workers that ignore TERM, each with 16 children and a daemon (double-forked, in a
-session of its own): 144 processes. Agent, guardian or both are killed, on every rung of isolation.
+"""No process survives: 8 workers that ignore TERM, each with 16 children and a daemon (double-forked, in its own
+session): 144 processes. Agent, guardian or both are killed, at every level of isolation.
 
-Where user space alone holds the workers and both of its processes are gone (or one is frozen and the
-other gone), nobody is left to act at that moment; the next start of the same job on this node does.
+If only user space contains the workers and both Lockstep processes are killed (or one is frozen and the other killed),
+no process can act at that moment. The next start of the same job on this node does.
 """
 import os
 import signal
@@ -63,7 +63,7 @@ def freeze_guardian_kill_agent(run, agent):
 
 
 WAYS = [kill_agent, kill_guardian, kill_both, kill_both_agent_first, freeze_guardian_kill_agent]
-# Only the kernel can act when nobody of ours can.
+# Only the kernel can act when none of our processes can.
 NEEDS_NEXT_START = {(rung, way) for rung in ("guardian", "cgroup") for way in WAYS[2:]}
 
 
@@ -137,7 +137,7 @@ def test_another_jobs_processes_are_not_swept(lockstep):
 
 @pytest.mark.parametrize("how", [["--rdzv-id"], ["--standalone", "--rdzv-id"]], ids=" ".join)
 def test_one_node_without_an_endpoint_ends_what_an_earlier_run_left(lockstep, how):
-    """Its run id is made up, as torchrun's; the leftovers go by the id that was given."""
+    """Its run id is invented, like torchrun's. The leftovers are found by the given id."""
     run = lockstep.start_worker(*how, "my.job", actions=["loaders=4", "daemon", f"touch={lockstep.facts}", "pause"])
     lockstep.ready(1)
     agent = run.agent()

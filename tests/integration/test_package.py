@@ -116,7 +116,7 @@ def test_each_package_brings_the_other_binary(dist, tree, tmp_path):
 
 
 def test_documents_and_examples_come_along(tree):
-    """Where help says they are, with the paths that help and the documents themselves name."""
+    """The documents are at the paths that the help texts and the documents name."""
     said = output(tree / "bin/lockstep", "run", "--help")
     assert said.endswith(f"\ndocs/ and examples/ are in {tree}/share/doc/lockstep\n"), said
     documents = tree / "share/doc/lockstep"
@@ -129,7 +129,7 @@ def test_documents_and_examples_come_along(tree):
     assert "docs/" not in output(BUILD / "lockstep", "run", "--help").splitlines()[-1]
     for page in documents.rglob("*.md"):
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            # What is about the source alone stays with it.
+            # Pages about the source are not in the package.
             of_source = link.split("/")[-1] in ("CONTRIBUTING.md", "RESULTS.md", "LICENSE")
             assert of_source or (page.parent / link).exists(), (page, link)
     assert os.access(documents / "examples/run_on_remote.py", os.R_OK)
@@ -193,7 +193,7 @@ def test_the_wheel(dist, tmp_path, script):
     assert output(program, "--version") == f"lockstep {VERSION}\n"
     active = {**os.environ, "VIRTUAL_ENV": str(tmp_path / "venv"), "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}"}
     assert ranks(output("lockstep", "run", *RUN, script, env=active)) == BOTH
-    # As docs/torchrun.md says: the user makes the link.
+    # The user makes this link, as docs/torchrun.md says.
     (tmp_path / "venv/bin/torchrun").symlink_to("lockstep")
     assert ranks(output("torchrun", *RUN, script, env=active)) == BOTH
     (tmp_path / "venv/bin/torchrun").unlink()
@@ -207,7 +207,7 @@ def test_the_wheel(dist, tmp_path, script):
     assert output(python, "-c", "import lockstep; print(lockstep.__version__)") == f"{VERSION}\n"
     assert output(python, "-m", "lockstep", "--version") == f"lockstep {VERSION}\n"
     (tmp_path / "prefix.py").write_text("import sys; print(sys.prefix)")
-    # Also another binary runs what it starts with the Python that was asked.
+    # Another binary, too, starts ranks with the Python that ran it.
     other = {**os.environ, "LOCKSTEP_BINARY": str(BUILD / "lockstep")}
     assert output(python, "-m", "lockstep", "run", tmp_path / "prefix.py", env=other) == f"{tmp_path}/venv\n"
     told = email.message_from_string(output(*pip, "show", "--verbose", "lockstep").replace("\n  ", "\n "))

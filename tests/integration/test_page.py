@@ -1,4 +1,4 @@
-"""The status page and /metrics: who may see them, what they say, and that a job does not depend on them."""
+"""The status page and /metrics: who may see them, what they show, and that a job does not depend on them."""
 import contextlib
 import hashlib
 import http.client
@@ -148,7 +148,7 @@ def test_the_end_is_shown(lockstep):
 
 
 def test_a_crowd_and_a_viewer_that_never_reads(job, lockstep):
-    """A viewer more than 64 is told so. Nobody holds up the job."""
+    """The 65th viewer is refused. No viewer holds up the job."""
     with contextlib.ExitStack() as crowd:
         first = []
         for _ in range(80):
@@ -283,7 +283,7 @@ def test_the_page_of_a_job_on_hosts(hosts):
     _, port, token = re.fullmatch(r"http://(127\.0\.0\.1):(\d+)/\?token=(\S+)", address).groups()
 
     def state():
-        """What the page says, {} if it does not answer."""
+        """Returns the state of the page, {} if it does not answer."""
         with contextlib.suppress(ConnectionError):
             with _within(client.host.holder.pid, "net"):
                 fd = socket.create_connection(("127.0.0.1", int(port)), 10)
@@ -329,7 +329,7 @@ SUFFIXES = {"counter": "_total", "info": "_info"}
 
 
 def check_metrics(text, open_metrics):
-    """What a scraper insists on: a family is one block of HELP, TYPE, perhaps UNIT, and its samples, each once."""
+    """Checks the rules of scrapers: a family is one block of HELP, TYPE, perhaps UNIT, and its samples, each once."""
     assert text.endswith("\n# EOF\n" if open_metrics else "\n")
     families, samples, name, kind = [], {}, None, None
     for line in text.splitlines():

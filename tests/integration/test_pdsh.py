@@ -1,5 +1,5 @@
-"""lockstep as pdsh (docs/launchers.md): over a real sshd, with the very words that DeepSpeed's launcher has for it, and
-in an allocation over srun."""
+"""lockstep as pdsh (docs/launchers.md): over a real sshd with the exact words of DeepSpeed's launcher, and over srun in
+an allocation."""
 import base64
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 from harness import BINARY, PYTHON, one_line, until
 from ssh_hosts import SshWorld
 
-# As deepspeed.launcher.launch on a node: it starts the ranks, ends them when one fails, and exits with that one's code.
+# Acts like deepspeed.launcher.launch on a node: starts the ranks, ends them when one fails, and exits with its code.
 LAUNCH = """
 import argparse, base64, json, os, signal, subprocess, sys, time
 parser = argparse.ArgumentParser()
@@ -75,7 +75,7 @@ def deepspeeds(hosts, python, exports, folder, address, script, *rest, slots=2, 
 
 
 def pdsh(client, *words, env=None):
-    """As DeepSpeed starts it: a program of that name."""
+    """Starts pdsh as DeepSpeed does: a program of this name."""
     link = client.folder / "pdsh"
     if not link.exists():
         link.symlink_to(client.binary)
@@ -119,7 +119,7 @@ done
 
 
 def test_pdsh_in_an_allocation_goes_by_srun(lockstep):
-    """A fake srun: its options go, and the command runs once for each node, in Slurm's order and not that of -w."""
+    """A fake srun drops its options, and runs the command once for each node, in Slurm's order and not that of -w."""
     (lockstep.work / "srun").write_text(SRUN)
     (lockstep.work / "srun").chmod(0o755)
     path = {"PATH": f"{lockstep.work}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SHELL": "/bin/sh"}
@@ -141,7 +141,7 @@ def as_deepspeed(client, servers, *rest, **more):
                       "/home/me/job.py", *rest, **more)
 
 
-# What DeepSpeed sets for pdsh.
+# The environment that DeepSpeed sets for pdsh.
 RCMD = {"PDSH_RCMD_TYPE": "ssh"}
 
 

@@ -1,4 +1,5 @@
-"""What nodes of a submitted job look at before its ranks start, on a real Slurm cluster of hosts on this machine."""
+"""The checks that nodes of a submitted job make before their ranks start, on a real Slurm cluster of hosts on this
+machine."""
 import json
 import re
 import shlex
@@ -108,7 +109,7 @@ def test_another_torch_is_left_out_for_a_spare_and_remembered(pythons, bad):
     assert f"note: left out because of recent failures: {node.name} (pre-flight: it has PyTorch" in ended.err, ended
     number = re.search(r"batch job (\d+)", ended.out)[1]
     assert cluster.job(number)["ExcNodeList"] == node.name
-    # Where it takes all nodes it is used all the same, and where the user says so.
+    # The node is used all the same if the job needs all nodes, or if the user says so.
     for words in (("-N4", "--min-nodes=3"), ("-N4", "--min-nodes=3", "--use-bad-nodes")):
         ended = train(cluster, *words)
         assert ended.rc == 0 and len(ranks(ended)) == 3, ended
@@ -169,7 +170,7 @@ def drop(node, *others):
 
 
 def test_two_nodes_that_do_not_reach_each_other(cluster):
-    """All others reach both: only this pair shows it."""
+    """All other nodes reach both: only this pair shows the fault."""
     one, two = cluster.nodes[1], cluster.nodes[2]
     drop(one, two)
     ended = cluster.run("submit", "-N3", "--spare", "1", "-t5", "--follow", "--preflight=quick",

@@ -49,7 +49,7 @@ class Profiled:
 
 
 def complaints(said):
-    """What the command wrote beside the lines of a long wait."""
+    """Returns the lines of the command except those about a long wait."""
     return [line for line in said.stderr.splitlines() if "waiting for" not in line]
 
 
@@ -124,7 +124,7 @@ def test_an_agent_that_misses_a_look_has_not_ended(job):
     agent = run.run.agent()
 
     def asked():
-        """Sockets of the agent: the one that listens, and one for each question that it has not accepted."""
+        """Returns the agent's sockets: the listener, and one for each question that is not yet accepted."""
         lines = pathlib.Path(f"/proc/{run.run.pid}/net/unix").read_text().splitlines()
         return sum(f"@lockstep/{os.getuid()}/{run.run.pid}-" in line for line in lines)
     os.kill(agent, signal.SIGSTOP)

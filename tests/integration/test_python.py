@@ -488,7 +488,7 @@ if __name__ == "__main__":
     evil = lockstep.map(work.evil, [{}], allow=[work.Point])
     assert type(evil.exception(0)) is lockstep.ValueRefused, evil.exception(0)
     assert list(lockstep.map(own, [])) == []
-    # What is refused leaves nothing on the hosts, and nobody else can read what is there.
+    # A refused map leaves nothing on the hosts, and other users cannot read the files there.
     place = os.path.expanduser("~/.local/share/lockstep/maps")
     before = sorted(os.listdir(place))
     assert before and all(os.stat(os.path.join(place, each)).st_mode & 0o777 == 0o700 for each in before)

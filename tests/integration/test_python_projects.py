@@ -1,4 +1,4 @@
-"""import lockstep with projects that are synced and installed for real, and examples/run_on_remote.py on it."""
+"""import lockstep with projects that are really synced and installed, and examples/run_on_remote.py."""
 import os
 import subprocess
 import sys
@@ -121,7 +121,7 @@ def test_an_example_runs_with_its_arguments_and_its_code(project):
 
 
 def test_what_is_nobodys_project_is_not_sent(project):
-    """A .git that another user put above the current folder would have all of that sent."""
+    """Otherwise a .git that another user put above the current folder would send everything below."""
     write, server, run = project
     write({"shared/mine/main.py": f"""
 import lockstep
@@ -142,7 +142,7 @@ if __name__ == "__main__":
     assert not (server.homes["me"] / "shared").exists() and not (server.homes["me"] / "mine").exists()
 
 
-# As Hugging Face's script of 2023 does it, call by call.
+# The calls of Hugging Face's script of 2023, one by one.
 AS_RUNHOUSE = """
 import argparse, shlex
 import lockstep as rh
@@ -168,7 +168,7 @@ def test_hugging_faces_script_needs_another_import_and_no_more(project):
     options = ("--host", server.addr, "--example", "text/show.py")
     ended = run("remote.py", *options, "0", "it's $HOME")
     assert ended.out.splitlines()[-1] == '[["0", "it\'s $HOME"], "torch", "toy_need", 1]', ended
-    # It looks at no result: what fails there may not end with 0 here.
+    # The script checks no result, but a failure there must not end with 0 here.
     ended = run("remote.py", *options, "3", code=1)
     assert "CommandError: python proj/examples/text/show.py 3 on rh-cluster ended with code 3" in ended.err, ended
     write({"examples/text/requirements.txt": "no_such_package\n"})
@@ -200,7 +200,7 @@ RENTED = (["--instance", "V100:1"], ["--provider", "cheapest"], ["--use_spot"], 
 
 
 def both(own, rented):
-    """Defaults of Hugging Face's script among them: what counts is whether they are given."""
+    """Includes defaults of Hugging Face's script: only given options count."""
     return [*own, *rented], [f"{own[0]} and {rented[0]} exclude each other", f"leave out {own[0]}, or {rented[0]}"]
 
 

@@ -1,5 +1,5 @@
-"""The hand-written recipe of multi-node DeepSpeed on Slurm as commands: an extension of DeepSpeed's layout becomes a
-wheel once, goes to the disks of all nodes of a job, is imported there, and a training of several nodes uses it."""
+"""The recipe of multi-node DeepSpeed on Slurm as commands: an extension with DeepSpeed's layout becomes a wheel once,
+goes to the disks of all nodes of a job, is imported there, and a training of several nodes uses it."""
 import hashlib
 import json
 import os
@@ -30,7 +30,7 @@ def cluster(hosts):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The extension's wheel; its manifest, with its path."""
+    """Builds the extension's wheel. Returns the manifest with the wheel's path."""
     folder = tmp_path_factory.mktemp("wheel")
     env = {name: value for name, value in os.environ.items()
            if not FOREIGN.match(name) and not re.match(r"DS_|CFLAGS|CXX|CC$|LDFLAGS|LIBRARY_PATH", name)}
@@ -42,7 +42,7 @@ def wheel(tmp_path_factory):
 
 
 def records(cluster, run=0):
-    """Node -> what it has noted about its wheels."""
+    """Returns node -> its notes about wheels."""
     (folder,) = cluster.home.glob(".local/state/lockstep/slurm/*/wheels")
     return {path.stem.split("-", 1)[1]: json.loads(path.read_text()) for path in folder.glob(f"{run}-*.json")}
 
@@ -75,7 +75,7 @@ os._exit(int(os.environ.get("CODE", "0")))  # PyTorch 1.13 now and then aborts a
 
 
 def test_the_recipe(cluster, wheel):
-    """One wheel, four nodes, two of which train while a third waits; then it fails with a code of its own."""
+    """One wheel, four nodes, of which two train while a third waits. Then the training fails with its own code."""
     cluster.script("train.py", TRAIN)
     path = shutil.copy(wheel["path"], cluster.work)
     ended = submit(cluster, "-N2", "--spare=1", "-t10", "--follow", f"--wheel={path}", "--env=CODE=7",
@@ -86,14 +86,14 @@ def test_the_recipe(cluster, wheel):
     assert sorted(lines) == [f"[rank{rank}]: same=True world=2 from={place}/mini_ops" for rank in (0, 1)], ended
     told = records(cluster)
     assert len(told) == 3  # the spare, too
-    # The same wheel again is there already; a node that has not had it gets it.
+    # The same wheel is already there. A node without the wheel gets it.
     ended = submit(cluster, "-N4", "-t10", "--follow", f"--wheel={path}", "--", "train.py", timeout=MANY)
     assert ended.rc == 0 and ended.out.count("same=True world=4") == 4, ended
     assert [overlays(node) for node in cluster.nodes] == [[place.rsplit("/", 1)[1]]] * 4
 
 
 def toy(folder, name="toy", content="V = 1\n", padding=0):
-    """A wheel of one module; padding: bytes that don't compress."""
+    """Makes a wheel of one module. padding: bytes that do not compress."""
     path = write_wheel(folder, name, "1.0", content)
     if padding:
         with zipfile.ZipFile(path, "a") as archive:
@@ -106,7 +106,7 @@ SHOW = ("--", "--no-python", "/usr/bin/python3", "-c",
 
 
 def test_node_to_node(cluster, tmp_path):
-    """Each node but the first gets it from a node before it, and all have the same; nothing else stays there."""
+    """Each node except the first gets the wheel from an earlier node. All have the same wheel, and no other file."""
     path = toy(tmp_path, padding=3_000_000)
     other = toy(tmp_path, "more", "import toy\n")
     ended = submit(cluster, "-N4", "-t5", "--follow", "--wheel", path, f"--wheel=wheel:{other}", *SHOW)
@@ -151,7 +151,7 @@ def test_a_swept_overlay_is_made_again(cluster, tmp_path):
 
 
 def test_a_node_that_is_left_out_is_asked_for_nothing(cluster, tmp_path):
-    """The pre-flight sends it away before wheels come: who would get them from it gets them from another one."""
+    """The pre-flight removes the node before wheels come. Nodes behind it get the wheels from another node."""
     first, bad, third, last = cluster.nodes
     assert bad.run("-o", "remount,size=20m", "/tmp", program=("/bin/mount",)).rc == 0
     path = toy(tmp_path, padding=3_000_000)
@@ -176,14 +176,14 @@ def test_a_node_that_gives_nothing(cluster, tmp_path):
 
 
 def test_a_wheel_that_does_not_work(cluster, tmp_path):
-    """It is named with its node, the job ends with it, and no rank has started."""
+    """The line names the wheel and its node, the job ends, and no rank has started."""
     path = toy(tmp_path, content="import nowhere\n")
     ended = submit(cluster, "-N2", "-t5", "--follow", "--wheel", path, "--", "--no-python", WORKER, f"touch={tmp_path}")
     assert ended.rc == 1, ended
     assert "No module named 'nowhere'" in ended.out and "toy-1.0-py3-none-any.whl does not work" in ended.out, ended
     assert not (tmp_path / "0").exists() and not (tmp_path / "1").exists()
     assert [overlays(node) for node in cluster.nodes[:2]] == [[], []]
-    # On one of them only: the other one would wait for it.
+    # Only on one node: the other node would wait for it.
     one = toy(tmp_path, content="import os\nif os.uname().nodename == 'node2': raise RuntimeError('not here')\n")
     ended = submit(cluster, "-N2", "-w", "node1,node2", "-t5", "--follow", "--wheel", one, "--", "--no-python", WORKER,
                    f"touch={tmp_path}")
@@ -192,7 +192,7 @@ def test_a_wheel_that_does_not_work(cluster, tmp_path):
 
 
 def test_a_spare_trains_where_a_wheel_does_not_work(cluster, tmp_path):
-    """One node's Python refuses it: the spare takes its place."""
+    """One node's Python refuses the wheel: the spare takes the place of this node."""
     bad = cluster.nodes[1]
     path = toy(tmp_path, content=f"import os\nif os.uname().nodename == {bad.name!r}: raise RuntimeError('not here')\n"
                                  "V = 1\n")

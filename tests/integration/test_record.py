@@ -1,4 +1,4 @@
-"""lockstep.record writes what torch's writes: the same script with either one, and a job whose report shows it."""
+"""lockstep.record writes the same as torch's record: the same script with either one, and the report of a job."""
 import json
 import os
 import re

@@ -38,7 +38,7 @@ def start(lockstep):
 
 
 def told(job):
-    """What the job says of its hang, with the evidence."""
+    """Returns the job's lines about its hang, with the evidence."""
     until(lambda: "evidence:" in job.err(), 60, f"the hang is told: {job.err()[-2000:]}")
     time.sleep(0.3)
     return job.err()[job.err().index("hang: "):]
@@ -87,7 +87,7 @@ def test_a_mismatch_names_both_collectives(start):
 
 @pytest.mark.parametrize("foreign", [0, 50_000])
 def test_a_watchdog_that_times_out_makes_evidence_once(lockstep, start, foreign):
-    """Its key is found in a store full of keys that PyTorch has not made, too."""
+    """The watchdog's key is also found in a store full of other keys."""
     job = start("signal", "--hang-after", 100, TEST_FOREIGN_KEYS=str(foreign))
     until(lambda: "flight recorders: " in job.err(), 30, f"the evidence is told: {job.err()[-2000:]}")
     said = job.err()[job.err().index("timeout: "):]

@@ -1,4 +1,4 @@
-"""--report FILE, the line at a restart and the one at a job's end: the way that a job took."""
+"""--report FILE, the line at a restart, and the line at the end of a job."""
 import json
 import re
 import time
@@ -86,7 +86,7 @@ def test_of_a_launcher_that_did_not_begin(lockstep):
     report = json.loads(path.read_text())
     assert set(report) == {"schema", "versions", "node", "outcome", "reason"}
     assert report["outcome"] == "refused" and report["reason"].startswith("can't open script 'none.py'"), report
-    # Asked what it would do, it writes nothing.
+    # --explain writes no report.
     path.unlink()
     assert lockstep.run("--report", path, "--explain", "none.py").rc == 1
     assert not path.exists()

@@ -1,4 +1,4 @@
-"""PyTorch 2.14's own torchrun, asked what it has: its options, and what it gives to a worker."""
+"""Compares with PyTorch 2.14's own torchrun: its options, and the environment of its workers."""
 import json
 import os
 import pathlib
@@ -23,7 +23,7 @@ print(json.dumps([dict(names=sorted(a.option_strings), type=getattr(a.type, "__n
 
 
 def of_argparse(action):
-    """What counts of one action; --numa-binding's choices are an enum there."""
+    """Returns the facts of an action that count. The choices of --numa-binding are an enum in PyTorch."""
     choices = action["choices"] and [str(choice) for choice in action["choices"]]
     return tuple(action["names"]), action["type"] if action["type"] in ("int", "float") else None, action["nargs"], \
         choices and tuple(choices)
@@ -40,7 +40,7 @@ def test_options(lockstep):
 
 
 def environment_of(lockstep, *args, program):
-    """What a worker sees in its environment beyond what its launcher was given."""
+    """Returns the variables of a worker that its launcher did not have."""
     ours = program == (lockstep.folder / "torchrun",)
     given = {"PYTHON_EXEC": peer("2.14"), **AID} if ours else {
         "PEER_PROGRAM": "/usr/bin/torchrun", "PYTHON_EXEC": None, **AID}

@@ -1,4 +1,4 @@
-"""Signals to the launcher: what the workers get, when the launcher ends, and with what code."""
+"""Signals to the launcher: the signals that workers get, the end of the launcher, and its exit code."""
 import os
 import pty
 import random
@@ -96,7 +96,7 @@ def test_a_second_signal_kills_at_once(lockstep, isolation):
 @pytest.mark.parametrize("first, second", [("TERM", "TERM"), ("INT", "INT"), ("INT", "TERM")])
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 def test_two_that_come_together_are_meant_once(lockstep, isolation, first, second):
-    """As GNU timeout, or a wrapper that passes a Ctrl-C on, sends them: the workers have their time to save."""
+    """GNU timeout, or a wrapper that passes Ctrl-C on, sends them so. The workers still have their time to save."""
     run, _ = paused(lockstep, "--isolation", isolation, count=1,
                     after=["await", "sleep=500", f"mark={lockstep.folder}/saved"])
     run.signal(getattr(signal, f"SIG{first}"))
@@ -227,7 +227,7 @@ def test_grandchild_dies_with_a_killed_worker(lockstep):
 
 @pytest.mark.parametrize("isolation", ["auto", "none"])
 def test_a_signal_before_or_while_starting_ends_cleanly(lockstep, isolation):
-    """At any moment of the start: a quick end, a code that says so, nobody left."""
+    """At any moment of the start: a quick end, the right code, no process left."""
     chance = random.Random(7)
     for _ in range(15):
         run = lockstep.start_worker("--isolation", isolation, "--nproc-per-node", 2, "--log-dir", lockstep.logs,

@@ -1,4 +1,4 @@
-"""lockstep cluster add --slurm, show and check: what Slurm itself says of a cluster, on real Slurm."""
+"""lockstep cluster add --slurm, show and check: the facts that Slurm tells about a cluster, on real Slurm."""
 import json
 import time
 

@@ -1,6 +1,6 @@
-"""What becomes of a job of Slurm's when nodes die, ranks fail or somebody stops it: real Slurm on hosts of ours.
+"""Slurm jobs whose nodes die, whose ranks fail, or that a user stops: real Slurm on our hosts.
 
-LOCKSTEP_SLURM_CUTS and LOCKSTEP_SLURM_FAILURES are how many nodes lose power and how many ranks fail (CI: few).
+LOCKSTEP_SLURM_CUTS and LOCKSTEP_SLURM_FAILURES set how many nodes lose power and how many ranks fail (CI: few).
 """
 import collections
 import json
@@ -29,7 +29,7 @@ def cluster(hosts):
 
 
 class Job:
-    """A job that is submitted and followed; what its folder says."""
+    """A job that is submitted and followed, and the records in its folder."""
 
     def __init__(self, cluster, *words, env=None):
         self.cluster = cluster
@@ -46,7 +46,7 @@ class Job:
         return {"state": "none"}
 
     def stuck(self):
-        """For messages: what it has said, and the connections of its ranks."""
+        """Returns the job's output and the connections of its ranks, for messages."""
         return self.running.out()[-3000:] + "".join(
             f"\n{node} {pid} {name}\n" + "".join(open(f"/proc/{pid}/net/tcp").readlines())
             for node in self.cluster.nodes if node.up for pid, name in node.processes().items() if "python" in name)
@@ -59,7 +59,7 @@ class Job:
         return next(node for node in self.cluster.nodes if node.name == self.state()["host"])
 
     def said_in_ranks(self):
-        """Line -> how often; what the ranks have said by themselves, all attempts."""
+        """Returns line -> count of the ranks' own lines in all attempts."""
         files = self.state()["folder"].glob("ranks/*/*/*/stdout.log")
         return collections.Counter(line for path in files for line in path.read_text().splitlines())
 
@@ -105,7 +105,7 @@ def expected_total(steps, world):
 # --- nodes lose power
 
 def power_cut(cluster, folder, chosen):
-    """One node of two that train loses power, and the spare has its place; `chosen` picks it from the job's nodes."""
+    """One of two training nodes loses power, and the spare replaces it. chosen: picks it from the job's nodes."""
     training = Training(folder)
     job = Job(cluster, "-N2", "--spare", "1", "-t10", *training.words())
     job.has_spares(1)
@@ -144,7 +144,7 @@ def test_the_first_node_loses_power(cluster, tmp_path):
     missing = {line: count for line, count in ranks.items() if said[line] < count}
     twice = {line: count for line, count in said.items() if 0 < ranks[line] < count}
     assert not missing and not twice, (missing, twice, ended)
-    # It holds no nodes until its time limit, and what others ask tells the true end.
+    # The job does not hold nodes until its time limit, and other commands show the true end.
     job.is_over_in_slurm("CANCELLED")
     assert cluster.run("wait", job.number).rc == 0
     listed = json.loads(cluster.run("jobs", "--json").out)["jobs"][0]
@@ -213,7 +213,7 @@ def test_the_first_two_nodes_die_one_after_the_other(cluster, tmp_path):
 
 
 def test_the_ranks_are_stopped_before_the_limit_although_the_first_node_is_gone(cluster, tmp_path):
-    """Slurm's signal would come to the dead batch step alone: the node that speaks for the job reads when it ends."""
+    """Slurm would signal only the dead batch step, so the deputy asks Slurm for the end time."""
     job = Job(cluster, "-N2", "--spare", "1", "-t30", "--", "--no-python", "/bin/sh", "-c",
               f'trap "touch {tmp_path}/$RANK.saved; exit 0" TERM; touch {tmp_path}/$RANK; while :; do sleep 0.1; done')
     runs(job, tmp_path)
@@ -248,7 +248,7 @@ def test_without_a_spare_the_job_is_queued_again_without_the_first_node(cluster,
 # --- ranks fail
 
 def test_the_rank_that_fails_is_named_and_its_code_returned(cluster):
-    """Whatever the others die of: they are stopped, and some are killed by what the failure does to them."""
+    """The other ranks are stopped, or die of the failure themselves."""
     chosen = random.Random(SEED)
     for draw in range(FAILURES):
         rank = chosen.randrange(4)
@@ -270,7 +270,7 @@ def test_the_rank_that_fails_is_named_and_its_code_returned(cluster):
         print(f"draw {draw}: rank {rank} {how}", flush=True)
 
 
-# --- somebody or something stops the job, or holds it up
+# --- a user or an event stops the job, or holds it up
 
 def runs(job, folder, count=2):
     until(lambda: len(list(folder.glob("[0-9]"))) == count, 60, f"all ranks run; {job.running.err()[-2000:]}")
@@ -318,7 +318,7 @@ def test_a_node_whose_check_fails_holds_the_job_and_the_follower_says_so(cluster
 
 @pytest.fixture
 def patient(hosts):
-    """Its permits to start a task hold for two minutes, as they do by default."""
+    """A cluster whose credentials are valid for two minutes, as by default."""
     made = SlurmCluster(hosts, 2, cred_expire=120)
     yield made
     made.close()
@@ -355,7 +355,7 @@ def test_a_follower_that_is_killed_and_another_one(cluster, tmp_path):
     assert ended.rc == 0, ended
     whole = (cluster.work / f"slurm-{job.number}.out").read_text()
     assert ended.out == whole and sum("[rank" in line for line in whole.splitlines()) == 1000
-    # From where the other one was: what it had printed is the beginning of the same bytes.
+    # The follower goes on where the other one was, whose output is the beginning of the same bytes.
     printed = job.running.out().split("\n", 1)[1]
     assert whole.startswith(printed)
 

@@ -1,6 +1,6 @@
-"""Python stacks of other processes (src/stacks), against what faulthandler says in the same process.
+"""Python stacks of other processes (src/stacks), compared with faulthandler in the same process.
 
-Interpreters: Debian 12's, and those of the peers. Where a person has more in ~/.pyenv, these run too.
+Interpreters: Debian 12's, those of the peers, and any in ~/.pyenv.
 """
 import contextlib
 import json
@@ -40,13 +40,13 @@ def version_of(python):
 
 
 def tool(*words):
-    """The objects that the tool prints, one a line."""
+    """Returns the objects that the tool prints, one per line."""
     ended = subprocess.run([TOOL, *map(str, words)], check=True, stdout=subprocess.PIPE, timeout=120)
     return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
 def answer_of(pid, verb="read"):
-    """A loaded machine may stop a read at its limit of time: then it is read again."""
+    """Reads again if a loaded machine has exceeded the time limit of a read."""
     return until(lambda: next((answer for answer in tool(verb, pid) if answer.get("reason") != "slow"), None), 60)
 
 
@@ -58,7 +58,7 @@ def threads_of(pid, verb="read"):
 
 @contextlib.contextmanager
 def standing(python, shape, folder, before=()):
-    """The pid of a process that stands in this shape. pid 0: `before` makes it a child."""
+    """Yields the pid of a process with this shape of stack. pid 0: `before` makes it a child."""
     with killed_at_end(*before, program(python), SHAPES, shape, folder) as process:
         until(lambda: (folder / "ready").exists(), 60, "the process has arrived")
         yield process.pid
@@ -93,7 +93,7 @@ def told_by_faulthandler(pid, folder):
 
 
 def as_faulthandler(threads):
-    """It escapes what is not ASCII, and names no classes before 3.13 or so."""
+    """Returns the stack as faulthandler prints it: with escapes for non-ASCII, without classes before about 3.13."""
     def plain(text):
         return "".join(c if " " <= c <= "~" else c.encode("ascii", "backslashreplace").decode() if c > "\x7f"
                        else f"\\x{ord(c):02x}" for c in text)
@@ -133,7 +133,7 @@ def test_names_are_whole(python, tmp_path):
 @every_python
 def test_a_call_that_keeps_the_gil(python, tmp_path):
     with standing(python, "holds_the_gil", tmp_path) as pid:
-        # Whoever waits for the GIL waits in vain.
+        # A thread that waits for the GIL waits in vain.
         [thread] = settled(pid)
         assert thread["gil"] and thread["whole"] and thread["tid"] == pid
         assert thread["frames"][0][0] == "holds_the_gil"
@@ -254,7 +254,7 @@ def test_a_process_of_another_user(tmp_path):
 
 @root
 def test_a_process_in_a_chroot(tmp_path):
-    """Its interpreter has no file at the path that its memory map names."""
+    """No file is at the path of the interpreter in the memory map."""
     place = tmp_path / "root"
     place.mkdir()
     enter = ["unshare", "-m", "sh", "-c", 'mount --rbind / "$0" && exec chroot "$0" "$@"', place]

@@ -1,5 +1,5 @@
-"""The rendezvous state and its rules against real PyTorch: what its agents wrote is read, what we write it
-reads, a 1.13 state is refused, and in torchrun's own way the state machine does what torchrun's does."""
+"""The rendezvous state and its rules against real PyTorch: we read the state of its agents, they read ours, a state of
+1.13 is refused, and in torchrun's mode the state machine acts like torchrun's."""
 import base64
 import json
 import subprocess
@@ -82,7 +82,7 @@ def torch113():
 
 
 def python(argv, code, lines=()):
-    """Runs the code, with the lines as its standard input; its output's lines."""
+    """Runs the code with the lines as its standard input. Returns the lines of the output."""
     done = subprocess.run([*argv, "-c", PRELUDE + textwrap.dedent(code)], input="".join(f"{line}\n" for line in lines),
                           capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]

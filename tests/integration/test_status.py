@@ -1,4 +1,4 @@
-"""Events, health port, metrics, and the watchdogs that environment variables switch on."""
+"""Events, health port, metrics, and the watchdogs that environment variables enable."""
 import contextlib
 import json
 import os

@@ -1,4 +1,4 @@
-"""A rank of a job of several nodes makes the ranks of all nodes wait."""
+"""A rank in a job of several nodes slows the ranks of all nodes down."""
 import json
 import pathlib
 import re

@@ -29,7 +29,7 @@ def number_of(ended):
 
 
 def number_in(running):
-    """Of a job that is followed."""
+    """Returns the number of a followed job."""
     return until(lambda: re.search(r"Submitted batch job (\d+)\n", running.out()), 60, "it is submitted")[1]
 
 
@@ -52,7 +52,7 @@ def test_ranks_on_all_nodes(cluster):
 
 
 def test_threads_of_ranks_are_the_same_on_all_nodes(cluster):
-    """As torchrun has them: 1 where a node has several ranks, said once for the job; else what the user has set."""
+    """As with torchrun: 1 if a node has several ranks, with one line for the job; else the user's value."""
     for words, threads, said in ((("--gpus-per-node=1",), "-", 0), (("--gpus-per-node=2",), "1", 1)):
         ended = submit(cluster, "-N2", "-t5", "--follow", "--no-check", *words, *worker("show=RANK,OMP_NUM_THREADS"))
         assert ended.rc == 0, ended
@@ -86,7 +86,7 @@ def test_gpus_and_tasks_in_every_spelling_of_slurms(cluster):
 
 
 def test_nobody_has_a_file_where_the_binary_comes_to(cluster):
-    """It would stay the property of whoever has put it into /tmp, and that one could change what the job runs."""
+    """A file in /tmp would still belong to the user who put it there, who could then change the job's program."""
     put = "for i in $(seq 9); do for end in '' -0 -1; do echo his > /tmp/lockstep-$i$end; done; done; " \
           "chown nobody /tmp/lockstep-*; chmod 777 /tmp/lockstep-*"
     for node in cluster.nodes:
@@ -101,7 +101,7 @@ def test_nobody_has_a_file_where_the_binary_comes_to(cluster):
 @pytest.mark.parametrize("words, by, brought", (((), "login", False), (("--binary=sbcast",), "login", True),
                                                 ((), "node", True)))
 def test_the_binary_is_brought_where_it_may_not_be_seen(cluster, words, by, brought):
-    """This home looks like a disk of one host. Where another host has submitted the job it is seen to be none."""
+    """This home looks like a local disk. A submission from another host shows that it is shared."""
     host = cluster.login if by == "login" else cluster.nodes[0]
     running = host.start("submit", "-N2", "-w", "node1,node2", "-t5", "--follow", *words, *worker("pause"),
                          program=(BINARY,), env=cluster.env, cwd=cluster.work)
@@ -132,7 +132,7 @@ def test_print_submits_nothing(cluster):
     assert "#SBATCH --nodes=3\n" in ended.out
     assert cluster.slurm("squeue", "-h").out == ""
     assert not (cluster.home / ".local/state/lockstep/slurm").exists()
-    # What is shown is what sbatch takes.
+    # sbatch accepts the script that --print shows.
     script = cluster.script("shown.sh", ended.out)
     assert cluster.slurm("sbatch", "--test-only", script).rc == 0
     told = cluster.slurm("sbatch", "--parsable", "--hold", script).out.strip()
@@ -202,7 +202,7 @@ def slow_to_notice(hosts):
 
 
 def test_ranks_in_a_container(cluster, tmp_path):
-    """One a node, by the option of pyxis; the node's own Python is not asked, and nothing is left."""
+    """One container per node, by the option of pyxis. The node's Python is not asked, and nothing is left."""
     image = container_image.make(tmp_path / "image")
     options = ("-N2", "-t5", "--follow", f"--container-image={image}", f"--container-mounts={tmp_path}:/data:ro")
     shell = ("--", "--no-python", "sh", "-c")
@@ -237,8 +237,8 @@ def test_options_of_pyxis(cluster, tmp_path):
         "by enroot, or else apptainer, or else singularity, or else podman, or else docker"), printed
     printed = submit(cluster, "--print", "--container=/gone.sqsh", "--", "train.py")
     assert printed.out.splitlines()[-1] == (
-        "# The container: --container /gone.sqsh: no such file or folder; each node looks for it, and chooses by what "
-        "it is there"), printed
+        "# The container: --container /gone.sqsh: no such file or folder; each node looks for the image again, and "
+        "chooses a runtime by its kind"), printed
     ended = submit(cluster, "--", "train.py", env={"PYXIS_CONTAINER_IMAGE": "ubuntu"})
     one_line(ended, 2, "PYXIS_CONTAINER_IMAGE is set, by which pyxis would run the script itself in the image")
     script = tmp_path / "job.sh"
@@ -254,14 +254,14 @@ def test_options_of_pyxis(cluster, tmp_path):
 
 
 def test_a_spare_replaces_a_dead_node(slow_to_notice, tmp_path):
-    """The power cord of a node that trains: the spare has its place, and the job is over when it is done, while Slurm
-    still thinks about it."""
+    """A training node loses power. The spare replaces it, and the job ends with the training, before Slurm notices
+    the loss."""
     cluster = slow_to_notice
     running = cluster.start("submit", "-N2", "--spare", "1", "-t10", "--follow",
                             *worker(f"env={tmp_path}", f"touch={tmp_path}", f"wait={tmp_path}/go"))
     until(lambda: len(list(tmp_path.glob("[01]"))) == 2, 60, "both ranks run")
     first = {rank: (tmp_path / str(rank)).stat().st_mtime_ns for rank in (0, 1)}
-    # Those that came first train; not the one where the batch script runs.
+    # The first nodes train. Choose one other than the node of the batch script.
     dead = next(node for node in cluster.nodes[1:] if "test_worker" in node.processes().values())
     cluster.power_cut(dead)
     until(lambda: all((tmp_path / str(rank)).stat().st_mtime_ns != first[rank] for rank in (0, 1)), 60,
@@ -276,7 +276,7 @@ def test_a_spare_replaces_a_dead_node(slow_to_notice, tmp_path):
 
 @pytest.mark.parametrize("preflight", ("quick", "off"))
 def test_a_wheel_that_fails_on_the_first_node(cluster, preflight):
-    """The others would meet there: they meet without it, and a spare has its place."""
+    """The other nodes would meet on this node. They meet elsewhere, and a spare replaces it."""
     wheel = write_wheel(cluster.work, "toy", "1.0", "import socket\nassert socket.gethostname() != 'node1', 'no GPU'\n")
     program = ("--", "--no-python", PYTHON, "-c", "import os, socket, toy; print('rank', os.environ['RANK'], 'of', "
                "os.environ['WORLD_SIZE'], 'on', socket.gethostname(), flush=True)")
@@ -291,7 +291,7 @@ def test_a_wheel_that_fails_on_the_first_node(cluster, preflight):
 
 
 def test_jobs_that_share_nodes_have_ports_of_their_own(cluster, tmp_path):
-    """Two jobs on the same two nodes at the same time; on the first node somebody has the usual port as well."""
+    """Two jobs on the same two nodes at the same time. On the first node another program also holds the usual port."""
     listens = "import socket, time; s = socket.create_server(('', 29500)); print('up', flush=True); time.sleep(600)"
     taken = cluster.nodes[0].start("-c", listens, program=(PYTHON,))
     until(lambda: "up" in taken.out(), 20, "port 29500 is taken")
@@ -345,7 +345,7 @@ def test_the_time_limit_stops_all_ranks_and_queues_the_job_again(cluster, tmp_pa
 
 
 def test_ranks_have_the_time_before_the_limit_to_save_their_state(cluster, tmp_path):
-    """Half a minute is what a worker has that another's failure stops. One of these needs longer, and nobody asks."""
+    """After another worker's failure a worker has half a minute. Here one needs longer, before the time limit."""
     running = cluster.start("submit", "-N2", "-t30", "--wait", *shell(
         f'trap "[ $RANK = 0 ] || sleep 35; touch {tmp_path}/$RANK.saved; exit 0" TERM; '
         f'touch {tmp_path}/$RANK.runs; while :; do sleep 0.1; done'))
@@ -408,20 +408,20 @@ def test_a_file_of_its_own_for_errors(cluster, tmp_path):
 
 @pytest.fixture
 def bound(hosts):
-    """Slurm binds tasks to the CPUs that they were given."""
+    """Returns a cluster whose Slurm binds tasks to their CPUs."""
     made = SlurmCluster(hosts, 2, cpus=2, extra=["TaskPlugin=task/affinity"])
     yield made
     made.close()
 
 
 def test_ranks_have_the_cpus_of_the_allocation(bound):
-    # One write a line: what other ranks say may come between two.
+    # One write per line: lines of other ranks may come between two writes.
     program = ("--", "--no-python", PYTHON, "-c",
                "import os; os.write(1, b'cpus %d\\n' % len(os.sched_getaffinity(0)))")
     for words, ranks, cpus in ((("-c1",), 2, 1), (("-c2",), 2, 2), (("--ntasks-per-node=2", "-c1"), 4, 2)):
         ended = submit(bound, "-N2", "-t5", "--follow", "--env=OMP_NUM_THREADS=1", *words, *program)
         assert ended.rc == 0, ended
         assert re.findall(r"cpus \d+", ended.out) == [f"cpus {cpus}"] * ranks, (words, ended)
-    # As srun itself binds them.
+    # The binding of srun itself.
     plain = bound.slurm("srun", "-N2", "-n2", "-c1", *program[2:])
     assert re.findall(r"cpus \d+", plain.out) == ["cpus 1"] * 2, plain

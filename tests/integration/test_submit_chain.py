@@ -1,6 +1,6 @@
-"""Jobs of Slurm's that go on at their time limit: queued again, or as another job. Real Slurm on hosts of ours.
+"""Slurm jobs that go on after their time limit, queued again or as another job. Real Slurm on our hosts.
 
-Slurm's own signal comes up to a minute early or late, so most tests give it by hand.
+Slurm's own signal comes up to a minute early or late, so most tests send the signal themselves.
 """
 import json
 import re
@@ -23,7 +23,7 @@ def shell(text):
 
 
 def training(folder, steps, more=""):
-    """Ranks that count their runs in a file, save what they have when they are stopped, and succeed in run `steps`."""
+    """Ranks that count their runs in a file, save when they are stopped, and succeed in run number `steps`."""
     return (f'run=$(ls {folder} | grep -c "^$RANK.runs"); touch {folder}/$RANK.runs.$run; {more} '
             f'[ $run = {steps} ] && exit 0; '
             f'trap "echo saved $run; touch {folder}/$RANK.saved.$run; exit 0" TERM; while :; do sleep 0.1; done')
@@ -65,7 +65,7 @@ def test_a_real_time_limit_queues_the_job_again(cluster, tmp_path):
 
 
 def test_where_slurm_does_not_queue_it_again_another_job_goes_on(cluster, tmp_path):
-    """One output, one end, whatever its number: followed, waited for, explained and cancelled as one job."""
+    """One output and one end under any number: followed, waited for, explained and cancelled as one job."""
     running = cluster.start("submit", "-N2", "-t30", "--chain", "2", "--no-requeue", "--comment=it's", "--follow",
                             "--env=FROM_HERE=a b", *shell(training(tmp_path, 9, 'echo "has $FROM_HERE $run";')))
     job = first_job(running)
@@ -114,7 +114,7 @@ def test_a_chain_ends_with_a_failure_and_with_its_users_will(cluster, tmp_path):
 
 @pytest.mark.parametrize("how", ("--requeue", "--no-requeue"))
 def test_who_cancels_it_while_it_saves_has_the_last_word(cluster, tmp_path, how):
-    """The lead signal was there, the ranks save what they have, and then its user cancels it."""
+    """After the signal before the limit, while the ranks save, the user cancels the job."""
     running = cluster.start("submit", "-N2", "-t30", "--chain", how, "--follow", *shell(
         f'trap "touch {tmp_path}/$RANK.saved.0; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; exit 0" TERM; '
         f'touch {tmp_path}/$RANK.runs.0; while :; do sleep 0.1; done'))
@@ -150,7 +150,7 @@ def test_a_job_that_waits_for_its_turn_in_the_chain_is_cancelled(cluster, tmp_pa
 
 
 def test_a_preemption_costs_nothing_of_the_chain(cluster, tmp_path):
-    """Slurm would end it, as it may not be queued again; another job goes on."""
+    """Slurm would end the job, which must not be requeued. Another job goes on."""
     running = cluster.start("submit", "-N4", "--exclusive", "-t30", "--chain=1", "--no-requeue", "--follow",
                             *shell(training(tmp_path, 2)))
     job = first_job(running)
@@ -167,7 +167,7 @@ def test_a_preemption_costs_nothing_of_the_chain(cluster, tmp_path):
 
 
 def test_the_first_node_dies_and_another_job_goes_on_without_it(cluster, tmp_path):
-    """Who speaks for the job then submits the next one, and ends the one that nobody is in any more."""
+    """The deputy submits the next job, and ends the empty old one."""
     running = cluster.start("submit", "-N2", "-t30", "--chain", "--no-requeue", "--follow",
                             *shell(training(tmp_path, 1)))
     job = first_job(running)
@@ -182,7 +182,7 @@ def test_the_first_node_dies_and_another_job_goes_on_without_it(cluster, tmp_pat
 
 
 def test_a_script_of_the_users_own(cluster, tmp_path):
-    """With its arguments, under its own shell; each run has its launches' folders and verdicts."""
+    """With its arguments and its own shell. Each run has the folders and verdicts of its launches."""
     path = cluster.script("old.slurm", f"""#!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=1 --time=30
 echo "run of $1"
@@ -212,7 +212,7 @@ def test_what_is_shown_and_refused(cluster):
 
 
 def test_an_answer_of_slurm_that_is_lost(cluster, tmp_path):
-    """scontrol says that the requeue has failed, and it has not: nothing goes on twice."""
+    """scontrol reports a failed requeue that in fact succeeded: nothing may run twice."""
     tools = cluster.work / "tools"
     tools.mkdir()
     wrapper = cluster.script("tools/scontrol", '#!/bin/sh\n/usr/bin/scontrol "$@" && [ "$1" != requeue ]\n')

@@ -1,4 +1,4 @@
-"""lockstep submit --on: jobs of a real Slurm cluster that a laptop submits, and what it knows of them later."""
+"""lockstep submit --on: a laptop submits jobs to a real Slurm cluster, and later asks about them."""
 import contextlib
 import dataclasses
 import json
@@ -21,7 +21,7 @@ SENT = ".cache/lockstep/bin"
 
 
 class LoginHost(SshHost):
-    """A Slurm cluster's login host, where root logs in over SSH; its home is one that all nodes see."""
+    """The login host of a Slurm cluster, where root logs in over SSH. All nodes share its home."""
 
     def __init__(self, cluster, client):
         self.cluster = cluster
@@ -37,7 +37,7 @@ class LoginHost(SshHost):
         super().start_sshd(f"SetEnv {' '.join(f'{name}={value}' for name, value in env.items())}", *options, port=port)
 
     def wrap(self, program, text):
-        """A shell script in place of one of Slurm's programs, which stays where it is: /usr/bin."""
+        """Puts a shell script in front of one of Slurm's programs, which stays in /usr/bin."""
         path = self.wrappers / program
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
@@ -124,7 +124,7 @@ def refused(ended, code, *words):
 
 
 def test_the_source_is_brought_and_the_job_is_known_here(world):
-    """One command from a laptop; jobs, logs, wait and cancel are of the laptop's own book afterwards."""
+    """One command from a laptop. Afterwards jobs, logs, wait and cancel use the laptop's own journal."""
     ended = world.submit("-N2", "-t5", "--follow", "--env=GREETING=hi there", "--secret=KEY",
                          *shell('echo $RANK of $WORLD_SIZE $GREETING $KEY $(cat note.txt)'), env={"KEY": "s3cret"})
     assert ended.rc == 0, ended
@@ -156,7 +156,7 @@ def test_print_submits_and_brings_nothing(world):
 
 
 def test_a_laptop_that_is_killed_and_a_connection_that_is_lost(world, tmp_path):
-    """The job goes on; who follows it later, or comes back, has every byte once."""
+    """The job goes on. A later follower, or the same one after a break, gets every byte once."""
     follower = world.start("submit", "--on", world.on, "-N1", "-t5", "--follow", *shell(
         f'for i in 1 2 3 4; do echo line $i; touch {tmp_path}/said$i; while [ ! -e {tmp_path}/go$i ]; do sleep 0.05; '
         f'done; done; exit 7'))
@@ -273,7 +273,7 @@ WAIT_FOR = "until [ -e {0}/go ]; do sleep 0.05; done"
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_connection_that_is_lost_while_it_submits(world, tmp_path, when):
-    """Whether sbatch had come to submit it or not: it is submitted once."""
+    """The job is submitted once, whether or not sbatch had run before the loss."""
     real = '/usr/bin/sbatch "$@"'
     first = f"[ -e {tmp_path}/once ] && exec {real}\ntouch {tmp_path}/once; "
     hang = f"touch {tmp_path}/there; {WAIT_FOR.format(tmp_path)}"
@@ -291,7 +291,7 @@ def test_a_connection_that_is_lost_while_it_submits(world, tmp_path, when):
 
 
 def test_a_laptop_that_is_killed_while_it_submits(world, tmp_path):
-    """Its book says so, and finds out later which job it was."""
+    """The laptop's journal has the job, and finds out its number later."""
     world.login.wrap("sbatch", f'/usr/bin/sbatch "$@"; touch {tmp_path}/there; {WAIT_FOR.format(tmp_path)}')
     running = world.start("submit", "--on", world.on, "-N1", "-t5", "--no-check", *shell("exit 3"))
     until((tmp_path / "there").exists, 60, "sbatch is called")
@@ -301,7 +301,7 @@ def test_a_laptop_that_is_killed_while_it_submits(world, tmp_path):
     (known,) = world.jobs()
     assert known["job"] == world.queue()[0].split()[0], known
     assert world.run("wait", known["id"]).rc == 3
-    # One that sbatch never heard of.
+    # A job that never reached sbatch.
     world.login.wrap("sbatch", f'touch {tmp_path}/second; rm -f {tmp_path}/go; {WAIT_FOR.format(tmp_path)}')
     running = world.start("submit", "--on", world.on, "-N1", "-t5", "--no-check", *shell("exit 3"))
     until((tmp_path / "second").exists, 60, "sbatch is called")
@@ -312,7 +312,7 @@ def test_a_laptop_that_is_killed_while_it_submits(world, tmp_path):
 
 
 def test_why_from_the_laptop(world):
-    """By name, id and number, of jobs that wait and of those that failed; and of jobs that others have submitted."""
+    """By name, id and number, for waiting and failed jobs, and for jobs of other users."""
     failed = world.submit("-N2", "-t5", "--name", "mine", "--wait", "--json",
                           *shell('[ $RANK = 0 ] || exit 6; sleep 600'))
     assert failed.rc == 6, failed
@@ -347,7 +347,7 @@ def test_a_controller_that_was_too_slow_for_sbatch(world):
     ended = world.submit("-N1", "-t5", "--no-check", "--wait", *shell("exit 3"))
     assert ended.rc == 3, ended
     assert world.numbers() == [ended.out.split()[-1]]
-    # And where it is not, that is said in sbatch's own words.
+    # If it is not, the command says so in sbatch's own words.
     world.login.wrap("sbatch", 'echo "sbatch: error: Batch job submission failed: Socket timed out" >&2; exit 1')
     ended = world.submit("-N1", "-t5", "--no-check", *shell("exit 3"))
     assert ended.rc == 1 and "sbatch refused the job" in ended.err and "Socket timed out" in ended.err, ended
@@ -355,7 +355,7 @@ def test_a_controller_that_was_too_slow_for_sbatch(world):
 
 
 def test_an_ordinary_user_with_tcsh_and_a_space_in_the_home(world):
-    """Nobody is root on a cluster; home and passwd are those of all nodes."""
+    """Users of a cluster are not root. All nodes share homes and passwd."""
     for folder in (world.cluster.folder, *world.cluster.folder.parents[:4]):
         folder.chmod(folder.stat().st_mode | 0o711)
     home = world.cluster.folder / "ann"
@@ -403,14 +403,14 @@ def test_an_old_script_from_the_laptop(world):
 
 
 def test_a_wheel_of_the_project_goes_along(world):
-    """It is brought with the project, its path means the same there, and every node has it before its ranks start."""
+    """The wheel comes with the project, under the same path, and every node has it before its ranks start."""
     (world.project / "dist").mkdir()
     wheel = write_wheel(world.project / "dist", "toy", "1.0", "V = 7\n")
     words = ("-N2", "-t5", "--follow", "--wheel", f"dist/{wheel.name}", "--", "--no-python", "/usr/bin/python3", "-c",
              "import toy; print('toy', toy.V, toy.__file__.rsplit('/', 2)[0])")
     ended = world.submit(*words)
     assert ended.rc == 0 and ended.out.count("toy 7 /tmp/lockstep-0/overlays\n") == 2, ended
-    # One that is not there is named, and nothing is submitted.
+    # A missing wheel is named, and nothing is submitted.
     before = world.numbers()
     for given in ("nowhere.whl", "wheel:0123456789abcdef"):
         ended = world.submit("-N1", "-t5", "--wheel", given, "--", "--no-python", "/bin/true")
@@ -437,7 +437,7 @@ def test_what_the_ranks_do_is_asked_through_the_login_host(world):
 
 
 def others(world):
-    """What runs on all hosts beside ssh, whose connections are kept."""
+    """Returns the processes on all hosts except kept ssh connections."""
     return [{pid: comm for pid, comm in host.processes().items() if not comm.startswith("ssh")}
             for host in (world.client.host, world.cluster.login, *world.cluster.nodes)]
 
@@ -447,7 +447,7 @@ def steps(world):
 
 
 def test_the_page_comes_through_the_login_host(world):
-    """The bytes go over the connection that is there, and no end of it leaves anything running."""
+    """The bytes go over the existing connection. Every kind of end leaves nothing running."""
     go = pathlib.Path(world.cluster.work) / "go"
     os.mkfifo(go)
     job = number_of(world.submit("-N2", "-t9", "--exclusive", "--mem=0", "--no-check", *shell(f": <{go}")))

@@ -1,4 +1,4 @@
-"""Batch scripts of the user's own, handed in with `lockstep submit FILE`, on a real Slurm cluster."""
+"""The user's own batch scripts, submitted with `lockstep submit FILE`, on a real Slurm cluster."""
 import re
 
 import pytest
@@ -79,7 +79,7 @@ echo done
 
 
 def test_srun_python_with_one_task_a_rank(cluster):
-    """The ranks that srun would start have its environment to the letter, and nothing of a launcher's."""
+    """The ranks have exactly the environment that srun gives, and no variable of a launcher."""
     names = ("SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_NTASKS SLURM_NPROCS SLURM_NNODES SLURM_STEP_NUM_TASKS "
              "SLURM_STEP_NUM_NODES SLURM_TASKS_PER_NODE SLURM_STEP_TASKS_PER_NODE SLURM_NTASKS_PER_NODE SLURM_GTIDS "
              "SLURM_CPUS_PER_TASK SLURM_JOB_NODELIST SLURM_JOB_NUM_NODES RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR "
@@ -165,7 +165,7 @@ exec torchrun --nnodes 2 --nproc_per_node 2 --rdzv_backend c10d \\
 END
 exec srun bash node.sh"""), ids=("bash", "module", "variable", "file"))
 def test_a_shell_on_every_node(cluster, launch):
-    """What a shell in the task says is expanded there, on each node."""
+    """A shell in the task expands variables on each node."""
     path = script(cluster, "--nodes=2|--ntasks-per-node=1|--gres=gpu:2|--time=5", """
 export FROM_SCRIPT="a b"
 export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
@@ -176,7 +176,7 @@ export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 
 
 def test_steps_that_are_no_training(cluster):
-    """A step of one task, a program that is no launcher, part of the nodes: srun does them, as they are written."""
+    """Steps with one task, with a program that is no launcher, or on a part of the nodes: srun runs them unchanged."""
     path = script(cluster, "--nodes=2|--ntasks-per-node=2|--time=5", """
 srun -N1 -n1 python3 -c 'print("prepared")'
 srun -n1 -N1 python3 prepare.py
@@ -216,7 +216,7 @@ exit $code
 
 
 def test_a_spare_takes_over(cluster, tmp_path):
-    """The script counts the nodes that train; the spare has the place of the one that dies."""
+    """The script counts the training nodes. The spare replaces the dead node."""
     path = script(cluster, "--nodes=2|--ntasks-per-node=1|--time=10", f"""
 echo "nodes $SLURM_NNODES $SLURM_JOB_NODELIST"
 srun torchrun --nnodes $SLURM_NNODES --nproc_per_node 1 --no-python {WORKER} env={tmp_path} touch={tmp_path} \\
@@ -236,7 +236,7 @@ srun torchrun --nnodes $SLURM_NNODES --nproc_per_node 1 --no-python {WORKER} env
 
 
 def test_spares_are_counted_nowhere(cluster):
-    """Whichever way the ranks are started: they, and a shell on the way to them, see the nodes that train."""
+    """However the ranks are started, they and the shell before them see only the training nodes."""
     names = "RANK,SLURM_NNODES,SLURM_JOB_NUM_NODES,SLURM_NTASKS,SLURM_NODEID"
     (cluster.work / "train.py").write_text(
         "import os\n"
@@ -273,7 +273,7 @@ def script_with_a_wheel(cluster, body, bad):
 @pytest.mark.parametrize("launch", ("srun torchrun --nnodes 2 train.py", "torchrun --nnodes 2 train.py",
                                     "srun bash -c 'torchrun --nnodes $SLURM_NNODES train.py'"))
 def test_a_wheel_that_fails_on_the_first_node(cluster, launch):
-    """The batch script runs on the first node; its launch goes on without it, and a spare has its place."""
+    """The batch script runs on the first node. Its launch goes on without this node, and a spare replaces it."""
     path, wheel = script_with_a_wheel(cluster, launch, "node1")
     lines, ended = output_of(cluster, "--spare=1", f"--wheel={wheel}", "--no-check", path, timeout=60)
     assert sorted(line for line in lines if line.startswith("rank")) == ["rank 0 of 2 on node2", "rank 1 of 2 on node3"]
@@ -302,7 +302,7 @@ def test_what_is_submitted(cluster):
     assert lines == [f"<{word}>" for word in nasty]
     number = ended.out.split()[3]
     assert cluster.job(number)["Comment"] == "it's"
-    # What stands before it counts more than what is in it.
+    # Options on the command line count more than those in the script.
     named = cluster.script("named.sh", "#!/bin/bash\n#SBATCH -N1 --time=5 --job-name=its-own\n"
                            'echo "$SLURM_JOB_NAME $LOCKSTEP_PREFLIGHT"\n')
     assert output_of(cluster, "--name=ours", "--preflight=off", named)[0] == ["ours off"]
@@ -318,7 +318,7 @@ def test_what_is_submitted(cluster):
 
 
 def test_accelerate_is_asked_in_the_job(cluster):
-    """Where accelerate is on the nodes only, the first node asks it, and the agents start what it would."""
+    """If only the nodes have accelerate, the first node asks it, and the agents start the same."""
     folder = cluster.work / "env"
     (folder / "accelerate/commands").mkdir(parents=True)
     (folder / "accelerate/__init__.py").write_text("__version__ = '1'\n")

@@ -1,4 +1,5 @@
-"""How a job ends whose batch script is the user's own: time limit, preemption, scancel, lost nodes; and its shells."""
+"""The ends of jobs with the user's own batch script: time limit, preemption, scancel, lost nodes; and different
+shells."""
 import json
 import pathlib
 import re
@@ -55,10 +56,10 @@ def said(ended, text):
     return len(re.findall(rf"^(?:\[rank\d+\]: )?{text}$", ended.out, re.M))
 
 
-# --- Slurm or somebody ends it
+# --- Slurm or a user ends it
 
 def test_the_time_limit_comes_near(cluster, tmp_path):
-    """Without a signal of the script's own: all ranks are told, save what they have, and the script runs again."""
+    """The script sets no signal: all ranks get one, save, and the script runs again."""
     rank = f"""/bin/sh -c 'trap "echo saved; exit 0" TERM; touch {tmp_path}/$RANK; while :; do sleep 0.1; done'"""
     job = Script(cluster, HEAD, f"""
 [ "$SLURM_RESTART_COUNT" = 1 ] && {{ echo again; exit 0; }}
@@ -196,7 +197,7 @@ def test_tasks_that_slurm_has_shared_out_unevenly(cluster):
 @pytest.mark.parametrize("shape", ("--ntasks-per-node=2|--gpus-per-task=1", "--ntasks-per-node=1|--gpus-per-task=3",
                                    "--ntasks-per-node=2|--gpus=8|--gpus-per-task=2"))
 def test_gpus_that_are_counted_by_task(cluster, shape):
-    """The ranks see what they would under srun itself."""
+    """The ranks see the same GPUs as under srun itself."""
     program = cluster.work / "train.py"
     names = "SLURM_PROCID SLURM_LOCALID SLURM_NTASKS SLURM_GPUS_PER_TASK CUDA_VISIBLE_DEVICES".split()
     program.write_text(f"import os\nprint('task', [(n, os.environ.get(n)) for n in {names!r}], flush=True)\n")
@@ -228,7 +229,7 @@ wait
 
 
 def test_functions_that_change_path(cluster):
-    """module and conda are shell functions that put folders first; what the script calls then is still ours."""
+    """module and conda are shell functions that put folders first in PATH. Our programs must still win."""
     other = cluster.work / "env/bin"
     other.mkdir(parents=True)
     (other / "torchrun").write_text("#!/bin/sh\necho not ours; exit 9\n")

@@ -1,4 +1,4 @@
-"""Sweeps on a real Slurm cluster: one array job, of which each task runs a row."""
+"""Sweeps on a real Slurm cluster: one array job, each of whose tasks runs a row."""
 import json
 import re
 
@@ -139,7 +139,7 @@ def small_arrays(hosts):
 
 
 def queue(cluster):
-    """Array job -> its dependency, of the arrays that wait or run."""
+    """Returns array job -> dependency of the arrays that wait or run."""
     listed = cluster.slurm("squeue", "-h", "-o", "%F %E").out
     return dict(line.split(maxsplit=1) for line in listed.splitlines())
 

@@ -1,5 +1,5 @@
 """The job outlives the node that hosts its rendezvous. The agents know the hosts from a Slurm step's environment, from
-a list that the user gave, or, with one endpoint, from the hub."""
+the user's list, or, with one endpoint, from the hub."""
 import os
 import re
 import signal
@@ -206,7 +206,7 @@ def test_the_first_host_is_started_again_by_hand(job, way):
     job.start(a)
     job.says(a, "the rendezvous 'job' goes on at ")
     job.goes_on_with(a, b, c)
-    # It is a voter like the others, so the next host may be lost too.
+    # The node is a voter like the others, so the next host may be lost too.
     next_host.vanish()
     next_host.boot()
     job.start(next_host)

@@ -1,5 +1,5 @@
-"""lockstep sync: the files of a project on hosts with a real sshd, rsync and git. What was sent and is gone is removed,
-what others put there never is, and whatever is interrupted the next sync mends."""
+"""lockstep sync: the files of a project on hosts with a real sshd, rsync and git. Files that are deleted here are
+removed there, files of other users never are, and the next sync repairs an interrupted one."""
 import contextlib
 import fcntl
 import json
@@ -89,7 +89,7 @@ def one_error(ended, code, *words):
 
 
 def as_me(path, write):
-    """What a user does in his own home on the host."""
+    """Runs a command in the user's home on the host."""
     write(path)
     subprocess.run(["chown", "-R", "-h", "2001", path], check=True)
 
@@ -248,7 +248,7 @@ def test_another_project_does_not_take_over_the_place(world):
 
 
 def test_a_run_of_a_project_whose_place_is_taken(world):
-    """Another project of that name, or this one after it was moved."""
+    """Another project of the same name, or this project after a move."""
     client, server = world()
     where = f"me@{server.addr}"
     first = Project(client)
@@ -347,7 +347,7 @@ def test_several_hosts_and_one_that_is_away(world):
 
 
 def test_what_rsync_calls_gives_a_cause_and_no_notice(world):
-    """The first line that it says on stderr is told as the cause of a transfer that has failed."""
+    """The first line on rsync's stderr is the cause of a failed transfer."""
     client, server = world()
     place = json.dumps([{"name": "gpu", "user": "me", "host": server.addr}])
     os.kill(server.sshd.process.pid, signal.SIGSTOP)  # logins begin there and go no further
@@ -497,7 +497,7 @@ def test_a_repository_of_another_user_is_taken_only_as_git_takes_it(world):
 
 
 def make_trap(client):
-    """A program that notes that it ran, and a way to see what it noted."""
+    """Makes a program that notes its runs, and returns a way to read the notes."""
     program, ran = client.folder / "trap", client.folder / "trapped"
     program.write_text(f'#!/bin/sh\necho "$0 $*" >> {ran}\nexit 1\n')
     program.chmod(0o755)

@@ -1,5 +1,6 @@
-"""lockstep sync to several hosts that reach each other: one of them gets the files from the client, and the others from
-that one. Where they don't reach each other, or it breaks half way, the client sends them after all."""
+"""lockstep sync to several hosts that reach each other: one host gets the files from the client, and the other hosts
+get them from that host. If the hosts cannot reach each other, or the transfer breaks off, the client sends the files
+itself."""
 import contextlib
 import os
 import pathlib
@@ -21,7 +22,7 @@ def inside(host, *argv):
 
 
 def sent_by(host):
-    """Bytes that have left its network interface."""
+    """Returns the bytes that have left the host's network interface."""
     for line in pathlib.Path(f"/proc/{host.host.holder.pid}/net/dev").read_text().splitlines():
         if line.strip().startswith("eth0:"):
             return int(line.split(":")[1].split()[8])
@@ -40,7 +41,7 @@ def listening(host):
 
 
 def shape(host, rate):
-    """What leaves a host goes through so narrow a way that there is time to look."""
+    """Limits the outgoing rate of a host, so that the test has time to look."""
     inside(host, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "64kb",
            "latency", "400ms")
 
@@ -55,7 +56,7 @@ def drafts(project, servers):
 
 @pytest.fixture
 def fan(world):  # noqa: F811
-    """client, project and hosts that have nothing of it yet."""
+    """(client, project, hosts). The hosts do not have the project yet."""
     def make(count=3):
         client, *servers = world(count)
         hosts = [word for server in servers for word in ("--host", f"me@{server.addr}")]
@@ -224,7 +225,7 @@ def test_strangers_get_nothing_and_hold_nothing_up(fan):
         while held[-1].recv(100):  # answered with an alert or not at all; all before it were let in by then
             pass
     assert len(of_host(servers[0], "serve")) <= 1 + 32 + 2, "each stranger has a process there"
-    # Whoever says nothing is hung up on, long before the sync is over.
+    # A silent peer is disconnected long before the end of the sync.
     mute = held[-2]
     mute.settimeout(20)
     assert mute.recv(1) == b"", "a stranger was told something"
@@ -249,7 +250,7 @@ def test_strangers_get_nothing_and_hold_nothing_up(fan):
 
 
 class Wire:
-    """What comes to a host's interface, while it is looked at."""
+    """Records the frames that arrive at a host's interface."""
 
     def __init__(self, server, words):
         self.words, self.seen, self.frames = words, set(), 0

@@ -1,4 +1,4 @@
-"""What sync and install draw on a terminal: one that is emulated here, behind a real pty, shows what a person sees."""
+"""The progress that sync and install draw, on an emulated terminal behind a real pty."""
 import fcntl
 import os
 import re

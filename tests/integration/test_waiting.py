@@ -1,6 +1,6 @@
-"""Waiting explains itself: what people get wrong about a rendezvous ends in a text that names the cause, within 10 s of
-the start or the timeout that was set. (Tokens: test_lockstep_backend.py; clocks: test_nodes_torchrun.py; a second
-network: test_hosts_faults.py.)"""
+"""Waiting explains itself: mistakes in a rendezvous end in a text that names the cause, within 10 s of the start or of
+the given timeout. (Tokens: test_lockstep_backend.py; clocks: test_nodes_torchrun.py; a second network:
+test_hosts_faults.py.)"""
 import contextlib
 import os
 import signal
@@ -18,7 +18,7 @@ from nodes import SHOW, Job, listening
 from tcp_store import Client
 
 BACKENDS = ["c10d", "lockstep"]
-# What an agent of PyTorch 1.13 writes: times without a time zone, no list of spares.
+# The state of a PyTorch 1.13 agent: times without a time zone, no list of spares.
 STATE_OF_1_13 = (
     "gASVJgEAAAAAAACMN3RvcmNoLmRpc3RyaWJ1dGVkLmVsYXN0aWMucmVuZGV6dm91cy5keW5hbWljX3JlbmRlenZvdXOUjBBfUmVuZGV6dm91c1N0"
     "YXRllJOUKYGUfZQojAVyb3VuZJRLAIwIY29tcGxldGWUiYwIZGVhZGxpbmWUTowGY2xvc2VklImMDHBhcnRpY2lwYW50c5R9lGgAjAlfTm9kZURl"
@@ -43,7 +43,7 @@ def refused_with(run, *texts):
 
 
 def stop(runs):
-    """Whoever waits can be told to go."""
+    """A waiting agent can be stopped."""
     waiting = [run for run in runs if run.process.poll() is None]
     for run in waiting:
         run.signal(signal.SIGTERM)
@@ -153,7 +153,7 @@ def test_the_way_to_the_host_has_an_end(lockstep, backend, settings):
 
 
 class SlowNames:
-    """A DNS server that takes its time: every name is 127.0.0.1."""
+    """A slow DNS server: every name is 127.0.0.1."""
 
     def __init__(self, host):
         with host.network():

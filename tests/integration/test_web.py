@@ -1,6 +1,6 @@
-"""Questions to clouds over the network as it is: real TLS with every kind of certificate, proxies that pass on, refuse,
-want a password or break, packed answers, and connections that end at the wrong moment. The server and the proxy are
-Python's own ssl and sockets; the client is what the providers use."""
+"""Requests to clouds over real networks: real TLS with every kind of certificate, proxies that pass on, refuse, want a
+password or break, compressed answers, and connections that end at the wrong moment. Server and proxy use Python's ssl
+and sockets; the client is that of our provider code."""
 import base64
 import gzip
 import json
@@ -36,7 +36,7 @@ def another_authority(tmp_path_factory):
 
 
 class Tool:
-    """The client's end; the environment is all that it is told."""
+    """The client. Only the environment configures it."""
 
     def __init__(self, **env):
         self.process = subprocess.Popen([BUILD / "tests/web_tool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -75,7 +75,7 @@ def tool():
 
 
 class Listener:
-    """Each connection on a thread of its own; subclasses say what becomes of one."""
+    """Accepts connections, each on its own thread. Subclasses handle a connection."""
 
     def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -109,7 +109,7 @@ class Listener:
 
 
 def read_head(peer):
-    """A request's head, and what came behind it."""
+    """Returns the head of a request, and the bytes after the head."""
     got = b""
     while b"\r\n\r\n" not in got:
         piece = peer.recv(65536)
@@ -157,7 +157,7 @@ def plain(body, *fields, status="200 OK"):
 
 
 class Proxy(Listener):
-    """Passes every CONNECT on to one port, whatever it names, if the password is right."""
+    """Passes every CONNECT to the same port, whatever its target, if the password is right."""
 
     def __init__(self, port, password=None, say=None):
         self.to, self.password, self.say = port, password, say
@@ -215,7 +215,7 @@ def test_tls(tool, made, authority, version):
 def test_who_is_not_trusted(tool, made, authority, another_authority):
     cloud = made(Cloud(authority))
     other = made(Cloud(authority, "other"))
-    # Nothing was sent: somebody who is not the cloud has not seen a key.
+    # Nothing was sent, so that an impostor sees no key.
     for env, base, words in (
             ({}, cloud.base, "unable to get local issuer certificate"),
             (trusting(another_authority), cloud.base, "unable to get local issuer certificate"),
@@ -231,7 +231,7 @@ def test_who_is_not_trusted(tool, made, authority, another_authority):
 def test_authorities_of_the_environment(tool, made, authority, another_authority, tmp_path):
     cloud = made(Cloud(authority))
     assert tool(SSL_CERT_FILE=authority["ca.pem"]).ask(cloud.base)["body"] == "yes"
-    # One more beside those of the system, not instead of them.
+    # One more authority besides those of the system, not instead of them.
     both = tool(SSL_CERT_FILE=authority["ca.pem"], LOCKSTEP_CA_FILE=another_authority["ca.pem"])
     assert both.ask(cloud.base)["body"] == "yes"
     said = tool(LOCKSTEP_CA_FILE=str(tmp_path / "none")).ask(cloud.base)
@@ -242,7 +242,7 @@ def test_authorities_of_the_environment(tool, made, authority, another_authority
 
 
 def test_an_end_without_a_word(tool, made, authority):
-    """What was sent and has no answer says so; what never came to TLS was not sent."""
+    """A request without an answer says that it was sent; without a TLS handshake, that it was not."""
     cloud = made(Cloud(authority, answer=lambda head: None))
     said = tool(**trusting(authority)).ask(cloud.base, method="POST", body="a")
     assert said["sent"] and "the connection ended without TLS's close_notify" in said["error"], said
@@ -263,7 +263,7 @@ def test_an_end_without_a_word(tool, made, authority):
 
 
 def test_connections_left_alone(tool, made, authority):
-    """A server that closes what nobody used never makes a launch look as if it might have been heard."""
+    """A server that closes an idle connection must not make a launch look as if the server had received it."""
     cloud = made(Cloud(authority, answer=lambda head: plain(b"yes")))
     client = tool(**trusting(authority))
     for round_ in range(3):
@@ -366,7 +366,7 @@ def test_redirects_are_not_followed(tool, made, authority):
 
 # ---- many at once
 def test_at_once(tool, made, authority):
-    """Forty regions, one of them silent: what it takes is what the slowest takes."""
+    """Forty regions, one of them silent: the whole takes as long as the slowest region."""
     everybody = threading.Barrier(39)
 
     def answer(head):

@@ -1,5 +1,5 @@
-"""lockstep wheel, and its wheels on hosts: a project of DeepSpeed's layout (support/mini_ops) is built with Debian's
-PyTorch by its own cpp_extension, once for all tests here, and imported on hosts from an overlay."""
+"""lockstep wheel, and its wheels on hosts: a project with DeepSpeed's layout (support/mini_ops) is built once with the
+cpp_extension of Debian's PyTorch, and imported on hosts from an overlay."""
 import concurrent.futures
 import hashlib
 import json
@@ -24,7 +24,7 @@ OP = "mini_ops/scale_op.cpython-"
 
 
 class Builder:
-    """A cache of its own, and an environment without what would change a build."""
+    """A build with its own cache, and without variables that would change it."""
 
     def __init__(self, folder):
         self.folder, self.cache = folder, folder / "cache"
@@ -49,7 +49,7 @@ class Builder:
         return "".join(path.read_text() for path in self.cache.glob("lockstep/wheel-builds/*.log"))
 
     def project(self, name="project", **changes):
-        """A copy of the project; changes: what is replaced in its setup.py."""
+        """Makes a copy of the project. changes: replacements in setup.py."""
         place = self.folder / name
         shutil.copytree(PROJECT, place)
         text = (place / "setup.py").read_text()
@@ -62,7 +62,7 @@ class Builder:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The one wheel that all tests here put somewhere."""
+    """The wheel that all tests here install."""
     builder = Builder(tmp_path_factory.mktemp("built"))
     first = builder.build(PROJECT, "--ops", "cpu_scale")
     return builder, first
@@ -178,7 +178,7 @@ def test_print_shows_what_the_environment_asks_for(builder):
 
 
 def test_utils_is_left_out_for_cpus(builder):
-    """The real DeepSpeed has no such op for CPUs, and its setup.py passes it over without a word."""
+    """The real DeepSpeed has no such op for CPUs, and its setup.py silently skips it."""
     project = builder.project()
     (project / "op_builder/utils.py").write_text(
         'class UtilsBuilder:\n    BUILD_VAR = "DS_BUILD_UTILS"\n    NAME = "utils"\n')
@@ -270,7 +270,7 @@ class Nodes:
         return [answer["steps"][0]["state"] for answer in answers]
 
     def overlays(self):
-        """By host, what lies in its overlays folder, drafts and locks that nobody holds aside."""
+        """Returns the overlays of each host, without drafts and free locks."""
         return [sorted(path.name for path in (server.homes["me"] / ".cache/lockstep/overlays").glob("*")
                        if not path.name.startswith(".")) for server in self.servers]
 
@@ -303,7 +303,7 @@ def test_a_wheel_is_put_on_four_hosts_and_imported_there(built, world):
 @pytest.mark.parametrize("file, words", (("top_level.txt", "top_level.txt has 64 MiB"),
                                          ("data.txt", "it would have 1600 MiB")))
 def test_a_wheel_that_would_fill_the_memory_or_the_disk(tmp_path, file, words):
-    """A few MB of zeros, packed: it is refused before anything of it is unpacked."""
+    """A few packed MB of zeros: the wheel is refused before unpacking."""
     path = write_wheel(tmp_path, "toy", "1.0", "")
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         with archive.open(f"toy-1.0.dist-info/{file}", "w", force_zip64=True) as to:

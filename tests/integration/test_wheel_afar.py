@@ -1,5 +1,5 @@
-"""lockstep wheel --slurm and --on: built on a node of a Slurm cluster or on a host over SSH, for what all nodes have in
-common; the wheel comes back to the cache here. With the fake index of packages, what pip fetches."""
+"""lockstep wheel --slurm and --on: builds on a node of a Slurm cluster or on a host over SSH, for the abilities that
+all nodes share. The wheel comes back to the local cache. pip fetches from the fake package index."""
 import hashlib
 import json
 import pathlib
@@ -91,7 +91,7 @@ def test_on_a_cluster_of_slurms(cluster):
     ended = wheel(cluster, "./tiny", "--on", "hpc", "--json", "-w", cluster.nodes[1].name)
     assert ended.rc == 0 and json.loads(ended.out)["host"] == cluster.nodes[1].name, ended
     assert "3 of 3 nodes have answered" in ended.err, ended
-    # Its nodes have no overlays but those of jobs.
+    # The nodes only have overlays of jobs.
     ended = cluster.run("install", "hpc", "wheel:./x.whl", "--overlay")
     assert ended.rc == 2 and "nodes get wheels with a job; write lockstep submit --wheel" in ended.err, ended
 
@@ -135,7 +135,7 @@ def test_on_a_host_over_ssh(hosts):
 
 @pytest.fixture
 def served(tmp_path):
-    """An index with one source of the name of DeepSpeed, and files beside it."""
+    """Makes an index with one source named DeepSpeed, and files beside it."""
     top = tmp_path / "index"
     write_sdist(top / "simple/deepspeed", "deepspeed", "9.9", "V = 9\n")
     with open(top / "endless.tar.gz", "wb") as file:

@@ -1,4 +1,4 @@
-"""lockstep why: what Slurm says of a job, in words, on a real Slurm cluster of hosts on this machine."""
+"""lockstep why: explains what Slurm says about a job, on a real Slurm cluster of hosts on this machine."""
 import json
 import re
 import shutil
@@ -115,7 +115,7 @@ def test_a_node_whose_check_fails_is_named(cluster):
     assert "a node could not start the job" in text and "node2 (drain" in text and "Prolog error" in text, text
     assert f"ExcNodeList=node2 and scontrol release {job}" in text, text
     assert facts(cluster, job)["outlook"] == "held" and facts(cluster, job)["restarts"] == 1
-    # What it advises starts the job (which insisted on that node).
+    # The advice starts the job, which had insisted on the node.
     cluster.slurm("scontrol", "update", f"JobId={job}", "NodeList=", "ExcNodeList=node2")
     cluster.slurm("scontrol", "release", job)
     state(cluster, job, "COMPLETED")
@@ -135,13 +135,13 @@ def test_jobs_that_nobody_knows_and_a_controller_that_is_away(cluster, lockstep)
 
 
 def ours(cluster, *words):
-    """A job of `lockstep submit`, to its end; its number."""
+    """Submits a job with `lockstep submit`, waits for its end, and returns its number."""
     ended = cluster.run("submit", "-t5", "--no-check", "--wait", "--json", *words)
     return json.loads(ended.out)["job"]
 
 
 def test_a_job_of_ours_is_explained_by_its_agents(cluster, tmp_path):
-    """The worker that failed first, its last words and its log, in place of Slurm's exit code."""
+    """The answer shows the first failed worker, its last words and its log, in place of Slurm's exit code."""
     job = ours(cluster, "-N2", "--name", "train", "--", "--no-python", "/bin/sh", "-c",
                '[ $RANK = 1 ] || exec sleep 600; echo first >&2; printf "bad \\033[31mbatch\\n" >&2; exit 9')
     state(cluster, job, "FAILED")  # Slurm may still call the job running when the batch step has ended

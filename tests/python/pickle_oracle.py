@@ -1,4 +1,4 @@
-"""Sees every call, import, file and attribute that reading a pickle asks for, and writes pickles at random."""
+"""Reports every call, import, file and attribute that reading a pickle uses, and writes random pickles."""
 import os
 import pathlib
 import random

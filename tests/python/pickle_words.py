@@ -1,4 +1,4 @@
-"""Pickles written operation by operation, as an attacker writes them, and a project whose every hook is a trap."""
+"""Pickles written operation by operation, as an attacker would, and a project whose every hook is a trap."""
 import importlib
 import struct
 import sys

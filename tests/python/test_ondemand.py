@@ -1,4 +1,4 @@
-"""Machines on demand from Python, with a stand-in for the binary that notes what it is asked for."""
+"""Machines on demand from Python, with a stand-in for the binary that records its arguments."""
 import json
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""lockstep.Rows without hosts: what it makes of the answers of `lockstep why`."""
+"""lockstep.Rows without hosts: its reading of the answers of `lockstep why`."""
 import pytest
 
 import lockstep

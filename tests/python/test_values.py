@@ -1,4 +1,4 @@
-"""Which values are taken from a host, read from bytes as a host sends them; no process is started."""
+"""The values that are accepted from a host, read from a host's bytes. No process is started."""
 import collections
 import enum
 import io

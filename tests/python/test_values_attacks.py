@@ -1,4 +1,5 @@
-"""A host that was taken over answers: nothing of it runs here, and nothing of this program is changed or looked up."""
+"""A host that was taken over answers: none of its code runs here, and nothing in this program is changed or looked
+up."""
 import io
 import os
 import pathlib

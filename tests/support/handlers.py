@@ -1,6 +1,5 @@
-"""PyTorch's own c10d rendezvous, many handlers as threads of one process against one store, without workers:
-python-trixie handlers.py COUNT. Prints the seconds from the release of all threads until the last of them has its
-place. For bench/rendezvous."""
+"""Runs PyTorch's own c10d rendezvous with many handlers, as threads of one process against one store, without workers:
+python-trixie handlers.py COUNT. Prints the seconds until the last thread has its place. For bench/rendezvous."""
 import sys
 import threading
 import time

@@ -181,7 +181,7 @@ bool StartCourse::take_prepared(std::size_t node, const Json& facts) {
   return true;
 }
 
-// Fills the list with an empty place for the host itself, which it was not told to try.
+// Adds an empty place for the host itself, which the host was not told to try.
 void StartCourse::take_reached(std::size_t node, const Json& reached) {
   std::size_t next = 0;
   hosts_[node].tried.reached.clear();
@@ -250,8 +250,8 @@ void StartCourse::next_phase() {
 // Every host tries all meeting places at once, and every host listens.
 void StartCourse::try_addresses() {
   phase_ = Phase::trying;
-  // Of two nodes the second takes over only with the client's vote: a dead host and a cut network
-  // look the same to it.
+  // Two nodes need the client's vote for a takeover: the second node cannot tell a dead host from a
+  // cut network.
   listed_ = hosts_.size() > 2 || request_.client_votes
                 ? std::min(request_.most_endpoints, hosts_.size())
                 : 1;

@@ -144,6 +144,8 @@ Result<SubmittedThere> submit_recorded(const jobs::JobBook& book, jobs::KnownJob
                                        const LoginRequest& request, const LoginWorld& world) {
   job.plan = plan_text({});
   job.status = {.state = JobState::starting};
+  // Record the job first. If this command dies before the answer, the next one asks for the number
+  // (complete_submission()).
   LOCKSTEP_TRY(book.add(job));
   auto there = submit_on_login(job.nodes.at(0), request, world);
   if (there && there->code != 0) LOCKSTEP_TRY(book.remove(job.id));

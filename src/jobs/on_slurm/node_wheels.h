@@ -23,7 +23,7 @@ struct NodeWheels {
   std::vector<std::string> failed_first = {};
 };
 
-// The step and the node of this process, and how it starts helpers there. A test sets its own.
+// The step and the node of this process, and the way to start helpers there. Tests set their own.
 struct WheelStep {
   std::string node;       // Slurm's name of this node
   int number = 0;         // of this node in the step

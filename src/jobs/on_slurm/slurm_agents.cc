@@ -55,6 +55,7 @@ Result<std::vector<AgentText>> ask_slurm_agents(const jobs::KnownJob& job, const
                                                 const std::vector<std::string>& words,
                                                 const SlurmWorld& world, std::string* partial) {
   std::vector<AgentText> texts;
+  // Only a job that Lockstep submitted has a folder, and agents that answer.
   if (place.folder.empty()) return texts;
   auto nodes = nodes_now(job, place, world);
   if (!nodes) {

@@ -109,8 +109,10 @@ bool has_task(std::string_view id, std::size_t task) {
   const std::size_t begin = id.find("_[");
   if (begin == std::string_view::npos) return id.ends_with(fmt::format("_{}", task));
   std::string_view list = id.substr(begin + 2);
+  // Behind '%' stands how many tasks may run at once.
   list = list.substr(0, list.find_first_of("]%"));
   for (const std::string& piece : split(list, ','))
+    // squeue cuts a long list with "...": the task may be in the rest.
     if (piece.ends_with("...") || piece_has(piece, static_cast<std::int64_t>(task))) return true;
   return false;
 }

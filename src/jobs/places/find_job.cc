@@ -100,7 +100,7 @@ Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& wor
               fmt::format("'{}' is neither a Slurm job id nor a job in the list of lockstep jobs",
                           printable(word)),
               "name a job of that list, a script that runs on this machine, or a Slurm job by its "
-              "number; lockstep why --from FILE explains a run that has ended, by its --report");
+              "number; lockstep why --from FILE explains a run that has ended, from its --report");
 }
 
 Result<std::optional<KnownJob>> find_by_id(const JobBook& book, const std::string& word,
@@ -120,6 +120,7 @@ Result<std::optional<KnownJob>> find_by_id(const JobBook& book, const std::strin
 std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world) {
   if (here::is_local_job(record)) return std::make_unique<here::LocalJob>(std::move(record));
   auto place = on_slurm::slurm_place(record);
+  // A record with nodes names the login host where the job was submitted.
   if (place && record.nodes.empty())
     return std::make_unique<on_slurm::SlurmJob>(std::move(record), std::move(*place));
   if (place) return std::make_unique<on_slurm::LoginJob>(std::move(record), std::move(*place));
@@ -129,6 +130,7 @@ std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world) {
   const auto on_its_hosts = [](KnownJob job) -> std::unique_ptr<Job> {
     return std::make_unique<on_hosts::HostsJob>(std::move(job));
   };
+  // The record alone does not say that the hosts are rented: only the journal of rentals does.
   if (rented::course_of(record, courses) == nullptr) return on_its_hosts(std::move(record));
   return std::make_unique<rented::RentedJob>(
       std::move(record), rented::RentedWorld{.attempt = on_its_hosts, .courses = world.courses});

@@ -78,7 +78,7 @@ class PlacesTest : public on_slurm::SlurmWorldTest {
   std::map<std::string, std::map<std::string, job::JobRecord>> known_;
   std::map<std::string, hosts::HostEnding> odd_;  // hosts with another answer
   std::vector<cloud::RentedJob> courses_;
-  // What the owner of a rental says of its job; nullopt: it is not reached.
+  // The answer of a rental's owner about the job; nullopt: the owner is not reached.
   std::optional<rented::OwnedState> owner_ = rented::OwnedState{.known = true, .state = "running"};
   std::vector<std::string> asked_owners_;
   const hosts::HostEnding silent_{.code = 255, .error = "no route to host"};

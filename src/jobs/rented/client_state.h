@@ -1,5 +1,4 @@
-// The state of a client's job, on the host that owns the rental: the records here, in the words
-// that the client gets.
+// Answers a client about its job, from the records on the host that owns the rental.
 #pragma once
 
 #include "base/error.h"
@@ -13,8 +12,8 @@
 
 namespace lockstep::jobs::rented {
 
-// Returns the job's record in the book if the job runs, is queued, or has ended. nullopt: it has
-// not begun on its machines.
+// Returns the job's record in the book if the job runs, is queued, or has ended. nullopt: the
+// job has not begun on its machines.
 std::optional<KnownJob> started_job(const std::optional<cloud::RentedJob>& course);
 
 // Returns the job of a client by the id of its rental. Notes the end of a job without machines and

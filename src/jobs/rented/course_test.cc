@@ -20,7 +20,7 @@ struct World {
   CourseRecord record;
   bool known = true;  // the journal has the job
   bool intent = false;
-  bool claimed = false;  // the kernel's lock: it ends with its process
+  bool claimed = false;  // a lock of the kernel, which ends with its process
   // The machine and its job.
   bool alive = false;
   bool taken = false;  // preempted, while or before the job ran
@@ -196,7 +196,7 @@ class Process {
 
   // A launch writes its intent into the journal first, so a lost answer is found again.
   Seen rent() {
-    // Renting again terminates a preempted machine, or one that has ended itself.
+    // Renting again first removes a machine that was preempted or has terminated itself.
     if (world_.intent && (world_.taken || !world_.alive)) {
       world_.lose_machine();
       world_.intent = saw_intent_ = false;
@@ -247,8 +247,8 @@ class Process {
     return {.code = world_.job_code};
   }
 
-  // As CourseDriver::was_taken(): a machine that is gone after a silence may have ended itself,
-  // idle after a job that succeeded.
+  // Answers as CourseDriver::was_taken() does. A machine that is gone after a silence may have
+  // terminated itself, idle after a job that succeeded.
   bool was_taken() {
     if (world_.taken) return true;
     if (world_.alive) return false;
@@ -270,9 +270,9 @@ class Process {
   Seen terminate() {
     if (!asked_to_end_ && !finishes_ && world_.job_runs)
       wrong("a machine was terminated under a running job");
-    // Two exceptions. A preempted machine goes in any case: its outputs are asked for once, at the
-    // notice. A machine that could not be held has no lease that ends it: its outputs go, rather
-    // than that its bill stays, and the job is told as failed.
+    // Two exceptions. A preempted machine goes in any case: the course asks for the outputs once,
+    // at the notice. A machine that could not be held has no lease to end it: the course gives up
+    // the outputs rather than leave the bill running, and tells the job as failed.
     if (world_.produced > world_.brought && !world_.taken && !world_.hold_failed)
       wrong("a machine was terminated with the only copy of the outputs");
     world_.terminate_failed = happens(0.1);
@@ -302,9 +302,9 @@ class Process {
   bool saw_intent_ = false;
 };
 
-// Runs one job to its end: the process that its command started, then others. At times two begin
-// at once, and their steps interleave as far as the claim allows. Each process may be killed
-// anywhere, except the last.
+// Runs one job to its end: first the process that the command started, then further processes. At
+// times two processes begin at once, and their steps interleave as far as the claim allows. Each
+// process may be killed anywhere, except the last.
 World simulate(unsigned seed) {
   std::mt19937 chance(seed);
   World world;
@@ -338,7 +338,7 @@ void expect_good_end(const World& world) {
     EXPECT_TRUE(world.held || world.terminate_failed) << "a machine was left";
     EXPECT_NE(world.told_code, 0) << "a success was told, and a machine was left";
   }
-  // Whatever the code: what lies on a machine is here too, or the machine is held for it.
+  // Whatever the exit code: the outputs on a machine are here too, or the machine is held for them.
   // terminate() names the exceptions.
   if (world.produced > world.brought) {
     EXPECT_TRUE(world.held || world.taken || world.hold_failed)

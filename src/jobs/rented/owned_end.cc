@@ -106,7 +106,7 @@ Result<bool> OwnedWorld::bring_from_there(const Job& job, const std::string& pat
                     project::size_text(host.bytes), job.host));
   if (host.code == 0) return true;
   if (host.code != 1) return fail(Errc::unavailable, host.error, host.hint);
-  say(fmt::format("{}: {}; {} keeps what it has in {}", path, host.error, job.host, job.tree));
+  say(fmt::format("{}: {}; {} keeps its copy in {}", path, host.error, job.host, job.tree));
   return false;
 }
 

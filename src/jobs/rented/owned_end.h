@@ -23,12 +23,12 @@ struct OwnedWorld {
   using Words = std::vector<std::string>;
   using Say = std::function<void(const std::string& text)>;
 
-  // As ask_owner().
+  // See ask_owner().
   std::function<Result<std::string>(const Job& job, const Words& argv)> ask = ask_there;
-  // As run_at_owner().
+  // See run_at_owner().
   std::function<Result<int>(const Job& job, const Words& command, OwnerOutput output)> run =
       run_there;
-  // As view_at_owner(). Fills OwnedViewRequest::place.
+  // See view_at_owner(). Fills OwnedViewRequest::place.
   std::function<Result<OwnedViewEnd>(const Job& job, OwnedViewRequest request)> view = view_there;
   // Brings the files of one path. false: the host cannot read the path, and `say` was told why.
   // unavailable: the host was not reached.
@@ -48,23 +48,23 @@ struct OwnedWorld {
   static void say_here(const std::string& text);
 };
 
-// Brings the files of the job that are on the host now. Returns whether all came: trouble with one
-// path costs none of the others. unavailable: the host was not reached.
+// Brings the job's files that are on the host now, and goes on after trouble with one path. Returns
+// whether all files came. unavailable: the host was not reached.
 Result<bool> bring_outputs(const OwnedWorld& world, const cloud::RentedJob& job);
 
 enum class Telling {
   full,   // the user has not seen the job's log
   brief,  // the user has
 };
-// If the job has ended: brings its files, tells its end, and forgets it. Returns its exit code, or
-// nullopt if the job goes on, or another command here sees to it. An error leaves the record for
-// the next command.
+// Settles a job that has ended: brings its files, tells the end, and forgets the job. Returns the
+// exit code; nullopt: the job goes on, or another command here settles it. An error leaves the
+// record for the next command.
 Result<std::optional<int>> settle_owned(cloud::Journal& journal, const OwnedWorld& world,
                                         const cloud::RentedJob& job, Telling telling);
 
 // Ends the rental and its job on the host, and brings the outputs that the host has saved. Tells
-// the end of a job that had ended before. forgets: if the host is not reached, forget the job here.
-// The error says so: nothing that this machine can do ends the machines of that host.
+// the end of a job that had ended before. forgets: forget the job here even if the host is not
+// reached. The error then says that this machine cannot terminate the machines of that host.
 Status end_owned(cloud::Journal& journal, const OwnedWorld& world, const cloud::RentedJob& job,
                  bool forgets);
 
@@ -75,8 +75,8 @@ struct OwnedShow {
   bool met = false;         // this command has just reached the host
 };
 struct OwnedShown {
-  std::optional<int> code = {};  // of the job, which has ended and is settled; nullopt: it goes on
-  int view_code = 0;             // of the view on the host, if the job goes on
+  std::optional<int> code = {};  // exit code of a settled job; nullopt: the job goes on
+  int view_code = 0;             // exit code of the view on the host, if the job goes on
   int signal = 0;                // the user's signal that has ended the view; 0: none
 };
 // Shows the job as `host-rental follow RENTAL HOW` does, and settles it at its end. settles: this

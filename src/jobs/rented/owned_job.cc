@@ -35,6 +35,7 @@ int signal_of(int code) {
 }
 
 JobStatus status_of_end(int code, bool was_canceled) {
+  // A job may end successfully by itself while the cancellation is on its way.
   const bool canceled = was_canceled && code != 0;
   return {.state = ended_state(code, was_canceled),
           .code = code,
@@ -97,6 +98,7 @@ std::vector<cloud::RentedJob> owned_among(const std::vector<cloud::RentedJob>& c
 
 std::optional<cloud::RentedJob> find_owned(std::string_view word,
                                            const std::vector<cloud::RentedJob>& courses) {
+  // A job has no id before it begins, so an empty word would match it.
   for (const cloud::RentedJob& course : courses)
     if (!course.host.empty() && !word.empty() && (course.cluster == word || course.job == word))
       return course;
@@ -210,8 +212,7 @@ Result<Followed> OwnedJob::print_there(const FollowOptions& options) {
       fmt::format("{} has not shown the output of '{}'", printable(course_.host), course_.cluster));
 }
 
-// A terminal that shows the output is one more terminal of the job: Ctrl-C there cancels the job,
-// as in the terminal of its command.
+// Ctrl-C in a terminal that shows the output cancels the job, as in the terminal of its command.
 Result<Followed> OwnedJob::follow(const FollowOptions& options) {
   if (!options.to_end || options.lines || options.rank || options.json) return print_there(options);
   using OnStop = FollowOptions::OnStop;

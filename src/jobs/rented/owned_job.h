@@ -59,7 +59,7 @@ class OwnedJob : public Job {
   // Shows the course as `show` says. Returns the end of the settled job, or its state now.
   Result<Followed> follow_course(const OwnedShow& show);
   Result<Followed> print_there(const FollowOptions& options);
-  // Returns the state of a job that is not settled, or the last one known if the host is silent.
+  // Returns the state of an unsettled job; the last known state if the host is silent.
   JobState state_now();
 
   cloud::RentedJob course_;

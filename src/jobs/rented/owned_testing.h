@@ -89,7 +89,7 @@ class OwnedTest : public ::testing::Test {
   OwnedState there_ = {.known = true, .state = "running", .job = "aaaa1111"};
   OwnedViewEnd end_ = {.code = 0};
   bool reached_ = true;
-  int code_ = 0;  // of a user's command there
+  int code_ = 0;  // exit code of a user's command there
   std::int64_t now_ms_ = 2000;
   std::string unreadable_ = "none";
   std::function<void()> meanwhile_;             // while a view runs

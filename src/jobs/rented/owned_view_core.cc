@@ -95,7 +95,8 @@ OwnedViewActions OwnedViewCore::on_end(const link::ChannelEnd& end, Time now) {
     finish();
     return taken();
   }
-  // Ctrl-C has reached the process there before it handled signals.
+  // Ctrl-C has reached the process there before it handled signals. Open the view again, which
+  // cancels the job.
   if (end.kind == End::signaled && end.code == SIGINT && must_cancel() && !opened_canceled_) {
     reopen_at_ = now;
     return {};

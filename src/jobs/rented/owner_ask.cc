@@ -15,7 +15,7 @@ namespace {
 
 // A plan asks all providers, and the binary may have to be copied first.
 constexpr std::chrono::seconds kAskPatience{600};
-// Commands about other jobs ask for the state, too: a host that hangs must not hold them for long.
+// Commands about other jobs ask for the state, too. A host that hangs must not delay them for long.
 constexpr std::chrono::seconds kStatePatience{60};
 constexpr std::size_t kMostAnswer = 4UL << 20;
 // The answers of all agents of a job (jobs/agent_answers.cc).

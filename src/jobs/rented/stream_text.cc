@@ -15,7 +15,9 @@ constexpr char kNote = '\x1c';  // a note about the text follows, up to a newlin
 constexpr char kOut = '\x1d';
 constexpr char kErr = '\x1e';
 constexpr char kEscape = '\x1f';
+// The byte behind kEscape has this bit flipped: no mark stands there in its own form.
 constexpr char kEscapeBit = 0x40;
+// The digits of the highest place. The host may be damaged, and send a note without an end.
 constexpr std::size_t kMostNote = 20;
 constexpr std::string_view kCanceled = "canceled";
 constexpr std::string_view kMarks = "\x1c\x1d\x1e\x1f";

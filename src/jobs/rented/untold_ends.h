@@ -1,6 +1,5 @@
-// The jobs of rentals whose command is gone: notices their ends, and goes on with those that no
-// process follows. The next command about rented machines calls this, so that each end is told to
-// the user once.
+// Looks after jobs of rentals whose command is gone: tells the user each end once, and starts a
+// process for each job that no process follows. Called by the next command about rented machines.
 #pragma once
 
 #include "base/error.h"
@@ -34,7 +33,7 @@ struct UntoldWords {
   std::function<void(const cloud::RentedJob& job, const Error& why)> not_known;
 };
 using StartFollower = std::function<Status(const std::string& rental)>;
-// Starts a process that takes the course of the job. It outlives this process.
+// Starts a process that carries the course of the job and outlives this process.
 Status start_follower_here(const std::string& rental);
 
 // Takes the step of every job in the journal. Forgets a job whose end was told. canceled: a signal

@@ -48,9 +48,9 @@ class Coordinator {
   // Returns the state to record if rounds are fenced. Each request is returned once.
   std::optional<PermitRequest> take_permit_request() { return job_.take_request(); }
   void permit(std::int64_t round, Time now);
-  // Ends the job well if all nodes have finished, and tells them. Call it after each of the calls
-  // above, unless rounds are fenced and this host has no quorum: the job may go on elsewhere, and
-  // silent nodes that had finished may have run another round since.
+  // Ends the job well if all nodes have finished, and tells the nodes. Call it after each of the
+  // calls above, except on a host of fenced rounds without a quorum. The job may go on elsewhere,
+  // where silent nodes that had finished may have run another round.
   void conclude();
   // Ends the job because the host leaves before the other nodes are done.
   void shut_down(const std::string& why, Time now);

@@ -23,6 +23,7 @@ namespace {
 template <class F, class T>
 concept Is = std::same_as<std::remove_const_t<F>, T>;
 constexpr std::int64_t kMost32 = INT32_MAX;
+// Half, so that adding to a number of another node cannot overflow.
 constexpr std::int64_t kMost64 = INT64_MAX / 2;
 
 template <class Io, Is<Hello> F>

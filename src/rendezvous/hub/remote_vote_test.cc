@@ -107,7 +107,7 @@ TEST_F(RemoteVoteTest, AHostWithoutAQuorumEndsNoJobWell) {
   until([&] { return a->reports.has_value(); });
   b->backend.reset();
   vote.reset();
-  // A vote is no guest, but both connections are closed before this turn of the loop.
+  // A vote does not count as a guest, but both connections are closed before this turn of the loop.
   until([&] { return hub.counts().guests == guests - 1; });
   finish(*a);
   until([&] { return a->finished || !a->interruptions.empty(); });

@@ -33,12 +33,12 @@ class Seats {
   // Gives the agent a seat that is vacant or its own. Returns false if there is no such seat.
   bool take(int rank, const Nonce& agent);
 
-  // The last round of a job, as its nodes tell it.
+  // The last round of a job, as its nodes report it.
   struct Past {
     std::int64_t round = -1;
     int restarts = 0;
   };
-  // Seats the nodes as in the last round that they tell of; nullopt: they tell of none.
+  // Seats the nodes as in the last round that they report; nullopt: they report none.
   std::optional<Past> inherit(const Nodes& joined);
   // Returns the nodes of the next round by rank, at most max_nodes. A node that gives way has no
   // place if another node can have it. Seats change with assign().

@@ -157,7 +157,7 @@ void Storm::check() {
 // Returns what the node and its hub have recorded, for the trace.
 std::string Storm::words(int number) const {
   const Agent& agent = agents_[number];
-  // Of the voters' agents: each has its number, or is of an earlier process.
+  // Names the voters by node. "(old)": an agent of an earlier process.
   const auto names_of = [&](const Voters& voters) {
     std::string text;
     for (const Voter& voter : voters.all) {
@@ -213,7 +213,7 @@ void Storm::run() {
   (oracle_.ended() ? counts_.ended : oracle_.has_told_the_end() ? counts_.told : counts_.lost) = 1;
 }
 
-// Ends all faults. The nodes must come to an end, all to the same.
+// Ends all faults. All nodes must then come to the same end.
 void Storm::settle() {
   if (!fault_.empty()) return;
   note("the faults end");
@@ -225,7 +225,7 @@ void Storm::settle() {
     agents_[i].slow_until = now_;
   }
   for (int i = 0; i < 200 && living() > 0 && fault_.empty(); ++i) {
-    // Too few nodes wait for others.
+    // Start nodes again: too few nodes would only wait for more.
     for (int node = 0; node < settings_.nodes && !oracle_.ended(); ++node)
       if (!agents_[node].alive) strike(Fault::back, node);
     play(1s);

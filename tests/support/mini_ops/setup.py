@@ -1,5 +1,5 @@
-"""A project of the layout of DeepSpeed: op_builder/ says which ops there are, DS_BUILD_* which are built, and what was
-built is written into the package."""
+"""A project with DeepSpeed's layout. op_builder/ lists the ops, DS_BUILD_* choose those to build, and the package
+records the ops that were built."""
 import os
 
 import torch

@@ -1,5 +1,5 @@
-"""G: a gloo all-reduce; "--fail-first" fails on rank 0 after the collective of attempt 0, "--fail-once FILE" likewise,
-but goes by the file, which is there from then on."""
+"""G: a gloo all-reduce. "--fail-first": rank 0 fails after the collective of attempt 0. "--fail-once FILE": the same,
+unless FILE exists; the failure makes FILE."""
 import os
 import signal
 import sys

@@ -31,7 +31,7 @@ def total(model):
 
 
 def expected(steps, world):
-    """What the weights of a training that nothing has disturbed add up to."""
+    """Returns the sum of the weights after an undisturbed training."""
     model, optimizer = model_and_optimizer()
     for step in range(1, steps + 1):
         optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""X k: rank 0 exits with k, the others wait to be stopped."""
+"""X k: rank 0 exits with k, the other ranks wait to be stopped."""
 import os
 import signal
 import sys

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 
 def note_fault():
-    """The clock is the machine's own, so all ranks and the test share it."""
+    """Notes the time by the machine's clock, which all ranks and the test share."""
     if folder := os.environ.get("TEST_FOLDER"):
         with open(f"{folder}/fault.{os.getpid()}", "w") as file:
             file.write(str(time.monotonic()))

@@ -25,7 +25,7 @@ def stop():
 
 
 def vfork():
-    """In the first attempt only."""
+    """Hangs in the first attempt only."""
     if ATTEMPT == "0":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SIGKILL has to follow
         # The parent is in state D until the child has ended.
@@ -33,12 +33,12 @@ def vfork():
 
 
 def joined(path):
-    """Rank 0: a connection to each other rank; others: a connection to rank 0."""
+    """Returns the connections: rank 0 to each other rank, each other rank to rank 0."""
     if RANK == 0:
         server = socket.socket(socket.AF_UNIX)
         server.bind(path + ".new")
         server.listen(WORLD)
-        os.rename(path + ".new", path)  # whoever sees it can connect
+        os.rename(path + ".new", path)  # rename: the file appears only once rank 0 listens
         return [server.accept()[0] for _ in range(1, WORLD)]
     while not os.path.exists(path):
         time.sleep(0.02)
@@ -48,7 +48,7 @@ def joined(path):
 
 
 def meet(peers):
-    """All have come: rank 0 hears of all before it answers."""
+    """Waits until all ranks have come: rank 0 answers after it has heard from all."""
     if RANK != 0:
         peers[0].sendall(b"x")
     for peer in peers:

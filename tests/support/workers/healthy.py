@@ -56,14 +56,14 @@ def debugger():
 
 
 def save_checkpoint():
-    """All ranks are here. One writes, and its server is slow."""
+    """All ranks save. One rank writes, to a slow server."""
     if RANK == CULPRIT:
         time.sleep(SECONDS)  # checkpoint
     dist.barrier()
 
 
 def train(model, seconds):
-    """All ranks do as many steps: rank 0 says when it is enough."""
+    """All ranks do the same number of steps: rank 0 decides when to end."""
     end = time.monotonic() + seconds
     go_on = torch.ones(1)
     while go_on.item():
@@ -89,7 +89,7 @@ def main():
     if KIND == "checkpoint":
         save_checkpoint()
     if KIND == "alone":
-        # The others end, and nobody waits for them.
+        # The other ranks end, and this rank does not wait for them.
         if RANK == CULPRIT:
             time.sleep(SECONDS)  # alone
         os._exit(0)

@@ -87,7 +87,7 @@ def write(order):
 
 
 def attack():
-    """What is not Kineto's must change nothing."""
+    """Sends datagrams that are not Kineto's, which must have no effect."""
     odd = Client("odd")
     mine = Client()
     for bytes in (b"", b"x", poll()[:-1], poll() + b"y", message(b"req", b""), message(b"ctxt", b"1" * 15),

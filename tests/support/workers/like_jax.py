@@ -1,4 +1,4 @@
-"""What jax.distributed.initialize() does with its variables: process 0 opens the coordinator's port on every address
+"""Acts like jax.distributed.initialize(): process 0 opens the coordinator's port on every address
 of its machine, and all processes connect there. The first attempt fails once all have met."""
 import contextlib
 import os
@@ -14,7 +14,7 @@ host, _, port = place.rpartition(":")
 if number == 0:
     server = socket.create_server(("::", int(port)), family=socket.AF_INET6, dualstack_ipv6=True)
 
-while True:  # process 0 may not have opened it yet
+while True:  # process 0 may not have opened the port yet
     with contextlib.suppress(ConnectionRefusedError):
         client = socket.create_connection((host, int(port)))
         break

@@ -2,7 +2,7 @@
 
 Each rank behaves as ProcessGroupNCCL of PyTorch 2.13 and 2.14: it makes the pipe STEM<rank>.pipe, looks at it once a
 second from a thread, and on a request writes a pickle of its flight recorder to a file named after its rank. In
-collectives the main thread sleeps, or spins as CUDA does. RANK is the one that goes wrong.
+collectives the main thread sleeps, or spins as CUDA does. RANK goes wrong.
 
 With KIND "signal" the watchdog of rank 0 times out as that of 2.14 does, by a key in the store. With "line" that of the
 last rank does as nccl2's of 2.15, which only prints a line."""
@@ -21,7 +21,7 @@ import tcp_store
 
 KIND, CULPRIT = sys.argv[1], int(sys.argv[2])
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-FOREIGN = int(os.environ.get("TEST_FOREIGN_KEYS", 0))  # in the store, that PyTorch does not make
+FOREIGN = int(os.environ.get("TEST_FOREIGN_KEYS", 0))  # number of extra keys in the store, which PyTorch does not make
 STEPS = 7  # collectives that all ranks have left
 
 # Functions that a look finds in PyTorch's own file.
@@ -77,7 +77,7 @@ class Hostile:
 
 
 def answer(path, dump):
-    """Writes a dump, or what a kind says in its place, and a line as PyTorch 2.11 does."""
+    """Writes a dump, or the fault of KIND in its place, and a line as PyTorch 2.11 does."""
     print(f"[rank{RANK}]:[E1126 22:04:03.605023204 ProcessGroupNCCL.cpp:1628] [PG ID 0 PG GUID 0(default_pg) Rank "
           f"{RANK}] ProcessGroupNCCL preparing to dump debug info. Include stack trace: 1, only active collectives: 0",
           file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Prints what a Python was started with, as it sees it, and what a Python that it starts sees."""
+"""Prints how this Python was started, and how a Python that it starts sees itself."""
 import os
 import subprocess
 import sys

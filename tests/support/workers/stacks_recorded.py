@@ -1,4 +1,4 @@
-"""What the pictures in tests/fuzz/corpus/stacks show. Run by tests/fuzz/make_stacks_corpus.py."""
+"""The program whose memory tests/fuzz/corpus/stacks records, by tests/fuzz/make_stacks_corpus.py."""
 import threading
 import time
 

@@ -1,4 +1,4 @@
-"""Stands still in a shape of stack, and lets faulthandler tell the same on SIGUSR1: stacks_shapes.py SHAPE FOLDER.
+"""Stands still with a shape of stack, and lets faulthandler print the stack on SIGUSR1: stacks_shapes.py SHAPE FOLDER.
 
 FOLDER/ready appears once all threads have arrived. FOLDER/faulthandler has the answer.
 """

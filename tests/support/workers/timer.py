@@ -7,7 +7,7 @@ import time
 
 
 def ask(*expirations):
-    """All in one write: what is released must not have had the time to expire before."""
+    """Writes all requests at once: a timer that is released must not expire before."""
     lines = "".join(json.dumps({"version": 1, "pid": os.getpid(), "scope_id": "step", "expiration_time": expires,
                                 "signal": 9}) + "\n" for expires in expirations)
     with open(os.environ["TORCHELASTIC_TIMER_FILE"], "w") as timer:

@@ -1,13 +1,13 @@
-"""A training job without the training: steps, checkpoints, and a record of who took part. Standard library only.
+"""A training job without the training: steps, checkpoints, and a record of the workers. Standard library only.
 
     toy_training.py FOLDER STEP_MS
 
 FOLDER is shared by all hosts. Step n is committed, as FOLDER/steps/<n>, by rank 0 once every rank of its world
 has said over TCP that it has done step n; a new world goes on behind the last committed step. The job ends after
-a step that was done when FOLDER/finish was there. A worker that finds a rule broken writes a line to
-FOLDER/violations: a step that is committed twice, two workers of one rank at one store. Rules that need the whole
-picture are left to the reader of FOLDER/events: a worker's first line says who was alive with the same round and
-rank (each holds a lock for life).
+the first step at whose end FOLDER/finish exists. A worker that finds a broken rule writes a line to
+FOLDER/violations: a step committed twice, two workers of one rank at one store. The reader of FOLDER/events checks the
+other rules: a worker's first line names the workers that were alive with the same round and rank (each holds a lock
+for life).
 """
 import fcntl
 import json
@@ -29,7 +29,7 @@ KEY = "toy_training/rank_0"
 
 
 def current_round():
-    """The agent's log names the round before its workers start; it names the next one when they are gone."""
+    """Returns the last round in the agent's log, which names a round before its workers start."""
     with open(os.environ["TOY_AGENT_LOG"], errors="replace") as log:
         rounds = re.findall(r"\bround (\d+): node", log.read())
     return int(rounds[-1]) if rounds else -1
@@ -41,7 +41,7 @@ PLACE = f"round_{ROUND}.rank_{RANK}."
 WHO = {"round": ROUND, "rank": RANK, "world": WORLD, "master": f"{MASTER[0]}:{MASTER[1]}", "host": socket.gethostname(),
        "pid": os.getpid(), "restarts": int(os.environ["TORCHELASTIC_RESTART_COUNT"]), "agent": AGENT,
        "life": f"{PLACE}{AGENT}.{os.getpid()}"}
-WHO.update(json.loads(os.environ.get("TOY_LIES", "{}")))  # for tests of those who read the records
+WHO.update(json.loads(os.environ.get("TOY_LIES", "{}")))  # for tests of the readers of the records
 
 
 def append(name, **more):
@@ -52,10 +52,10 @@ def append(name, **more):
 
 
 def live():
-    """Locks a file until this process is gone, however it goes (all hosts share a kernel); returns it, and the names of
-    others with the same round and rank that are locked.
+    """Locks a file until this process ends in any way (all hosts share a kernel). Returns the file, and the names of
+    other locked files with the same round and rank.
 
-    The file gets its name only when it is locked, and others are looked at after that: of two, one sees the other.
+    The file is locked before it gets its name, and other files are read after that: of two workers, one sees the other.
     """
     draft = FOLDER / f"drafts/life.{WHO['life']}"
     file = open(draft, "w")
@@ -75,7 +75,7 @@ def is_alive(life):
 
 
 def last_step():
-    """The last step's number, and whether the job ended with it."""
+    """Returns the number of the last step, and whether the job ended with this step."""
     numbers = [int(entry.name) for entry in os.scandir(FOLDER / "steps")]
     if not numbers:
         return 0, False
@@ -115,7 +115,7 @@ class Line:
 
 
 def gather():
-    """Rank 0: a connection to every other rank of this round."""
+    """Returns rank 0's connections to the other ranks of this round."""
     listener = socket.create_server(("", 0))
     address = socket.gethostbyname(socket.gethostname())
     store = tcp_store.Client(MASTER)
@@ -134,7 +134,7 @@ def gather():
 
 
 def meet():
-    """Another rank: the connection to rank 0 of this round."""
+    """Returns another rank's connection to rank 0 of this round."""
     store = tcp_store.Client(MASTER)
     store.socket.settimeout(None)
     while True:
@@ -148,7 +148,7 @@ def meet():
                 return line
             except OSError:
                 pass
-        time.sleep(0.005)  # the place was of a round that is over
+        time.sleep(0.005)  # the address belonged to an earlier round
 
 
 def lead():
