@@ -126,7 +126,7 @@ void clean_up(rent::OnDemand& world) {
 // a rental.
 Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
-  LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::find_owned(name, world.journal()));
+  LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::find_owned(name, world.journal().jobs()));
   if (owned) return end_owned(world, *owned, options);
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {

@@ -7,6 +7,7 @@
 #include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
+#include "jobs/rented/owned_job.h"
 #include "rent/gang.h"
 #include "rent/guard.h"
 #include "rent/market.h"
@@ -280,7 +281,7 @@ rent::Asking::Waiting waits_for(std::string_view program, std::string_view what)
 
 void tell_sweep(std::string_view program, cloud::Reconciled swept, std::int64_t now_ms) {
   // The machines of a job that another host owns carry that host's installation, and are no news.
-  const auto owned = owned_jobs();
+  const auto owned = jobs::rented::owned_among(jobs::rented::courses_here());
   std::erase_if(swept.foreign, [&](const cloud::Leftover& one) {
     return std::any_of(owned.begin(), owned.end(),
                        [&](const auto& job) { return job.rental == one.machine.intent; });

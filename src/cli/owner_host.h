@@ -14,10 +14,6 @@
 
 namespace lockstep::cli {
 
-// Returns the record of the job by the name of its cluster, or by its id on the machines. nullopt:
-// no other host owns such a job. Opens no journal for users who never rented.
-std::optional<cloud::RentedJob> find_owned(const std::string& word);
-std::vector<cloud::RentedJob> owned_jobs();
 // Refuses a name that a job on another host has.
 Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& cluster);
 
