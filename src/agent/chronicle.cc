@@ -16,7 +16,7 @@
 namespace lockstep::agent {
 namespace {
 
-using looks::JobState;
+using looks::VerdictState;
 using status::Phase;
 
 // The share of the living ranks that are inside a data loader's frames.
@@ -28,35 +28,35 @@ double input_share(const looks::Fold& fold) {
   return all == 0 ? 0 : static_cast<double>(loading) / static_cast<double>(all);
 }
 
-Phase phase_of(JobState state) {
+Phase phase_of(VerdictState state) {
   switch (state) {
-    case JobState::starting:
+    case VerdictState::starting:
       return Phase::start;
-    case JobState::training:
-    case JobState::ended:
+    case VerdictState::training:
+    case VerdictState::ended:
       return Phase::training;
-    case JobState::waiting:
-    case JobState::quiet:
-    case JobState::hung:
-    case JobState::stopped:
+    case VerdictState::waiting:
+    case VerdictState::quiet:
+    case VerdictState::hung:
+    case VerdictState::stopped:
       return Phase::waiting;
   }
   return Phase::training;
 }
 
-std::optional<status::JobEventKind> kind_of(JobState state) {
+std::optional<status::JobEventKind> kind_of(VerdictState state) {
   switch (state) {
-    case JobState::training:
+    case VerdictState::training:
       return status::JobEventKind::training;
-    case JobState::waiting:
-    case JobState::stopped:
+    case VerdictState::waiting:
+    case VerdictState::stopped:
       return status::JobEventKind::waiting;
-    case JobState::quiet:
+    case VerdictState::quiet:
       return status::JobEventKind::quiet;
-    case JobState::hung:
+    case VerdictState::hung:
       return status::JobEventKind::hung;
-    case JobState::starting:
-    case JobState::ended:
+    case VerdictState::starting:
+    case VerdictState::ended:
       break;
   }
   return std::nullopt;

@@ -89,10 +89,10 @@ class Chronicle {
   NoticeChoice choice_;
   Notifier notifier_;
   std::int64_t attempt_ = 0;
-  std::optional<int> group_rank_;         // of the last round
-  bool stopping_ = false;                 // or no worker runs any more
-  std::set<int> printed_;                 // ranks of the attempt whose output has begun
-  std::optional<looks::JobState> state_;  // of the last look
+  std::optional<int> group_rank_;             // of the last round
+  bool stopping_ = false;                     // or no worker runs any more
+  std::set<int> printed_;                     // ranks of the attempt whose output has begun
+  std::optional<looks::VerdictState> state_;  // of the last look
   bool alarm_ = false;
 };
 

@@ -52,7 +52,7 @@ bool meets(const looks::Fold& fold) {
 }
 
 std::string state_word(const looks::Verdict& verdict) {
-  return std::string(looks::kJobStateWords[static_cast<std::size_t>(verdict.state)]);
+  return std::string(looks::kVerdictStateWords[static_cast<std::size_t>(verdict.state)]);
 }
 
 // Returns whether a rank has stood still for half the time of a hang. Evidence of a hang needs the
@@ -418,7 +418,7 @@ looks::Verdict Sight::shown() const {
   return told.value_or(judge_.verdict());
 }
 
-// Returns the state of the job: a word of looks::kJobStateWords.
+// Returns the state of the job: a word of looks::kVerdictStateWords.
 std::string Sight::state() const {
   if (world_.is_judged() && world_.view().knows()) return world_.view().news().state;
   return state_word(judge_.verdict());

@@ -131,10 +131,10 @@ std::string_view rank_state(int rank, const Activity& activity, Millis quiet,
   if (activity.doing == Doing::stopped) return "stopped";
   const bool waits = std::binary_search(verdict.waiting.begin(), verdict.waiting.end(), rank);
   if (waits) return "waiting";
-  if (verdict.state == JobState::hung) return "hung";
+  if (verdict.state == VerdictState::hung) return "hung";
   if (activity.doing == Doing::importing || activity.doing == Doing::rendezvous) return "starting";
   if (quiet >= kShownQuiet) return waits_for_ranks(activity.doing) ? "waiting" : "quiet";
-  return verdict.state == JobState::starting ? "starting" : "training";
+  return verdict.state == VerdictState::starting ? "starting" : "training";
 }
 
 std::string where_words(const Place& place) {

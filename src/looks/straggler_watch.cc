@@ -20,7 +20,8 @@ std::string straggler_name(const std::string& words) {
 }
 
 bool is_long_stand(const Verdict& verdict) {
-  const bool stands = verdict.state != JobState::training && verdict.state != JobState::starting;
+  const bool stands =
+      verdict.state != VerdictState::training && verdict.state != VerdictState::starting;
   return stands && verdict.since >= kLongStand;
 }
 

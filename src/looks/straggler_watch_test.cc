@@ -18,7 +18,7 @@ class Watched {
   }
   static Verdict trains() {
     Verdict verdict;
-    verdict.state = JobState::training;
+    verdict.state = VerdictState::training;
     return verdict;
   }
 
@@ -53,7 +53,7 @@ TEST(StragglerWatch, TellsAStragglerOnceAndItsEnd) {
 TEST(StragglerWatch, ALongStandIsNoSlowness) {
   Watched job;
   Verdict waits;
-  waits.state = JobState::waiting;
+  waits.state = VerdictState::waiting;
   waits.since = Millis(29'000);
   for (int i = 0; i < 59; ++i)
     EXPECT_FALSE(job.look(2, waits).forget) << "long steps stand a while";

@@ -173,13 +173,13 @@ static std::vector<int> ranks_in(const std::string& text, std::size_t& left) {
 
 // Returns nullopt if there is none, or one that this version does not know.
 static std::optional<Verdict> read_verdict(const nlohmann::json& json, std::string_view state) {
-  const auto word = std::find(kJobStateWords.begin(), kJobStateWords.end(), state);
+  const auto word = std::find(kVerdictStateWords.begin(), kVerdictStateWords.end(), state);
   VerdictValue value;
-  if (word == kJobStateWords.end() || !json.is_object() || !json.contains("verdict") ||
+  if (word == kVerdictStateWords.end() || !json.is_object() || !json.contains("verdict") ||
       !codec::read_fields(json["verdict"], value, {.strict = false, .list = kMostListed}))
     return std::nullopt;
   std::size_t left = kMostVerdictRanks;
-  Verdict verdict{.state = static_cast<JobState>(word - kJobStateWords.begin()),
+  Verdict verdict{.state = static_cast<VerdictState>(word - kVerdictStateWords.begin()),
                   .since = Millis(value.since),
                   .alarm = value.alarm.value_or(false),
                   .waiting = ranks_in(value.waiting.value_or(""), left),

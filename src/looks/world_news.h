@@ -45,7 +45,7 @@ struct WorldSlow {
 
 // The leader tells all nodes of the job.
 struct WorldNews {
-  std::string state = {};         // a word of kJobStateWords
+  std::string state = {};         // a word of kVerdictStateWords
   std::string words = {};         // the verdict in a line
   int alarms = 0;                 // of this attempt so far
   std::string alarm = {};         // what the leader has logged at the last alarm
