@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "looks/hang_words.h"
-#include "looks/straggler_watch.h"
 
 #include <fmt/core.h>
 
@@ -161,12 +160,14 @@ void Chronicle::gpu_fault(const std::string& words) {
   note(Kind::gpu_fault, words);
 }
 
-void Chronicle::straggler(int rank, bool begins, const std::string& words) {
-  if (begins)
-    slow_.begins(rank, looks::straggler_name(words), io::Clock::now());
-  else
-    slow_.ends(io::Clock::now());
-  note(begins ? Kind::straggler : Kind::straggler_over, words, rank);
+void Chronicle::straggler(const looks::WorldSlow& slow) {
+  slow_.begins(slow.rank, slow.name, io::Clock::now());
+  note(Kind::straggler, slow.words, slow.rank);
+}
+
+void Chronicle::straggler_over(int rank, const std::string& words) {
+  slow_.ends(io::Clock::now());
+  note(Kind::straggler_over, words, rank);
 }
 
 void Chronicle::again(bool counted, const std::string& why) {

@@ -310,7 +310,7 @@ TEST(WorldNews, TheStragglerOfAllNodesIsToldAtOnce) {
   io::TimePoint now{5h};
   ASSERT_TRUE(teller.feed(news, now));
   EXPECT_FALSE(teller.feed(news, now + 1s));
-  news.slow = WorldSlow{5, "rank 5 (node n2) makes the others wait"};
+  news.slow = WorldSlow{5, "rank 5 (node n2) makes the others wait", "rank 5 (node n2)"};
   const auto told = teller.feed(news, now + 1s);
   ASSERT_TRUE(told);
   WorldView view;
@@ -323,6 +323,9 @@ TEST(WorldNews, TheStragglerOfAllNodesIsToldAtOnce) {
   EXPECT_EQ(odd->slow, WorldSlow{});
   const auto loud = read_world_news(R"({"slow":{"rank":3,"words":"a\u001b[31m"}})");
   EXPECT_EQ(loud->slow->words.find('\x1b'), std::string::npos);
+  EXPECT_EQ(loud->slow->name, "rank 3") << "an older version tells no name";
+  const auto named = read_world_news(R"({"slow":{"rank":3,"words":"w","name":"n\u001b[31m"}})");
+  EXPECT_EQ(named->slow->name.find('\x1b'), std::string::npos);
 }
 
 TEST(WorldNews, AVerdictOfAnotherVersionIsLeftOut) {

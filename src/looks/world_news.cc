@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "codec/json_fields.h"
+#include "looks/straggler_watch.h"
 
 #include <algorithm>
 #include <utility>
@@ -72,6 +73,7 @@ static void fields(codec::JsonFields& io, NodeNewsValue& news) {
 static void fields(codec::JsonFields& io, WorldSlow& slow) {
   io("rank", slow.rank, {-1, kMostRank});
   io("words", slow.words);
+  io.optional("name", slow.name);
 }
 
 static void fields(codec::JsonFields& io, SuspectValue& suspect) {
@@ -197,8 +199,10 @@ static std::optional<WorldSlow> read_slow(const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("slow") ||
       !codec::read_fields(json["slow"], slow, {.strict = false}))
     return std::nullopt;
+  if (slow.rank < 0) return WorldSlow{};
   slow.words = printable(slow.words, kMostWords);
-  if (slow.rank < 0) slow.words.clear();
+  slow.name =
+      slow.name.empty() ? straggler_name(slow.rank, {}, {}) : printable(slow.name, kMostWords);
   return slow;
 }
 

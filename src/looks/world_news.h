@@ -39,6 +39,7 @@ struct NodeNews {
 struct WorldSlow {
   int rank = -1;           // -1: none
   std::string words = {};  // straggler_words()
+  std::string name = {};   // straggler_name(); of an older version: without the node
 
   friend bool operator==(const WorldSlow&, const WorldSlow&) = default;
 };
