@@ -4,23 +4,9 @@
 #include "jobs/rented/owned_job.h"
 #include "jobs/rented/owner_ask.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 namespace lockstep::cli {
-
-using cloud::RentedJob;
-
-Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& cluster) {
-  LOCKSTEP_TRY_ASSIGN(const auto jobs, journal.jobs());
-  for (const RentedJob& job : jobs)
-    if (job.cluster == cluster && !job.host.empty())
-      return fail(
-          Errc::unavailable, fmt::format("'{}' is the name of a job at {}", cluster, job.host),
-          fmt::format("wait for it, give another name, or end it: lockstep down {}", cluster));
-  return {};
-}
 
 Result<std::optional<ExitCode>> pass_to_owner(const Call& call, const Args& path) {
   if (call.parsed.names.empty()) return std::optional<ExitCode>();

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "cli/subcommand.h"
-#include "cloud/journal.h"
 #include "jobs/rented/owned_end.h"
 
 #include <optional>
@@ -13,9 +12,6 @@
 #include <vector>
 
 namespace lockstep::cli {
-
-// Refuses a name that a job on another host has.
-Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& cluster);
 
 // Lets the host run a command of this machine whose first name is such a job. path: the words
 // before `call.words`. nullopt: the command is about something else.

@@ -181,7 +181,7 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   LOCKSTEP_TRY(suspend_autostop(places, rental, (end - now) / 1000));
   if (rent::ended_by(*world, rental) == rent::EndedBy::nobody) {
     std::puts(fmt::format("'{}' is off {} at the latest, in {}; {}", names[0], date_text(end),
-                          time_words((end - now) / 1000), end_words(*world, rental))
+                          time_words((end - now) / 1000), rent::end_words(*world, rental))
                   .c_str());
     return ExitCode::ok;
   }
