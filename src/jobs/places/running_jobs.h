@@ -13,7 +13,8 @@ namespace lockstep::jobs::places {
 
 // Returns the runs on this machine, the jobs of the book that have not ended, the newest first, and
 // those of owned_jobs(). Asks the hosts of the book's jobs, because the states there may be old.
-Result<std::vector<KnownJob>> running_jobs(const JobBook& book, const PlacesWorld& world = {});
+Result<std::vector<KnownJob>> running_jobs(const JobBook& book,
+                                           const PlacesWorld& world = real_places());
 
 using OpenJob = std::function<std::unique_ptr<Job>(KnownJob record)>;
 // Returns the ids of the book's jobs that may still run on the machines of a cluster, by what the
