@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "looks/hang_words.h"
-#include "looks/straggler_watch.h"
 
 #include <fmt/core.h>
 
@@ -16,7 +15,7 @@
 namespace lockstep::agent {
 namespace {
 
-using looks::JobState;
+using looks::VerdictState;
 using status::Phase;
 
 // The share of the living ranks that are inside a data loader's frames.
@@ -28,35 +27,35 @@ double input_share(const looks::Fold& fold) {
   return all == 0 ? 0 : static_cast<double>(loading) / static_cast<double>(all);
 }
 
-Phase phase_of(JobState state) {
+Phase phase_of(VerdictState state) {
   switch (state) {
-    case JobState::starting:
+    case VerdictState::starting:
       return Phase::start;
-    case JobState::training:
-    case JobState::ended:
+    case VerdictState::training:
+    case VerdictState::ended:
       return Phase::training;
-    case JobState::waiting:
-    case JobState::quiet:
-    case JobState::hung:
-    case JobState::stopped:
+    case VerdictState::waiting:
+    case VerdictState::quiet:
+    case VerdictState::hung:
+    case VerdictState::stopped:
       return Phase::waiting;
   }
   return Phase::training;
 }
 
-std::optional<status::JobEventKind> kind_of(JobState state) {
+std::optional<status::JobEventKind> kind_of(VerdictState state) {
   switch (state) {
-    case JobState::training:
+    case VerdictState::training:
       return status::JobEventKind::training;
-    case JobState::waiting:
-    case JobState::stopped:
+    case VerdictState::waiting:
+    case VerdictState::stopped:
       return status::JobEventKind::waiting;
-    case JobState::quiet:
+    case VerdictState::quiet:
       return status::JobEventKind::quiet;
-    case JobState::hung:
+    case VerdictState::hung:
       return status::JobEventKind::hung;
-    case JobState::starting:
-    case JobState::ended:
+    case VerdictState::starting:
+    case VerdictState::ended:
       break;
   }
   return std::nullopt;
@@ -161,12 +160,14 @@ void Chronicle::gpu_fault(const std::string& words) {
   note(Kind::gpu_fault, words);
 }
 
-void Chronicle::straggler(int rank, bool begins, const std::string& words) {
-  if (begins)
-    slow_.begins(rank, looks::straggler_name(words), io::Clock::now());
-  else
-    slow_.ends(io::Clock::now());
-  note(begins ? Kind::straggler : Kind::straggler_over, words, rank);
+void Chronicle::straggler(const looks::WorldSlow& slow) {
+  slow_.begins(slow.rank, slow.name, io::Clock::now());
+  note(Kind::straggler, slow.words, slow.rank);
+}
+
+void Chronicle::straggler_over(int rank, const std::string& words) {
+  slow_.ends(io::Clock::now());
+  note(Kind::straggler_over, words, rank);
 }
 
 void Chronicle::again(bool counted, const std::string& why) {

@@ -12,6 +12,7 @@
 #include "looks/fold.h"
 #include "looks/redo_watch.h"
 #include "looks/verdict.h"
+#include "looks/world_news.h"
 #include "rendezvous/round.h"
 #include "status/event_ring.h"
 #include "status/goodput.h"
@@ -46,7 +47,8 @@ class Chronicle {
   // A GPU of this node has reported a fault. words: a line, which the log gets too.
   void gpu_fault(const std::string& words);
   // A rank of the job makes the others wait, or does so no longer.
-  void straggler(int rank, bool begins, const std::string& words);
+  void straggler(const looks::WorldSlow& slow);
+  void straggler_over(int rank, const std::string& words);
   // A new attempt begins after another. counted: against --max-restarts; else the nodes changed.
   void again(bool counted, const std::string& why);
   void stopping(const std::string& why);
@@ -89,10 +91,10 @@ class Chronicle {
   NoticeChoice choice_;
   Notifier notifier_;
   std::int64_t attempt_ = 0;
-  std::optional<int> group_rank_;         // of the last round
-  bool stopping_ = false;                 // or no worker runs any more
-  std::set<int> printed_;                 // ranks of the attempt whose output has begun
-  std::optional<looks::JobState> state_;  // of the last look
+  std::optional<int> group_rank_;             // of the last round
+  bool stopping_ = false;                     // or no worker runs any more
+  std::set<int> printed_;                     // ranks of the attempt whose output has begun
+  std::optional<looks::VerdictState> state_;  // of the last look
   bool alarm_ = false;
 };
 

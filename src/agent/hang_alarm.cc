@@ -5,7 +5,7 @@ namespace lockstep::agent {
 HangAlarm::Steps HangAlarm::feed(const looks::Verdict& verdict, bool asking, io::Duration hearing,
                                  io::TimePoint now) {
   Steps steps;
-  const bool hung = verdict.state == looks::JobState::hung;
+  const bool hung = verdict.state == looks::VerdictState::hung;
   if (verdict.alarm_begins) tell_by_ = now + kMostDelay;
   if (!verdict.alarm) {
     tell_by_.reset();
@@ -22,7 +22,7 @@ HangAlarm::Steps HangAlarm::feed(const looks::Verdict& verdict, bool asking, io:
     steps.act = true;
   }
   // One rank works alone while the others wait: a fact, not an alarm. It is told once.
-  const bool waits = verdict.state == looks::JobState::waiting && verdict.limit.count() > 0 &&
+  const bool waits = verdict.state == looks::VerdictState::waiting && verdict.limit.count() > 0 &&
                      verdict.since >= verdict.limit;
   steps.tell_wait = waits && !wait_told_;
   wait_told_ = waits;

@@ -5,19 +5,19 @@
 namespace lockstep::agent {
 namespace {
 
-using looks::JobState;
 using looks::Millis;
+using looks::VerdictState;
 
 class HangAlarmTest : public testing::Test {
  protected:
   // A second later, the verdict is a hang.
   HangAlarm::Steps hung(bool asking = false, io::Duration hearing = {}) {
-    looks::Verdict verdict{.state = JobState::hung, .alarm = true, .alarm_begins = !alarm_};
+    looks::Verdict verdict{.state = VerdictState::hung, .alarm = true, .alarm_begins = !alarm_};
     return feed(verdict, asking, hearing);
   }
   HangAlarm::Steps waiting(int since_s) {
     return feed(
-        {.state = JobState::waiting, .since = Millis(since_s * 1000), .limit = Millis(30'000)},
+        {.state = VerdictState::waiting, .since = Millis(since_s * 1000), .limit = Millis(30'000)},
         false, {});
   }
   HangAlarm::Steps feed(const looks::Verdict& verdict, bool asking, io::Duration hearing) {
@@ -63,18 +63,18 @@ TEST_F(HangAlarmTest, TheAgentActsOnceOtherNodesHaveHeard) {
 TEST_F(HangAlarmTest, AJobThatGoesOnIsLeftAlone) {
   const std::chrono::seconds hearing(2);
   EXPECT_TRUE(hung(false, hearing).tell);
-  EXPECT_FALSE(feed({.state = JobState::training}, false, hearing).act);
-  EXPECT_FALSE(feed({.state = JobState::training}, false, hearing).act);
+  EXPECT_FALSE(feed({.state = VerdictState::training}, false, hearing).act);
+  EXPECT_FALSE(feed({.state = VerdictState::training}, false, hearing).act);
 }
 
 TEST_F(HangAlarmTest, AHangThatEndsBeforeItIsToldIsNotTold) {
   EXPECT_FALSE(hung(true).tell);
-  EXPECT_FALSE(feed({.state = JobState::training}, false, {}).tell);
+  EXPECT_FALSE(feed({.state = VerdictState::training}, false, {}).tell);
 }
 
 TEST_F(HangAlarmTest, RanksThatWaitForAStoppedOneAreToldButNotEnded) {
   const auto steps =
-      feed({.state = JobState::stopped, .alarm = true, .alarm_begins = true}, false, {});
+      feed({.state = VerdictState::stopped, .alarm = true, .alarm_begins = true}, false, {});
   EXPECT_TRUE(steps.tell);
   EXPECT_FALSE(steps.act);
 }
@@ -83,7 +83,7 @@ TEST_F(HangAlarmTest, AWaitIsToldOnceWhenItIsAsLongAsAHang) {
   EXPECT_FALSE(waiting(29).tell_wait);
   EXPECT_TRUE(waiting(30).tell_wait);
   EXPECT_FALSE(waiting(31).tell_wait);
-  EXPECT_FALSE(feed({.state = JobState::training}, false, {}).tell_wait);
+  EXPECT_FALSE(feed({.state = VerdictState::training}, false, {}).tell_wait);
   EXPECT_TRUE(waiting(30).tell_wait);
 }
 

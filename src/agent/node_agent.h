@@ -73,8 +73,9 @@ class NodeAgent final : private Membership::Listener,
   void on_hang(const std::string& why) override;
   void on_look(const looks::Fold& fold, const looks::Verdict& verdict,
                const looks::Redo& redo) override;
-  void on_straggler(int rank, bool begins, const std::string& words) override {
-    chronicle_.straggler(rank, begins, words);
+  void on_straggler(const looks::WorldSlow& slow) override { chronicle_.straggler(slow); }
+  void on_straggler_over(int rank, const std::string& words) override {
+    chronicle_.straggler_over(rank, words);
   }
   std::string goodput() const override { return status::goodput_words(chronicle_.goodput()); }
   void on_stop(int signal, bool listed) override;

@@ -51,8 +51,12 @@ bool meets(const looks::Fold& fold) {
   });
 }
 
+std::string recovered_words(int rank) {
+  return fmt::format("rank {} no longer makes the others wait", rank);
+}
+
 std::string state_word(const looks::Verdict& verdict) {
-  return std::string(looks::kJobStateWords[static_cast<std::size_t>(verdict.state)]);
+  return std::string(looks::kVerdictStateWords[static_cast<std::size_t>(verdict.state)]);
 }
 
 // Returns whether a rank has stood still for half the time of a hang. Evidence of a hang needs the
@@ -333,26 +337,28 @@ void Sight::find_straggler(const looks::Verdict& verdict, io::TimePoint now) {
 
 void Sight::tell_straggler(const looks::StragglerWatch::News& news, const std::string& node) {
   if (news.ends) {
-    slow_ = {};
-    const std::string words = fmt::format("rank {} no longer makes the others wait", *news.ends);
-    log::warning("straggler: {}", words);
-    listener_.on_straggler(*news.ends, false, words);
+    log::warning("straggler: {}", recovered_words(*news.ends));
+    end_straggler(*news.ends);
   }
   if (!news.begins) return;
-  slow_ = {news.begins->rank,
-           looks::straggler_words(*news.begins, node, gpu_of(news.begins->rank))};
+  const looks::Straggler& found = *news.begins;
+  const std::string name = looks::straggler_name(found.rank, node, gpu_of(found.rank));
+  slow_ = {.rank = found.rank, .words = looks::straggler_words(found, name), .name = name};
   log::warning("straggler: {}", slow_.words);
-  listener_.on_straggler(slow_.rank, true, slow_.words);
+  listener_.on_straggler(slow_);
 }
 
 // The leader has said so in its log.
 void Sight::hear_straggler(const looks::WorldSlow& told) {
   if (told == slow_) return;
-  if (slow_.rank >= 0)
-    listener_.on_straggler(slow_.rank, false,
-                           fmt::format("rank {} no longer makes the others wait", slow_.rank));
+  if (slow_.rank >= 0) end_straggler(slow_.rank);
   slow_ = told;
-  if (slow_.rank >= 0) listener_.on_straggler(slow_.rank, true, slow_.words);
+  if (slow_.rank >= 0) listener_.on_straggler(slow_);
+}
+
+void Sight::end_straggler(int rank) {
+  slow_ = {};
+  listener_.on_straggler_over(rank, recovered_words(rank));
 }
 
 // Returns the GPUs and the stacks of all threads, for a file of evidence.
@@ -414,7 +420,7 @@ looks::Verdict Sight::shown() const {
   return told.value_or(judge_.verdict());
 }
 
-// Returns the state of the job: a word of looks::kJobStateWords.
+// Returns the state of the job: a word of looks::kVerdictStateWords.
 std::string Sight::state() const {
   if (world_.is_judged() && world_.view().knows()) return world_.view().news().state;
   return state_word(judge_.verdict());

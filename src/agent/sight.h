@@ -58,8 +58,10 @@ class Sight {
     // After each look, before on_hang().
     virtual void on_look(const looks::Fold& fold, const looks::Verdict& verdict,
                          const looks::Redo& redo) = 0;
-    // A rank makes the others wait from now on, or no longer. words: a line, which the log has.
-    virtual void on_straggler(int rank, bool begins, const std::string& words) = 0;
+    // A rank makes the others wait from now on.
+    virtual void on_straggler(const looks::WorldSlow& slow) = 0;
+    // It no longer does. words: a line, which the log has.
+    virtual void on_straggler_over(int rank, const std::string& words) = 0;
     // Returns where the time of this node went, in one line. "": not known yet.
     virtual std::string goodput() const = 0;
 
@@ -117,6 +119,7 @@ class Sight {
   void find_straggler(const looks::Verdict& verdict, io::TimePoint now);
   void tell_straggler(const looks::StragglerWatch::News& news, const std::string& node);
   void hear_straggler(const looks::WorldSlow& told);
+  void end_straggler(int rank);
   void forget_stragglers();
   WorldSight::Own own_facts() const;
   std::string own_waits() const;

@@ -91,7 +91,7 @@ class WorldSight {
 
  private:
   static constexpr std::string_view kStarting =
-      looks::kJobStateWords[static_cast<std::size_t>(looks::JobState::starting)];
+      looks::kVerdictStateWords[static_cast<std::size_t>(looks::VerdictState::starting)];
 
   static constexpr std::chrono::seconds kHearing{2};
 

@@ -11,6 +11,7 @@
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/places/find_job.h"
+#include "jobs/places/running_jobs.h"
 #include "jobs/rented/owned_job.h"
 #include "jobs/rented/owner_ask.h"
 #include "rent/end_rental.h"
@@ -29,41 +30,14 @@ namespace {
 
 using cloud::Rental;
 
-// Returns jobs of the cluster that had not ended when their hosts were last asked.
-std::vector<jobs::KnownJob> unended_jobs(const jobs::JobBook& book, const std::string& cluster) {
-  auto jobs = book.list(200).value_or(std::vector<jobs::KnownJob>());
-  std::erase_if(jobs,
-                [&](const jobs::KnownJob& job) { return job.place != cluster || job.is_over(); });
-  return jobs;
-}
-
-// Asks the hosts whether the job has ended: nothing tells this machine of the end of a detached
-// job. Returns true if the job has ended, or if its machines do not know it. If a machine does not
-// answer, the job may still run.
-Result<bool> has_ended(const jobs::JobBook& book, const jobs::KnownJob& job) {
-  const auto status = jobs::places::open_job(job)->status();
-  if (!status && status.error().code == Errc::canceled) return Failure(status.error());
-  if (!status || std::any_of(status->nodes.begin(), status->nodes.end(),
-                             [](const auto& node) { return !node.state; }))
-    return false;
-  if (!status->is_over()) return false;
-  LOCKSTEP_TRY(book.note(job.id, *status));
-  return true;
-}
-
 // Returns the ids of jobs that may still run on live machines.
 Result<std::vector<std::string>> jobs_there(rent::OnDemand& world, Rental rental) {
-  std::vector<std::string> ids;
   const auto book = jobs::JobBook::open(io::state_folder());
-  if (!book) return ids;
-  const auto jobs = unended_jobs(*book, rental.cluster);
+  if (!book) return std::vector<std::string>();
   // If the provider does not answer, the machines may be alive.
-  if (jobs.empty() || (rent::look_only(world, rental) && rental.live().empty())) return ids;
-  for (const jobs::KnownJob& job : jobs) {
-    LOCKSTEP_TRY_ASSIGN(const bool ended, has_ended(*book, job));
-    if (!ended) ids.push_back(job.id);
-  }
-  return ids;
+  const auto alive = [&] { return !rent::look_only(world, rental) || !rental.live().empty(); };
+  const auto open = [](jobs::KnownJob job) { return jobs::places::open_job(std::move(job)); };
+  return jobs::places::jobs_on_machines(*book, rental.cluster, alive, open);
 }
 
 Status agree_to_end(rent::OnDemand& world, const Rental& rental, const DownOptions& options) {
@@ -125,7 +99,7 @@ void clean_up(rent::OnDemand& world) {
 // a rental.
 Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
-  LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::find_owned(name, world.journal()));
+  LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::find_owned(name, world.journal().jobs()));
   if (owned) return end_owned(world, *owned, options);
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {

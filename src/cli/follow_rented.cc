@@ -195,8 +195,6 @@ Result<ExitCode> follow_rented(const Call& call) {
 }
 
 Result<ExitCode> follow_command(const Call& call) {
-  // A lost connection must fail a write, and not end the course.
-  signal(SIGPIPE, SIG_IGN);
   // The process outlives the terminal of the job's command.
   signal(SIGHUP, SIG_IGN);
   const auto code = follow_rented(call);

@@ -1,7 +1,6 @@
 #include "cli/guarded.h"
 
 #include "base/clock_ms.h"
-#include "base/date_text.h"
 #include "cli/on_demand.h"
 #include "cli/owner_host.h"
 #include "jobs/rented/course_words.h"
@@ -136,12 +135,6 @@ std::string ended_by_words(std::string_view name, std::string_view where) {
   if (where == "here") return ", guarded here";
   return fmt::format(", guarded on {}{}", where,
                      name == "guard" ? "" : ", which does not answer now");
-}
-
-std::string end_words(const rent::OnDemand& world, const cloud::Rental& rental) {
-  if (rent::ended_by(world, rental) == rent::EndedBy::nobody)
-    return "its bill runs until you end it";
-  return "it ends by itself at " + date_text(rent::certain_end_ms(world, rental));
 }
 
 void keep_guarded_here(rent::OnDemand& world, std::string_view program) {

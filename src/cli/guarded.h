@@ -18,9 +18,6 @@ const char* ended_by_name(rent::EndedBy by);
 // ended_by_name(). where: the rental's --guard.
 std::string ended_by_words(std::string_view name, std::string_view where);
 
-// Returns "it ends by itself at DATE", or that only the user can end it.
-std::string end_words(const rent::OnDemand& world, const cloud::Rental& rental);
-
 // Checks that there are credentials for all providers where the rental may have machines.
 Status keys_of(const rent::OnDemand& world, const cloud::Rental& rental);
 

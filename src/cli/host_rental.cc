@@ -83,7 +83,7 @@ Result<ExitCode> run_about(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   const auto known = journal.of_cluster(cluster);
   if (!known && known.error().code != Errc::not_found) return Failure(known.error());
-  LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::find_owned(cluster, journal));
+  LOCKSTEP_TRY_ASSIGN(const auto owned, jobs::rented::find_owned(cluster, journal.jobs()));
   LOCKSTEP_TRY(jobs::rented::check_name_is_of(
       rental, cluster, known ? std::optional(known->id) : std::nullopt, owned.has_value()));
   return dispatch(call.program, "lockstep", {call.words.begin() + 3, call.words.end()});

@@ -1,12 +1,13 @@
 #include "cli/on_demand.h"
 
-#include "base/date_text.h"
 #include "base/mid_line.h"
 #include "cli/guarded.h"
 #include "cli/on_demand_words.h"
-#include "cli/owner_host.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
+#include "jobs/rented/owned_job.h"
+#include "rent/command_rental.h"
+#include "rent/ended_by.h"
 #include "rent/gang.h"
 #include "rent/guard.h"
 #include "rent/market.h"
@@ -55,18 +56,6 @@ Status check_budget(const cloud::Terms& terms, const cloud::Candidate& first) {
                           cloud::dollars_text(*terms.budget), offer_name(first.offer),
                           cloud::dollars_text(least)),
               "raise --budget at least to this cost");
-}
-
-// Returns the cluster's existing rental, if there is one.
-Result<std::optional<cloud::Rental>> known_rental(rent::OnDemand& world,
-                                                  const std::string& cluster) {
-  auto known = world.journal().of_cluster(cluster);
-  if (known && known->wanted) return std::optional<cloud::Rental>(std::move(*known));
-  if (known)
-    return fail(Errc::unavailable, fmt::format("'{}' is being terminated", cluster),
-                "lockstep down " + cluster + " finishes that");
-  if (known.error().code == Errc::not_found) return std::optional<cloud::Rental>();
-  return Failure(known.error());
 }
 
 // Opens the ssh port of an existing rental to --allow-from, or else to this machine's present
@@ -128,10 +117,8 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
   } else {
     LOCKSTEP_TRY_ASSIGN(chosen.wish, wish_of(request.options, request.nodes));
     LOCKSTEP_TRY_ASSIGN(chosen.terms, terms_of(request.options));
-    // A job on spot machines gets a guard here: the guard continues the job if this command dies.
-    if (request.before && chosen.wish.spot != cloud::SpotWish::no && chosen.terms.guard.empty() &&
-        !request.options.will_watch)
-      chosen.terms.guard = "here";
+    chosen.terms.guard = rent::guard_of_new(chosen.terms, chosen.wish, request.before != nullptr,
+                                            request.options.will_watch);
   }
   chosen.wish.archs = rentable_archs();
   // Refuse before the providers are asked, which takes seconds.
@@ -176,45 +163,6 @@ Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentR
   std::fputs(plan_text(plan, now).c_str(), stderr);
   LOCKSTEP_TRY(consent(world, request.options));
   return std::optional<Chosen>(std::move(chosen));
-}
-
-// Terminates whatever was rented, after a failure or a stop by the user. Returns the error with
-// what is left.
-Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental& rental,
-               Error why) {
-  const int signal = world.signals().take();
-  if (why.code == Errc::canceled && why.sys == 0) why.sys = signal;
-  const bool may_be_left = !rental.settled();
-  if (const Status back = rent::give_back(
-          world, rental,
-          [&](const cloud::RentEvent& event) { tell_line(request.program, event_text(event)); });
-      !back && !rental.settled()) {
-    tell_line(request.program, back.error().message);
-    if (rental.ends_ms > 0)
-      why.hint = fmt::format("lockstep down {} ends the rest; {}", rental.cluster,
-                             end_words(world, rental));
-  }
-  // The hint named machines that have ended since.
-  if (may_be_left && rental.settled()) why.hint.clear();
-  // The journal could not record the end, so tell the user.
-  if (why.code == Errc::exhausted && rental.settled())
-    why.message += "; no machine is left, whatever lockstep cost still says";
-  return Failure(std::move(why));
-}
-
-// The machines may be in use: a failed or interrupted look must not terminate them.
-Failure as_it_was(rent::OnDemand& world, const cloud::Rental& rental, Error why) {
-  if (why.code == Errc::canceled && why.sys == 0) why.sys = world.signals().take();
-  why.message += fmt::format("; '{}' stays as it is", rental.cluster);
-  return Failure(std::move(why));
-}
-
-// Returns whether all machines exist and an earlier command has made first contact.
-bool is_in_use(const cloud::Rental& rental) {
-  const auto live = rental.live();
-  return cloud::is_whole(rental) && std::all_of(live.begin(), live.end(), [](const auto* held) {
-           return !held->host_key.empty();
-         });
 }
 
 }  // namespace
@@ -280,7 +228,7 @@ rent::Asking::Waiting waits_for(std::string_view program, std::string_view what)
 
 void tell_sweep(std::string_view program, cloud::Reconciled swept, std::int64_t now_ms) {
   // The machines of a job that another host owns carry that host's installation, and are no news.
-  const auto owned = owned_jobs();
+  const auto owned = jobs::rented::owned_among(jobs::rented::courses_here());
   std::erase_if(swept.foreign, [&](const cloud::Leftover& one) {
     return std::any_of(owned.begin(), owned.end(),
                        [&](const auto& job) { return job.rental == one.machine.intent; });
@@ -292,10 +240,11 @@ void tell_sweep(std::string_view program, cloud::Reconciled swept, std::int64_t 
 Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(request.options));
   LOCKSTEP_TRY(rent::check_name(request.cluster));
-  LOCKSTEP_TRY(check_not_owned_elsewhere(world.journal(), request.cluster));
+  LOCKSTEP_TRY(rent::check_not_owned_elsewhere(world.journal(), request.cluster));
   // With the lock, no other process changes this rental: the journal's record is current.
   if (!request.options.print) LOCKSTEP_TRY(world.locks().take(request.cluster));
-  LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
+  LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental,
+                      rent::known_rental(world, request.cluster));
   rent::Market market;
   if (rental && request.hand_over)
     return fail(Errc::already_exists, fmt::format("'{}' is rented already", request.cluster),
@@ -333,21 +282,20 @@ Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) 
     LOCKSTEP_TRY(world.journal().keep(*rental));
     return Rented{.rental = std::move(rental)};
   }
-  const bool in_use = !request.before && is_in_use(*rental);
-  const Status rented = rent::rent_gang(
-      world, *rental, std::move(market), rules_of(wait_s),
-      [&](const cloud::RentEvent& event) {
-        tell_line(request.program, event_text(event));
-        if (request.on_event) request.on_event(event);
-      },
-      [&](const rent::ContactStep& step) {
-        tell_line(request.program, step.text);
-        if (request.on_step) request.on_step(step);
-      });
-  if (!rented && in_use && is_in_use(*rental) &&
-      !world.journal().end_is_asked(rental->id).value_or(false))
-    return as_it_was(world, *rental, rented.error());
-  if (!rented) return undone(world, request, *rental, rented.error());
+  const auto line = [&](const std::string& text) { tell_line(request.program, text); };
+  const rent::RentTalk talk{.event =
+                                [&](const cloud::RentEvent& event) {
+                                  line(event_text(event));
+                                  if (request.on_event) request.on_event(event);
+                                },
+                            .step =
+                                [&](const rent::ContactStep& step) {
+                                  line(step.text);
+                                  if (request.on_step) request.on_step(step);
+                                },
+                            .line = line};
+  LOCKSTEP_TRY(rent::rent_or_undo(world, *rental, std::move(market), rules_of(wait_s), talk,
+                                  request.before == nullptr));
   return Rented{.rental = std::move(rental)};
 }
 
@@ -366,7 +314,7 @@ Status give_machines_back(rent::OnDemand& world, std::string_view program, cloud
   if (rental.settled())
     error.message += fmt::format("; the machines are gone anyway, and cost {} USD", cost);
   else if (rental.ends_ms > 0)
-    error.message += "; " + end_words(world, rental);
+    error.message += "; " + rent::end_words(world, rental);
   return Failure(std::move(error));
 }
 

@@ -12,6 +12,7 @@
 #include "jobs/rented/owner_ask.h"
 #include "jobs/rented/owner_words.h"
 #include "proc/signal_watch.h"
+#include "rent/command_rental.h"
 #include "rent/guard_hosts.h"
 #include "rent/job_claim.h"
 #include "rent/rented_cluster.h"
@@ -217,7 +218,7 @@ Result<ExitCode> run_at_owner(const Call& call, const RemoteOptions& remote,
   LOCKSTEP_TRY_ASSIGN(const cloud::Terms terms, terms_of(options));
   LOCKSTEP_TRY(check_consent(options, terms, wish));
   LOCKSTEP_TRY(rent::check_name(cluster));
-  LOCKSTEP_TRY(check_not_owned_elsewhere(world.journal(), cluster));
+  LOCKSTEP_TRY(rent::check_not_owned_elsewhere(world.journal(), cluster));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote, false));
   OwnerRequest request{.rental = new_rental_id(),
                        .cluster = cluster,

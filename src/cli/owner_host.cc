@@ -4,35 +4,14 @@
 #include "jobs/rented/owned_job.h"
 #include "jobs/rented/owner_ask.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 namespace lockstep::cli {
 
-using cloud::RentedJob;
-
-std::vector<RentedJob> owned_jobs() {
-  return jobs::rented::owned_among(jobs::rented::courses_here());
-}
-
-std::optional<RentedJob> find_owned(const std::string& word) {
-  return jobs::rented::find_owned(word, jobs::rented::courses_here());
-}
-
-Status check_not_owned_elsewhere(cloud::Journal& journal, const std::string& cluster) {
-  LOCKSTEP_TRY_ASSIGN(const auto jobs, journal.jobs());
-  for (const RentedJob& job : jobs)
-    if (job.cluster == cluster && !job.host.empty())
-      return fail(
-          Errc::unavailable, fmt::format("'{}' is the name of a job at {}", cluster, job.host),
-          fmt::format("wait for it, give another name, or end it: lockstep down {}", cluster));
-  return {};
-}
-
 Result<std::optional<ExitCode>> pass_to_owner(const Call& call, const Args& path) {
   if (call.parsed.names.empty()) return std::optional<ExitCode>();
-  const auto job = find_owned(call.parsed.names.front());
+  LOCKSTEP_TRY_ASSIGN(const auto job, jobs::rented::find_owned(call.parsed.names.front(),
+                                                               jobs::rented::read_courses()));
   if (!job) return std::optional<ExitCode>();
   Args command = path;
   command.insert(command.end(), call.words.begin(), call.words.end());

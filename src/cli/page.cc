@@ -11,8 +11,6 @@
 
 #include <fmt/core.h>
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -105,8 +103,6 @@ Result<Way> open_way(io::Loop& loop, const jobs::PageThere& there, std::int64_t 
 // Forwards a port of this machine to the page until a signal comes.
 Result<ExitCode> keep_forward(const jobs::Job& job, const jobs::PageThere& there,
                               const PageOptions& options) {
-  // A write to a lost connection must fail. SIGPIPE would end this process.
-  signal(SIGPIPE, SIG_IGN);
   io::Loop loop;
   ExitCode code = ExitCode::ok;
   std::optional<Error> over;

@@ -1,33 +1,19 @@
 #include "cli/places.h"
 
-#include "cli/owner_host.h"
 #include "cli/rented_places.h"
 #include "hosts/registry.h"
 #include "io/own_folders.h"
-
-#include <fmt/core.h>
+#include "jobs/rented/owned_job.h"
 
 #include <utility>
 
 namespace lockstep::cli {
-namespace {
-
-// Refuses the name of a job's cluster whose machines another host has rented: the keys and the
-// addresses are there.
-Status check_not_of_owner(const std::string& where) {
-  const auto owned = find_owned(where);
-  if (!owned || owned->cluster != where) return {};
-  return fail(Errc::unavailable,
-              fmt::format("the machines of '{}' belong to {}", where, owned->host),
-              fmt::format("call this command there: lockstep ssh {} logs in", owned->host));
-}
-
-}  // namespace
 
 Result<std::vector<hosts::HostPlace>> places_of(const std::string& where,
                                                 const PlaceOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
-  if (!registry.find(where)) LOCKSTEP_TRY(check_not_of_owner(where));
+  if (!registry.find(where))
+    LOCKSTEP_TRY(jobs::rented::check_machines_here(where, jobs::rented::read_courses()));
   // A rented cluster may have lost its machines since its last use, or never had any.
   LOCKSTEP_TRY(ensure_rented(registry, where));
   return hosts::find_places(registry, where, options.nodes,

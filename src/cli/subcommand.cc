@@ -172,7 +172,10 @@ Found find_row(const Program& program, const Args& words) {
 void take_signals(Signals how) {
   if (how == Signals::inherited) return;
   // Block, not ignore: a signal that comes before the function reads signals stays pending.
-  if (how == Signals::blocked) proc::block(proc::handled_signals());
+  if (how == Signals::blocked) {
+    proc::block(proc::handled_signals());
+    signal(SIGPIPE, SIG_IGN);
+  }
   signal(SIGCHLD, SIG_DFL);
 }
 

@@ -31,7 +31,8 @@ enum class Signals {
   inherited,  // unchanged: the row becomes another program, or takes its signals itself
   children,   // SIGCHLD is default: if SIGCHLD were inherited as ignored, the kernel would discard
               // our children's exit statuses
-  blocked,    // the same, and proc::handled_signals() stay pending until the function reads them
+  blocked,    // the same, and proc::handled_signals() stay pending until the function reads them.
+              // SIGPIPE is ignored: a write to a lost connection must fail, and not end the process
 };
 // Puts the process's signals into that state.
 void take_signals(Signals how);

@@ -5,10 +5,17 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/program_testing.h"
+#include "proc/signals.h"
 #include "setup/spec.h"
 
 #include <gtest/gtest.h>
 
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
 #include <set>
 
 namespace lockstep::cli {
@@ -39,6 +46,21 @@ TEST(Subcommand, RowsAndRowsInRowsAreCalledWithTheirOptions) {
   EXPECT_EQ(outcome({"cluster", "add", "--node=n1"}).call, "12 node=n1");
   EXPECT_EQ(outcome({"cluster", "list"}).code, 13);
   EXPECT_EQ(outcome({"secret"}).code, 14);
+}
+
+TEST(SubcommandDeathTest, ARowWithBlockedSignalsOutlivesALostConnection) {
+  const auto write_to_nobody = [] {
+    take_signals(Signals::blocked);
+    std::array<int, 2> ends{};
+    if (pipe(ends.data()) != 0) exit(1);
+    close(ends[0]);
+    const bool failed = write(ends[1], "x", 1) < 0 && errno == EPIPE;
+    // A pending SIGPIPE would end the process here.
+    const sigset_t handled = proc::handled_signals();
+    sigprocmask(SIG_UNBLOCK, &handled, nullptr);
+    exit(failed ? 0 : 2);
+  };
+  EXPECT_EXIT(write_to_nobody(), testing::ExitedWithCode(0), "");
 }
 
 TEST(Subcommand, ALinkIsItsRowWhateverFollows) {

@@ -15,6 +15,7 @@
 #include "io/own_folders.h"
 #include "jobs/rented/owned_job.h"
 #include "jobs/rented/owner_ask.h"
+#include "rent/ended_by.h"
 #include "rent/move_end.h"
 #include "rent/rented_host.h"
 
@@ -131,25 +132,6 @@ Status suspend_autostop(const std::vector<hosts::HostPlace>& places, const Renta
   return {};
 }
 
-struct KeptEnd {
-  std::int64_t ms = 0;
-  bool fixed = false;  // the provider ends the machines at that time, whatever the lease says
-};
-
-// Returns the new end of the rental, never earlier than the present one. A lease cannot outlast the
-// provider's own end: the machines would be gone before the promised time, without a message.
-KeptEnd kept_end(const rent::OnDemand& world, const Rental& rental, std::int64_t seconds,
-                 std::int64_t now) {
-  cloud::Terms terms = rental.terms;
-  terms.lifetime_s = seconds;
-  const auto wanted = cloud::lease_end(terms, cloud::rate_now(rental),
-                                       cloud::cost_so_far(rental, world.now_ms()), now, now);
-  const std::int64_t end = std::max(wanted.value_or(now), rental.ends_ms);
-  const std::int64_t fixed = rent::fixed_end_ms(world, rental);
-  if (fixed > 0 && fixed < end) return {.ms = fixed, .fixed = true};
-  return {.ms = end};
-}
-
 Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   const auto& names = call.parsed.names;
   if (names.size() != 2)
@@ -165,7 +147,8 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   LOCKSTEP_TRY(world->locks().take(names[0]));
   LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
   const std::int64_t now = world->web().now_ms();
-  const KeptEnd kept = kept_end(*world, rental, seconds, now);
+  const rent::KeptEnd kept =
+      rent::kept_end(rental, rent::fixed_end_ms(*world, rental), seconds, now);
   const std::int64_t end = kept.ms;
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto places, hosts::find_places(registry, names[0], std::nullopt, {}));
@@ -181,7 +164,7 @@ Result<ExitCode> keep_up(const Call& call, Swept& swept) {
   LOCKSTEP_TRY(suspend_autostop(places, rental, (end - now) / 1000));
   if (rent::ended_by(*world, rental) == rent::EndedBy::nobody) {
     std::puts(fmt::format("'{}' is off {} at the latest, in {}; {}", names[0], date_text(end),
-                          time_words((end - now) / 1000), end_words(*world, rental))
+                          time_words((end - now) / 1000), rent::end_words(*world, rental))
                   .c_str());
     return ExitCode::ok;
   }

@@ -26,7 +26,7 @@ struct Answer {
   std::string command = {};  // "train.py"
   int attempt = 1;
   int world = 0;               // ranks of the job
-  std::string state = {};      // a word of kJobStateWords
+  std::string state = {};      // a word of kVerdictStateWords
   std::string words = {};      // one line
   std::string straggler = {};  // one line; "": none
   std::string goodput = {};    // where the time of the node went, one line; "": not known yet

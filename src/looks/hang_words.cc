@@ -176,7 +176,7 @@ std::string attempt_words(const Fold& fold, const HangFacts& facts) {
 
 std::string head_words(const Verdict& verdict, const Fold& fold, const HangFacts& facts) {
   const std::string where = attempt_words(fold, facts);
-  if (verdict.state != JobState::stopped)
+  if (verdict.state != VerdictState::stopped)
     return fmt::format("hang: {} for {} ({})\n",
                        verdict.spins ? "nothing that counts has moved" : "no rank has run",
                        seconds_text(verdict.since), where);
@@ -242,7 +242,7 @@ std::string timeout_words(int rank, const Fold& fold, const Evidence& evidence,
 }
 
 std::string waiting_words(const Verdict& verdict) {
-  if (verdict.state != JobState::waiting) return {};
+  if (verdict.state != VerdictState::waiting) return {};
   const bool one = verdict.waiting.size() == 1;
   return fmt::format("waiting: {} rank{} wait{} for {}{} since {}", verdict.waiting.size(),
                      one ? "" : "s", one ? "s" : "", who(awaited_ranks(verdict)),
@@ -251,13 +251,13 @@ std::string waiting_words(const Verdict& verdict) {
 }
 
 std::string verdict_words(const Verdict& verdict) {
-  if (verdict.state == JobState::waiting) return waiting_words(verdict);
-  std::string text(kJobStateWords[static_cast<std::size_t>(verdict.state)]);
-  if (verdict.state == JobState::quiet || verdict.state == JobState::hung ||
-      verdict.state == JobState::stopped)
+  if (verdict.state == VerdictState::waiting) return waiting_words(verdict);
+  std::string text(kVerdictStateWords[static_cast<std::size_t>(verdict.state)]);
+  if (verdict.state == VerdictState::quiet || verdict.state == VerdictState::hung ||
+      verdict.state == VerdictState::stopped)
     text += " for " + seconds_text(verdict.since);
-  if (verdict.state == JobState::quiet && !verdict.hold.empty()) text += ": " + verdict.hold;
-  if (verdict.state == JobState::hung && !verdict.awaited.empty())
+  if (verdict.state == VerdictState::quiet && !verdict.hold.empty()) text += ": " + verdict.hold;
+  if (verdict.state == VerdictState::hung && !verdict.awaited.empty())
     text += fmt::format(": {}{}", who(awaited_ranks(verdict)),
                         verdict.place.line.empty() ? "" : " at " + verdict.place.line);
   return text;

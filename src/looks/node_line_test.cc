@@ -27,7 +27,7 @@ TEST(LinesOfNodes, FoldTheRanksOfEachNode) {
                         fold_on("n1", 1, 3, in_collective("all_reduce", 61), Millis(9000)),
                         fold_on("n1", 0, 1, in_own_code(31), Millis(9000))};
   Verdict verdict;
-  verdict.state = JobState::hung;
+  verdict.state = VerdictState::hung;
   verdict.waiting = {1, 2, 3, 4, 5, 6};
   const NodeLines all = node_lines(merge(folds), verdict);
   ASSERT_EQ(all.lines.size(), 4U);

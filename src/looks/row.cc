@@ -135,10 +135,10 @@ std::string_view rank_state(int rank, const Activity& activity, Millis quiet,
   // Ranks that only wait for others do not cause the hang: "hung" is left to those that do.
   const bool waits = std::binary_search(verdict.waiting.begin(), verdict.waiting.end(), rank);
   if (waits) return "waiting";
-  if (verdict.state == JobState::hung) return "hung";
+  if (verdict.state == VerdictState::hung) return "hung";
   if (activity.doing == Doing::importing || activity.doing == Doing::rendezvous) return "starting";
   if (quiet >= kShownQuiet) return waits_for_ranks(activity.doing) ? "waiting" : "quiet";
-  return verdict.state == JobState::starting ? "starting" : "training";
+  return verdict.state == VerdictState::starting ? "starting" : "training";
 }
 
 std::string where_words(const Place& place) {

@@ -61,7 +61,7 @@ struct NodeRows {
   std::string command = {};  // "train.py"
   int attempt = 1;
   int world = 0;               // ranks of the job
-  std::string state = {};      // of the job: a word of kJobStateWords
+  std::string state = {};      // of the job: a word of kVerdictStateWords
   std::string words = {};      // one line
   std::string straggler = {};  // one line; "": no rank stands out
   bool gpus_pending = false;   // the GPUs were asked a moment ago, and have not answered yet

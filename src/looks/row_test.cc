@@ -17,7 +17,7 @@ RankRow row_for(const RankLook& look, Millis quiet = {}, const Verdict& verdict 
   return row_of(look, what_doing(look), {.quiet = quiet}, verdict);
 }
 
-Verdict in_state(JobState state) {
+Verdict in_state(VerdictState state) {
   Verdict verdict;
   verdict.state = state;
   return verdict;
@@ -105,12 +105,12 @@ TEST(RankRows, OfTheSameNodeAndRanksAreKnown) {
 }
 
 TEST(RankState, FollowsFromTheLookAndTheVerdict) {
-  const Verdict training = in_state(JobState::training);
+  const Verdict training = in_state(VerdictState::training);
   RankLook look = row_look(in_own_code(88, "step"));
   EXPECT_EQ(row_for(look, {}, training).state, "training");
   EXPECT_EQ(row_for(look, {}, training).where, "step, job.py:88");
   EXPECT_EQ(row_for(look, Millis(6000), training).state, "quiet");
-  EXPECT_EQ(row_for(look, {}, in_state(JobState::starting)).state, "starting");
+  EXPECT_EQ(row_for(look, {}, in_state(VerdictState::starting)).state, "starting");
   EXPECT_EQ(row_for(row_look(in_init()), {}, training).state, "starting");
   const RankLook waits = row_look(in_collective("all_reduce", 60));
   EXPECT_EQ(row_for(waits, Millis(1000), training).state, "training");
@@ -124,7 +124,7 @@ TEST(RankState, FollowsFromTheLookAndTheVerdict) {
 }
 
 TEST(RankState, OfAHungJobTellsWhoIsWaitedFor) {
-  Verdict hung = in_state(JobState::hung);
+  Verdict hung = in_state(VerdictState::hung);
   const RankLook look = row_look(in_own_code(88));
   EXPECT_EQ(row_for(look, Millis(30'000), hung).state, "hung");
   hung.waiting = {1, 3};
@@ -141,7 +141,7 @@ TEST(RankRows, OfALookBookHaveSharesAndUse) {
     (void)book.feed(std::vector{look, gone}, now += Millis(1000));
   EXPECT_FALSE(book.rows(std::vector{look}, {}).at(0).waiting_share) << "too few looks";
   (void)book.feed(std::vector{look, gone}, now += Millis(1000));
-  const auto rows = book.rows(std::vector{look, gone}, in_state(JobState::training));
+  const auto rows = book.rows(std::vector{look, gone}, in_state(VerdictState::training));
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].node, "n1");
   EXPECT_EQ(rows[0].waiting_share, 1.0);

@@ -6,21 +6,19 @@
 
 namespace lockstep::looks {
 
-std::string straggler_words(const Straggler& straggler, const std::string& node,
-                            std::optional<int> gpu) {
-  return fmt::format(
-      "rank {} (node {}{}) makes the others wait: it waits {:.0f} % of the time, the median {:.0f} "
-      "%",
-      straggler.rank, node, gpu ? fmt::format(", GPU {}", *gpu) : "", 100 * straggler.share,
-      100 * straggler.others);
+std::string straggler_name(int rank, const std::string& node, std::optional<int> gpu) {
+  if (node.empty()) return fmt::format("rank {}", rank);
+  return fmt::format("rank {} (node {}{})", rank, node, gpu ? fmt::format(", GPU {}", *gpu) : "");
 }
 
-std::string straggler_name(const std::string& words) {
-  return words.substr(0, words.find(" makes the others wait"));
+std::string straggler_words(const Straggler& straggler, const std::string& name) {
+  return fmt::format("{} makes the others wait: it waits {:.0f} % of the time, the median {:.0f} %",
+                     name, 100 * straggler.share, 100 * straggler.others);
 }
 
 bool is_long_stand(const Verdict& verdict) {
-  const bool stands = verdict.state != JobState::training && verdict.state != JobState::starting;
+  const bool stands =
+      verdict.state != VerdictState::training && verdict.state != VerdictState::starting;
   return stands && verdict.since >= kLongStand;
 }
 

@@ -10,11 +10,10 @@
 
 namespace lockstep::looks {
 
+// Returns "rank 3 (node n1, GPU 3)". node: "" if it is not known.
+std::string straggler_name(int rank, const std::string& node, std::optional<int> gpu);
 // "rank 3 (node n1, GPU 3) makes the others wait: it waits 5 % of the time, the median 48 %".
-std::string straggler_words(const Straggler& straggler, const std::string& node,
-                            std::optional<int> gpu);
-// Returns "rank 3 (node n1, GPU 3)" of such words.
-std::string straggler_name(const std::string& words);
+std::string straggler_words(const Straggler& straggler, const std::string& name);
 
 // In a stand of this length, no rank is slow: one works alone, or the job hangs. Its looks say
 // nothing about the steps.

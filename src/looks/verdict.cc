@@ -113,7 +113,7 @@ bool find_stopped(const Fold& fold, bool over, Verdict& into) {
       count += count_of(group);
     }
   if (count == 0) return false;
-  into.state = JobState::stopped;
+  into.state = VerdictState::stopped;
   // Whoever stops all ranks knows.
   into.alarm = over && count < count_alive(fold);
   tell_suspects(fold, stopped.take(), into);
@@ -242,24 +242,25 @@ Verdict Judge::judge(const Fold& fold, const Surroundings& around, io::TimePoint
   Verdict verdict{.limit = limit(), .hold = hold_of(fold, around, training_), .spins = spins_};
   verdict.since = quiet_;
   if (count_alive(fold) == 0) {
-    verdict.state = fold.groups.empty() ? JobState::starting : JobState::ended;
+    verdict.state = fold.groups.empty() ? VerdictState::starting : VerdictState::ended;
     return verdict;
   }
   const bool over = verdict.limit.count() > 0 && quiet_ >= verdict.limit && verdict.hold.empty() &&
                     is_expected_to_move(fold, around.evidence);
   if (find_stopped(fold, over, verdict)) return verdict;
   if (over) {
-    verdict.state = JobState::hung;
+    verdict.state = VerdictState::hung;
     verdict.alarm = true;
     tell_suspects(fold, suspects_of(fold, around.evidence), verdict);
     return verdict;
   }
   if (find_wait(fold, around, now, verdict)) {
-    verdict.state = JobState::waiting;
+    verdict.state = VerdictState::waiting;
   } else if (quiet_ >= rules_.shown) {
-    verdict.state = JobState::quiet;
+    verdict.state = VerdictState::quiet;
   } else {
-    verdict.state = !training_ && is_starting(fold) ? JobState::starting : JobState::training;
+    verdict.state =
+        !training_ && is_starting(fold) ? VerdictState::starting : VerdictState::training;
   }
   return verdict;
 }

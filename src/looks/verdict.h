@@ -18,8 +18,8 @@
 
 namespace lockstep::looks {
 
-enum class JobState { starting, training, waiting, quiet, hung, stopped, ended };
-inline constexpr std::array<std::string_view, 7> kJobStateWords = {
+enum class VerdictState { starting, training, waiting, quiet, hung, stopped, ended };
+inline constexpr std::array<std::string_view, 7> kVerdictStateWords = {
     "starting", "training", "waiting", "quiet", "hung", "stopped", "ended"};
 
 struct VerdictRules {
@@ -41,7 +41,7 @@ struct Surroundings {
 };
 
 struct Verdict {
-  JobState state = JobState::starting;
+  VerdictState state = VerdictState::starting;
   Millis since = {};  // for so long
   Millis limit = {};  // after so long a quiet job counts as hung; 0: never
   // The first look with this alarm: tell the user. hung, or stopped while others wait.

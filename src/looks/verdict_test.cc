@@ -21,7 +21,7 @@ struct Fault {
   std::vector<stacks::Frame> frames;
   ProcessLook process;
   std::string line;
-  JobState state = JobState::hung;
+  VerdictState state = VerdictState::hung;
   FakeJob::Act act = {};
 };
 
@@ -35,9 +35,10 @@ std::vector<Fault> faults() {
       {"sleeps", in_own_code(31), asleep('S', "hrtimer_nanosleep", SYS_clock_nanosleep),
        "job.py:31"},
       {"takes a lock twice", in_own_code(35), asleep('S', "futex_do_wait"), "job.py:35"},
-      {"endless loop", in_own_code(33), asleep('R', "", -1), "job.py:33", JobState::waiting, burn},
+      {"endless loop", in_own_code(33), asleep('R', "", -1), "job.py:33", VerdictState::waiting,
+       burn},
       {"SIGSTOP", in_own_code(37), asleep('T', "do_signal_stop", -1), "job.py:37",
-       JobState::stopped},
+       VerdictState::stopped},
       {"another collective", in_collective("all_gather", 38), asleep('S', "futex_do_wait"),
        "job.py:38"},
       {"skipped collective", in_collective("barrier", 40), asleep('S', "futex_do_wait"),
@@ -47,7 +48,7 @@ std::vector<Fault> faults() {
       {"state D", in_own_code(47), asleep('D', "kernel_clone", 58), "job.py:47"},
       {"FIFO", in_own_code(50), asleep('S', "wait_for_partner", SYS_openat), "job.py:50"},
       {"data loader", in_loader(), asleep('S', "poll_schedule_timeout", 7), "data.py:19",
-       JobState::hung,
+       VerdictState::hung,
        [](RankLook& look) {
          // DataLoader's own poll wakes each 5 s.
          static int second = 0;
@@ -63,7 +64,7 @@ TEST(Verdict, EachKindOfHangNamesRankAndLine) {
       SCOPED_TRACE(fault.name);
       FakeJob job(ranks);
       job.train(20);
-      EXPECT_EQ(job.verdict().state, JobState::training);
+      EXPECT_EQ(job.verdict().state, VerdictState::training);
       job.others_wait({2});
       job.looks[2].stack = stack_of(fault.frames);
       job.looks[2].process->state = fault.process.state;
@@ -80,13 +81,13 @@ TEST(Verdict, EachKindOfHangNamesRankAndLine) {
       EXPECT_EQ(job.alarms, 0);
       const Verdict& verdict = job.seconds(3, act);
       EXPECT_EQ(verdict.state, fault.state);
-      EXPECT_EQ(verdict.alarm, fault.state != JobState::waiting);
+      EXPECT_EQ(verdict.alarm, fault.state != VerdictState::waiting);
       ASSERT_EQ(verdict.awaited.size(), 1U);
       EXPECT_EQ(verdict.awaited[0].ranks, std::vector<int>{2});
       EXPECT_EQ(verdict.place.line, fault.line);
       EXPECT_EQ(verdict.waiting.size(), static_cast<std::size_t>(ranks - 1));
       job.seconds(60, act);
-      EXPECT_EQ(job.begun, fault.state == JobState::waiting ? 0 : 1);
+      EXPECT_EQ(job.begun, fault.state == VerdictState::waiting ? 0 : 1);
     }
   }
 }
@@ -113,7 +114,7 @@ TEST(Verdict, RanksThatCameLaterToWaitAreNotWaitedFor) {
   for (const std::size_t rank : {1U, 3U})
     job.looks[rank].stack = stack_of(in_collective("new_group", 12));
   const Verdict& verdict = job.seconds(4);
-  EXPECT_EQ(verdict.state, JobState::waiting);
+  EXPECT_EQ(verdict.state, VerdictState::waiting);
   EXPECT_EQ(verdict.waiting, (std::vector<int>{0, 1, 3}));
   EXPECT_EQ(verdict.awaited, (std::vector<Suspect>{{{2}, ""}}));
   EXPECT_EQ(waiting_words(verdict), "waiting: 3 ranks wait for rank 2 at job.py:9 since 5 s");
@@ -127,11 +128,11 @@ TEST(Verdict, RankThatNeverComesIsNamedByTheStoreAtOnce) {
   job.around.evidence.never_came = {2};
   job.seconds(1);
   const Verdict& soon = job.seconds(1);
-  EXPECT_EQ(soon.state, JobState::waiting);
+  EXPECT_EQ(soon.state, VerdictState::waiting);
   EXPECT_EQ(soon.awaited, (std::vector<Suspect>{{{2}, "never connected to the store"}}));
   EXPECT_EQ(soon.place.line, "job.py:9");
   const Verdict& late = job.seconds(5);
-  EXPECT_EQ(late.state, JobState::hung);
+  EXPECT_EQ(late.state, VerdictState::hung);
   EXPECT_EQ(late.awaited, soon.awaited);
 }
 
@@ -196,9 +197,9 @@ TEST(Verdict, HealthyJobsThatLookDeadAreNeverCalledHung) {
     for (int i = 0; i < 300; ++i) {
       pause.rank2(job.looks[2]);
       const Verdict& verdict = job.second();
-      ASSERT_NE(verdict.state, JobState::hung);
+      ASSERT_NE(verdict.state, VerdictState::hung);
       if (i < 10) continue;
-      ASSERT_EQ(verdict.state, JobState::waiting);
+      ASSERT_EQ(verdict.state, VerdictState::waiting);
       ASSERT_EQ(verdict.awaited.size(), 1U);
       ASSERT_EQ(verdict.awaited[0].ranks, std::vector<int>{2});
     }
@@ -224,7 +225,7 @@ TEST(Verdict, RoundsSilentNodesAndImportsHoldTheClaim) {
                            {"<module>", "/home/u/job.py", 3}});
   job.seconds(60);
   EXPECT_EQ(job.alarms, 0);
-  EXPECT_EQ(job.verdict().state, JobState::quiet);
+  EXPECT_EQ(job.verdict().state, VerdictState::quiet);
   EXPECT_EQ(verdict_words(job.verdict()), "quiet for 59 s: ranks 0-3 are importing modules");
 }
 
@@ -234,12 +235,12 @@ TEST(Verdict, JobStoppedAsAWholeRaisesNoAlarm) {
   for (RankLook& look : job.looks)
     look.process->state = 'T';
   job.seconds(100);
-  EXPECT_EQ(job.verdict().state, JobState::stopped);
+  EXPECT_EQ(job.verdict().state, VerdictState::stopped);
   EXPECT_EQ(job.alarms, 0);
   for (RankLook& look : job.looks)
     look.process->state = 'S';
   job.train(2);
-  EXPECT_EQ(job.verdict().state, JobState::training);
+  EXPECT_EQ(job.verdict().state, VerdictState::training);
 }
 
 TEST(Verdict, LimitIsFiveTimesTheLongestQuietSpanOfTheTraining) {
@@ -261,7 +262,7 @@ TEST(Verdict, LimitIsFiveTimesTheLongestQuietSpanOfTheTraining) {
   job.seconds(50);
   EXPECT_EQ(job.alarms, 0);
   job.seconds(20);
-  EXPECT_EQ(job.verdict().state, JobState::hung);
+  EXPECT_EQ(job.verdict().state, VerdictState::hung);
 }
 
 TEST(Verdict, SpansWithAReasonDoNotLengthenTheLimit) {
@@ -284,7 +285,7 @@ TEST(Verdict, LateLookBeginsAnew) {
   job.seconds(4);
   EXPECT_EQ(job.alarms, 0);
   job.seconds(2);
-  EXPECT_EQ(job.verdict().state, JobState::hung);
+  EXPECT_EQ(job.verdict().state, VerdictState::hung);
 }
 
 // The folds of other nodes grow older while the judge's own process is suspended.
@@ -302,13 +303,13 @@ TEST(Verdict, JudgeThatWasSuspendedBeginsAnew) {
     now += milliseconds(ms);
     return judge.feed(folded, around, now).state;
   };
-  EXPECT_NE(state_after(0), JobState::hung);  // a judge that has just begun has seen nothing
+  EXPECT_NE(state_after(0), VerdictState::hung);  // a judge that has just begun has seen nothing
   for (int i = 0; i < 4; ++i)
-    EXPECT_NE(state_after(1000), JobState::hung);
-  EXPECT_NE(state_after(60'000), JobState::hung);
+    EXPECT_NE(state_after(1000), VerdictState::hung);
+  EXPECT_NE(state_after(60'000), VerdictState::hung);
   for (int i = 0; i < 4; ++i)
-    EXPECT_NE(state_after(1000), JobState::hung);
-  EXPECT_EQ(state_after(1000), JobState::hung);
+    EXPECT_NE(state_after(1000), VerdictState::hung);
+  EXPECT_EQ(state_after(1000), VerdictState::hung);
 }
 
 TEST(Verdict, OffNeverClaims) {
@@ -316,7 +317,7 @@ TEST(Verdict, OffNeverClaims) {
   job.train(20);
   job.others_wait({});
   job.seconds(1000);
-  EXPECT_EQ(job.verdict().state, JobState::quiet);
+  EXPECT_EQ(job.verdict().state, VerdictState::quiet);
   EXPECT_EQ(job.alarms, 0);
 }
 
@@ -325,7 +326,7 @@ TEST(Verdict, AllAlikeNamesNobody) {
   job.train(20);
   job.others_wait({});
   const Verdict& verdict = job.seconds(7);
-  EXPECT_EQ(verdict.state, JobState::hung);
+  EXPECT_EQ(verdict.state, VerdictState::hung);
   EXPECT_TRUE(verdict.awaited.empty());
   EXPECT_EQ(verdict.waiting.size(), 4U);
 }
@@ -366,10 +367,10 @@ TEST(Verdict, SpinningCollectivesNeedACounterThatStandsStill) {
   job.seconds(3, spin);
   EXPECT_EQ(job.alarms, 0);
   job.around.evidence.inside[3] = milliseconds(4'000);  // a collective ended 4 s ago
-  EXPECT_EQ(job.second(spin).state, JobState::waiting);
+  EXPECT_EQ(job.second(spin).state, VerdictState::waiting);
   job.around.evidence.inside[3] = milliseconds(20'000);
   const Verdict& verdict = job.second(spin);
-  EXPECT_EQ(verdict.state, JobState::hung);
+  EXPECT_EQ(verdict.state, VerdictState::hung);
   EXPECT_TRUE(verdict.spins);
   EXPECT_EQ(verdict.awaited, (std::vector<Suspect>{{{1}, "never entered the collective"}}));
 }
@@ -385,14 +386,14 @@ TEST(Verdict, ARankThatSpinsInItsOwnCodeIsIdleByItsRecorder) {
   job.around.evidence.all_entered = true;
   job.looks[3].stack = stack_of(in_own_code(90, "step"));
   const Verdict& verdict = job.seconds(8, burn);
-  EXPECT_EQ(verdict.state, JobState::hung);
+  EXPECT_EQ(verdict.state, VerdictState::hung);
   EXPECT_TRUE(verdict.awaited.empty());
   // A rank whose stack changes is at work, whatever an old dump says.
   for (int line = 0; line < 9; ++line) {
     job.looks[3].stack = stack_of(in_own_code(100 + line, "step"));
     job.second(burn);
   }
-  EXPECT_NE(job.verdict().state, JobState::hung);
+  EXPECT_NE(job.verdict().state, VerdictState::hung);
 }
 
 // All ranks have one stack, but one of them has not entered the collective.
@@ -405,7 +406,7 @@ TEST(Verdict, ARankThatSpinsOutsideOfTheCollectiveIsWaitedFor) {
     job.around.evidence.inside[rank] = milliseconds(20'000);
   job.around.evidence.never_entered = {3};
   const Verdict& verdict = job.seconds(12, burn);
-  EXPECT_EQ(verdict.state, JobState::waiting);
+  EXPECT_EQ(verdict.state, VerdictState::waiting);
   EXPECT_EQ(verdict.waiting, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(verdict.awaited, (std::vector<Suspect>{{{3}, "never entered the collective"}}));
 }
@@ -427,7 +428,7 @@ TEST(Verdict, LongStepsOfTheGpuRaiseTheLimitOfRanksThatSpin) {
   step(90);
   EXPECT_EQ(job.alarms, 0);
   job.seconds(30, burn);
-  EXPECT_EQ(job.verdict().state, JobState::hung);
+  EXPECT_EQ(job.verdict().state, VerdictState::hung);
 }
 
 TEST(Verdict, ClearsItself) {
@@ -438,7 +439,7 @@ TEST(Verdict, ClearsItself) {
   job.seconds(8);
   EXPECT_TRUE(job.verdict().alarm);
   job.train(2);
-  EXPECT_EQ(job.verdict().state, JobState::training);
+  EXPECT_EQ(job.verdict().state, VerdictState::training);
   EXPECT_FALSE(job.verdict().alarm);
 }
 
@@ -491,7 +492,7 @@ TEST(Verdict, RandomJobsInWhichSomethingMovesAreNeverHung) {
       // Others change their place in the kernel only, which proves nothing.
       job.looks[pick(job.looks.size())].process->state = "SDR"[pick(3)];
       const Verdict& verdict = job.second();
-      ASSERT_NE(verdict.state, JobState::hung) << i;
+      ASSERT_NE(verdict.state, VerdictState::hung) << i;
       if (pick(9) == 0) look.stack = stack_of(frames[pick(frames.size())]);
     }
   }

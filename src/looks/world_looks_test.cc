@@ -98,15 +98,15 @@ struct FakeWorld {
     const Verdict& verdict =
         judge.feed(whole, {.world = kNodes * kEach, .unseen = leader.silence(now)}, now);
     if (verdict.alarm_begins) ++alarms;
-    const auto news =
-        teller.feed({.state = std::string(kJobStateWords[static_cast<std::size_t>(verdict.state)]),
-                     .words = verdict_words(verdict),
-                     .alarms = alarms,
-                     .alarm = alarms > 0 ? "hang: \n  rank" : "",
-                     .unknown = leader.unknown(),
-                     .fold = whole,
-                     .verdict = verdict},
-                    now);
+    const auto news = teller.feed(
+        {.state = std::string(kVerdictStateWords[static_cast<std::size_t>(verdict.state)]),
+         .words = verdict_words(verdict),
+         .alarms = alarms,
+         .alarm = alarms > 0 ? "hang: \n  rank" : "",
+         .unknown = leader.unknown(),
+         .fold = whole,
+         .verdict = verdict},
+        now);
     if (!news) return;
     for (std::size_t at = 1; at < nodes.size(); ++at) {
       Node& node = nodes[at];
@@ -140,7 +140,7 @@ TEST(WorldLooks, AHangOfOneRankIsToldOnceAndKnownOnAllNodes) {
   }
   EXPECT_LE(passed, 7);
   const Verdict& verdict = world.judge.verdict();
-  ASSERT_EQ(verdict.state, JobState::hung);
+  ASSERT_EQ(verdict.state, VerdictState::hung);
   ASSERT_EQ(verdict.awaited.size(), 1U);
   EXPECT_EQ(verdict.awaited[0].ranks, std::vector<int>{5});
   EXPECT_EQ(verdict.place.line, "job.py:31");
@@ -166,7 +166,7 @@ TEST(WorldLooks, LongWorkOfOneRankIsAWait) {
     world.rank(4).process->cpu_ticks += 60;
     world.second();
     if (i > 8) {
-      ASSERT_EQ(world.judge.verdict().state, JobState::waiting) << i;
+      ASSERT_EQ(world.judge.verdict().state, VerdictState::waiting) << i;
     }
   }
   EXPECT_EQ(world.alarms, 0);
@@ -183,7 +183,7 @@ TEST(WorldLooks, NothingIsClaimedAboutASilentNode) {
     world.nodes[static_cast<std::size_t>(node)].runs = false;
     world.seconds(60);
     EXPECT_EQ(world.alarms, 0);
-    EXPECT_EQ(world.judge.verdict().state, JobState::quiet);
+    EXPECT_EQ(world.judge.verdict().state, VerdictState::quiet);
     const std::string silence = "node n" + std::to_string(node + 1) + " has not told for 6";
     EXPECT_TRUE(world.judge.verdict().hold.starts_with(silence)) << world.judge.verdict().hold;
     EXPECT_EQ(count_alive(world.whole), 4U);
@@ -291,10 +291,10 @@ TEST(WorldLooks, TheVerdictIsTheSameOnAllNodes) {
   world.rank(5).process = asleep('S', "hrtimer_nanosleep");
   world.seconds(12);
   const Verdict& judged = world.judge.verdict();
-  ASSERT_EQ(judged.state, JobState::hung);
+  ASSERT_EQ(judged.state, VerdictState::hung);
   const auto told = world.nodes[2].view.verdict();
   ASSERT_TRUE(told);
-  EXPECT_EQ(told->state, JobState::hung);
+  EXPECT_EQ(told->state, VerdictState::hung);
   EXPECT_TRUE(told->alarm);
   EXPECT_EQ(told->waiting, judged.waiting);
   EXPECT_EQ(told->awaited, judged.awaited);
@@ -310,7 +310,7 @@ TEST(WorldNews, TheStragglerOfAllNodesIsToldAtOnce) {
   io::TimePoint now{5h};
   ASSERT_TRUE(teller.feed(news, now));
   EXPECT_FALSE(teller.feed(news, now + 1s));
-  news.slow = WorldSlow{5, "rank 5 (node n2) makes the others wait"};
+  news.slow = WorldSlow{5, "rank 5 (node n2) makes the others wait", "rank 5 (node n2)"};
   const auto told = teller.feed(news, now + 1s);
   ASSERT_TRUE(told);
   WorldView view;
@@ -323,6 +323,9 @@ TEST(WorldNews, TheStragglerOfAllNodesIsToldAtOnce) {
   EXPECT_EQ(odd->slow, WorldSlow{});
   const auto loud = read_world_news(R"({"slow":{"rank":3,"words":"a\u001b[31m"}})");
   EXPECT_EQ(loud->slow->words.find('\x1b'), std::string::npos);
+  EXPECT_EQ(loud->slow->name, "rank 3") << "an older version tells no name";
+  const auto named = read_world_news(R"({"slow":{"rank":3,"words":"w","name":"n\u001b[31m"}})");
+  EXPECT_EQ(named->slow->name.find('\x1b'), std::string::npos);
 }
 
 TEST(WorldNews, AVerdictOfAnotherVersionIsLeftOut) {
@@ -356,7 +359,7 @@ TEST(WorldLooks, WithoutAChangeOnlyAShortLineIsSent) {
       look.process->cpu_ticks += 60;
     });
     world.second();
-    ASSERT_EQ(world.judge.verdict().state, JobState::training);
+    ASSERT_EQ(world.judge.verdict().state, VerdictState::training);
   }
   EXPECT_LE(world.told, 2 * 12);
 }

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "codec/json_fields.h"
+#include "looks/straggler_watch.h"
 
 #include <algorithm>
 #include <utility>
@@ -72,6 +73,7 @@ static void fields(codec::JsonFields& io, NodeNewsValue& news) {
 static void fields(codec::JsonFields& io, WorldSlow& slow) {
   io("rank", slow.rank, {-1, kMostRank});
   io("words", slow.words);
+  io.optional("name", slow.name);
 }
 
 static void fields(codec::JsonFields& io, SuspectValue& suspect) {
@@ -173,14 +175,14 @@ static std::vector<int> ranks_in(const std::string& text, std::size_t& left) {
 
 // Returns nullopt if there is none, or one that this version does not know.
 static std::optional<Verdict> read_verdict(const nlohmann::json& json, std::string_view state) {
-  const auto word = std::find(kJobStateWords.begin(), kJobStateWords.end(), state);
+  const auto word = std::find(kVerdictStateWords.begin(), kVerdictStateWords.end(), state);
   VerdictValue value;
-  if (word == kJobStateWords.end() || !json.is_object() || !json.contains("verdict") ||
+  if (word == kVerdictStateWords.end() || !json.is_object() || !json.contains("verdict") ||
       !codec::read_fields(json["verdict"], value, {.strict = false, .list = kMostListed}))
     return std::nullopt;
   // A range of a few bytes may name millions of ranks: one limit holds for all lists together.
   std::size_t left = kMostVerdictRanks;
-  Verdict verdict{.state = static_cast<JobState>(word - kJobStateWords.begin()),
+  Verdict verdict{.state = static_cast<VerdictState>(word - kVerdictStateWords.begin()),
                   .since = Millis(value.since),
                   .alarm = value.alarm.value_or(false),
                   .waiting = ranks_in(value.waiting.value_or(""), left),
@@ -198,9 +200,11 @@ static std::optional<WorldSlow> read_slow(const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("slow") ||
       !codec::read_fields(json["slow"], slow, {.strict = false}))
     return std::nullopt;
-  slow.words = printable(slow.words, kMostWords);
   // No rank slows the job now.
-  if (slow.rank < 0) slow.words.clear();
+  if (slow.rank < 0) return WorldSlow{};
+  slow.words = printable(slow.words, kMostWords);
+  slow.name =
+      slow.name.empty() ? straggler_name(slow.rank, {}, {}) : printable(slow.name, kMostWords);
   return slow;
 }
 

@@ -39,13 +39,14 @@ struct NodeNews {
 struct WorldSlow {
   int rank = -1;           // -1: none
   std::string words = {};  // straggler_words()
+  std::string name = {};   // straggler_name(); of an older version: without the node
 
   friend bool operator==(const WorldSlow&, const WorldSlow&) = default;
 };
 
 // The leader tells all nodes of the job.
 struct WorldNews {
-  std::string state = {};         // a word of kJobStateWords
+  std::string state = {};         // a word of kVerdictStateWords
   std::string words = {};         // the verdict in a line
   int alarms = 0;                 // of this attempt so far
   std::string alarm = {};         // what the leader has logged at the last alarm

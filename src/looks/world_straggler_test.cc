@@ -72,7 +72,7 @@ class Training {
   WorldStraggler straggler;
   Verdict verdict = [] {
     Verdict trains;
-    trains.state = JobState::training;
+    trains.state = VerdictState::training;
     return trains;
   }();
   Straggler last;
@@ -204,7 +204,7 @@ TEST(WorldStraggler, TenPointsOfRoundedSharesAreNotEnough) {
   WorldStraggler edge;
   WorldStraggler more;
   Verdict trains;
-  trains.state = JobState::training;
+  trains.state = VerdictState::training;
   for (int second = 1; second <= 3600; ++second) {
     const io::TimePoint now = io::TimePoint{} + std::chrono::seconds(second);
     EXPECT_FALSE(edge.feed(shares_of({0.1, 0.1, 0.0, 0.1}), trains, now).begins);
@@ -217,7 +217,7 @@ TEST(WorldStraggler, TenPointsOfRoundedSharesAreNotEnough) {
 TEST(WorldStraggler, NothingIsDecidedWhileSharesAreUnknownOrTheJobStands) {
   WorldStraggler straggler;
   Verdict verdict;
-  verdict.state = JobState::training;
+  verdict.state = VerdictState::training;
   auto feed = [&, second = 0](const std::optional<WorldStraggler::Shares>& shares) mutable {
     return straggler.feed(shares, verdict, io::TimePoint{} + std::chrono::seconds(++second));
   };
@@ -228,12 +228,12 @@ TEST(WorldStraggler, NothingIsDecidedWhileSharesAreUnknownOrTheJobStands) {
   EXPECT_EQ(feed(slow).begins->rank, 2);
   for (int i = 0; i < 100; ++i)
     EXPECT_FALSE(feed(std::nullopt).ends) << "a silent node says nothing about the straggler";
-  verdict.state = JobState::waiting;
+  verdict.state = VerdictState::waiting;
   verdict.since = kLongStand;
   EXPECT_TRUE(feed(slow).forget);
   ASSERT_TRUE(straggler.current());
   // The rank has gone.
-  verdict.state = JobState::training;
+  verdict.state = VerdictState::training;
   bool ended = false;
   for (int i = 0; i < 20; ++i)
     ended = feed(shares_of({0.6, 0.6})).ends == 2 || ended;

@@ -11,21 +11,21 @@ namespace {
 
 // Orders the states: a bucket shows the most urgent state of its samples.
 int urgency(std::uint8_t state) {
-  using looks::JobState;
-  switch (static_cast<JobState>(state)) {
-    case JobState::hung:
+  using looks::VerdictState;
+  switch (static_cast<VerdictState>(state)) {
+    case VerdictState::hung:
       return 6;
-    case JobState::stopped:
+    case VerdictState::stopped:
       return 5;
-    case JobState::quiet:
+    case VerdictState::quiet:
       return 4;
-    case JobState::waiting:
+    case VerdictState::waiting:
       return 3;
-    case JobState::training:
+    case VerdictState::training:
       return 2;
-    case JobState::starting:
+    case VerdictState::starting:
       return 1;
-    case JobState::ended:
+    case VerdictState::ended:
       break;
   }
   return 0;
@@ -33,10 +33,10 @@ int urgency(std::uint8_t state) {
 
 std::uint8_t state_number(std::string_view word) {
   const auto* const at =
-      std::find(looks::kJobStateWords.begin(), looks::kJobStateWords.end(), word);
-  return static_cast<std::uint8_t>(at == looks::kJobStateWords.end()
-                                       ? static_cast<std::ptrdiff_t>(looks::JobState::ended)
-                                       : at - looks::kJobStateWords.begin());
+      std::find(looks::kVerdictStateWords.begin(), looks::kVerdictStateWords.end(), word);
+  return static_cast<std::uint8_t>(at == looks::kVerdictStateWords.end()
+                                       ? static_cast<std::ptrdiff_t>(looks::VerdictState::ended)
+                                       : at - looks::kVerdictStateWords.begin());
 }
 
 std::optional<double> measured(const looks::RankRow& row, Measure measure) {

@@ -28,7 +28,7 @@ inline constexpr std::array<std::string_view, 6> kMeasureWords = {"steps_per_s",
 // A moment, or all moments of a bucket.
 struct Sample {
   std::int64_t time_ms = 0;  // unix time; of a bucket: its begin
-  std::uint8_t state = 0;    // looks::JobState; of a bucket: the worst
+  std::uint8_t state = 0;    // looks::VerdictState; of a bucket: the worst
   std::uint16_t ranks = 0;   // that have not ended; of a bucket: the fewest
   std::array<Band, kMeasureWords.size()> bands = {};
 };

@@ -13,7 +13,8 @@ constexpr std::int64_t kBegin = 1'789'999'980'000;  // a multiple of every width
 constexpr auto kCpu = static_cast<std::size_t>(Measure::cpu);
 constexpr auto kSteps = static_cast<std::size_t>(Measure::steps_per_s);
 
-Sample moment(std::int64_t seconds, float cpu, looks::JobState state = looks::JobState::training) {
+Sample moment(std::int64_t seconds, float cpu,
+              looks::VerdictState state = looks::VerdictState::training) {
   Sample sample{.time_ms = kBegin + seconds * 1000, .state = static_cast<std::uint8_t>(state)};
   sample.bands[kCpu] = {cpu, cpu, cpu};
   return sample;
@@ -26,7 +27,7 @@ TEST(History, ASampleSpansTheRanks) {
                {.rank = 2, .state = "gone", .cpu = 9}};
   const Sample sample = sample_of(rows, 5);
   EXPECT_EQ(sample.ranks, 2);
-  EXPECT_EQ(static_cast<looks::JobState>(sample.state), looks::JobState::waiting);
+  EXPECT_EQ(static_cast<looks::VerdictState>(sample.state), looks::VerdictState::waiting);
   EXPECT_EQ(sample.bands[kCpu].mean, 2);
   EXPECT_EQ(sample.bands[kCpu].least, 1);
   EXPECT_EQ(sample.bands[kCpu].most, 3);
@@ -39,15 +40,15 @@ TEST(History, ABucketHasMeanExtremesAndTheWorstState) {
   Series series(10'000, 4);
   for (int second = 0; second < 10; ++second)
     series.add(moment(second, static_cast<float>(second),
-                      second == 3 ? looks::JobState::hung : looks::JobState::training));
+                      second == 3 ? looks::VerdictState::hung : looks::VerdictState::training));
   series.add(moment(10, 7));
   ASSERT_EQ(series.size(), 2U);
   EXPECT_EQ(series.at(0).time_ms, kBegin);
   EXPECT_FLOAT_EQ(series.at(0).bands[kCpu].mean, 4.5);
   EXPECT_EQ(series.at(0).bands[kCpu].least, 0);
   EXPECT_EQ(series.at(0).bands[kCpu].most, 9);
-  EXPECT_EQ(static_cast<looks::JobState>(series.at(0).state), looks::JobState::hung);
-  EXPECT_EQ(static_cast<looks::JobState>(series.at(1).state), looks::JobState::training);
+  EXPECT_EQ(static_cast<looks::VerdictState>(series.at(0).state), looks::VerdictState::hung);
+  EXPECT_EQ(static_cast<looks::VerdictState>(series.at(1).state), looks::VerdictState::training);
   EXPECT_EQ(series.at(1).bands[kCpu].mean, 7);
 }
 
@@ -92,7 +93,7 @@ TEST(History, JsonHasNullForTheUnknown) {
   EXPECT_EQ(json["time_ms"][0], kBegin);
   EXPECT_NEAR(json["cpu"]["mean"][0].get<double>(), 0.1235, 1e-9);
   EXPECT_TRUE(json["steps_per_s"]["mean"][0].is_null());
-  EXPECT_EQ(json["state"][0], static_cast<int>(looks::JobState::training));
+  EXPECT_EQ(json["state"][0], static_cast<int>(looks::VerdictState::training));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "rent/ended_by.h"
 
+#include "base/date_text.h"
 #include "rent/guard.h"
 #include "rent/guard_plan.h"
 #include "rent/on_demand.h"
@@ -28,6 +29,11 @@ std::int64_t fixed_end_ms(const OnDemand& world, const cloud::Rental& rental) {
 std::int64_t certain_end_ms(const OnDemand& world, const cloud::Rental& rental) {
   const std::int64_t fixed = fixed_end_ms(world, rental);
   return fixed > 0 && rental.ends_ms > 0 ? std::min(fixed, rental.ends_ms) : rental.ends_ms;
+}
+
+std::string end_words(const OnDemand& world, const cloud::Rental& rental) {
+  if (ended_by(world, rental) == EndedBy::nobody) return "its bill runs until you end it";
+  return "it ends by itself at " + date_text(certain_end_ms(world, rental));
 }
 
 }  // namespace lockstep::rent

@@ -4,6 +4,7 @@
 #include "cloud/rental.h"
 
 #include <cstdint>
+#include <string>
 
 namespace lockstep::rent {
 
@@ -24,5 +25,7 @@ EndedBy ended_by(const OnDemand& world, const cloud::Rental& rental);
 std::int64_t fixed_end_ms(const OnDemand& world, const cloud::Rental& rental);
 // Returns the earliest certain end, by the lease or by the provider. Unix ms.
 std::int64_t certain_end_ms(const OnDemand& world, const cloud::Rental& rental);
+// Returns "it ends by itself at DATE", or that only the user can end it.
+std::string end_words(const OnDemand& world, const cloud::Rental& rental);
 
 }  // namespace lockstep::rent

@@ -274,8 +274,6 @@ GuardPace guard_pace() {
 }
 
 Result<int> guard_rentals() {
-  // A connection that closes must not end the guard.
-  signal(SIGPIPE, SIG_IGN);
   // The guard outlives its terminal.
   signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);

@@ -1,5 +1,7 @@
 #include "rent/move_end.h"
 
+#include <algorithm>
+
 namespace lockstep::rent {
 namespace {
 
@@ -18,6 +20,17 @@ Status move_leases(const EndKeepers& keepers, const std::vector<hosts::HostPlace
 }
 
 }  // namespace
+
+KeptEnd kept_end(const cloud::Rental& rental, std::int64_t fixed_ms, std::int64_t seconds,
+                 std::int64_t now_ms) {
+  cloud::Terms terms = rental.terms;
+  terms.lifetime_s = seconds;
+  const auto wanted = cloud::lease_end(terms, cloud::rate_now(rental),
+                                       cloud::cost_so_far(rental, now_ms), now_ms, now_ms);
+  const std::int64_t end = std::max(wanted.value_or(now_ms), rental.ends_ms);
+  if (fixed_ms > 0 && fixed_ms < end) return {.ms = fixed_ms, .fixed = true};
+  return {.ms = end};
+}
 
 Status move_end(const EndKeepers& keepers, const std::vector<hosts::HostPlace>& machines,
                 std::int64_t old_ms, std::int64_t new_ms) {

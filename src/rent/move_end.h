@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "cloud/rental.h"
 #include "hosts/host_link.h"
 #include "rent/guard_talk.h"
 #include "rent/rented_host.h"
@@ -12,6 +13,16 @@
 #include <vector>
 
 namespace lockstep::rent {
+
+struct KeptEnd {
+  std::int64_t ms = 0;
+  bool fixed = false;  // the provider ends the machines at that time, whatever the lease says
+};
+// Returns the end of the rental so many seconds from now, as far as the budget pays for it; never
+// earlier than the present end. fixed_ms: as fixed_end_ms(). A lease cannot outlast that end: the
+// machines would be gone before the promised time, without a message. Pure.
+KeptEnd kept_end(const cloud::Rental& rental, std::int64_t fixed_ms, std::int64_t seconds,
+                 std::int64_t now_ms);
 
 // The parties that keep a rental's end. ends_ms: Unix time.
 struct EndKeepers {

@@ -61,5 +61,39 @@ TEST_F(MoveEndTest, AJournalThatRefusesTakesAllGrantsBack) {
   EXPECT_EQ(calls_, "guard 2\nlab-0 2\nlab-1 2\njournal 2\nlab-0 1\nlab-1 1\nguard 1\n");
 }
 
+constexpr std::int64_t kMinuteMs = 60'000;
+constexpr std::int64_t kHourMs = 60 * kMinuteMs;
+
+// A rental that costs 1 USD an hour since time 0.
+cloud::Rental rental_until(std::int64_t ends_ms) {
+  cloud::Rental rental{.id = "r", .cluster = "lab", .owner = "me"};
+  cloud::Attempt attempt{
+      .offer = {}, .state = cloud::Attempt::State::running, .machines = {{.machine = {}}}};
+  attempt.per_hour = 1'000'000;
+  rental.attempts.push_back(attempt);
+  rental.ends_ms = ends_ms;
+  return rental;
+}
+
+TEST(KeptEnd, CountsFromNowAndIsNeverEarlierThanBefore) {
+  EXPECT_EQ(kept_end(rental_until(kHourMs), 0, 7200, kMinuteMs).ms, 2 * kHourMs + kMinuteMs);
+  EXPECT_EQ(kept_end(rental_until(kHourMs), 0, 60, kMinuteMs).ms, kHourMs);
+}
+
+TEST(KeptEnd, ABudgetPaysForNoMore) {
+  cloud::Rental rental = rental_until(kHourMs);
+  rental.terms.budget = 3'000'000;
+  EXPECT_EQ(kept_end(rental, 0, 7200, kHourMs).ms, 3 * kHourMs);
+  EXPECT_EQ(kept_end(rental, 0, 20'000, kHourMs).ms, 3 * kHourMs);
+  EXPECT_FALSE(kept_end(rental, 0, 20'000, kHourMs).fixed);
+}
+
+TEST(KeptEnd, TheProvidersOwnEndIsNotMoved) {
+  const KeptEnd kept = kept_end(rental_until(kHourMs), 2 * kHourMs, 20'000, kMinuteMs);
+  EXPECT_EQ(kept.ms, 2 * kHourMs);
+  EXPECT_TRUE(kept.fixed);
+  EXPECT_FALSE(kept_end(rental_until(kHourMs), 2 * kHourMs, 3600, kMinuteMs).fixed);
+}
+
 }  // namespace
 }  // namespace lockstep::rent

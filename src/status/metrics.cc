@@ -174,7 +174,7 @@ void print_ranks(const looks::NodeRows& rows, Printer& printer) {
   for (const looks::RankRow& row : rows.rows)
     labels.push_back(fmt::format(R"(,rank="{}")", row.rank));
   printer.begin({"job_state", MetricType::gauge, "", "1 for the state of the job, else 0."});
-  print_state(looks::kJobStateWords, rows.state, {}, printer);
+  print_state(looks::kVerdictStateWords, rows.state, {}, printer);
   printer.begin({"rank_state", MetricType::gauge, "", "1 for the state of the rank, else 0."});
   for (std::size_t i = 0; i < rows.rows.size(); ++i)
     print_state(looks::kRankStateWords, rows.rows[i].state, labels[i], printer);

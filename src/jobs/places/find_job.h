@@ -16,25 +16,25 @@ namespace lockstep::jobs::places {
 // Slurm's number may be that of a job that Lockstep did not submit, or of an earlier run of a
 // chain. Errors as in JobBook::find().
 Result<KnownJob> find_job(const JobBook& book, const std::string& word,
-                          const PlacesWorld& world = {});
+                          const PlacesWorld& world = real_places());
 
 // The rule for a name of several running jobs: take the newest, or refuse the name.
 enum class Several { newest, refuse };
 // Like find_job(), but prefers a running job of that name over a newer, ended job.
 Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, Several several,
-                                  const PlacesWorld& world = {});
+                                  const PlacesWorld& world = real_places());
 
 // Like find_job(), for a question about the job's state. Any Slurm number is found, because Slurm
 // is not asked about the number here, and a word of digits means Slurm's number before the
 // beginning of an id of ours. invalid_input: the word names no job.
 Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word,
-                                     const PlacesWorld& world = {});
+                                     const PlacesWorld& world = real_places());
 
 // Finds a job where the same word may be a host: by its whole id, or by Slurm's number. A number is
 // never a host. nullopt: the word may be a host. Other errors as in find_job().
 Result<std::optional<KnownJob>> find_by_id(const JobBook& book, const std::string& word,
-                                           const PlacesWorld& world = {});
+                                           const PlacesWorld& world = real_places());
 
-std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world = {});
+std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world = real_places());
 
 }  // namespace lockstep::jobs::places

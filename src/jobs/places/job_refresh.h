@@ -22,13 +22,16 @@ struct PlacesWorld {
   std::function<std::vector<cloud::RentedJob>()> courses = rented::courses_here;
   rented::OwnedWorld owned = {};
 };
+// Returns the hosts, Slurm and journal of this user: a default argument that costs its callers a
+// call, and not the making of a world.
+const PlacesWorld& real_places();
 
 // Returns the jobs of which another host owns the rental, the newest first. No book has them.
-std::vector<KnownJob> owned_jobs(const PlacesWorld& world = {});
+std::vector<KnownJob> owned_jobs(const PlacesWorld& world = real_places());
 
 // Updates the unended jobs, and those of owned_jobs(). A warning names each host without an answer
 // within 5 s. A job keeps its state and gets away_ms if no host knows about the job.
 Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs,
-                    const PlacesWorld& world = {});
+                    const PlacesWorld& world = real_places());
 
 }  // namespace lockstep::jobs::places

@@ -11,6 +11,18 @@ namespace lockstep::jobs::places {
 namespace {
 
 constexpr std::size_t kMostListed = 100;
+constexpr std::size_t kMostOnMachines = 200;
+
+// Asks the hosts whether the job has ended, or is not known there.
+Result<bool> has_ended(const JobBook& book, Job& job) {
+  const auto status = job.status();
+  if (!status && status.error().code == Errc::canceled) return Failure(status.error());
+  const auto silent = [](const NodeStatus& node) { return !node.state; };
+  if (!status || std::any_of(status->nodes.begin(), status->nodes.end(), silent)) return false;
+  if (!status->is_over()) return false;
+  LOCKSTEP_TRY(book.note(job.record().id, *status));
+  return true;
+}
 
 }  // namespace
 
@@ -28,6 +40,21 @@ Result<std::vector<KnownJob>> running_jobs(const JobBook& book, const PlacesWorl
   auto owned = owned_jobs(world);
   std::move(owned.begin(), owned.end(), std::back_inserter(all));
   return all;
+}
+
+Result<std::vector<std::string>> jobs_on_machines(const JobBook& book, const std::string& cluster,
+                                                  const std::function<bool()>& alive,
+                                                  const OpenJob& open) {
+  std::vector<std::string> ids;
+  auto jobs = book.list(kMostOnMachines).value_or(std::vector<KnownJob>());
+  std::erase_if(jobs, [&](const KnownJob& job) { return job.place != cluster || job.is_over(); });
+  if (jobs.empty() || !alive()) return ids;
+  for (KnownJob& record : jobs) {
+    const auto job = open(std::move(record));
+    LOCKSTEP_TRY_ASSIGN(const bool ended, has_ended(book, *job));
+    if (!ended) ids.push_back(job->record().id);
+  }
+  return ids;
 }
 
 }  // namespace lockstep::jobs::places

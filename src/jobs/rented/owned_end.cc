@@ -26,6 +26,12 @@ std::string going_on_words(const cloud::RentedJob& job) {
       job.host);
 }
 
+std::string ended_words(const cloud::RentedJob& job) {
+  return fmt::format(
+      "'{}' has ended at {}; the next command about machines on demand brings its outputs",
+      job.cluster, job.host);
+}
+
 // The same as settle_owned(). This process has the claim, or no other command can be at it.
 Result<std::optional<int>> settle_claimed(cloud::Journal& journal, const OwnedWorld& world,
                                           const cloud::RentedJob& job, Telling telling) {
@@ -184,7 +190,13 @@ Result<OwnedShown> show_owned(cloud::Journal& journal, const OwnedWorld& world,
   if (!journal.has_job(job.rental).value_or(true)) return OwnedShown{.code = *end.code};
   const auto settled = settle_claimed(journal, world, job, Telling::brief);
   if (settled && *settled) return OwnedShown{.code = code_for_user(**settled, end.canceled_by)};
-  if (!settled) world.say(error_line(settled.error()));
+  if (!settled) {
+    world.say(error_line(settled.error()));
+    if (const auto there = world.state(job); there && there->ended) {
+      world.say(ended_words(job));
+      return OwnedShown{.code = code_for_user(settled_code(*there, false), end.canceled_by)};
+    }
+  }
   if (show.how.starts_with("start") && *end.code == 0) note_start(journal, world, job);
   world.say(going_on_words(job));
   return OwnedShown{.view_code = *end.code};

@@ -75,9 +75,11 @@ struct OwnedShow {
   bool met = false;         // this command has just reached the host
 };
 struct OwnedShown {
-  std::optional<int> code = {};  // exit code of a settled job; nullopt: the job goes on
-  int view_code = 0;             // exit code of the view on the host, if the job goes on
-  int signal = 0;                // the user's signal that has ended the view; 0: none
+  // The exit code of a settled job. A job without its outputs here has failed. nullopt: the job
+  // goes on.
+  std::optional<int> code = {};
+  int view_code = 0;  // exit code of the view on the host, if the job goes on
+  int signal = 0;     // the user's signal that has ended the view; 0: none
 };
 // Shows the job as `host-rental follow RENTAL HOW` does, and settles it at its end. settles: this
 // process has the claim to the job; without the claim, waits until another command has settled it.

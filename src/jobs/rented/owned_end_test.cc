@@ -91,6 +91,19 @@ TEST_F(OwnedEndTest, TheEndOfAViewIsNotTheEndOfTheJob) {
   EXPECT_EQ(code_of(show_owned(world(), course_, {})), Errc::unavailable);
 }
 
+TEST_F(OwnedEndTest, AnEndIsKnownEvenIfItsOutputsDoNotComeHere) {
+  auto cut_off = world();
+  cut_off.bring = [](const auto&...) -> Result<bool> { return fail(Errc::unavailable, "cut"); };
+  ends(0);
+  EXPECT_EQ(show_owned(cut_off, course_, {})->code, 1) << "the outputs are not here";
+  EXPECT_EQ(said_, (Words{"cut",
+                          "'lab' has ended at me@h; the next command about machines on "
+                          "demand brings its outputs"}));
+  ends(3);
+  EXPECT_EQ(show_owned(cut_off, course_, {})->code, 3);
+  EXPECT_TRUE(is_kept());
+}
+
 TEST_F(OwnedEndTest, TheIdOfAStartedJobIsKept) {
   ASSERT_TRUE(show_owned(world(), course_, {.how = "start"}));
   EXPECT_EQ(journal().jobs()->at(0).job, "aaaa1111");

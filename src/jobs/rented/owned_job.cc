@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kNotBegun = "null";  // the answer to "why"
 constexpr int kStopped = 128;
 constexpr int kWrongUse = 2;
+constexpr std::size_t kMostName = 63;
 
 Failure only_there(const cloud::RentedJob& course, std::string_view what,
                    std::string_view command) {
@@ -110,9 +111,21 @@ Result<std::vector<cloud::RentedJob>> owned_among(cloud::Journal& journal) {
   return owned_among(courses);
 }
 
-Result<std::optional<cloud::RentedJob>> find_owned(std::string_view word, cloud::Journal& journal) {
-  LOCKSTEP_TRY_ASSIGN(const auto courses, journal.jobs());
-  return find_owned(word, courses);
+Result<std::optional<cloud::RentedJob>> find_owned(std::string_view word, const Courses& courses) {
+  if (courses) return find_owned(word, *courses);
+  Error error = courses.error();
+  error.message = fmt::format("cannot tell whether '{}' is a job of another host: {}",
+                              printable(word, kMostName), error.message);
+  if (error.hint.empty()) error.hint = "repeat the command";
+  return Failure(std::move(error));
+}
+
+Status check_machines_here(const std::string& name, const Courses& courses) {
+  LOCKSTEP_TRY_ASSIGN(const auto owned, find_owned(name, courses));
+  if (!owned || owned->cluster != name) return {};
+  return fail(Errc::unavailable,
+              fmt::format("the machines of '{}' belong to {}", name, owned->host),
+              fmt::format("call this command there: lockstep ssh {} logs in", owned->host));
 }
 
 std::optional<cloud::RentedJob> owned_course_of(const KnownJob& job,

@@ -6,6 +6,7 @@
 #include "cloud/rented_job.h"
 #include "jobs/job.h"
 #include "jobs/rented/owned_end.h"
+#include "jobs/rented/rented_state.h"
 
 #include <optional>
 #include <string>
@@ -23,10 +24,13 @@ std::vector<cloud::RentedJob> owned_among(const std::vector<cloud::RentedJob>& c
 // Finds a job of another host by the name of its cluster, or by its id on the machines.
 std::optional<cloud::RentedJob> find_owned(std::string_view word,
                                            const std::vector<cloud::RentedJob>& courses);
-// The same from an open journal. For commands that must not miss such a job: an unreadable journal
-// is an error.
+// The same for commands that must not miss such a job: an unreadable journal is an error.
+using Courses = Result<std::vector<cloud::RentedJob>>;
 Result<std::vector<cloud::RentedJob>> owned_among(cloud::Journal& journal);
-Result<std::optional<cloud::RentedJob>> find_owned(std::string_view word, cloud::Journal& journal);
+Result<std::optional<cloud::RentedJob>> find_owned(std::string_view word, const Courses& courses);
+// Refuses the name of a cluster whose machines another host has rented: the keys and the addresses
+// are there.
+Status check_machines_here(const std::string& name, const Courses& courses);
 // Returns the course of a record that known_owned() has made. nullopt: of another job.
 std::optional<cloud::RentedJob> owned_course_of(const KnownJob& job,
                                                 const std::vector<cloud::RentedJob>& courses);

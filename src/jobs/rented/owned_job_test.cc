@@ -7,6 +7,8 @@
 
 #include <signal.h>
 
+#include <fstream>
+
 namespace lockstep::jobs::rented {
 namespace {
 
@@ -53,11 +55,33 @@ class BusyRecords : public cloud::Records {
 
 TEST_F(OwnedJobTest, ABusyJournalIsNotOneWithoutJobs) {
   cloud::Journal open = journal();
-  EXPECT_EQ(find_owned("lab", open).value()->rental, "r");
+  EXPECT_EQ(find_owned("lab", read_courses()).value()->rental, "r");
   EXPECT_EQ(owned_among(open)->size(), 1U);
   cloud::Journal busy(std::make_unique<BusyRecords>());
-  EXPECT_EQ(code_of(find_owned("lab", busy)), Errc::unavailable);
+  const auto found = find_owned("lab", busy.jobs());
+  EXPECT_EQ(code_of(found), Errc::unavailable);
+  EXPECT_EQ(found.error().message, "cannot tell whether 'lab' is a job of another host: busy");
+  EXPECT_EQ(found.error().hint, "repeat the command");
   EXPECT_EQ(code_of(owned_among(busy)), Errc::unavailable);
+  EXPECT_EQ(code_of(check_machines_here("host", busy.jobs())), Errc::unavailable);
+}
+
+TEST_F(OwnedJobTest, AnUnreadableJournalIsAnErrorOrHasNoJobs) {
+  std::ofstream(folder_ + "/lockstep/rentals.db") << "no database";
+  EXPECT_EQ(code_of(find_owned("lab", read_courses())), Errc::corrupt);
+  EXPECT_TRUE(courses_here().empty());
+  std::filesystem::remove_all(folder_ + "/lockstep");
+  EXPECT_FALSE(find_owned("lab", read_courses()).value());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/lockstep")) << "this user never rented";
+}
+
+TEST_F(OwnedJobTest, CommandsAboutItsMachinesAreRefusedHere) {
+  course_.job = "aaaa1111";
+  ASSERT_TRUE(journal().keep_job(course_));
+  EXPECT_EQ(check_machines_here("lab", read_courses()).error().message,
+            "the machines of 'lab' belong to me@h");
+  EXPECT_TRUE(check_machines_here("aaaa1111", read_courses())) << "no cluster, and maybe a host";
+  EXPECT_TRUE(check_machines_here("host", read_courses()));
 }
 
 TEST_F(OwnedJobTest, ItsRecordLeadsBackToItsCourse) {

@@ -25,13 +25,17 @@ bool restarts(const cloud::RentedJob& course) {
 
 }  // namespace
 
-std::vector<cloud::RentedJob> courses_here() {
+Result<std::vector<cloud::RentedJob>> read_courses() {
   const std::string folder = io::state_folder();
   // To open the journal would make it.
-  if (access(cloud::Journal::path_in(folder).c_str(), R_OK) != 0) return {};
-  auto journal = cloud::Journal::open(folder);
-  auto jobs = journal ? journal->jobs() : Failure(journal.error());
-  return jobs ? std::move(*jobs) : std::vector<cloud::RentedJob>();
+  if (access(cloud::Journal::path_in(folder).c_str(), R_OK) != 0)
+    return std::vector<cloud::RentedJob>();
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(folder));
+  return journal.jobs();
+}
+
+std::vector<cloud::RentedJob> courses_here() {
+  return read_courses().value_or(std::vector<cloud::RentedJob>());
 }
 
 // The course keeps the id before the first host is told.

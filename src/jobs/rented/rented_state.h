@@ -2,6 +2,7 @@
 // has them: machines do not know that other machines are being found or outputs brought back.
 #pragma once
 
+#include "base/error.h"
 #include "cloud/rented_job.h"
 #include "jobs/job_book.h"
 
@@ -11,7 +12,10 @@
 
 namespace lockstep::jobs::rented {
 
-// Returns the records of the courses of this user's rented jobs; empty if nothing was ever rented.
+// Reads the records of the courses of this user's rented jobs; empty if nothing was ever rented. An
+// unreadable journal is an error: it may have records.
+Result<std::vector<cloud::RentedJob>> read_courses();
+// The same for views that may miss a course: an unreadable journal has no records.
 std::vector<cloud::RentedJob> courses_here();
 
 // Returns the id of the job of a course, the same for all attempts.
