@@ -47,7 +47,7 @@ class Etcd3Backend : public Backend {
     member_.give_way(gives);
     return gives && server_ == nullptr;
   }
-  bool others_can_go_on() const override { return true; }
+  bool others_can_go_on() const override { return hub::can_be_missed(settings_.hub, member_); }
   void tell_stop() override;
   bool carries_news() const override { return true; }
   bool send_news(const std::string& text) override { return member_.send_news(text); }
