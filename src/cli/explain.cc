@@ -135,7 +135,13 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
                   config.rdzv_token ? from("rdzv-token-file") : "default"});
   // A single node has no other nodes to order or to wait for.
   if (config.alone()) return;
-  rows.push_back({"lost host", config.backend->without_host(config), "the backend"});
+  if (launch::survives_a_loss(config))
+    rows.push_back({"lost host", config.backend->without_host(config), "the backend"});
+  else
+    rows.push_back({"lost host",
+                    "the job ends, as with any node: all are needed, and there is no restart and "
+                    "no spare",
+                    from("nnodes")});
   const bool chosen = config.origins.find("rank-order") != config.origins.end();
   rows.push_back({"rank order", std::string(launch::order_name(config.rank_order)),
                   chosen ? from("rank-order") : "the backend"});

@@ -100,7 +100,7 @@ TEST(Explain, SaysWhatTheLossOfTheHostMeans) {
   expect("lockstep",
          "from the first round on another node hosts, if more than half of the nodes are left");
   conf["succession_timeout"] = "0";
-  expect("lockstep", "the job ends with n1, the only node listed as a host");
+  expect("lockstep", "the job ends with n1: succession_timeout is 0");
   conf.clear();
   config.rdzv_endpoints = {{"localhost", 20001}};
   expect("lockstep", "the job ends with localhost, the only node listed as a host");
@@ -108,9 +108,14 @@ TEST(Explain, SaysWhatTheLossOfTheHostMeans) {
   const std::string next = "the next listed node hosts, if more than half of the nodes are left";
   expect("lockstep", next);
   config.max_nodes = 2;
+  // No backend helps a job that needs all of its nodes.
+  for (const char* backend : {"static", "c10d", "etcd", "etcd-v2", "etcd3", "lockstep"})
+    expect(backend,
+           "the job ends, as with any node: all are needed, and there is no restart and no spare");
+  config.max_restarts = 1;
   expect("lockstep",
-         "the job ends with n1: of two nodes only the host goes on alone, unless the client of "
-         "run --on is the witness");
+         "the job ends with n1: of two nodes only the host goes on alone (two hosts of run --on "
+         "have a witness)");
   config.spares = 1;
   expect("lockstep", next);
   // All nodes of a scheduler's step are listed.

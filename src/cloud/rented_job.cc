@@ -25,6 +25,7 @@ static void fields(codec::JsonFields& io, RentedJob& job) {
   io("losses", job.losses, {0, 1'000'000});
   io("brought", job.brought);
   io("job", job.job);
+  io("succeeded", job.succeeded);
   io("code", job.code, {0, 255});
   io("note", job.note);
   io("began_ms", job.began_ms);

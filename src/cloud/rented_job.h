@@ -27,11 +27,12 @@ struct RentedJob {
   std::string folder;              // working directory of the command, absolute
   std::string run_id = {};         // for all attempts; empty: each attempt has its own
   Stage stage = Stage::renting;
-  int losses = 0;         // how often the machines were lost
-  bool brought = false;   // outputs (--back) of lost machines came back, at least in part
-  std::string job = {};   // the job's id on the machines, kept before it begins; empty: not yet
-  int code = 0;           // exit code; from Stage::ending on
-  std::string note = {};  // what else the user is told
+  int losses = 0;          // how often the machines were lost
+  bool brought = false;    // outputs (--back) of lost machines came back, at least in part
+  std::string job = {};    // the job's id on the machines, kept before it begins; empty: not yet
+  bool succeeded = false;  // the job has ended well: it never begins again
+  int code = 0;            // exit code; from Stage::ending on
+  std::string note = {};   // what else the user is told
   std::int64_t began_ms = 0;
   // The host of --guard HOST, which owns the rental: journal, course and guard are there. Empty:
   // this machine owns the rental.

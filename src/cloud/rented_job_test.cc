@@ -15,6 +15,7 @@ RentedJob some_job() {
           .losses = 2,
           .brought = true,
           .job = "abcd1234",
+          .succeeded = true,
           .code = 143,
           .note = "3.20 USD",
           .began_ms = 1'800'000'000'000,
@@ -36,6 +37,7 @@ TEST(RentedJob, ComesBackAsItWas) {
   EXPECT_EQ(read->losses, 2);
   EXPECT_EQ(read->follower, 4711);
   EXPECT_TRUE(read->brought);
+  EXPECT_TRUE(read->succeeded);
   EXPECT_EQ(read->back, job.back);
   EXPECT_EQ(read->host, "me@desk");
   EXPECT_EQ(read->client, "lk01");

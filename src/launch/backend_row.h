@@ -63,6 +63,10 @@ struct BackendRow {
   }
 };
 
+// Returns whether the job may go on after the loss of a node: without the node, with a spare, or
+// with another node and a restart.
+bool survives_a_loss(const LaunchConfig& config);
+
 // Backends chosen by rules when the user names none.
 const BackendRow& static_backend();
 const BackendRow& c10d_backend();

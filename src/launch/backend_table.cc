@@ -1,5 +1,6 @@
 #include "launch/backend_row.h"
 #include "launch/backends/rows.h"
+#include "launch/launch_config.h"
 
 #include <algorithm>
 #include <array>
@@ -38,6 +39,11 @@ std::vector<std::string_view> backend_names() {
   for (const BackendRow* row : kBackends)
     names.push_back(row->name);
   return names;
+}
+
+bool survives_a_loss(const LaunchConfig& config) {
+  return config.min_nodes < config.max_nodes || config.spares > 0 ||
+         (config.max_restarts > 0 && config.replacement);
 }
 
 std::string_view order_name(rendezvous::RankOrder order) {

@@ -54,8 +54,12 @@ def test_every_origin(lockstep):
         "from the first round on another node hosts, if more than half of the nodes are left", "the backend")
     for endpoint in ("a", "a,b"):
         rows, _ = explain(lockstep, "--nnodes", "1:2", "--rdzv-endpoint", endpoint)
-        assert rows["lost host"][0] == ("the job ends with a: of two nodes only the host goes on alone, unless the "
-                                        "client of run --on is the witness")
+        assert rows["lost host"][0] == ("the job ends with a: of two nodes only the host goes on alone (two hosts of "
+                                        "run --on have a witness)")
+    for backend in ("lockstep", "c10d", "etcd3"):
+        rows, _ = explain(lockstep, "--nnodes", "2", "--rdzv-backend", backend, "--rdzv-endpoint", "a")
+        assert rows["lost host"] == ("the job ends, as with any node: all are needed, and there is no restart and no "
+                                     "spare", "option --nnodes")
     assert not lockstep.logs.exists()
 
 

@@ -17,9 +17,13 @@ Step Course::to(Step step) {
 }
 
 Step Course::first() {
-  if (!record_.ending) return begin();
-  job_code_ = record_.code;
-  return end();
+  if (record_.ending) {
+    job_code_ = record_.code;
+    return end();
+  }
+  if (!record_.succeeded) return begin();
+  job_code_ = code_ = 0;
+  return finish(true);
 }
 
 Step Course::begin() {
@@ -42,6 +46,8 @@ Step Course::next(const Seen& seen) {
       record_.working = record_.started = false;
       if (seen.asked_to_leave) return to(Step::leave);
       return seen.asked_to_end ? finish(false) : begin();
+    case Step::note_success:
+      return seen.asked_to_leave ? to(Step::leave) : finish(true);
     case Step::bring_back:
       return after_bring(seen);
     case Step::hold:
@@ -72,8 +78,10 @@ Step Course::after_run(const Seen& seen) {
   if (!seen.ok) return stop_with(seen);
   ran_ = seen;
   job_code_ = code_ = seen.code;
+  // The machine has the only other record of a success, and may be preempted at any time.
+  if (!seen.left && job_code_ == 0 && ran_.started) return to(Step::note_success);
   if (seen.left || seen.asked_to_leave) return to(Step::leave);
-  // A job does not start again after success, or after a person ended it: no need to ask why.
+  // A job does not start again after a person ended it: no need to ask why.
   if (job_code_ == 0 || ran_.canceled_job || seen.asked_to_end) return finish(ran_.started);
   return to(Step::ask_loss);
 }

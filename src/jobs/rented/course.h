@@ -10,27 +10,29 @@
 namespace lockstep::jobs::rented {
 
 enum class Step {
-  check_begin,  // check for the job's environment variables in this process
-  rent,         // rent machines: the ones asked for already, else new ones
-  run,          // start the job there, or follow the running job; until its end
-  ask_loss,     // ask whether the machines were preempted, or are about to be
-  save,         // bring the outputs of a job without its machines
-  note_loss,    // note in the journal: the job starts again
-  bring_back,   // bring the outputs of an ended job
-  hold,         // keep the machine for a while: no other copy of the outputs exists
-  note_end,     // write into the journal how the job ended
-  terminate,    // terminate the machines
-  leave,        // the job continues without this process; another goes on from the journal
-  conclude,     // note how the job ended, for its viewer or the next command
+  check_begin,   // check for the job's environment variables in this process
+  rent,          // rent machines: the ones asked for already, else new ones
+  run,           // start the job there, or follow the running job; until its end
+  ask_loss,      // ask whether the machines were preempted, or are about to be
+  save,          // bring the outputs of a job without its machines
+  note_loss,     // note in the journal: the job starts again
+  note_success,  // note in the journal, before anything else: the job has ended well
+  bring_back,    // bring the outputs of an ended job
+  hold,          // keep the machine for a while: no other copy of the outputs exists
+  note_end,      // write into the journal how the job ended
+  terminate,     // terminate the machines
+  leave,         // the job continues without this process; another goes on from the journal
+  conclude,      // note how the job ended, for its viewer or the next command
   quit,
 };
 
 // The journal's facts about the job.
 struct CourseRecord {
-  bool working = false;  // the machines run
-  bool ending = false;   // the job ended with `code`; its machines are to be terminated
-  bool started = false;  // the job has an id, so it may run on its machines
-  int code = 0;          // valid if `ending`
+  bool working = false;    // the machines run
+  bool ending = false;     // the job ended with `code`; its machines are to be terminated
+  bool started = false;    // the job has an id, so it may run on its machines
+  bool succeeded = false;  // the job has ended well; its outputs may still be on its machines
+  int code = 0;            // valid if `ending`
 };
 
 struct CourseRules {

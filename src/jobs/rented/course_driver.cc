@@ -25,6 +25,7 @@ CourseRecord course_record(const cloud::RentedJob& record) {
   return {.working = record.stage == Stage::working,
           .ending = record.stage == Stage::ending,
           .started = !record.job.empty(),
+          .succeeded = record.stage == Stage::working && record.succeeded,
           .code = record.code};
 }
 
@@ -93,6 +94,9 @@ Seen CourseDriver::carry_out(Step step) {
       return bring();
     case Step::hold:
       return hold();
+    case Step::note_success:
+      note_success();
+      return {};
     case Step::note_end:
       note_end();
       return {};
@@ -324,7 +328,9 @@ Seen CourseDriver::save() {
 }
 
 Seen CourseDriver::bring() {
-  if (ended_.gone && !first_runs()) {
+  // Another process may have seen the job end, and the machine may be gone since.
+  const bool unseen = ended_.gone || ended_.job.empty();
+  if (unseen && !first_runs()) {
     missing_ = "its machine was gone before";
     // A note of the loss was told when it was made.
     if (record_.note.empty())
@@ -356,6 +362,12 @@ Seen CourseDriver::hold() {
       fmt::format("{0}lockstep sync {1} --back PATH brings them, lockstep down {1} ends it", where,
                   rental.cluster));
   return {};
+}
+
+void CourseDriver::note_success() {
+  record_.succeeded = true;
+  if (const Status noted = journal_.note_job(record_); !noted)
+    settings_.tell(noted.error().message);
 }
 
 void CourseDriver::note_end() {

@@ -51,6 +51,7 @@ class CourseDriver {
   Seen hold();
   Seen terminate();
   void note_loss();
+  void note_success();
   void note_end();
   void conclude();
   Status machines_again();

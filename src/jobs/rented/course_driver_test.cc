@@ -224,6 +224,18 @@ TEST_F(CourseDriverTest, ASuccessfulJobBringsItsOutputsAndEndsItsMachines) {
   EXPECT_EQ(record().note, "outputs in out, 0.00 USD");
 }
 
+// The process ends before the outputs are here, and then the machine is preempted.
+TEST_F(CourseDriverTest, ASuccessIsNotedBeforeItsOutputsCome) {
+  scene_.failures["bring"] = {stopped(SIGTERM)};
+  run();
+  EXPECT_TRUE(record().succeeded);
+  attempt_is_lost();
+  machines_.take_away();
+  EXPECT_EQ(run(), 1) << "a job without its outputs did not succeed";
+  EXPECT_EQ(scene_.calls, (Calls{"lock", "give back"})) << "the job began again";
+  EXPECT_TRUE(was_told("its outputs are not here: its machine was gone before"));
+}
+
 TEST_F(CourseDriverTest, AFailedJobOnHealthyMachinesEndsWithItsCode) {
   attempt_ends({.code = 7, .job = {}});
   EXPECT_EQ(run(), 7);
@@ -461,7 +473,8 @@ TEST_F(CourseDriverTest, AProcessThatIsAskedToEndLeavesTheJobToAnother) {
   run();
   EXPECT_EQ(scene_.calls, (Calls{"follow job-1"}));
   EXPECT_EQ(run(), 0);
-  EXPECT_EQ(scene_.calls, (Calls{"follow job-1", "bring", "lock", "give back"}));
+  // The success is noted, so only its outputs are missing.
+  EXPECT_EQ(scene_.calls, (Calls{"bring", "lock", "give back"}));
 }
 
 TEST_F(CourseDriverTest, AnAttemptThatNeverBeganBeginsNow) {

@@ -37,6 +37,7 @@ struct World {
   int brought = 0;    // the attempt whose outputs are here
   int successes = 0;  // attempts that recorded exit code 0
   int lost_successes = 0;
+  bool acted = false;  // a process has brought outputs, or tried to, after a success
   int reboots = 0;
   int sleeps = 0;
   int double_starts = 0;
@@ -63,12 +64,12 @@ struct World {
     alive = job_runs = false;
     produced = 0;
   }
-  // The provider takes the machine. If the job had ended, and its end was not noted here, then the
-  // only record of it goes too.
+  // The provider takes the machine. If the job had ended, and no process had heard so and acted on
+  // it, then the only record of its end goes too.
   void preempt() {
     lose_machine();
     taken = true;
-    lost_successes = successes;
+    if (!acted) lost_successes = successes;
   }
   // A reboot ends the job, and keeps the disk.
   void reboot() {
@@ -167,7 +168,11 @@ class Process {
       case Step::save:
         return save();
       case Step::bring_back:
+        world_.acted = world_.acted || (world_.job_ended && world_.job_code == 0);
         return bring(happens(0.1));
+      case Step::note_success:
+        world_.record.succeeded = true;
+        return {};
       case Step::note_loss:
         world_.record = {};
         world_.job_runs = world_.job_ended = false;
@@ -389,8 +394,18 @@ const CourseRules kOwn{.brings_back = true};
 
 TEST(Course, AJobThatSucceeds) {
   EXPECT_EQ(walk({{.working = true}, kOwn}, {{.started = true}, {}, {}, {}}),
-            (std::vector<Step>{Step::run, Step::bring_back, Step::note_end, Step::terminate,
-                               Step::conclude}));
+            (std::vector<Step>{Step::run, Step::note_success, Step::bring_back, Step::note_end,
+                               Step::terminate}));
+}
+
+TEST(Course, ANotedSuccessIsNotRepeated) {
+  const CourseRecord noted{.working = true, .started = true, .succeeded = true};
+  EXPECT_EQ(walk({noted, kOwn}, {{.ok = false, .gone = true}, {}, {}}),
+            (std::vector<Step>{Step::bring_back, Step::note_end, Step::terminate, Step::conclude}));
+  EXPECT_EQ(walk({noted, {}}, {{}}), (std::vector<Step>{Step::note_end, Step::terminate}));
+  EXPECT_EQ(walk({{.working = true}, kOwn},
+                 {{.asked_to_leave = true, .started = true}, {.asked_to_leave = true}}),
+            (std::vector<Step>{Step::run, Step::note_success, Step::leave}));
 }
 
 TEST(Course, AFailureOnGoodMachinesEndsTheJob) {
@@ -414,6 +429,7 @@ TEST(Course, OutputsThatDoNotComeHoldTheMachine) {
   Course course({.working = true}, kOwn);
   course.first();
   course.next({.started = true});
+  course.next({});
   EXPECT_EQ(course.next({.ok = false}), Step::hold);
   EXPECT_EQ(course.next({}), Step::conclude);
   EXPECT_EQ(course.code(), 1) << "a job without its outputs did not succeed";
@@ -421,13 +437,14 @@ TEST(Course, OutputsThatDoNotComeHoldTheMachine) {
 
 // Returns the step after the outputs of a job that ended well could not be brought.
 Step after_failed_bring(const Seen& seen) {
-  return walk({{.working = true}, kOwn}, {{.started = true}, seen}).back();
+  return walk({{.working = true}, kOwn}, {{.started = true}, {}, seen}).back();
 }
 
 TEST(Course, AJobWhoseOutputsAreLostDidNotSucceed) {
   Course course({.working = true}, kOwn);
   course.first();
   course.next({.started = true});
+  course.next({});
   EXPECT_EQ(course.next({.ok = false, .gone = true}), Step::note_end);
   EXPECT_EQ(course.job_code(), 1);
 }

@@ -14,6 +14,7 @@ rendezvous::hub::HubSettings hub_settings(const LaunchConfig& config, BackendPar
   settings.token = config.rdzv_token;
   settings.min_nodes = static_cast<std::size_t>(config.min_nodes);
   settings.max_nodes = static_cast<std::size_t>(config.max_nodes);
+  settings.has_spares = config.spares > 0;
   settings.order = config.rank_order;
   settings.expected = config.scheduler_hosts;
   settings.offer = std::move(parts.offer);

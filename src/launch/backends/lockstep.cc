@@ -24,13 +24,6 @@ bool placed_by_scheduler(const LaunchConfig& config) {
          config.node_rank_given && nodes >= 2 && static_cast<std::size_t>(config.node_rank) < nodes;
 }
 
-// Returns whether the job may go on after the loss of a node: without the node, with a spare, or
-// with another node and a restart.
-bool survives_a_loss(const LaunchConfig& config) {
-  return config.min_nodes < config.max_nodes || config.spares > 0 ||
-         (config.max_restarts > 0 && config.replacement);
-}
-
 // Returns whether the nodes learn from the hub where another node may host it. The user gave one
 // endpoint that other machines can reach. Two nodes gain nothing by a successor (ledger.h).
 bool learns_hosts(const LaunchConfig& config) {
@@ -73,9 +66,11 @@ std::string without_host(const LaunchConfig& config) {
   // The quorum's rule (ledger.h): half of the nodes decide only together with the host.
   if (config.max_nodes + config.spares <= 2)
     return fmt::format(
-        "the job ends with {}: of two nodes only the host goes on alone, unless the client of "
-        "run --on is the witness",
+        "the job ends with {}: of two nodes only the host goes on alone (two hosts of run --on "
+        "have a witness)",
         first);
+  if (config.conf.seconds("succession_timeout").count() == 0)
+    return fmt::format("the job ends with {}: succession_timeout is 0", first);
   if (learns_hosts(config))
     return "from the first round on another node hosts, if more than half of the nodes are left";
   if (config.rdzv_endpoints.size() < 2 && !placed_by_scheduler(config))

@@ -75,9 +75,10 @@ void Etcd3Backend::campaign(std::chrono::milliseconds patience) {
   handlers.on_elected = [this](const std::optional<Etcd3Facts>& facts) { on_elected(facts); };
   handlers.on_closed = [this](const Etcd3Facts& facts) { on_closed(facts); };
   handlers.on_deposed = [this] { on_deposed(); };
-  handlers.on_unsure = [](const Error& error) {
+  handlers.on_unsure = [this](const Error& error) {
     log::warning("etcd does not answer; the job goes on until the lease runs out: {}",
                  error.message);
+    end_unrecorded();
   };
   handlers.on_sure = [] { log::warning("etcd answers again"); };
   handlers.on_lost = [this](const Error& error) { on_lost(error); };
@@ -199,27 +200,44 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   // The port is published in etcd, so any free one will do.
   settings.port = 0;
   begin_after(facts_, settings.coordinator);
+  // This node leads again, and comes over with the others.
+  if (server_) settings.coordinator.last_lead = -1;
+  draft_ = facts_;
+  end_ = nullptr;
   if (last_leader_) settings.coordinator.last_lead_called = last_leader_->addr;
   settings.coordinator.fenced = true;
   settings.permit = [this](const hub::PermitRequest& request, std::function<void(Status)> answer) {
-    merge_facts(facts_, facts_of(request));
+    merge_facts(draft_, facts_of(request));
+    if (draft_.good) end_ = answer;
     permit(std::move(answer));
+    if (election_->unsure()) loop_.post(calls_([this] { end_unrecorded(); }));
   };
   return settings;
 }
 
-// Writes the round's number to etcd, which succeeds only for the leader. Without the lead there is
-// no answer, because the election then calls on_deposed() or on_lost().
+// Writes the round's number or the end to etcd, which succeeds only for the leader. Without the
+// lead there is no answer, because the election then calls on_deposed() or on_lost().
 void Etcd3Backend::permit(std::function<void(Status)> answer) {
-  election_->store_facts(facts_, [this, answer = std::move(answer)](Result<void> stored) {
-    if (stored) return answer({});
+  const auto told = [this, facts = draft_, answer = std::move(answer)](Result<void> stored) {
+    if (stored) {
+      merge_facts(facts_, facts);
+      return answer({});
+    }
     const Errc code = stored.error().code;
     if (code == Errc::canceled || !server_ || core_.leaving()) return;
     // etcd has refused, and would refuse again.
-    if (code != Errc::unavailable && code != Errc::timeout) return answer(std::move(stored));
+    if (code != Errc::unavailable && code != Errc::timeout)
+      return facts.good ? end_unrecorded() : answer(std::move(stored));
     // Until the lease is lost.
     again_.start(kPermitRetry, [this, answer] { permit(answer); });
-  });
+  };
+  election_->store_facts(draft_, told);
+}
+
+// Permits a good end that etcd has no room for, or does not answer about. No other node leads while
+// this node holds its lease, and work that is done must not fail with etcd.
+void Etcd3Backend::end_unrecorded() {
+  if (const auto permit = std::exchange(end_, nullptr)) permit({});
 }
 
 void Etcd3Backend::on_deposed() {
@@ -363,12 +381,12 @@ void Etcd3Backend::leave_as_leader(Departure how) {
   if (word == LastWord::await_writing) return turn_.start(kClosingPatience, [this] { end_lead(); });
   // A guest that never leaves must not hold the leader.
   turn_.start(settings_.hub.close_timeout, [this] { end_lead(); });
-  if (!facts_.closed) {
-    facts_.closed = true;
-    facts_.good = how != Departure::failed;
-    facts_.why = end_text(facts_.good, {});
+  if (!draft_.closed) {
+    draft_.closed = true;
+    draft_.good = how != Departure::failed;
+    draft_.why = end_text(draft_.good, {});
   }
-  election_->store_facts(facts_, calls_([this](const Result<void>&) {
+  election_->store_facts(draft_, calls_([this](const Result<void>&) {
                            if (!server_) return;
                            // One turn later: end_lead() destroys the server that calls here.
                            server_->when_empty([this] { turn_.start({}, [this] { end_lead(); }); });

@@ -4,9 +4,10 @@
 //
 // Before a round is placed, its number is written to etcd in a transaction that succeeds only while
 // this node leads. So a leader that was frozen or cut off places nothing, and no round number is
-// given twice. A node that has lost its lease but still reaches etcd becomes a candidate again. A
-// new leader reads in etcd which nodes had finished before the takeover, and whether the job is
-// over.
+// given twice. In the same way the good end of the job is written before any node hears of it. If
+// etcd does not answer, the lease alone must do for the end. A node that has lost its lease but
+// still reaches etcd becomes a candidate again. A new leader reads in etcd which nodes had finished
+// before the takeover, and whether the job is over.
 //
 // Etcd3NodeCore decides. This class has the parts and carries the decisions out.
 #pragma once
@@ -46,7 +47,7 @@ class Etcd3Backend : public Backend {
     member_.give_way(gives);
     return gives && server_ == nullptr;
   }
-  bool others_can_go_on() const override { return true; }
+  bool others_can_go_on() const override { return hub::can_be_missed(settings_.hub, member_); }
   void tell_stop() override;
   bool carries_news() const override { return true; }
   bool send_news(const std::string& text) override { return member_.send_news(text); }
@@ -62,6 +63,7 @@ class Etcd3Backend : public Backend {
   void campaign(std::chrono::milliseconds patience);
   hub::HubServerSettings server_settings();
   void permit(std::function<void(Status)> answer);
+  void end_unrecorded();
   void interrupt(const Interruption& interruption);
   void started(Result<std::optional<Etcd3Facts>> facts);
   void on_leader(const std::optional<StorePlace>& place);
@@ -90,6 +92,8 @@ class Etcd3Backend : public Backend {
   hub::HubMember member_;
   Etcd3NodeCore core_;
   Etcd3Facts facts_;
+  Etcd3Facts draft_;                 // facts_ and what this node's hub has asked to write
+  std::function<void(Status)> end_;  // permits a good end
   std::optional<StorePlace> leader_;
   std::optional<StorePlace> last_leader_;  // kept while no node leads
   std::optional<Error> lost_;              // why this node has no lease, or no part in the election

@@ -204,6 +204,51 @@ TEST_F(Etcd3BackendTest, APermissionAfterTheLeaseIsForNothing) {
   EXPECT_TRUE(b.interruptions.empty());
 }
 
+// The leader's key is gone, and the leader does not know yet. The job may go on under another
+// leader, so the end is told only after etcd has written it for the leader.
+TEST_F(Etcd3BackendTest, ALeaderWithoutItsKeyEndsNothing) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+  etcd.mute_watches(true);
+  etcd.expire(kLeader);
+  bool asked = false;
+  etcd.set_fault([&](const std::string&, const FakeEtcd::Json& body) -> std::optional<Say> {
+    asked = asked || body.dump().find("request_put") != std::string::npos;
+    return {};
+  });
+  int told = 0;
+  for (Agent* agent : {&a, &b})
+    agent->backend->finish([&](const Result<void>& outcome) { told += outcome ? 1 : 100; });
+  until([&] { return asked; });
+  pass(200ms);
+  EXPECT_EQ(told, 0);
+  // A look at the key makes the node the leader again, and both are still there.
+  etcd.mute_watches(false);
+  etcd.watches_say(R"({"result":{"canceled":true,"compact_revision":"900"}})");
+  until([&] { return told == 2; });
+  EXPECT_NE(etcd.value(kFacts).find(R"("good":true)"), std::string::npos) << etcd.value(kFacts);
+}
+
+TEST_F(Etcd3BackendTest, AnEndForWhichEtcdHasNoRoomIsToldAllTheSame) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+  etcd.set_fault([&](const std::string& path, const FakeEtcd::Json&) -> std::optional<Say> {
+    if (path != "/v3/kv/txn") return {};
+    return FakeEtcd::reply(429,
+                           R"({"code":8,"message":"etcdserver: mvcc: database space exceeded"})");
+  });
+  int told = 0;
+  for (Agent* agent : {&a, &b})
+    agent->backend->finish([&](const Result<void>& outcome) { told += outcome ? 1 : 100; });
+  until([&] { return told == 2; });
+}
+
 // The leader's join timeout is its own: the other nodes get another leader, and are not spares.
 TEST_F(Etcd3BackendTest, ALeaderOutOfPatienceLeavesTheOthersToWait) {
   settings.hub.min_nodes = settings.hub.max_nodes = 3;

@@ -72,6 +72,7 @@ class Etcd3Election {
   // has been reached and the leader is known. on_leader and on_elected follow.
   void start(Done<std::optional<Etcd3Facts>> done);
   bool leads() const { return core_.leads(); }
+  bool unsure() const { return core_.unsure(); }
   // For the leader: publishes the place of the hub. Errc::canceled: this node no longer leads.
   void publish(const StorePlace& place, const Done<void>& done);
   void store_facts(const Etcd3Facts& facts, Done<void> done);

@@ -121,6 +121,8 @@ class Etcd3ElectionCore {
 
   Phase phase() const { return phase_; }
   bool leads() const { return phase_ == Phase::leading; }
+  // Returns whether the lease is held and etcd does not answer.
+  bool unsure() const { return lease_state_ == Lease::unsure; }
   // Returns the create_revision of this node's key while leading. Writes of a leader depend on it.
   std::int64_t led_revision() const { return led_revision_; }
   std::int64_t lease() const { return lease_; }

@@ -24,6 +24,13 @@ hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::N
           .offer_store = settings.offer_store};
 }
 
+bool can_be_missed(const HubSettings& settings, const hub::HubMember& member) {
+  const auto& round = member.round();
+  if (!round || settings.has_spares) return true;
+  const bool replaced = settings.offer.replacement && round->restarts < round->max_restarts;
+  return replaced || static_cast<std::size_t>(round->group_world_size) > settings.min_nodes;
+}
+
 hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host) {
   hub::HubServerSettings settings{.listen = listening_place(given.endpoint.host),
                                   .port = given.endpoint.port,

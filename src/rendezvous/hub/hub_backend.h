@@ -35,6 +35,7 @@ struct HubSettings {
   std::optional<std::string> token = {};
   std::size_t min_nodes = 1;
   std::size_t max_nodes = 1;
+  bool has_spares = false;  // --spares: more nodes than max_nodes were started
   RankOrder order = RankOrder::host;
   std::vector<std::string> expected = {};  // as in CoordinatorSettings
   NodeOffer offer;
@@ -54,6 +55,9 @@ struct HubSettings {
 // Settings for every backend whose nodes meet at a hub: this one and etcd3.
 hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent);
 hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host);
+// Returns whether the round can do without this node: enough nodes are left, a spare may wait, or
+// another node may take the place.
+bool can_be_missed(const HubSettings& settings, const hub::HubMember& member);
 
 class HubBackend final : public Backend {
  public:
@@ -67,7 +71,7 @@ class HubBackend final : public Backend {
     member_.give_way(gives);
     return gives && !hosts();
   }
-  bool others_can_go_on() const override { return !hosts(); }
+  bool others_can_go_on() const override { return !hosts() && can_be_missed(settings_, member_); }
   void tell_stop() override;
   bool carries_news() const override { return true; }
   bool send_news(const std::string& text) override { return member_.send_news(text); }

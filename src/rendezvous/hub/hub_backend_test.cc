@@ -150,7 +150,25 @@ TEST_F(HubBackendTest, OnlyAGuestCanGiveWayOrLeaveTheOthers) {
   EXPECT_FALSE(a.backend->others_can_go_on());
   EXPECT_TRUE(b.backend->give_way(true));
   EXPECT_FALSE(b.backend->give_way(false));
-  EXPECT_TRUE(b.backend->others_can_go_on());
+  EXPECT_TRUE(b.backend->others_can_go_on()) << "another node may take the place";
+}
+
+TEST_F(HubBackendTest, TooFewNodesCanGoOnOnlyWithAnother) {
+  settings.offer.replacement = false;
+  const struct {
+    std::size_t min_nodes;
+    bool has_spares;
+    bool can;
+  } rows[] = {{2, false, false}, {1, false, true}, {2, true, true}};
+  for (const auto& row : rows) {
+    settings.min_nodes = row.min_nodes;
+    settings.has_spares = row.has_spares;
+    Agent& a = open("a");
+    Agent& b = open("b");
+    meet({&a, &b});
+    EXPECT_EQ(b.backend->others_can_go_on(), row.can) << row.min_nodes << row.has_spares;
+    agents.clear();
+  }
 }
 
 TEST_F(HubBackendTest, AStoppedHostTellsItsGuests) {

@@ -111,6 +111,7 @@ class HubMember {
   const std::optional<Failed>& failure() const { return core_.failure(); }
   bool in_round() const { return core_.in_round(); }
   bool had_round() const { return core_.had_round(); }
+  const std::optional<Round>& round() const { return core_.round(); }
   // Returns whether this node waits for its first round.
   bool forming() const {
     return core_.phase() == HubMemberCore::Phase::joining && !core_.had_round();

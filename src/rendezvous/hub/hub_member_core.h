@@ -139,6 +139,7 @@ class HubMemberCore {
   bool needs_link() const;
   bool awaits_hub() const;
   bool had_round() const { return round_.has_value(); }
+  const std::optional<Round>& round() const { return round_; }
   const std::optional<Failed>& failure() const { return failure_; }
   std::uint64_t messages() const { return messages_; }
   std::optional<io::TimePoint> down_since() const { return down_since_; }

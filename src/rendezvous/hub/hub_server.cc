@@ -279,6 +279,14 @@ void HubServer::pump() {
 }
 
 void HubServer::pump_coordinator() {
+  const auto request = coordinator_.take_permit_request();
+  ending_ = ending_ || (!ledger_ && request && request->end == PermitRequest::End::succeeded);
+  if (!ending_) send_output();
+  if (request && ledger_) ledger_->write(*request);
+  if (request && !ledger_) ask_permission(*request);
+}
+
+void HubServer::send_output() {
   for (const auto& output : coordinator_.take_output()) {
     const auto at = guests_.find(output.to);
     // The guest may be gone since the coordinator decided.
@@ -287,18 +295,12 @@ void HubServer::pump_coordinator() {
     if (output.bytes) at->second->stream->send(output.bytes);
     if (output.close) close(output.to);
   }
-  if (const auto request = coordinator_.take_permit_request()) {
-    if (ledger_) {
-      ledger_->write(*request);
-    } else {
-      ask_permission(*request);
-    }
-  }
 }
 
 void HubServer::ask_permission(const PermitRequest& request) {
   settings_.permit(
-      request, calls_([this, round = request.round](const Status& permitted) {
+      request, calls_([this, round = request.round, end = request.end](const Status& permitted) {
+        if (end == PermitRequest::End::succeeded) ending_ = false;
         if (!permitted)
           return shut_down("the host of the rendezvous gives up: " + permitted.error().message);
         coordinator_.permit(round, io::Clock::now());

@@ -27,7 +27,7 @@ struct HubServerSettings {
   std::optional<std::string> token;
   CoordinatorSettings coordinator;
   // Called before each round if rounds are fenced; an error ends the job. `answer` must be called
-  // from the loop, never inside the call.
+  // from the loop, never inside the call. The nodes hear of a good end after its answer.
   std::function<void(const PermitRequest&, std::function<void(Status)> answer)> permit = {};
   // Set if other nodes may host after this one. Then a quorum of the nodes records the state of the
   // job, which replaces `permit`.
@@ -91,6 +91,7 @@ class HubServer {
   void close(PeerId id);
   void pump();
   void pump_coordinator();
+  void send_output();
   void ask_permission(const PermitRequest& request);
   // hub_server_ledger.cc
   void on_moved(PeerId caller, const Moved& moved);
@@ -114,6 +115,7 @@ class HubServer {
   std::optional<Ledger> ledger_;
   bool leads_ = true;  // the coordinator decides; false: frames are kept for later
   bool deposed_ = false;
+  bool ending_ = false;  // a good end waits for its permission
   QuorumWatch quorum_;
   int port_ = 0;
   io::Fd listener_;

@@ -58,8 +58,10 @@ void Storm::hear(int number, const Mail& mail) {
   if (const auto* call = std::get_if<Call>(mail.get()))
     return send(agent.conn, up, std::make_shared<Frame>(agent.witness->testify(*call)));
   if (const auto* charter = std::get_if<Charter>(mail.get())) {
+    const bool is_refused = must_refuse(*agent.witness, *charter);
     Frame answer = agent.witness->take(*charter);
     const bool agreed = std::holds_alternative<Agreed>(answer);
+    if (is_refused && agreed) wrong("a node agrees to a term below its promise");
     send(agent.conn, up, std::make_shared<Frame>(std::move(answer)));
     if (!agreed) return;
     agent.core->led();

@@ -182,8 +182,11 @@ void WalkState::to_node(int number) {
   if (const auto* call = std::get_if<Call>(mail.get())) {
     answer = node.witness.testify(*call);
   } else {
-    answer = node.witness.take(std::get<Charter>(*mail));
+    const auto& charter = std::get<Charter>(*mail);
+    const bool is_refused = must_refuse(node.witness, charter);
+    answer = node.witness.take(charter);
     if (std::holds_alternative<Agreed>(answer)) {
+      if (is_refused) wrong("a node agrees to a term below its promise");
       if (node.searching) led_again_ = true;
       node.searching = false;
       node.leader = static_cast<std::uint32_t>(node.hub);

@@ -35,6 +35,12 @@ class Sum {
   std::uint64_t sum_ = 0x1234567;
 };
 
+// Returns whether the witness has promised a later term. A charter that it has agreed to before may
+// be repeated.
+inline bool must_refuse(const Witness& witness, const Charter& charter) {
+  return charter.term < witness.promised() && is_newer(charter, witness.charter());
+}
+
 // Reads the private state of a ledger.
 struct LedgerPeek {
   static void add(Sum& sum, const Ledger& ledger);
