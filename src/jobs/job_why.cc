@@ -148,12 +148,15 @@ Hang hang_in(const nlohmann::json& report) {
   Hang hang;
   const auto events = report.find("events");
   if (events == report.end() || !events->is_array()) return hang;
-  // A hang of an earlier attempt did not end the job: the ranks were started again.
+  // A hang of an earlier attempt did not end the job: the ranks were started again. Nor did a hang
+  // that was over.
   const std::int64_t last = codec::integer_member(report, "attempts_total");
-  for (const nlohmann::json& event : *events)
-    if (codec::text_member(event, "event") == "hung" &&
-        codec::integer_member(event, "attempt") == last)
+  for (const nlohmann::json& event : *events) {
+    const std::string kind = codec::text_member(event, "event");
+    if (kind == "hang_over") hang.words.clear();
+    if (kind == "hung" && codec::integer_member(event, "attempt") == last)
       hang.words = text_of(event, "words");
+  }
   const auto attempts = report.find("attempts");
   if (!hang.words.empty() && attempts != report.end() && attempts->is_array() && !attempts->empty())
     hang.folder = text_of(attempts->back(), "log_dir");

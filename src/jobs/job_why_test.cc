@@ -99,6 +99,15 @@ TEST(JobWhy, AReportSaysWhereTheRanksWere) {
   }
 }
 
+TEST(JobWhy, AHangThatWasOverDidNotEndTheJob) {
+  nlohmann::json report = {
+      {"attempts_total", 1},
+      {"events", {{{"event", "hung"}, {"attempt", 1}, {"words", "hung for 31 s"}}}}};
+  EXPECT_EQ(hang_in(report).words, "hung for 31 s");
+  report["events"].push_back({{"event", "hang_over"}, {"attempt", 1}});
+  EXPECT_EQ(hang_in(report).words, "");
+}
+
 TEST(JobWhy, AReportOfAHostMayBeAnything) {
   for (const char* text : {"[]", "{}", "{\"root_cause\":7}", "{\"root_cause\":{\"rank\":\"x\"}}",
                            "{\"root_cause\":{\"message\":\"a\\u001b[31mb\"},\"reason\":[1]}"}) {

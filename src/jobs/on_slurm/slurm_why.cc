@@ -17,16 +17,22 @@ namespace lockstep::jobs::on_slurm {
 namespace {
 
 constexpr std::size_t kMostReport = 8UL << 20;
+// A job may have thousands of nodes.
+constexpr std::size_t kMostEvidence = 16;
 
 // Adds the last hang of an ended job. Each node has noted the hang, and kept evidence of its own.
 void add_hang(const slurm::JobFolder& folder, slurm::Explained& job) {
   bool first = true;
+  std::size_t nodes = 0;
   for (const std::string& report : folder.last_reports()) {
     const Hang hang = hang_in(codec::parse_json(report, {.bytes = kMostReport}));
     if (hang.words.empty()) continue;
     if (std::exchange(first, false)) job.facts.push_back({"hang", hang.words});
-    if (!hang.evidence.empty()) job.facts.push_back({"hang", hang.evidence});
+    if (!hang.evidence.empty() && nodes++ < kMostEvidence)
+      job.facts.push_back({"hang", hang.evidence});
   }
+  if (nodes > kMostEvidence)
+    job.facts.push_back({"hang", fmt::format("evidence on {} more nodes", nodes - kMostEvidence)});
 }
 
 Result<std::vector<slurm::Explained>> explained(const std::string& number, const KnownJob* known,
