@@ -99,6 +99,7 @@ class StepReader {
   std::optional<std::string> script_text() const;
   StepKind kind() const;
   bool binds_gpus() const;
+  std::string_view pyxis_variable() const;
   std::string why_not() const;
   std::optional<CountedGpus> gpus_of_task() const;
   std::optional<int> cpus_of_task() const;
@@ -189,18 +190,38 @@ bool StepReader::binds_gpus() const {
   return false;
 }
 
+// Returns the variable from which pyxis reads an option that is not given; empty: none. Without an
+// image or a name pyxis ignores the other options. Source: pyxis' args.c.
+std::string_view StepReader::pyxis_variable() const {
+  constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
+      {"PYXIS_CONTAINER_IMAGE", "container-image"},
+      {"PYXIS_CONTAINER_NAME", "container-name"},
+      {"PYXIS_CONTAINER_MOUNTS", "container-mounts"},
+      {"PYXIS_CONTAINER_WORKDIR", "container-workdir"},
+      {"PYXIS_CONTAINER_SAVE", "container-save"},
+      {"PYXIS_CONTAINER_MOUNT_HOME", "container-mount-home"},
+      {"PYXIS_CONTAINER_REMAP_ROOT", "container-remap-root"},
+      {"PYXIS_CONTAINER_ENTRYPOINT", "container-entrypoint"},
+      {"PYXIS_CONTAINER_WRITABLE", "container-writable"},
+      {"PYXIS_CONTAINER_READONLY", "container-readonly"},
+      {"PYXIS_CONTAINER_ENV", "container-env"},
+      {"PYXIS_CONTAINER_UNSHARE", "container-unshare"}};
+  const bool pyxis = find("container-image") != nullptr || find("container-name") != nullptr;
+  for (const auto& [name, option] : kVariables) {
+    const bool selects = option == "container-image" || option == "container-name";
+    const bool given = find(option) != nullptr || find(fmt::format("no-{}", option)) != nullptr;
+    if (!given && (pyxis || selects) && facts_.variable(std::string(name))) return name;
+  }
+  return {};
+}
+
 // Returns why agents cannot replace this srun call; empty: they can.
 std::string StepReader::why_not() const {
   for (const char* name : {"multi-prog", "pty", "het-group", "nodelist", "exclude", "nodefile",
                            "relative", "gpu-bind", "ntasks-per-gpu", "tres-bind", "bcast"})
     if (find(name) != nullptr) return fmt::format("srun --{} is given", name);
-  // pyxis reads an option that is not given from a variable. Source: pyxis' args.c.
-  for (const auto& [name, option] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"PYXIS_CONTAINER_IMAGE", "container-image"},
-           {"PYXIS_CONTAINER_NAME", "container-name"},
-           {"PYXIS_CONTAINER_MOUNTS", "container-mounts"},
-           {"PYXIS_CONTAINER_ENV", "container-env"}})
-    if (facts_.variable(name) && find(option) == nullptr) return fmt::format("{} is set", name);
+  if (const std::string_view name = pyxis_variable(); !name.empty())
+    return fmt::format("{} is set", name);
   // srun refuses --ntasks beside --ntasks-per-gpu, and a step of agents needs --ntasks.
   if (facts_.variable("SLURM_NTASKS_PER_GPU")) return "the job has --ntasks-per-gpu";
   if (step_.kind == StepKind::tasks && binds_gpus()) return "the job has --gpu-bind";

@@ -63,6 +63,10 @@ TEST(OldStepTest, AContainerByAVariableOfPyxisIsPyxis) {
             "PYXIS_CONTAINER_IMAGE is set");
   EXPECT_EQ(read(image, {{"PYXIS_CONTAINER_NAME", "x"}}).why, "PYXIS_CONTAINER_NAME is set");
   EXPECT_EQ(read(image, {{"PYXIS_CONTAINER_MOUNTS", "/d"}}).why, "PYXIS_CONTAINER_MOUNTS is set");
+  EXPECT_EQ(read(image, {{"PYXIS_CONTAINER_READONLY", "1"}}).why,
+            "PYXIS_CONTAINER_READONLY is set");
+  // pyxis ignores mounts without an image.
+  EXPECT_EQ(read({"torchrun", "t.py"}, {{"PYXIS_CONTAINER_MOUNTS", "/d"}}).why, "");
   // The option wins.
   EXPECT_EQ(read(image, {{"PYXIS_CONTAINER_IMAGE", "x"}}).kind, StepKind::agents);
   EXPECT_EQ(read({"hostname"}, {{"PYXIS_CONTAINER_IMAGE", "x"}}).why, "");
