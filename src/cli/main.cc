@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -26,11 +28,19 @@ void fill_standard_streams() {
   if (fd > 2) close(fd);
 }
 
-// Turns success into failure if output was lost, because of a full disk or a closed pipe.
+// Returns whether standard output is a pipe without a reader, such as `head` that has seen enough.
+bool reader_is_gone() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+// Turns success into failure if output was lost, because of a full disk or a closed pipe. For a
+// closed pipe the code is that of a program that SIGPIPE ends, without words.
 int with_output_written(lockstep::cli::ExitCode code) {
   errno = 0;
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written || code != lockstep::cli::ExitCode::ok) return number(code);
+  if (errno == EPIPE || (errno == 0 && reader_is_gone())) return 128 + SIGPIPE;
   // A write that failed earlier, in the middle of a long text, has left no errno.
   const std::string why =
       errno != 0 ? lockstep::errno_text(errno) : "not all of the output was written";

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -325,6 +326,17 @@ def test_text_that_cannot_be_written_is_no_success(args, tmp_path):
     assert ended.returncode == 1
     assert re.fullmatch("lockstep: error: write to standard output: "
                         "(No space left on device|not all of the output was written)\n", ended.stderr), ended.stderr
+
+
+@pytest.mark.parametrize("args", [["run", "--help"], ["jobs", "--json"], ["--version"]])
+def test_a_reader_that_has_seen_enough_gets_no_words(args, tmp_path):
+    """`lockstep ... | head -1` is quiet, and no success. Only some subcommands leave SIGPIPE to the system."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    ended = subprocess.run([BINARY, *args], stdout=write_end, stderr=subprocess.PIPE, text=True,
+                           env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
+    os.close(write_end)
+    assert ended.returncode in (141, -signal.SIGPIPE) and ended.stderr == "", ended
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
