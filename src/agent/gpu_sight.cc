@@ -26,9 +26,10 @@ std::string job_name(const Node& node) {
     const auto at = node.environment.find(name);
     return at == node.environment.end() ? std::string() : at->second;
   };
-  // Slurm has a number for each row.
-  if (auto number = value("SLURM_JOB_ID"); !number.empty()) return number;
-  std::string id = value("LOCKSTEP_JOB_ID");
+  // Slurm has a number for each task of an array.
+  std::string id = value("SLURM_JOB_ID");
+  if (!id.empty() && !value("SLURM_ARRAY_TASK_ID").empty()) return id;
+  if (id.empty()) id = value("LOCKSTEP_JOB_ID");
   if (id.empty()) id = node.config.run_id;
   const std::string row = value("LOCKSTEP_SWEEP_ROW");
   return row.empty() ? id : fmt::format("{}[{}]", id, row);

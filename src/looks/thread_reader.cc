@@ -86,13 +86,15 @@ bool may_read_now(const ProcessReader& reader, const RankLook& look) {
 
 std::vector<stacks::ThreadStack> python_stacks(const ProcessReader& reader, StackSource& stacks,
                                                const RankLook& look, bool all) {
-  std::optional<stacks::ThreadStack> main = look.stack;
-  if (may_read_now(reader, look)) {
-    if (all) return stacks.all_stacks(look.pid);
-    main = stacks.main_stack(look.pid);
-  }
   std::vector<stacks::ThreadStack> found;
-  if (main) found.push_back(std::move(*main));
+  if (may_read_now(reader, look)) {
+    if (all)
+      found = stacks.all_stacks(look.pid);
+    else if (auto main = stacks.main_stack(look.pid))
+      found.push_back(std::move(*main));
+  }
+  // After a read that was held up, the source answers nothing for a while.
+  if (found.empty() && look.stack) found.push_back(*look.stack);
   return found;
 }
 
