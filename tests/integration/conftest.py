@@ -1,6 +1,7 @@
 import os
 import pathlib
 import sys
+import tempfile
 
 import pytest
 
@@ -25,6 +26,14 @@ def lockstep(tmp_path):
     yield folder
     left = folder.close()
     assert not left, f"left running: {left}"
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that other users may enter. Each pytest that starts closes the folder of all pytests to them."""
+    with tempfile.TemporaryDirectory(prefix="lockstep-open-") as name:
+        os.chmod(name, 0o755)
+        yield pathlib.Path(name)
 
 
 @pytest.fixture

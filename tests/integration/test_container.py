@@ -648,14 +648,6 @@ def test_torchrun_in_a_container_keeps_torchruns_rules(lockstep, folder_image):
     assert "rule: torchrun's default" in ended.out, ended
 
 
-@pytest.fixture
-def open_folder():
-    """A folder that other users may enter. Pytest's folders are closed to them."""
-    with tempfile.TemporaryDirectory(prefix="lockstep-rootless-") as name:
-        os.chmod(name, 0o755)
-        yield pathlib.Path(name)
-
-
 def test_podman_without_root(lockstep, folder_image, open_folder):
     need("podman", "runc", "newuidmap", "setpriv")
     if os.getuid() != 0:

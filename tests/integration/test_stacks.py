@@ -224,29 +224,26 @@ def test_a_process_that_ends_meanwhile(python, tmp_path):
 
 
 @root
-def test_a_process_of_another_user(tmp_path):
+def test_a_process_of_another_user(open_folder):
     """A user may read their own processes without any capability, and no others."""
-    shutil.copy(TOOL, tmp_path / "stacks_tool")
-    os.chmod(tmp_path, 0o777)
-    for folder in [tmp_path, *tmp_path.parents]:
-        if folder.stat().st_mode & 0o5 != 0o5 and folder != pathlib.Path("/"):
-            os.chmod(folder, folder.stat().st_mode | 0o5)
+    shutil.copy(TOOL, open_folder / "stacks_tool")
+    os.chmod(open_folder, 0o777)
     unprivileged = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--no-new-privs",
                     "--inh-caps=-all", "--bounding-set=-all"]
 
     def asked(pid):
-        ended = subprocess.run([*unprivileged, tmp_path / "stacks_tool", "read", str(pid)], check=True,
+        ended = subprocess.run([*unprivileged, open_folder / "stacks_tool", "read", str(pid)], check=True,
                                stdout=subprocess.PIPE, timeout=120)
         return json.loads(ended.stdout)
 
-    with standing("debian-12", "sleep", tmp_path) as pid:
+    with standing("debian-12", "sleep", open_folder) as pid:
         answer = asked(pid)
         assert answer.get("reason") == "denied" and "the kernel refuses" in answer["sentence"], answer
-    (tmp_path / "ready").unlink()
-    script = tmp_path / "script.py"
-    script.write_text(f"import pathlib, time\npathlib.Path({str(tmp_path / 'ready')!r}).touch()\ntime.sleep(1000)\n")
+    (open_folder / "ready").unlink()
+    script = open_folder / "script.py"
+    script.write_text(f"import pathlib, time\npathlib.Path({str(open_folder / 'ready')!r}).touch()\ntime.sleep(1000)\n")
     with killed_at_end(*unprivileged, PYTHON, script) as own:
-        until((tmp_path / "ready").exists, 60)
+        until((open_folder / "ready").exists, 60)
         # The file is there a moment before line 3 begins, and a loaded machine may stop a read.
         until(lambda: [thread["frames"] for thread in asked(own.pid).get("threads", [])]
               == [[["<module>", str(script), 3]]], 60, "the process sleeps in line 3")
