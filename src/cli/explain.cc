@@ -139,8 +139,8 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
     rows.push_back({"lost host", config.backend->without_host(config), "the backend"});
   else
     rows.push_back({"lost host",
-                    "the job ends, as with any node: all are needed, and there is no restart and "
-                    "no spare",
+                    "the job ends, as with any node: all are needed, and no spare or other node "
+                    "may take its place",
                     from("nnodes")});
   const bool chosen = config.origins.find("rank-order") != config.origins.end();
   rows.push_back({"rank order", std::string(launch::order_name(config.rank_order)),
