@@ -19,6 +19,8 @@ namespace {
 
 // Retries end with the lease at the latest.
 constexpr std::chrono::milliseconds kPermitRetry(200);
+// How long etcd may take to write a good end.
+constexpr std::chrono::milliseconds kEndPatience(2000);
 // For a guest's record of a final failure, when the agent already wants to leave.
 constexpr std::chrono::seconds kClosingPatience(2);
 
@@ -38,7 +40,8 @@ Etcd3Backend::Etcd3Backend(io::Loop& loop, Etcd3Settings settings)
       member_(loop, patient(hub::member_settings(settings_.hub, agent_))),
       meeting_(loop),
       turn_(loop),
-      again_(loop) {
+      again_(loop),
+      end_due_(loop) {
   member_.on_interruption([this](const Interruption& interruption) { interrupt(interruption); });
   member_.on_news([this](int from, const std::string& text) {
     if (const auto tell = on_news_) tell(from, text);
@@ -78,7 +81,7 @@ void Etcd3Backend::campaign(std::chrono::milliseconds patience) {
   handlers.on_unsure = [this](const Error& error) {
     log::warning("etcd does not answer; the job goes on until the lease runs out: {}",
                  error.message);
-    end_unrecorded();
+    permit_end();
   };
   handlers.on_sure = [] { log::warning("etcd answers again"); };
   handlers.on_lost = [this](const Error& error) { on_lost(error); };
@@ -200,17 +203,25 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   // The port is published in etcd, so any free one will do.
   settings.port = 0;
   begin_after(facts_, settings.coordinator);
-  // This node leads again, and comes over with the others.
-  if (server_) settings.coordinator.last_lead = -1;
+  // This node was the last leader. It comes over with the others, so it is not lost.
+  const auto& round = member_.round();
+  if (round && round->number == facts_.round && round->group_rank == facts_.lead)
+    settings.coordinator.last_lead = -1;
   draft_ = facts_;
   end_ = nullptr;
+  // The nodes hear nothing while the end waits, and up to a heartbeat before. They must not take
+  // the hub for gone.
+  const auto patience = (settings.coordinator.dead - settings.coordinator.heartbeat) / 2;
   if (last_leader_) settings.coordinator.last_lead_called = last_leader_->addr;
   settings.coordinator.fenced = true;
-  settings.permit = [this](const hub::PermitRequest& request, std::function<void(Status)> answer) {
+  settings.permit = [this, patience = std::min(patience, kEndPatience)](
+                        const hub::PermitRequest& request, std::function<void(Status)> answer) {
     merge_facts(draft_, facts_of(request));
-    if (draft_.good) end_ = answer;
+    if (draft_.good) {
+      end_ = answer;
+      end_due_.start(election_->unsure() ? io::Duration(0) : patience, [this] { permit_end(); });
+    }
     permit(std::move(answer));
-    if (election_->unsure()) loop_.post(calls_([this] { end_unrecorded(); }));
   };
   return settings;
 }
@@ -224,19 +235,35 @@ void Etcd3Backend::permit(std::function<void(Status)> answer) {
       return answer({});
     }
     const Errc code = stored.error().code;
+    // The next leader decides about the end.
+    if (code == Errc::canceled) end_ = nullptr;
     if (code == Errc::canceled || !server_ || core_.leaving()) return;
-    // etcd has refused, and would refuse again.
     if (code != Errc::unavailable && code != Errc::timeout)
-      return facts.good ? end_unrecorded() : answer(std::move(stored));
-    // Until the lease is lost.
-    again_.start(kPermitRetry, [this, answer] { permit(answer); });
+      return refused(facts, stored.error(), answer);
+    // Until the lease is lost. A retry writes all that is in the draft, so it answers all.
+    retries_.push_back(answer);
+    again_.start(kPermitRetry, [this] {
+      permit([all = std::exchange(retries_, {})](const Status& status) {
+        for (const auto& one : all)
+          one(status);
+      });
+    });
   };
   election_->store_facts(draft_, told);
 }
 
-// Permits a good end that etcd has no room for, or does not answer about. No other node leads while
-// this node holds its lease, and work that is done must not fail with etcd.
-void Etcd3Backend::end_unrecorded() {
+// Handles a refusal of etcd, which would refuse again. Only a new round must be written.
+void Etcd3Backend::refused(const Etcd3Facts& facts, const Error& error,
+                           const std::function<void(Status)>& answer) {
+  if (facts.good) return permit_end();
+  if (facts.round != facts_.round) return answer(tl::make_unexpected(error));
+  log::warning("the rendezvous goes on without a record for the next leader: {}", error.message);
+  answer({});
+}
+
+// Permits a good end that etcd has no room for, or does not write in time. No other node leads
+// while this node holds its lease, and work that is done must not fail with etcd.
+void Etcd3Backend::permit_end() {
   if (const auto permit = std::exchange(end_, nullptr)) permit({});
 }
 
@@ -361,6 +388,7 @@ void Etcd3Backend::leave(Departure how, Done<void> done) {
   join_done_ = nullptr;
   finish_done_ = nullptr;
   again_.cancel();
+  permit_end();
   leave_done_ = std::move(done);
   if (!election_) return turn_.start({}, [this] { end_lead(); });
   if (decided == Etcd3NodeCore::Leave::go) {

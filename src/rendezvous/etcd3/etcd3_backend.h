@@ -5,9 +5,9 @@
 // Before a round is placed, its number is written to etcd in a transaction that succeeds only while
 // this node leads. So a leader that was frozen or cut off places nothing, and no round number is
 // given twice. In the same way the good end of the job is written before any node hears of it. If
-// etcd does not answer, the lease alone must do for the end. A node that has lost its lease but
-// still reaches etcd becomes a candidate again. A new leader reads in etcd which nodes had finished
-// before the takeover, and whether the job is over.
+// etcd does not write it in time, the lease alone must do for the end. A node that has lost its
+// lease but still reaches etcd becomes a candidate again. A new leader reads in etcd which nodes
+// had finished before the takeover, and whether the job is over.
 //
 // Etcd3NodeCore decides. This class has the parts and carries the decisions out.
 #pragma once
@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::rendezvous::etcd3 {
 
@@ -63,7 +64,9 @@ class Etcd3Backend : public Backend {
   void campaign(std::chrono::milliseconds patience);
   hub::HubServerSettings server_settings();
   void permit(std::function<void(Status)> answer);
-  void end_unrecorded();
+  void refused(const Etcd3Facts& facts, const Error& error,
+               const std::function<void(Status)>& answer);
+  void permit_end();
   void interrupt(const Interruption& interruption);
   void started(Result<std::optional<Etcd3Facts>> facts);
   void on_leader(const std::optional<StorePlace>& place);
@@ -94,6 +97,7 @@ class Etcd3Backend : public Backend {
   Etcd3Facts facts_;
   Etcd3Facts draft_;                 // facts_ and what this node's hub has asked to write
   std::function<void(Status)> end_;  // permits a good end
+  std::vector<std::function<void(Status)>> retries_;  // answered by the next write
   std::optional<StorePlace> leader_;
   std::optional<StorePlace> last_leader_;  // kept while no node leads
   std::optional<Error> lost_;              // why this node has no lease, or no part in the election
@@ -105,6 +109,7 @@ class Etcd3Backend : public Backend {
   io::TimePoint meeting_until_;
   io::Timer turn_;
   io::Timer again_;
+  io::Timer end_due_;
   CallbackScope calls_;
 };
 

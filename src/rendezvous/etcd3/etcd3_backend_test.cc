@@ -88,6 +88,20 @@ class Etcd3BackendTest : public ::testing::Test {
     EXPECT_NE(a.round().group_rank, b.round().group_rank);
   }
 
+  // Makes etcd answer all transactions with `said` from now on, and counts them.
+  void fail_transactions(const Say& said) {
+    etcd.set_fault([this, said](const std::string& path, const auto&) -> std::optional<Say> {
+      if (path != "/v3/kv/txn") return {};
+      ++transactions;
+      return said;
+    });
+  }
+  void finish(Agent& agent) {
+    agent.backend->finish([this](const Result<void>& outcome) { told += outcome ? 1 : 100; });
+  }
+
+  int transactions = 0;  // that have failed
+  int told = 0;          // nodes that know of the good end
   io::Loop loop;
   FakeEtcd etcd;
   Etcd3Settings settings;
@@ -219,9 +233,8 @@ TEST_F(Etcd3BackendTest, ALeaderWithoutItsKeyEndsNothing) {
     asked = asked || body.dump().find("request_put") != std::string::npos;
     return {};
   });
-  int told = 0;
-  for (Agent* agent : {&a, &b})
-    agent->backend->finish([&](const Result<void>& outcome) { told += outcome ? 1 : 100; });
+  finish(a);
+  finish(b);
   until([&] { return asked; });
   pass(200ms);
   EXPECT_EQ(told, 0);
@@ -232,21 +245,135 @@ TEST_F(Etcd3BackendTest, ALeaderWithoutItsKeyEndsNothing) {
   EXPECT_NE(etcd.value(kFacts).find(R"("good":true)"), std::string::npos) << etcd.value(kFacts);
 }
 
+// As before, and etcd falls silent after it has said that the node does not lead.
+TEST_F(Etcd3BackendTest, ADeposedLeaderEndsNothingWhenEtcdFallsSilent) {
+  etcd.lease_ttl = 2;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+  etcd.mute_watches(true);
+  etcd.expire(kLeader);
+  bool asked = false;
+  etcd.set_fault([&](const std::string& path, const auto&) -> std::optional<Say> {
+    if (asked) return FakeEtcd::silence();
+    asked = path == "/v3/kv/txn";
+    return {};
+  });
+  finish(a);
+  finish(b);
+  until([&] { return asked; });
+  // Longer than two thirds of the lease: the node is unsure by then.
+  pass(1500ms);
+  EXPECT_EQ(told, 0);
+}
+
+// The leader's node finishes first, which is recorded, too.
 TEST_F(Etcd3BackendTest, AnEndForWhichEtcdHasNoRoomIsToldAllTheSame) {
   Agent& a = open("a");
   Agent& b = open("b");
   join(a);
   join(b);
   expect_a_round(a, b);
-  etcd.set_fault([&](const std::string& path, const FakeEtcd::Json&) -> std::optional<Say> {
-    if (path != "/v3/kv/txn") return {};
-    return FakeEtcd::reply(429,
-                           R"({"code":8,"message":"etcdserver: mvcc: database space exceeded"})");
-  });
-  int told = 0;
-  for (Agent* agent : {&a, &b})
-    agent->backend->finish([&](const Result<void>& outcome) { told += outcome ? 1 : 100; });
+  fail_transactions(
+      FakeEtcd::reply(429, R"({"code":8,"message":"etcdserver: mvcc: database space exceeded"})"));
+  finish(a);
+  until([&] { return transactions > 0; });
+  pass(100ms);
+  finish(b);
   until([&] { return told == 2; });
+  EXPECT_TRUE(b.interruptions.empty());
+}
+
+const Say kTimedOut =
+    FakeEtcd::reply(400, R"({"code":14,"message":"etcdserver: request timed out"})");
+
+// etcd renews the lease and writes nothing.
+TEST_F(Etcd3BackendTest, AnEndThatEtcdDoesNotWriteInTimeIsToldAllTheSame) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+  fail_transactions(kTimedOut);
+  finish(a);
+  finish(b);
+  until([&] { return told == 2; });
+}
+
+TEST_F(Etcd3BackendTest, ALeaderThatLeavesTellsTheEnd) {
+  settings.hub.keep_alive_interval = 10s;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+  finish(a);
+  // The leader's own node has been recorded.
+  until([&] { return etcd.value(kFacts).find(R"("finished":[0])") != std::string::npos; });
+  fail_transactions(kTimedOut);
+  finish(b);
+  until([&] { return transactions > 0; });
+  a.backend->leave(Departure::succeeded, [](const Result<void>&) {});
+  until([&] { return told == 1; });
+}
+
+// The retry of an earlier record comes between the record of a round and its retry.
+TEST_F(Etcd3BackendTest, ARoundIsNotForgottenForAnEarlierRecord) {
+  settings.access.timeout = settings.access.attempt_timeout = 10s;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+  fail_transactions(FakeEtcd::silence());
+  const auto refuse = [&] { etcd.say(kTimedOut, "POST /v3/kv/txn"); };
+  b.backend->tell_failure("it failed", false);
+  until([&] { return transactions == 1 && !a.interruptions.empty(); });
+  refuse();
+  join(a);
+  join(b);
+  until([&] { return transactions == 2; });
+  // The restart is written again behind the round.
+  pass(300ms);
+  refuse();
+  until([&] { return transactions == 3; });
+  refuse();
+  etcd.set_fault(nullptr);
+  expect_a_round(a, b);
+}
+
+// The leader wins again after the loss of its key. It comes over last, and no node is lost.
+TEST_F(Etcd3BackendTest, ALeaderThatLeadsAgainIsNotLost) {
+  settings.hub.keep_alive_interval = 200ms;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+  // a has the first lease. Nobody else may win, and only b hears of the new hub.
+  etcd.set_fault([&](const std::string& path, const FakeEtcd::Json& body) -> std::optional<Say> {
+    if (path != "/v3/kv/txn") return {};
+    const std::string text = body.dump();
+    const bool campaigns = text.find("\"request_range\"") != std::string::npos;
+    if (!campaigns) {
+      etcd.mute_watches(true);
+    } else if (etcd.value(kLeader).empty() && text.find(R"("lease":"1")") == std::string::npos) {
+      return kTimedOut;
+    }
+    return {};
+  });
+  etcd.expire(kLeader);
+  until([&] { return a.backend->staying_for().find(": b is still there") != std::string::npos; });
+  EXPECT_TRUE(b.interruptions.empty());
+  etcd.mute_watches(false);
+  etcd.watches_say(R"({"result":{"canceled":true,"compact_revision":"900"}})");
+  finish(a);
+  finish(b);
+  until([&] { return told == 2; });
+  EXPECT_TRUE(a.interruptions.empty());
+  EXPECT_TRUE(b.interruptions.empty());
 }
 
 // The leader's join timeout is its own: the other nodes get another leader, and are not spares.
@@ -305,10 +432,10 @@ TEST_F(Etcd3BackendTest, AnEndThatTheLeaderDidNotTell) {
     etcd.expire(folder + "/leader");
     until([&] { return finished || !b.interruptions.empty(); });
     EXPECT_EQ(finished && finished->has_value(), good);
-    const bool told = b.interruptions.size() == 1 &&
-                      b.interruptions[0].kind == Interruption::Kind::end &&
-                      b.interruptions[0].why == "so";
-    EXPECT_NE(told, good);
+    const bool bad_end = b.interruptions.size() == 1 &&
+                         b.interruptions[0].kind == Interruption::Kind::end &&
+                         b.interruptions[0].why == "so";
+    EXPECT_NE(bad_end, good);
     agents.clear();
   }
 }

@@ -121,7 +121,7 @@ void Etcd3Election::act(const Core::KeepFacts& todo) {
 }
 
 void Etcd3Election::act(const Core::PutFacts& todo) {
-  client_.txn(fenced(facts_key_, todo.text, todo.lease), true,
+  client_.txn(fenced(facts_key_, todo.text, todo.lease, todo.led), true,
               answer([this](Reply reply) { core_.facts_put(std::move(reply)); }));
 }
 
@@ -165,10 +165,10 @@ void Etcd3Election::start(Done<std::optional<Etcd3Facts>> done) {
 }
 
 // Returns a transaction that succeeds only while the leader's key is the one created by this node.
-Etcd3Txn Etcd3Election::fenced(const std::string& key, const std::string& value,
-                               std::int64_t lease) const {
+Etcd3Txn Etcd3Election::fenced(const std::string& key, const std::string& value, std::int64_t lease,
+                               std::int64_t led) const {
   Etcd3Txn txn;
-  txn.compare = {{Etcd3Compare::What::create_revision, leader_key_, core_.led_revision(), {}}};
+  txn.compare = {{Etcd3Compare::What::create_revision, leader_key_, led, {}}};
   txn.success = {{Etcd3Op::Kind::put, key, value, lease}};
   return txn;
 }
@@ -182,7 +182,8 @@ void Etcd3Election::publish(const StorePlace& place, const Done<void>& done) {
     return client_.transport().loop().post(
         [told] { told(Status(tl::make_unexpected(Core::not_leader()))); });
   const std::string where = io::place_text(place.addr, place.port);
-  client_.txn(fenced(leader_key_, where, core_.lease()), true, calls_([this, told](Reply reply) {
+  client_.txn(fenced(leader_key_, where, core_.lease(), core_.led_revision()), true,
+              calls_([this, told](Reply reply) {
                 if (!reply)
                   return told(Status(tl::make_unexpected(core_.within(std::move(reply).error()))));
                 told(reply->succeeded ? Status() : Status(tl::make_unexpected(Core::not_leader())));

@@ -112,7 +112,8 @@ class Etcd3Election {
   // Returns a callback that hands etcd's answer to the core.
   template <class Take>
   Etcd3Client::Done answer(Take take);
-  Etcd3Txn fenced(const std::string& key, const std::string& value, std::int64_t lease) const;
+  Etcd3Txn fenced(const std::string& key, const std::string& value, std::int64_t lease,
+                  std::int64_t led) const;
   void close_facts(const Etcd3Facts& facts, const Etcd3Kv& before, Done<void> done);
 
   Etcd3Client& client_;

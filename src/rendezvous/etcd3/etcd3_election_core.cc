@@ -292,7 +292,7 @@ void Etcd3ElectionCore::resign() {
 // newer facts.
 std::uint64_t Etcd3ElectionCore::put_facts(std::string text) {
   const std::uint64_t ticket = ++last_ticket_;
-  facts_queue_.push_back({ticket, std::move(text)});
+  facts_queue_.push_back({ticket, std::move(text), led_revision_});
   if (facts_queue_.size() == 1) put_next_facts();
   return ticket;
 }
@@ -303,8 +303,8 @@ void Etcd3ElectionCore::told(Status outcome) {
 }
 
 void Etcd3ElectionCore::put_next_facts() {
-  // Nothing may be written without the lead.
-  while (!leads() && !facts_queue_.empty())
+  // Nothing may be written without the lead, or under a later one.
+  while (!facts_queue_.empty() && (!leads() || facts_queue_.front().led != led_revision_))
     told(tl::make_unexpected(not_leader()));
   if (facts_queue_.empty()) return;
   // Facts have their own lease, which outlives the leader's.

@@ -168,6 +168,7 @@ class Etcd3ElectionCore {
   struct Words {
     std::uint64_t ticket = 0;
     std::string text;
+    std::int64_t led = 0;  // as in PutFacts
   };
   std::deque<Words> facts_queue_;  // in order; the first one is being written
   std::uint64_t last_ticket_ = 0;

@@ -400,6 +400,21 @@ TEST_F(Etcd3ElectionCoreTest, FactsAreTheLeadersAlone) {
   EXPECT_EQ(done(), "stored 1" + no + ", stored 2" + no);
 }
 
+TEST_F(Etcd3ElectionCoreTest, FactsOfAnEarlierLeadAreNotWritten) {
+  const std::string no = ": this node does not lead the rendezvous in etcd any more";
+  lead();
+  core.put_facts("a");
+  core.put_facts("b");
+  core.watched({deleted()}, now);
+  core.tick(now);
+  EXPECT_EQ(done(), "grant facts, deposed, campaign");
+  core.campaigned(made(9), now);
+  core.put_facts("c");
+  EXPECT_EQ(done(), "watch 10, elected");
+  core.facts_granted(lease(), now);
+  EXPECT_EQ(done(), "stored 1" + no + ", stored 2" + no + ", put c led 9");
+}
+
 TEST_F(Etcd3ElectionCoreTest, TheLeaseOfTheFactsIsKeptAliveHourByHour) {
   lead();
   core.put_facts("a");
