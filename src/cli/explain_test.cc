@@ -110,8 +110,10 @@ TEST(Explain, SaysWhatTheLossOfTheHostMeans) {
   config.max_nodes = 2;
   // No backend helps a job that needs all of its nodes.
   for (const char* backend : {"static", "c10d", "etcd", "etcd-v2", "etcd3", "lockstep"})
-    expect(backend,
-           "the job ends, as with any node: all are needed, and there is no restart and no spare");
+    expect(
+        backend,
+        "the job ends, as with any node: all are needed, and no spare or other node may take its "
+        "place");
   config.max_restarts = 1;
   expect("lockstep",
          "the job ends with n1: of two nodes only the host goes on alone (two hosts of run --on "
