@@ -71,6 +71,10 @@ TEST_F(OwnedJobTest, AnUnreadableJournalIsAnErrorOrHasNoJobs) {
   EXPECT_EQ(code_of(find_owned("lab", read_courses())), Errc::corrupt);
   EXPECT_TRUE(courses_here().empty());
   std::filesystem::remove_all(folder_ + "/lockstep");
+  std::filesystem::create_directory(folder_ + "/lockstep");
+  std::filesystem::create_symlink("rentals.db", folder_ + "/lockstep/rentals.db");
+  EXPECT_FALSE(read_courses()) << "a loop, and not a missing file";
+  std::filesystem::remove_all(folder_ + "/lockstep");
   EXPECT_FALSE(find_owned("lab", read_courses()).value());
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/lockstep")) << "this user never rented";
 }
