@@ -264,6 +264,21 @@ TEST_F(OwnedJobTest, WhoFollowsSomeLinesGetsTheCodeOfTheJob) {
   EXPECT_FALSE(is_kept());
 }
 
+TEST_F(OwnedJobTest, WhoFollowsSomeLinesOfAnEndedJobGetsItsCodeWithoutItsOutputs) {
+  ends(3);
+  code_ = 3;
+  auto cut_off = world();
+  cut_off.bring = [](const auto&...) -> Result<bool> { return fail(Errc::unavailable, "cut"); };
+  OwnedJob job(known_owned(course_), course_, cut_off);
+  const auto followed = job.follow({.lines = 5});
+  ASSERT_TRUE(followed) << followed.error().message;
+  EXPECT_EQ(followed->status.code, 3);
+  EXPECT_EQ(code_of(job.follow({.to_end = false})), Errc::unavailable);
+  code_ = 128 + SIGINT;
+  EXPECT_EQ(code_of(job.follow({.lines = 5})), Errc::unavailable) << "the user wants no more";
+  EXPECT_TRUE(is_kept());
+}
+
 TEST_F(OwnedJobTest, ACancelReturnsOnceTheJobIsSettled) {
   ends(130);
   const auto status = job().cancel();
