@@ -37,11 +37,14 @@ bool is_certain(const Result<KnownJob>& found, const std::string& word) {
 }
 
 // Finds a job that is in no book: a run on this machine, or a job whose rental another host owns.
-// Other jobs of that word must not be taken for a job in an unreadable journal.
+// Another job of that name must not be taken for a job in an unreadable journal. Slurm's numbers
+// and pid-N are no names.
 Result<std::optional<KnownJob>> find_unbooked(const std::string& word, const PlacesWorld& world) {
   if (auto run = here::find_local_job(word)) return run;
-  if (!hosts::check_cluster_name(word)) return std::optional<KnownJob>();
-  LOCKSTEP_TRY_ASSIGN(const auto owned, rented::find_owned(word, world.courses()));
+  const bool is_name =
+      hosts::check_cluster_name(word) && !slurm::is_job_id(word) && !here::is_local_id(word);
+  const rented::Courses courses = is_name ? world.courses() : world.known_courses();
+  LOCKSTEP_TRY_ASSIGN(const auto owned, rented::find_owned(word, courses));
   return owned ? std::optional(rented::known_owned(*owned)) : std::nullopt;
 }
 

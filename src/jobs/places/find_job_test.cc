@@ -155,6 +155,8 @@ TEST_F(FindJobTest, AnUnreadableJournalOfRentalsIsNotOneWithoutTheJob) {
   EXPECT_EQ(code_of(running("lab", Several::newest)), Errc::corrupt);
   EXPECT_EQ(code_of(find_job_to_explain(book(), "other", places())), Errc::corrupt);
   EXPECT_EQ(code_of(find("me@host")), Errc::not_found) << "no cluster has this name";
+  EXPECT_EQ(find("7").value().place, "slurm");
+  EXPECT_EQ(code_of(find("pid-999999999")), Errc::not_found);
   EXPECT_TRUE(owned_jobs(places()).empty()) << "a list may miss a job";
 }
 
