@@ -58,10 +58,7 @@ Result<ExitCode> note_unseen_end(cloud::Journal& journal, RentedJob job) {
     LOCKSTEP_TRY(journal.drop_job(job.rental));
     return ExitCode::failed;
   }
-  if (job.goes_on()) {
-    job.code = number(ExitCode::failed);
-    job.note = "its machines are gone; how it ended is not known";
-  }
+  cloud::end_unseen(job, "its machines are gone; how it ended is not known");
   job.stage = RentedJob::Stage::ended;
   LOCKSTEP_TRY(journal.note_job(job));
   return passed_on(job.code);

@@ -12,7 +12,8 @@ namespace lockstep::cli {
 Result<std::vector<hosts::HostPlace>> places_of(const std::string& where,
                                                 const PlaceOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
-  if (!registry.find(where))
+  // Only names need the journal of rentals: 'local' and user@host cannot be a rented cluster.
+  if (hosts::check_cluster_name(where) && !registry.find(where))
     LOCKSTEP_TRY(jobs::rented::check_machines_here(where, jobs::rented::read_courses()));
   // A rented cluster may have lost its machines since its last use, or never had any.
   LOCKSTEP_TRY(ensure_rented(registry, where));

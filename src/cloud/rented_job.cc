@@ -3,6 +3,7 @@
 #include "codec/json_fields.h"
 
 #include <array>
+#include <utility>
 
 namespace lockstep::cloud {
 namespace {
@@ -36,6 +37,16 @@ static void fields(codec::JsonFields& io, RentedJob& job) {
   io("client", job.client);
   io("follower", job.follower);
   io("ahead", job.ahead);
+}
+
+void end_unseen(RentedJob& job, std::string unseen) {
+  if (!job.goes_on()) return;
+  const bool all = job.succeeded && job.back.empty();
+  job.stage = RentedJob::Stage::ending;
+  job.code = all ? 0 : 1;
+  job.note = all             ? "the job had succeeded"
+             : job.succeeded ? "the job had succeeded, but its outputs are not here"
+                             : std::move(unseen);
 }
 
 const char* rented_job_stage(RentedJob::Stage stage) {

@@ -52,6 +52,11 @@ struct RentedJob {
   bool goes_on() const { return stage < Stage::ending; }
 };
 
+// Takes a job whose end no process has noted, and will not see any more, to Stage::ending. unseen:
+// the note if nothing tells how the job ended. A noted success stays one if no outputs were asked
+// for.
+void end_unseen(RentedJob& job, std::string unseen);
+
 const char* rented_job_stage(RentedJob::Stage stage);
 std::string rented_job_json(const RentedJob& job);
 Result<RentedJob> parse_rented_job(std::string_view json);

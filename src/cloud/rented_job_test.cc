@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace lockstep::cloud {
 namespace {
 
@@ -41,6 +43,24 @@ TEST(RentedJob, ComesBackAsItWas) {
   EXPECT_EQ(read->back, job.back);
   EXPECT_EQ(read->host, "me@desk");
   EXPECT_EQ(read->client, "lk01");
+}
+
+TEST(RentedJob, AnUnseenEndOfANotedSuccessIsNoFailure) {
+  RentedJob job{.rental = "a", .cluster = "a", .words = {}, .folder = "/"};
+  const auto ended = [](RentedJob of) {
+    end_unseen(of, "not known");
+    EXPECT_EQ(of.stage, RentedJob::Stage::ending);
+    return std::pair(of.code, of.note);
+  };
+  EXPECT_EQ(ended(job), std::pair(1, std::string("not known")));
+  job.succeeded = true;
+  EXPECT_EQ(ended(job), std::pair(0, std::string("the job had succeeded")));
+  job.back = {"out"};
+  EXPECT_EQ(ended(job),
+            std::pair(1, std::string("the job had succeeded, but its outputs are not here")));
+  job.stage = RentedJob::Stage::ending;
+  job.note = "outputs in out";
+  EXPECT_EQ(ended(job), std::pair(0, job.note)) << "the course has noted the end";
 }
 
 TEST(RentedJob, WhatMakesNoSenseIsRefused) {

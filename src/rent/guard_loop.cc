@@ -72,9 +72,10 @@ Status Guard::leave_job(cloud::RentedJob job) {
   // A claimed job is being followed: leave it alone.
   const auto claim = claim_job(job.rental);
   if (!claim) return {};
-  if (job.goes_on()) job.code = 1;
+  const std::string why = fmt::format("{} followers ended before the job did", kMostFollowers);
+  cloud::end_unseen(job, why);
   job.stage = cloud::RentedJob::Stage::ended;
-  job.note = fmt::format("{} followers ended before the job did", kMostFollowers);
+  if (!job.succeeded || job.note.empty()) job.note = why;
   say(fmt::format("'{}': {}; the machines are left to their lease", job.cluster, job.note));
   LOCKSTEP_TRY(world_->journal().note_job(job));
   follows_.erase(job.rental);

@@ -44,12 +44,13 @@ class GuardLoop : public testing::FakeWorld {
     EXPECT_TRUE(world->journal().keep(rental));
     return rental;
   }
-  void give_job(const cloud::Rental& rental) {
+  void give_job(const cloud::Rental& rental, bool succeeded = false) {
     cloud::RentedJob job;
     job.rental = rental.id;
     job.cluster = rental.cluster;
     job.folder = "/";
     job.stage = Stage::working;
+    job.succeeded = succeeded;
     EXPECT_TRUE(world->journal().keep_job(job));
   }
   cloud::RentedJob job() { return cloud::Journal::open(folder + "/lockstep")->jobs()->at(0); }
@@ -195,6 +196,14 @@ TEST_F(GuardLoop, AJobWithoutAProcessGetsAFollowerButNotForEver) {
   EXPECT_EQ(job().note, "8 followers ended before the job did");
   EXPECT_EQ(web->now, rental.ends_ms + kLastLook);
   EXPECT_TRUE(one->machines.empty());
+}
+
+TEST_F(GuardLoop, ANotedSuccessOutlivesItsFollowers) {
+  give_job(watched("a", kHour), true);
+  const std::string log = guard();
+  EXPECT_EQ(job().stage, Stage::ended) << log;
+  EXPECT_EQ(job().code, 0);
+  EXPECT_EQ(job().note, "the job had succeeded");
 }
 
 TEST_F(GuardLoop, AClaimedJobGetsNoFollowerAndItsMachinesAreNotAsked) {

@@ -2,6 +2,7 @@
 
 #include "base/date_text.h"
 #include "base/text.h"
+#include "hosts/registry.h"
 #include "jobs/here/local_job.h"
 #include "jobs/on_hosts/hosts_job.h"
 #include "jobs/on_slurm/login_job.h"
@@ -36,16 +37,22 @@ bool is_certain(const Result<KnownJob>& found, const std::string& word) {
 }
 
 // Finds a job that is in no book: a run on this machine, or a job whose rental another host owns.
-std::optional<KnownJob> find_unbooked(const std::string& word, const PlacesWorld& world) {
+// Another job of that name must not be taken for a job in an unreadable journal. Slurm's numbers
+// and pid-N are no names.
+Result<std::optional<KnownJob>> find_unbooked(const std::string& word, const PlacesWorld& world) {
   if (auto run = here::find_local_job(word)) return run;
-  const auto owned = rented::find_owned(word, world.courses());
+  const bool is_name =
+      hosts::check_cluster_name(word) && !slurm::is_job_id(word) && !here::is_local_id(word);
+  const rented::Courses courses = is_name ? world.courses() : world.known_courses();
+  LOCKSTEP_TRY_ASSIGN(const auto owned, rented::find_owned(word, courses));
   return owned ? std::optional(rented::known_owned(*owned)) : std::nullopt;
 }
 
 }  // namespace
 
 Result<KnownJob> find_job(const JobBook& book, const std::string& word, const PlacesWorld& world) {
-  if (auto job = find_unbooked(word, world)) return std::move(*job);
+  LOCKSTEP_TRY_ASSIGN(auto unbooked, find_unbooked(word, world));
+  if (unbooked) return std::move(*unbooked);
   auto job = on_slurm::find_job(book, word);
   if (is_certain(job, word)) return job;
   if (slurm::is_job_id(word)) {
@@ -61,7 +68,8 @@ Result<KnownJob> find_job(const JobBook& book, const std::string& word, const Pl
 
 Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, Several several,
                                   const PlacesWorld& world) {
-  if (auto job = find_unbooked(word, world)) return std::move(*job);
+  LOCKSTEP_TRY_ASSIGN(auto unbooked, find_unbooked(word, world));
+  if (unbooked) return std::move(*unbooked);
   LOCKSTEP_TRY_ASSIGN(KnownJob newest, find_job(book, word, world));
   if (newest.id == word || newest.name != word) return newest;
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.going_on(word));
@@ -84,7 +92,8 @@ Result<KnownJob> find_running_job(const JobBook& book, const std::string& word, 
 
 Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& word,
                                      const PlacesWorld& world) {
-  if (auto job = find_unbooked(word, world)) return std::move(*job);
+  LOCKSTEP_TRY_ASSIGN(auto unbooked, find_unbooked(word, world));
+  if (unbooked) return std::move(*unbooked);
   auto job = on_slurm::find_job(book, word);
   const bool is_number = slurm::is_job_id(word);
   const bool is_exact =
@@ -124,7 +133,7 @@ std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world) {
   if (place && record.nodes.empty())
     return std::make_unique<on_slurm::SlurmJob>(std::move(record), std::move(*place));
   if (place) return std::make_unique<on_slurm::LoginJob>(std::move(record), std::move(*place));
-  const auto courses = world.courses();
+  const auto courses = world.known_courses();
   if (auto course = rented::owned_course_of(record, courses))
     return std::make_unique<rented::OwnedJob>(std::move(record), std::move(*course), world.owned);
   const auto on_its_hosts = [](KnownJob job) -> std::unique_ptr<Job> {
@@ -133,7 +142,8 @@ std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world) {
   // The record alone does not say that the hosts are rented: only the journal of rentals does.
   if (rented::course_of(record, courses) == nullptr) return on_its_hosts(std::move(record));
   return std::make_unique<rented::RentedJob>(
-      std::move(record), rented::RentedWorld{.attempt = on_its_hosts, .courses = world.courses});
+      std::move(record), rented::RentedWorld{.attempt = on_its_hosts,
+                                             .courses = [world] { return world.known_courses(); }});
 }
 
 }  // namespace lockstep::jobs::places

@@ -14,7 +14,7 @@ namespace lockstep::jobs::places {
 // Finds a job by id, name, beginning of an id, Slurm's number, or pid-N of a run on this machine. A
 // job whose rental another host owns has the name of its cluster, which comes before others.
 // Slurm's number may be that of a job that Lockstep did not submit, or of an earlier run of a
-// chain. Errors as in JobBook::find().
+// chain. Errors as in JobBook::find(), and those of an unreadable journal of rentals.
 Result<KnownJob> find_job(const JobBook& book, const std::string& word,
                           const PlacesWorld& world = real_places());
 

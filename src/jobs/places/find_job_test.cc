@@ -148,6 +148,18 @@ TEST_F(FindJobTest, TheRecordTellsThePlace) {
       << "a cluster may have this name";
 }
 
+TEST_F(FindJobTest, AnUnreadableJournalOfRentalsIsNotOneWithoutTheJob) {
+  add("aaaa1111", "lab", {"a"});
+  readable_ = false;
+  EXPECT_EQ(code_of(find("lab")), Errc::corrupt);
+  EXPECT_EQ(code_of(running("lab", Several::newest)), Errc::corrupt);
+  EXPECT_EQ(code_of(find_job_to_explain(book(), "other", places())), Errc::corrupt);
+  EXPECT_EQ(code_of(find("me@host")), Errc::not_found) << "no cluster has this name";
+  EXPECT_EQ(find("7").value().place, "slurm");
+  EXPECT_EQ(code_of(find("pid-999999999")), Errc::not_found);
+  EXPECT_TRUE(owned_jobs(places()).empty()) << "a list may miss a job";
+}
+
 TEST_F(FindJobTest, AJobOfAnotherOwnerComesBeforeOthersOfItsName) {
   add("aaaa1111", "lab", {"a"});
   owned("lab", "cccc3333");

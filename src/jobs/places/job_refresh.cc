@@ -142,7 +142,7 @@ Status ask_courses(const JobBook& book, std::vector<KnownJob>& jobs,
 
 // Asks the owners of rentals for the states of jobs that no book has. canceled: a signal came.
 Status ask_owners(std::vector<KnownJob>& jobs, const PlacesWorld& world) {
-  const auto courses = world.courses();
+  const auto courses = world.known_courses();
   for (KnownJob& job : jobs) {
     auto course = rented::owned_course_of(job, courses);
     if (!course) continue;
@@ -174,7 +174,7 @@ const PlacesWorld& real_places() {
 
 std::vector<KnownJob> owned_jobs(const PlacesWorld& world) {
   std::vector<KnownJob> jobs;
-  for (const cloud::RentedJob& course : rented::owned_among(world.courses()))
+  for (const cloud::RentedJob& course : rented::owned_among(world.known_courses()))
     jobs.push_back(rented::known_owned(course));
   return jobs;
 }
@@ -182,7 +182,7 @@ std::vector<KnownJob> owned_jobs(const PlacesWorld& world) {
 Status refresh_jobs(const JobBook& book, std::vector<KnownJob>& jobs, const PlacesWorld& world) {
   LOCKSTEP_TRY(ask_owners(jobs, world));
   LOCKSTEP_TRY(ask_slurm(book, jobs, world.slurm));
-  LOCKSTEP_TRY(ask_courses(book, jobs, world.courses()));
+  LOCKSTEP_TRY(ask_courses(book, jobs, world.known_courses()));
   std::vector<hosts::HostPlace> hosts;
   std::vector<std::string> ids;
   std::vector<KnownJob*> asked;

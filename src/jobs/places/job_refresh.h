@@ -19,8 +19,13 @@ namespace lockstep::jobs::places {
 struct PlacesWorld {
   hosts::RunCommand run = hosts::over_links();
   on_slurm::SlurmWorld slurm = {};
-  std::function<std::vector<cloud::RentedJob>()> courses = rented::courses_here;
+  std::function<Result<std::vector<cloud::RentedJob>>()> courses = rented::read_courses;
   rented::OwnedWorld owned = {};
+
+  // For views that may miss a course: an unreadable journal has no records.
+  std::vector<cloud::RentedJob> known_courses() const {
+    return courses().value_or(std::vector<cloud::RentedJob>());
+  }
 };
 // Returns the hosts, Slurm and journal of this user: a default argument that costs its callers a
 // call, and not the making of a world.

@@ -23,7 +23,10 @@ class PlacesTest : public on_slurm::SlurmWorldTest {
               return endings;
             },
             .slurm = world(),
-            .courses = [this] { return courses_; },
+            .courses = [this]() -> Result<std::vector<cloud::RentedJob>> {
+              if (!readable_) return fail(Errc::corrupt, "damaged");
+              return courses_;
+            },
             .owned = {.ask = [this](const cloud::RentedJob& course,
                                     const std::vector<std::string>&) -> Result<std::string> {
               asked_owners_.push_back(course.host);
@@ -78,6 +81,7 @@ class PlacesTest : public on_slurm::SlurmWorldTest {
   std::map<std::string, std::map<std::string, job::JobRecord>> known_;
   std::map<std::string, hosts::HostEnding> odd_;  // hosts with another answer
   std::vector<cloud::RentedJob> courses_;
+  bool readable_ = true;  // courses_
   // The answer of a rental's owner about the job; nullopt: the owner is not reached.
   std::optional<rented::OwnedState> owner_ = rented::OwnedState{.known = true, .state = "running"};
   std::vector<std::string> asked_owners_;

@@ -11,8 +11,6 @@ namespace {
 
 using RentedStage = cloud::RentedJob::Stage;
 
-constexpr int kUnseen = 1;
-
 Result<bool> has_open_rental(cloud::Journal& journal, const cloud::RentedJob& job) {
   LOCKSTEP_TRY_ASSIGN(const auto open, journal.open_rentals());
   return std::any_of(open.begin(), open.end(),
@@ -22,10 +20,7 @@ Result<bool> has_open_rental(cloud::Journal& journal, const cloud::RentedJob& jo
 Status note_unseen_end(cloud::Journal& journal, cloud::RentedJob& job) {
   LOCKSTEP_TRY_ASSIGN(const bool rented, has_open_rental(journal, job));
   if (rented || job.stage == RentedStage::ended || rent::job_is_claimed(job.rental)) return {};
-  if (job.goes_on()) {
-    job.code = kUnseen;
-    job.note = "its machines were terminated before the end of the job was seen";
-  }
+  cloud::end_unseen(job, "its machines were terminated before the end of the job was seen");
   job.stage = RentedStage::ended;
   return journal.note_job(job);
 }

@@ -75,6 +75,16 @@ TEST_F(ClientStateTest, AJobWithoutMachinesAndWithoutAProcessHasEnded) {
   EXPECT_EQ(state(Stage::ending).code, 0) << "the course had noted the end";
 }
 
+TEST_F(ClientStateTest, ANotedSuccessIsNotForgottenWithItsProcess) {
+  job_.succeeded = true;
+  EXPECT_EQ(state(Stage::working).note, "the job had succeeded, but its outputs are not here");
+  job_.back.clear();
+  const OwnedState ended = state(Stage::working);
+  EXPECT_TRUE(ended.ended);
+  EXPECT_EQ(ended.state, "succeeded");
+  EXPECT_EQ(ended.code, 0);
+}
+
 TEST_F(ClientStateTest, OnlyAClientsJobIsTold) {
   job_.client.clear();
   EXPECT_FALSE(state(Stage::working).known);

@@ -44,7 +44,9 @@ Result<std::optional<int>> settle_claimed(cloud::Journal& journal, const OwnedWo
   if (step != OwnedStep::forget) {
     LOCKSTEP_TRY_ASSIGN(all, bring_outputs(world, job));
   }
-  LOCKSTEP_TRY(journal.drop_job(job.rental));
+  const Status dropped = journal.drop_job(job.rental);
+  // The end is known all the same. The record lets the next command settle the job again.
+  if (!dropped) world.say(error_line(dropped.error()));
   if (step != OwnedStep::settle) {
     world.say(
         fmt::format("{} has no job on '{}' any more: it never began there, or was ended there",
@@ -53,7 +55,7 @@ Result<std::optional<int>> settle_claimed(cloud::Journal& journal, const OwnedWo
   }
   const int code = settled_code(there, all);
   // Without this word the host keeps its record for 30 days, and nothing else.
-  (void)world.ask(job, {"told", job.rental});
+  if (dropped) (void)world.ask(job, {"told", job.rental});
   if (telling == Telling::full)
     world.say(fmt::format("'{}' has ended at {}: exit code {}, {}", job.cluster, job.host, code,
                           there.note));
@@ -111,6 +113,8 @@ Result<bool> OwnedWorld::bring_from_there(const Job& job, const std::string& pat
     say(fmt::format("{}: {} files, {} brought from {}", path, host.files,
                     project::size_text(host.bytes), job.host));
   if (host.code == 0) return true;
+  if (const int signal = host.code - 128; proc::is_stop_signal(signal))
+    return Failure(Error{Errc::canceled, host.error, host.hint, signal});
   if (host.code != 1) return fail(Errc::unavailable, host.error, host.hint);
   say(fmt::format("{}: {}; {} keeps its copy in {}", path, host.error, job.host, job.tree));
   return false;
@@ -191,11 +195,15 @@ Result<OwnedShown> show_owned(cloud::Journal& journal, const OwnedWorld& world,
   const auto settled = settle_claimed(journal, world, job, Telling::brief);
   if (settled && *settled) return OwnedShown{.code = code_for_user(**settled, end.canceled_by)};
   if (!settled) {
-    world.say(error_line(settled.error()));
-    if (const auto there = world.state(job); there && there->ended) {
+    const Error& error = settled.error();
+    if (error.code == Errc::canceled) return OwnedShown{.signal = error.sys};
+    world.say(error_line(error));
+    const auto there = world.state(job);
+    if (there && there->ended && error.code == Errc::unavailable) {
       world.say(ended_words(job));
       return OwnedShown{.code = code_for_user(settled_code(*there, false), end.canceled_by)};
     }
+    if (there && !there->known) return OwnedShown{.view_code = *end.code};
   }
   if (show.how.starts_with("start") && *end.code == 0) note_start(journal, world, job);
   world.say(going_on_words(job));

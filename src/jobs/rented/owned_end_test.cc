@@ -104,6 +104,55 @@ TEST_F(OwnedEndTest, AnEndIsKnownEvenIfItsOutputsDoNotComeHere) {
   EXPECT_TRUE(is_kept());
 }
 
+TEST_F(OwnedEndTest, CtrlCDuringTheTransferIsTheUsersOwn) {
+  auto stopped = world();
+  stopped.bring = [](const auto&...) -> Result<bool> {
+    return Failure(Error{Errc::canceled, "stopped", {}, SIGINT});
+  };
+  ends(0);
+  EXPECT_EQ(show_owned(stopped, course_, {})->signal, SIGINT);
+  EXPECT_TRUE(is_kept());
+}
+
+TEST_F(OwnedEndTest, AJobThatTheHostForgotDoesNotGoOn) {
+  auto cut_off = world();
+  cut_off.bring = [](const auto&...) -> Result<bool> { return fail(Errc::unavailable, "cut"); };
+  there_ = {};
+  EXPECT_EQ(show_owned(cut_off, course_, {})->code, std::nullopt);
+  EXPECT_EQ(said_, (Words{"cut"}));
+}
+
+// A journal with this job, which cannot be written.
+class ReadOnlyRecords : public cloud::Records {
+ public:
+  explicit ReadOnlyRecords(cloud::RentedJob job) : job_(std::move(job)) {}
+  Status put(const Record&) override { return full(); }
+  Status add(const Record&) override { return full(); }
+  Status change(const Record&) override { return full(); }
+  Status drop(const std::string&, const std::string&) override { return full(); }
+  Result<std::vector<Record>> open_ones(const std::string& kind) override {
+    return std::vector<Record>{
+        {.kind = kind, .id = job_.rental, .json = cloud::rented_job_json(job_)}};
+  }
+  Result<std::vector<Record>> since(const std::string&, std::int64_t) override { return full(); }
+  Result<std::optional<Record>> newest(const std::string&, const std::string&) override {
+    return full();
+  }
+
+ private:
+  static Failure full() { return fail(Errc::unavailable, "no space"); }
+  cloud::RentedJob job_;
+};
+
+TEST_F(OwnedEndTest, ARecordThatCannotBeRemovedDoesNotHideTheEnd) {
+  cloud::Journal full(std::make_unique<ReadOnlyRecords>(course_));
+  ends(0);
+  EXPECT_EQ(show_owned(full, world(), course_, {}, true)->code, 0);
+  EXPECT_EQ(brought_, (Words{"out", "logs"}));
+  EXPECT_EQ(said_, (Words{"no space"}));
+  EXPECT_EQ(asked_.back().front(), "state") << "the next command settles the job with the host";
+}
+
 TEST_F(OwnedEndTest, TheIdOfAStartedJobIsKept) {
   ASSERT_TRUE(show_owned(world(), course_, {.how = "start"}));
   EXPECT_EQ(journal().jobs()->at(0).job, "aaaa1111");

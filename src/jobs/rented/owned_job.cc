@@ -208,7 +208,11 @@ Result<Followed> OwnedJob::print_there(const FollowOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const int code,
                       world_.run(course_, logs_command(course_, options), OwnerOutput::job));
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const auto settled, settle_owned(journal, world_, course_, Telling::full));
+  const auto tried = settle_owned(journal, world_, course_, Telling::full);
+  // The job may have ended, and its outputs cannot come here now: its code is known.
+  if (!tried && tried.error().code == Errc::unavailable && options.to_end && signal_of(code) == 0)
+    return follow_course({.how = kFollowQuiet, .leaves = true});
+  LOCKSTEP_TRY_ASSIGN(const auto settled, tried);
   if (settled) return Followed{.status = status_of_end(*settled, false)};
   if (const int signal = signal_of(code); signal != 0)
     return Followed{.left = true, .signal = signal, .status = {}};

@@ -71,6 +71,10 @@ TEST_F(OwnedJobTest, AnUnreadableJournalIsAnErrorOrHasNoJobs) {
   EXPECT_EQ(code_of(find_owned("lab", read_courses())), Errc::corrupt);
   EXPECT_TRUE(courses_here().empty());
   std::filesystem::remove_all(folder_ + "/lockstep");
+  std::filesystem::create_directory(folder_ + "/lockstep");
+  std::filesystem::create_symlink("rentals.db", folder_ + "/lockstep/rentals.db");
+  EXPECT_FALSE(read_courses()) << "a loop, and not a missing file";
+  std::filesystem::remove_all(folder_ + "/lockstep");
   EXPECT_FALSE(find_owned("lab", read_courses()).value());
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/lockstep")) << "this user never rented";
 }
@@ -258,6 +262,21 @@ TEST_F(OwnedJobTest, WhoFollowsSomeLinesGetsTheCodeOfTheJob) {
   EXPECT_EQ(job().follow({.rank = 1})->status.code, 3);
   EXPECT_EQ(viewed_.size(), 1U);
   EXPECT_FALSE(is_kept());
+}
+
+TEST_F(OwnedJobTest, WhoFollowsSomeLinesOfAnEndedJobGetsItsCodeWithoutItsOutputs) {
+  ends(3);
+  code_ = 3;
+  auto cut_off = world();
+  cut_off.bring = [](const auto&...) -> Result<bool> { return fail(Errc::unavailable, "cut"); };
+  OwnedJob job(known_owned(course_), course_, cut_off);
+  const auto followed = job.follow({.lines = 5});
+  ASSERT_TRUE(followed) << followed.error().message;
+  EXPECT_EQ(followed->status.code, 3);
+  EXPECT_EQ(code_of(job.follow({.to_end = false})), Errc::unavailable);
+  code_ = 128 + SIGINT;
+  EXPECT_EQ(code_of(job.follow({.lines = 5})), Errc::unavailable) << "the user wants no more";
+  EXPECT_TRUE(is_kept());
 }
 
 TEST_F(OwnedJobTest, ACancelReturnsOnceTheJobIsSettled) {

@@ -4,6 +4,7 @@
 #include "io/own_folders.h"
 #include "job/job_spec.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ bool restarts(const cloud::RentedJob& course) {
 Result<std::vector<cloud::RentedJob>> read_courses() {
   const std::string folder = io::state_folder();
   // To open the journal would make it.
-  if (access(cloud::Journal::path_in(folder).c_str(), R_OK) != 0)
+  if (access(cloud::Journal::path_in(folder).c_str(), F_OK) != 0 && errno == ENOENT)
     return std::vector<cloud::RentedJob>();
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(folder));
   return journal.jobs();

@@ -26,7 +26,9 @@ Status tell_closed(cloud::Journal& journal, const cloud::RentedJob& job, const U
   const auto closed = std::find_if(rentals.begin(), rentals.end(), [&](const auto& rental) {
     return rental.id == job.rental && rental.closed_ms != 0;
   });
-  if (closed != rentals.end()) words.ended(job, &*closed);
+  cloud::RentedJob told = job;
+  if (told.succeeded) cloud::end_unseen(told, {});
+  if (closed != rentals.end()) words.ended(told, &*closed);
   return journal.drop_job(job.rental);
 }
 

@@ -41,7 +41,8 @@ class UntoldEndsTest : public rent::testing::FakeWorld {
         *world, world->journal().open_rentals().value(), owners,
         {.ended =
              [this](const cloud::RentedJob& job, const cloud::Rental* closed) {
-               said_.push_back(job.cluster + (closed == nullptr ? " ended" : " was closed"));
+               said_.push_back(job.cluster + (closed == nullptr ? " ended" : " was closed") +
+                               (job.note.empty() ? "" : ": " + job.note));
              },
          .followed =
              [this](const cloud::RentedJob& job, const Status& started) {
@@ -91,6 +92,16 @@ TEST_F(UntoldEndsTest, AClosedRentalEndsItsJob) {
   ASSERT_TRUE(tell());
   EXPECT_EQ(said_, (Texts{"a was closed"}));
   EXPECT_EQ(jobs(), 0U);
+}
+
+TEST_F(UntoldEndsTest, ANotedSuccessIsToldWithAClosedRental) {
+  cloud::Rental rental = rented("a");
+  keep("a", Stage::working, [](cloud::RentedJob& job) { job.succeeded = true; });
+  rental.closed_ms = 7;
+  rental.attempts.clear();
+  ASSERT_TRUE(world->journal().keep(rental));
+  ASSERT_TRUE(tell());
+  EXPECT_EQ(said_, (Texts{"a was closed: the job had succeeded"}));
 }
 
 TEST_F(UntoldEndsTest, OnlyAJobWithoutAGuardGetsAProcessHere) {
