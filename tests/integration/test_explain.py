@@ -58,8 +58,8 @@ def test_every_origin(lockstep):
                                         "run --on have a witness)")
     for backend in ("lockstep", "c10d", "etcd3"):
         rows, _ = explain(lockstep, "--nnodes", "2", "--rdzv-backend", backend, "--rdzv-endpoint", "a")
-        assert rows["lost host"] == ("the job ends, as with any node: all are needed, and there is no restart and no "
-                                     "spare", "option --nnodes")
+        assert rows["lost host"] == ("the job ends, as with any node: all are needed, and no spare or other node may "
+                                     "take its place", "option --nnodes")
     assert not lockstep.logs.exists()
 
 
