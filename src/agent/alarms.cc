@@ -26,14 +26,15 @@ void Alarms::attempt_started(Attempt attempt) {
 
 void Alarms::attempt_ends() {
   alarm_.reset();
-  owed_ = false;
+  owes_words_ = owes_dumps_ = false;
 }
 
 bool Alarms::feed(const Found& found, io::Duration hearing, io::TimePoint now) {
   // Recorders are asked every two seconds. A hang waits for the first answers of this node only.
   const bool waits = collectives_.asking() && !collectives_.knows();
   const auto steps = alarm_.feed(found.verdict, waits, hearing, now);
-  owed_ = owed_ && (found.verdict.alarm || timed_out_);
+  owes_words_ = owes_words_ && (found.verdict.alarm || timed_out_);
+  owes_dumps_ = owes_dumps_ && (found.verdict.alarm || timed_out_);
   if (steps.tell)
     tell(found);
   else
@@ -77,25 +78,34 @@ void Alarms::time_out(int rank, const looks::Fold& fold, const looks::Evidence& 
 
 // Keeps what this node knows of the hang, and says where.
 void Alarms::keep(const std::string& words, const looks::Evidence& evidence) {
-  if (const std::string path = keep_node(words); !path.empty()) {
+  dumps_told_ = false;
+  const std::string path = keep_node(words);
+  if (!path.empty()) {
     log::warning("  evidence: {}", path);
+    // The workers may end before they answer, so the dumps of the last request are kept as well.
     keep_dumps();
   }
-  owed_ = evidence.sentences.empty() && collectives_.asking();
+  owes_dumps_ = !path.empty() && collectives_.asking();
+  owes_words_ = evidence.sentences.empty() && collectives_.asking();
 }
 
-void Alarms::keep_dumps() const {
-  if (const std::string dumps = collectives_.keep(files_); !dumps.empty())
+void Alarms::keep_dumps() {
+  const std::string dumps = collectives_.keep(files_);
+  if (!dumps.empty() && !std::exchange(dumps_told_, true))
     log::warning("  flight recorders: {}*", dumps);
 }
 
 // The first dump of a rank may take longer than a hang may wait to be told.
 void Alarms::tell_late(const looks::Evidence& evidence) {
-  if (!owed_ || (evidence.sentences.empty() && collectives_.asking())) return;
-  owed_ = false;
-  for (const std::string& sentence : evidence.sentences)
-    log::warning("{}: {}", timed_out_ ? "timeout" : "hang", sentence);
-  keep_dumps();
+  if (owes_words_ && (!evidence.sentences.empty() || !collectives_.asking())) {
+    owes_words_ = false;
+    for (const std::string& sentence : evidence.sentences)
+      log::warning("{}: {}", timed_out_ ? "timeout" : "hang", sentence);
+  }
+  if (owes_dumps_ && !collectives_.asking()) {
+    owes_dumps_ = false;
+    keep_dumps();
+  }
 }
 
 // Returns the path of the file. Empty: there is none.

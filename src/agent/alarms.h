@@ -54,7 +54,7 @@ class Alarms {
  private:
   void tell(const Found& found);
   void keep(const std::string& words, const looks::Evidence& evidence);
-  void keep_dumps() const;
+  void keep_dumps();
   void tell_late(const looks::Evidence& evidence);
   std::string keep_node(const std::string& words);
 
@@ -63,7 +63,10 @@ class Alarms {
   Attempt attempt_;
   HangAlarm alarm_;
   int files_ = 0;           // of evidence of this attempt
-  bool owed_ = false;       // the hang was told before the recorders had answered
+  // The hang was told before the recorders had answered. Another node's may answer first.
+  bool owes_words_ = false;
+  bool owes_dumps_ = false;
+  bool dumps_told_ = false;  // where the dumps of the last evidence are
   bool timed_out_ = false;  // told in this attempt
   int count_ = 0;
   std::string last_;

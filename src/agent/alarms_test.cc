@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "io/fd.h"
+#include "io/loop_testing.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace lockstep::agent {
@@ -79,6 +81,18 @@ TEST_F(AlarmsTest, LateAnswersNameTheAlarm) {
   alarms_.time_out(1, asked(), nothing_);
   alarms_.feed_judged(late_);
   EXPECT_TRUE(says("timeout: rank 1 never entered #7")) << log_;
+}
+
+// The recorders of another node may answer first.
+TEST_F(AlarmsTest, DumpsOfThisNodeAreKeptBehindTheAnswersOfAnother) {
+  alarms_.time_out(1, asked(), nothing_);
+  alarms_.feed_judged(late_);
+  EXPECT_FALSE(says("flight recorders: ")) << log_;
+  std::ofstream(recorder_->path() + "/trace_rank_0")
+      << R"({"version":"2.10","entries":[{"collective_seq_id":7}]})";
+  ASSERT_TRUE(io::run_until(loop_, [&] { return !collectives_.asking(); }));
+  alarms_.feed_judged(late_);
+  EXPECT_TRUE(says("flight recorders: ")) << log_;
 }
 
 TEST_F(AlarmsTest, LateAnswersAfterAHangNameTheHang) {
