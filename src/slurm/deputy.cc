@@ -28,6 +28,8 @@ Deputy::Deputy(io::Loop& loop, std::string folder, WatchFolder watch, BatchState
   log::warning("{}, where the script of job {} ran, is gone; {} speaks for the job now", before_,
                run_.state().job, run_.state().host);
   if (const Status kept = run_.keep(); !kept) log::error("{}", kept.error().message);
+  // The lines about the end are in this node's log first.
+  run_.before_end([this] { collect_all(watch_.names()); });
   if (const auto script = run_.folder().of_script()) take_over_script(*script);
 }
 
@@ -39,14 +41,14 @@ void Deputy::take_over_script(const std::string& folder) {
   job_.emplace(loop_, folder);
   job_->state() = std::move(*state);
   job_->state().host = run_.state().host;
+  job_->before_end([this] { collect_all(watch_.names()); });
   run_.state().lead_s = job_->state().lead_s;
 }
 
 void Deputy::look() {
   watch_.beat(kLease, fmt::format("{} {}", run_.state().host, ++looks_));
   const std::vector<std::string> names = watch_.names();
-  for (const std::string& name : names)
-    if (kind_of_watch_file(name) == WatchFile::log) collect(name);
+  collect_all(names);
   look_at_peers(names);
   if (job_) script_.look(WatchFolder(job_->folder(), run_.state().run, 0).read(kLease));
   stop_in_time();
@@ -73,6 +75,11 @@ void Deputy::collect(const std::string& name) {
   const std::size_t whole = newline == std::string_view::npos ? read.size() : newline + 1;
   if (io::write_all(to.get(), read.substr(0, whole), run_.state().output))
     at += static_cast<std::int64_t>(whole);
+}
+
+void Deputy::collect_all(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (kind_of_watch_file(name) == WatchFile::log) collect(name);
 }
 
 void Deputy::look_at_peers(const std::vector<std::string>& names) {
@@ -148,7 +155,7 @@ Result<int> Deputy::conclude(BatchFacts facts) {
   facts.lead_signal = lead_;
   Verdict verdict = judge(facts, run_.reports(), nodes_of_job());
   auto code = run_.conclude(verdict, !job_);
-  look();  // copies the lines that conclude() logged
+  look();
   JobRun& job = job_ ? *job_ : run_;
   if (job_) {
     // The last launch concludes the job for all.

@@ -38,6 +38,7 @@ class Deputy {
 
   void look_at_peers(const std::vector<std::string>& names);
   void collect(const std::string& name);
+  void collect_all(const std::vector<std::string>& names);
   void ask_for_the_end();
   void stop_in_time();
   void take_over_script(const std::string& folder);

@@ -137,8 +137,13 @@ Result<int> JobRun::conclude(Verdict verdict, bool may_be_preempted) {
   // A launch of a script has noted its nodes itself. Twice would double their weight.
   unfit_ = verdict.noted ? verdict.unfit : note_bad_nodes(folder_, state_, verdict);
   state_.stage = run_again(verdict) ? Stage::requeued : Stage::ended;
-  LOCKSTEP_TRY(keep());
+  LOCKSTEP_TRY(keep_end());
   return verdict.code;
+}
+
+Status JobRun::keep_end() const {
+  if (before_end_) before_end_();
+  return keep();
 }
 
 // Returns scontrol's line about the job; empty if the controller does not answer. Slurm signals all
@@ -162,13 +167,13 @@ void JobRun::leave_preempted(std::string_view told) {
   // The job may not be requeued, so Slurm will end it. Continue in a new job.
   if (state_.chain && oneline_value(told, "Requeue") == "0" && go_on_in_next({})) {
     state_.stage = Stage::requeued;
-    if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
+    if (const Status kept = keep_end(); !kept) log::error("{}", kept.error().message);
     return;
   }
   log::warning("job {} is preempted: Slurm takes the nodes, and requeues or ends the job",
                state_.job);
   state_.stage = Stage::requeued;
-  if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
+  if (const Status kept = keep_end(); !kept) log::error("{}", kept.error().message);
   const auto version = run_here({"scontrol", "--version"});
   if (version && queues_again_what_ends_preempted(version->out)) return;
   // Stop waiting if the parent has changed: the script is gone, and nothing waits for this launch.

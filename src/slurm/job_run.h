@@ -10,7 +10,9 @@
 #include "slurm/verdict.h"
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::slurm {
@@ -23,6 +25,10 @@ class JobRun {
   BatchState& state() { return state_; }
   const BatchState& state() const { return state_; }
   Status keep() const { return folder_.keep(state_); }
+
+  // Sets what conclude() calls after its last line of the log and before it records the end.
+  // Followers of the job read its output no further once the end is recorded.
+  void before_end(std::function<void()> call) { before_end_ = std::move(call); }
 
   // Returns the nodes that the pre-flight found bad; empty before conclude().
   const std::vector<std::string>& unfit() const { return unfit_; }
@@ -46,6 +52,7 @@ class JobRun {
   void pause(std::chrono::milliseconds time);
 
  private:
+  Status keep_end() const;
   bool run_again(const Verdict& verdict);
   bool requeue();
   bool was_queued_again();
@@ -58,6 +65,7 @@ class JobRun {
   JobFolder folder_;
   BatchState state_;
   std::vector<std::string> unfit_;  // nodes that the pre-flight found bad
+  std::function<void()> before_end_;
 };
 
 // Returns Slurm's id of this process's job: "12_3" for a task of an array.

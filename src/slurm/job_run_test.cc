@@ -50,6 +50,24 @@ class JobRunTest : public testing::Test {
   std::string path_;
 };
 
+// Who follows the job reads no further once the end is recorded.
+TEST_F(JobRunTest, TheEndIsRecordedAfterItsLastLine) {
+  put_tool("scontrol", "exit 1");
+  io::Loop loop;
+  JobRun run(loop, root_);
+  run.state() = {.job = "7"};
+  ASSERT_TRUE(run.keep());
+  int calls = 0;
+  run.before_end([&] {
+    ++calls;
+    EXPECT_EQ(run.folder().state()->stage, Stage::running);
+    EXPECT_FALSE(run.state().cause.empty());
+  });
+  EXPECT_TRUE(run.conclude(Verdict{Cause::worker, 7, "rank 1 exited with 7", {}}, false));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(run.folder().state()->stage, Stage::ended);
+}
+
 // Slurm's SIGTERM to the canceled job kills the first scontrol as well.
 TEST_F(JobRunTest, ACanceledChainDoesNotGoOnIfTheFirstQuestionIsKilled) {
   put_tool("scontrol",
