@@ -36,6 +36,7 @@ const BackendRow* find_backend(std::string_view name) {
 
 std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
+  names.reserve(kBackends.size());
   for (const BackendRow* row : kBackends)
     names.push_back(row->name);
   return names;
