@@ -43,7 +43,7 @@ class Alarms {
   void time_out(int rank, const looks::Fold& fold, const looks::Evidence& evidence);
   // Takes the look of a node that another node judges.
   void feed_judged(const looks::Evidence& evidence) { tell_late(evidence); }
-  // Takes an alarm from the node that judges this one.
+  // Takes an alarm that the judging node has sent.
   void hear(const std::string& leader, const looks::WorldNews& news,
             const looks::Evidence& evidence);
 
@@ -62,12 +62,12 @@ class Alarms {
   std::function<std::string()> node_;
   Attempt attempt_;
   HangAlarm alarm_;
-  int files_ = 0;           // of evidence of this attempt
+  int files_ = 0;  // of evidence of this attempt
   // The hang was told before the recorders had answered. Another node's may answer first.
   bool owes_words_ = false;
   bool owes_dumps_ = false;
   bool dumps_told_ = false;  // where the dumps of the last evidence are
-  bool timed_out_ = false;  // told in this attempt
+  bool timed_out_ = false;   // told in this attempt
   int count_ = 0;
   std::string last_;
   bool last_is_timeout_ = false;

@@ -132,7 +132,7 @@ std::string_view rank_state(int rank, const Activity& activity, Millis quiet,
   // That a process has ended or is stopped is a fact; the verdict below only infers.
   if (activity.doing == Doing::ended) return "gone";
   if (activity.doing == Doing::stopped) return "stopped";
-  // Ranks that only wait for others do not cause the hang: "hung" is left to those that do.
+  // Ranks that only wait for others do not cause the hang, and do not count as "hung".
   const bool waits = std::binary_search(verdict.waiting.begin(), verdict.waiting.end(), rank);
   if (waits) return "waiting";
   if (verdict.state == VerdictState::hung) return "hung";

@@ -1,4 +1,4 @@
-// The jobs that run now, for commands whose user has named none, and for those that end machines.
+// The jobs that run now, for a command without a job's name, and for a command that ends machines.
 #pragma once
 
 #include "jobs/job.h"

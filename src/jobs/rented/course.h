@@ -11,7 +11,7 @@ namespace lockstep::jobs::rented {
 
 enum class Step {
   check_begin,   // check for the job's environment variables in this process
-  rent,          // rent machines: the ones asked for already, else new ones
+  rent,          // rent machines: of an earlier request, else new ones
   run,           // start the job there, or follow the running job; until its end
   ask_loss,      // ask whether the machines were preempted, or are about to be
   save,          // bring the outputs of a job without its machines

@@ -245,7 +245,7 @@ TEST_F(Etcd3BackendTest, ALeaderWithoutItsKeyEndsNothing) {
   EXPECT_NE(etcd.value(kFacts).find(R"("good":true)"), std::string::npos) << etcd.value(kFacts);
 }
 
-// As before, and etcd falls silent after it has said that the node does not lead.
+// The leader's key is gone. etcd tells the leader so, and then falls silent.
 TEST_F(Etcd3BackendTest, ADeposedLeaderEndsNothingWhenEtcdFallsSilent) {
   etcd.lease_ttl = 2;
   Agent& a = open("a");
