@@ -145,18 +145,22 @@ def test_dcgms_exporter_learns_the_job(machine, lockstep, tmp_path):
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"0": "1234\n"}
 
 
-def test_rows_of_a_sweep_that_share_a_gpu_have_a_line_each(machine, tmp_path):
+@pytest.mark.parametrize("name", [{"LOCKSTEP_JOB_ID": "3f0a9c1e"}, {"SLURM_JOB_ID": "77"}],
+                         ids=["ours", "slurm"])
+def test_rows_of_a_sweep_that_share_a_gpu_have_a_line_each(machine, tmp_path, name):
     machine.put_nvidia()
     machine.nvidia_smi(TWO_GPUS)
     folder = tmp_path / "jobs"
     folder.mkdir()
     rows = [machine.start("--dcgm-job-dir", folder, nproc=1, actions=["await"],
-                          env={"LOCKSTEP_JOB_ID": "3f0a9c1e", "LOCKSTEP_SWEEP_ROW": row}) for row in "01"]
+                          env={**name, "LOCKSTEP_SWEEP_ROW": row}) for row in "01"]
     gpu = folder / "0"
-    until(lambda: gpu.exists() and gpu.read_text() == "3f0a9c1e[0]\n3f0a9c1e[1]\n", 30, "both rows have a line")
+    (job,) = name.values()
+    until(lambda: gpu.exists() and sorted(gpu.read_text().split()) == [f"{job}[0]", f"{job}[1]"], 30,
+          "both rows have a line")
     rows[0].signal(signal.SIGTERM)
     rows[0].wait(30)
-    assert gpu.read_text() == "3f0a9c1e[1]\n"
+    assert gpu.read_text() == f"{job}[1]\n"
     rows[1].signal(signal.SIGTERM)
     rows[1].wait(30)
     assert not list(folder.iterdir())
