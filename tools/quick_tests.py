@@ -2,12 +2,12 @@
 """Chooses the black-box files of `./dev test quick`: tests/integration/rooms.txt names them for each changed file.
 
 usage: quick_tests.py check
-       quick_tests.py choose SECONDS SLOTS COSTS OUT <CHANGED_FILES
+       quick_tests.py choose SECONDS SLOTS COSTS RAN OUT <CHANGED_FILES
 
 check names each room and each black-box file that rooms.txt lacks. choose prints which rooms changed, which files run
 and why, and which files do not fit into SECONDS with SLOTS files at a time. COSTS is the file in which ctest notes how
-long each test took. choose writes the chosen names to OUT, separated by "|". Changed black-box files come first,
-the shortest first; the shortest always runs.
+long each test took. RAN has the names that ran already, a line each; choose leaves them out. choose writes the chosen
+names to OUT, separated by "|". Changed black-box files come first, the shortest first; the shortest always runs.
 """
 import itertools
 import pathlib
@@ -66,14 +66,17 @@ def in_turn(rows):
     return list(dict.fromkeys(filter(None, itertools.chain(*itertools.zip_longest(*rows)))))
 
 
-def choose(own, candidates, costs, seconds, slots):
-    """Returns the files to run, and the files that do not fit into the time. The shortest changed file always runs."""
+def choose(own, candidates, ran, costs, seconds, slots):
+    """Returns the files to run, and the files that do not fit into the time. Files that ran are in neither. The shortest
+    changed file always runs."""
     def share(name):
         return costs[name].seconds * (slots if costs[name].alone else 1)
     own = sorted(own, key=share)
-    chosen, left_out = own[:1], []
+    chosen, left_out = [] if ran else own[:1], []
     taken = sum(map(share, chosen))
-    for name in dict.fromkeys(own[1:] + [name for name in candidates if name not in own]):
+    for name in dict.fromkeys(own + candidates):
+        if name in ran or name in chosen:
+            continue
         if taken + share(name) > seconds * slots or costs[name].seconds > seconds:
             left_out.append(name)
         else:
@@ -82,19 +85,23 @@ def choose(own, candidates, costs, seconds, slots):
     return chosen, left_out
 
 
-def explain(changes, rows, chosen, left_out, costs):
-    """Yields lines for a person."""
+def explain_changes(changes):
+    """Yields lines for a person: what changed."""
     for path, count in changes.paths.items():
         yield f"changed: {path} ({count} file{'s' if count > 1 else ''})"
     if changes.rest:
         more = f" and {len(changes.rest) - 5} more" if len(changes.rest) > 5 else ""
         yield f"changed, chooses no black-box file: {' '.join(changes.rest[:5])}{more}"
+
+
+def explain_choice(changes, rows, chosen, ran, left_out, costs):
+    """Yields lines for a person: what runs and why. Says last what never ran."""
     for name in chosen:
         paths = ", ".join(path for path in changes.paths if name in rows[path])
         why = "changed itself" if name in changes.own else paths
         yield f"runs: test_{name}.py (about {costs[name].seconds:.0f} s): {why}"
-    if left_out:
-        yield (f"A SUBSET: {len(left_out)} of {len(chosen) + len(left_out)} files do not fit into the time; "
+    if left_out and not chosen:
+        yield (f"A SUBSET: {len(left_out)} of {len(ran) + len(left_out)} files do not fit into the time; "
                f"`./dev test` runs them: {' '.join(left_out)}")
 
 
@@ -115,12 +122,15 @@ def main(words):
         found = list(complaints(rows, ROOT))
         print(*(f"tests/integration/rooms.txt: {each}" for each in found), f"rooms: {len(found)} complaints", sep="\n")
         return 1 if found else 0
-    seconds, slots, record, out = words[1:]
+    seconds, slots, record, ran_file, out = words[1:]
+    ran = pathlib.Path(ran_file).read_text().split()
     costs = read_costs((ROOT / "tests/CMakeLists.txt").read_text(), pathlib.Path(record).read_text())
     changes = sort_changes(sys.stdin.read().split(), rows)
     candidates = in_turn([rows[path] for path in changes.paths])
-    chosen, left_out = choose(changes.own, candidates, costs, int(seconds), int(slots))
-    print(*explain(changes, rows, chosen, left_out, costs), sep="\n")
+    chosen, left_out = choose(changes.own, candidates, ran, costs, int(seconds), int(slots))
+    for line in itertools.chain([] if ran else explain_changes(changes),
+                                explain_choice(changes, rows, chosen, ran, left_out, costs)):
+        print(line)
     if chosen and costs[chosen[0]].seconds > int(seconds):
         alone = costs[chosen[0]].seconds
         print(f"TOO LONG: test_{chosen[0]}.py alone takes about {alone:.0f} s, more than {seconds} s")
