@@ -1,5 +1,5 @@
 """Lets Debian's PyTorch 2.6 and later use a TCPStore: it is built without libuv, yet asks for it by default. Put this
-folder on PYTHONPATH. A worker of 2.6 that only uses the launcher's store does not need it, one of 2.14 does."""
+folder on PYTHONPATH."""
 import importlib.abc
 import os
 import sys
