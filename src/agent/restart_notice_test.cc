@@ -27,12 +27,12 @@ TEST(RestartNotice, NamesTheWorkerThatFailedAndItsLog) {
   FailureReport before = one_failure();
   const JobHistory history = history_ended_by(AttemptEnd::worker, "rank 3 on n1 failed");
   EXPECT_EQ(restart_notice({.restarts = 1, .restarts_left = 2}, history, before),
-            "restarting all workers of this node (attempt 1, 2 restarts left): rank 3 on n1 failed "
+            "restarting all workers of this node (restart 1 of 3): rank 3 on n1 failed "
             "(exitcode: 1); log: /logs/3/stdout.log");
   before.failures[0].stderr_log = "/logs/3/stderr.log";
   EXPECT_NE(
-      restart_notice({.restarts_left = 1}, history, before)
-          .find("1 restart left): rank 3 on n1 failed (exitcode: 1); log: /logs/3/stderr.log"),
+      restart_notice({.restarts = 3}, history, before)
+          .find("(restart 3 of 3): rank 3 on n1 failed (exitcode: 1); log: /logs/3/stderr.log"),
       std::string::npos);
 }
 

@@ -145,9 +145,9 @@ def test_restarts_left_are_the_same_on_every_node(job):
     runs = [job.node(number, "--max-restarts", most, actions=(SHOW, "@0", "exit=3", "@*", "pause"))
             for number, most in ((0, 3), (1, 1))]
     for ended in ends(*runs, rc=1):
-        assert "restarting all workers of this node (attempt 1, 0 restarts left)" in ended.err, str(ended)
+        assert "restarting all workers of this node (restart 1 of 1)" in ended.err, str(ended)
         assert ended.err.count("restarting") == 1, str(ended)
-        assert re.search(r"restarts left\): rank 0 on \S+ failed \(exitcode: 3\)$", ended.err, re.M), str(ended)
+        assert re.search(r"\(restart \d of \d\): rank 0 on \S+ failed \(exitcode: 3\)$", ended.err, re.M), str(ended)
         assert "the job failed after " in ended.err and ", with 1 restart; logs: " in ended.err, str(ended)
 
 

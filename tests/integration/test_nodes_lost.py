@@ -39,7 +39,7 @@ def test_a_lost_node_where_min_allows_it(dynamic):
     assert all("127.0.0.3 is gone (" in end.err for end in ended)
     for end in ended:
         assert "starting the workers of this node again with 2 nodes (this is not counted as a restart)" in end.err
-        assert "restarts left" not in end.err
+        assert "restarting all workers" not in end.err
 
 
 def test_a_lost_node_where_min_does_not_allow_it(job):

@@ -99,7 +99,7 @@ def test_restarts_name_rank_cause_and_log_and_are_counted_at_the_end(lockstep):
     assert ended.rc == 0, str(ended)
     (job,) = lockstep.logs.iterdir()
     first, second = lines_with(ended.err, "restarting all")
-    assert re.fullmatch(r"restarting all workers of this node \(attempt 1, 2 restarts left\): rank 0 on \S+ failed "
+    assert re.fullmatch(r"restarting all workers of this node \(restart 1 of 3\): rank 0 on \S+ failed "
                         rf"\(exitcode: 1\): ValueError: x; log: {job}/attempt_0/0/stderr.log", first)
     assert re.search(rf": rank 0 on \S+ failed \(exitcode: -9, SIGKILL\); log: {job}/attempt_1/0/stderr.log$", second)
     (last,) = lines_with(ended.err, "the job ")
