@@ -63,9 +63,14 @@ Status write_trace(const Call& call) {
     return fail(Errc::invalid_input, "--from names a file, so no job can be named");
   LOCKSTEP_TRY_ASSIGN(auto events,
                       options.from ? events_of_file(*options.from) : events_of_job(call));
+  const std::size_t count = events.size();
   const std::string trace = status::trace_json(std::move(events)) + "\n";
-  if (options.output && *options.output != "-") return io::write_file(*options.output, trace);
-  return io::write_all(STDOUT_FILENO, trace, "stdout");
+  if (!options.output || *options.output == "-")
+    return io::write_all(STDOUT_FILENO, trace, "stdout");
+  LOCKSTEP_TRY(io::write_file(*options.output, trace));
+  fmt::print("{}: {} event{}; https://ui.perfetto.dev shows this file\n",
+             printable(*options.output), count, count == 1 ? "" : "s");
+  return {};
 }
 
 }  // namespace

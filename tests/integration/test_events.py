@@ -147,7 +147,8 @@ def test_a_running_job_is_asked(lockstep):
     try:
         assert json.loads(follower.stdout.readline())["event"] == "started"
         trace = lockstep.folder / "job.json"
-        assert lockstep_command(lockstep, "trace", "-o", trace, f"pid-{run.pid}").returncode == 0
+        told = lockstep_command(lockstep, "trace", "-o", trace, f"pid-{run.pid}")
+        assert told.returncode == 0 and re.match(rf"{trace}: \d+ events; https://ui.perfetto.dev ", told.stdout), told
         assert "attempt 1" in trace.read_text()
         run.kill()
         follower.communicate(timeout=20)
