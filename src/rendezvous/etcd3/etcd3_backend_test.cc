@@ -88,6 +88,12 @@ class Etcd3BackendTest : public ::testing::Test {
     EXPECT_NE(a.round().group_rank, b.round().group_rank);
   }
 
+  void meet(Agent& a, Agent& b) {
+    join(a);
+    join(b);
+    expect_a_round(a, b);
+  }
+
   // Makes etcd answer all transactions with `said` from now on, and counts them.
   void fail_transactions(const Say& said) {
     etcd.set_fault([this, said](const std::string& path, const auto&) -> std::optional<Say> {
@@ -111,9 +117,7 @@ class Etcd3BackendTest : public ::testing::Test {
 TEST_F(Etcd3BackendTest, TwoMeet) {
   Agent& a = open("a");
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
   EXPECT_NE(etcd.value(kFacts).find(R"("round":0)"), std::string::npos) << etcd.value(kFacts);
 }
 
@@ -223,9 +227,7 @@ TEST_F(Etcd3BackendTest, APermissionAfterTheLeaseIsForNothing) {
 TEST_F(Etcd3BackendTest, ALeaderWithoutItsKeyEndsNothing) {
   Agent& a = open("a");
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
   etcd.mute_watches(true);
   etcd.expire(kLeader);
   bool asked = false;
@@ -250,9 +252,7 @@ TEST_F(Etcd3BackendTest, ADeposedLeaderEndsNothingWhenEtcdFallsSilent) {
   etcd.lease_ttl = 2;
   Agent& a = open("a");
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
   etcd.mute_watches(true);
   etcd.expire(kLeader);
   bool asked = false;
@@ -273,9 +273,7 @@ TEST_F(Etcd3BackendTest, ADeposedLeaderEndsNothingWhenEtcdFallsSilent) {
 TEST_F(Etcd3BackendTest, AnEndForWhichEtcdHasNoRoomIsToldAllTheSame) {
   Agent& a = open("a");
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
   fail_transactions(
       FakeEtcd::reply(429, R"({"code":8,"message":"etcdserver: mvcc: database space exceeded"})"));
   finish(a);
@@ -293,9 +291,7 @@ const Say kTimedOut =
 TEST_F(Etcd3BackendTest, AnEndThatEtcdDoesNotWriteInTimeIsToldAllTheSame) {
   Agent& a = open("a");
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
   fail_transactions(kTimedOut);
   finish(a);
   finish(b);
@@ -306,9 +302,7 @@ TEST_F(Etcd3BackendTest, ALeaderThatLeavesTellsTheEnd) {
   settings.hub.keep_alive_interval = 10s;
   Agent& a = open("a");
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
   finish(a);
   // The leader's own node has been recorded.
   until([&] { return etcd.value(kFacts).find(R"("finished":[0])") != std::string::npos; });
@@ -324,9 +318,7 @@ TEST_F(Etcd3BackendTest, ARoundIsNotForgottenForAnEarlierRecord) {
   settings.access.timeout = settings.access.attempt_timeout = 10s;
   Agent& a = open("a");
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
   fail_transactions(FakeEtcd::silence());
   const auto refuse = [&] { etcd.say(kTimedOut, "POST /v3/kv/txn"); };
   b.backend->tell_failure("it failed", false);
@@ -349,9 +341,7 @@ TEST_F(Etcd3BackendTest, ALeaderThatLeadsAgainIsNotLost) {
   settings.hub.keep_alive_interval = 200ms;
   Agent& a = open("a");
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
   // a has the first lease. Nobody else may win, and only b hears of the new hub.
   etcd.set_fault([&](const std::string& path, const FakeEtcd::Json& body) -> std::optional<Say> {
     if (path != "/v3/kv/txn") return {};
@@ -408,9 +398,7 @@ TEST_F(Etcd3BackendTest, ALeaseThatEtcdHasForgotten) {
   until([&] { return !etcd.value(kLeader).empty() && etcd.value(kLeader) != before; });
   etcd.mute_watches(false);
   Agent& b = open("b");
-  join(a);
-  join(b);
-  expect_a_round(a, b);
+  meet(a, b);
 }
 
 // The job was recorded as over while no node led.
@@ -421,9 +409,7 @@ TEST_F(Etcd3BackendTest, AnEndThatTheLeaderDidNotTell) {
     const std::string folder = "/lockstep/rendezvous/" + settings.hub.run_id;
     Agent& a = open("a");
     Agent& b = open("b");
-    join(a);
-    join(b);
-    expect_a_round(a, b);
+    meet(a, b);
     std::optional<Result<void>> finished;
     b.backend->finish([&](Result<void> outcome) { finished = std::move(outcome); });
     etcd.put(folder + "/facts", R"({"round":0,"restarts":0,"closed":true,"why":"so","good":)" +
