@@ -65,14 +65,16 @@ def standing(python, shape, folder, before=()):
 
 
 def settled(pid, verb="read"):
-    """The stacks once two reads agree: the process has arrived, also in C."""
+    """The stacks once the process sleeps and two reads agree: it has arrived, also in C. On a full machine two reads also
+    agree about a process that waits for a CPU on its way."""
     last = []
 
     def same():
         last.append(threads_of(pid, verb))
-        return len(last) > 1 and last[-1] == last[-2]
+        sleeps = read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] == "S"
+        return sleeps and len(last) > 1 and last[-1] == last[-2]
 
-    until(same, 20, "the stacks stay the same")
+    until(same, 20, "the process sleeps, and the stacks stay the same")
     return last[-1]
 
 
