@@ -3,8 +3,10 @@
 #include "base/log.h"
 #include "cli/project_words.h"
 #include "cli/subcommand.h"
+#include "cli/sweep_options.h"
 #include "cli/transfer_bar.h"
 #include "project/install.h"
+#include "project/outputs.h"
 #include "project/sync_tree.h"
 
 #include <filesystem>
@@ -89,6 +91,37 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
                                                                       .choice = environment.choice,
                                                                       .place = environment.place}));
   return tell_troubles(program, installs);
+}
+
+Status check_outputs(const RemoteOptions& options, const Ground& ground) {
+  if (options.back.empty()) return {};
+  if (!ground.project && options.sync == "none")
+    return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
+                "leave --sync none out");
+  if (!ground.project)
+    return fail(Errc::invalid_input,
+                "--back brings files from other machines, and this job runs here",
+                "leave --back out: the files are here");
+  for (const std::string& output : options.back)
+    LOCKSTEP_TRY(project::path_in_project(*ground.project, output));
+  return {};
+}
+
+Status bring_outputs(const Parsed& parsed, const RemoteOptions& options, const Ground& ground,
+                     const std::vector<hosts::HostPlace>& from,
+                     const std::function<void(const std::string&)>& tell) {
+  if (options.back.empty()) return {};
+  LOCKSTEP_TRY(check_outputs(options, ground));
+  TransferBar bar(true);
+  project::SyncOptions settings;
+  settings.remark = [&](const std::string& text) {
+    bar.clear();
+    tell(text);
+  };
+  settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
+  // A row of a sweep may have run on any host. Other jobs write their outputs on node 0.
+  const auto last = sweeps(parsed) || from.empty() ? from.end() : from.begin() + 1;
+  return project::bring_outputs({from.begin(), last}, *ground.project, options.back, settings);
 }
 
 }  // namespace lockstep::cli

@@ -1,5 +1,5 @@
-// The working folder of a job on its hosts, and the preparation of the hosts: the project's files,
-// then packages.
+// The working folder of a job on its hosts, the preparation of the hosts (the project's files, then
+// packages), and the outputs that come back.
 #pragma once
 
 #include "cli/environment_options.h"
@@ -7,6 +7,7 @@
 #include "hosts/host_link.h"
 #include "project/project.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,5 +36,14 @@ std::string script_there(const std::string& script, const Ground& ground);
 Result<int> make_ready(std::string_view program, const RemoteOptions& options,
                        const std::vector<hosts::HostPlace>& places, const Ground& ground,
                        const ChosenEnvironment& environment);
+
+// Refuses --back for files outside of the project, or without a synced project: invalid_input.
+Status check_outputs(const RemoteOptions& options, const Ground& ground);
+
+// Brings the files of --back from the hosts of a job that has ended. tell: takes what came, and
+// remarks. Errors as project::bring_outputs().
+Status bring_outputs(const Parsed& parsed, const RemoteOptions& options, const Ground& ground,
+                     const std::vector<hosts::HostPlace>& from,
+                     const std::function<void(const std::string&)>& tell);
 
 }  // namespace lockstep::cli

@@ -224,21 +224,16 @@ std::vector<Group> on_demand_groups() {
   const std::vector<Option> consent = consent_rows();
   machines.options.insert(machines.options.end(), consent.begin(), consent.end());
   Group terms{"Money and time of rented machines", terms_rows()};
-  Group outputs{
-      "Files from rented machines",
+  Group resumption{
+      "Jobs on rented machines",
       {
-          {.name = "back",
-           .field = into<&OnDemandOptions::back>,
-           .metavar = "PATH",
-           .help = "bring this file or folder of the project back from node 0 before the "
-                   "machines go; may be given again"},
           {.name = "resume-arg",
            .field = into<&OnDemandOptions::resume_arg>,
            .metavar = "ARG",
            .help = "added to the script's arguments when the job continues after machines "
                    "were taken away"},
       }};
-  std::vector<Group> groups = {std::move(machines), std::move(terms), std::move(outputs)};
+  std::vector<Group> groups = {std::move(machines), std::move(terms), std::move(resumption)};
   // These rows must not make torchrun's abbreviations ambiguous.
   for (Group& group : groups)
     for (Option& option : group.options)

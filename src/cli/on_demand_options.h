@@ -29,7 +29,6 @@ struct OnDemandOptions {
   std::optional<std::string> image;
   std::optional<std::string> guard;
   std::optional<std::string> allow_from;
-  std::vector<std::string> back;  // for `run`: paths to bring back at the end
   std::optional<std::string> resume_arg;
   bool will_watch = false;
   bool at_least = false;

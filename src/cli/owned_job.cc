@@ -71,8 +71,8 @@ Status add_variables(const RemoteOptions& remote, OwnerRequest& request) {
 }
 
 // Adds the options that name files of the project. The host has the project at another place.
-Status add_paths(const Call& call, const RemoteOptions& remote, const OnDemandOptions& options,
-                 const Ground& ground, OwnerRequest& request, RentedJob& job) {
+Status add_paths(const Call& call, const RemoteOptions& remote, const Ground& ground,
+                 OwnerRequest& request, RentedJob& job) {
   if (!ground.project) {
     request.words.emplace_back("--sync=none");
     if (!remote.folder) request.words.push_back("--cwd=" + ground.folder);
@@ -83,7 +83,7 @@ Status add_paths(const Call& call, const RemoteOptions& remote, const OnDemandOp
   job.tree = project.name;
   request.folder = project.name + (project.folder.empty() ? "" : "/" + project.folder);
   request.words.push_back(fmt::format("--sync={}:{}", from_folder(project, ""), project.name));
-  for (const std::string& path : options.back) {
+  for (const std::string& path : remote.back) {
     LOCKSTEP_TRY_ASSIGN(std::string below, project::path_in_project(project, path));
     request.words.push_back("--back=" + from_folder(project, below));
     job.back.push_back(std::move(below));
@@ -98,13 +98,13 @@ Status add_paths(const Call& call, const RemoteOptions& remote, const OnDemandOp
 }
 
 // Fills the request to the host, and what the record here needs.
-Status describe(const Call& call, const RemoteOptions& remote, const OnDemandOptions& options,
-                const Ground& ground, OwnerRequest& request, RentedJob& job) {
+Status describe(const Call& call, const RemoteOptions& remote, const Ground& ground,
+                OwnerRequest& request, RentedJob& job) {
   request.words = {"--guard=here", "--yes", "--name=" + request.cluster};
   const bool fold = folds(call.parsed.text("fold").value_or("auto"));
   request.words.push_back(fmt::format("--fold={}", fold ? "always" : "never"));
   LOCKSTEP_TRY(add_variables(remote, request));
-  LOCKSTEP_TRY(add_paths(call, remote, options, ground, request, job));
+  LOCKSTEP_TRY(add_paths(call, remote, ground, request, job));
   Parsed parsed = call.parsed;
   parsed.script = script_there(parsed.script.value_or(""), ground);
   const Args rest = all_words(run_table(), parsed,
@@ -232,7 +232,7 @@ Result<ExitCode> run_at_owner(const Call& call, const RemoteOptions& remote,
                 .folder = std::filesystem::current_path(error),
                 .note = command_text(call.parsed),
                 .host = *options.guard};
-  LOCKSTEP_TRY(describe(call, remote, options, ground, request, job));
+  LOCKSTEP_TRY(describe(call, remote, ground, request, job));
   LOCKSTEP_TRY(show_plan(world, remote, options, request));
   if (options.print) return ExitCode::ok;
   LOCKSTEP_TRY(bring_project(remote, job.host, ground));

@@ -68,6 +68,11 @@ Group brought_rows() {
                .field = into<&RemoteOptions::force>,
                .help = "overwrite files there not sent by Lockstep, and take over the place of "
                        "another project"},
+              {.name = "back",
+               .field = into<&RemoteOptions::back>,
+               .metavar = "PATH",
+               .help = "bring this file or folder of the project back from node 0 when the job "
+                       "ends, of a sweep from all nodes; may be given again"},
               {.name = "install",
                .field = into<&RemoteOptions::install>,
                .metavar = "SPEC",

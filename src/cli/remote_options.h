@@ -29,6 +29,7 @@ struct RemoteOptions {
   std::optional<std::string> folder;
   bool detach = false;
   bool json = false;
+  std::vector<std::string> back;  // paths of the project to bring back at the job's end
   bool queue = false;
   bool mixed_hosts = false;
   std::optional<std::string> name;

@@ -199,13 +199,12 @@ Status check_words(const Call& call, const RemoteOptions& options) {
     return fail(Errc::invalid_input,
                 "--report is written at the job's end, and --detach does not wait for it",
                 "every host keeps it, as ~/.local/state/lockstep/jobs/ID/report.json");
-  if ((call.parsed.has("sweep") || call.parsed.has("sweep-file")) &&
-      (call.parsed.has("nnodes") || meets_elsewhere(call.parsed)))
+  if (sweeps(call.parsed) && (call.parsed.has("nnodes") || meets_elsewhere(call.parsed)))
     return fail(
         Errc::invalid_input,
         "a row of a sweep runs on one node, so --nnodes and a place to meet have no meaning",
         "leave them out: the hosts share the rows");
-  if (call.parsed.has("sweep") || call.parsed.has("sweep-file"))
+  if (sweeps(call.parsed))
     for (const char* name : {"include", "exclude", "queue", "rdzv-token-file"})
       if (call.parsed.has(name))
         return fail(Errc::invalid_input, fmt::format("--{} cannot be used with a sweep", name));
@@ -295,6 +294,18 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
   ended.code = status.code.value_or(kExitNotReached);
 }
 
+// Success is told only if the outputs are here.
+void bring_back(const Parsed& parsed, const RemoteOptions& options, const Ground& ground,
+                const jobs::KnownJob& job, jobs::AttemptEnd& ended) {
+  const auto tell = [](const std::string& text) {
+    std::fputs(fmt::format("{}: {}\n", kProgram, text).c_str(), stderr);
+  };
+  const Status brought = bring_outputs(parsed, options, ground, job.nodes, tell);
+  if (brought) return;
+  print_error(kProgram, brought.error());
+  if (ended.code == 0) ended.code = kExitNotReached;
+}
+
 // Gives a second running job of the same name a different name, so that commands can tell them
 // apart.
 Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
@@ -314,6 +325,7 @@ Result<jobs::AttemptEnd> run_there(const Call& call, const RemoteOptions& option
     log::warning("{}", note);
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.hosts.front().here));
   // Check the request before anything is copied.
+  LOCKSTEP_TRY(check_outputs(options, ground));
   LOCKSTEP_TRY_ASSIGN(jobs::on_hosts::JobRequest request,
                       request_of(call, options, places, ground));
   LOCKSTEP_TRY_ASSIGN(const int unready,
@@ -335,13 +347,14 @@ Result<jobs::AttemptEnd> run_there(const Call& call, const RemoteOptions& option
   auto vote = jobs::on_hosts::vote_plan(
       request, started, call.parsed.text("rdzv-id").value_or(job.id), host::own_addresses());
   follow(book, job, call.parsed, options, std::move(vote), ended);
+  // The course of a rented job brings the outputs itself.
+  if (!ended.left && !options.is_course) bring_back(call.parsed, options, ground, job, ended);
   return ended;
 }
 
 }  // namespace
 
-Status check_job(const Call& call, const RemoteOptions& options,
-                 const std::vector<std::string>& outputs) {
+Status check_job(const Call& call, const RemoteOptions& options) {
   LOCKSTEP_TRY(check_words(call, options));
   LOCKSTEP_TRY(chosen_environment(options.environment, options.install));
   LOCKSTEP_TRY(setup::parse_specs(options.install));
@@ -353,11 +366,7 @@ Status check_job(const Call& call, const RemoteOptions& options,
   if (!ground.project && !options.install.empty())
     return fail(Errc::invalid_input, "--install needs a project, and --sync none sends none",
                 "leave --sync none out");
-  if (!ground.project && !outputs.empty())
-    return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
-                "leave --sync none out");
-  for (const std::string& output : outputs)
-    LOCKSTEP_TRY(project::path_in_project(*ground.project, output));
+  LOCKSTEP_TRY(check_outputs(options, ground));
   const std::string script = call.parsed.script.value_or("");
   std::error_code error;
   if (ground.project && !options.folder && !gave_any(call.parsed, {"module", "no-python"}) &&
@@ -394,6 +403,13 @@ Result<std::optional<jobs::AttemptEnd>> follow_started_job(const Call& call,
 }
 
 ExitCode run_on_hosts(const Call& call, const RemoteOptions& options) {
+  if (options.detach && !options.back.empty())
+    return refuse(
+        kProgram,
+        {Errc::invalid_input,
+         "--back brings files at the job's end, and --detach does not wait for it",
+         "after the end: lockstep sync " + options.on.value_or("HOST") + " --back PATH", 0},
+        kAsSsh);
   return passed_on(run_job_on_hosts(call, options).code);
 }
 

@@ -15,9 +15,7 @@ namespace lockstep::cli {
 jobs::AttemptEnd run_job_on_hosts(const Call& call, const RemoteOptions& options);
 
 // Checks the job before there are hosts: nothing must be rented for a job that cannot start.
-// outputs: places in the project to bring back.
-Status check_job(const Call& call, const RemoteOptions& options,
-                 const std::vector<std::string>& outputs);
+Status check_job(const Call& call, const RemoteOptions& options);
 
 // Follows a job started by another process of ours, from the first line on. nullopt: the job runs
 // nowhere, and may begin again under this id.

@@ -6,8 +6,8 @@
 #include "cli/remote_run.h"
 #include "jobs/rented/course_driver.h"
 #include "jobs/rented/on_demand_machines.h"
-#include "jobs/rented/outputs.h"
 #include "jobs/rented/rented_state.h"
+#include "project/outputs.h"
 
 #include <chrono>
 #include <utility>
@@ -54,21 +54,12 @@ class RentedAttempts : public jobs::rented::CourseJob {
 
   Status bring_outputs(const std::vector<hosts::HostPlace>& from) override {
     LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
-    if (!ground.project)
-      return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
-                  "leave --sync none out");
-    project::SyncOptions settings;
-    settings.remark = tell;
-    // A row of a sweep may have run on any machine. Other jobs write their outputs on node 0.
-    const std::size_t count = call_.parsed.has("sweep") ? from.size() : 1;
-    for (std::size_t i = 0; i < count; ++i)
-      LOCKSTEP_TRY(jobs::rented::bring_outputs(from[i], *ground.project, options_.back, settings));
-    return {};
+    return cli::bring_outputs(call_.parsed, remote_, ground, from, tell);
   }
 
   Status send_outputs(const std::vector<hosts::HostPlace>& to) override {
     LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
-    return jobs::rented::send_outputs(to, *ground.project, options_.back);
+    return project::send_outputs(to, *ground.project, remote_.back);
   }
 
  private:
@@ -86,6 +77,7 @@ Result<int> run_rented_course(const Call& call, RemoteOptions remote,
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(options));
   remote.run_id = job.run_id;
   remote.job_id = jobs::rented::job_id_of(job);
+  const std::vector<std::string> back = remote.back;
   OnDemandMachines machines(
       world, std::move(rental),
       {.event = tell_event, .step = tell, .give_back = [&world](cloud::Rental& given) {
@@ -94,7 +86,7 @@ Result<int> run_rented_course(const Call& call, RemoteOptions remote,
   RentedAttempts attempts(call, std::move(remote), options, machines);
   jobs::rented::CourseDriver driver(
       world.journal(), std::move(job), machines, attempts,
-      {.back = options.back,
+      {.back = back,
        .wait = rules_of(wait_s).wait,
        .cannot_begin = std::move(cannot_begin),
        .tell = tell,

@@ -70,7 +70,7 @@ Status begin_job(rent::OnDemand& world, const Call& call, const std::string& cli
          .words = words_of_job(call.parsed),
          .folder = std::filesystem::current_path(error),
          .began_ms = world.web().now_ms(),
-         .back = options.back,
+         .back = remote_options(run_table(), call.parsed).back,
          .client = client};
   job.run_id = random_uuid4();  // one id for all attempts, on whatever machines
   LOCKSTEP_TRY(world.journal().keep_job(job));
@@ -114,7 +114,7 @@ Result<ExitCode> rent_and_run(Call call, const RemoteOptions& remote,
   LOCKSTEP_TRY(check_nodes(call.parsed, remote.place.nodes));
   // The course of the job may run on another machine, and begin again days later.
   LOCKSTEP_TRY(keep_rows(call.parsed));
-  if (!options.print) LOCKSTEP_TRY(check_job(call, remote, options.back));
+  if (!options.print) LOCKSTEP_TRY(check_job(call, remote));
   RentRequest request{.program = kRentedRun,
                       .cluster = remote.name ? *remote.name : "run-" + to_lower(random_suffix(6)),
                       .options = options,

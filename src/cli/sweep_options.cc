@@ -80,6 +80,10 @@ Group sweep_group() {
           }};
 }
 
+bool sweeps(const Parsed& parsed) {
+  return parsed.has("sweep") || parsed.has("sweep-file");
+}
+
 std::vector<std::string_view> sweep_names() {
   std::vector<std::string_view> names;
   for (const Option& option : sweep_group().options)

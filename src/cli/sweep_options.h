@@ -23,6 +23,8 @@ struct SweepOptions {
 
   bool sweeps() const { return !sweep.empty() || sweep_file; }
 };
+// Returns the same for words that were only parsed.
+bool sweeps(const Parsed& parsed);
 
 // The rows of a file as CSV, for a host that has no such file. Counts as --sweep-file.
 inline constexpr const char* kSweepVariable = "LOCKSTEP_SWEEP_TABLE";

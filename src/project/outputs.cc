@@ -1,40 +1,68 @@
-#include "jobs/rented/outputs.h"
+#include "project/outputs.h"
 
 #include <fmt/core.h>
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
-namespace lockstep::jobs::rented {
+namespace lockstep::project {
+namespace {
 
-Status bring_outputs(const hosts::HostPlace& from, const project::Project& project,
-                     const std::vector<std::string>& paths, const project::SyncOptions& settings) {
-  for (const std::string& path : paths) {
-    LOCKSTEP_TRY_ASSIGN(const std::string below, project::path_in_project(project, path));
-    LOCKSTEP_TRY_ASSIGN(const auto host, project::sync_back(from, project, below, settings));
-    if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
-    settings.remark(fmt::format("{}: {} files, {} brought back", path, host.files,
-                                project::size_text(host.bytes)));
-  }
+Status bring_from(const hosts::HostPlace& from, const Project& project, const std::string& path,
+                  const SyncOptions& settings) {
+  LOCKSTEP_TRY_ASSIGN(const std::string below, path_in_project(project, path));
+  LOCKSTEP_TRY_ASSIGN(const auto host, sync_back(from, project, below, settings));
+  if (host.code != 0)
+    return fail(host.absent ? Errc::not_found : Errc::unavailable, host.error, host.hint);
+  settings.remark(fmt::format("{}: {} file{}, {} brought back", path, host.files,
+                              host.files == 1 ? "" : "s", size_text(host.bytes)));
   return {};
 }
 
-Status send_outputs(const std::vector<hosts::HostPlace>& to, const project::Project& project,
-                    const std::vector<std::string>& paths, project::SyncOptions settings) {
+}  // namespace
+
+Status bring_outputs(const std::vector<hosts::HostPlace>& from, const Project& project,
+                     const std::vector<std::string>& paths, const SyncOptions& settings) {
+  Status all;
+  const auto note = [&](Status failed) {
+    if (!all) settings.remark(all.error().message);
+    all = std::move(failed);
+  };
+  for (const std::string& path : paths) {
+    bool came = false;
+    // A host that ran no row of a sweep has none of its outputs.
+    Status absent;
+    for (const hosts::HostPlace& host : from) {
+      Status brought = bring_from(host, project, path, settings);
+      if (brought)
+        came = true;
+      else if (brought.error().code == Errc::not_found)
+        absent = std::move(brought);
+      else
+        note(std::move(brought));
+    }
+    if (!came && !absent && all) all = std::move(absent);
+  }
+  return all;
+}
+
+Status send_outputs(const std::vector<hosts::HostPlace>& to, const Project& project,
+                    const std::vector<std::string>& paths, SyncOptions settings) {
   settings.force = true;
   settings.everything = true;
   for (const std::string& path : paths) {
-    LOCKSTEP_TRY_ASSIGN(const std::string below, project::path_in_project(project, path));
+    LOCKSTEP_TRY_ASSIGN(const std::string below, path_in_project(project, path));
     const std::string source = project.root + "/" + below;
     std::error_code error;
     if (!std::filesystem::is_directory(source, error)) continue;
-    LOCKSTEP_TRY_ASSIGN(const project::Project outputs, project::find_project(".", source));
+    LOCKSTEP_TRY_ASSIGN(const Project outputs, find_project(".", source));
     settings.destination = project.name + "/" + below;
-    LOCKSTEP_TRY_ASSIGN(const auto report, project::sync_project(to, outputs, settings));
+    LOCKSTEP_TRY_ASSIGN(const auto report, sync_project(to, outputs, settings));
     for (const auto& host : report.hosts)
       if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
   }
   return {};
 }
 
-}  // namespace lockstep::jobs::rented
+}  // namespace lockstep::project

@@ -1,5 +1,5 @@
-// The outputs (--back) of a job on rented machines: brought from a machine, and sent to the
-// machines of the next attempt.
+// The outputs (--back) of a job: brought from its hosts, and sent to the machines of the next
+// attempt of a rented job.
 #pragma once
 
 #include "base/error.h"
@@ -9,14 +9,15 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::jobs::rented {
+namespace lockstep::project {
 
-// Brings the paths of the project from a machine, and remarks what came. invalid_input: a path lies
-// outside of the project.
-Status bring_outputs(const hosts::HostPlace& from, const project::Project& project,
-                     const std::vector<std::string>& paths, const project::SyncOptions& settings);
+// Brings the paths of the project from these hosts, one host after another, and remarks what came.
+// Where a host fails, the others still bring theirs: the last error is returned, the earlier ones
+// are remarks. not_found: no host has a path. invalid_input: a path lies outside of the project.
+Status bring_outputs(const std::vector<hosts::HostPlace>& from, const Project& project,
+                     const std::vector<std::string>& paths, const SyncOptions& settings);
 // Sends those of the paths that are folders here, with files that git ignores.
-Status send_outputs(const std::vector<hosts::HostPlace>& to, const project::Project& project,
-                    const std::vector<std::string>& paths, project::SyncOptions settings = {});
+Status send_outputs(const std::vector<hosts::HostPlace>& to, const Project& project,
+                    const std::vector<std::string>& paths, SyncOptions settings = {});
 
-}  // namespace lockstep::jobs::rented
+}  // namespace lockstep::project

@@ -239,6 +239,7 @@ Status Fetch::list(const std::string& path, bool force) {
   auto listing = sync::decode_listing(*bytes);
   if (!listing) {
     fail_with(listing.error());
+    fetched.absent = listing.error().code == Errc::not_found;
     return {};
   }
   for (sync::Entry& entry : *listing) {

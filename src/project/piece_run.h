@@ -38,7 +38,8 @@ struct Fetched {
   std::vector<std::string> kept = {};  // files that are newer here
   // Links that lead out of the tree, files called HEAD, and files that changed meanwhile.
   std::vector<std::string> left_out = {};
-  int code = 0;  // as HostSync::code
+  int code = 0;         // as HostSync::code
+  bool absent = false;  // likewise
   std::string error = {};
   std::string hint = {};
 };

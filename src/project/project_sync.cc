@@ -265,6 +265,7 @@ Result<HostSync> sync_back(const hosts::HostPlace& place, const Project& project
                   .files = fetched.files,
                   .bytes = fetched.bytes,
                   .code = fetched.code,
+                  .absent = fetched.absent,
                   .error = fetched.error,
                   .hint = fetched.hint};
 }

@@ -38,6 +38,7 @@ struct HostSync {
   std::size_t removed = 0;  // files removed there: sent earlier, and gone here
   std::size_t edited = 0;   // files overwritten there: sent earlier, and changed there
   int code = 0;             // 0; 1: not synced; 255: not reached; 128 + signal
+  bool absent = false;      // the error is that the host has no such path
   std::string error = {};   // a line with the name of the host; empty: success
   std::string hint = {};
 };

@@ -14,6 +14,8 @@ constexpr std::string_view kDelivery = "lockstep-delivery\n";
 constexpr std::string_view kWish = "lockstep-wish\n";
 constexpr std::string_view kFine = "lockstep-tree\n";
 constexpr std::string_view kError = "lockstep-error\n";
+// An error, too: what was asked for is not there.
+constexpr std::string_view kAbsent = "lockstep-absent\n";
 constexpr std::size_t kMostWords = 4096;
 constexpr std::size_t kFrameHead = sizeof(std::uint32_t);
 // The content of a delivery, and 4,096 paths of full length.
@@ -63,7 +65,7 @@ void put_heads(const std::vector<Piece>& pieces, std::string& out) {
 }
 
 std::string encode_error(const Error& error) {
-  std::string out(kError);
+  std::string out(error.code == Errc::not_found ? kAbsent : kError);
   encode_text(error.message.substr(0, kMostWords), out);
   encode_text(error.hint.substr(0, kMostWords), out);
   return out;
@@ -74,10 +76,12 @@ Status check_error(std::string_view& bytes) {
   if (take(bytes, kFine)) return {};
   std::string message;
   std::string hint;
-  if (!take(bytes, kError) || !take_text(bytes, message, kMostWords) ||
+  const bool absent = take(bytes, kAbsent);
+  if ((!absent && !take(bytes, kError)) || !take_text(bytes, message, kMostWords) ||
       !take_text(bytes, hint, kMostWords))
     return corrupt();
-  return fail(Errc::unavailable, printable(message, 1000), printable(hint, 1000));
+  return fail(absent ? Errc::not_found : Errc::unavailable, printable(message, 1000),
+              printable(hint, 1000));
 }
 
 }  // namespace

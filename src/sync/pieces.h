@@ -86,7 +86,8 @@ struct Wish {
 std::string encode_wish(const Wish& wish);
 Result<Wish> decode_wish(std::string_view bytes);
 
-// The host's answers. An error is an answer, too.
+// The host's answers. An error is an answer, too: not_found stays not_found, and others become
+// unavailable.
 std::string encode_listing(const Result<Manifest>& listing);
 Result<Manifest> decode_listing(std::string_view bytes);
 // One text per wanted piece. A shorter text means that the file has changed.

@@ -103,6 +103,9 @@ TEST(Pieces, AnswersAndErrorsComeBackAsTheyWere) {
   const auto failed = decode_listing(encode_listing(fail(Errc::denied, "no\nway", "do")));
   EXPECT_EQ(failed.error().message, "no\\x0away");
   EXPECT_EQ(failed.error().hint, "do");
+  EXPECT_EQ(failed.error().code, Errc::unavailable);
+  EXPECT_EQ(decode_listing(encode_listing(fail(Errc::not_found, "none"))).error().code,
+            Errc::not_found);
   const std::vector<std::string> contents = {"", std::string("a\0b", 3)};
   EXPECT_EQ(decode_contents(encode_contents(contents)).value(), contents);
   EXPECT_FALSE(decode_contents(encode_contents(fail(Errc::denied, "no"))));

@@ -48,9 +48,10 @@ def test_the_rows_of_a_file_go_with_the_job(world, tmp_path):
     project = project_in(tmp_path, train=TRAIN)
     rows = tmp_path / "rows.csv"
     rows.write_text('lr,words\n1e-3,"a b"\n3e-4,"c ""d"" {e}"\n')
-    ended = world.lockstep(*words(world, "--back", "out", "--sweep-file", rows, "--gpus-per-job", "0", "train.py",
-                                  "{lr}", "{words}"), cwd=project, timeout=180)
+    ended = world.lockstep(*words(world, "--nodes", "2", "--back", "out", "--back", "train.py", "--sweep-file", rows,
+                                  "--gpus-per-job", "0", "train.py", "{lr}", "{words}"), cwd=project, timeout=180)
     assert ended.rc == 0, ended
+    assert ended.err.count("train.py: 0 files, ") == 2, "both machines were asked, whichever ran the rows"
     assert {path.parent.name: path.read_text() for path in project.glob("out/*/result")} == {
         "0": "1e-3 a b", "1": '3e-4 c "d" {e}'}, ended
     assert world.live() == []

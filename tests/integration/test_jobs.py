@@ -18,7 +18,7 @@ import time
 import pytest
 
 from hang_kinds import HANG, line_of
-from harness import BINARY, until
+from harness import BINARY, one_line, until
 from ssh_hosts import SshWorld
 
 # One write a line: Python without a buffer writes each word by itself, and a machine that is full may stop in between.
@@ -721,6 +721,30 @@ def test_the_project_comes_along_and_edits_count(world):
     assert ended.rc == 0 and ended.out.count("second /home/me/proj\n") == 2, ended
     ended = client.run("run", "--on", "gpus", "--install", "bogus:x", "train.py", cwd=project / "sub")
     assert ended.rc == 2 and "bogus" in ended.err, ended
+
+
+def test_outputs_come_back_at_the_end(world):
+    """Also those of a job that failed. A success without its outputs is none."""
+    client, one = world()
+    add_cluster(client, (one,))
+    project = client.folder / "proj"
+    project.mkdir()
+
+    def run(*options, script):
+        return client.run("run", "--on", "gpus", *options, "--no-python", "sh", "-c", script, cwd=project)
+
+    ended = run("--back", "out", "--back", "log", script="mkdir out; echo 7 > out/step; echo bad > log; exit 3")
+    assert ended.rc == 1 and "out: 1 file, 2 B brought back" in ended.err, ended
+    assert ((project / "out/step").read_text(), (project / "log").read_text()) == ("7\n", "bad\n")
+    ended = run("--back", "none", script="exit 0")
+    assert ended.rc == 255 and "none" in ended.err.splitlines()[-1], ended
+    for options, words in ((("--back", "out", "--detach"), ("--detach", "lockstep sync gpus --back PATH")),
+                           (("--back", "out", "--sync", "none"), ("--sync none",)),
+                           (("--back", "../x"), ("../x",))):
+        one_line(run(*options, script="touch ran"), 2, *words)
+    here = client.run("run", "--on", "local", "--back", "out", "--no-python", "true", cwd=project)
+    one_line(here, 2, "the files are here")
+    assert not (one.homes["me"] / "proj/ran").exists()
 
 
 def test_a_job_runs_in_the_environment_that_its_install_names(world):

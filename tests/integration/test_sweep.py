@@ -293,3 +293,20 @@ def test_a_lost_host_takes_only_its_own_row_along(world):
     rows = gang.rows()
     assert {row["state"] for row in rows.values()} == {"done"}
     assert {number for number, row in rows.items() if row["tries"] > 1} == {lost}
+
+
+@pytest.mark.parametrize("rows", [("--sweep", "x=0-1"), ("--sweep-file", "rows.csv")])
+def test_outputs_come_back_from_all_hosts(world, rows):
+    """A row ends once both run: each host has one."""
+    gang = Gang(world, 2)
+    project = gang.client.folder / "proj"
+    project.mkdir()
+    (project / "rows.csv").write_text("x\n0\n1\n")
+    run = gang.client.start("run", "--on", "gpus", "--back", "out", "--at-once", "2", *sh(
+        *rows, script="mkdir -p out; echo {x} > out/{x}; until test -e ~/go; do sleep 0.1; done"), cwd=project)
+    until(lambda: gang.jobs() and gang.jobs()[0]["why"] == "0 done, 2 running", 30, "both rows run")
+    for server in gang.servers:
+        (server.homes["me"] / "go").touch()
+    ended = run.wait(60)
+    assert ended.rc == 0 and ended.err.count("out: 1 file, 2 B brought back") == 2, ended
+    assert [read(project / "out" / x) for x in "01"] == ["0\n", "1\n"]
