@@ -174,7 +174,7 @@ Result<ExitCode> run_sweep(const Call& call, const SweepOptions& options, const 
   // Nor must its record. A job on hosts goes on with the record, for `lockstep resume`.
   std::error_code ignored;
   if (std::getenv(kSweepMark) == nullptr)
-    std::filesystem::resize_file(folder.first + "/rows.jsonl", 0, ignored);
+    std::filesystem::remove(folder.first + "/rows.jsonl", ignored);
   const auto code = rows::run_rows(std::move(request));
   if (code) write_report(raw, rows, folder.first, *code);
   if (folder.second) std::filesystem::remove_all(folder.first, ignored);

@@ -32,7 +32,8 @@ namespace fs = std::filesystem;
 PathKind ask_path(const std::string& path) {
   struct stat facts {};
   if (stat(path.c_str(), &facts) != 0) return PathKind::missing;
-  return S_ISDIR(facts.st_mode) ? PathKind::folder : PathKind::file;
+  if (S_ISDIR(facts.st_mode)) return PathKind::folder;
+  return S_ISREG(facts.st_mode) ? PathKind::file : PathKind::other;
 }
 
 bool exists(const std::string& path) {

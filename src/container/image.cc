@@ -49,6 +49,12 @@ Failure missing(std::string_view text) {
               fmt::format("--container {}: no such file or folder", printable(text)));
 }
 
+// A runtime would wait for the bytes of a FIFO for ever.
+Failure neither(std::string_view text) {
+  return fail(Errc::invalid_input,
+              fmt::format("--container {} is neither a file nor a folder", printable(text)));
+}
+
 }  // namespace
 
 Result<Image> read_image(std::string_view text, const std::string& folder, const AskPath& ask) {
@@ -66,11 +72,14 @@ Result<Image> read_image(std::string_view text, const std::string& folder, const
     if (!text.starts_with(scheme)) continue;
     image.kind = ImageKind::archive;
     image.place = absolute(text.substr(scheme.size()), folder);
-    if (ask(image.place) != PathKind::file) return missing(text);
+    const PathKind found = ask(image.place);
+    if (found == PathKind::other) return neither(text);
+    if (found != PathKind::file) return missing(text);
     return image;
   }
   image.place = absolute(text, folder);
   const PathKind found = text.empty() ? PathKind::missing : ask(image.place);
+  if (found == PathKind::other) return neither(text);
   image.kind = found == PathKind::folder                     ? ImageKind::folder
                : ends_with_any(text, {".sif"})               ? ImageKind::sif
                : ends_with_any(text, {".sqsh", ".squashfs"}) ? ImageKind::squashfs

@@ -25,7 +25,7 @@ struct Image {
   std::string place;  // an absolute path, or the name with its registry
 };
 
-enum class PathKind { missing, file, folder };
+enum class PathKind { missing, file, folder, other };  // other: a FIFO, a device
 // Answers for an absolute path. Follows links.
 using AskPath = std::function<PathKind(const std::string& path)>;
 

@@ -11,6 +11,7 @@ PathKind ask(const std::string& path) {
   if (path == "/img" || path == "/w/rootfs" || path == "/w/old.sif") return PathKind::folder;
   if (path == "/w/a.sif" || path == "/w/a.sqsh" || path == "/w/a.tar" || path == "/w/train.py")
     return PathKind::file;
+  if (path == "/w/fifo" || path == "/w/fifo.tar") return PathKind::other;
   return PathKind::missing;
 }
 
@@ -46,6 +47,15 @@ TEST(Image, RefusesWhatNoRuntimeTakes) {
     const auto image = read_image(text, "/w", ask);
     ASSERT_FALSE(image) << text;
     EXPECT_EQ(code_of(image), Errc::invalid_input) << text;
+  }
+}
+
+TEST(Image, RefusesFifosAndDevices) {
+  for (const std::string_view text : {"fifo", "fifo.tar", "oci-archive:fifo"}) {
+    const auto image = read_image(text, "/w", ask);
+    ASSERT_FALSE(image) << text;
+    EXPECT_EQ(image.error().message,
+              "--container " + std::string(text) + " is neither a file nor a folder");
   }
 }
 

@@ -22,7 +22,9 @@ void add_command(const Request& request, Words& words) {
 // ---- bubblewrap: the folder becomes the root, read-only ----
 
 // Binds the parts of a folder of the image. bubblewrap can make no place for a mount in a read-only
-// folder, so folders above a mount are made anew and get the image's entries one by one.
+// folder, so folders above a mount are made anew and get the image's entries one by one. A link
+// above a mount is left out: bubblewrap would follow it out of the image, and make folders of this
+// machine.
 void bind_level(const Request& request, const std::vector<std::string>& places,
                 const std::string& inside, Words& words) {
   for (const Entry& entry : request.list(request.image + inside)) {
@@ -32,9 +34,10 @@ void bind_level(const Request& request, const std::vector<std::string>& places,
       return place.starts_with(path + "/");
     };
     if (std::any_of(places.begin(), places.end(), is_place)) continue;
+    const bool above = std::any_of(places.begin(), places.end(), is_above);
     if (!entry.link.empty()) {
-      add(words, {"--symlink", entry.link, path});
-    } else if (entry.folder && std::any_of(places.begin(), places.end(), is_above)) {
+      if (!above) add(words, {"--symlink", entry.link, path});
+    } else if (entry.folder && above) {
       add(words, {"--dir", path});
       bind_level(request, places, path, words);
     } else {

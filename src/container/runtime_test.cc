@@ -132,6 +132,19 @@ TEST(Runtime, BubblewrapMakesFoldersAboveAMountAnew) {
                           "/run/lockstep/lockstep", "--", "/run/lockstep/lockstep", "run"}));
 }
 
+// bubblewrap follows a link above a mount out of the image, and would make folders on this machine.
+TEST(Runtime, BubblewrapGetsNoLinkAboveAMount) {
+  Request asked = request();
+  asked.image = "/img";
+  asked.mounts = {{.from = "/home/u/p", .to = "/home/u/p", .read_only = false}};
+  const Entry home{.name = "home", .folder = false, .link = "../oldroot/etc"};
+  const Entry run{.name = "run", .folder = false, .link = "/etc"};
+  asked.list = [&](const std::string& /*folder*/) { return std::vector<Entry>{home, run}; };
+  const Words words = row("bubblewrap").start(asked);
+  EXPECT_FALSE(has(words, {"--symlink"}));
+  EXPECT_TRUE(has(words, {"--bind", "/home/u/p", "/home/u/p"}));
+}
+
 TEST(Runtime, IsChosenByImageAndPath) {
   const auto choose = [](ImageKind kind, std::set<std::string, std::less<>> programs) {
     return choose_runtime({.kind = kind, .text = "X", .place = "X"}, [&](std::string_view name) {

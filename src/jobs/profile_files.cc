@@ -67,9 +67,11 @@ Result<Merged> merge_into(const io::Fd& file, const std::string& path, const std
   return merged;
 }
 
-// Creates or empties a file of the user's folder.
+// Makes the file anew: in a shared folder another user may have planted a FIFO, which would block
+// the write, or a file that others can read.
 Result<io::Fd> create_trace(const std::string& path) {
-  io::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  (void)unlink(path.c_str());
+  io::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) return fail_sys(path, errno);
   return file;
 }

@@ -71,6 +71,23 @@ TEST_F(ProfileFiles, AnOlderTraceStaysIfTheNewOneIsNotWhole) {
   EXPECT_FALSE(std::filesystem::exists(to + ".part"));
 }
 
+// In a shared folder another user may have planted these under the names of our files.
+TEST_F(ProfileFiles, WhatLiesInTheWayIsNeitherWrittenToNorWaitedFor) {
+  put("secret", "s");
+  const std::string to = folder_ + "/rank-0.json";
+  const std::string trace = event(1) + std::string(200'000, ' ');
+  ASSERT_EQ(mkfifo((to + ".part").c_str(), 0600), 0);
+  ASSERT_EQ(symlink("secret", (folder_ + "/profile.json").c_str()), 0);
+  alarm(20);  // the write into a FIFO blocks
+  const Status written =
+      write_trace(to, [&](const io::Fd& file) { return io::write_all(file.get(), trace, to); });
+  alarm(0);
+  ASSERT_TRUE(written) << written.error().message;
+  EXPECT_EQ(io::read_file(to).value(), trace);
+  ASSERT_TRUE(merge_traces(folder_, {0}));
+  EXPECT_EQ(io::read_file(folder_ + "/secret").value(), "s");
+}
+
 TEST_F(ProfileFiles, AStopSignalEndsTheCopyAndTheMerge) {
   sigset_t before;
   const sigset_t handled = proc::handled_signals();

@@ -11,8 +11,7 @@ namespace {
 // A host that has not come to the queue within this time after its opening never will.
 constexpr std::chrono::seconds kComing{60};
 constexpr std::chrono::milliseconds kLook{100};
-// The queue's keys and counters are short. A stranger must not make this host keep more.
-constexpr std::size_t kMostMessage = 4096;
+constexpr std::size_t kMostMessage = 4096;  // the queue's requests are much shorter
 constexpr std::chrono::seconds kAnswer{60};
 
 }  // namespace
@@ -37,10 +36,12 @@ Result<std::unique_ptr<RowQueue>> RowQueue::open(io::Loop& loop, std::vector<std
     options.host = queue->place_.host;
     options.port = queue->place_.port;
     options.limits.max_message_bytes = kMostMessage;
+    // Anybody can connect. A stranger must neither fill this host's memory nor list the secret
+    // keys.
+    options.limits.only_add = true;
     LOCKSTEP_TRY_ASSIGN(queue->server_, store::Server::listen(loop, options));
-    // LIST_KEYS would tell the secret keys to anybody. With this key, the list is too long for an
-    // answer.
-    queue->server_->set(std::string(kMostMessage, '-'), "");
+    for (const char* counter : {"next", "ended", "done", "left"})
+      queue->server_->set(queue->key(counter), "0");
   }
   queue->connect(queue->place_.host);
   return queue;

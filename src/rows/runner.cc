@@ -95,7 +95,9 @@ Status Runner::open() {
   LOCKSTEP_TRY_ASSIGN(binary_, proc::own_executable());
   LOCKSTEP_TRY(io::make_folders(request_.folder));
   const std::string path = request_.folder + "/rows.jsonl";
-  book_ = io::Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  // In a shared folder another user may plant a link, or a FIFO, where open() would wait for ever.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  book_ = io::Fd(::open(path.c_str(), kFlags, 0600));
   if (!book_) return fail_sys(path, errno);
   // A power cut may have left a line unfinished.
   cut_line_ = lseek(book_.get(), 0, SEEK_END) > 0;

@@ -154,8 +154,9 @@ Result<Axis> read_axis(std::string_view text) {
     if (const auto range = field.quoted ? std::nullopt : range_of(field.text)) {
       if (range->second - range->first >= static_cast<std::int64_t>(kMostRows))
         return too_many_rows();
-      for (std::int64_t value = range->first; value <= range->second; ++value)
-        axis.values.push_back(std::to_string(value));
+      // Counts from 0: the last value may be the largest number.
+      for (std::int64_t step = 0; step <= range->second - range->first; ++step)
+        axis.values.push_back(std::to_string(range->first + step));
     } else {
       axis.values.push_back(field.text);
     }

@@ -49,6 +49,10 @@ TEST(Grid, TheNumberOfRowsIsBounded) {
   EXPECT_TRUE(grid({"a=1-100", "b=1-100"}));
   EXPECT_EQ(code_of(grid({"a=1-100", "b=1-101"})), Errc::invalid_input);
   EXPECT_EQ(code_of(grid({"a=0-9223372036854775807"})), Errc::invalid_input);
+  const auto largest = grid({"a=9223372036854775806-9223372036854775807"});
+  ASSERT_TRUE(largest);
+  EXPECT_EQ(largest->rows, (std::vector<std::vector<std::string>>{{"9223372036854775806"},
+                                                                  {"9223372036854775807"}}));
 }
 
 TEST(Csv, ReadsWhatSpreadsheetsWrite) {

@@ -45,10 +45,17 @@ void assign_value(std::string& value, std::string_view bytes) {
 
 }  // namespace
 
+bool Engine::allowed(const Request& request) const {
+  if (request.op == Op::validate || request.op == Op::ping) return true;
+  return request.op == Op::add && contains(request.key);
+}
+
 Status Engine::handle(Session& session, const Request& request) {
   // The driver limits the effort of a turn, so that a client with expensive requests cannot starve
   // other clients.
   effort_ += 1 + request.items.size();
+  if (limits_.only_add && !allowed(request))
+    return fail(Errc::invalid_input, "not an ADD to a key of this store");
   switch (request.op) {
     // The reader has checked the magic already.
     case Op::validate:

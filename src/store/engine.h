@@ -150,6 +150,7 @@ class Engine {
   std::uint64_t effort() const { return effort_; }
 
  private:
+  bool allowed(const Request& request) const;  // with limits.only_add
   Result<std::int64_t> add(std::string_view key, std::int64_t delta, std::uint64_t creator);
   Status reply_add(Session& session, const Request& request);
   void multi_set(Session& session, std::span<const std::string_view> pairs);

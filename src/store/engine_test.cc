@@ -66,6 +66,22 @@ TEST_P(EngineTest, SetGetDeleteCount) {
   EXPECT_EQ(engine.bytes(), 0U);
 }
 
+TEST_P(EngineTest, OnlyAddRefusesAllThatMakesOrTellsKeys) {
+  Engine counters({.only_add = true});
+  counters.set("k", "1");
+  for (const Request& request :
+       {Request{.op = Op::set, .key = "k"}, Request{.op = Op::get, .key = "k"},
+        Request{.op = Op::add, .key = "new", .number = 1}, Request{.op = Op::num_keys},
+        Request{.op = Op::delete_key, .key = "k"}}) {
+    Session session;
+    EXPECT_TRUE(counters.handle(session, {.op = Op::add, .key = "k", .number = 0}));
+    EXPECT_EQ(session.out, number(1));
+    EXPECT_FALSE(counters.handle(session, request)) << op_name(request.op);
+    EXPECT_EQ(session.out, number(1));
+  }
+  EXPECT_EQ(counters.num_keys(), 1U);
+}
+
 TEST_P(EngineTest, CompareSet) {
   Peer& p = peer();
   const auto cas = [&](std::string_view expected, std::string_view desired) {

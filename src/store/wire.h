@@ -61,6 +61,7 @@ struct Limits {
   std::size_t max_waited_keys = 256U << 10;    // missing keys of all these waits together
   std::size_t max_watched = 1024;              // keys watched by one connection
   std::size_t max_notice_bytes = 16U << 20;    // unread notices of one connection
+  bool only_add = false;  // clients only ADD, and only to keys that the host of the store has made
 };
 
 // One request. `op` decides which fields count. The views point into the received bytes.

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 import container_image
-from harness import one_line, read, until
+from harness import BINARY, one_line, read, until
 from ssh_hosts import SshWorld
 
 ROW = 'echo "$LOCKSTEP_SWEEP_ROW {x}"'
@@ -125,9 +125,27 @@ def test_a_row_sees_its_own_values_alone(lockstep):
 
 def test_success_that_is_not_recorded_is_none(lockstep, tmp_path):
     (tmp_path / "report.rows").mkdir()
-    (tmp_path / "report.rows/rows.jsonl").symlink_to("/dev/full")
-    ended = lockstep.run("--report", tmp_path / "report", *sh("--sweep", "x=0"))
-    assert ended.rc == 1 and "no space left" in ended.err, ended
+    (tmp_path / "report.rows/rows.jsonl").write_text("\n" * 8192)
+    limited = ("sh", "-c", 'ulimit -f 16; exec "$0" run "$@"', BINARY)
+    ended = lockstep.run("--report", tmp_path / "report", *sh("--sweep", "x=0"), program=limited,
+                         env={"LOCKSTEP_SWEEP_PART": "1"})
+    assert ended.rc == 1 and "rows.jsonl: File too large" in ended.err, ended
+
+
+@pytest.mark.parametrize("part", [{}, {"LOCKSTEP_SWEEP_PART": "1"}], ids=["here", "on a host"])
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_what_lies_in_the_way_of_the_record_is_left_alone(lockstep, kind, part, tmp_path):
+    """In a shared folder another user may plant a link to a file of ours, or a FIFO that nobody reads."""
+    (tmp_path / "ours").write_text("kept")
+    (tmp_path / "report.rows").mkdir()
+    record = tmp_path / "report.rows/rows.jsonl"
+    record.symlink_to(tmp_path / "ours") if kind == "link" else os.mkfifo(record)
+    ended = lockstep.run("--report", tmp_path / "report", *sh("--sweep", "x=0"), env=part)
+    assert (tmp_path / "ours").read_text() == "kept"
+    if part:
+        one_line(ended, 1, str(record))
+    else:
+        assert ended.rc == 0 and record.is_file() and not record.is_symlink(), ended
 
 
 def test_a_signal_ends_the_wait_for_the_queue(lockstep):
