@@ -22,29 +22,31 @@ void Sum::add_charter(const Charter& charter) {
   add_voters(charter.before);
 }
 
-void Sum::add_frame(const Frame& frame) {
-  add(frame.index());
-  if (const auto* call = std::get_if<Call>(&frame)) add(call->term);
-  if (const auto* agreed = std::get_if<Agreed>(&frame)) add(agreed->term, agreed->version);
-  if (const auto* charter = std::get_if<Charter>(&frame)) add_charter(*charter);
-  if (const auto* testimony = std::get_if<Testimony>(&frame)) {
-    add(testimony->promised, testimony->place);
-    add_charter(testimony->charter);
-  }
+// Terms and versions of a ledger only grow. An answer to an earlier call or charter is never read.
+void LedgerPeek::add_answer(Sum& sum, const Ledger& ledger, const Testimony& testimony) {
+  sum.add(testimony.promised < ledger.term_ ? 0 : testimony.promised);
+  const bool is_news = is_newer(testimony.charter, ledger.charter_);
+  sum.add(is_news);
+  if (is_news) sum.add_charter(testimony.charter);
+}
+
+void LedgerPeek::add_answer(Sum& sum, const Ledger& ledger, const Agreed& agreed) {
+  sum.add(agreed.term == ledger.charter_.term && agreed.version == ledger.charter_.version);
 }
 
 void LedgerPeek::add(Sum& sum, const Ledger& ledger) {
+  const bool leads = ledger.stage_ == Ledger::Stage::leading;
   sum.add(ledger.term_, static_cast<int>(ledger.stage_), ledger.deposed_, ledger.in_flight_,
           ledger.changed_, ledger.settled_.has_value(), ledger.wish_.has_value(),
           ledger.peers_.size());
+  // draft() looks at this only while a charter is in flight.
+  sum.add(ledger.peers_changed_ && ledger.in_flight_ && leads);
   for (const auto& [id, peer] : ledger.peers_) {
-    sum.add(id, peer.agreed.term, peer.agreed.version, peer.testimony.has_value());
-    if (!peer.testimony) continue;
-    sum.add(peer.testimony->promised);
-    sum.add_charter(peer.testimony->charter);
+    sum.add(id, peer.testimony.has_value());
+    add_answer(sum, ledger, peer.agreed);
+    if (peer.testimony) add_answer(sum, ledger, *peer.testimony);
   }
   sum.add_charter(ledger.charter_);
-  sum.add_charter(ledger.left_);
   if (ledger.settled_) sum.add_voters(*ledger.settled_);
   if (ledger.wish_)
     sum.add(ledger.wish_->round, ledger.wish_->restarts, static_cast<int>(ledger.wish_->end));
@@ -58,36 +60,73 @@ bool LedgerPeek::may_decide(const Ledger& ledger, const std::set<Nonce>& support
 
 namespace testing {
 
+std::uint64_t WalkState::budget() const {
+  std::uint64_t all = 0;
+  for (const int left : {left_.crashes, left_.cuts, left_.writes, left_.openings, left_.steps})
+    all = all << 8U | static_cast<std::uint64_t>(left);
+  return all;
+}
+
 std::uint64_t WalkState::sum() const {
   Sum sum;
-  sum.add(left_.crashes, left_.cuts, left_.writes, left_.openings, left_.steps, ended_,
-          last_permitted_, is_cut_);
-  for (const std::uint8_t row : cut_)
-    sum.add(row);
+  sum.add(ended_, last_permitted_, is_cut_, static_cast<int>(news_));
+  if (news_ == News::death) sum.add(dead_);
+  for (std::size_t i = 0; i < size(); ++i)
+    sum.add(cut_[i], news_ == News::heal ? healed_[i] : 0);
   for (const int by : permitted_)
-    sum.add(by);
-  for (const Node& node : nodes_) {
-    sum.add(node.alive, node.linked, node.hub, node.searching, node.closed, node.leader, node.next,
-            node.stops.size(), node.witness.promised());
-    sum.add_charter(node.witness.charter());
-    for (const LineStop& stop : node.stops)
-      sum.add(stop.place, stop.own);
-  }
+    sum.add(by >= 0);
+  for (int i = 0; i < left_.nodes; ++i)
+    add_node(sum, i);
   for (const auto& hub : hubs_) {
     sum.add(hub.has_value());
     if (!hub) continue;
-    sum.add(hub->number, hub->led, hub->round, hub->wish, hub->over);
+    sum.add(hub->led, hub->round, hub->wish, hub->over);
     LedgerPeek::add(sum, hub->ledger);
   }
-  for (const Link& link : links_) {
-    sum.add(link.node_up, link.hub_up, link.down.size(), link.up.size());
-    for (const auto* way : {&link.down, &link.up})
-      for (const Mail& mail : *way) {
-        if (mail) sum.add_frame(*mail);
-        if (!mail) sum.add(-1);
-      }
-  }
+  for (int node = 0; node < left_.nodes; ++node)
+    for (int hub = 0; hub < left_.nodes; ++hub)
+      add_link(sum, node, hub);
   return sum.value();
+}
+
+void WalkState::add_node(Sum& sum, int number) const {
+  const Node& node = nodes_[at(number)];
+  sum.add(node.alive);
+  if (!node.alive) return;
+  sum.add(node.linked, node.hub, node.searching, node.leader, node.witness.promised());
+  sum.add_charter(node.witness.charter());
+  if (!node.searching) return;
+  sum.add(node.closed && !only_votes(number), node.stops.size() - node.next);
+  for (std::size_t i = node.next; i < node.stops.size(); ++i)
+    sum.add(node.stops[i].place, node.stops[i].own);
+}
+
+// A dead node reads nothing, and a closed end neither.
+void WalkState::add_link(Sum& sum, int number, int hub) const {
+  const Link& link = this->link(number, hub);
+  sum.add(link.node_up, link.hub_up);
+  if (link.node_up && nodes_[at(number)].alive) {
+    sum.add(link.down.size());
+    for (const Mail& mail : link.down) {
+      sum.add(mail ? mail->index() : 0U, mail != nullptr);
+      if (!mail) continue;
+      // A witness answers any call of an older term alike.
+      if (const auto* call = std::get_if<Call>(mail.get()))
+        sum.add(std::max(call->term, nodes_[at(number)].witness.promised()));
+      if (const auto* charter = std::get_if<Charter>(mail.get())) sum.add_charter(*charter);
+    }
+  }
+  if (!link.hub_up || !hubs_[at(hub)]) return;
+  sum.add(link.up.size());
+  const Ledger& ledger = hubs_[at(hub)]->ledger;
+  for (const Mail& mail : link.up) {
+    sum.add(mail ? mail->index() : 0U, mail != nullptr);
+    if (!mail) continue;
+    if (const auto* testimony = std::get_if<Testimony>(mail.get()))
+      LedgerPeek::add_answer(sum, ledger, *testimony);
+    if (const auto* agreed = std::get_if<Agreed>(mail.get()))
+      LedgerPeek::add_answer(sum, ledger, *agreed);
+  }
 }
 
 // Two hubs may believe to lead. Only one may find a quorum that still follows its term.

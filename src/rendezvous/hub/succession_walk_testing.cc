@@ -51,15 +51,53 @@ std::vector<WalkState::Event> WalkState::events() const {
     if (nodes_[at(i)].alive) add_node_events(events, i);
     if (hubs_[at(i)]) add_hub_events(events, i);
   }
+  if (news_ != News::none) {
+    std::erase_if(events, [this](const Event& event) { return !needs_fault(event); });
+    // The end of a dead node's connection may arrive after the network has healed.
+    if (news_ == News::death && is_cut_) events.push_back({Kind::heal});
+    return events;
+  }
   add_faults(events);
   return events;
 }
 
-// Returns an event that needs no other order. Messages between a node and its own hub are prompt.
-// After the last fault, a message to a node that has found its hub changes nothing that another
-// event reads: its order beside other events makes no difference (partial-order reduction).
+// Returns whether the event could not happen without the last fault. Whatever else happens between
+// a fault and the first such event could as well happen before the fault: between the two the
+// dead node does nothing, and a message that the cut holds back may take as long anyway. So the
+// walk needs no other order (partial-order reduction).
+bool WalkState::needs_fault(const Event& event) const {
+  const auto was_cut = [&](int from, int to) { return ((healed_[at(from)] >> to) & 1U) != 0; };
+  const bool by_death = news_ == News::death;
+  const bool by_heal = news_ == News::heal;
+  switch (event.kind) {
+    case Kind::to_node: {
+      const int hub = nodes_[at(event.a)].hub;
+      const bool told = by_death && hub == dead_ && !link(event.a, hub).down.front();
+      return told || (by_heal && was_cut(hub, event.a));
+    }
+    case Kind::to_hub: {
+      const bool told = by_death && event.b == dead_ && !link(event.b, event.a).up.front();
+      return told || (by_heal && was_cut(event.b, event.a));
+    }
+    case Kind::connect: {
+      const int hub = nodes_[at(event.a)].hub;
+      return by_heal && (was_cut(hub, event.a) || was_cut(event.a, hub));
+    }
+    case Kind::node_misses:
+      return !by_heal && (!by_death || nodes_[at(event.a)].hub == dead_);
+    case Kind::hub_misses:
+      return !by_heal && (!by_death || event.b == dead_);
+    default:
+      return false;
+  }
+}
+
+// Returns an event that needs no other order (partial-order reduction). Messages between a node and
+// its own hub are prompt. A message to a node changes nothing that other events read. Only a death,
+// a miss or the node's search may come between the message and its node. If none of them can happen
+// any more, the order of the message beside other events makes no difference.
 std::optional<WalkState::Event> WalkState::urgent() const {
-  const bool quiet = left_.crashes == 0 && left_.cuts == 0 && !is_cut_;
+  const bool quiet = left_.crashes == 0 && left_.cuts == 0 && !is_cut_ && news_ == News::none;
   for (int i = 0; i < left_.nodes; ++i) {
     const Node& node = nodes_[at(i)];
     if (!node.alive) continue;
@@ -69,7 +107,8 @@ std::optional<WalkState::Event> WalkState::urgent() const {
     const Link& to = link(i, node.hub);
     if (to.down.empty()) continue;
     if (node.hub == i) return Event{Kind::to_node, i};
-    if (quiet && !node.searching && to.down.front() && nodes_[at(node.hub)].alive)
+    const bool stays = !node.searching || left_.steps == 0;
+    if (quiet && stays && to.down.front() && nodes_[at(node.hub)].alive)
       return Event{Kind::to_node, i};
   }
   return {};
@@ -112,6 +151,7 @@ void WalkState::add_hub_events(std::vector<Event>& events, int number) const {
 void WalkState::add_faults(std::vector<Event>& events) const {
   const int count = left_.nodes;
   for (int i = 0; i < count && left_.crashes > 0; ++i) {
+    if (!nodes_[at(i)].alive) continue;
     events.push_back({Kind::kill, i});
     events.push_back({Kind::power_cut, i});
   }
@@ -133,6 +173,7 @@ void WalkState::add_faults(std::vector<Event>& events) const {
 // --- what they do ---
 
 void WalkState::apply(const Event& event) {
+  news_ = News::none;
   Link* const link_of = event.kind == Kind::hub_misses ? &link(event.b, event.a) : nullptr;
   switch (event.kind) {
     case Kind::to_node:
@@ -165,8 +206,9 @@ void WalkState::apply(const Event& event) {
       --left_.cuts;
       return cut(event.a, event.b);
     case Kind::heal:
+      news_ = News::heal;
+      healed_ = std::exchange(cut_, {});
       is_cut_ = false;
-      cut_ = {};
       return;
   }
 }
@@ -294,6 +336,8 @@ void WalkState::close_hub(int number) {
 }
 
 void WalkState::die(int number, bool told) {
+  news_ = News::death;
+  dead_ = number;
   Node& node = nodes_[at(number)];
   node.alive = false;
   hubs_[at(number)].reset();
@@ -311,6 +355,7 @@ void WalkState::die(int number, bool told) {
 
 // how: 1 from the set to the rest, 3 both directions; 4 and 5: one link, from a/8 to a%8.
 void WalkState::cut(int set, int how) {
+  news_ = News::cut;
   is_cut_ = true;
   for (int from = 0; from < left_.nodes; ++from)
     for (int to = 0; to < left_.nodes; ++to) {

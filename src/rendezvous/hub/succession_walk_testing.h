@@ -15,7 +15,8 @@
 
 namespace lockstep::rendezvous::hub {
 
-// Two states with the same sum have the same future.
+// Two states with the same sum have the same future. So a sum leaves out what nobody will read
+// again, like the testimony of an older term.
 class Sum {
  public:
   template <class... Values>
@@ -24,7 +25,6 @@ class Sum {
   }
   void add_charter(const Charter& charter);
   void add_voters(const Voters& voters);
-  void add_frame(const Frame& frame);
   std::uint64_t value() const { return sum_ ^ (sum_ >> 31); }
 
  private:
@@ -44,6 +44,9 @@ inline bool must_refuse(const Witness& witness, const Charter& charter) {
 // Reads the private state of a ledger.
 struct LedgerPeek {
   static void add(Sum& sum, const Ledger& ledger);
+  // Adds an answer of a node that the ledger has received or will receive.
+  static void add_answer(Sum& sum, const Ledger& ledger, const Testimony& testimony);
+  static void add_answer(Sum& sum, const Ledger& ledger, const Agreed& agreed);
   // Returns whether the nodes with these promises could still agree to a charter of the ledger.
   static bool may_decide(const Ledger& ledger, const std::set<Nonce>& supporters);
   static std::uint64_t term(const Ledger& ledger) { return ledger.term_; }
@@ -91,6 +94,9 @@ class WalkState {
   std::vector<Event> events() const;
   void apply(const Event& event);
   std::uint64_t sum() const;
+  // Returns what is left of the bounds, a byte for each. A state may do whatever the same state
+  // with less may do.
+  std::uint64_t budget() const;
   // Returns what is wrong with this state; empty: nothing.
   const std::string& fault() const { return fault_; }
   void check();
@@ -99,6 +105,8 @@ class WalkState {
   // how much of its patience each searching node has used up, and how long hubs stay open.
   std::string settle(std::uint64_t luck);
 
+  // Returns whether a fault has just happened that nobody has noticed.
+  bool has_news() const { return news_ != News::none; }
   bool led_again() const { return led_again_; }
   bool ended() const { return ended_; }
   static std::string text(const Event& event);
@@ -149,6 +157,9 @@ class WalkState {
   void add_node_events(std::vector<Event>& events, int number) const;
   void add_hub_events(std::vector<Event>& events, int number) const;
   void add_faults(std::vector<Event>& events) const;
+  bool needs_fault(const Event& event) const;
+  void add_node(Sum& sum, int number) const;
+  void add_link(Sum& sum, int number, int hub) const;
   std::optional<Event> urgent() const;
   void to_node(int node);
   void to_hub(int hub, int node);
@@ -176,6 +187,11 @@ class WalkState {
   std::vector<Link> links_;
   std::array<std::uint8_t, 8> cut_{};  // by sender: a bit for each receiver
   bool is_cut_ = false;
+  // A fault that nobody has noticed yet: the next event notices it.
+  enum class News { none, death, cut, heal };
+  News news_ = News::none;
+  int dead_ = 0;                          // News::death
+  std::array<std::uint8_t, 8> healed_{};  // News::heal: the links that were cut
   int openings_ = 0;
   std::uint64_t luck_ = 1;  // for settle()
   // History, for the oracle
