@@ -104,7 +104,11 @@ Verdict of_unfinished(const BatchFacts& facts, const Reports& reports, bool miss
   if (const NodeReport* failure = first_failure(facts, reports); failure != nullptr)
     return {Cause::worker, *failure->code, failure->root_cause};
   if (facts.lead_signal) return time_limit_verdict();
-  if (facts.stop_signal || has(reports, Outcome::interrupted))
+  const bool begun =
+      find(reports, [](const NodeReport& each) { return each.nodes > 0; }) != nullptr;
+  // The batch step ends agents that wait for a node that has refused.
+  const bool refused = !begun && has(reports, Outcome::refused);
+  if (facts.stop_signal || (has(reports, Outcome::interrupted) && !refused))
     return {Cause::stopped, kStopped, "the job was stopped"};
   if (const NodeReport* unfit = find(reports, Outcome::unfit))
     return {Cause::unfit, kUnfitCode, unfit->reason};
@@ -147,6 +151,20 @@ bool have_all_reported(const std::vector<NodeReport>& reports) {
     took_part += each.nodes > 0 ? 1 : 0;
   }
   return most > 0 && took_part >= most;
+}
+
+bool lacks_nodes(const Reports& reports, int to_spare, std::string_view host) {
+  const auto count = [&](Outcome outcome) {
+    return std::count_if(reports.begin(), reports.end(),
+                         [&](const NodeReport& each) { return each.outcome == outcome; });
+  };
+  const auto refused = count(Outcome::refused);
+  const auto left_out = count(Outcome::left_out);
+  const bool no_host =
+      left_out == 0 && find(reports, [&](const NodeReport& each) {
+                         return each.outcome == Outcome::refused && each.node == host;
+                       }) != nullptr;
+  return refused > 0 && (refused + left_out > to_spare || no_host);
 }
 
 std::string_view cause_name(Cause cause) {

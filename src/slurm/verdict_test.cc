@@ -108,6 +108,32 @@ TEST(Verdict, AnAgentThatDidNotBeginSaysWhy) {
   EXPECT_EQ(judge({.step_code = 1}, refused, {}).words, "n2: can't open script 'a.py'");
 }
 
+// The batch step has ended the agents that would have waited for n2.
+TEST(Verdict, ANodeThatRefusesExplainsWhyTheOthersWereEnded) {
+  std::vector<NodeReport> reports = {
+      {.node = "n1", .outcome = Outcome::interrupted},
+      {.node = "n2", .outcome = Outcome::refused, .reason = "no container"}};
+  EXPECT_EQ(judge({.step_code = 126}, reports, {}).cause, Cause::not_started);
+  EXPECT_EQ(judge({.step_code = 126}, reports, {}).code, 126);
+  EXPECT_EQ(judge({.step_code = 126}, reports, {}).words, "n2: no container");
+  EXPECT_EQ(judge({.stop_signal = true}, reports, {}).cause, Cause::stopped);
+  reports[0].nodes = 1;
+  EXPECT_EQ(judge({.step_code = 143}, reports, {}).cause, Cause::stopped) << "the rest has trained";
+}
+
+TEST(Verdict, AJobCannotBeginWithoutItsNodes) {
+  const NodeReport refused{.node = "n1", .outcome = Outcome::refused};
+  const NodeReport left_out{.node = "n2", .outcome = Outcome::left_out};
+  const NodeReport failed{.node = "n3", .outcome = Outcome::failed};
+  EXPECT_FALSE(lacks_nodes({failed}, 0, "n0"));
+  EXPECT_FALSE(lacks_nodes({left_out}, 0, "n0")) << "the pre-flight has seen to it";
+  EXPECT_TRUE(lacks_nodes({failed, refused}, 0, "n0"));
+  EXPECT_FALSE(lacks_nodes({refused}, 1, "n0"));
+  EXPECT_TRUE(lacks_nodes({refused}, 1, "n1")) << "the others wait to meet there";
+  EXPECT_TRUE(lacks_nodes({refused, left_out}, 1, "n1"));
+  EXPECT_FALSE(lacks_nodes({refused, left_out}, 2, "n1")) << "the others meet at several nodes";
+}
+
 TEST(Verdict, AllThatTookPartHaveReported) {
   const auto report = [](int nodes) {
     return NodeReport{.node = "n", .outcome = Outcome::failed, .nodes = nodes};
