@@ -296,6 +296,15 @@ TEST_F(Report, Json) {
   EXPECT_TRUE(good["failures"].empty());
 }
 
+// A fetch of an image that a signal has stopped is no refusal.
+TEST_F(Report, JsonOfALauncherThatDidNotBegin) {
+  const auto outcome = [](Errc code) {
+    return nlohmann::json::parse(refusal_json("n1", Error{code, "x", {}, 0}))["outcome"];
+  };
+  EXPECT_EQ(outcome(Errc::denied), "refused");
+  EXPECT_EQ(outcome(Errc::canceled), "interrupted");
+}
+
 TEST_F(Report, JsonOfTheWay) {
   JobHistory history(1000);
   history.attempt_started(

@@ -32,6 +32,8 @@ std::string_view attempt_end_word(AttemptEnd end) {
       return "nodes";
     case AttemptEnd::signal:
       return "signal";
+    case AttemptEnd::hang:
+      return "hang";
     case AttemptEnd::watchdog:
       return "watchdog";
     case AttemptEnd::start:

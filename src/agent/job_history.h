@@ -17,6 +17,7 @@ enum class AttemptEnd {
   worker,  // one of this node's workers failed
   nodes,   // caused by other nodes: a worker failed there, or a node left or joined
   signal,  // a signal told this node to stop
+  hang,    // --on-hang: the ranks stood still
   watchdog,
   start,  // a worker could not be started
 };

@@ -430,7 +430,7 @@ void NodeAgent::on_hang(const std::string& why) {
                        group_.remaining_restarts() > 0;
   reasons_.why_stopped = why;
   log::error("{}: {}", restart ? "restarting all workers" : "ending the job", why);
-  history_.attempt_ends(AttemptEnd::watchdog, why);
+  history_.attempt_ends(AttemptEnd::hang, why);
   feed({restart ? EventKind::hung : EventKind::unhealthy});
 }
 

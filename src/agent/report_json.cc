@@ -125,7 +125,7 @@ ordered_json head() {
 std::string refusal_json(const std::string& node, const Error& why) {
   ordered_json json = head();
   json["node"] = node;
-  json["outcome"] = "refused";
+  json["outcome"] = why.code == Errc::canceled ? "interrupted" : "refused";
   json["reason"] = why.hint.empty() ? why.message : why.message + "; " + why.hint;
   return codec::print_json(json, codec::JsonText::utf8, 2) + "\n";
 }

@@ -27,8 +27,9 @@ struct JobFacts {
 std::string report_json(const FailureReport& report, const JobHistory& history,
                         const JobFacts& facts);
 
-// Returns the report of a launcher that refused to begin: outcome "refused" and the reason. Other
-// fields: schema, versions and node only.
+// Returns the report of a launcher that did not begin: outcome "refused" and the reason, or
+// "interrupted" if a signal stopped the launcher (canceled). Other fields: schema, versions and
+// node only.
 std::string refusal_json(const std::string& node, const Error& why);
 
 }  // namespace lockstep::agent

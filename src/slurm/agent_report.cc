@@ -12,20 +12,28 @@ constexpr std::size_t kMostOfReport = 8U << 20;  // a report holds the last line
 constexpr std::int64_t kMostNodes = 1 << 20;
 
 // In the order of Outcome.
-constexpr std::array<std::string_view, 6> kOutcomes = {"succeeded", "failed", "interrupted",
-                                                       "refused",   kLeftOut, kUnfit};
+constexpr std::array<std::string_view, 8> kOutcomes = {"succeeded",   "failed",       "interrupted",
+                                                       "refused",     kLeftOut,       kUnfit,
+                                                       "not_started", "no_rendezvous"};
+// In the order of AttemptEnd.
+constexpr std::array<std::string_view, 2> kAttemptEnds = {"hang", "watchdog"};
 
-Outcome outcome_of(std::string_view word) {
-  return static_cast<Outcome>(std::find(kOutcomes.begin(), kOutcomes.end(), word) -
-                              kOutcomes.begin());
+// Returns the value of a word; one more than the last word's for any other word.
+template <class Enum, std::size_t N>
+Enum value_of(const std::array<std::string_view, N>& words, std::string_view word) {
+  return static_cast<Enum>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
 struct Attempt {
   int nodes = 0;
+  std::string ended_by = {};
+  std::string why = {};
 };
 
 void fields(codec::JsonFields& io, Attempt& attempt) {
   io("nodes", attempt.nodes, {0, kMostNodes});
+  io("ended_by", attempt.ended_by);
+  io("why", attempt.why);
 }
 
 }  // namespace
@@ -49,13 +57,16 @@ static void fields(codec::JsonFields& io, AgentReport& report) {
   std::string outcome;
   io.needed("outcome", outcome);
   io.require(!outcome.empty(), "outcome", "a word");
-  if (io.reads()) report.outcome = outcome_of(outcome);
+  if (io.reads()) report.outcome = value_of<Outcome>(kOutcomes, outcome);
   io("reason", report.reason);
   io("others", report.others);
   io("root_cause", report.root_cause);
   std::vector<Attempt> attempts;
   io("attempts", attempts);
-  if (!attempts.empty()) report.last_nodes = attempts.back().nodes;
+  if (attempts.empty()) return;
+  report.last_nodes = attempts.back().nodes;
+  report.last_end = value_of<AttemptEnd>(kAttemptEnds, attempts.back().ended_by);
+  report.last_why = attempts.back().why;
 }
 
 Result<AgentReport> read_agent_report(std::string_view json) {

@@ -22,11 +22,20 @@ inline constexpr std::string_view kLeftOut = "left out";
 enum class Outcome {
   succeeded,
   failed,
-  interrupted,  // a signal stopped the agent
-  refused,      // the agent did not begin
-  left_out,     // kLeftOut
-  unfit,        // kUnfit
-  other,        // any other word, such as "spare"
+  interrupted,    // a signal stopped the agent
+  refused,        // the agent did not begin
+  left_out,       // kLeftOut
+  unfit,          // kUnfit
+  not_started,    // a worker could not be started
+  no_rendezvous,  // the nodes did not meet, or not again
+  other,          // any other word, such as "spare"
+};
+
+// What made the workers of an attempt stop, where a verdict tells that apart.
+enum class AttemptEnd {
+  hang,      // --on-hang
+  watchdog,  // a timer of a worker, or a worker that the kernel does not let go
+  other,
 };
 
 // The failure that the agent blames.
@@ -50,6 +59,8 @@ struct AgentReport {
   std::string reason = {};               // empty: none
   std::vector<std::string> others = {};  // where the node's ranks were when they were stopped
   int last_nodes = 0;                    // nodes in the last attempt; 0: no attempt (a spare)
+  AttemptEnd last_end = AttemptEnd::other;
+  std::string last_why = {};  // why that attempt ended; empty: success
   std::optional<BlamedFailure> root_cause = {};
 };
 

@@ -7,6 +7,7 @@
 #include "logs/step_line.h"
 #include "proc/tool_output.h"
 #include "rows/last_step.h"
+#include "slurm/preflight.h"
 
 #include <fmt/core.h>
 
@@ -28,16 +29,20 @@ std::string file_behind(int fd) {
   return std::filesystem::is_regular_file(path, error) ? path : "";
 }
 
-// Returns the user's pattern for steps. The words for `lockstep run` stand between two "--": srun's
-// words are before them, the training's behind them.
+// Returns the words for `lockstep run`, and behind a "--" the training's. srun's are before them.
+std::vector<std::string> words_of_run(const std::vector<std::string>& step) {
+  const auto begin = std::find(step.begin(), step.end(), "--");
+  return {begin == step.end() ? begin : begin + 1, step.end()};
+}
+
+// Returns the user's pattern for steps.
 std::optional<logs::StepPattern> progress_of(const std::vector<std::string>& step) {
   const std::string name = "--progress";
-  const auto begin = std::find(step.begin(), step.end(), "--");
-  if (begin == step.end()) return std::nullopt;
-  for (auto word = begin + 1; word != step.end() && *word != "--"; ++word) {
+  const std::vector<std::string> words = words_of_run(step);
+  for (auto word = words.begin(); word != words.end() && *word != "--"; ++word) {
     std::string pattern;
     if (word->starts_with(name + "=")) pattern = word->substr(name.size() + 1);
-    if (*word == name && word + 1 != step.end()) pattern = *(word + 1);
+    if (*word == name && word + 1 != words.end()) pattern = *(word + 1);
     if (pattern.empty()) continue;
     if (auto made = logs::StepPattern::make(pattern)) return std::move(*made);
   }
@@ -153,17 +158,29 @@ void Batch::remember_earlier() {
 }
 
 void Batch::beat() {
-  watch_->beat(kLease, fmt::format("{} {}", run_.state().host, ++beats_));
+  watch_->beat(kLease, lease_text(++beats_, ends_agents_, run_.state().host));
   next_beat_.start(std::chrono::seconds(1), [this] { beat(); });
-  end_step_of_lost_nodes();
+  const std::vector<NodeReport> reports = run_.reports();
+  end_step_of_lost_nodes(reports);
+  end_agents_that_cannot_begin(reports);
+}
+
+// Ends the agents that would wait for nodes whose agents have refused to begin, as on a node that
+// cannot start the job's container.
+void Batch::end_agents_that_cannot_begin(const std::vector<NodeReport>& reports) {
+  const std::vector<std::string> nodes = nodes_of_job();
+  const std::string host = nodes.empty() ? "" : nodes.front();
+  if (ends_agents_ || !lacks_nodes(reports, nodes_to_spare(words_of_run(call_.step)), host)) return;
+  ends_agents_ = true;
+  log::warning("ending the other agents: the job cannot begin without the nodes that have refused");
 }
 
 // Kills srun once all agents of the last attempt have reported. srun waits for dead nodes until
 // Slurm gives them up (SlurmdTimeout, 300 s by default), and the healthy nodes would idle.
-void Batch::end_step_of_lost_nodes() {
+void Batch::end_step_of_lost_nodes(const std::vector<NodeReport>& reports) {
   // Heartbeats to wait, one per second, for the last output.
   constexpr int kLastWords = 5;
-  if (!step_ || !step_->alive() || !have_all_reported(run_.reports())) return;
+  if (!step_ || !step_->alive() || !have_all_reported(reports)) return;
   if (++beats_since_end_ != kLastWords) return;
   log::info("all agents have ended; Slurm does not know yet that a node is gone");
   kill(step_->pid(), SIGKILL);

@@ -55,7 +55,8 @@ class Batch {
   void await_launches();
   void remember_earlier();
   void beat();
-  void end_step_of_lost_nodes();
+  void end_step_of_lost_nodes(const std::vector<NodeReport>& reports);
+  void end_agents_that_cannot_begin(const std::vector<NodeReport>& reports);
   void note_last_step();
   Result<int> conclude();
   std::optional<int> code_of_successor();
@@ -67,7 +68,8 @@ class Batch {
   std::unique_ptr<WatchFolder> watch_;
   io::Timer next_beat_;
   int beats_ = 0;
-  int beats_since_end_ = 0;  // heartbeats since the last agent that can report has reported
+  bool ends_agents_ = false;  // they wait for nodes that will not come
+  int beats_since_end_ = 0;   // heartbeats since the last agent that can report has reported
   std::unique_ptr<proc::SignalWatch> signals_;
   std::optional<proc::Child> step_;
   std::vector<proc::Child> helpers_;  // running scancel calls

@@ -46,7 +46,7 @@ void Deputy::take_over_script(const std::string& folder) {
 }
 
 void Deputy::look() {
-  watch_.beat(kLease, fmt::format("{} {}", run_.state().host, ++looks_));
+  watch_.beat(kLease, lease_text(++looks_, false, run_.state().host));
   const std::vector<std::string> names = watch_.names();
   collect_all(names);
   look_at_peers(names);

@@ -45,7 +45,8 @@ Result<int> NodeStep::run(const std::vector<std::string>& agent) {
   next_look_.start(pause_, [this] { look(); });
   loop_.run();
   const int code = agent_->exit() ? agent_->exit()->shell_code() : 1;
-  if (!deputy_) return code;
+  // srun ends with the highest code of all nodes. That of the node that refused tells the cause.
+  if (!deputy_) return agent_told_to_end_ ? 0 : code;
   // The deputy runs the loop again while it concludes. look() must not stop that loop.
   concluding_ = true;
   return deputy_->conclude({.step_code = code, .stop_signal = stopped_});
@@ -111,13 +112,20 @@ void NodeStep::look() {
   if (deputy_) {
     deputy_->look();
   } else {
-    lease_.look(watch(epoch_).read(kLease));
+    const std::string lease = watch(epoch_).read(kLease);
+    lease_.look(lease);
+    if (tells_to_end(lease)) end_agent();
     if (watch(epoch_ + 1).is_claimed())
       go_on_in(epoch_ + 1);
     else if (lease_.is_gone())
       claim();
   }
   if (may_leave()) loop_.stop();
+}
+
+// A second signal would cost the agent its time to report.
+void NodeStep::end_agent() {
+  if (!std::exchange(agent_told_to_end_, true) && agent_->alive()) kill(agent_->pid(), SIGTERM);
 }
 
 bool NodeStep::all_is_said() const {

@@ -35,6 +35,7 @@ class NodeStep {
   void on_end();
   void leave_when_said();
   void look();
+  void end_agent();
   bool all_is_said() const;
   bool may_leave() const;
   void claim();
@@ -58,6 +59,7 @@ class NodeStep {
   int epoch_ = 0;
   int looks_ = 0;
   bool stopped_ = false;  // Slurm sent SIGTERM or SIGINT
+  bool agent_told_to_end_ = false;
   bool concluding_ = false;
   io::Fd log_;  // this node's log; open from epoch 1 on
   std::unique_ptr<Deputy> deputy_;

@@ -112,12 +112,17 @@ void tell_end(const OwnEnding& own, Explained& job) {
   if (is(Cause::worker) && own.culprit) {
     return tell_culprit(*own.culprit, after, job);
   }
-  if (is(Cause::worker) || is(Cause::not_started)) {
+  if (is(Cause::worker) || is(Cause::not_started) || is(Cause::watchdog)) {
     job.said.why = printable(state.words, 500) + after;
   } else if (is(Cause::time_limit)) {
     job.said.why = "the time limit was near, and the workers were stopped" + after;
     job.said.advice.insert(job.said.advice.begin(),
                            "ask for a longer --time, or save checkpoints and give --requeue");
+  } else if (is(Cause::hang)) {
+    job.said.why = printable(state.words, 500) + after;
+    job.said.advice.insert(job.said.advice.begin(),
+                           "--on-hang restart starts the ranks again, as often as --max-restarts "
+                           "allows; --hang-after SECONDS sets how long they may stand still");
   } else if (is(Cause::node_lost)) {
     job.said.why = printable(state.words, 500) + after;
     job.said.advice.insert(job.said.advice.begin(),

@@ -90,6 +90,11 @@ TEST(OwnEnding, CausesThatAreNoWorkers) {
   EXPECT_EQ(job.said.why, "n3 is gone\\x1b[2J after 2 min");
   ASSERT_FALSE(job.said.advice.empty());
   EXPECT_NE(job.said.advice[0].find("--spare 1"), std::string::npos);
+  job = ended("FAILED", 1);
+  add_own_words(own("hang", 1), job);
+  EXPECT_EQ(job.said.why, "n3 is gone\\x1b[2J after 2 min");
+  ASSERT_FALSE(job.said.advice.empty());
+  EXPECT_NE(job.said.advice[0].find("--on-hang restart"), std::string::npos);
   // Slurm knows better why the job was stopped.
   job = ended("CANCELLED", 0);
   const std::string why = job.said.why;

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include <limits.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -46,6 +48,12 @@ NodeCounts size_in(const Words& words, int nodes) {
   const auto most = parse_int(ends.back());
   if (!least || !most || *least < 1 || *most < *least || *most > nodes) return {nodes, nodes};
   return {static_cast<int>(*most), static_cast<int>(*least)};
+}
+
+int nodes_to_spare(const Words& words) {
+  const NodeCounts size = size_in(words, INT_MAX);
+  return size.wanted - size.at_least +
+         static_cast<int>(parse_int(value_of(words, kSpares)).value_or(0));
 }
 
 Words words_without(const Words& words, const Words& nodes, const PreflightDecision& decision,

@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace lockstep::slurm {
 namespace {
@@ -35,9 +37,21 @@ std::string root_words(const BlamedFailure& root) {
   return words;
 }
 
-bool has(const std::vector<NodeReport>& reports, Outcome outcome) {
-  return std::any_of(reports.begin(), reports.end(),
-                     [&](const NodeReport& each) { return each.outcome == outcome; });
+using Reports = std::vector<NodeReport>;
+
+// Returns the first report that matches; nullptr: none does.
+template <class Match>
+const NodeReport* find(const Reports& reports, Match match) {
+  const auto found = std::find_if(reports.begin(), reports.end(), match);
+  return found == reports.end() ? nullptr : &*found;
+}
+
+const NodeReport* find(const Reports& reports, Outcome outcome) {
+  return find(reports, [&](const NodeReport& each) { return each.outcome == outcome; });
+}
+
+bool has(const Reports& reports, Outcome outcome) {
+  return find(reports, outcome) != nullptr;
 }
 
 // Returns the earliest failure: agents that were cut off may report other, later ones. In a stopped
@@ -53,28 +67,55 @@ const NodeReport* first_failure(const BatchFacts& facts, const std::vector<NodeR
   return first;
 }
 
+// Judges a job whose ranks did not move. nullopt: they did. Ranks of other nodes may have failed
+// since, because their peers were gone, so this comes before a worker's failure.
+std::optional<Verdict> of_hung(const Reports& reports) {
+  for (const auto& [end, cause] :
+       {std::pair(AttemptEnd::hang, Cause::hang), std::pair(AttemptEnd::watchdog, Cause::watchdog)})
+    for (const NodeReport& each : reports)
+      if (each.outcome == Outcome::failed && each.last_end == end)
+        return Verdict{cause, 1, each.last_why};
+  return std::nullopt;
+}
+
+// Judges agents that ended although no worker failed by itself. nullopt: their reports give no
+// reason. missing: a node has not reported.
+std::optional<Verdict> of_reasons(const BatchFacts& facts, const Reports& reports, bool missing) {
+  if (const NodeReport* idle = find(reports, Outcome::not_started))
+    return Verdict{Cause::not_started, 1, idle->node + ": " + idle->reason};
+  for (const NodeReport& report : reports)
+    if (report.outcome == Outcome::failed && !report.reason.empty())
+      return Verdict{Cause::node_lost, 1, report.reason};
+  if (const NodeReport* refused = find(reports, Outcome::refused))
+    return Verdict{Cause::not_started, std::max(facts.step_code, 1),
+                   refused->node + ": " + refused->reason};
+  const NodeReport* waited = find(reports, Outcome::no_rendezvous);
+  if (waited == nullptr) return std::nullopt;
+  // Nodes that are all there and never met have another problem than a lost node.
+  const bool lost = missing || waited->nodes > 0;
+  return Verdict{lost ? Cause::node_lost : Cause::not_started, 1,
+                 waited->node + ": " + waited->reason};
+}
+
 // Judges a job in which no agent reported success. The order matters: a worker's failure explains
 // later stops and losses.
-Verdict of_unfinished(const BatchFacts& facts, const std::vector<NodeReport>& reports) {
+Verdict of_unfinished(const BatchFacts& facts, const Reports& reports, bool missing) {
+  if (auto hung = of_hung(reports)) return std::move(*hung);
   if (const NodeReport* failure = first_failure(facts, reports); failure != nullptr)
     return {Cause::worker, *failure->code, failure->root_cause};
   if (facts.lead_signal) return time_limit_verdict();
-  if (facts.stop_signal || has(reports, Outcome::interrupted))
+  const bool begun =
+      find(reports, [](const NodeReport& each) { return each.nodes > 0; }) != nullptr;
+  // The batch step ends agents that wait for a node that has refused.
+  const bool refused = !begun && has(reports, Outcome::refused);
+  if (facts.stop_signal || (has(reports, Outcome::interrupted) && !refused))
     return {Cause::stopped, kStopped, "the job was stopped"};
-  for (const NodeReport& report : reports)
-    if (report.outcome == Outcome::unfit) return {Cause::unfit, kUnfitCode, report.reason};
-  for (const NodeReport& report : reports)
-    if (report.outcome == Outcome::failed && !report.reason.empty())
-      return {Cause::node_lost, 1, report.reason};
-  for (const NodeReport& report : reports)
-    if (report.outcome == Outcome::refused)
-      return {Cause::not_started, facts.step_code == 0 ? 1 : facts.step_code,
-              report.node + ": " + report.reason};
-  if (reports.empty())
-    return {Cause::not_started, facts.step_code == 0 ? 1 : facts.step_code,
-            "no agent has reported anything"};
-  return {Cause::node_lost, facts.step_code == 0 ? 1 : facts.step_code,
-          "nodes ended without a report"};
+  if (const NodeReport* unfit = find(reports, Outcome::unfit))
+    return {Cause::unfit, kUnfitCode, unfit->reason};
+  if (auto verdict = of_reasons(facts, reports, missing)) return std::move(*verdict);
+  const int code = std::max(facts.step_code, 1);
+  if (reports.empty()) return {Cause::not_started, code, "no agent has reported anything"};
+  return {Cause::node_lost, code, "nodes ended without a report"};
 }
 
 }  // namespace
@@ -88,7 +129,9 @@ NodeReport judged_report(const AgentReport& report) {
   NodeReport judged{.node = printable(report.node, kMostText),
                     .outcome = report.outcome,
                     .reason = printable(report.reason, kMostText),
-                    .nodes = report.last_nodes};
+                    .nodes = report.last_nodes,
+                    .last_end = report.last_end,
+                    .last_why = printable(report.last_why, kMostText)};
   const auto& root = report.root_cause;
   // A worker stopped by the agent is not the cause of the failure.
   if (!root || root->exit_code == 0 || root->after_stop || !report.reason.empty()) return judged;
@@ -110,6 +153,20 @@ bool have_all_reported(const std::vector<NodeReport>& reports) {
   return most > 0 && took_part >= most;
 }
 
+bool lacks_nodes(const Reports& reports, int to_spare, std::string_view host) {
+  const auto count = [&](Outcome outcome) {
+    return std::count_if(reports.begin(), reports.end(),
+                         [&](const NodeReport& each) { return each.outcome == outcome; });
+  };
+  const auto refused = count(Outcome::refused);
+  const auto left_out = count(Outcome::left_out);
+  const bool no_host =
+      left_out == 0 && find(reports, [&](const NodeReport& each) {
+                         return each.outcome == Outcome::refused && each.node == host;
+                       }) != nullptr;
+  return refused > 0 && (refused + left_out > to_spare || no_host);
+}
+
 std::string_view cause_name(Cause cause) {
   switch (cause) {
     case Cause::success:
@@ -118,6 +175,10 @@ std::string_view cause_name(Cause cause) {
       return "worker";
     case Cause::node_lost:
       return "node lost";
+    case Cause::hang:
+      return "hang";
+    case Cause::watchdog:
+      return "watchdog";
     case Cause::time_limit:
       return "time limit";
     case Cause::stopped:
@@ -145,14 +206,15 @@ bool is_requeued(const RequeueRule& rule, Cause cause, const std::vector<std::st
 
 Verdict judge(const BatchFacts& facts, const std::vector<NodeReport>& reports,
               const std::vector<std::string>& expected) {
+  std::vector<std::string> silent;
+  for (const std::string& node : expected)
+    if (find(reports, [&](const NodeReport& each) { return each.node == node; }) == nullptr)
+      silent.push_back(node);
   // One report of success is enough: all agents agree on success, and lost nodes were replaced.
   Verdict verdict = has(reports, Outcome::succeeded)
                         ? Verdict{Cause::success, 0, "all ranks have succeeded"}
-                        : of_unfinished(facts, reports);
-  for (const std::string& node : expected)
-    if (std::none_of(reports.begin(), reports.end(),
-                     [&](const NodeReport& each) { return each.node == node; }))
-      verdict.silent.push_back(node);
+                        : of_unfinished(facts, reports, !silent.empty());
+  verdict.silent = std::move(silent);
   return verdict;
 }
 

@@ -25,6 +25,8 @@ struct NodeReport {
   std::string root_cause = {};   // "rank 3 (n2) exited with 7"
   std::int64_t failed_ms = 0;    // Unix time of the failure; 0: none
   int nodes = 0;                 // nodes in the agent's last attempt; 0: no attempt (a spare)
+  AttemptEnd last_end = AttemptEnd::other;  // of that attempt
+  std::string last_why = {};                // why it ended
 };
 // Parses a report. Errors: corrupt (not a report of `lockstep run`).
 Result<NodeReport> read_report(std::string_view json);
@@ -35,14 +37,21 @@ NodeReport judged_report(const AgentReport& report);
 // not count: Slurm gives them up only minutes later.
 bool have_all_reported(const std::vector<NodeReport>& reports);
 
+// Returns whether the job can't begin, because agents have refused: more nodes take no part than
+// `to_spare`, the number of nodes that the first attempt can do without, or the others wait for
+// `host`. host: the node at which they meet, unless the pre-flight has left nodes out.
+bool lacks_nodes(const std::vector<NodeReport>& reports, int to_spare, std::string_view host);
+
 enum class Cause {
   success,
   worker,       // a worker failed by itself
   node_lost,    // agents ended because nodes were missing, or without a report
+  hang,         // the ranks stood still, and --on-hang ended the job
+  watchdog,     // a watchdog of the agent ended the job
   time_limit,   // the signal before the limit came, and the workers were stopped
   stopped,      // scancel, a preemption, or the limit itself
   unfit,        // too few nodes passed the pre-flight
-  not_started,  // no agent has reported
+  not_started,  // no agent has reported, or a node could not start its part
   script,       // the user's own script failed
 };
 std::string_view cause_name(Cause cause);

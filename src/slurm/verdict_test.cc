@@ -53,11 +53,85 @@ TEST(Verdict, NodesThatSayNothing) {
   EXPECT_EQ(judge({}, lost, {"n1", "n2"}).words, "n2 is gone");
 }
 
+// All agents of the job report the hang, and all but one as the reason of another node.
+TEST(Verdict, AHangIsNoLostNode) {
+  const auto verdict = [](const std::string& end, const std::string& root = "null") {
+    const std::string report = R"({"outcome":"failed","reason":"n2 is gone","root_cause":)" + root +
+                               R"(,"attempts":[{"ended_by":"nodes"})";
+    const auto far = read_report(report + "]}");
+    const auto near = read_report(report + "," + end + "]}");
+    return judge({.step_code = 1}, {*far, *near}, {});
+  };
+  const char* hang = R"({"ended_by":"hang","why":"hung for 31 s"})";
+  EXPECT_EQ(verdict(hang).cause, Cause::hang);
+  EXPECT_EQ(verdict(hang).words, "hung for 31 s");
+  EXPECT_EQ(verdict(hang).code, 1);
+  EXPECT_EQ(verdict(R"({"ended_by":"watchdog"})").cause, Cause::watchdog);
+  for (const char* other : {R"({"ended_by":"nodes"})", R"({"ended_by":"later"})", "{}"})
+    EXPECT_EQ(verdict(other).cause, Cause::node_lost) << other;
+  const RequeueRule rule{.asked = true};
+  EXPECT_FALSE(is_requeued(rule, Cause::hang, {}));
+  EXPECT_FALSE(is_requeued(rule, Cause::watchdog, {}));
+}
+
+// The ranks of a node lose their peers before their agent hears of the hang.
+TEST(Verdict, AHangComesBeforeTheFailuresThatFollow) {
+  const NodeReport hung{.node = "n1",
+                        .outcome = Outcome::failed,
+                        .last_end = AttemptEnd::hang,
+                        .last_why = "hung for 31 s"};
+  EXPECT_EQ(judge({.step_code = 1}, {failed("n2", 1, 10), hung}, {}).cause, Cause::hang);
+}
+
+TEST(Verdict, AWorkerThatCannotBeStartedIsNoLostNode) {
+  const std::vector<NodeReport> reports = {
+      {.node = "n1", .outcome = Outcome::failed, .reason = "workers on n2 could not be started: x"},
+      {.node = "n2", .outcome = Outcome::not_started, .reason = "workers could not be started: x"}};
+  EXPECT_EQ(judge({.step_code = 1}, reports, {"n1", "n2"}).cause, Cause::not_started);
+  EXPECT_EQ(judge({.step_code = 1}, reports, {"n1", "n2"}).words,
+            "n2: workers could not be started: x");
+}
+
+TEST(Verdict, NodesThatNeverMeetAreLostOnlyIfOneIsSilentOrTheyHadMet) {
+  NodeReport waited{.node = "n1", .outcome = Outcome::no_rendezvous, .reason = "waited for 600 s"};
+  EXPECT_EQ(judge({.step_code = 1}, {waited}, {"n1"}).cause, Cause::not_started);
+  EXPECT_EQ(judge({.step_code = 1}, {waited}, {"n1"}).words, "n1: waited for 600 s");
+  EXPECT_EQ(judge({.step_code = 1}, {waited}, {"n1", "n2"}).cause, Cause::node_lost);
+  waited.nodes = 2;
+  EXPECT_EQ(judge({.step_code = 1}, {waited}, {"n1"}).cause, Cause::node_lost);
+}
+
 TEST(Verdict, AnAgentThatDidNotBeginSaysWhy) {
   const std::vector<NodeReport> refused = {
       {.node = "n2", .outcome = Outcome::refused, .reason = "can't open script 'a.py'"}};
   EXPECT_EQ(judge({.step_code = 1}, refused, {}).cause, Cause::not_started);
   EXPECT_EQ(judge({.step_code = 1}, refused, {}).words, "n2: can't open script 'a.py'");
+}
+
+// The batch step has ended the agents that would have waited for n2.
+TEST(Verdict, ANodeThatRefusesExplainsWhyTheOthersWereEnded) {
+  std::vector<NodeReport> reports = {
+      {.node = "n1", .outcome = Outcome::interrupted},
+      {.node = "n2", .outcome = Outcome::refused, .reason = "no container"}};
+  EXPECT_EQ(judge({.step_code = 126}, reports, {}).cause, Cause::not_started);
+  EXPECT_EQ(judge({.step_code = 126}, reports, {}).code, 126);
+  EXPECT_EQ(judge({.step_code = 126}, reports, {}).words, "n2: no container");
+  EXPECT_EQ(judge({.stop_signal = true}, reports, {}).cause, Cause::stopped);
+  reports[0].nodes = 1;
+  EXPECT_EQ(judge({.step_code = 143}, reports, {}).cause, Cause::stopped) << "the rest has trained";
+}
+
+TEST(Verdict, AJobCannotBeginWithoutItsNodes) {
+  const NodeReport refused{.node = "n1", .outcome = Outcome::refused};
+  const NodeReport left_out{.node = "n2", .outcome = Outcome::left_out};
+  const NodeReport failed{.node = "n3", .outcome = Outcome::failed};
+  EXPECT_FALSE(lacks_nodes({failed}, 0, "n0"));
+  EXPECT_FALSE(lacks_nodes({left_out}, 0, "n0")) << "the pre-flight has seen to it";
+  EXPECT_TRUE(lacks_nodes({failed, refused}, 0, "n0"));
+  EXPECT_FALSE(lacks_nodes({refused}, 1, "n0"));
+  EXPECT_TRUE(lacks_nodes({refused}, 1, "n1")) << "the others wait to meet there";
+  EXPECT_TRUE(lacks_nodes({refused, left_out}, 1, "n1"));
+  EXPECT_FALSE(lacks_nodes({refused, left_out}, 2, "n1")) << "the others meet at several nodes";
 }
 
 TEST(Verdict, AllThatTookPartHaveReported) {

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kLog = ".log";
 constexpr std::string_view kEnded = " ended";
+constexpr std::string_view kEndAgents = " end-agents ";
 
 }  // namespace
 
@@ -27,6 +28,14 @@ WatchFile kind_of_watch_file(std::string_view name) {
 
 std::string watch_log(std::string_view node) {
   return std::string(node) + std::string(kLog);
+}
+
+std::string lease_text(int number, bool ends_agents, std::string_view host) {
+  return fmt::format("{}{}{}", number, ends_agents ? kEndAgents : " ", host);
+}
+
+bool tells_to_end(std::string_view lease) {
+  return lease.find(kEndAgents) != lease.npos;
 }
 
 std::string beat_text(int number, bool agent_ended) {

@@ -21,6 +21,11 @@ enum class WatchFile { lease, beat, log };
 WatchFile kind_of_watch_file(std::string_view name);
 std::string watch_log(std::string_view node);  // returns the name of the node's log
 
+// The heartbeat of the process in charge, with a new number each time. The number comes first,
+// because a file has room for a part of a long name only. ends_agents: the agents are to end.
+std::string lease_text(int number, bool ends_agents, std::string_view host);
+bool tells_to_end(std::string_view lease);
+
 // A node's heartbeat. number: makes each text differ from the one before.
 std::string beat_text(int number, bool agent_ended);
 bool tells_agent_end(std::string_view beat);

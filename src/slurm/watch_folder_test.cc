@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+
+#include <filesystem>
+
 namespace lockstep::slurm {
 namespace {
 
@@ -20,6 +24,22 @@ TEST(WatchFolder, ABeatIsANumberAndAWordAfterTheAgentsEnd) {
   // A read may hit the middle of a write.
   for (const char* cut : {"", "\n", "8 end"})
     EXPECT_FALSE(tells_agent_end(cut)) << cut;
+}
+
+TEST(WatchFolder, TheLeaseChangesAlsoOnAHostWithALongName) {
+  char name[] = "/tmp/lockstep_watch_folder_XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  const WatchFolder folder(JobFolder(name), 0, 0);
+  ASSERT_TRUE(folder.claim());
+  const std::string host = "ip-172-31-255-255.eu-central-1.compute.internal";
+  folder.beat(kLease, lease_text(99, false, host));
+  const std::string before = folder.read(kLease);
+  folder.beat(kLease, lease_text(100, false, host));
+  EXPECT_NE(folder.read(kLease), before);
+  EXPECT_FALSE(tells_to_end(folder.read(kLease)));
+  folder.beat(kLease, lease_text(1'000'000, true, host));
+  EXPECT_TRUE(tells_to_end(folder.read(kLease)));
+  std::filesystem::remove_all(name);
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ def test_a_hang_can_end_or_restart_the_job(lockstep, start, then):
     report = json.loads((lockstep.folder / "report.json").read_text())
     attempts = report["attempts"]
     assert len(attempts) == (1 if then == "end" else 2), str(ended)
-    assert attempts[-1]["ended_by"] == "watchdog" and f"rank {CULPRIT}" in attempts[-1]["why"], attempts
+    assert attempts[-1]["ended_by"] == "hang" and f"rank {CULPRIT}" in attempts[-1]["why"], attempts
     assert ended.err.count("hang: ") == len(attempts), str(ended)
     # The report shows the places of all ranks before the stop, also of the culprit.
     (culprit,) = [line for line in report["others"] if line.startswith(f"rank {CULPRIT} was in ")]

@@ -100,12 +100,16 @@ def test_a_rank_that_sleeps_on_another_node(cluster):
 
 
 def test_a_hang_and_its_evidence_are_told_after_the_end(cluster):
-    """The agents have ended the job, so `why` knows it by their reports only."""
+    """The agents have ended the job, so `why` knows it by their reports only. No node was lost: --requeue leaves it."""
     env = {"PYTHON_EXEC": PYTHON, "TEST_FOLDER": str(cluster.work)}
-    job = number_of(cluster.run("submit", "-N2", "--ntasks-per-node=2", "-t9", "--no-check", "--hang-after", "5",
-                                "--on-hang", "end", "--", LIGHT, "sleep", "3", env=env))
+    job = number_of(cluster.run("submit", "-N2", "--ntasks-per-node=2", "-t9", "--no-check", "--requeue",
+                                "--hang-after", "5", "--on-hang", "end", "--", LIGHT, "sleep", "3", env=env))
     assert cluster.run("wait", job).rc == 1
+    (told,) = json.loads(asked(cluster, "jobs", "--json"))["jobs"]
+    assert (told["state"], told["earlier"]) == ("failed", []) and told["why"].startswith("hang: hung for "), told
     said = asked(cluster, "why", job)
+    assert re.search(r"^  why     hung for \d+ s: rank 3 ", said, re.M), said
+    assert re.search(r"^  do      --on-hang restart starts the ranks again", said, re.M) and "--spare" not in said, said
     assert re.search(r"^  hang    hung for \d+ s: rank 3 .*hang_light\.py:\d+", said, re.M), said
     evidence = re.findall(r"^ {10}evidence on (node[12]): (\S+)/hang-\*\.txt$", said, re.M)
     assert [node for node, _ in evidence] == ["node1", "node2"], said

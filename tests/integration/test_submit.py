@@ -28,6 +28,10 @@ def number_of(ended):
     return re.fullmatch(r"Submitted batch job (\d+)\n", ended.out)[1]
 
 
+def number_of_first_line(ended):
+    return re.match(r"Submitted batch job (\d+)\n", ended.out)[1]
+
+
 def number_in(running):
     """Returns the number of a followed job."""
     return until(lambda: re.search(r"Submitted batch job (\d+)\n", running.out()), 60, "it is submitted")[1]
@@ -223,6 +227,32 @@ def test_ranks_in_a_container(cluster, tmp_path):
     assert ended.rc == 1 and f"  image     : {image}\n" in ended.out, ended
     until(lambda: not any(name.startswith(("bwrap", "lockstep")) for node in cluster.nodes
                           for name in node.processes().values()), 10, "no container is left")
+
+
+def test_a_container_that_starts_on_all_nodes_but_one(cluster, tmp_path):
+    """The pre-flight cannot know. The job ends in seconds, not after the rendezvous's ten minutes, unless enough nodes
+    are left."""
+    image = container_image.make(tmp_path / "image")
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho bwrap: no room for a root >&2\nexit 1\n")
+    broken.chmod(0o755)
+    ended = cluster.nodes[1].run("--bind", broken, "/usr/bin/bwrap", program=("mount",))
+    assert ended.rc == 0, ended
+    job = (f"--container-image={image}", "-t5", "--follow", "--", "--no-python", "sh", "-c", "echo $RANK of $WORLD_SIZE")
+    # The nodes of the second job would meet at node2, also with a spare.
+    for words in (("-N3", "-w", "node[1-3]"), ("-N2", "--spare", "1", "-w", "node[2-4]")):
+        ended = submit(cluster, *words, "--requeue", *job, timeout=60)
+        assert ended.rc == 126 and "bwrap: no room for a root" in ended.out and "[rank" not in ended.out, ended
+        assert f"not started: node2: bubblewrap started no container of the image {image} (exit code 1)" in ended.out, \
+            ended
+    number = number_of_first_line(ended)
+    said = cluster.run("why", number)
+    assert f"why     node2: bubblewrap started no container of the image {image} (exit code 1)" in said.out, said
+    assert cluster.job(number)["Restarts"] == "0", cluster.job(number)
+    for words in (("-N2", "--spare", "1", "-w", "node[1-3]"), ("-N3", "--min-nodes", "2", "-w", "node[1-3]")):
+        ended = submit(cluster, *words, *job, timeout=90)
+        assert ended.rc == 0, (words, ended)
+        assert {"[rank0]: 0 of 2", "[rank1]: 1 of 2"} <= set(ended.out.splitlines()), (words, ended)
 
 
 def test_options_of_pyxis(cluster, tmp_path):

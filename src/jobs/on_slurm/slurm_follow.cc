@@ -110,8 +110,11 @@ bool is_ended(const std::optional<slurm::BatchState>& own) {
 // Returns whether the batch step's record is final. After other causes, Slurm may queue the job
 // again, as after a stop or a lost node.
 bool is_over(const std::optional<slurm::BatchState>& own) {
-  return is_ended(own) && (own->cause == slurm::cause_name(slurm::Cause::success) ||
-                           own->cause == slurm::cause_name(slurm::Cause::worker));
+  using slurm::Cause;
+  if (!is_ended(own)) return false;
+  for (const Cause cause : {Cause::success, Cause::worker, Cause::hang, Cause::watchdog})
+    if (own->cause == slurm::cause_name(cause)) return true;
+  return false;
 }
 
 // Returns whether a person stopped the job. Slurm has other words for a preemption and a time

@@ -22,6 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{100};
+constexpr std::size_t kMostReport = 8UL << 20;
 // Many users share the controller.
 constexpr Backoff::Rules kAsk{.first = milliseconds(1000), .longest = milliseconds(15'000)};
 
@@ -74,14 +75,24 @@ slurm::JobFolder folder_of_row(const SlurmPlace& place, std::size_t row) {
   return slurm::JobFolder(slurm::JobFolder(place.folder).row(row));
 }
 
+// Returns the hang in which the row ended; empty: none.
+std::string hang_of(const slurm::JobFolder& folder) {
+  for (const std::string& report : folder.last_reports())
+    if (Hang hang = hang_in(codec::parse_json(report, {.bytes = kMostReport})); !hang.words.empty())
+      return hang.words;
+  return {};
+}
+
 // Returns the line that says why a row failed. The agents' reports have the last line of the
 // worker, which is the same for rows that fail alike.
 std::string last_line_of(const SlurmRow& row, const SlurmPlace& place) {
+  const slurm::JobFolder folder = folder_of_row(place, row.row);
   if (!row.own || row.own->cause != slurm::cause_name(slurm::Cause::worker)) {
     const bool told = row.own && !row.own->words.empty();
-    return told ? row.own->words : row.status.why;
+    const std::string line = told ? row.own->words : row.status.why;
+    const std::string hang = hang_of(folder);
+    return hang.empty() || hang == line ? line : line + "; " + hang;
   }
-  const slurm::JobFolder folder = folder_of_row(place, row.row);
   // The launches of a user's own script have reports of their own, the latest first.
   std::vector<std::string> folders = folder.launches();
   folders.insert(folders.begin(), folder.path());

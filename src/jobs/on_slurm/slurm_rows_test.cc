@@ -146,6 +146,28 @@ TEST_F(SlurmRowsTest, ARowIsAJobOfItsOwn) {
   EXPECT_EQ(slurm::JobFolder(place.folder).job_id(), "aaaa1111");
 }
 
+// A hang that a person or the time limit ended: the cause alone would not tell of it.
+TEST_F(SlurmRowsTest, ARowThatHungSaysSo) {
+  slurm::BatchState stopped = ended("stopped", 143);
+  stopped.words = "the job was stopped";
+  keep_row(1, stopped);
+  const slurm::JobFolder folder(slurm::JobFolder(place_.folder).row(1));
+  const auto last_line = [&] {
+    sweep_.rows = {1};
+    const auto rows = records_of_rows(slurm_rows(sweep_, place_, {}, 1), place_);
+    return rows.size() == 1 ? rows[0].record.last_line : "";
+  };
+  EXPECT_EQ(last_line(), "the job was stopped");
+  ASSERT_TRUE(io::write_file(folder.report(0, "n1"), R"({"schema":2,"node":"n1","attempts_total":1,
+    "events":[{"event":"hung","attempt":1,"words":"hung for 31 s: rank 3"}]})"));
+  EXPECT_EQ(last_line(), "the job was stopped; hung for 31 s: rank 3");
+  // --on-hang ended the job, so the cause is the hang.
+  slurm::BatchState hung = ended("hang", 1);
+  hung.words = "hung for 31 s: rank 3";
+  keep_row(1, hung);
+  EXPECT_EQ(last_line(), "hung for 31 s: rank 3");
+}
+
 TEST_F(SlurmRowsTest, ARowThatSlurmDoesNotListIsLostAndNotAwaited) {
   for (std::size_t row = 0; row < 3; ++row)
     keep_row(row, ended("success", 0));
