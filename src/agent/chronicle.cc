@@ -100,9 +100,8 @@ void Chronicle::note(Kind kind, const std::string& words, std::optional<int> ran
                          .rank = rank,
                          .words = words,
                          .numbers = std::move(numbers)};
-  const std::string& line = ring_.add(event);
-  event.number = ring_.last();
-  if (file_) file_->write(line);
+  event.number = ring_.add(event);
+  if (file_) file_->write(ring_.newest());
   // One node sends the notices of a job, or a person would get one from each node.
   if (!node_.config.events.notifies() || group_rank_ != 0) return;
   if (const auto what = choice_.what(event))
@@ -214,7 +213,7 @@ void Chronicle::note_state(const looks::Verdict& verdict) {
     note(*kind, *kind == Kind::training ? "" : looks::verdict_words(verdict));
 }
 
-http::Response Chronicle::answer(const http::Request& request) const {
+http::Response Chronicle::answer(const http::Request& request) {
   return {200, "application/json", ring_.answer(agent_, node_.name, after_of(request.query))};
 }
 

@@ -61,11 +61,11 @@ class Chronicle {
                const std::vector<int>& printed, const looks::Redo& redo);
 
   // Answers "/events?after=N".
-  http::Response answer(const http::Request& request) const;
+  http::Response answer(const http::Request& request);
   // Returns the number of the newest event.
   std::int64_t last() const { return ring_.last(); }
   // Returns the latest events for the report.
-  std::vector<std::string> latest() const { return ring_.latest(kMostInReport, kMostReportBytes); }
+  std::vector<std::string> latest() { return ring_.latest(kMostInReport, kMostReportBytes); }
   status::Goodput goodput() const { return goodput_.at(io::Clock::now()); }
   // Returns the worst straggler so far. The current one counts once the workers are stopped.
   const std::optional<WorstStraggler::Span>& worst_straggler() const { return slow_.worst(); }

@@ -151,10 +151,12 @@ void EndOfJob::tell() {
   exit_code_ = agent::exit_code(end_, whole, node_.config.exit_code);
   told_ = io::Clock::now();
   owners_.chronicle.ended(outcome_line(whole, owners_.history));
-  tell_outcome(end_, own, whole, owners_.history,
-               {node_.config, node_.environment, owners_.console, owners_.workers.logs().run_dir(),
-                owners_.chronicle.goodput(), owners_.chronicle.worst_straggler(),
-                owners_.chronicle.latest()});
+  std::vector<std::string> events;
+  if (node_.config.report_file) events = owners_.chronicle.latest();
+  tell_outcome(
+      end_, own, whole, owners_.history,
+      {node_.config, node_.environment, owners_.console, owners_.workers.logs().run_dir(),
+       owners_.chronicle.goodput(), owners_.chronicle.worst_straggler(), std::move(events)});
 }
 
 void EndOfJob::leave() {

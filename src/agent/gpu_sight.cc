@@ -50,40 +50,43 @@ void GpuSight::close() {
 }
 
 void GpuSight::open() {
-  if (gpus_) return;
-  find_gpus();
-  find_ranks();
+  if (!gpus_) log_.emplace();
 }
 
-void GpuSight::attempt_started(const std::vector<const WorkerSpec*>& workers) {
-  if (!reader_) return;
+void GpuSight::attempt_started() {
   faults_.clear();
   xids_.clear();
-  workers_.clear();
-  for (const WorkerSpec* worker : workers)
-    workers_[worker->rank] = worker->env;
-  find_ranks();
+  // The folder of --dcgm-job-dir must be right from the beginning.
+  if (!gpus_ && !job_files_) return;
+  if (gpus_) find_ranks();
   // Faults since the workers started, which need to know whose GPUs are meant.
   read_faults();
+}
+
+// Before open(), there is no rank whose GPU to find.
+void GpuSight::find() {
+  if (gpus_ || !log_) return;
+  find_gpus();
+  find_ranks();
 }
 
 // Asks only the driver's files: nvidia-smi may hang.
 void GpuSight::find_gpus() {
   gpus_ = host::nvidia_gpus("", {}, false);
   if (gpus_->empty()) gpus_ = host::amd_gpus("");
+  if (gpus_->empty() || gpus_->front().vendor != host::GpuVendor::nvidia) log_.reset();
   if (gpus_->empty()) return;
   const host::GpuVendor vendor = gpus_->front().vendor;
   reader_ = std::make_unique<GpuReader>(loop_, node_.environment, vendor, containment_, reaped_,
                                         [this](host::GpuUse use) { on_use(std::move(use)); });
-  if (vendor == host::GpuVendor::nvidia) log_.emplace();
 }
 
 void GpuSight::find_ranks() {
   gpu_of_.clear();
   seen_.assign(gpus_->size(), false);
-  for (const auto& [rank, env] : workers_) {
-    if (const auto gpu = gpu_of_rank(env, *gpus_)) gpu_of_[rank] = gpu->index;
-    for (const host::Gpu& gpu : gpus_seen_by(env, *gpus_))
+  for (const WorkerSpec* worker : workers_()) {
+    if (const auto gpu = gpu_of_rank(worker->env, *gpus_)) gpu_of_[worker->rank] = gpu->index;
+    for (const host::Gpu& gpu : gpus_seen_by(worker->env, *gpus_))
       seen_[static_cast<std::size_t>(gpu.index)] = true;
   }
   show_job();
@@ -120,6 +123,7 @@ const host::GpuUse* GpuSight::use_of(int rank) const {
 }
 
 void GpuSight::ask() {
+  find();
   if (reader_) reader_->ask();
 }
 
@@ -148,6 +152,7 @@ std::vector<std::string> GpuSight::lines() const {
 }
 
 void GpuSight::read_faults() {
+  find();
   if (log_) log_->read([this](std::string_view line) { on_log_line(line); });
 }
 

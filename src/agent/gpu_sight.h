@@ -26,22 +26,27 @@ namespace lockstep::agent {
 
 class GpuSight {
  public:
+  // What the workers of the current attempt were started with.
+  using Workers = std::function<std::vector<const WorkerSpec*>()>;
+
   // on_fault: called once for each GPU and code of an attempt, with a line about it. reaped: see
   // GpuReader.
-  GpuSight(io::Loop& loop, const Node& node, proc::Containment& containment,
+  GpuSight(io::Loop& loop, const Node& node, proc::Containment& containment, Workers workers,
            std::function<void()> reaped, std::function<void(const std::string&)> on_fault)
       : loop_(loop),
         node_(node),
         containment_(containment),
+        workers_(std::move(workers)),
         reaped_(std::move(reaped)),
         on_fault_(std::move(on_fault)) {}
 
   // Opens the folder of --dcgm-job-dir, if one is given.
   Status open_job_dir();
-  // Finds the GPUs, and begins to read the kernel's log. Call before workers start: the first fault
-  // may come at once.
+  // Notes where the kernel's log ends. Call before workers start: the first fault may come at once.
   void open();
-  void attempt_started(const std::vector<const WorkerSpec*>& workers);
+  void attempt_started();
+
+  // The next two find the GPUs if nothing has done so yet: a short job need not wait for that.
 
   // Requests figures of the GPUs for the next minute. The first figures take about a second.
   void ask();
@@ -67,6 +72,7 @@ class GpuSight {
     io::TimePoint at = {};
   };
 
+  void find();
   void find_gpus();
   void find_ranks();
   void show_job();
@@ -77,15 +83,15 @@ class GpuSight {
   io::Loop& loop_;
   const Node& node_;
   proc::Containment& containment_;
+  Workers workers_;
   std::function<void()> reaped_;
   std::function<void(const std::string&)> on_fault_;
   std::optional<std::vector<host::Gpu>> gpus_;  // nullopt: not looked for yet
   std::unique_ptr<GpuReader> reader_;           // nullptr: no GPU
   std::optional<host::KernelLog> log_;
-  std::map<int, Environment> workers_;  // by rank
-  std::map<int, int> gpu_of_;           // by rank; an index in gpus_
-  std::vector<bool> seen_;              // by any rank; for each of gpus_
-  std::map<int, Told> told_;            // by the GPU's index
+  std::map<int, int> gpu_of_;  // by rank; an index in gpus_
+  std::vector<bool> seen_;     // by any rank; for each of gpus_
+  std::map<int, Told> told_;   // by the GPU's index
   std::vector<host::Xid> xids_;
   std::vector<std::string> faults_;
   std::optional<DcgmJobFiles> job_files_;

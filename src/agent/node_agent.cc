@@ -58,7 +58,8 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
       watchdogs_(
           loop_, containment_, [this] { return workers_.living(); }, *this),
       gpus_(
-          loop_, node_, containment_, [this] { workers_.reap_orphans(); },
+          loop_, node_, containment_, [this] { return workers_.specs(); },
+          [this] { workers_.reap_orphans(); },
           [this](const std::string& words) { chronicle_.gpu_fault(words); }),
       sight_(
           loop_, node_, gpus_, [this] { return workers_.targets(); },
@@ -277,7 +278,7 @@ Status NodeAgent::start_workers() {
   emit(node_event(view(), "ASSIGN_WORKER_RANKS"));
   gpus_.open();
   LOCKSTEP_TRY(workers_.start(round));
-  gpus_.attempt_started(workers_.specs());
+  gpus_.attempt_started();
   sight_.attempt_started(round, history_.attempts_total(), workers_.logs().attempt_dir(),
                          workers_.logs().recorder());
   return {};

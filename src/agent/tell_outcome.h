@@ -29,7 +29,7 @@ struct TellingPlaces {
   const logs::RunDir* run_dir;  // nullptr: the job has no log directory
   const status::Goodput& goodput;
   const std::optional<WorstStraggler::Span>& straggler;
-  std::vector<std::string> events;  // the latest, as lines of JSON
+  std::vector<std::string> events;  // the latest, as lines of JSON, for --report
 };
 
 // own: the report of this node's failures. whole: the report of all nodes. A file that cannot be

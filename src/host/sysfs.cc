@@ -3,11 +3,11 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "io/folder_names.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace lockstep::host {
 
@@ -25,13 +25,7 @@ std::optional<int> read_number(const std::string& path) {
 }
 
 std::vector<std::string> list_names(const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  std::filesystem::directory_iterator at(path, error);
-  const std::filesystem::directory_iterator end;
-  // Entries may vanish during the walk: then the names so far are returned.
-  for (; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename().string());
+  std::vector<std::string> names = io::names_in(path);
   std::sort(names.begin(), names.end());
   return names;
 }

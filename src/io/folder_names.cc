@@ -1,17 +1,21 @@
 #include "io/folder_names.h"
 
-#include <filesystem>
-#include <system_error>
+#include <dirent.h>
+
+#include <memory>
+#include <string_view>
 
 namespace lockstep::io {
 
 std::vector<std::string> names_in(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::vector<std::string> names;
-  std::error_code error;
-  // A range-for would throw at an error in the middle, and end the process.
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename());
+  // std::filesystem makes a path of each entry, which takes ten times as long.
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), closedir);
+  if (!open) return names;
+  while (const dirent* entry = readdir(open.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
   return names;
 }
 

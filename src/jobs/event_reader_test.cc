@@ -23,7 +23,7 @@ class JobWithRings : public Job {
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override {
     if (++questions == fails_at) return Failure(Error{error, "no answer", {}, 0});
     std::vector<status::EventAnswer> answers;
-    for (const auto& [agent, ring] : rings)
+    for (auto& [agent, ring] : rings)
       answers.push_back(*status::read_event_answer(ring.answer(agent, agent, after, 500)));
     return answers;
   }

@@ -1,8 +1,10 @@
 #include "looks/looker.h"
 
+#include "base/id.h"
 #include "looks/place.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace lockstep::looks {
@@ -20,6 +22,14 @@ void replace_stack(std::optional<stacks::ThreadStack> read, bool ran,
   if (read || ran) stack = std::move(read);
 }
 
+// std::random_device asks the processor for its features, which a virtual machine answers slowly.
+std::uint32_t random_seed() {
+  const std::string bytes = random_key(sizeof(std::uint32_t));
+  std::uint32_t seed = 0;
+  std::memcpy(&seed, bytes.data(), sizeof seed);
+  return seed;
+}
+
 }  // namespace
 
 Looker::Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on_look,
@@ -28,7 +38,8 @@ Looker::Looker(io::Loop& loop, ProcessReader reader, StackOf stack_of, OnLook on
       stack_of_(std::move(stack_of)),
       on_look_(std::move(on_look)),
       options_(options),
-      timer_(loop) {}
+      timer_(loop),
+      random_(random_seed()) {}
 
 void Looker::watch(const std::vector<Target>& targets) {
   std::vector<Rank> before = std::exchange(ranks_, {});

@@ -78,7 +78,7 @@ class Looker {
   std::vector<RankLook> looks_;
   std::size_t next_ = 0;  // the rank whose children come first: time may not suffice for all
   int count_ = 0;
-  std::minstd_rand random_{std::random_device{}()};
+  std::minstd_rand random_;
 };
 
 }  // namespace lockstep::looks

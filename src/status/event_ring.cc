@@ -7,12 +7,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::status {
 namespace {
 
 // The cost of a line beside its bytes: the deque's element and the heap's head.
 constexpr std::size_t kLineCost = 64;
+// So many events take a fraction of a millisecond to print, and little memory.
+constexpr std::size_t kMostFresh = 32;
 constexpr std::size_t kMostRingAnswer = 8UL << 20;
 constexpr std::size_t kMostReport = 64UL << 20;
 constexpr std::size_t kMostAnswerEvents = 100'000;
@@ -30,22 +33,36 @@ std::string answer_around(const std::string& agent, const std::string& node, std
 
 }  // namespace
 
-const std::string& EventRing::add(JobEvent event) {
+std::int64_t EventRing::add(JobEvent event) {
   event.number = ++last_;
-  const std::int64_t now_ms = event.time_ms;
-  kept_.push_back({event.number, event.time_ms, job_event_json(event)});
-  bytes_ += kept_.back().line.size() + kLineCost;
-  // The newest event stays whatever its size: the caller gets a reference to its line.
-  while (kept_.size() > 1 &&
-         (bytes_ > limits_.bytes || kept_.front().time_ms < now_ms - limits_.age_ms)) {
-    bytes_ -= kept_.front().line.size() + kLineCost;
-    kept_.pop_front();
-  }
+  fresh_.push_back(std::move(event));
+  if (fresh_.size() == kMostFresh) print_fresh();
+  return last_;
+}
+
+const std::string& EventRing::newest() {
+  print_fresh();
   return kept_.back().line;
 }
 
+void EventRing::print_fresh() {
+  if (fresh_.empty()) return;
+  for (const JobEvent& event : fresh_) {
+    kept_.push_back({event.number, event.time_ms, job_event_json(event)});
+    bytes_ += kept_.back().line.size() + kLineCost;
+  }
+  fresh_.clear();
+  const std::int64_t oldest_ms = kept_.back().time_ms - limits_.age_ms;
+  // The newest event stays whatever its size: newest() returns a reference to its line.
+  while (kept_.size() > 1 && (bytes_ > limits_.bytes || kept_.front().time_ms < oldest_ms)) {
+    bytes_ -= kept_.front().line.size() + kLineCost;
+    kept_.pop_front();
+  }
+}
+
 std::string EventRing::answer(const std::string& agent, const std::string& node, std::int64_t after,
-                              std::size_t bytes) const {
+                              std::size_t bytes) {
+  print_fresh();
   std::string lines;
   std::int64_t next = after;
   bool more = false;
@@ -62,7 +79,8 @@ std::string EventRing::answer(const std::string& agent, const std::string& node,
   return answer_around(agent, node, next, more, lines);
 }
 
-std::vector<std::string> EventRing::latest(std::size_t most, std::size_t bytes) const {
+std::vector<std::string> EventRing::latest(std::size_t most, std::size_t bytes) {
+  print_fresh();
   std::size_t from = kept_.size();
   while (from > 0 && kept_.size() - from < most && kept_[from - 1].line.size() <= bytes) {
     --from;

@@ -24,16 +24,19 @@ class EventRing {
   EventRing() = default;
   explicit EventRing(const Limits& limits) : limits_(limits) {}
 
-  // Gives the event the next number and keeps its line. Returns the line.
-  const std::string& add(JobEvent event);
+  // Gives the event the next number, keeps it, and returns the number.
+  std::int64_t add(JobEvent event);
+  // Returns the line of the newest event. There must be one.
+  const std::string& newest();
   // Returns the answer to "what came after this number": a JSON object of at most `bytes`. agent
   // and node name the asked agent. The oldest events come first; `next` is the number to ask with
   // again, and `more` is true if more events are there already.
   std::string answer(const std::string& agent, const std::string& node, std::int64_t after,
-                     std::size_t bytes = 1UL << 20) const;
+                     std::size_t bytes = 1UL << 20);
   // Returns the latest lines, the oldest first: at most so many, and so many bytes.
-  std::vector<std::string> latest(std::size_t most, std::size_t bytes) const;
+  std::vector<std::string> latest(std::size_t most, std::size_t bytes);
   std::int64_t last() const { return last_; }
+  // Returns the cost of the printed events.
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -43,7 +46,11 @@ class EventRing {
     std::string line;
   };
 
+  void print_fresh();
+
   Limits limits_;
+  // Most jobs are never asked, and a short one should not wait for lines of JSON.
+  std::vector<JobEvent> fresh_;  // not printed yet
   std::deque<Kept> kept_;
   std::size_t bytes_ = 0;
   std::int64_t last_ = 0;

@@ -121,6 +121,20 @@ TEST(EventRing, ForgetsWhatIsOldOrTooMuch) {
   EXPECT_EQ(read_event_answer(ring.answer("", "", 0))->events.size(), 1U);
 }
 
+TEST(EventRing, PrintsNothingBeforeSomebodyAsks) {
+  EventRing ring;
+  EXPECT_EQ(ring.add({.time_ms = 1, .kind = JobEventKind::started}), 1);
+  EXPECT_EQ(ring.add({.time_ms = 2, .kind = JobEventKind::ended}), 2);
+  EXPECT_EQ(ring.bytes(), 0U);
+  EXPECT_EQ(read_job_event(ring.newest())->number, 2);
+  EXPECT_EQ(read_event_answer(ring.answer("", "", 0))->events.size(), 2U);
+  // The unprinted events of a long job are bounded, too.
+  const std::size_t printed = ring.bytes();
+  for (int i = 0; i < 1000; ++i)
+    ring.add({.time_ms = 3, .kind = JobEventKind::waiting});
+  EXPECT_GT(ring.bytes(), 100 * printed);
+}
+
 TEST(EventRing, GivesTheLatestForAReport) {
   EventRing ring;
   for (int i = 1; i <= 10; ++i)
