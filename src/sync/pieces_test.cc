@@ -1,5 +1,7 @@
 #include "sync/pieces.h"
 
+#include "base/error_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::sync {
@@ -103,8 +105,8 @@ TEST(Pieces, AnswersAndErrorsComeBackAsTheyWere) {
   const auto failed = decode_listing(encode_listing(fail(Errc::denied, "no\nway", "do")));
   EXPECT_EQ(failed.error().message, "no\\x0away");
   EXPECT_EQ(failed.error().hint, "do");
-  EXPECT_EQ(failed.error().code, Errc::unavailable);
-  EXPECT_EQ(decode_listing(encode_listing(fail(Errc::not_found, "none"))).error().code,
+  EXPECT_EQ(code_of(failed), Errc::unavailable);
+  EXPECT_EQ(code_of(decode_listing(encode_listing(fail(Errc::not_found, "none")))),
             Errc::not_found);
   const std::vector<std::string> contents = {"", std::string("a\0b", 3)};
   EXPECT_EQ(decode_contents(encode_contents(contents)).value(), contents);
