@@ -1,6 +1,7 @@
 #include "link/channel.h"
 
 #include "base/exit_codes.h"
+#include "base/text.h"
 
 #include <algorithm>
 #include <utility>
@@ -105,8 +106,11 @@ void Channel::on(const Started& /*started*/) {
 }
 
 void Channel::on(const Refused& refused) {
+  // A frame's line has no ESC, but may have U+009B, which also begins a command to the terminal.
   if (state_ == State::starting)
-    end({.kind = ChannelEnd::Kind::refused, .code = refused.code, .why = refused.why});
+    end({.kind = ChannelEnd::Kind::refused,
+         .code = refused.code,
+         .why = printable(refused.why, kMaxLine)});
 }
 
 void Channel::on(const Exit& exit) {

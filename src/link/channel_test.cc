@@ -96,6 +96,8 @@ TEST_F(ChannelTest, EachWayToEndIsToldOnce) {
   EXPECT_EQ(refused.kind, Kind::refused);
   EXPECT_EQ(refused.shell_code(), 127);
   EXPECT_EQ(refused.why, "not found");
+  const ChannelEnd hostile = ended_by(Refused{kNumber, 127, "\xc2\x9bJ"}, false);
+  EXPECT_EQ(hostile.why, "\\xc2\\x9bJ");
   const ChannelEnd lost = ended_by(Ping{}, true);
   EXPECT_EQ(lost.kind, Kind::lost);
   EXPECT_EQ(lost.shell_code(), 255);

@@ -19,6 +19,8 @@ enum class Found {
 
 // Patterns with many stars take exponential time; a project's ignore file must not hang a sync.
 constexpr std::size_t kMostSteps = 1UL << 20;
+// Each star is a call inside the one before. A longer pattern could overflow the stack.
+constexpr std::size_t kMostPattern = 4096;
 
 bool is_special(Byte c) {
   return c == '*' || c == '?' || c == '[' || c == '\\';
@@ -211,7 +213,7 @@ bool Match::member(std::size_t& p, Byte& current, Byte before, Byte c, bool& mat
 }  // namespace
 
 bool wildmatch(std::string_view pattern, std::string_view text, Slashes slashes) {
-  return Match(pattern, text, slashes).from(0, 0) == Found::match;
+  return pattern.size() <= kMostPattern && Match(pattern, text, slashes).from(0, 0) == Found::match;
 }
 
 }  // namespace lockstep::sync

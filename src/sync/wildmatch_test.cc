@@ -72,5 +72,13 @@ TEST(Wildmatch, EndsOnEveryPattern) {
   EXPECT_FALSE(plain(pattern + "b", text));
 }
 
+// Each "**/" is a call inside the one before, so a long pattern overflowed the stack.
+TEST(Wildmatch, MatchesNothingByAPatternLongerThanAPath) {
+  std::string pattern;
+  for (int i = 0; i < 200'000; ++i)
+    pattern += "**/";
+  EXPECT_FALSE(apart(pattern + "b", "a/b"));
+}
+
 }  // namespace
 }  // namespace lockstep::sync

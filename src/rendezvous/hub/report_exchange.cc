@@ -1,6 +1,9 @@
 #include "rendezvous/hub/report_exchange.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 namespace lockstep::rendezvous::hub {
 
@@ -17,14 +20,16 @@ void ReportExchange::tell(int rank, TellReport tell, Time now) {
 void ReportExchange::leave(int rank) {
   const auto at = told_.find(rank);
   if (at == told_.end()) return;
-  left_.emplace_back(rank, std::move(at->second));
+  // A node that comes back and leaves again must not add to the memory.
+  left_.insert_or_assign(rank, std::move(at->second));
   told_.erase(at);
 }
 
 std::set<int> ReportExchange::close() {
   until_.reset();
   std::set<int> waiting;
-  std::vector<std::pair<int, Report>> all = std::move(left_);
+  std::vector<std::pair<int, Report>> all(std::make_move_iterator(left_.begin()),
+                                          std::make_move_iterator(left_.end()));
   for (auto& [rank, report] : told_) {
     waiting.insert(rank);
     all.emplace_back(rank, std::move(report));

@@ -9,8 +9,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::rendezvous::hub {
 
@@ -25,7 +23,7 @@ class ReportExchange {
   void tell(int rank, TellReport tell, Time now);
   // Drops the report of a node that joins again.
   void forget(int rank) { told_.erase(rank); }
-  // Keeps the report of a node that leaves, for the nodes that still wait for the answer.
+  // Keeps the last report of a node that leaves, for the nodes that still wait for the answer.
   void leave(int rank);
 
   // Returns when to answer without the missing reports; nullopt: no node waits.
@@ -39,8 +37,8 @@ class ReportExchange {
 
  private:
   std::optional<int> first_failed_;
-  std::map<int, Report> told_;                // of the nodes present
-  std::vector<std::pair<int, Report>> left_;  // of nodes that have left since
+  std::map<int, Report> told_;  // of the nodes present
+  std::map<int, Report> left_;  // of nodes that have left since
   std::optional<Time> until_;
   Bytes answer_;  // kept for late nodes
 };

@@ -63,6 +63,16 @@ TEST(ReportExchange, ANodeThatLeavesIsInTheAnswerAndDoesNotWaitForIt) {
   EXPECT_EQ(answered(exchange), (std::vector<int>{0, 1}));
 }
 
+TEST(ReportExchange, ANodeThatComesAndGoesLeavesOneReport) {
+  ReportExchange exchange;
+  for (const int turn : {7, 8, 9}) {
+    exchange.tell(1, report(turn), kStart);
+    exchange.leave(1);
+  }
+  exchange.close();
+  EXPECT_EQ(answered(exchange), std::vector<int>{9});
+}
+
 TEST(ReportExchange, ANodeThatJoinsAgainHasToldNothing) {
   ReportExchange exchange;
   exchange.tell(0, report(0), kStart);
