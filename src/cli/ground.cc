@@ -93,15 +93,15 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
   return tell_troubles(program, installs);
 }
 
-Status check_outputs(const RemoteOptions& options, const Ground& ground) {
+Status check_outputs(const RemoteOptions& options, const Ground& ground, bool here) {
   if (options.back.empty()) return {};
-  if (!ground.project && options.sync == "none")
-    return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
-                "leave --sync none out");
-  if (!ground.project)
+  if (here)
     return fail(Errc::invalid_input,
                 "--back brings files from other machines, and this job runs here",
                 "leave --back out: the files are here");
+  if (!ground.project)
+    return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
+                "leave --sync none out");
   for (const std::string& output : options.back)
     LOCKSTEP_TRY(project::path_in_project(*ground.project, output));
   return {};
@@ -111,7 +111,7 @@ Status bring_outputs(const Parsed& parsed, const RemoteOptions& options, const G
                      const std::vector<hosts::HostPlace>& from,
                      const std::function<void(const std::string&)>& tell) {
   if (options.back.empty()) return {};
-  LOCKSTEP_TRY(check_outputs(options, ground));
+  LOCKSTEP_TRY(check_outputs(options, ground, false));
   TransferBar bar(true);
   project::SyncOptions settings;
   settings.remark = [&](const std::string& text) {

@@ -38,7 +38,8 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
                        const ChosenEnvironment& environment);
 
 // Refuses --back for files outside of the project, or without a synced project: invalid_input.
-Status check_outputs(const RemoteOptions& options, const Ground& ground);
+// here: the job runs on this machine.
+Status check_outputs(const RemoteOptions& options, const Ground& ground, bool here);
 
 // Brings the files of --back from the hosts of a job that has ended. tell: takes what came, and
 // remarks. Errors as project::bring_outputs().

@@ -294,16 +294,26 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
   ended.code = status.code.value_or(kExitNotReached);
 }
 
+// Returns the command that brings the outputs later.
+std::string back_later(const Parsed& parsed, const RemoteOptions& options) {
+  return fmt::format("lockstep sync {}{} --back PATH", options.on.value_or("HOST"),
+                     sweeps(parsed) ? " --nodes N" : "");
+}
+
 // Success is told only if the outputs are here.
 void bring_back(const Parsed& parsed, const RemoteOptions& options, const Ground& ground,
                 const jobs::KnownJob& job, jobs::AttemptEnd& ended) {
   const auto tell = [](const std::string& text) {
     std::fputs(fmt::format("{}: {}\n", kProgram, text).c_str(), stderr);
   };
+  if (ended.left && !options.back.empty())
+    tell("--back brings nothing now; after the job's end: " + back_later(parsed, options));
+  if (ended.left) return;
   const Status brought = bring_outputs(parsed, options, ground, job.nodes, tell);
   if (brought) return;
   print_error(kProgram, brought.error());
-  if (ended.code == 0) ended.code = kExitNotReached;
+  if (ended.code != 0) return;
+  ended.code = brought.error().code == Errc::canceled ? 128 + brought.error().sys : kExitNotReached;
 }
 
 // Gives a second running job of the same name a different name, so that commands can tell them
@@ -325,7 +335,7 @@ Result<jobs::AttemptEnd> run_there(const Call& call, const RemoteOptions& option
     log::warning("{}", note);
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.hosts.front().here));
   // Check the request before anything is copied.
-  LOCKSTEP_TRY(check_outputs(options, ground));
+  LOCKSTEP_TRY(check_outputs(options, ground, places.hosts.front().here));
   LOCKSTEP_TRY_ASSIGN(jobs::on_hosts::JobRequest request,
                       request_of(call, options, places, ground));
   LOCKSTEP_TRY_ASSIGN(const int unready,
@@ -348,7 +358,7 @@ Result<jobs::AttemptEnd> run_there(const Call& call, const RemoteOptions& option
       request, started, call.parsed.text("rdzv-id").value_or(job.id), host::own_addresses());
   follow(book, job, call.parsed, options, std::move(vote), ended);
   // The course of a rented job brings the outputs itself.
-  if (!ended.left && !options.is_course) bring_back(call.parsed, options, ground, job, ended);
+  if (!options.is_course) bring_back(call.parsed, options, ground, job, ended);
   return ended;
 }
 
@@ -366,7 +376,7 @@ Status check_job(const Call& call, const RemoteOptions& options) {
   if (!ground.project && !options.install.empty())
     return fail(Errc::invalid_input, "--install needs a project, and --sync none sends none",
                 "leave --sync none out");
-  LOCKSTEP_TRY(check_outputs(options, ground));
+  LOCKSTEP_TRY(check_outputs(options, ground, false));
   const std::string script = call.parsed.script.value_or("");
   std::error_code error;
   if (ground.project && !options.folder && !gave_any(call.parsed, {"module", "no-python"}) &&
@@ -404,12 +414,11 @@ Result<std::optional<jobs::AttemptEnd>> follow_started_job(const Call& call,
 
 ExitCode run_on_hosts(const Call& call, const RemoteOptions& options) {
   if (options.detach && !options.back.empty())
-    return refuse(
-        kProgram,
-        {Errc::invalid_input,
-         "--back brings files at the job's end, and --detach does not wait for it",
-         "after the end: lockstep sync " + options.on.value_or("HOST") + " --back PATH", 0},
-        kAsSsh);
+    return refuse(kProgram,
+                  {Errc::invalid_input,
+                   "--back brings files at the job's end, and --detach does not wait for it",
+                   "after the end: " + back_later(call.parsed, options), 0},
+                  kAsSsh);
   return passed_on(run_job_on_hosts(call, options).code);
 }
 

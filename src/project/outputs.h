@@ -13,7 +13,8 @@ namespace lockstep::project {
 
 // Brings the paths of the project from these hosts, one host after another, and remarks what came.
 // Where a host fails, the others still bring theirs: the last error is returned, the earlier ones
-// are remarks. not_found: no host has a path. invalid_input: a path lies outside of the project.
+// are remarks. not_found: no host has a path. canceled: a signal ended it, Error::sys is its
+// number. invalid_input: a path lies outside of the project.
 Status bring_outputs(const std::vector<hosts::HostPlace>& from, const Project& project,
                      const std::vector<std::string>& paths, const SyncOptions& settings);
 // Sends those of the paths that are folders here, with files that git ignores.

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -30,7 +31,7 @@ class OutputsTest : public ::testing::Test {
       if (const auto answer = answers_.find(host); answer != answers_.end())
         return std::vector<hosts::HostEnding>(1, {.out = answer->second});
       return std::vector<hosts::HostEnding>(request.hosts.size(),
-                                            {.code = 255, .error = host + ": no route"});
+                                            {.code = code_, .error = host + ": no route"});
     };
     settings_.remark = [this](const std::string& text) { remarks_ += text + "\n"; };
   }
@@ -45,6 +46,7 @@ class OutputsTest : public ::testing::Test {
   hosts::HostPlace place_{.name = "lab-0", .target = {.host = "192.0.2.1"}};
   int asked_ = 0;
   std::string remarks_;
+  int code_ = 255;                              // of a host that does not answer
   std::map<std::string, std::string> answers_;  // by host; others do not answer
 };
 
@@ -68,13 +70,25 @@ TEST_F(OutputsTest, AHostOfManyMayHaveNoOutputs) {
   const std::string none = sync::encode_listing(fail(Errc::not_found, "there is no out there"));
   answers_ = {{"lab-0", none}, {"lab-1", sync::encode_listing(sync::Manifest())}};
   EXPECT_TRUE(bring_outputs({place_, other}, project_, {"out"}, settings_));
-  EXPECT_EQ(remarks_, "out: 0 files, 0 B brought back\n");
+  EXPECT_EQ(remarks_, "lab-1: out: 0 files, 0 B brought back\n");
   answers_["lab-1"] = none;
   EXPECT_EQ(code_of(bring_outputs({place_, other}, project_, {"out"}, settings_)), Errc::not_found);
+  EXPECT_EQ(code_of(bring_outputs({place_, other}, project_, {"out", "log"}, settings_)),
+            Errc::not_found);
+  EXPECT_NE(remarks_.find("there is no out there"), std::string::npos) << remarks_;
   // A host that does not answer may have some.
   answers_.erase("lab-1");
   EXPECT_EQ(code_of(bring_outputs({place_, other}, project_, {"out"}, settings_)),
             Errc::unavailable);
+}
+
+TEST_F(OutputsTest, ASignalEndsTheBringingFromAllHosts) {
+  const hosts::HostPlace other{.name = "lab-1", .target = {.host = "192.0.2.2"}};
+  code_ = 130;
+  const Status brought = bring_outputs({place_, other}, project_, {"out", "log"}, settings_);
+  ASSERT_EQ(code_of(brought), Errc::canceled);
+  EXPECT_EQ(brought.error().sys, SIGINT);
+  EXPECT_EQ(asked_, 1);
 }
 
 TEST_F(OutputsTest, APathOutsideOfTheProjectIsNotBrought) {

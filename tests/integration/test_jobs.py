@@ -736,13 +736,21 @@ def test_outputs_come_back_at_the_end(world):
     ended = run("--back", "out", "--back", "log", script="mkdir out; echo 7 > out/step; echo bad > log; exit 3")
     assert ended.rc == 1 and "out: 1 file, 2 B brought back" in ended.err, ended
     assert ((project / "out/step").read_text(), (project / "log").read_text()) == ("7\n", "bad\n")
+    parked = client.start("run", "--on", "gpus", "--back", "out", "--no-python", "sh", "-c",
+                          "echo up; until test -e ~/go; do sleep 0.1; done", cwd=project)
+    until(lambda: "up" in parked.out(), 60, "it runs")
+    parked.process.send_signal(signal.SIGHUP)
+    left = parked.wait(30)
+    assert left.rc == 128 + signal.SIGHUP and "after the job's end: lockstep sync gpus --back PATH" in left.err, left
+    (one.homes["me"] / "go").touch()
+    assert client.run("wait", "sh").rc == 0
     ended = run("--back", "none", script="exit 0")
     assert ended.rc == 255 and "none" in ended.err.splitlines()[-1], ended
     for options, words in ((("--back", "out", "--detach"), ("--detach", "lockstep sync gpus --back PATH")),
                            (("--back", "out", "--sync", "none"), ("--sync none",)),
                            (("--back", "../x"), ("../x",))):
         one_line(run(*options, script="touch ran"), 2, *words)
-    here = client.run("run", "--on", "local", "--back", "out", "--no-python", "true", cwd=project)
+    here = client.run("run", "--on", "local", "--sync", "none", "--back", "out", "--no-python", "true", cwd=project)
     one_line(here, 2, "the files are here")
     assert not (one.homes["me"] / "proj/ran").exists()
 

@@ -326,5 +326,5 @@ def test_outputs_come_back_from_all_hosts(world, rows):
     for server in gang.servers:
         (server.homes["me"] / "go").touch()
     ended = run.wait(60)
-    assert ended.rc == 0 and ended.err.count("out: 1 file, 2 B brought back") == 2, ended
+    assert ended.rc == 0 and all(f"gpus-{node}: out: 1 file, 2 B brought back" in ended.err for node in (0, 1)), ended
     assert [read(project / "out" / x) for x in "01"] == ["0\n", "1\n"]
