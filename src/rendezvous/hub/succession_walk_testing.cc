@@ -45,7 +45,7 @@ WalkState::WalkState(const WalkBounds& bounds) : left_(bounds) {
 // --- which events may happen ---
 
 std::vector<WalkState::Event> WalkState::events() const {
-  if (const auto first = urgent()) return {*first};
+  if (const auto first = prompt()) return {*first};
   std::vector<Event> events;
   for (int i = 0; i < left_.nodes; ++i) {
     if (nodes_[at(i)].alive) add_node_events(events, i);
@@ -92,12 +92,15 @@ bool WalkState::needs_fault(const Event& event) const {
   }
 }
 
-// Returns an event that needs no other order (partial-order reduction). Messages between a node and
-// its own hub are prompt. A message to a node changes nothing that other events read. Only a death,
-// a miss or the node's search may come between the message and its node. If none of them can happen
-// any more, the order of the message beside other events makes no difference.
-std::optional<WalkState::Event> WalkState::urgent() const {
-  const bool quiet = left_.crashes == 0 && left_.cuts == 0 && !is_cut_ && news_ == News::none;
+// Returns an event that needs no other order. Messages between a node and its own hub are prompt:
+// the model has no other order. For other messages this is a partial-order reduction. A message to
+// a node changes nothing that other events read. Only a death, a cut of this link, a miss or the
+// node's search may come between the message and its node. If none of them can happen any more, the
+// order of the message beside other events makes no difference, the end of a cut included. check()
+// reads the node's promise, so it sees only states in which such messages have arrived.
+std::optional<WalkState::Event> WalkState::prompt() const {
+  const bool no_faults = left_.crashes == 0 && left_.cuts == 0 && news_ == News::none;
+  const bool quiet = left_.prompt && no_faults;
   for (int i = 0; i < left_.nodes; ++i) {
     const Node& node = nodes_[at(i)];
     if (!node.alive) continue;
@@ -108,8 +111,8 @@ std::optional<WalkState::Event> WalkState::urgent() const {
     if (to.down.empty()) continue;
     if (node.hub == i) return Event{Kind::to_node, i};
     const bool stays = !node.searching || left_.steps == 0;
-    if (quiet && stays && to.down.front() && nodes_[at(node.hub)].alive)
-      return Event{Kind::to_node, i};
+    const bool sure = nodes_[at(node.hub)].alive && reaches(i, node.hub);
+    if (quiet && stays && sure && to.down.front()) return Event{Kind::to_node, i};
   }
   return {};
 }

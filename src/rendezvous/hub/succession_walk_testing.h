@@ -64,6 +64,7 @@ struct WalkBounds {
   bool begun = true;          // false: the walk starts before the first round
   bool last_votes = false;    // the last node hosts no hub, and runs no ranks (remote_vote.h)
   bool single_links = false;  // also cut single links, not only groups of nodes
+  bool prompt = true;         // false: prompt() leaves more orders to try than needed
 };
 
 class WalkState {
@@ -160,7 +161,7 @@ class WalkState {
   bool needs_fault(const Event& event) const;
   void add_node(Sum& sum, int number) const;
   void add_link(Sum& sum, int number, int hub) const;
-  std::optional<Event> urgent() const;
+  std::optional<Event> prompt() const;
   void to_node(int node);
   void to_hub(int hub, int node);
   void connect(int node);
