@@ -190,9 +190,6 @@ void Connection::push(const Absent& absent) {
   // look again under that name.
   const bool look_again = binary->name.id != binary_->name.id;
   binary_ = std::move(*binary);
-  // A host may not send this client back and forth between two binaries.
-  if (look_again && std::exchange(renamed_, true))
-    return fail_with(fail(Errc::corrupt, "the host names one processor, then another").value());
   if (look_again) return boot_again();
   // Another client of this user is pushing the same binary. Look again until it is there.
   if (!may_push()) return turn_.start(kTurn, [this] { boot_again(); });

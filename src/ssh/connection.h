@@ -87,7 +87,6 @@ class Connection {
   std::unique_ptr<Push> push_;
   io::FileLock push_lock_;  // held while pushing: only one client of this user pushes at a time
   bool pushed_ = false;
-  bool renamed_ = false;  // the host has named another processor than this machine's
   // True: the second push starts from the beginning, because the earlier part was damaged.
   bool pushes_all_ = false;
   std::unique_ptr<MuxSession> session_;

@@ -62,15 +62,6 @@ def test_a_file_that_a_host_asks_for_as_a_machines_name_is_not_sent(host):
     assert not [each for each in host.place.parent.iterdir() if each != host.place]
 
 
-def test_a_host_with_two_processors_is_refused(host):
-    place = host.client.root_home / ".local/share/lockstep"
-    place.mkdir(parents=True)
-    (place / "lockstep-aarch64").write_text("a binary")
-    # Under the name of that binary lies nothing, and the host then names its real processor.
-    host.lies("link.write(b'\\nlockstep-absent Linux aarch64 0\\n'); sys.exit(71)")
-    one_error(host.client.exec(host.where, "true"), 255, "names one processor, then another")
-
-
 def test_a_flood_beyond_the_room_ends_the_command(host):
     """The client's output is not read, so that the client grants no more credit."""
     host.lies(GREETS + "link.started()\nfor _ in range(100): link.all(b'x' * WINDOW)")

@@ -254,19 +254,19 @@ TEST(SuccessionWalk, TheReductionLosesNoEndOfADeathAndACut) {
   compare({.nodes = 3, .writes = 0, .openings = 1, .steps = 0});
 }
 
-// --- walks of minutes, by hand ---
+// --- walks of minutes: their beginnings, and by hand the whole ---
 
-// LOCKSTEP_WHOLE_WALKS=1 runs them: one thread, and at most 3 GiB for the sums of the states.
+// LOCKSTEP_WHOLE_WALKS=1 goes all the way: one thread, and at most 3 GiB for the sums of the
+// states.
 void walk_whole(const WalkBounds& bounds) {
-  if (std::getenv("LOCKSTEP_WHOLE_WALKS") == nullptr)
-    GTEST_SKIP() << "takes minutes; LOCKSTEP_WHOLE_WALKS=1 runs this walk";
+  const bool whole = std::getenv("LOCKSTEP_WHOLE_WALKS") != nullptr;
   const std::clock_t begin = std::clock();
-  Walk walk(bounds, SIZE_MAX);
+  Walk walk(bounds, whole ? SIZE_MAX : 20'000);
   walk.run();
   const auto seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   fmt::print("{} nodes: {}, {:.1f} s of CPU\n", bounds.nodes, walk.report(), seconds);
   EXPECT_EQ(walk.fault(), "");
-  EXPECT_TRUE(walk.complete());
+  EXPECT_EQ(walk.complete(), whole);
 }
 
 TEST(SuccessionWholeWalk, OfFourNodesOneDiesAndTheNetworkIsCut) {
