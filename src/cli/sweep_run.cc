@@ -80,9 +80,16 @@ Result<rows::QueuePlace> queue_place(const launch::RawOptions& raw) {
   return place;
 }
 
-// Returns a folder for the records, and whether it is to be removed at the end.
+// Tells what --report names, behind links.
+std::filesystem::file_status status_of(const std::string& report) {
+  std::error_code ignored;
+  return std::filesystem::status(report, ignored);
+}
+
+// Returns a folder for the records, and whether it is to be removed at the end. A report that goes
+// into a FIFO or to a device has no folder beside it.
 Result<std::pair<std::string, bool>> folder_of(const launch::RawOptions& raw) {
-  if (raw.report)
+  if (raw.report && !std::filesystem::is_other(status_of(*raw.report)))
     return std::pair(std::filesystem::absolute(*raw.report).string() + ".rows", false);
   std::string folder = "/tmp/lockstep_rows_XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return fail_sys(folder, errno);
@@ -169,8 +176,9 @@ Result<ExitCode> run_sweep(const Call& call, const SweepOptions& options, const 
   request.words = [&](std::size_t row, const std::string& report) {
     return row_words(call, raw, rows.table, row, report);
   };
-  // A report of an earlier run must not speak for this one.
-  if (raw.report) unlink(raw.report->c_str());
+  // A report of an earlier run must not speak for this one. A FIFO or a device stays.
+  if (raw.report && std::filesystem::is_regular_file(status_of(*raw.report)))
+    unlink(raw.report->c_str());
   // Nor must its record. A job on hosts goes on with the record, for `lockstep resume`.
   std::error_code ignored;
   if (std::getenv(kSweepMark) == nullptr)

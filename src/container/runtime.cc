@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
+#include <optional>
 
 namespace lockstep::container {
 namespace {
@@ -21,10 +23,64 @@ void add_command(const Request& request, Words& words) {
 
 // ---- bubblewrap: the folder becomes the root, read-only ----
 
+constexpr int kMostLinks = 40;  // the kernel's own limit (MAXSYMLINKS)
+
+std::optional<Entry> look(const Request& request, const std::string& folder,
+                          const std::string& name) {
+  for (Entry& entry : request.list(request.image + folder))
+    if (entry.name == name) return std::move(entry);
+  return std::nullopt;
+}
+
+// Returns the folder of the image that a path leads to from the folder `at`, free of links. The
+// image's root is "". nullopt: out of the root, to no folder of the image, or into a mount, whose
+// links are not the image's (/proc/1/root leads out).
+std::optional<std::string> leads_to(const Request& request, const std::vector<std::string>& mounts,
+                                    std::string at, const std::string& path, int& links) {
+  if (path.starts_with('/')) at.clear();
+  for (const std::string& part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    const std::string folder = at;
+    if (part == "..") {
+      if (at.empty()) return std::nullopt;
+      at.erase(at.rfind('/'));
+      continue;
+    }
+    at += "/" + part;
+    if (std::find(mounts.begin(), mounts.end(), at) != mounts.end()) return std::nullopt;
+    const auto entry = look(request, folder, part);
+    if (!entry) return std::nullopt;
+    if (!entry->link.empty()) {
+      if (--links < 0) return std::nullopt;
+      auto target = leads_to(request, mounts, folder, entry->link, links);
+      if (!target) return std::nullopt;
+      at = std::move(*target);
+    } else if (!entry->folder) {
+      return std::nullopt;
+    }
+  }
+  return at;
+}
+
+// Returns where a mount lies once the image's links above it are followed. The last part is not
+// followed: the mount takes the place of a link there.
+std::string behind_links(const Request& request, const std::vector<std::string>& mounts,
+                         const std::string& place) {
+  std::string at;
+  std::size_t from = 0;
+  for (std::size_t end = 0; (end = place.find('/', from + 1)) != place.npos; from = end) {
+    int links = kMostLinks;
+    auto next = leads_to(request, mounts, at, place.substr(from + 1, end - from - 1), links);
+    if (!next) break;
+    at = std::move(*next);
+  }
+  return at + place.substr(from);
+}
+
 // Binds the parts of a folder of the image. bubblewrap can make no place for a mount in a read-only
-// folder, so folders above a mount are made anew and get the image's entries one by one. A link
-// above a mount is left out: bubblewrap would follow it out of the image, and make folders of this
-// machine.
+// folder, so folders above a mount are made anew and get the image's entries one by one. The places
+// lie behind the image's links, so a link above a place is one that behind_links() has not
+// followed. That link is left out: bubblewrap would follow it, and make folders of this machine.
 void bind_level(const Request& request, const std::vector<std::string>& places,
                 const std::string& inside, Words& words) {
   for (const Entry& entry : request.list(request.image + inside)) {
@@ -49,19 +105,28 @@ void bind_level(const Request& request, const std::vector<std::string>& places,
 Words start_bubblewrap(const Request& request) {
   // Host names are looked up as on this machine.
   const std::array<std::string, 2> names = {"/etc/hosts", "/etc/resolv.conf"};
-  std::vector<std::string> places = {"/dev", "/proc", "/sys", request.command.front()};
-  places.insert(places.end(), names.begin(), names.end());
+  std::vector<std::string> wanted = {"/dev", "/proc", "/sys", request.command.front()};
+  wanted.insert(wanted.end(), names.begin(), names.end());
   for (const Mount& mount : request.mounts)
-    places.push_back(mount.to);
+    wanted.push_back(mount.to);
+  const auto place = [&](const std::string& to) { return behind_links(request, wanted, to); };
+  std::vector<std::string> places;
+  std::transform(wanted.begin(), wanted.end(), std::back_inserter(places), place);
+  std::vector<Mount> mounts = request.mounts;
+  for (Mount& mount : mounts)
+    mount.to = place(mount.to);
+  // Parents before children, which they would hide.
+  std::stable_sort(mounts.begin(), mounts.end(),
+                   [](const Mount& a, const Mount& b) { return a.to < b.to; });
   Words words = {request.program};
   bind_level(request, places, "", words);
   add(words, {"--dev-bind", "/dev", "/dev", "--dev-bind", "/proc", "/proc"});
   add(words, {"--ro-bind", "/sys", "/sys"});
   for (const std::string& file : names)
-    add(words, {"--ro-bind-try", file, file});
-  for (const Mount& mount : request.mounts)
+    add(words, {"--ro-bind-try", file, place(file)});
+  for (const Mount& mount : mounts)
     add(words, {mount.read_only ? "--ro-bind" : "--bind", mount.from, mount.to});
-  add(words, {"--ro-bind", request.binary, request.command.front(), "--"});
+  add(words, {"--ro-bind", request.binary, place(request.command.front()), "--"});
   add_command(request, words);
   return words;
 }

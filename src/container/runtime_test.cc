@@ -145,6 +145,41 @@ TEST(Runtime, BubblewrapGetsNoLinkAboveAMount) {
   EXPECT_TRUE(has(words, {"--bind", "/home/u/p", "/home/u/p"}));
 }
 
+// /bin is a link to usr/bin in most images: without it, the image has no shell.
+TEST(Runtime, BubblewrapMountsBehindTheImagesLinks) {
+  Request asked = request();
+  asked.image = "/img";
+  asked.mounts = {};
+  for (const char* to :
+       {"/bin/x", "/home/u/p", "/lib/d", "/loop/x", "/none/x", "/out/x", "/root/x"})
+    asked.mounts.push_back({.from = "/f", .to = to, .read_only = false});
+  const auto folder = [](std::string name) { return Entry{std::move(name), true, {}}; };
+  const auto link = [](std::string name, std::string to) {
+    return Entry{std::move(name), false, std::move(to)};
+  };
+  std::map<std::string, std::vector<Entry>> folders = {
+      {"/img",
+       {link("bin", "usr/bin"), link("home", "/var/home"), link("lib", "bin/../lib"),
+        link("loop", "loop"), link("none", "gone"), link("out", "usr/../../oldroot"),
+        folder("proc"), link("root", "proc/1/root"), folder("usr"), folder("var")}},
+      {"/img/usr", {folder("bin"), folder("lib")}},
+      {"/img/usr/bin", {link("sh", "busybox"), link("x", "busybox")}},
+      {"/img/usr/lib", {}},
+      {"/img/var", {link("home", "../usr/lib")}}};
+  asked.list = [&](const std::string& path) { return folders.at(path); };
+  const Words words = row("bubblewrap").start(asked);
+  for (const auto& [at, to] :
+       {std::pair("/bin", "usr/bin"), std::pair("/home", "/var/home"),
+        std::pair("/lib", "bin/../lib"), std::pair("/usr/bin/sh", "busybox")})
+    EXPECT_TRUE(has(words, {"--symlink", to, at})) << at;
+  for (const char* gone : {"loop", "gone", "usr/../../oldroot", "proc/1/root"})
+    EXPECT_FALSE(has(words, {"--symlink", gone})) << gone;
+  for (const char* place :
+       {"/usr/bin/x", "/usr/lib/u/p", "/usr/lib/d", "/loop/x", "/none/x", "/out/x", "/root/x"})
+    EXPECT_TRUE(has(words, {"--bind", "/f", place})) << place;
+  EXPECT_FALSE(has(words, {"busybox", "/usr/bin/x"}));
+}
+
 TEST(Runtime, IsChosenByImageAndPath) {
   const auto choose = [](ImageKind kind, std::set<std::string, std::less<>> programs) {
     return choose_runtime({.kind = kind, .text = "X", .place = "X"}, [&](std::string_view name) {

@@ -36,6 +36,18 @@ constexpr std::int64_t kAtOnceMs = 2000;
 constexpr std::chrono::seconds kFirstPause{10};
 constexpr std::chrono::seconds kLongestPause{60};
 
+// In a shared folder another user may plant a link, or a FIFO, where open() would wait for ever.
+Result<io::Fd> open_book(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  io::Fd book(::open(path.c_str(), kFlags | O_NONBLOCK, 0600));
+  struct stat info {};
+  if (!book || fstat(book.get(), &info) != 0) return fail_sys(path, errno);
+  // A FIFO that somebody reads can be opened.
+  if (!S_ISREG(info.st_mode)) return fail(Errc::already_exists, path + " is not a file");
+  if (fcntl(book.get(), F_SETFL, O_APPEND) != 0) return fail_sys(path, errno);
+  return book;
+}
+
 class Runner {
  public:
   explicit Runner(RunnerRequest request) : request_(std::move(request)) {}
@@ -95,10 +107,7 @@ Status Runner::open() {
   LOCKSTEP_TRY_ASSIGN(binary_, proc::own_executable());
   LOCKSTEP_TRY(io::make_folders(request_.folder));
   const std::string path = request_.folder + "/rows.jsonl";
-  // In a shared folder another user may plant a link, or a FIFO, where open() would wait for ever.
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  book_ = io::Fd(::open(path.c_str(), kFlags, 0600));
-  if (!book_) return fail_sys(path, errno);
+  LOCKSTEP_TRY_ASSIGN(book_, open_book(path));
   // A power cut may have left a line unfinished.
   cut_line_ = lseek(book_.get(), 0, SEEK_END) > 0;
   write(run_line(unix_ms()));

@@ -62,7 +62,10 @@ Status Listing::folder(const std::string& path, std::size_t depth) {
     if (name == "." || name == ".." || is_of_git(name) || name.starts_with(draft_of(""))) continue;
     const std::string inner = path.empty() ? name : fmt::format("{}/{}", path, name);
     LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(inner));
-    if (info) LOCKSTEP_TRY(add(inner, *info, depth));
+    if (!info) continue;
+    // A job may remove a folder that the listing has just met. That one is left out.
+    if (Status added = add(inner, *info, depth); !added && added.error().sys != ENOENT)
+      return added;
   }
   return {};
 }

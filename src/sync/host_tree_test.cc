@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -344,6 +347,22 @@ TEST_F(HostTreeTest, ADryRunChangesNothing) {
   EXPECT_EQ(needed(*ask({.dry_run = true})), Paths{"a"});
   EXPECT_FALSE(fs::exists(there_));
   EXPECT_FALSE(fs::exists(top_ / "state"));
+}
+
+// A training framework removes out/tmp-* while the outputs are brought back. A process that has
+// ended is such a place: its links can be looked at, and are gone when they are read.
+TEST_F(HostTreeTest, AListingLeavesOutWhatIsGoneMeanwhile) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t ended;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  const std::string place = "/proc/" + std::to_string(child);
+  const auto found = list_tree({.destination = place, .path = "task"}, {top_.string(), {}});
+  const auto none = list_tree({.destination = place, .path = "none"}, {top_.string(), {}});
+  waitpid(child, nullptr, 0);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_FALSE(found->empty());
+  EXPECT_EQ(code_of(none), Errc::not_found);
 }
 
 TEST_F(HostTreeTest, PlacesAreChecked) {

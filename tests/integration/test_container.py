@@ -640,6 +640,20 @@ def test_files_of_the_job_outside_of_the_working_folder(lockstep, world, tmp_pat
     assert (work / "../r/report.json").exists() and (lockstep.work / "e/events.jsonl").exists()
 
 
+@pytest.mark.parametrize("target", ["usr/bin", "/usr/bin"])
+def test_a_mount_behind_a_link_of_the_image(lockstep, target, tmp_path, open_folder):
+    need("bwrap")
+    root = container_image.make(open_folder / "image")
+    (root / "usr").mkdir()
+    (root / "bin").rename(root / "usr/bin")
+    (root / "bin").symlink_to(target)
+    (tmp_path / "tool").write_text("of the host\n")
+    ended = lockstep.run("--container", root, "--container-mounts", f"{tmp_path}/tool:/bin/tool", *SHELL,
+                         "cat /bin/tool /usr/bin/tool; ls -l /bin")
+    assert ended.rc == 0 and ended.out.startswith("of the host\n" * 2), ended
+    assert "-> " + target in ended.out, ended
+
+
 def test_torchrun_in_a_container_keeps_torchruns_rules(lockstep, folder_image):
     need("bwrap")
     link = lockstep.folder / "torchrun"

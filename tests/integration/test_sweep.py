@@ -133,19 +133,38 @@ def test_success_that_is_not_recorded_is_none(lockstep, tmp_path):
 
 
 @pytest.mark.parametrize("part", [{}, {"LOCKSTEP_SWEEP_PART": "1"}], ids=["here", "on a host"])
-@pytest.mark.parametrize("kind", ["link", "fifo"])
+@pytest.mark.parametrize("kind", ["link", "fifo", "fifo with a reader"])
 def test_what_lies_in_the_way_of_the_record_is_left_alone(lockstep, kind, part, tmp_path):
     """In a shared folder another user may plant a link to a file of ours, or a FIFO that nobody reads."""
     (tmp_path / "ours").write_text("kept")
     (tmp_path / "report.rows").mkdir()
     record = tmp_path / "report.rows/rows.jsonl"
     record.symlink_to(tmp_path / "ours") if kind == "link" else os.mkfifo(record)
+    reader = os.open(record, os.O_RDONLY | os.O_NONBLOCK) if "reader" in kind else None
     ended = lockstep.run("--report", tmp_path / "report", *sh("--sweep", "x=0"), env=part)
+    if reader is not None:
+        os.close(reader)
     assert (tmp_path / "ours").read_text() == "kept"
     if part:
         one_line(ended, 1, str(record))
     else:
         assert ended.rc == 0 and record.is_file() and not record.is_symlink(), ended
+
+
+@pytest.mark.parametrize("by_link", [False, True], ids=["fifo", "link"])
+def test_a_report_into_a_fifo_leaves_the_fifo(lockstep, by_link, tmp_path):
+    report = fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    if by_link:
+        report = tmp_path / "link"
+        report.symlink_to(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    ended = lockstep.run("--report", report, *sh("--sweep", "x=0-1"))
+    told = os.read(reader, 1 << 16)
+    os.close(reader)
+    assert ended.rc == 0 and fifo.is_fifo() and report.is_symlink() == by_link, ended
+    assert json.loads(told)["done"] == 2, told
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".rows")]
 
 
 def test_a_signal_ends_the_wait_for_the_queue(lockstep):
