@@ -19,6 +19,7 @@ TRACEME, PEEKUSER, POKEUSER, CONT, DETACH, SETOPTIONS = 0, 3, 6, 7, 17, 0x4200
 FOLLOW = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000  # forks, vforks, clones, execs; all tracees die with this process
 INT3 = b"\xcc"
 MOST_MISSING = 0.1
+LEAST_USED = 500  # a start runs about 1300; fewer means that the tool has not seen it
 RIP = 16 * 8
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.restype = ctypes.c_long
@@ -47,9 +48,11 @@ def first_uses(command, addresses):
     child = os.fork()
     if child == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        libc.ptrace(TRACEME, 0, None, None)
+        if libc.ptrace(TRACEME, 0, None, None) != 0:
+            os._exit(1)
         os.execv(command[0], command)
-    os.waitpid(child, 0)
+    if not os.WIFSTOPPED(os.waitpid(child, 0)[1]):
+        sys.exit(f"{command[0]} cannot be traced: this system forbids ptrace; run the check where ptrace is allowed")
     libc.ptrace(SETOPTIONS, child, None, FOLLOW)
     first, last = min(addresses), max(addresses)
     with open(f"/proc/{child}/mem", "rb", buffering=0) as memory:
@@ -67,6 +70,8 @@ def first_uses(command, addresses):
         except ChildProcessError:
             return list(found)
         if not os.WIFSTOPPED(status):
+            if pid == child and status != 0:
+                sys.exit(f"the traced launcher ended with {os.waitstatus_to_exitcode(status)}: {' '.join(command)}")
             continue
         event = status >> 16
         if event == 4:  # a worker's exec
@@ -96,6 +101,8 @@ def main():
     program = os.path.abspath(sys.argv[2 if checks else 1])
     functions = functions_of(program)
     used = [functions[at] for at in first_uses([program, *JOB], functions)]
+    if len(used) < LEAST_USED:
+        sys.exit(f"only {len(used)} functions of {program} were seen, and a start runs more than {LEAST_USED}")
     if checks:
         with open(sys.argv[3], encoding="utf-8") as listed:
             return check(used, set(listed.read().split()))

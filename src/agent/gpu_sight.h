@@ -46,7 +46,8 @@ class GpuSight {
   void open();
   void attempt_started();
 
-  // The next two find the GPUs if nothing has done so yet: a short job need not wait for that.
+  // ask() and read_faults() find the GPUs at the first call, so that a short job need not wait for
+  // that. With --dcgm-job-dir attempt_started() finds the GPUs.
 
   // Requests figures of the GPUs for the next minute. The first figures take about a second.
   void ask();

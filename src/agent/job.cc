@@ -60,7 +60,7 @@ proc::Rung rung_of(launch::Isolation isolation) {
 
 }  // namespace
 
-Result<int> run_job(const launch::LaunchConfig& config) {
+Result<int> run_job(const launch::LaunchConfig& config, bool& reported) {
   // Check before starting anything: running out of descriptors half-way would leave a partly
   // started group.
   LOCKSTEP_TRY(io::check_open_files(files_of_job(config)));
@@ -71,7 +71,9 @@ Result<int> run_job(const launch::LaunchConfig& config) {
   // much faster than destructors would one by one.
   static NodeAgent* agent = nullptr;
   agent = new NodeAgent(config, std::move(containment));
-  return agent->run();
+  auto code = agent->run();
+  reported = agent->has_reported();
+  return code;
 }
 
 }  // namespace lockstep::agent

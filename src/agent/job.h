@@ -10,7 +10,8 @@ namespace lockstep::agent {
 
 // Returns the process's exit code. An Error means that nothing was started and nothing is left
 // behind: a port is taken, the log directory cannot be made, the isolation rung is unavailable. The
-// caller must have blocked the handled signals (proc/signals.h).
-Result<int> run_job(const launch::LaunchConfig& config);
+// caller must have blocked the handled signals (proc/signals.h). reported: set to whether the job
+// has written its --report; it has also where its nodes never met, which is an Error.
+Result<int> run_job(const launch::LaunchConfig& config, bool& reported);
 
 }  // namespace lockstep::agent

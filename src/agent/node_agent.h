@@ -41,6 +41,8 @@ class NodeAgent final : private Membership::Listener,
 
   // Runs the job. Returns the exit code. An Error means that no worker was started.
   Result<int> run();
+  // Returns whether run() has written the --report file, as far as one is wanted.
+  bool has_reported() const { return is_over(); }
 
  private:
   Status prepare();

@@ -29,7 +29,8 @@ std::string restart_notice(const RestartFacts& facts, const JobHistory& history,
         "starting the workers of this node again with {} node{} (this is not counted as a "
         "restart){}",
         facts.nodes, facts.nodes == 1 ? "" : "s", why);
-  // Restarts are counted here. An attempt's number, which other lines show, counts changes of nodes, too.
+  // Restarts are counted here. An attempt's number, which other lines show, counts changes of
+  // nodes, too.
   return fmt::format("restarting all workers of this node (restart {} of {}){}", facts.restarts,
                      facts.restarts + facts.restarts_left, why);
 }

@@ -132,8 +132,11 @@ ExitCode launch(const Call& call, const Table& table, const RunRequest& request,
     std::fputs(explain_text(*config).c_str(), stdout);
     return ExitCode::ok;
   }
-  const auto code = agent::run_job(*config);
-  return code ? passed_on(*code) : refuse_launch(table, raw, code.error());
+  bool reported = false;
+  const auto code = agent::run_job(*config, reported);
+  if (code) return passed_on(*code);
+  if (reported) raw.report.reset();
+  return refuse_launch(table, raw, code.error());
 }
 
 // The handled signals must be blocked: an early signal stays pending until the guardian or the

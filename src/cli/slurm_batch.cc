@@ -1,6 +1,8 @@
 // lockstep slurm-batch: the process that a job's batch script becomes by exec on the first node.
 // People do not call this.
+#include "base/environment.h"
 #include "base/text.h"
+#include "cli/agents_step.h"
 #include "cli/own_words.h"
 #include "cli/subcommand.h"
 #include "jobs/on_slurm/job_wheels.h"
@@ -32,6 +34,7 @@ Result<ExitCode> batch_command(const Call& call) {
                               {"--script", &script}});
   if (!step) return refuse("lockstep slurm-batch", step.error());
   batch.step = std::move(*step);
+  batch.beginning = beginning_of(batch.step, env_variable);
   // Our own script printed these numbers, so a default is enough for an unreadable one.
   batch.lead_s = static_cast<int>(parse_int(lead).value_or(0));
   if (!chain.empty()) batch.chain = static_cast<int>(parse_int(chain).value_or(0));

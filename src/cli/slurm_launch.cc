@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/text.h"
 #include "cli/accelerate_launch.h"
+#include "cli/agents_step.h"
 #include "cli/subcommand.h"
 #include "codec/nodelist.h"
 #include "container/enter.h"
@@ -257,11 +258,13 @@ Result<ExitCode> StandIn::start(const slurm::JobFolder& folder, Words step) cons
   take_signals(Signals::blocked);
   const bool by_srun = step.front() == "srun";
   const bool carried = carried_ && by_srun;
+  const auto beginning = beginning_of(step, env_variable);
   const slurm::BatchCall call{.role = slurm::BatchRole::launch,
                               .folder = folder.path(),
                               .carry = carried ? binary(folder) : "",
                               .requeue = false,
-                              .step = std::move(step)};
+                              .step = std::move(step),
+                              .beginning = beginning};
   auto code = slurm::Batch(call).run();
   // slurm-node removes the copy at its start. Only a failed step may have left copies.
   if (carried && (!code || *code != 0)) remove_binary(folder);

@@ -7,7 +7,6 @@
 #include "logs/step_line.h"
 #include "proc/tool_output.h"
 #include "rows/last_step.h"
-#include "slurm/preflight.h"
 
 #include <fmt/core.h>
 
@@ -168,9 +167,10 @@ void Batch::beat() {
 // Ends the agents that would wait for nodes whose agents have refused to begin, as on a node that
 // cannot start the job's container.
 void Batch::end_agents_that_cannot_begin(const std::vector<NodeReport>& reports) {
+  if (ends_agents_ || !call_.beginning) return;
   const std::vector<std::string> nodes = nodes_of_job();
-  const std::string host = nodes.empty() ? "" : nodes.front();
-  if (ends_agents_ || !lacks_nodes(reports, nodes_to_spare(words_of_run(call_.step)), host)) return;
+  const bool at_first_node = call_.beginning->at_first_node && !nodes.empty();
+  if (!lacks_nodes(reports, call_.beginning->to_spare, at_first_node ? nodes.front() : "")) return;
   ends_agents_ = true;
   log::warning("ending the other agents: the job cannot begin without the nodes that have refused");
 }

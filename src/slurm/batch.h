@@ -25,6 +25,12 @@ enum class BatchRole {
   launch,  // srun with agents, started by a stand-in inside such a script
 };
 
+// What the agents of a step need to begin.
+struct Beginning {
+  int to_spare = 0;            // nodes that the first attempt can do without
+  bool at_first_node = false;  // the agents meet at the first node of the job
+};
+
 struct BatchCall {
   BatchRole role = BatchRole::job;
   std::string folder;      // the job's folder
@@ -34,6 +40,7 @@ struct BatchCall {
   std::optional<int> chain = {};  // as in BatchState
   int lead_s = 0;                 // seconds between Slurm's signal and the time limit; 0: no signal
   std::vector<std::string> step;  // srun or the script, with its arguments
+  std::optional<Beginning> beginning = {};  // nullopt: unknown
 };
 
 class Batch {
@@ -68,7 +75,7 @@ class Batch {
   std::unique_ptr<WatchFolder> watch_;
   io::Timer next_beat_;
   int beats_ = 0;
-  bool ends_agents_ = false;  // they wait for nodes that will not come
+  bool ends_agents_ = false;  // the lease tells the agents to end
   int beats_since_end_ = 0;   // heartbeats since the last agent that can report has reported
   std::unique_ptr<proc::SignalWatch> signals_;
   std::optional<proc::Child> step_;

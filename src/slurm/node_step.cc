@@ -123,9 +123,11 @@ void NodeStep::look() {
   if (may_leave()) loop_.stop();
 }
 
-// A second signal would cost the agent its time to report.
+// A second signal would cost the agent its time to report. The code of an agent that is gone
+// already, as that of the node that refused, stays the node's.
 void NodeStep::end_agent() {
-  if (!std::exchange(agent_told_to_end_, true) && agent_->alive()) kill(agent_->pid(), SIGTERM);
+  if (!agent_->alive() || std::exchange(agent_told_to_end_, true)) return;
+  kill(agent_->pid(), SIGTERM);
 }
 
 bool NodeStep::all_is_said() const {

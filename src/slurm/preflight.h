@@ -115,8 +115,8 @@ bool may_decide(int self, int told, int count);
 
 // Returns the job's size in the words of `lockstep run`; all of `nodes` if the words have none.
 NodeCounts size_in(const std::vector<std::string>& words, int nodes);
-// Returns how many of the step's nodes the first attempt can do without, by the same words.
-int nodes_to_spare(const std::vector<std::string>& words);
+// Returns the same from the value of --nnodes.
+NodeCounts size_of(std::string_view nnodes, int nodes);
 // Returns the words for a run without the excluded nodes: sizes reduced, and the rendezvous at the
 // first remaining node. port: where the nodes meet.
 std::vector<std::string> words_without(const std::vector<std::string>& words,

@@ -5,8 +5,6 @@
 
 #include <fmt/core.h>
 
-#include <limits.h>
-
 #include <algorithm>
 #include <string_view>
 
@@ -42,18 +40,16 @@ std::size_t most_places(std::string_view backend) {
 
 }  // namespace
 
-NodeCounts size_in(const Words& words, int nodes) {
-  const auto ends = split(value_of(words, kNodes), ':');
+NodeCounts size_of(std::string_view nnodes, int nodes) {
+  const auto ends = split(nnodes, ':');
   const auto least = parse_int(ends.front());
   const auto most = parse_int(ends.back());
   if (!least || !most || *least < 1 || *most < *least || *most > nodes) return {nodes, nodes};
   return {static_cast<int>(*most), static_cast<int>(*least)};
 }
 
-int nodes_to_spare(const Words& words) {
-  const NodeCounts size = size_in(words, INT_MAX);
-  return size.wanted - size.at_least +
-         static_cast<int>(parse_int(value_of(words, kSpares)).value_or(0));
+NodeCounts size_in(const Words& words, int nodes) {
+  return size_of(value_of(words, kNodes), nodes);
 }
 
 Words words_without(const Words& words, const Words& nodes, const PreflightDecision& decision,

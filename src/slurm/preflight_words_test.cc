@@ -24,13 +24,6 @@ TEST(PreflightWords, SizeOfTheJob) {
   EXPECT_EQ(size_in({"--nnodes=x"}, 4).wanted, 4);
 }
 
-TEST(PreflightWords, NodesThatTheFirstAttemptCanDoWithout) {
-  EXPECT_EQ(nodes_to_spare({"--nnodes=2", "--", "x", "--spares=9"}), 0);
-  EXPECT_EQ(nodes_to_spare({"--nnodes=2", "--spares=1", "--", "x"}), 1);
-  EXPECT_EQ(nodes_to_spare({"--nnodes=1:3", "--spares=1"}), 3);
-  EXPECT_EQ(nodes_to_spare({"train.py"}), 0) << "all nodes of the step train";
-}
-
 TEST(PreflightWords, NobodyIsLeftOut) {
   EXPECT_EQ(without({"--nnodes=4", "x"}, {}), (Words{"--nnodes=4", "x"}));
 }

@@ -54,6 +54,11 @@ bool has(const Reports& reports, Outcome outcome) {
   return find(reports, outcome) != nullptr;
 }
 
+// Returns whether an agent that has reported had ranks.
+bool have_begun(const Reports& reports) {
+  return find(reports, [](const NodeReport& each) { return each.nodes > 0; }) != nullptr;
+}
+
 // Returns the earliest failure: agents that were cut off may report other, later ones. In a stopped
 // job Slurm signals the ranks itself, and a rank that dies of that SIGTERM has not failed.
 const NodeReport* first_failure(const BatchFacts& facts, const std::vector<NodeReport>& reports) {
@@ -86,14 +91,18 @@ std::optional<Verdict> of_reasons(const BatchFacts& facts, const Reports& report
   for (const NodeReport& report : reports)
     if (report.outcome == Outcome::failed && !report.reason.empty())
       return Verdict{Cause::node_lost, 1, report.reason};
+  // Nodes that had met lost a node later, whatever another node has refused.
+  if (const NodeReport* left = find(reports, [](const NodeReport& each) {
+        return each.outcome == Outcome::no_rendezvous && each.nodes > 0;
+      }))
+    return Verdict{Cause::node_lost, 1, left->node + ": " + left->reason};
   if (const NodeReport* refused = find(reports, Outcome::refused))
     return Verdict{Cause::not_started, std::max(facts.step_code, 1),
                    refused->node + ": " + refused->reason};
   const NodeReport* waited = find(reports, Outcome::no_rendezvous);
   if (waited == nullptr) return std::nullopt;
   // Nodes that are all there and never met have another problem than a lost node.
-  const bool lost = missing || waited->nodes > 0;
-  return Verdict{lost ? Cause::node_lost : Cause::not_started, 1,
+  return Verdict{missing ? Cause::node_lost : Cause::not_started, 1,
                  waited->node + ": " + waited->reason};
 }
 
@@ -104,10 +113,8 @@ Verdict of_unfinished(const BatchFacts& facts, const Reports& reports, bool miss
   if (const NodeReport* failure = first_failure(facts, reports); failure != nullptr)
     return {Cause::worker, *failure->code, failure->root_cause};
   if (facts.lead_signal) return time_limit_verdict();
-  const bool begun =
-      find(reports, [](const NodeReport& each) { return each.nodes > 0; }) != nullptr;
   // The batch step ends agents that wait for a node that has refused.
-  const bool refused = !begun && has(reports, Outcome::refused);
+  const bool refused = !have_begun(reports) && has(reports, Outcome::refused);
   if (facts.stop_signal || (has(reports, Outcome::interrupted) && !refused))
     return {Cause::stopped, kStopped, "the job was stopped"};
   if (const NodeReport* unfit = find(reports, Outcome::unfit))
@@ -160,10 +167,12 @@ bool lacks_nodes(const Reports& reports, int to_spare, std::string_view host) {
   };
   const auto refused = count(Outcome::refused);
   const auto left_out = count(Outcome::left_out);
+  // A node that has trained shows that the others have met without `host`.
+  const bool may_meet_elsewhere = left_out > 0 || have_begun(reports);
   const bool no_host =
-      left_out == 0 && find(reports, [&](const NodeReport& each) {
-                         return each.outcome == Outcome::refused && each.node == host;
-                       }) != nullptr;
+      !may_meet_elsewhere && find(reports, [&](const NodeReport& each) {
+                               return each.outcome == Outcome::refused && each.node == host;
+                             }) != nullptr;
   return refused > 0 && (refused + left_out > to_spare || no_host);
 }
 

@@ -37,9 +37,11 @@ NodeReport judged_report(const AgentReport& report);
 // not count: Slurm gives them up only minutes later.
 bool have_all_reported(const std::vector<NodeReport>& reports);
 
-// Returns whether the job can't begin, because agents have refused: more nodes take no part than
-// `to_spare`, the number of nodes that the first attempt can do without, or the others wait for
-// `host`. host: the node at which they meet, unless the pre-flight has left nodes out.
+// Returns whether the job can't begin, because agents have refused. Either more nodes than
+// `to_spare` take no part. Or the others wait for `host`, and no node has had ranks. to_spare: the
+// number of nodes that the first attempt can do without. host: where the nodes meet if the
+// pre-flight has left none out; empty: unknown. After the pre-flight they may meet elsewhere, so a
+// refusing node counts by number alone.
 bool lacks_nodes(const std::vector<NodeReport>& reports, int to_spare, std::string_view host);
 
 enum class Cause {

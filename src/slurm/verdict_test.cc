@@ -101,6 +101,14 @@ TEST(Verdict, NodesThatNeverMeetAreLostOnlyIfOneIsSilentOrTheyHadMet) {
   EXPECT_EQ(judge({.step_code = 1}, {waited}, {"n1"}).cause, Cause::node_lost);
 }
 
+TEST(Verdict, ANodeLostAfterTheNodesHadMetOutranksOneThatRefused) {
+  const std::vector<NodeReport> reports = {
+      {.node = "n2", .outcome = Outcome::refused, .reason = "no container"},
+      {.node = "n1", .outcome = Outcome::no_rendezvous, .reason = "n3 is gone", .nodes = 2}};
+  EXPECT_EQ(judge({.step_code = 126}, reports, {}).cause, Cause::node_lost);
+  EXPECT_EQ(judge({.step_code = 126}, reports, {}).words, "n1: n3 is gone");
+}
+
 TEST(Verdict, AnAgentThatDidNotBeginSaysWhy) {
   const std::vector<NodeReport> refused = {
       {.node = "n2", .outcome = Outcome::refused, .reason = "can't open script 'a.py'"}};
@@ -131,7 +139,10 @@ TEST(Verdict, AJobCannotBeginWithoutItsNodes) {
   EXPECT_FALSE(lacks_nodes({refused}, 1, "n0"));
   EXPECT_TRUE(lacks_nodes({refused}, 1, "n1")) << "the others wait to meet there";
   EXPECT_TRUE(lacks_nodes({refused, left_out}, 1, "n1"));
-  EXPECT_FALSE(lacks_nodes({refused, left_out}, 2, "n1")) << "the others meet at several nodes";
+  EXPECT_FALSE(lacks_nodes({refused, left_out}, 2, "n1")) << "the others meet elsewhere";
+  EXPECT_FALSE(lacks_nodes({refused}, 1, "")) << "they meet at no node of the job";
+  const NodeReport trained{.node = "n4", .outcome = Outcome::failed, .nodes = 2};
+  EXPECT_FALSE(lacks_nodes({refused, trained}, 1, "n1")) << "they have met elsewhere";
 }
 
 TEST(Verdict, AllThatTookPartHaveReported) {

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness import BINARY, REPOSITORY, read
+from harness import BINARY, REPOSITORY, free_port, read
 from nodes import QUICK, Job, held, kill_agent, starts
 
 
@@ -90,6 +90,18 @@ def test_of_a_launcher_that_did_not_begin(lockstep):
     path.unlink()
     assert lockstep.run("--report", path, "--explain", "none.py").rc == 1
     assert not path.exists()
+
+
+def test_of_nodes_that_never_met(lockstep):
+    path = lockstep.folder / "report.json"
+    ended = lockstep.run("--report", path, "--nnodes", 2, "--rdzv-backend", "c10d",
+                         "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--rdzv-conf", "join_timeout=1",
+                         "--no-python", "/bin/true")
+    assert ended.rc == 1, ended
+    report = json.loads(path.read_text())
+    agrees(report, "Report")
+    assert (report["outcome"], report["attempts"]) == ("no_rendezvous", []), report
+    assert "timed out" in report["reason"], report
 
 
 def test_restarts_name_rank_cause_and_log_and_are_counted_at_the_end(lockstep):

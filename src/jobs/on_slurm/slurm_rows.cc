@@ -90,8 +90,10 @@ std::string last_line_of(const SlurmRow& row, const SlurmPlace& place) {
   if (!row.own || row.own->cause != slurm::cause_name(slurm::Cause::worker)) {
     const bool told = row.own && !row.own->words.empty();
     const std::string line = told ? row.own->words : row.status.why;
-    const std::string hang = hang_of(folder);
-    return hang.empty() || hang == line ? line : line + "; " + hang;
+    // Nodes may word the same hang differently.
+    const bool is_hang = row.own && row.own->cause == slurm::cause_name(slurm::Cause::hang);
+    const std::string hang = is_hang ? "" : hang_of(folder);
+    return hang.empty() ? line : line + "; " + hang;
   }
   // The launches of a user's own script have reports of their own, the latest first.
   std::vector<std::string> folders = folder.launches();

@@ -163,9 +163,9 @@ TEST_F(SlurmRowsTest, ARowThatHungSaysSo) {
   EXPECT_EQ(last_line(), "the job was stopped; hung for 31 s: rank 3");
   // --on-hang ended the job, so the cause is the hang.
   slurm::BatchState hung = ended("hang", 1);
-  hung.words = "hung for 31 s: rank 3";
+  hung.words = "hung for 32 s: rank 3";
   keep_row(1, hung);
-  EXPECT_EQ(last_line(), "hung for 31 s: rank 3");
+  EXPECT_EQ(last_line(), "hung for 32 s: rank 3") << "the hang is told once";
 }
 
 TEST_F(SlurmRowsTest, ARowThatSlurmDoesNotListIsLostAndNotAwaited) {
