@@ -78,7 +78,9 @@ std::optional<Verdict> of_hung(const Reports& reports) {
   for (const auto& [end, cause] :
        {std::pair(AttemptEnd::hang, Cause::hang), std::pair(AttemptEnd::watchdog, Cause::watchdog)})
     for (const NodeReport& each : reports)
-      if (each.outcome == Outcome::failed && each.last_end == end)
+      // Another reason came later: a node was lost while --on-hang restart stopped the workers.
+      if (each.outcome == Outcome::failed && each.last_end == end &&
+          (each.reason.empty() || each.reason == each.last_why))
         return Verdict{cause, 1, each.last_why};
   return std::nullopt;
 }

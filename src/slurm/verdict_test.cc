@@ -55,20 +55,22 @@ TEST(Verdict, NodesThatSayNothing) {
 
 // All agents of the job report the hang, and all but one as the reason of another node.
 TEST(Verdict, AHangIsNoLostNode) {
-  const auto verdict = [](const std::string& end, const std::string& root = "null") {
-    const std::string report = R"({"outcome":"failed","reason":"n2 is gone","root_cause":)" + root +
-                               R"(,"attempts":[{"ended_by":"nodes"})";
+  const auto verdict = [](const std::string& end, const std::string& reason = "hung for 31 s") {
+    const std::string report =
+        R"({"outcome":"failed","reason":")" + reason + R"(","attempts":[{"ended_by":"nodes"})";
     const auto far = read_report(report + "]}");
-    const auto near = read_report(report + "," + end + "]}");
+    const auto near =
+        read_report(report + R"(,{"ended_by":")" + end + R"(","why":"hung for 31 s"}]})");
     return judge({.step_code = 1}, {*far, *near}, {});
   };
-  const char* hang = R"({"ended_by":"hang","why":"hung for 31 s"})";
-  EXPECT_EQ(verdict(hang).cause, Cause::hang);
-  EXPECT_EQ(verdict(hang).words, "hung for 31 s");
-  EXPECT_EQ(verdict(hang).code, 1);
-  EXPECT_EQ(verdict(R"({"ended_by":"watchdog"})").cause, Cause::watchdog);
-  for (const char* other : {R"({"ended_by":"nodes"})", R"({"ended_by":"later"})", "{}"})
+  EXPECT_EQ(verdict("hang").cause, Cause::hang);
+  EXPECT_EQ(verdict("hang").words, "hung for 31 s");
+  EXPECT_EQ(verdict("hang").code, 1);
+  EXPECT_EQ(verdict("watchdog").cause, Cause::watchdog);
+  for (const char* other : {"nodes", "later", ""})
     EXPECT_EQ(verdict(other).cause, Cause::node_lost) << other;
+  // --on-hang restart was stopping the workers when a node was lost.
+  EXPECT_EQ(verdict("hang", "n2 is gone").cause, Cause::node_lost);
   const RequeueRule rule{.asked = true};
   EXPECT_FALSE(is_requeued(rule, Cause::hang, {}));
   EXPECT_FALSE(is_requeued(rule, Cause::watchdog, {}));
