@@ -346,18 +346,22 @@ def small_repository(tmp_path):
     subprocess.run(f"git init -q -b main && git add . && {git} commit -qm made", cwd=made, check=True, shell=True)
     fake(tmp_path / "bin", "ctest", CTEST)
 
-    def run(fails="0", used=0):
+    def run(fails="0", used=0, takes=1000):
+        """used: seconds before the choice. takes: seconds of each turn of black-box files."""
         (made / "calls").unlink(missing_ok=True)
         ended = bash(f"""cd {made}
 jobs=2 again=4 passed=0 failed=0 cpu=0 failures=() unsteady=() phases=() SECONDS={used}
 prepare_tests() {{ :; }}
 {QUICK}
+eval "$(declare -f run_ctest | sed '1s/.*/ctest_itself ()/')"
+run_ctest() {{ ctest_itself "$@"; [ "$2" = unit ] || SECONDS=$((SECONDS + {takes})); }}
 quick_tests HEAD""", path=tmp_path / "bin", FAILS=fails)
-        calls = (made / "calls").read_text().splitlines()
-        assert "-L ^unit$" in calls[0] and len(calls) <= 2, calls
-        chosen = re.search(r"-L \^blackbox\$ .* -R \^blackbox\\\.\((.*)\)\$", calls[1]) if calls[1:] else None
-        assert bool(chosen) == (len(calls) == 2), calls
-        return ended, set(chosen[1].split("|")) if chosen else set()
+        first, *others = (made / "calls").read_text().splitlines()
+        assert "-L ^unit$" in first, first
+        turns = [re.search(r"-L \^blackbox\$ .* -R \^blackbox\\\.\((.*)\)\$", call)[1].split("|") for call in others]
+        run.turns = [set(turn) for turn in turns]
+        assert len(set().union(*turns)) == sum(map(len, turns)), turns  # none runs twice
+        return ended, set().union(*turns)
     run.folder = made
     return run
 
@@ -374,14 +378,14 @@ def test_a_quick_test_runs_the_files_of_what_changed(small_repository):
     (made / "src/a/x.cc").write_text('say("o ne");\n')  # only a message
     ended, chosen = small_repository()
     assert (ended.returncode, chosen) == (0, {"first", "alone", "slow"}), ended
-    assert "SUBSET" not in ended.stdout and ended.stdout.endswith("\n8 passed, 0 failed\n"), ended
+    assert "SUBSET" not in ended.stdout and ended.stdout.endswith("\n9 passed, 0 failed\n"), ended  # and a second choice
     assert "changed: src/a (1 file)\nchanged, " in ended.stdout, ended
     assert "runs: test_slow.py (about 250 s): src/a\n" in ended.stdout, ended
     (made / "src/a/new.cc").touch()
     (made / "src/a/x.cc").write_text('say("one");\n')
     ended, chosen = small_repository(fails="1")
     assert (ended.returncode, chosen) == (1, {"first", "alone", "slow"}), ended
-    assert ended.stdout.endswith("\n7 passed, 1 failed\n"), ended
+    assert ended.stdout.endswith("\n8 passed, 1 failed\n"), ended
 
 
 # Stands for ctest with a test that fails, until it runs alone.
@@ -430,6 +434,14 @@ def test_a_quick_test_says_what_has_no_time(small_repository):
     ended, chosen = small_repository(used=180)  # the shortest changed file comes first, and the other has no time
     assert chosen == {"first", "second"} and "TOO LONG" not in ended.stdout, ended
     assert re.search("A SUBSET: 3 of 5 files .*: long ", ended.stdout), ended
+
+
+def test_a_quick_test_goes_on_choosing_while_there_is_time(small_repository):
+    (small_repository.folder / "src/a/inner/y.cc").write_text("int more;\n")
+    (small_repository.folder / "src/a/x.cc").write_text("int more;\n")
+    ended, _ = small_repository(used=190, takes=0)
+    assert small_repository.turns == [{"first", "second"}, {"alone"}], ended
+    assert ended.stdout.count("changed: ") == 2 and ended.stdout.count("A SUBSET: 2 of 5 files") == 1, ended
 
 
 def test_each_room_and_each_file_has_a_row():
