@@ -67,8 +67,8 @@ def in_turn(rows):
 
 
 def choose(own, candidates, ran, costs, seconds, slots):
-    """Returns the files to run, and the files that do not fit into the time. Files that ran are in neither. The shortest
-    changed file always runs."""
+    """Returns the files to run, and the files that do not fit into the time. Files that ran are in neither. The
+    shortest changed file always runs."""
     def share(name):
         return costs[name].seconds * (slots if costs[name].alone else 1)
     own = sorted(own, key=share)

@@ -378,7 +378,8 @@ def test_a_quick_test_runs_the_files_of_what_changed(small_repository):
     (made / "src/a/x.cc").write_text('say("o ne");\n')  # only a message
     ended, chosen = small_repository()
     assert (ended.returncode, chosen) == (0, {"first", "alone", "slow"}), ended
-    assert "SUBSET" not in ended.stdout and ended.stdout.endswith("\n9 passed, 0 failed\n"), ended  # and a second choice
+    # Five unit tests, two files as the stand-in says, and two choices.
+    assert "SUBSET" not in ended.stdout and ended.stdout.endswith("\n9 passed, 0 failed\n"), ended
     assert "changed: src/a (1 file)\nchanged, " in ended.stdout, ended
     assert "runs: test_slow.py (about 250 s): src/a\n" in ended.stdout, ended
     (made / "src/a/new.cc").touch()

@@ -65,8 +65,8 @@ def standing(python, shape, folder, before=()):
 
 
 def settled(pid, verb="read"):
-    """The stacks once the process sleeps and two reads agree: it has arrived, also in C. On a full machine two reads also
-    agree about a process that waits for a CPU on its way."""
+    """The stacks once the process sleeps and two reads agree: it has arrived, also in C. On a full machine two reads
+    also agree about a process that waits for a CPU on its way."""
     last = []
 
     def same():

@@ -238,7 +238,8 @@ def test_a_container_that_starts_on_all_nodes_but_one(cluster, tmp_path):
     broken.chmod(0o755)
     ended = cluster.nodes[1].run("--bind", broken, "/usr/bin/bwrap", program=("mount",))
     assert ended.rc == 0, ended
-    job = (f"--container-image={image}", "-t5", "--follow", "--", "--no-python", "sh", "-c", "echo $RANK of $WORLD_SIZE")
+    job = (f"--container-image={image}", "-t5", "--follow", "--", "--no-python", "sh", "-c",
+           "echo $RANK of $WORLD_SIZE")
     # The nodes of the second job would meet at node2, also with a spare.
     for words in (("-N3", "-w", "node[1-3]"), ("-N2", "--spare", "1", "-w", "node[2-4]")):
         ended = submit(cluster, *words, "--requeue", *job, timeout=60)
