@@ -17,7 +17,7 @@ namespace lockstep::project {
 // number. invalid_input: a path lies outside of the project.
 Status bring_outputs(const std::vector<hosts::HostPlace>& from, const Project& project,
                      const std::vector<std::string>& paths, const SyncOptions& settings);
-// Sends those of the paths that are folders here, with files that git ignores.
+// Sends each path that is a folder here, with files that git ignores.
 Status send_outputs(const std::vector<hosts::HostPlace>& to, const Project& project,
                     const std::vector<std::string>& paths, SyncOptions settings = {});
 

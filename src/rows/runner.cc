@@ -42,7 +42,7 @@ Result<io::Fd> open_book(const std::string& path) {
   io::Fd book(::open(path.c_str(), kFlags | O_NONBLOCK, 0600));
   struct stat info {};
   if (!book || fstat(book.get(), &info) != 0) return fail_sys(path, errno);
-  // A FIFO that somebody reads can be opened.
+  // open() succeeds for a FIFO with a reader.
   if (!S_ISREG(info.st_mode)) return fail(Errc::already_exists, path + " is not a file");
   if (fcntl(book.get(), F_SETFL, O_APPEND) != 0) return fail_sys(path, errno);
   return book;

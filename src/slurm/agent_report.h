@@ -31,7 +31,7 @@ enum class Outcome {
   other,          // any other word, such as "spare"
 };
 
-// What made the workers of an attempt stop, where a verdict tells that apart.
+// Why the workers of an attempt stopped. A verdict needs these reasons only.
 enum class AttemptEnd {
   hang,      // --on-hang
   watchdog,  // a timer of a worker, or a worker that the kernel does not let go

@@ -28,20 +28,16 @@ std::string file_behind(int fd) {
   return std::filesystem::is_regular_file(path, error) ? path : "";
 }
 
-// Returns the words for `lockstep run`, and behind a "--" the training's. srun's are before them.
-std::vector<std::string> words_of_run(const std::vector<std::string>& step) {
-  const auto begin = std::find(step.begin(), step.end(), "--");
-  return {begin == step.end() ? begin : begin + 1, step.end()};
-}
-
-// Returns the user's pattern for steps.
+// Returns the user's pattern for steps. The words for `lockstep run` stand between two "--": srun's
+// words are before them, the training's behind them.
 std::optional<logs::StepPattern> progress_of(const std::vector<std::string>& step) {
   const std::string name = "--progress";
-  const std::vector<std::string> words = words_of_run(step);
-  for (auto word = words.begin(); word != words.end() && *word != "--"; ++word) {
+  const auto begin = std::find(step.begin(), step.end(), "--");
+  if (begin == step.end()) return std::nullopt;
+  for (auto word = begin + 1; word != step.end() && *word != "--"; ++word) {
     std::string pattern;
     if (word->starts_with(name + "=")) pattern = word->substr(name.size() + 1);
-    if (*word == name && word + 1 != words.end()) pattern = *(word + 1);
+    if (*word == name && word + 1 != step.end()) pattern = *(word + 1);
     if (pattern.empty()) continue;
     if (auto made = logs::StepPattern::make(pattern)) return std::move(*made);
   }

@@ -169,7 +169,7 @@ bool lacks_nodes(const Reports& reports, int to_spare, std::string_view host) {
   };
   const auto refused = count(Outcome::refused);
   const auto left_out = count(Outcome::left_out);
-  // A node that has trained shows that the others have met without `host`.
+  // Once a node has had ranks, the nodes have met without `host`.
   const bool may_meet_elsewhere = left_out > 0 || have_begun(reports);
   const bool no_host =
       !may_meet_elsewhere && find(reports, [&](const NodeReport& each) {

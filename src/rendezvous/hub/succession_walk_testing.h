@@ -106,7 +106,7 @@ class WalkState {
   // how much of its patience each searching node has used up, and how long hubs stay open.
   std::string settle(std::uint64_t luck);
 
-  // Returns whether a fault has just happened that nobody has noticed.
+  // Returns whether a fault has just happened, and no node has noticed yet.
   bool has_news() const { return news_ != News::none; }
   bool led_again() const { return led_again_; }
   bool ended() const { return ended_; }
@@ -188,7 +188,7 @@ class WalkState {
   std::vector<Link> links_;
   std::array<std::uint8_t, 8> cut_{};  // by sender: a bit for each receiver
   bool is_cut_ = false;
-  // A fault that nobody has noticed yet: the next event notices it.
+  // A fault that no node has noticed yet: the next event shows the fault to a node.
   enum class News { none, death, cut, heal };
   News news_ = News::none;
   int dead_ = 0;                          // News::death
