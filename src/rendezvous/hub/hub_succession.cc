@@ -98,6 +98,7 @@ void HubSuccession::step() {
   place_ = stop.place;
   wait(stop.patience + (stop.own ? open_longer() : io::Duration(0)));
   waited_ = false;
+  at_first_ = stop.first;
   if (!stop.own) {
     // The hub on this node has not come to lead: close it and try the next host.
     owner_.close_hub();
@@ -114,9 +115,11 @@ void HubSuccession::step() {
 void HubSuccession::wait(io::Duration time) {
   until_.plan(io::Clock::now() + time);
   timer_.start(time, [this] {
-    // A hub that has let this node in may still come to lead, so wait once more.
-    const bool more = member_.connected() && place_ != settings_.own;
-    more && !std::exchange(waited_, true) ? wait(std::chrono::seconds(3)) : step();
+    // A hub that has let this node in may still come to lead, so wait once more. At the first host
+    // of the line wait until that host closes its hub: there most nodes come together.
+    const bool inside = member_.connected() && place_ != settings_.own;
+    const bool more = inside && (!std::exchange(waited_, true) || at_first_);
+    more && !until_.is_over(io::Clock::now()) ? wait(std::chrono::seconds(3)) : step();
   });
 }
 

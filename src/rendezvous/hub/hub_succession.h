@@ -59,6 +59,7 @@ class HubSuccession {
   bool searching_ = false;
   bool ended_ = false;
   bool waited_ = false;       // already waited at a hub that does not lead yet
+  bool at_first_ = false;     // at the first host of the line
   std::uint32_t place_ = 0;   // place of the member, or of its current attempt
   std::uint32_t leader_ = 0;  // place of the last leading hub
   bool closed_ = false;

@@ -28,6 +28,8 @@ constexpr Ms kBeginning = 3'000ms;  // the first host, before the job has begun
 constexpr std::uint32_t kMostStrangers = 16;
 constexpr std::uint32_t kMostUnknown = 64;  // hosts that a node without a charter asks
 constexpr std::ptrdiff_t kMostBehind = 8;
+constexpr Ms kBehindFirst = 4'000ms;  // this node's own hub, if the node is the first of the line
+constexpr std::ptrdiff_t kMostBehindFirst = 3;
 
 // Returns the voters that may host, by place.
 std::set<std::uint32_t> candidates(const LineFacts& facts, const Charter& charter) {
@@ -39,9 +41,12 @@ std::set<std::uint32_t> candidates(const LineFacts& facts, const Charter& charte
 
 // Returns how long the node at `own` waits in a hub of its own. The node stays longer than nodes
 // behind it in the line, by the time that they spend elsewhere. With equal times two nodes that
-// began at unlucky moments would always find the other's hub closed.
-Ms gathering(std::uint32_t own, const std::set<std::uint32_t>& places) {
+// began at unlucky moments would always find the other's hub closed. Nodes behind the first also
+// spend time in hubs of their own, so the first waits longest. Without that, two pairs of four
+// nodes could chase each other for as long as they search.
+Ms gathering(std::uint32_t own, const std::set<std::uint32_t>& places, bool is_first) {
   const auto behind = std::distance(places.upper_bound(own), places.end());
+  if (is_first) return kGather + kBehindFirst * std::min(behind, kMostBehindFirst);
   return kGather + kFurther * std::min(behind, kMostBehind);
 }
 
@@ -69,21 +74,25 @@ std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) 
   if (facts.closed && lost_other) stops.push_back({facts.lost, false, kAgain});
   if (of_two && lost_other && !may_go_on_without(facts.lost, charter))
     stops.push_back({facts.lost, false, kNeeded});
+  const auto at = std::find_if(places.begin(), places.end(),
+                               [&](std::uint32_t place) { return place != facts.lost; });
+  const std::uint32_t first = at == places.end() ? facts.listed : *at;
   Ms patience = kFirst;
   int seen = 0;
   for (const std::uint32_t place : places) {
     if (place == facts.lost) continue;
+    const bool is_first = place == first;
     if (place == facts.own) {
-      if (may_host) stops.push_back({place, true, gathering(place, places)});
+      if (may_host) stops.push_back({place, true, gathering(place, places, is_first), is_first});
       continue;
     }
-    stops.push_back({place, false, patience});
+    stops.push_back({place, false, patience, is_first});
     patience = ++seen < kNear ? kFurther : kFar;
   }
   if (lost_other && begun) stops.push_back({facts.lost, false, kFurther});
   // A hub that was cut off and gave up may host again if the other nodes have not found a new hub.
   if (!lost_other && may_host && places.contains(facts.own))
-    stops.push_back({facts.own, true, gathering(facts.own, places)});
+    stops.push_back({facts.own, true, gathering(facts.own, places, false)});
   std::uint32_t strangers = 0;
   const std::uint32_t most = begun ? kMostStrangers : kMostUnknown;
   // The list may be long, and each stop costs time: visit only a few hosts beyond the voters.

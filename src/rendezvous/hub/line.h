@@ -14,6 +14,7 @@ struct LineStop {
   std::uint32_t place = 0;
   bool own = false;  // this node opens a hub here, and waits for the other nodes
   std::chrono::milliseconds patience{0};
+  bool first = false;  // the first of the line: its guests stay while its hub is open
   bool operator==(const LineStop&) const = default;
 };
 

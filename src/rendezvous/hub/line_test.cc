@@ -53,6 +53,18 @@ TEST(Line, TheFirstWaitsUntilTheNextMustHaveCome) {
   EXPECT_GE(waits, elsewhere);
 }
 
+// The others stay there until it closes, so most nodes come together there.
+TEST(Line, TheFirstOfTheLineIsTheMeetingPlace) {
+  const Charter five = charter({0, 1, 2, 3, 4}, 0);
+  for (const std::uint32_t own : {1U, 2U, 3U, 4U}) {
+    const auto stops = walk_line({.own = own, .listed = 5, .lost = 0}, five);
+    for (const LineStop& stop : stops) {
+      EXPECT_EQ(stop.first, stop.place == 1) << own;
+      if (stop.own) EXPECT_EQ(stop.patience.count() > 10'000, own == 1) << own;
+    }
+  }
+}
+
 // A node that comes late must find the hub wherever it is.
 TEST(Line, ANewNodeAsksEachHostOfALongList) {
   EXPECT_EQ(walk_line({.own = 3, .listed = 64, .lost = 0}, {}).size(), 63U);

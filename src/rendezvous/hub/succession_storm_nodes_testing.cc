@@ -219,6 +219,7 @@ void Storm::step(int number) {
   search.due = now + stop.patience + (stop.own ? up_to(1'020) : 0ms);
   search.until.plan(*search.due);
   search.waited = false;
+  search.at_first = stop.first;
   if (!stop.own && agent.hub && !agent.hub->leads) close_hub(number);
   if (stop.own && !agent.hub) open_hub(number, true);
   move_to(number, static_cast<int>(stop.place));

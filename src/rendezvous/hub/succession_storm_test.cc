@@ -24,6 +24,7 @@ int number(const char* name, int otherwise) {
 // The storm must reach what it is to test, and jobs must outlive most of it.
 void judge(const Storm::Counts& sum) {
   const int jobs = sum.ended + sum.told + sum.lost;
+  EXPECT_GT(sum.at_leader, sum.faults / 4);
   EXPECT_GT(sum.takeovers, sum.faults / 20);
   EXPECT_GT(sum.restarts, sum.faults / 50);
   EXPECT_GT(sum.ended, jobs / 4);

@@ -191,8 +191,9 @@ void Storm::play_agent(int number) {
   }
   if (agent.hub) tick_hub(number);
   if (due(agent.search.due)) {
-    if (agent.conn != 0 && static_cast<int>(agent.search.place) != number &&
-        !std::exchange(agent.search.waited, true)) {
+    const bool inside = agent.conn != 0 && static_cast<int>(agent.search.place) != number;
+    if (inside && (!std::exchange(agent.search.waited, true) || agent.search.at_first) &&
+        !agent.search.until.is_over(now)) {
       agent.search.due = now + 3s;
       agent.search.until.plan(now + 3s);
     } else {

@@ -146,6 +146,7 @@ class Storm {
     bool over = false;
     bool closed = false;
     bool waited = false;
+    bool at_first = false;
     std::uint32_t leader = 0;
     std::uint32_t place = 0;
     SearchPatience until;

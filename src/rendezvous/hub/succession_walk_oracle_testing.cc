@@ -143,22 +143,27 @@ void WalkState::check() {
   if (leaders > 1) wrong("two leaders could each permit a round");
 }
 
-// Lets all happen that needs no patience, then `ms` pass. Returns whether anything has happened.
-bool WalkState::pass(int ms) {
+// Lets all happen that needs no patience. Returns whether anything has happened.
+bool WalkState::deliver() {
   bool any = false;
   for (int i = 0; i < left_.nodes; ++i) {
     std::vector<Event> events;
     if (nodes_[at(i)].alive) add_node_events(events, i);
     if (hubs_[at(i)]) add_hub_events(events, i);
-    std::erase_if(events, [](const Event& event) {
+    std::erase_if(events, [this](const Event& event) {
       return event.kind == Kind::step || event.kind == Kind::step_down ||
-             event.kind == Kind::write_round || event.kind == Kind::write_end;
+             event.kind == Kind::write_round || event.kind == Kind::write_end ||
+             (late_ && event.kind == Kind::node_misses);
     });
     if (events.empty()) continue;
     apply(events.front());
     any = true;
   }
-  if (any || ms == 0) return any;
+  return any;
+}
+
+// Lets `ms` pass.
+void WalkState::wait(int ms) {
   for (int i = 0; i < left_.nodes; ++i) {
     auto& hub = hubs_[at(i)];
     if (hub) hub->lacks_quorum = hub->led && !hub->ledger.has_quorum() ? hub->lacks_quorum + ms : 0;
@@ -166,13 +171,13 @@ bool WalkState::pass(int ms) {
     Node& node = nodes_[at(i)];
     if (!node.alive || !node.searching || (node.due -= ms) > 0) continue;
     // A hub that has let the node in may still come to lead.
-    if (node.linked && node.hub != i && !std::exchange(node.waited, true)) {
+    const bool inside = node.linked && node.hub != i;
+    if (inside && (!std::exchange(node.waited, true) || node.at_first)) {
       node.due = 3'000;
     } else {
       step(i);
     }
   }
-  return true;
 }
 
 // Returns whether the living nodes are a quorum of the latest voters, and one of these voters knows
@@ -198,7 +203,7 @@ bool WalkState::living_may_decide() const {
 void WalkState::drain() {
   constexpr int kMost = 5'000;
   int turns = 0;
-  while (turns < kMost && pass(0))
+  while (turns < kMost && deliver())
     ++turns;
   if (turns == kMost) wrong("the messages never end");
 }
@@ -218,13 +223,13 @@ std::string WalkState::settle(std::uint64_t luck) {
   }
   for (int ms = 0; ms < kPatience && fault_.empty(); ms += kTick) {
     drain();
-    pass(kTick);
+    wait(kTick);
   }
   if (!fault_.empty()) return fault_;
   if (!living_may_decide()) return {};
   for (int i = 0; i < left_.nodes; ++i) {
     auto& hub = hubs_[at(i)];
-    if (!hub || !hub->led || !hub->ledger.has_quorum()) continue;
+    if (!leads(i)) continue;
     if (hub->over) return {};
     write(i, false);
     drain();
@@ -234,6 +239,27 @@ std::string WalkState::settle(std::uint64_t luck) {
     return fmt::format("the leader {} cannot record a round", i);
   }
   return "nobody leads: " + text();
+}
+
+bool WalkState::leads(int hub) const {
+  return hubs_[at(hub)] && hubs_[at(hub)]->led && hubs_[at(hub)]->ledger.has_quorum();
+}
+
+int WalkState::meet(std::uint64_t luck, const std::vector<int>& notices, int most) {
+  constexpr int kTick = 50;
+  luck_ = luck;
+  late_ = true;
+  die(0, false);
+  for (int ms = 0; ms < most; ms += kTick) {
+    for (int i = 1; i < left_.nodes; ++i)
+      if (nodes_[at(i)].hub == 0 && !nodes_[at(i)].searching && ms >= notices[at(i)])
+        lost(i, false);
+    drain();
+    for (int i = 1; i < left_.nodes; ++i)
+      if (leads(i)) return ms;
+    wait(kTick);
+  }
+  return most;
 }
 
 // Returns the nodes and hubs in words, for a trace.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -252,6 +253,38 @@ TEST(SuccessionWalk, TheReductionLosesNoEndOfACutAfterWhichANodeComesBack) {
 TEST(SuccessionWalk, TheReductionLosesNoEndOfADeathAndACut) {
   if (!kAll) GTEST_SKIP() << "takes a minute with sanitizers";
   compare({.nodes = 3, .writes = 0, .openings = 1, .steps = 0});
+}
+
+// --- in real time, without a fault meanwhile ---
+
+// Returns how long it takes until a quorum has met, from the moment at which the last node notices
+// that node 0 is gone.
+int meet(const WalkState& first, std::mt19937_64& luck, std::vector<int> notices) {
+  const int last = *std::max_element(notices.begin() + 1, notices.end());
+  WalkState state = first;
+  const int met = state.meet(luck(), notices, last + 60'000) - last;
+  EXPECT_EQ(state.fault(), "");
+  return met;
+}
+
+// Nodes look for each other at one place after the other, each at its own time. A node gives up
+// after 30 s.
+TEST(SuccessionMeeting, NodesMeetHoweverLateSomeNotice) {
+  std::mt19937_64 luck(1);
+  for (int nodes = 3; nodes <= 5; ++nodes) {
+    const WalkState first({.nodes = nodes, .openings = 255, .steps = 255});
+    int longest = 0;
+    for (int late = 0; late < 1 << nodes; late += 2)  // a bit for each node but node 0
+      for (int tries = 0; tries < test_rounds(60); ++tries) {
+        const int later = static_cast<int>(luck() % 20'000);
+        std::vector<int> notices;
+        for (int i = 0; i < nodes; ++i)
+          notices.push_back(static_cast<int>(luck() % 1'000) + ((late >> i) & 1) * later);
+        longest = std::max(longest, meet(first, luck, notices));
+      }
+    fmt::print("{} nodes: met within {} ms\n", nodes, longest);
+    EXPECT_LT(longest, 20'000) << nodes << " nodes";
+  }
 }
 
 // --- walks of minutes: their beginnings, and by hand the whole ---

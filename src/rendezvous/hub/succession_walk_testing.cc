@@ -312,6 +312,7 @@ void WalkState::step(int number) {
   luck_ = luck_ * 6'364'136'223'846'793'005ULL + 1;
   if (stop.own) node.due += static_cast<int>(luck_ >> 54);  // up to 1,023 ms, see open_longer()
   node.waited = false;
+  node.at_first = stop.first;
   if (stop.own && !hubs_[at(number)]) open_hub(number, true);
   if (!stop.own && hubs_[at(number)] && !hubs_[at(number)]->led) close_hub(number);
   if (node.hub == static_cast<int>(stop.place)) return;

@@ -105,6 +105,9 @@ class WalkState {
   // the end. The living nodes must have a leader that can record one more round. `luck` decides
   // how much of its patience each searching node has used up, and how long hubs stay open.
   std::string settle(std::uint64_t luck);
+  // Node 0 dies without a word, and node i notices that after `notices[i]` ms. Returns how many ms
+  // after its death the others have a leader; at most `most`.
+  int meet(std::uint64_t luck, const std::vector<int>& notices, int most);
 
   // Returns whether a fault has just happened, and no node has noticed yet.
   bool has_news() const { return news_ != News::none; }
@@ -124,8 +127,9 @@ class WalkState {
     std::uint32_t leader = 0;
     std::vector<LineStop> stops = {};
     std::size_t next = 0;
-    bool waited = false;  // for settle(): once more at a hub that does not lead yet
-    int due = 0;          // for settle(): the time in ms at which its patience ends
+    bool waited = false;    // for settle(): once more at a hub that does not lead yet
+    bool at_first = false;  // for settle(): at the first host of the line
+    int due = 0;            // for settle(): the time in ms at which its patience ends
   };
   struct Hub {
     Ledger ledger;
@@ -178,7 +182,9 @@ class WalkState {
   void wrong(const std::string& what) {
     if (fault_.empty()) fault_ = what;
   }
-  bool pass(int ms);
+  bool deliver();
+  void wait(int ms);
+  bool leads(int hub) const;
   void drain();
   bool living_may_decide() const;
 
@@ -195,6 +201,7 @@ class WalkState {
   std::array<std::uint8_t, 8> healed_{};  // News::heal: the links that were cut
   int openings_ = 0;
   std::uint64_t luck_ = 1;  // for settle()
+  bool late_ = false;       // for meet(): meet() decides when a node misses its hub
   // History, for the oracle
   std::vector<int> permitted_;  // by round: the opening of the hub that permitted it; -1: none
   std::int64_t last_permitted_ = -1;
