@@ -2,7 +2,7 @@
 """Does Lockstep name the right rank and line? Real gloo jobs in which one rank goes wrong (hangs), healthy jobs that
 look dead (healthy), and jobs with one slow rank (stragglers). Prints a table for each; exit code 1 if a cell is wrong.
 
-    bench/hangs/run.py                                   # everything: some hours
+    bench/hangs/run.py                                   # everything but PyTorch 2.14: some hours
     bench/hangs/run.py hangs --kinds vfork,gil --ranks 8 --nodes 3 --torch 2.6
     bench/hangs/run.py stragglers --repeat 3 --at-once 2
 
@@ -23,7 +23,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/integration"))
 from hang_kinds import HANG, HANGS, HEALTHY, STRAGGLES, can_happen, line_of  # noqa: E402
-from harness import BINARY, PYTHON, SUPPORT, Lockstep, peer  # noqa: E402
+from harness import BINARY, PYTHON, SUITES, SUPPORT, Lockstep, peer  # noqa: E402
 from nodes import Job, listening  # noqa: E402
 
 CULPRIT = 2
@@ -248,13 +248,20 @@ def words(text):
     return text.split(",")
 
 
+def versions(text):
+    known = ["1.13", *SUITES]
+    if wrong := [word for word in words(text) if word not in known]:
+        raise argparse.ArgumentTypeError(f"no PyTorch {', '.join(wrong)}; choose from {', '.join(known)}")
+    return words(text)
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("matrix", nargs="*", choices=[[], "hangs", "healthy", "stragglers"])
     parser.add_argument("--kinds", type=words, help="only these, between commas")
     parser.add_argument("--ranks", type=numbers, help="numbers of ranks: 4,8; stragglers 8")
     parser.add_argument("--nodes", type=numbers, help="numbers of nodes: 1,3; healthy jobs and stragglers 1")
-    parser.add_argument("--torch", type=words, default=["1.13", "2.6"], help="1.13, 2.6, 2.14")
+    parser.add_argument("--torch", type=versions, default=["1.13", "2.6"], help="1.13, 2.6, 2.14 (not by default)")
     parser.add_argument("--percent", type=numbers, default=PERCENT)
     parser.add_argument("--seconds", type=int, default=40, help="for which a healthy job looks dead")
     parser.add_argument("--repeat", type=int, default=1)

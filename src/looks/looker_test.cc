@@ -137,6 +137,30 @@ TEST_F(LookerTest, TheMemoryOfARankThatIsStuckSinceTheLookIsNotRead) {
   EXPECT_FALSE(may_read_now(reader, look));
 }
 
+// After a read that had to wait, looks leave the memory of the process alone for a while.
+TEST_F(LookerTest, WhileReadsPauseTheLastStackIsShown) {
+  put(90000010, 5);
+  run(90000010, 7);
+  stacks_[90000010] = in_own_code(41);
+  const auto looks = looker();
+  looks->watch({{.rank = 0, .pid = 90000010}});
+  looks->look();
+  stacks_.clear();
+  const RankLook look = looks->look()[0];
+  const ProcessReader reader(root_);
+  ASSERT_TRUE(may_read_now(reader, look));
+  StackSource stacks;  // reads the real machine, which has no such process
+  for (const Question& question :
+       {Question{.rank = 0}, Question{.threads = true}, Question{.native = true}}) {
+    EXPECT_FALSE(stacks.main_stack(look.pid));
+    Answer answer;
+    read_threads(std::span(&look, 1), question, reader, stacks, answer);
+    ASSERT_EQ(answer.ranks.size(), 1U);
+    EXPECT_NE(threads_text(answer.ranks[0]).find("job.py:41 in hang_here"), std::string::npos)
+        << threads_text(answer.ranks[0]);
+  }
+}
+
 TEST_F(LookerTest, ProcessThatGetsThePidLaterIsNotTheRank) {
   put(90000010, 5);
   const auto looks = looker();

@@ -244,12 +244,12 @@ bool JobRun::was_queued_again() {
   return false;
 }
 
-// Asks Slurm to queue the job again. Writes the state before that, because Slurm kills this process
-// once the job is queued. Nodes that died are excluded afterwards, since Slurm accepts that for
-// waiting jobs only.
+// Asks Slurm to queue the job again. Records the end of this run before that, because Slurm kills
+// this process once the job is queued. Nodes that died are excluded afterwards, since Slurm accepts
+// that for waiting jobs only.
 bool JobRun::requeue() {
   state_.stage = Stage::requeued;
-  if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
+  if (const Status kept = keep_end(); !kept) log::error("{}", kept.error().message);
   // Retry for a minute: the controller may restart just now.
   constexpr int kTries = 12;
   constexpr std::chrono::seconds kPause{5};

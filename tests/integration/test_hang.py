@@ -44,7 +44,7 @@ def trains(job):
     until(lambda: "training" in job.out(), 60, f"the job trains: {job.err()[-2000:]}")
 
 
-@pytest.mark.parametrize("kind, version", [*((kind, "1.13") for kind in HUNG), ("sleep", "2.6"), ("init", "2.6")])
+@pytest.mark.parametrize("kind, version", [*((kind, "1.13") for kind in HUNG), ("sleep", "2.14"), ("init", "2.6")])
 def test_a_hang_names_the_rank_and_the_line(lockstep, start, kind, version):
     if not can_happen(kind):
         pytest.skip("a dead file server needs root and FUSE")

@@ -1,6 +1,7 @@
 #include "jobs/on_slurm/slurm_job.h"
 
 #include "base/error_testing.h"
+#include "base/text.h"
 #include "codec/json.h"
 #include "io/fd.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
@@ -18,6 +19,18 @@ using std::chrono::seconds;
 class SlurmJobTest : public SlurmWorldTest {
  protected:
   SlurmJob job() { return {known(), place_, world()}; }
+  // The agent of a node has noted a hang and kept its evidence.
+  void report_hang(const std::string& node) {
+    const nlohmann::json report = {
+        {"node", node},
+        {"outcome", "failed"},
+        {"attempts_total", 1},
+        {"attempts", {{{"log_dir", "/logs/a"}}}},
+        {"events", {{{"event", "hung"}, {"attempt", 1}, {"words", "hung for 7 s: \x1b[2J"}}}}};
+    std::filesystem::create_directory(place_.folder + "/reports");
+    EXPECT_TRUE(
+        io::write_file(fmt::format("{}/reports/0-{}.json", place_.folder, node), report.dump()));
+  }
 };
 
 TEST_F(SlurmJobTest, ACancelWaitsForTheRanksToSaveTheirWork) {
@@ -178,17 +191,8 @@ TEST_F(SlurmJobTest, WhyAForgottenJobFailedIsInItsFolder) {
 TEST_F(SlurmJobTest, TheHangOfAnEndedJobIsInTheReportsOfItsAgents) {
   slurm_.knows = false;
   keep(ended("node lost", 1));
-  std::filesystem::create_directory(place_.folder + "/reports");
-  for (const char* node : {"n1", "n2"}) {
-    const nlohmann::json report = {
-        {"node", node},
-        {"outcome", "failed"},
-        {"attempts_total", 1},
-        {"attempts", {{{"log_dir", "/logs/a"}}}},
-        {"events", {{{"event", "hung"}, {"attempt", 1}, {"words", "hung for 7 s: \x1b[2J"}}}}};
-    ASSERT_TRUE(
-        io::write_file(fmt::format("{}/reports/0-{}.json", place_.folder, node), report.dump()));
-  }
+  report_hang("n1");
+  report_hang("n2");
   const auto said = job().why();
   ASSERT_TRUE(said) << said.error().message;
   EXPECT_NE(said->text.find("  hang    hung for 7 s: \\x1b[2J\n"
@@ -196,6 +200,28 @@ TEST_F(SlurmJobTest, TheHangOfAnEndedJobIsInTheReportsOfItsAgents) {
                             "          evidence on n2: /logs/a/hang-*.txt\n"),
             std::string::npos)
       << said->text;
+}
+
+TEST_F(SlurmJobTest, TheEvidenceOfManyNodesIsCounted) {
+  slurm_.knows = false;
+  keep(ended("node lost", 1));
+  const auto lines_about_evidence = [this] {
+    const auto said = job().why();
+    EXPECT_TRUE(said) << said.error().message;
+    std::string lines;
+    for (const std::string& line : split(said->text, '\n'))
+      if (line.find("evidence on ") != std::string::npos) lines += std::string(strip(line)) + "\n";
+    return lines;
+  };
+  std::string expected;
+  for (int node = 10; node < 26; ++node) {
+    report_hang(fmt::format("n{}", node));
+    expected += fmt::format("evidence on n{}: /logs/a/hang-*.txt\n", node);
+  }
+  EXPECT_EQ(lines_about_evidence(), expected);
+  report_hang("n26");
+  report_hang("n27");
+  EXPECT_EQ(lines_about_evidence(), expected + "evidence on 2 more nodes\n");
 }
 
 // Slurm counts from 1 again after the loss of its state. Job 7 may be another one today.
