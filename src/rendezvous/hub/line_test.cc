@@ -60,7 +60,8 @@ TEST(Line, TheFirstOfTheLineIsTheMeetingPlace) {
     const auto stops = walk_line({.own = own, .listed = 5, .lost = 0}, five);
     for (const LineStop& stop : stops) {
       EXPECT_EQ(stop.first, stop.place == 1) << own;
-      if (stop.own) EXPECT_EQ(stop.patience.count() > 10'000, own == 1) << own;
+      const bool waits_long = stop.patience.count() > 10'000;
+      EXPECT_EQ(waits_long, stop.own && own == 1) << own;
     }
   }
 }
