@@ -188,18 +188,6 @@ bool clean(const std::string& folder, const std::string& tether) {
   return ran;
 }
 
-// Returns the exit code that the process inside has recorded. nullopt: that process was killed.
-std::optional<int> recorded_code(int fifo) {
-  unsigned char byte = 0;
-  bool ended = false;
-  // Signals that were not passed on may lie in front.
-  while (read(fifo, &byte, 1) == 1) {
-    if (ended) return byte;
-    ended = byte == kEnded;
-  }
-  return std::nullopt;
-}
-
 // Takes the recorded code: `docker run` gives 0 for a job that failed if podman 4.3 serves the API.
 // Without a record, a failure of the runtime counts, but not its success.
 Result<int> code_of_job(int fifo, const Chosen& chosen, const proc::Exit& exit) {

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -74,6 +75,17 @@ void record(int fifo, int code) {
 }
 
 }  // namespace
+
+std::optional<int> recorded_code(int fifo) {
+  // One read: a process that still writes could keep a loop busy for ever. A pipe holds 64 KiB.
+  std::string bytes(64UL << 10, '\0');
+  const ssize_t got = read(fifo, bytes.data(), bytes.size());
+  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  // Signals that were not passed on may lie in front.
+  const std::size_t ended = bytes.find(static_cast<char>(kEnded));
+  if (ended == std::string::npos || ended + 1 == bytes.size()) return std::nullopt;
+  return static_cast<unsigned char>(bytes[ended + 1]);
+}
 
 void wipe_secrets() {
   for (const char* name : {"LOCKSTEP_RDZV_TOKEN", "LOCKSTEP_NOTIFY", "LOCKSTEP_PAGE_TOKEN"})

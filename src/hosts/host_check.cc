@@ -23,9 +23,10 @@ namespace {
 constexpr std::size_t kMostRepaired = 10'000;
 // The same as in command_run.cc: the session's socket and pipes, and ssh's own during a log-in.
 constexpr std::size_t kFilesOfAHost = 12;
-// The limit for the answer of a host that was reached. A dead network file system blocks statvfs()
-// there without end.
+// The limit for the answers of a host that has logged in. A dead network file system blocks
+// statvfs() there without end.
 constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kLookPause{1};
 
 ProbeCourse::Now now() {
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
@@ -45,6 +46,7 @@ class Probe {
   }
 
  private:
+  void limit_answers();
   void take(const link::Frame& frame);
   void fail(std::string why);
   void tell_if_over();
@@ -73,18 +75,21 @@ Probe::Probe(io::Loop& loop, const CheckRequest& request, const HostPlace& place
   course_.emplace(
       request, check, [this](const link::Frame& frame) { link_->send(frame); }, now);
   course_->begin();
+  limit_answers();
+}
+
+// A log-in may take long, so the limit starts once the link is ready. A host that has logged in and
+// then stays silent hangs.
+void Probe::limit_answers() {
+  if (!link_->ready()) return patience_.start(kLookPause, [this] { limit_answers(); });
+  patience_.start(kPatience, [this] {
+    fail(fmt::format("{}: no answer within {} s; does a file system hang there?", check_.name,
+                     kPatience.count()));
+  });
 }
 
 void Probe::take(const link::Frame& frame) {
-  const bool first = !course_->is_reached();
   course_->take(frame);
-  // A log-in may take long, so the limit starts with the first answer. A host that was reached and
-  // then stays silent hangs.
-  if (first && course_->is_reached())
-    patience_.start(kPatience, [this] {
-      fail(fmt::format("{}: no answer within {} s; does a file system hang there?", check_.name,
-                       kPatience.count()));
-    });
   tell_if_over();
 }
 

@@ -30,9 +30,6 @@ class ProbeCourse {
   // Ends the course with an error. Does nothing once the course is over.
   void fail(std::string error);
 
-  // Returns whether the first ping was answered. From then on the owner holds the host to a time
-  // limit.
-  bool is_reached() const { return reached_; }
   bool is_over() const { return over_; }
 
  private:
@@ -48,7 +45,7 @@ class ProbeCourse {
   HostCheck& check_;
   link::Channel::Send send_;
   std::function<Now()> now_;
-  bool reached_ = false;
+  bool reached_ = false;  // the first ping was answered
   bool over_ = false;
   std::vector<double> round_trips_;  // milliseconds
   Now asked_;                   // time of the last ping, or of the last question about the clock

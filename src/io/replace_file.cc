@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 namespace lockstep::io {
 namespace {
@@ -37,10 +39,14 @@ Status write_to(int fd, const std::string& path, std::string_view bytes, Lasting
   return {};
 }
 
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
 // Some file systems cannot sync a folder. The record exists all the same, so ignore the error.
 void sync_folder_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string folder = folder_of(path);
   if (const Fd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); fd) fsync(fd.get());
 }
 
@@ -95,12 +101,25 @@ Status into_spare(const std::string& path, const std::string& spare, std::string
   return {};
 }
 
+// Returns whether the path must be written to: a device or FIFO must not become a file. In /dev and
+// /proc, a link such as /dev/stdout stands for an open file: root could replace /dev/stdout itself.
+bool is_written_to(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return true;
+  if (lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return false;
+  std::error_code failed;
+  const std::string folder = std::filesystem::canonical(folder_of(path), failed).string();
+  return folder == "/dev" || folder.starts_with("/proc/");
+}
+
 }  // namespace
 
 Status replace_file(const std::string& path, std::string_view bytes) {
-  struct stat info {};
-  // /dev/stderr or a FIFO must be written to, not replaced by a file.
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return write_file(path, bytes);
+  if (is_written_to(path)) {
+    // O_APPEND: the file behind /dev/stdout may already have output of the job.
+    const Fd fd(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK));
+    return fd ? write_all(fd.get(), bytes, path) : fail_sys("open " + path, errno);
+  }
   Status replaced = by_draft(path, bytes, Lasting::no);
   if (replaced || can_be_replaced(replaced.error().sys)) return replaced;
   return overwrite(path, bytes) ? Status() : replaced;

@@ -13,7 +13,7 @@ namespace lockstep::io {
 // draft with a random name beside the file and renames it. A link planted by another user is
 // replaced, not followed. A file that cannot be replaced is overwritten in place, once the disk has
 // space for the new bytes: a mount, a file in a read-only folder, a name too long for a draft's. A
-// path that is not a file or a link to one (/dev/stderr, a FIFO) is written to.
+// device, a FIFO or a link in /dev or /proc (/dev/stdout) is written to, at the end.
 Status replace_file(const std::string& path, std::string_view bytes);
 
 // Writes a record that must survive a power failure: syncs the draft, renames it, then syncs the

@@ -7,11 +7,14 @@
 #include <gtest/gtest.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 
 namespace lockstep::io {
@@ -51,6 +54,37 @@ TEST_F(ReplaceFile, APlantedLinkIsNotWrittenThrough) {
   EXPECT_EQ(*read_file(path("victim")), "precious");
   EXPECT_EQ(*read_file(path("f")), "new");
   EXPECT_EQ(files(), 3);
+}
+
+TEST_F(ReplaceFile, AStreamIsWrittenToAndStays) {
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  const Fd reader(open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_EQ(symlink("fifo", path("link").c_str()), 0);
+  std::array<char, 8> bytes{};
+  for (const char* name : {"fifo", "link"}) {
+    EXPECT_TRUE(replace_file(path(name), "new"));
+    EXPECT_EQ(read(reader.get(), bytes.data(), bytes.size()), 3) << name;
+  }
+  EXPECT_EQ(files(), 2);
+  // Only root can make a device. This one is the null device, under a name of its own.
+  if (mknod(path("device").c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0) return;
+  EXPECT_TRUE(replace_file(path("device"), "x"));
+  EXPECT_TRUE(std::filesystem::is_character_file(path("device")));
+}
+
+TEST_F(ReplaceFile, ALinkToAnOpenFileIsWrittenToBehindWhatTheFileHas) {
+  ASSERT_TRUE(write_file(path("f"), "output\n"));
+  const Fd fd(open(path("f").c_str(), O_WRONLY | O_CLOEXEC));
+  for (const char* folder : {"/proc/self/fd/", "/dev/fd/"})
+    EXPECT_TRUE(replace_file(folder + std::to_string(fd.get()), "report\n")) << folder;
+  EXPECT_EQ(*read_file(path("f")), "output\nreport\nreport\n");
+  EXPECT_EQ(files(), 1);
+  // The folder counts, whatever it is called: here another user may have planted the link.
+  const Fd folder(open(folder_.c_str(), O_PATH | O_CLOEXEC));
+  ASSERT_EQ(symlink("f", path("planted").c_str()), 0);
+  EXPECT_TRUE(replace_file("/proc/self/fd/" + std::to_string(folder.get()) + "/planted", "new"));
+  EXPECT_EQ(*read_file(path("f")), "output\nreport\nreport\n");
+  EXPECT_EQ(*read_file(path("planted")), "new");
 }
 
 TEST_F(ReplaceFile, AFileWhoseNameLeavesNoRoomForADraftIsWrittenInPlace) {

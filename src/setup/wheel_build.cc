@@ -154,7 +154,9 @@ class Build {
       env.insert(env.end(), more.begin(), more.end());
     // Outside of the scratch folder: the log must outlive a failed build.
     const std::string log_path = folder_ + ".log";
-    const io::Fd log(open(log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    // O_NOFOLLOW: a link with the log's name must not empty another file.
+    constexpr int kLogFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+    const io::Fd log(open(log_path.c_str(), kLogFlags, 0644));
     if (!log) return fail_sys("write " + log_path, errno);
     command_ = wheel_command(plan_, source, scratch("out"));
     say_(what_is_built(log_path));

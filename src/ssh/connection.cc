@@ -190,6 +190,10 @@ void Connection::push(const Absent& absent) {
   // look again under that name.
   const bool look_again = binary->name.id != binary_->name.id;
   binary_ = std::move(*binary);
+  if (look_again && std::exchange(looked_again_, true))
+    return fail_with(fail(Errc::corrupt, "the host names one processor and then another",
+                          "run `ssh HOST uname -m` several times: is HOST several machines?")
+                         .value());
   if (look_again) return boot_again();
   // Another client of this user is pushing the same binary. Look again until it is there.
   if (!may_push()) return turn_.start(kTurn, [this] { boot_again(); });

@@ -85,7 +85,8 @@ class Connection {
   std::unique_ptr<Master> master_;
   bool logged_in_ = false;  // true: this object logged in, so a dead master is replaced only once
   std::unique_ptr<Push> push_;
-  io::FileLock push_lock_;  // held while pushing: only one client of this user pushes at a time
+  io::FileLock push_lock_;     // held while pushing: only one client of this user pushes at a time
+  bool looked_again_ = false;  // for the binary of another architecture
   bool pushed_ = false;
   // True: the second push starts from the beginning, because the earlier part was damaged.
   bool pushes_all_ = false;

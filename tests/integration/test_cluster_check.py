@@ -12,6 +12,7 @@ import time
 import pytest
 
 from harness import until
+from lying_host import LyingHost
 from ssh_hosts import SshWorld
 
 
@@ -169,9 +170,15 @@ def test_bad_input_is_named(world):
 
 
 def test_a_host_that_logs_in_and_then_says_nothing_is_not_waited_for(world):
-    client, server = world()
-    (server.homes["me"] / ".bashrc").write_text("cat > /dev/null; exit\n")
-    ended = client.run("cluster", "check", f"me@{server.addr}", timeout=120)
-    assert ended.rc == 255 and "the log-in succeeded, but then nothing came for 60 s" in ended.out + ended.err, ended
-    for seconds in (5, 40):
-        assert f"waiting for me@{server.addr} for {seconds} s: logging in; Ctrl-C ends this command" in ended.err, ended
+    client, silent, greets = world(2)
+    (silent.homes["me"] / ".bashrc").write_text("cat > /dev/null; exit\n")
+    host = LyingHost(client, greets)
+    host.lies("link.hello(); link.until_gone()")
+    checks = [client.start("cluster", "check", f"me@{server.addr}") for server in (silent, greets)]
+    for check, server, doing, words in zip(checks, (silent, greets), ("logging in", "its answer"), (
+            "the log-in succeeded, but then nothing came for 60 s", "no answer within 60 s")):
+        ended = check.wait(120)
+        assert ended.rc == 255 and words in ended.out + ended.err, ended
+        for seconds in (5, 40):
+            assert (f"waiting for me@{server.addr} for {seconds} s: {doing}; Ctrl-C ends this command"
+                    in ended.err), ended

@@ -2,6 +2,7 @@
 for, and says in one line what is wrong with the host."""
 import json
 import os
+import struct
 import subprocess
 
 import pytest
@@ -60,6 +61,15 @@ def test_a_file_that_a_host_asks_for_as_a_machines_name_is_not_sent(host):
         host.lies(f"link.write(b'\\nlockstep-absent Linux {machine} 0\\n'); sys.exit(71)")
         one_error(host.client.exec(host.where, "true"), 255, f"'{machine}', and Lockstep has no binary for it")
     assert not [each for each in host.place.parent.iterdir() if each != host.place]
+
+
+def test_a_host_that_names_one_processor_and_then_another_is_not_asked_for_ever(host):
+    """The host's shell names the true one, as no binary for the other is there."""
+    other = host.client.root_home / ".local/share/lockstep/lockstep-aarch64"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(struct.pack("<16s2H44x", b"\x7fELF\x02\x01\x01", 2, 183))  # the header of a program
+    host.lies("link.write(b'\\nlockstep-absent Linux aarch64 0\\n'); sys.exit(71)")
+    one_error(host.client.exec(host.where, "true"), 255, host.where, "names one processor and then another")
 
 
 def test_a_flood_beyond_the_room_ends_the_command(host):

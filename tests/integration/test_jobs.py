@@ -178,6 +178,21 @@ def test_a_job_outlives_its_client(world):
     assert [(job["state"], job["code"]) for job in listed] == [("succeeded", 0)], listed
 
 
+def test_a_reader_that_has_seen_enough_ends_the_following_and_not_the_job(world):
+    """The job prints nothing more, so that no write fails."""
+    client, server = world()
+    id_ = detached(client, f"me@{server.addr}", script(server, PARKED))
+    reader, writer = os.pipe()
+    follower = client.start("logs", "-f", id_, stdout=writer)
+    os.close(writer)
+    assert os.read(reader, 6) == b"rank 0"
+    os.close(reader)
+    ended = follower.wait(30)
+    assert ended.rc == 128 + signal.SIGPIPE and ended.err in ("", "to stderr\n"), ended
+    go(server)
+    assert client.run("wait", id_).rc == 0
+
+
 def test_a_follower_comes_back_at_the_very_byte(world):
     client, server = world()
     text = SAY + """

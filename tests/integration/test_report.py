@@ -1,6 +1,7 @@
 """--report FILE, the line at a restart, and the line at the end of a job."""
 import json
 import re
+import subprocess
 import time
 
 import pytest
@@ -41,6 +42,26 @@ def agrees(value, heading):
 
 def lines_with(err, text):
     return [line.split("] ", 1)[1] for line in err.splitlines() if text in line]
+
+
+# A /dev of its own, so that the test cannot harm that of the machine.
+OWN_DEV = """set -e
+mkdir dev && mount -t tmpfs none dev
+for name in null zero urandom random; do touch dev/$name; mount --bind /dev/$name dev/$name; done
+ln -s /proc/self/fd/1 dev/stdout && ln -s /proc/self/fd dev/fd
+mount --bind dev /dev
+"$@" > out
+readlink /dev/stdout
+"""
+
+
+def test_a_report_to_stdout_stands_behind_the_output_and_leaves_the_device(lockstep):
+    ended = subprocess.run(["unshare", "--mount", "--map-root-user", "sh", "-c", OWN_DEV, "sh", BINARY, "run",
+                            "--no-python", "--report", "/dev/stdout", "echo", "hello"],
+                           cwd=lockstep.folder, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "/proc/self/fd/1\n"), ended
+    said, report = read(lockstep.folder / "out").split("\n", 1)
+    assert said == "hello" and json.loads(report)["outcome"] == "succeeded"
 
 
 def test_of_a_job_that_failed(lockstep):

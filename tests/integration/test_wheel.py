@@ -158,6 +158,17 @@ def test_a_build_that_fails_says_the_compilers_first_error(builder):
     assert not list((builder.folder / "tmp").iterdir())
 
 
+def test_a_link_in_place_of_the_log_empties_no_other_file(builder):
+    project = builder.project(setup={'ext_modules=extensions': 'ext_modules=[]'})
+    key = json.loads(builder.run("--print", "--json", project).stdout)["key"]
+    log = builder.cache / f"lockstep/wheel-builds/{key}.log"
+    log.parent.mkdir(parents=True)
+    (builder.folder / "other").write_text("mine")
+    log.symlink_to(builder.folder / "other")
+    refused(builder.run(project), 1, f"write {log}: Too many levels of symbolic links")
+    assert (builder.folder / "other").read_text() == "mine"
+
+
 def test_print_builds_nothing(builder):
     ended = builder.run(PROJECT, "--ops", "DS_BUILD_CPU_SCALE", "--print", "--isa", "x86-64-v2")
     assert ended.returncode == 0 and "export DS_BUILD_CPU_SCALE=1\n" in ended.stdout, ended

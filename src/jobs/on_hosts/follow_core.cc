@@ -258,8 +258,8 @@ void FollowCore::look_at_silence(Now now) {
 FollowActions FollowCore::on_signal(int number, Now now) {
   (void)now;
   const bool asks = number == SIGINT || number == SIGTERM || number == SIGQUIT;
-  if (number == SIGHUP) {
-    // A closed terminal leaves the job running: only Ctrl-C and the like may cancel it.
+  if (number == SIGHUP || number == SIGPIPE) {
+    // A closed terminal or pipe leaves the job running: only Ctrl-C and the like may cancel it.
     leave(number);
     return taken();
   }

@@ -273,6 +273,9 @@ TEST_F(FollowCoreTest, AHangUpLeavesTheJob) {
   EXPECT_TRUE(finished());
   EXPECT_TRUE(core_->outcome().left);
   EXPECT_EQ(count(Kind::cancel), 0);
+  begin({"a"});
+  heed(core_->on_signal(SIGPIPE, now()));
+  EXPECT_EQ(core_->outcome().signal, SIGPIPE);
 }
 
 TEST_F(FollowCoreTest, ABackgroundProcessCancelsOnlyOnSigint) {

@@ -9,6 +9,8 @@
 #include "link/channel.h"
 #include "proc/signal_watch.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,6 +69,7 @@ class Driver {
              std::vector<std::string> argv);
   link::Channel::Send to_link(std::size_t node);
   void refused(std::size_t node, const link::ChannelEnd& end);
+  void watch_reader();
   void on_frame(std::size_t node, const link::Frame& frame);
   void on_output(std::size_t node, Stream stream, std::string_view bytes);
   void ask_gone();
@@ -76,6 +79,8 @@ class Driver {
   io::Loop loop_;
   std::vector<Host> hosts_;
   FollowCore core_;
+  io::Fd reader_;  // stdout once more, if it is a pipe: a loop watches each descriptor only once
+  std::unique_ptr<io::Watch> reader_watch_;
   FollowOutput output_;
   std::unique_ptr<proc::SignalWatch> signals_;
   io::Timer timer_;
@@ -89,6 +94,7 @@ Driver::Driver(const FollowRequest& request, hosts::OpenLink open_link, io::OwnS
       open_link_(std::move(open_link)),
       hosts_(request.job.nodes.size()),
       core_(settings(), now()),
+      reader_(io::is_pipe_or_socket(out.fd()) ? fcntl(out.fd(), F_DUPFD_CLOEXEC, 3) : -1),
       output_(loop_, request, std::move(out), std::move(err)),
       timer_(loop_) {}
 
@@ -105,12 +111,25 @@ Result<Followed> Driver::run(const std::vector<OutputPlaces>& from) {
   LOCKSTEP_TRY_ASSIGN(signals_, proc::SignalWatch::open(loop_, [this](int number) {
                         carry_out(core_.on_signal(number, now()));
                       }));
+  watch_reader();
   if (request_.vote) vote_.emplace(loop_, *request_.vote, request_.job.nodes, open_link_);
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     hosts_[i].come = from[i];
   carry_out(core_.start(now()));
   loop_.run();
   return core_.outcome();
+}
+
+// A job may print nothing for hours. `lockstep logs -f JOB | head` must not wait for the next line
+// to see that its reader is gone.
+void Driver::watch_reader() {
+  const FollowOptions& options = request_.options;
+  if (!reader_ || !options.print || options.on_stop != FollowOptions::OnStop::leave) return;
+  reader_watch_ = std::make_unique<io::Watch>(loop_, reader_.get());
+  reader_watch_->start(io::kReadable, [this](int ready) {
+    reader_watch_->stop();
+    if ((ready & io::kHangup) != 0) carry_out(core_.on_signal(SIGPIPE, now()));
+  });
 }
 
 // Every event ends here: carry out the core's decisions, then set the timer for the next one.

@@ -279,6 +279,19 @@ TEST_F(OwnedJobTest, WhoFollowsSomeLinesOfAnEndedJobGetsItsCodeWithoutItsOutputs
   EXPECT_TRUE(is_kept());
 }
 
+TEST_F(OwnedJobTest, CtrlCDuringTheTransferIsTheUsersOwnForSomeLinesToo) {
+  ends(3);
+  code_ = 3;
+  auto stopped = world();
+  stopped.bring = [](const auto&...) -> Result<bool> {
+    return Failure(Error{Errc::canceled, "stopped", {}, SIGINT});
+  };
+  OwnedJob job(known_owned(course_), course_, stopped);
+  const auto followed = job.follow({.lines = 5});
+  EXPECT_EQ(code_of(followed), Errc::canceled);
+  EXPECT_EQ(followed.error().sys, SIGINT);
+}
+
 TEST_F(OwnedJobTest, ACancelReturnsOnceTheJobIsSettled) {
   ends(130);
   const auto status = job().cancel();
