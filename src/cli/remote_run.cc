@@ -291,6 +291,7 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
     if (const Status brought = bring_report(job, *report); !brought)
       log::error("--report {}: {}", *report, brought.error().message);
   ended.canceled = status.by_person;
+  ended.rows_ended = status.rows_ended;
   ended.code = status.code.value_or(kExitNotReached);
 }
 

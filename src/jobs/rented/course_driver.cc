@@ -258,6 +258,8 @@ bool CourseDriver::may_be_done(const std::optional<cloud::Rental>& now) const {
 
 // Returns whether the machines were preempted, or are about to be.
 bool CourseDriver::was_taken() {
+  // Rows that have failed by themselves would fail on other machines, too.
+  if (ended_.rows_ended) return false;
   const cloud::Rental& rental = machines_.rental();
   const bool spot = rental.attempts.back().offer.spot;
   if (!spot && record_.losses >= kMostLosses) return false;

@@ -342,6 +342,14 @@ TEST_F(CourseDriverTest, AMachineThatWasHeardLatelyOrTakenDidNotEndAsIdle) {
   EXPECT_EQ(record().losses, 2);
 }
 
+// A machine may have ended as idle while other machines still worked through the rows.
+TEST_F(CourseDriverTest, ASweepWhoseRowsHaveAllEndedDoesNotBeginAgain) {
+  attempt_ends({.code = 1, .job = {}, .rows_ended = true}, [this] { machines_.take_away(false); });
+  EXPECT_EQ(run(), 1);
+  EXPECT_EQ(scene_.calls, (Calls{"begin 1", "bring", "lock", "give back"}));
+  EXPECT_EQ(record().losses, 0);
+}
+
 TEST_F(CourseDriverTest, NothingBeginsAgainAfterTheEndOfTheLease) {
   machines_.own().ends_ms = machines_.now;
   attempt_is_lost();
