@@ -176,9 +176,10 @@ Status CourseDriver::machines_again() {
 Status CourseDriver::drop_lost() {
   const cloud::Rental& rental = machines_.rental();
   settings_.tell(fmt::format(
-      "'{}' {}; its job goes on elsewhere (attempt {})", rental.cluster,
+      "'{}' {}; its job goes on elsewhere (attempt {}){}", rental.cluster,
       rental.attempts.back().offer.spot ? "was taken away by its provider" : "has lost a machine",
-      record_.losses + 1));
+      record_.losses + 1,
+      settings_.rows == 0 ? "" : fmt::format("; all {} rows begin again", settings_.rows)));
   return machines_.drop_lost();
 }
 
