@@ -84,9 +84,23 @@ def test_a_machine_without_rows_stays_until_the_last_row_of_all_has_ended(world,
     until(lambda: parts("report.json.rows/rows.jsonl", "ended_ms") == [guest], 60, "its only row has ended")
     put_at_once(first, f"/home/{first.user}/go", "12,no luck")
     ended = run.wait(180)
-    assert ended.rc == 1, ended
+    assert ended.rc == 1 and "2 rows begin again" not in ended.err, ended
     assert {path.read_text() for path in project.glob("out/*/result")} == {"4", "5"}, ended
     assert len(world.machines.all) == 2 and world.live() == [], ended
+    explain_after_the_end(world)
+
+
+def explain_after_the_end(world):
+    """Checks that the rows are still told, although the machines that ran them are gone."""
+    (job,) = json.loads(world.lockstep("jobs", "--json").out)["jobs"]
+    assert job["state"] == "failed" and job["why"] == "1 done, 1 failed", job
+    why = json.loads(world.lockstep("why", "--json", job["id"]).out)
+    assert {row["state"] for row in why["rows"]} == {"done", "failed"}, why
+    (failed,) = [row for row in why["rows"] if row["state"] == "failed"]
+    assert failed["code"] == 1 and failed["values"]["seed"] in ("4", "5"), why
+    told = world.lockstep("why", job["id"])
+    assert told.rc == 0 and f"1 row: {failed['last_line']}" in told.out, told
+    one_line(world.lockstep("resume", job["id"]), 2, f"--sweep-only {failed['row']} ")
 
 
 def test_the_rows_of_a_file_go_with_the_job(world, tmp_path):
