@@ -22,6 +22,7 @@
 #include "io/replace_file.h"
 #include "jobs/job_book.h"
 #include "jobs/on_hosts/begin.h"
+#include "jobs/on_hosts/hosts_job.h"
 #include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
 #include "jobs/on_hosts/node_words.h"
@@ -287,10 +288,16 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
       log::warning("{}: the job's supervisor was killed there", node.name);
   if (const Status noted = book.note(job.id, status); !noted)
     log::warning("{}", noted.error().message);
+  // The course terminates the machines, which have the rows.
+  if (options.is_course && !outcome->gone)
+    if (const auto known = book.find(job.id))
+      if (const Status kept = jobs::on_hosts::HostsJob(*known).keep_rows(book); !kept)
+        log::warning("{}", kept.error().message);
   if (report)
     if (const Status brought = bring_report(job, *report); !brought)
       log::error("--report {}: {}", *report, brought.error().message);
   ended.canceled = status.by_person;
+  ended.rows_ended = status.rows_ended;
   ended.code = status.code.value_or(kExitNotReached);
 }
 

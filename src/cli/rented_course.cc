@@ -4,6 +4,8 @@
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
 #include "cli/remote_run.h"
+#include "cli/run_options.h"
+#include "cli/sweep_options.h"
 #include "jobs/rented/course_driver.h"
 #include "jobs/rented/on_demand_machines.h"
 #include "jobs/rented/rented_state.h"
@@ -78,6 +80,9 @@ Result<int> run_rented_course(const Call& call, RemoteOptions remote,
   remote.run_id = job.run_id;
   remote.job_id = jobs::rented::job_id_of(job);
   const std::vector<std::string> back = remote.back;
+  SweepOptions sweep;
+  fill(run_table(), call.parsed, sweep);
+  const auto rows = sweep_rows(sweep);
   OnDemandMachines machines(
       world, std::move(rental),
       {.event = tell_event, .step = tell, .give_back = [&world](cloud::Rental& given) {
@@ -87,6 +92,7 @@ Result<int> run_rented_course(const Call& call, RemoteOptions remote,
   jobs::rented::CourseDriver driver(
       world.journal(), std::move(job), machines, attempts,
       {.back = back,
+       .rows = rows && *rows ? (*rows)->chosen.size() : 0,
        .wait = rules_of(wait_s).wait,
        .cannot_begin = std::move(cannot_begin),
        .tell = tell,

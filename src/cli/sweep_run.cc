@@ -9,6 +9,7 @@
 #include "io/fd.h"
 #include "io/replace_file.h"
 #include "launch/raw_options.h"
+#include "machine/lease_files.h"
 #include "rows/row_book.h"
 #include "rows/runner.h"
 #include "rows/slots.h"
@@ -77,6 +78,8 @@ Result<rows::QueuePlace> queue_place(const launch::RawOptions& raw) {
   place.port = endpoint.port;
   const char* token = std::getenv("LOCKSTEP_RDZV_TOKEN");
   place.secret = token == nullptr ? "" : token;
+  // A host that is not rented leaves at once, and its next queued job begins.
+  place.stays = machine::lease_state().phase != machine::LeaseState::Phase::none;
   return place;
 }
 

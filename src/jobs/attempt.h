@@ -14,7 +14,9 @@ struct AttemptEnd {
   // With `gone`: how long ago the job may have ended without this process hearing of it.
   std::chrono::milliseconds silent{0};
   bool canceled = false;  // canceled by a person
-  std::string why = {};   // why the job was not started
+  // A sweep: each row has an exit code, so a machine that is missing since was needed no more.
+  bool rows_ended = false;
+  std::string why = {};  // why the job was not started
 };
 
 }  // namespace lockstep::jobs

@@ -18,6 +18,7 @@ constexpr int kMostTries = 1'000'000;
 constexpr std::size_t kShownGroups = 10;
 constexpr std::size_t kShownRows = 5;
 constexpr std::string_view kVariable = "LOCKSTEP_SWEEP_TABLE=";
+constexpr const char* kRows = "rows";  // the member of a plan
 
 Failure unreadable(const KnownJob& job) {
   return fail(Errc::corrupt, "the stored plan of job " + job.id + " is not readable");
@@ -171,6 +172,35 @@ std::vector<JobRow> merge_rows(const JobSweep& sweep, std::vector<JobRow> rows) 
   for (auto& [number, row] : best)
     merged.push_back(std::move(row));
   return merged;
+}
+
+std::string plan_with_rows(const std::string& plan, const std::vector<JobRow>& rows) {
+  nlohmann::json json = codec::parse_json(plan, {.bytes = kMostPlan});
+  if (!json.is_object()) return plan;
+  json[kRows] = nlohmann::json::array();
+  for (const JobRow& row : rows) {
+    nlohmann::json known(rows::to_json({row.record}).front());
+    known["host"] = row.host;
+    json[kRows].push_back(std::move(known));
+  }
+  return codec::print_json(json);
+}
+
+std::optional<std::vector<JobRow>> rows_of_plan(const std::string& plan) {
+  const nlohmann::json json = codec::parse_json(plan, {.bytes = kMostPlan});
+  if (!json.is_object() || !json.contains(kRows)) return std::nullopt;
+  auto records = rows::records_from_json(json[kRows]);
+  if (!records) return std::nullopt;
+  std::vector<JobRow> rows;
+  for (std::size_t i = 0; i < records->size(); ++i)
+    rows.push_back(
+        {.record = std::move((*records)[i]), .host = codec::text_member(json[kRows][i], "host")});
+  return rows;
+}
+
+std::string again_words(const JobSweep& sweep, const std::vector<JobRow>& rows) {
+  return fmt::format("the same command with --sweep-only {} runs the rows again that are not done",
+                     rows::print_row_set(undone_rows(sweep, rows)));
 }
 
 std::vector<std::size_t> undone_rows(const JobSweep& sweep, const std::vector<JobRow>& rows) {

@@ -33,6 +33,13 @@ Result<std::optional<JobSweep>> sweep_of(const KnownJob& job);
 // Returns the record that counts for each row, in the order of rows. A row with exit code 0 on any
 // host is done; else its latest beginning counts. Rows that the sweep does not have are left out.
 std::vector<JobRow> merge_rows(const JobSweep& sweep, std::vector<JobRow> rows);
+// Returns a job's plan with the rows in it. Once rented machines are terminated, the job's record
+// alone has the rows. Returns these rows; nullopt: the plan has none, so ask the hosts.
+std::string plan_with_rows(const std::string& plan, const std::vector<JobRow>& rows);
+std::optional<std::vector<JobRow>> rows_of_plan(const std::string& plan);
+// Returns how a user runs the rows again that are not done, if the machines of the job are gone.
+std::string again_words(const JobSweep& sweep, const std::vector<JobRow>& rows);
+
 // Returns the rows of the sweep without exit code 0 so far.
 std::vector<std::size_t> undone_rows(const JobSweep& sweep, const std::vector<JobRow>& rows);
 

@@ -59,6 +59,7 @@ NodeStatus node_status(const std::string& name, const std::optional<job::JobReco
 struct RowCounts {
   std::size_t all = 0;  // 0: no sweep
   std::size_t done = 0;
+  std::size_t failed = 0;
   std::string text = {};  // "37 done, 4 running, 2 failed, 57 queued"
 };
 
@@ -93,12 +94,13 @@ RowCounts count_rows(const std::vector<std::optional<job::JobRecord>>& nodes) {
         rows.begin(), rows.end(), [state](const auto& row) { return row.second == state; }));
   };
   counts.done = of(Best::done);
+  counts.failed = of(Best::failed);
   counts.text = fmt::format("{} done", counts.done);
   const auto tell = [&](std::size_t count, std::string_view what) {
     if (count > 0) counts.text += fmt::format(", {} {}", count, what);
   };
   tell(of(Best::running), "running");
-  tell(of(Best::failed), "failed");
+  tell(counts.failed, "failed");
   tell(of(Best::lost), "lost");
   tell(counts.all - std::min(counts.all, rows.size()), untold_rows(all_told, goes_on));
   return counts;
@@ -163,6 +165,7 @@ JobStatus status_of(const std::vector<std::string>& names,
   const RowCounts rows = count_rows(nodes);
   if (rows.all > 0) {
     whole.why = rows.text;
+    whole.rows_ended = rows.done + rows.failed >= rows.all && !whole.canceled;
     code = code_of_rows(rows, code);
   }
   if (stage == job::Stage::ended) {

@@ -52,6 +52,8 @@ struct JobStatus {
   std::int64_t ended_ms = 0;     // Unix time; 0: the job has not ended, or no host knows when
   std::string why = {};          // one line for people, from the place of the job; may be empty
   std::vector<NodeStatus> nodes = {};  // in the order of the job's nodes; may be empty
+  // A sweep: each row has an exit code, and nothing has stopped a host's rows.
+  bool rows_ended = false;
 
   bool is_over() const { return jobs::is_over(state); }
 };

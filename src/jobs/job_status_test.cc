@@ -94,6 +94,22 @@ TEST(JobStatus, TheRowsDecideHowASweepHasEnded) {
   EXPECT_EQ(less.code, 1);
 }
 
+TEST(JobStatus, ASweepHasEndedOnceEachRowHasAnExitCode) {
+  const rows::RowSets most = {.done = {0, 1, 2, 3}, .failed = {4, 5, 6}};
+  const auto last = rows_of(Stage::ended, 1, {.failed = {7}});
+  EXPECT_TRUE(status_of({rows_of(Stage::ended, 1, most), last}).rows_ended);
+  EXPECT_FALSE(status_of({rows_of(Stage::ended, 1, most), std::nullopt}).rows_ended);
+  EXPECT_FALSE(
+      status_of({rows_of(Stage::ended, 1, most), rows_of(Stage::lost, 0, {.running = {7}})})
+          .rows_ended);
+  // The notice has stopped rows, which then count as failed.
+  Record noticed = last;
+  noticed->state.canceled = true;
+  noticed->state.problem = "its machine is taken away";
+  EXPECT_FALSE(status_of({rows_of(Stage::ended, 1, most), noticed}).rows_ended);
+  EXPECT_FALSE(status_of({node(Stage::ended, 0)}).rows_ended) << "no sweep";
+}
+
 TEST(JobStatus, APersonCancelsAndANoticeDoesNot) {
   EXPECT_EQ(status_of({canceled(143, "")}).state, JobState::canceled);
   EXPECT_EQ(status_of({canceled(0, "")}).state, JobState::canceled);

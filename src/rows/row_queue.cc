@@ -94,6 +94,8 @@ void RowQueue::give(std::size_t slot, std::size_t number) {
 void RowQueue::lose(const Error& why) {
   // Each pending question reports the same loss. The runner wants to hear of it once.
   if (std::exchange(lost_, true)) return;
+  // Node 0 has ended its queue, or is gone: it has heard of all ends here in any case.
+  if (waits_) return done_(std::nullopt);
   events_.on_lost(why);
 }
 
@@ -118,7 +120,10 @@ void RowQueue::leave(std::function<void(std::optional<std::size_t>)> done) {
   if (lost_) return done_(std::nullopt);
   if (server_) return await_guests();
   // The answer proves that node 0 has heard of all ends.
-  client_->add(key("left"), 1, [this](const Result<std::int64_t>&) { done_(std::nullopt); });
+  client_->add(key("left"), 1, [this](const Result<std::int64_t>& left) {
+    waits_ = left && place_.stays;
+    if (!waits_) done_(std::nullopt);
+  });
 }
 
 // Programs without the secret may connect too, so connections decide only about hosts that are

@@ -24,6 +24,9 @@ struct QueuePlace {
   std::string secret;  // of the job: a program without it cannot take rows
   int node = 0;
   int nodes = 1;  // 1: nobody else takes rows, and the rest of the place counts for nothing
+  // This host leaves last: a rented machine without a job would terminate itself, and its rows'
+  // records and files with it.
+  bool stays = false;
 };
 
 class RowQueue {
@@ -46,7 +49,8 @@ class RowQueue {
   // Calls back with whether a row is done on any host; false if nobody knows.
   void ask_any_done(std::function<void(bool)> answer);
   // No slot of this host asks any more. done: `ended` is how many rows have ended on all hosts, on
-  // node 0 and if it is known. Node 0 waits until the other hosts have left.
+  // node 0 and if it is known. Node 0 waits until the other hosts have left. A host that stays
+  // waits until node 0 has ended its queue.
   void leave(std::function<void(std::optional<std::size_t> ended)> done);
 
  private:
@@ -69,6 +73,7 @@ class RowQueue {
   std::size_t ended_ = 0;          // on this host
   std::deque<std::size_t> asked_;  // slots, of a queue without other hosts or without node 0
   bool lost_ = false;
+  bool waits_ = false;  // has left, and stays until node 0 ends its queue
   io::TimePoint opened_;
   std::function<void(std::optional<std::size_t>)> done_;
   std::unique_ptr<store::Server> server_;       // on node 0

@@ -38,14 +38,19 @@ class RowQueueTest : public ::testing::Test {
     std::iota(rows.begin(), rows.end(), 100U);
   }
 
-  std::unique_ptr<Host> host(int node, int nodes, const std::string& secret = "s") {
+  std::unique_ptr<Host> host(int node, int nodes, const std::string& secret = "s",
+                             bool stays = false) {
     auto made = std::make_unique<Host>();
     Host* host = made.get();
-    auto queue = RowQueue::open(
-        loop, rows,
-        {.host = "127.0.0.1", .port = port, .secret = secret, .node = node, .nodes = nodes},
-        {.on_row = [host](std::size_t, auto row) { take(*host, row); },
-         .on_lost = [host](const Error&) { host->lost = true; }});
+    auto queue = RowQueue::open(loop, rows,
+                                {.host = "127.0.0.1",
+                                 .port = port,
+                                 .secret = secret,
+                                 .node = node,
+                                 .nodes = nodes,
+                                 .stays = stays},
+                                {.on_row = [host](std::size_t, auto row) { take(*host, row); },
+                                 .on_lost = [host](const Error&) { host->lost = true; }});
     EXPECT_TRUE(queue) << queue.error().message;
     made->queue = std::move(*queue);
     made->queue->ask(0);
@@ -130,6 +135,22 @@ TEST_F(RowQueueTest, HostsTakeEachRowOnce) {
   }
   ASSERT_TRUE(io::run_until(loop, [&] { return hosts[0]->over; }));
   EXPECT_EQ(hosts[0]->ended, rows.size());
+}
+
+// A rented machine without a job terminates itself, while node 0 still runs a long row.
+TEST_F(RowQueueTest, ARentedHostStaysUntilNodeZeroHasEnded) {
+  auto zero = host(0, 2, "s", true);
+  auto guest = host(1, 2, "s", true);
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->empty && guest->empty; }));
+  leave(*guest);
+  // Node 0 ends only if it has heard that the guest has left.
+  leave(*zero);
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->over; }));
+  EXPECT_EQ(zero->ended, rows.size());
+  EXPECT_FALSE(guest->over);
+  zero->queue.reset();
+  ASSERT_TRUE(io::run_until(loop, [&] { return guest->over; }));
+  EXPECT_FALSE(guest->lost) << "the end of the queue is no loss";
 }
 
 TEST_F(RowQueueTest, AHostThatIsLostKeepsItsRows) {

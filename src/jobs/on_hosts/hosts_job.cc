@@ -135,8 +135,15 @@ Result<JobStatus> HostsJob::status() {
 
 // Asks for a failure report only if there can be one: each question is a log-in per host.
 Result<Explanation> HostsJob::why() {
-  LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
   LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(record_));
+  const auto kept = sweep ? rows_of_plan(record_.plan) : std::nullopt;
+  if (kept) {
+    Explanation said = explain_rows(record_, record_.status, *sweep, *kept);
+    said.text.resize(said.advice_at);
+    if (!undone_rows(*sweep, *kept).empty()) said.text += again_words(*sweep, *kept) + "\n";
+    return said;
+  }
+  LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
   if (sweep) {
     LOCKSTEP_TRY_ASSIGN(const auto known, rows(*sweep));
     return explain_rows(record_, now, *sweep, known);
@@ -298,8 +305,20 @@ Result<std::vector<JobRow>> HostsJob::rows(const JobSweep& sweep) const {
   return merge_rows(sweep, std::move(all));
 }
 
+Status HostsJob::keep_rows(const JobBook& book) const {
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(record_));
+  if (!sweep) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto known, rows(*sweep));
+  return book.note_plan(record_.id, plan_with_rows(record_.plan, known));
+}
+
 // Starts the rows again that are not done, on all hosts: each host takes rows from one queue.
 Result<Resumed> HostsJob::resume_rows(const JobSweep& sweep, const std::vector<std::string>& env) {
+  if (const auto kept = rows_of_plan(record_.plan))
+    return fail(
+        Errc::invalid_input,
+        fmt::format("job {} has ended, and its rented machines do not run it again", record_.id),
+        again_words(sweep, *kept));
   LOCKSTEP_TRY_ASSIGN(const JobStatus now, status());
   if (!now.is_over())
     return fail(Errc::invalid_input, "job " + record_.id + " has not ended",

@@ -38,6 +38,8 @@ class HostsJob : public Job {
   Result<Followed> follow(const FollowOptions& options) override;
   Result<JobStatus> cancel() override;
   Result<Resumed> resume(const std::vector<std::string>& env) override;
+  // Keeps the rows of a sweep in the job's record. Call before rented machines are terminated.
+  Status keep_rows(const JobBook& book) const;
 
  private:
   Result<std::vector<JobRow>> rows(const JobSweep& sweep) const;

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -378,6 +379,37 @@ TEST_F(HostsJobTest, ASilentHostDoesNotKeepALostPartOfAnotherFromBeginningAgain)
   ASSERT_TRUE(resumed) << resumed.error().message;
   EXPECT_EQ(resumed->nodes, Texts{"gpus-0"});
   EXPECT_EQ(started_.at(0).hosts.size(), 1U);
+}
+
+// Rented machines are terminated at the job's end.
+TEST_F(HostsJobTest, KeptRowsAreToldWithoutTheirHosts) {
+  nlohmann::json plan = nlohmann::json::parse(known_.plan);
+  plan["spec"]["run"] = {"--sweep=seed=0-2", "--", "train.py"};
+  known_.plan = plan.dump();
+  known_.status = {.state = JobState::failed, .code = 1, .why = "1 done, 1 failed, 1 unknown"};
+  std::string folder = ::testing::TempDir() + "rowsXXXXXX";
+  const auto book = JobBook::open(mkdtemp(folder.data()));
+  ASSERT_TRUE(book && book->add(known_));
+  const auto rows = rows::read_book(rows::begin_line(0, 1000) + rows::end_line(0, 0, 3000, "") +
+                                    rows::begin_line(1, 1000) + rows::end_line(1, 7, 2000, "bad"));
+  answers_["rows"] = {told(codec::print_json(rows::to_json(rows))), silent("gpus-1")};
+  ASSERT_TRUE(job().keep_rows(*book));
+  asked_.clear();
+  known_ = *book->find("aaaa1111");
+  const auto said = job().why();
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->text,
+            "aaaa1111 (train) on gpus: failed, 1 done, 1 failed, 1 unknown\n"
+            "  1 row: bad\n"
+            "       1  seed=1  on gpus-0\n"
+            "the same command with --sweep-only 1-2 runs the rows again that are not done\n");
+  EXPECT_EQ(said->json["rows"][0]["seconds"], 2.0);
+  EXPECT_EQ(said->json["rows"][1]["code"], 7);
+  const auto refused = job().resume({});
+  ASSERT_EQ(code_of(refused), Errc::invalid_input);
+  EXPECT_NE(refused.error().hint.find("--sweep-only 1-2"), std::string::npos);
+  EXPECT_TRUE(asked_.empty()) << "a machine that is gone costs a minute";
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(HostsJobTest, APlanThatAnotherVersionWroteIsRefused) {

@@ -176,9 +176,10 @@ Status CourseDriver::machines_again() {
 Status CourseDriver::drop_lost() {
   const cloud::Rental& rental = machines_.rental();
   settings_.tell(fmt::format(
-      "'{}' {}; its job goes on elsewhere (attempt {})", rental.cluster,
+      "'{}' {}; its job goes on elsewhere (attempt {}){}", rental.cluster,
       rental.attempts.back().offer.spot ? "was taken away by its provider" : "has lost a machine",
-      record_.losses + 1));
+      record_.losses + 1,
+      settings_.rows == 0 ? "" : fmt::format("; all {} rows begin again", settings_.rows)));
   return machines_.drop_lost();
 }
 
@@ -258,6 +259,8 @@ bool CourseDriver::may_be_done(const std::optional<cloud::Rental>& now) const {
 
 // Returns whether the machines were preempted, or are about to be.
 bool CourseDriver::was_taken() {
+  // Rows that have failed by themselves would fail on other machines, too.
+  if (ended_.rows_ended) return false;
   const cloud::Rental& rental = machines_.rental();
   const bool spot = rental.attempts.back().offer.spot;
   if (!spot && record_.losses >= kMostLosses) return false;

@@ -9,6 +9,7 @@
 #include "jobs/rented/course_machines.h"
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ namespace lockstep::jobs::rented {
 
 struct CourseSettings {
   std::vector<std::string> back = {};                       // --back, as given
+  std::size_t rows = 0;                                     // of a sweep; 0: another job
   std::optional<std::chrono::milliseconds> wait = {};       // --wait; nullopt: for ever
   std::optional<Error> cannot_begin = {};                   // why this process must not begin it
   std::function<void(const std::string& text)> tell;        // prints a line

@@ -176,6 +176,7 @@ class CourseDriverTest : public ::testing::Test {
     return CourseDriver(
                *journal_, record(), machines_, job_,
                {.back = back_,
+                .rows = rows_,
                 .wait = wait_,
                 .cannot_begin = cannot_begin_,
                 .tell = [this](const std::string& text) { told_.push_back(text); },
@@ -207,6 +208,7 @@ class CourseDriverTest : public ::testing::Test {
   FakeMachines machines_{scene_};
   FakeJob job_{scene_};
   std::vector<std::string> back_ = {"out"};
+  std::size_t rows_ = 0;
   std::optional<std::chrono::milliseconds> wait_;
   std::optional<Error> cannot_begin_;
   std::vector<std::string> told_;
@@ -262,7 +264,8 @@ TEST_F(CourseDriverTest, AJobBeginsAgainOnOtherMachinesWithItsOutputs) {
   EXPECT_EQ(run(), 0);
   EXPECT_EQ(scene_.calls, (Calls{"begin 1", "leases", "bring", "lock", "drop", "rent", "unlock",
                                  "send", "begin 2", "bring", "lock", "give back"}));
-  EXPECT_TRUE(was_told("'lab' was taken away by its provider; its job goes on elsewhere"));
+  EXPECT_EQ(told_.back(),
+            "'lab' was taken away by its provider; its job goes on elsewhere (attempt 2)");
   EXPECT_EQ(record().job, "job-2");
 }
 
@@ -340,6 +343,21 @@ TEST_F(CourseDriverTest, AMachineThatWasHeardLatelyOrTakenDidNotEndAsIdle) {
                [this] { machines_.take_away(true); });
   EXPECT_EQ(run(), 0);
   EXPECT_EQ(record().losses, 2);
+}
+
+// A machine may have ended as idle while other machines still worked through the rows.
+TEST_F(CourseDriverTest, ASweepWhoseRowsHaveAllEndedDoesNotBeginAgain) {
+  attempt_ends({.code = 1, .job = {}, .rows_ended = true}, [this] { machines_.take_away(false); });
+  EXPECT_EQ(run(), 1);
+  EXPECT_EQ(scene_.calls, (Calls{"begin 1", "bring", "lock", "give back"}));
+  EXPECT_EQ(record().losses, 0);
+}
+
+TEST_F(CourseDriverTest, ASweepSaysThatAllRowsBeginAgain) {
+  rows_ = 40;
+  attempt_gets_notice();
+  EXPECT_EQ(run(), 0);
+  EXPECT_TRUE(was_told("its job goes on elsewhere (attempt 2); all 40 rows begin again"));
 }
 
 TEST_F(CourseDriverTest, NothingBeginsAgainAfterTheEndOfTheLease) {
