@@ -27,6 +27,10 @@ void HubBackend::expect_succession() {
                                [this] {
                                  // A hub that leads must stay open for its members.
                                  if (server_ && !server_->leads()) stop_hosting();
+                               },
+                           .give_way =
+                               [this] {
+                                 if (server_) stop_hosting();
                                }});
 }
 

@@ -280,7 +280,7 @@ void HubServer::pump() {
 
 void HubServer::pump_coordinator() {
   const auto request = coordinator_.take_permit_request();
-  ending_ = ending_ || (!ledger_ && request && request->end == PermitRequest::End::succeeded);
+  ending_ = ending_ || (request && request->end == PermitRequest::End::succeeded);
   if (!ending_) send_output();
   if (request && ledger_) ledger_->write(*request);
   if (request && !ledger_) ask_permission(*request);

@@ -115,7 +115,7 @@ class HubServer {
   std::optional<Ledger> ledger_;
   bool leads_ = true;  // the coordinator decides; false: frames are kept for later
   bool deposed_ = false;
-  bool ending_ = false;  // a good end waits for its permission
+  bool ending_ = false;  // a good end waits for its record, and no node hears of it before
   QuorumWatch quorum_;
   int port_ = 0;
   io::Fd listener_;

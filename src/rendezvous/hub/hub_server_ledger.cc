@@ -87,8 +87,10 @@ bool HubServer::pump_ledger() {
     return true;
   }
   const auto permitted = ledger_->take_permitted();
-  if (permitted) coordinator_.permit(*permitted, io::Clock::now());
-  return permitted.has_value();
+  if (!permitted) return false;
+  ending_ = false;
+  coordinator_.permit(*permitted, io::Clock::now());
+  return true;
 }
 
 // Starts to lead after a quorum has recorded this hub's leadership. The coordinator continues from
@@ -130,7 +132,8 @@ void HubServer::lead() {
 // Gives up if this hub has been cut off from a quorum for too long. The other nodes may go on
 // without this hub, so the workers on this side must stop.
 void HubServer::watch_quorum(Time now) {
-  if (deposed_ || coordinator_.over() || !quorum_.must_give_up(*ledger_, leads_, now)) return;
+  if (deposed_ || (coordinator_.over() && !ending_) || !quorum_.must_give_up(*ledger_, leads_, now))
+    return;
   depose(
       fmt::format("only {} of the job can be reached from the host of the rendezvous, and the "
                   "other nodes may go on without them",
@@ -139,6 +142,8 @@ void HubServer::watch_quorum(Time now) {
 
 void HubServer::depose(const std::string& why) {
   if (std::exchange(deposed_, true)) return;
+  // The next hub decides anew whether the job has ended.
+  if (std::exchange(ending_, false)) coordinator_.take_output();
   // Tell the nodes before the owner closes this server.
   coordinator_.step_down(why);
   pump_coordinator();

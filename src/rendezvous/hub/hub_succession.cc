@@ -76,6 +76,7 @@ void HubSuccession::found() {
   if (!searching_) return;
   searching_ = false;
   timer_.cancel();
+  if (place_ != settings_.own) owner_.give_way();
   // The old host is back: nothing has changed for the user.
   if (place_ == leader_) return;
   log::warning("{} hosts the rendezvous now: the last host, {}, is gone",

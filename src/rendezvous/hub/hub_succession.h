@@ -29,6 +29,7 @@ class HubSuccession {
   struct Owner {
     std::function<Status()> open_hub;
     std::function<void()> close_hub;  // closes this node's hub, unless the hub leads
+    std::function<void()> give_way;   // closes this node's hub: another hub leads
   };
 
   HubSuccession(io::Loop& loop, Settings settings, HubMember& member, Owner owner);

@@ -137,7 +137,7 @@ void Storm::tell(int number, HubMemberCore::Outcome outcome) {
     agent.works = (*joined->round)->number;
     agent.awake = now_;
   } else if (auto* all = std::get_if<Core::AllFinished>(&outcome)) {
-    if (all->status) oracle_.finished(conns_.at(agent.conn).hub);
+    if (all->status) wrong(oracle_.finished());
     // The agent's own loop acts on that, after the frames that came with it.
     agent.succeeds = now + up_to(100);
   } else if (auto* stop = std::get_if<Interruption>(&outcome)) {
@@ -192,6 +192,7 @@ void Storm::found(int number) {
   if (!search.on) return;
   search.on = false;
   search.due.reset();
+  if (agents_[number].hub && static_cast<int>(search.place) != number) close_hub(number);
   if (!settings_.lists_hosts) search.leader = search.place;
 }
 
@@ -232,7 +233,6 @@ void Storm::give_up(int number) {
   agent.search.due.reset();
   if (agent.hub && !agent.hub->leads) close_hub(number);
   gave_up_.insert(agent.nonce);
-  agent.troubled = Time::max();
   note(fmt::format("n{} gives up", number));
   agent.core->give_up({Errc::canceled, "no hub", {}, 0});
   happened(number);
@@ -342,6 +342,18 @@ void Storm::pump(int number) {
 
 void Storm::pump_coordinator(int number) {
   Hub& hub = *agents_[number].hub;
+  const auto request = hub.coordinator.take_permit_request();
+  hub.ending = hub.ending || (request && request->end == PermitRequest::End::succeeded);
+  if (!hub.ending) send_output(number);
+  if (!request) return;
+  const bool counts = request->restarts > std::exchange(hub.restarts, request->restarts);
+  const bool may_count = hub.leads && !hub.deposed;
+  if (counts && may_count && hub.coordinator.viable() < settings_.min_nodes) oracle_.bereft();
+  hub.ledger.write(*request);
+}
+
+void Storm::send_output(int number) {
+  Hub& hub = *agents_[number].hub;
   for (const auto& output : hub.coordinator.take_output()) {
     if (!hub.guests.contains(output.to)) continue;
     if (output.bytes && output.bytes != parsed_bytes_) {
@@ -354,12 +366,6 @@ void Storm::pump_coordinator(int number) {
     close_hub_end(output.to);
     hub.ledger.lose(output.to);
   }
-  const auto request = hub.coordinator.take_permit_request();
-  if (!request) return;
-  const bool counts = request->restarts > std::exchange(hub.restarts, request->restarts);
-  const bool may_count = hub.leads && !hub.deposed;
-  if (counts && may_count && hub.coordinator.viable() < settings_.min_nodes) oracle_.bereft();
-  hub.ledger.write(*request);
 }
 
 bool Storm::pump_ledger(int number) {
@@ -379,6 +385,7 @@ bool Storm::pump_ledger(int number) {
   const auto permitted = hub.ledger.take_permitted();
   if (!permitted) return false;
   wrong(oracle_.permitted(hub.number, hub.ledger.charter(), now_));
+  hub.ending = false;
   hub.coordinator.permit(*permitted, local(agent));
   return true;
 }
@@ -414,6 +421,7 @@ void Storm::depose(int number, const std::string& why) {
   Hub& hub = *agents_[number].hub;
   if (std::exchange(hub.deposed, true)) return;
   note(fmt::format("n{} steps down: {}", number, why));
+  if (std::exchange(hub.ending, false)) hub.coordinator.take_output();
   hub.coordinator.step_down(why);
   pump_coordinator(number);
 }
@@ -431,8 +439,8 @@ void Storm::tick_hub(int number) {
   hub.coordinator.tick(now);
   // A jump of the clock may take one node: rank 0, which owes the address of the workers' store.
   if (peers > hub.coordinator.peers() + quiet + 1) wrong("a hub takes nodes that spoke for silent");
-  if (!hub.coordinator.over() && hub.quorum.must_give_up(hub.ledger, hub.leads, now))
-    depose(number, "no quorum");
+  const bool may_end = hub.coordinator.over() && !hub.ending;
+  if (!may_end && hub.quorum.must_give_up(hub.ledger, hub.leads, now)) depose(number, "no quorum");
   pump(number);
 }
 

@@ -14,8 +14,6 @@ namespace {
 // A node must notice within this time that its round is over: almost the silence of its hub (2.5
 // s), then 3 s without a connection, and some beats.
 constexpr Ms kNotice = 6'500ms;
-// The effects of a fault are over after this time: a slow network, a search, a join.
-constexpr Ms kAftermath = 8s;
 
 }  // namespace
 
@@ -27,7 +25,6 @@ void Storm::Counts::add(const Counts& other) {
   restarts += other.restarts;
   ended += other.ended;
   lost += other.lost;
-  told += other.told;
   heirs += other.heirs;
   doomed += other.doomed;
   slowest = std::max(slowest, other.slowest);
@@ -45,7 +42,6 @@ std::string StormOracle::permitted(int hub, const Charter& charter, Time now) {
   if (ended() && charter.end != end_) return fmt::format("hub {} records another end", hub);
   const bool fresh = charter.round > last_;
   if (fresh && ended()) return "a round is permitted after the end";
-  if (fresh && has_lost_an_end()) return "a round is permitted after a node was told the end";
   if (!fresh && by_.contains(charter.round) && charter.restarts < restarts_)
     return fmt::format("hub {} forgets a restart", hub);
   if (charter.restarts > restarts_ + 1 ||
@@ -63,15 +59,12 @@ std::string StormOracle::permitted(int hub, const Charter& charter, Time now) {
   return {};
 }
 
-bool StormOracle::has_lost_an_end() const {
-  return !ended() &&
-         !std::includes(excused_.begin(), excused_.end(), told_end_.begin(), told_end_.end());
-}
-
-std::string StormOracle::led(const Charter& left) const {
+// A quorum has recorded `left`.
+std::string StormOracle::led(const Charter& left) {
   if (left.round < last_) return "a new leader does not know the last round";
   if (left.restarts < restarts_) return "a new leader does not know all restarts";
   if (ended() && left.end != end_) return "a new leader does not know the end";
+  end_ = left.end;
   return {};
 }
 
@@ -110,22 +103,6 @@ bool Storm::has_voters(bool with_searching) const {
   return latest->term == 0 ? with_searching : is_quorum(latest->now, living);
 }
 
-// Returns whether the hub could record the end: it and a quorum run, and reach each other.
-bool Storm::fit(const Hub& hub, int number) const {
-  const auto troubled = [this](const Agent& agent) {
-    return agent.stopped || now_ - std::max(agent.troubled, agent.slow_until) < kAftermath;
-  };
-  const auto cut_off = [&](int other) {
-    const bool was = now_ - healed_at_ < kAftermath &&
-                     (healed_[number].contains(other) || healed_[other].contains(number));
-    return was || blocked(number, other) || blocked(other, number);
-  };
-  std::set<Nonce> followers;
-  for (int i = 0; i < settings_.nodes; ++i)
-    if (!troubled(agents_[i]) && !cut_off(i)) followers.insert(agents_[i].nonce);
-  return followers.contains(agents_[number].nonce) && LedgerPeek::may_decide(hub.ledger, followers);
-}
-
 // Two hubs may believe to lead. Only one may find a quorum that still follows its term.
 void Storm::check() {
   if (oracle_.ended() && !ended_at_) ended_at_ = now_;
@@ -136,8 +113,6 @@ void Storm::check() {
     const Agent& agent = agents_[i];
     if (agent.alive && !agent.stopped && agent.works >= 0)
       wrong(oracle_.works(agent.works, agent.awake, now_));
-    if (agent.hub && agent.hub->coordinator.over() && !oracle_.ended() && !fit(*agent.hub, i))
-      oracle_.excuse(agent.hub->number);
     if (agent.hub && agent.hub->ledger.leads() && !agent.hub->deposed) ++leaders;
   }
   if (leaders < 2) return;
@@ -209,8 +184,8 @@ void Storm::run() {
     if (agents_[i].alive) note(words(i));
   counts_.rounds = static_cast<int>(oracle_.last() + 1);
   counts_.restarts = oracle_.restarts();
-  if (!oracle_.ended() && !oracle_.has_told_the_end() && doomed_) counts_.doomed = 1;
-  (oracle_.ended() ? counts_.ended : oracle_.has_told_the_end() ? counts_.told : counts_.lost) = 1;
+  if (!oracle_.ended() && doomed_) counts_.doomed = 1;
+  (oracle_.ended() ? counts_.ended : counts_.lost) = 1;
 }
 
 // Ends all faults. All nodes must then come to the same end.
@@ -244,11 +219,9 @@ void Storm::settle() {
 
 // Compares what the nodes have been told with the recorded end.
 void Storm::judge_end(Time faults_over, bool could_go_on) {
-  if (could_go_on && !oracle_.ended() && !oracle_.has_told_the_end())
+  if (could_go_on && !oracle_.ended())
     wrong("the job is lost, and a quorum had a hub when the faults ended");
-  // A hub tells the nodes the end. All may leave before one answers that the end is recorded.
-  const bool good = oracle_.ended() || oracle_.has_lost_an_end();
-  if (good && failures_.contains(oracle_.last()))
+  if (oracle_.ended() && failures_.contains(oracle_.last()))
     wrong("a node fails that has finished the last round");
   if (!ended_at_) return;
   counts_.slowest = std::chrono::duration_cast<Ms>(now_ - std::max(*ended_at_, faults_over));

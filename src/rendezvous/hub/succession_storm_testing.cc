@@ -25,8 +25,7 @@ Storm::Storm(const StormSettings& settings)
     : settings_(settings),
       random_(settings.seed),
       agents_(static_cast<std::size_t>(settings.nodes)),
-      cut_(agents_.size()),
-      healed_(agents_.size()) {}
+      cut_(agents_.size()) {}
 
 void Storm::note(std::string text) {
   const double seconds = std::chrono::duration<double>(now_ - Time(std::chrono::hours(1))).count();
@@ -143,8 +142,6 @@ void Storm::turn() {
   if (heals_ && now_ >= *heals_) {
     heals_.reset();
     note("the network heals");
-    healed_ = cut_;
-    healed_at_ = now_;
     for (auto& row : cut_)
       row.clear();
     for (const auto& [id, conn] : conns_)
@@ -327,12 +324,9 @@ void Storm::hit(Fault fault, int victim) {
 
 void Storm::strike(Fault fault, int victim) {
   Agent& agent = agents_[victim];
-  agent.troubled = now_;
   switch (fault) {
     case Fault::kill:
     case Fault::power:
-      agent.troubled = Time::max();
-      if (agent.hub) oracle_.excuse(agent.hub->number);
       return end_process(victim, fault == Fault::kill);
     case Fault::stop:
       agent.stopped = true;

@@ -44,21 +44,17 @@ class StormOracle {
     int restarts = 0;
   };
   std::string permitted(int hub, const Charter& charter, Time now);
-  std::string led(const Charter& left) const;
+  std::string led(const Charter& left);
   std::string placed(int hub, const Told& told, const Nonce& agent);
   // A node runs workers of `round`, and has run without a pause since `awake`.
   std::string works(std::int64_t round, Time awake, Time now) const;
   void failed(std::int64_t round) { failed_.insert(round); }
   // A hub counts a restart because too few nodes are left.
   void bereft() { failed_.insert(last_); }
-  // A hub has told a node that the job has ended well. It may not have recorded that yet.
-  void finished(int hub) { told_end_.insert(hub); }
-  // The hub has been lost or cut off after the end. If it had not recorded the end, the next hub
-  // may not know it: a known limit.
-  void excuse(int hub) { excused_.insert(hub); }
-  // Returns whether a hub that was not lost has told an end that is not recorded.
-  bool has_lost_an_end() const;
-  bool has_told_the_end() const { return !told_end_.empty(); }
+  // A hub has told a node that the job has ended well.
+  std::string finished() const {
+    return end_ == Charter::End::succeeded ? "" : "a node is told an end that is not recorded";
+  }
   bool ended() const { return end_ != Charter::End::none; }
   std::int64_t last() const { return last_; }
   int restarts() const { return restarts_; }
@@ -77,8 +73,6 @@ class StormOracle {
   Time last_at_{};
   int restarts_ = 0;
   Charter::End end_ = Charter::End::none;
-  std::set<int> told_end_;
-  std::set<int> excused_;
 };
 
 class Storm {
@@ -90,7 +84,6 @@ class Storm {
     int rounds = 0;
     int restarts = 0;
     int ended = 0;   // jobs with a recorded end
-    int told = 0;    // jobs whose nodes were told an end that was not recorded
     int lost = 0;    // jobs that ended because too few nodes came together
     int heirs = 0;   // leaders that inherited the end
     int doomed = 0;  // lost jobs of which too few voters were left
@@ -131,7 +124,8 @@ class Storm {
     Coordinator coordinator;
     bool leads = true;
     bool deposed = false;
-    int restarts = 0;  // counted
+    bool ending = false;  // a good end waits for its record
+    int restarts = 0;     // counted
     QuorumWatch quorum = QuorumWatch(Ms(2'500));
     std::map<PeerId, Guest> guests = {};
   };
@@ -160,7 +154,6 @@ class Storm {
     Ms clock{0};  // ahead of the world's
     Ms slow{0};
     Time slow_until;
-    Time troubled{};  // the last fault; max: for good
     // the process
     bool alive = false;
     bool stopped = false;
@@ -217,7 +210,6 @@ class Storm {
   void check();
   void judge_end(Time faults_over, bool could_go_on);
   bool has_voters(bool with_searching) const;
-  bool fit(const Hub& hub, int number) const;
   void settle();
   std::string words(int number) const;
 
@@ -242,6 +234,7 @@ class Storm {
   void lose(int number, PeerId id, const std::string& why);
   void pump(int number);
   void pump_coordinator(int number);
+  void send_output(int number);
   bool pump_ledger(int number);
   void lead(int number);
   void depose(int number, const std::string& why);
@@ -255,8 +248,6 @@ class Storm {
   std::map<Time, std::vector<std::pair<PeerId, Way>>> due_;
   std::vector<std::set<int>> cut_;  // by sender: receivers
   std::optional<Time> heals_;
-  std::vector<std::set<int>> healed_;  // the links that were cut before
-  Time healed_at_{};
   std::optional<Time> ended_at_;
   std::set<Nonce> gave_up_;
   // Too few voters were left to go on, even together with those that have given up.
