@@ -111,6 +111,23 @@ def test_a_row_has_workers_and_restarts(lockstep, tmp_path):
     assert sorted(os.listdir(ran)) == ["0.0", "0.1", "1.0", "1.1"]
 
 
+def test_a_warning_about_all_rows_is_printed_once(lockstep):
+    """The workers of no row inherit the variable that says so."""
+    ended = lockstep.run(*sh("--sweep", "x=0-4", "--nproc-per-node", "2",
+                             script='echo "$OMP_NUM_THREADS $(env | grep -c LOCKSTEP_WARNED)"'),
+                         env={"OMP_NUM_THREADS": None, "PET_NNODE": "1"})
+    assert ended.rc == 0, ended
+    assert [ended.err.count(each) for each in ("OMP_NUM_THREADS is not set", "PET_NNODE is not read")] == [1, 1], ended
+    assert {line.split("]: ")[1] for line in ended.out.splitlines()} == {"1 0"}, ended
+
+
+def test_each_host_prints_a_warning_about_all_rows(world):
+    gang = Gang(world, 2)
+    ended = gang.sweep("--sweep", "x=0-9", "--at-once", "4", "--nproc-per-node", "2", script="true")
+    # One host may have run all rows before the other began.
+    assert ended.rc == 0 and ended.err.count("OMP_NUM_THREADS is not set") in (1, 2), ended
+
+
 def test_a_row_sees_its_own_values_alone(lockstep):
     """The variables of an outer sweep, or a table of rows, say nothing about this row."""
     env = {"LOCKSTEP_SWEEP_X": "stale", "LOCKSTEP_SWEEP_ROW": "77", "LOCKSTEP_SWEEP_TABLE": "y\n1\n",
