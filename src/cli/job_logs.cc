@@ -100,45 +100,24 @@ Result<ExitCode> print_words(const jobs::rented::CourseWords& said, const LogsOp
   return ExitCode::ok;
 }
 
-// A row of a sweep, named by the word "JOB[12]".
-struct RowOfJob {
-  KnownJob job;
-  std::int64_t row;
-};
-// nullopt: the word names no row.
-Result<std::optional<RowOfJob>> row_job(const JobBook& known, const Parsed& parsed) {
-  if (parsed.names.size() != 1) return std::optional<RowOfJob>();
-  const auto word = jobs::read_row_word(parsed.names.front());
-  if (!word) return std::optional<RowOfJob>();
-  LOCKSTEP_TRY_ASSIGN(auto job, jobs::places::find_job(known, word->job));
-  // The record of such a job has no rows.
-  if (const std::string owner = jobs::places::open_job(job)->facts().owner; !owner.empty())
-    return fail(Errc::invalid_input,
-                fmt::format("only {} has the rows of {}", printable(owner), job.id),
-                fmt::format("on {}: lockstep logs '{}[{}]'", printable(owner), job.id,
-                            printable(word->row)));
-  LOCKSTEP_TRY_ASSIGN(const auto sweep, jobs::sweep_of(job));
-  if (!sweep)
-    return fail(Errc::invalid_input, "job " + job.id + " is no sweep, and has no rows",
-                "lockstep logs " + job.id + " shows its output");
-  LOCKSTEP_TRY_ASSIGN(const std::size_t row, jobs::find_row(*sweep, word->row));
-  return std::optional(RowOfJob{.job = std::move(job), .row = static_cast<std::int64_t>(row)});
-}
-
 Result<ExitCode> print_logs(const Call& call) {
   LogsOptions options;
   fill(logs_table(), call.parsed, options);
   if (options.lines && *options.lines < 0)
     return fail(Errc::invalid_input, "-n must be a number of lines");
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
-  LOCKSTEP_TRY_ASSIGN(auto of_row, row_job(known, call.parsed));
+  std::optional<jobs::places::RowOfJob> of_row;
+  if (call.parsed.names.size() == 1) {
+    LOCKSTEP_TRY_ASSIGN(of_row,
+                        jobs::places::find_row_of_job(known, call.parsed.names.front(), "logs"));
+  }
   if (of_row) {
     if (options.rank) return fail(Errc::invalid_input, "--rank and a row exclude each other");
     return follow(known, std::move(of_row->job),
                   {.to_end = options.follow,
                    .json = options.json,
                    .lines = options.lines,
-                   .rank = of_row->row},
+                   .rank = static_cast<std::int64_t>(of_row->row)},
                   false, false);
   }
   // The word may also name a rented cluster. The log of its course may exist even if the book knows

@@ -19,6 +19,7 @@
 #include "launch/launch_config.h"
 #include "launch/machine_facts.h"
 #include "launch/raw_options.h"
+#include "rows/runner.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -106,6 +107,7 @@ ExitCode launch(const Call& call, const Table& table, const RunRequest& request,
   auto webhook = take_secret("LOCKSTEP_NOTIFY");
   if (webhook && !webhook->empty() && !raw.notify) raw.notify = std::move(webhook);
   raw.page_token = take_secret("LOCKSTEP_PAGE_TOKEN");
+  const bool warned = take_secret(rows::kWarnedBefore).has_value();
   auto config = launch::make_launch_config(raw, launch::machine_facts());
   if (!config) {
     Error why = config.error();
@@ -116,9 +118,10 @@ ExitCode launch(const Call& call, const Table& table, const RunRequest& request,
   }
   if (std::string hint = behind_script_hint(table, parsed); !hint.empty())
     config->job_warnings.push_back(std::move(hint));
-  for (const std::string& warning : mistyped_variables(table, variable_names()))
-    log::warning("{}", warning);
-  for (const std::string& warning : config->warnings)
+  std::vector<std::string> warnings = mistyped_variables(table, variable_names());
+  warnings.insert(warnings.end(), config->warnings.begin(), config->warnings.end());
+  if (warned) warnings = config->job_warnings = {};
+  for (const std::string& warning : warnings)
     log::warning("{}", warning);
   // The text is torchrun's, word for word.
   if (raw.standalone)

@@ -12,6 +12,7 @@
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
 #include "jobs/places/find_job.h"
+#include "jobs/row_why.h"
 #include "looks/threads_report.h"
 #include "proc/signals.h"
 
@@ -132,9 +133,20 @@ Result<ExitCode> explain_file(const Call& call, const WhyOptions& options,
   return show(*said, options.json);
 }
 
+Result<ExitCode> explain_row(const jobs::places::RowOfJob& of_row, const WhyOptions& options,
+                             const looks::Question& question) {
+  if (question.asks_threads())
+    return fail(Errc::invalid_input, "--rank, --threads and --native ask a whole job, not a row");
+  const auto job = jobs::places::open_job(of_row.job);
+  LOCKSTEP_TRY_ASSIGN(const auto said, jobs::why_row(*job, of_row.row));
+  return show(said, options.json);
+}
+
 Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options,
                               const looks::Question& question) {
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto of_row, jobs::places::find_row_of_job(book, word, "why"));
+  if (of_row) return explain_row(*of_row, options, question);
   LOCKSTEP_TRY_ASSIGN(auto known, jobs::places::find_job_to_explain(book, word));
   const auto job = jobs::places::open_job(std::move(known));
   // Asked first: why() asks the ranks, too, and each question to a Slurm job costs Slurm a step.

@@ -10,6 +10,7 @@ Table make_why_table() {
       .examples =
           "lockstep why train.py\n"
           "lockstep why 1234_7 --on hpc\n"
+          "lockstep why 'trial[12]'\n"
           "lockstep why --from report.json",
       .details =
           "For a running job, shows what its ranks do, with the lines of Python. Ranks that\n"
@@ -19,6 +20,7 @@ Table make_why_table() {
       .epilog =
           "JOB is a name or id in the list of lockstep jobs, or Slurm's id (1234, 1234_7 of an\n"
           "array, 1234+1 of a heterogeneous job). It may be left out if only one job runs.\n"
+          "JOB[12] or JOB[lr=1e-3] is a row of a sweep; --rank, --threads and --native take none.\n"
           "Exit code: 0; 1 if the job is unknown, or the hosts or Slurm do not answer.\n",
       .operands = Operands::names,
       .groups =

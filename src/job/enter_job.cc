@@ -31,12 +31,10 @@ std::string_view name_of(std::string_view entry) {
 }
 
 Result<std::optional<status::AgentProcess>> agent_of(const std::string& job) {
-  const auto bracket = std::min(job.find('['), job.size());
-  if (bracket < job.size())
-    return status::find_agent(
-        {.job = job.substr(0, bracket)},
-        "LOCKSTEP_SWEEP_ROW=" + job.substr(bracket + 1, job.size() - bracket - 2));
-  if (!job.starts_with(kPlainRun)) return status::find_agent({.job = job});
+  if (!job.starts_with(kPlainRun)) {
+    const auto named = status::read_agents_word(job);
+    return status::find_agent({.job = named.job}, named.variable);
+  }
   const auto pid = parse_int(job.substr(kPlainRun.size()));
   if (!pid || *pid <= 0 || *pid > 1 << 30) return std::nullopt;
   return status::find_agent({.pid = static_cast<pid_t>(*pid), .job = {}});

@@ -87,10 +87,15 @@ Result<int> tell_status(Words words) {
 }
 
 Result<int> print_report(Words words) {
-  if (words.size() != 1) return fail(Errc::invalid_input, "report takes ID");
+  if (words.empty() || words.size() > 2) return fail(Errc::invalid_input, "report takes ID [ROW]");
   LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
+  std::string name = "report.json";
+  if (words.size() == 2) {
+    LOCKSTEP_TRY_ASSIGN(const std::int64_t row, number(words[1]));
+    name += fmt::format(".rows/{}.json", row);
+  }
   LOCKSTEP_TRY_ASSIGN(const std::string report,
-                      io::read_file(files.path("report.json"), kMostReport));
+                      io::read_file(files.path(name.c_str()), kMostReport));
   LOCKSTEP_TRY(io::write_all(STDOUT_FILENO, report, "the client"));
   return 0;
 }
@@ -165,7 +170,8 @@ Result<std::string> target_of(Verb verb, Words words) {
 Result<std::vector<std::string>> ask_agents(Verb verb, Words words) {
   if (verb == Verb::profile) return ask_about_profile(words);
   LOCKSTEP_TRY_ASSIGN(const std::string target, target_of(verb, words));
-  return status::ask_agents({.job = words[0]}, target, kLooksLimit);
+  const auto named = status::read_agents_word(words[0]);
+  return status::ask_agents({.job = named.job}, target, kLooksLimit, {}, named.variable);
 }
 
 std::string list_of(const std::vector<std::string>& answers) {

@@ -29,11 +29,13 @@ enum class Verb {
 std::optional<Verb> verb_of(const std::vector<std::string>& words);
 
 // Serves one request over stdin and stdout and returns the exit code. words: start | follow ID OUT
-// ERR | print ID OUT ERR | places ID LINES | status [ID...] | report ID | rows ID | looks ID
+// ERR | print ID OUT ERR | places ID LINES | status [ID...] | report ID [ROW] | rows ID | looks ID
 // [QUESTION] | ranks ID | events ID [AFTER] | page ID NODE | profile ID QUERY | profile-trace ID
 // FOLDER PROFILE RANK | cancel ID. `looks`, `ranks`, `events`, `page` and `profile` print a JSON
 // list of what the agents answer (looks/answer.h, looks/row.h, status/event_ring.h,
-// page/page_answer.h, status/profile_answer.h), `events` also the report of an ended job. QUESTION:
+// page/page_answer.h, status/profile_answer.h), `events` also the report of an ended job. Their ID
+// may be "ID[12]": the agents of row 12 of a sweep. `report` prints the failure report of the job,
+// or of a row. QUESTION:
 // "rank=3&native" (looks/question.h). QUERY: "do=look&id=7" (status/profile_answer.h). `rows`
 // prints what is recorded of a sweep's rows on this host (rows/row_book.h). `profile-trace` prints
 // the finished trace of a rank. `follow` returns when the job ends; `status` tells how it ended.

@@ -143,6 +143,17 @@ class Job {
     (void)question;
     return std::vector<looks::Answer>();
   }
+  // Returns the failure reports of a sweep's row (docs/report.md): one from each node of the row
+  // that has one. host: ran the row. Empty: no report is reached.
+  virtual std::vector<nlohmann::json> row_reports(std::size_t row, const std::string& host) {
+    (void)row, (void)host;
+    return {};
+  }
+  // Asks what the ranks of a sweep's running row do now, as looks().
+  virtual Result<std::vector<looks::Answer>> row_looks(std::size_t row, const std::string& host) {
+    (void)row, (void)host;
+    return std::vector<looks::Answer>();
+  }
   // Asks for a row of each rank: one answer from each node that answers, in the order of their
   // ranks. Empty: as for looks().
   virtual Result<std::vector<looks::NodeRows>> ranks() { return std::vector<looks::NodeRows>(); }

@@ -122,6 +122,14 @@ nlohmann::ordered_json cause_json(const RootCause& cause) {
   return json;
 }
 
+void add_report(const nlohmann::json& report, Explanation& said) {
+  if (const auto cause = root_cause_of(report)) {
+    said.json["root_cause"] = cause_json(*cause);
+    said.text += cause_text(*cause);
+  }
+  if (report.is_object()) add_ranks(report, said);
+}
+
 // Returns what the user can do.
 std::string usual_advice(const KnownJob& job, JobState state) {
   switch (state) {
@@ -166,6 +174,20 @@ Hang hang_in(const nlohmann::json& report) {
   return hang;
 }
 
+// All nodes have the same root cause, unless they could not speak any more.
+void add_reports(const std::vector<nlohmann::json>& reports, Explanation& said) {
+  if (reports.empty()) return;
+  const auto with_cause = std::find_if(reports.begin(), reports.end(), [](const auto& report) {
+    return root_cause_of(report).has_value();
+  });
+  const auto& best = with_cause == reports.end() ? reports.front() : *with_cause;
+  add_report(best, said);
+  // Each node keeps evidence of its own.
+  for (const auto& report : reports)
+    if (const Hang hang = hang_in(report); &report != &best && !hang.evidence.empty())
+      said.text += fmt::format("  {}\n", hang.evidence);
+}
+
 Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
                         const std::string& advice) {
   Explanation said;
@@ -196,11 +218,7 @@ Explanation explain_job(const KnownJob& job, const JobStatus& status, const nloh
     said.json["reason"] = reason;
     said.text += fmt::format("reason: {}\n", reason);
   }
-  if (const auto cause = root_cause_of(report)) {
-    said.json["root_cause"] = cause_json(*cause);
-    said.text += cause_text(*cause);
-  }
-  if (report.is_object()) add_ranks(report, said);
+  add_report(report, said);
   said.advice_at = said.text.size();
   said.text += (advice.empty() ? usual_advice(job, status.state) : advice) + "\n";
   return said;

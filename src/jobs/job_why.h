@@ -32,6 +32,9 @@ Hang hang_in(const nlohmann::json& report);
 Explanation explain_job(const KnownJob& job, const JobStatus& status, const nlohmann::json& report,
                         const std::string& advice = {});
 
+// Adds the root cause, the hang and the other ranks of a job by the reports of its nodes.
+void add_reports(const std::vector<nlohmann::json>& reports, Explanation& said);
+
 // Explains a run by the file of its --report. Errors: corrupt (not a report).
 Result<Explanation> explain_report(std::string_view text);
 

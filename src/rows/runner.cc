@@ -94,6 +94,7 @@ class Runner {
   std::size_t open_slots_ = 0;
   std::size_t done_ = 0;
   std::size_t failed_ = 0;
+  bool began_ = false;    // a row, on this host
   bool missing_ = false;  // a row has no end, or this host could not reach the queue
   bool cut_line_ = false;
   bool works_ = false;               // a row has not failed at once on this host
@@ -164,6 +165,7 @@ Status Runner::start(std::size_t slot, std::size_t row) {
   spec.env = request_.env;
   for (std::string& variable : row_variables(request_.table, row))
     spec.env.push_back(std::move(variable));
+  if (std::exchange(began_, true)) spec.env.push_back(std::string(kWarnedBefore) + "=1");
   if (const auto& gpus = request_.slots[slot].gpus) {
     const std::string name = "CUDA_VISIBLE_DEVICES=";
     // getenv() returns the first of two equal names, so the old value must go.

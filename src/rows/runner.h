@@ -16,6 +16,10 @@
 
 namespace lockstep::rows {
 
+// A variable of each row but the first of a host: warnings about the whole job, which would be the
+// same for each row, have been printed.
+inline constexpr const char* kWarnedBefore = "LOCKSTEP_WARNED";
+
 struct RunnerRequest {
   Table table;
   std::vector<std::size_t> rows = {};  // the rows to run, of all hosts

@@ -49,6 +49,7 @@ std::optional<logs::StepPattern> progress_of(const std::vector<std::string>& ste
 Batch::Batch(const BatchCall& call) : call_(call), run_(loop_, call.folder), next_beat_(loop_) {
   BatchState& state = run_.state();
   state.job = number_of_job(run_.folder());
+  state.number = env_text("SLURM_JOB_ID");
   state.run = run_number(run_.folder());
   state.host = host::hostname();
   state.started_ms = unix_ms();

@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, 3> kStages = {"running", "requeued", "end
 static void fields(codec::JsonFields& io, BatchState& state) {
   io("state", state.stage, kStages);
   io("job", state.job);
+  io("number", state.number);
   io("run", state.run);
   io("host", state.host);
   io("started_ms", state.started_ms);

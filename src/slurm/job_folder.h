@@ -32,7 +32,10 @@ enum class Stage { running, requeued, ended };
 // The state of a job as its batch step or deputy wrote it last.
 struct BatchState {
   Stage stage = Stage::running;
-  std::string job = {};   // Slurm's id of the job
+  std::string job = {};  // Slurm's id of the job
+  // The number of the job as srun takes it, which refuses the id "12_3" of an array's task. Empty:
+  // an older version wrote the state.
+  std::string number = {};
   int run = 0;            // number of runs before the present one
   std::string host = {};  // node of the batch step or its deputy
   std::int64_t started_ms = 0;

@@ -150,6 +150,13 @@ std::optional<JobSocketName> parse_socket_name(std::string_view text) {
   return name;
 }
 
+AgentsWord read_agents_word(const std::string& word) {
+  const std::size_t bracket = word.find('[');
+  if (bracket == std::string::npos) return {.job = word, .variable = {}};
+  return {.job = word.substr(0, bracket),
+          .variable = "LOCKSTEP_SWEEP_ROW=" + word.substr(bracket + 1, word.size() - bracket - 2)};
+}
+
 Result<std::unique_ptr<JobSocket>> JobSocket::open(io::Loop& loop, const JobSocketName& name,
                                                    http::Handlers handlers) {
   LOCKSTEP_TRY_ASSIGN(io::Fd listener, io::listen_unix(address_of(name, geteuid()), kBacklog));
@@ -181,7 +188,8 @@ Result<std::string> ask_agent(const JobSocketName& name, std::string_view target
 }
 
 std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view target,
-                                    io::Duration limit, const std::string& late) {
+                                    io::Duration limit, const std::string& late,
+                                    const std::string& variable) {
   std::vector<std::string> answers;
   const auto add_late = [&](const Error& error) {
     if (error.code == Errc::timeout && !late.empty()) answers.push_back(late);
@@ -198,9 +206,12 @@ std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view ta
     }
     const auto fd = connect_agent(name);
     if (!fd) add_late(fd.error());
+    if (!fd) continue;
+    const auto pid = io::peer_pid(fd->get());
     // Containers that share the network number their processes alike: pid 14 of another container
     // is another job.
-    if (!fd || (of.job.empty() && !io::peer_pid(fd->get()))) continue;
+    if (of.job.empty() && !pid) continue;
+    if (!variable.empty() && !(pid && has_variable(*pid, variable))) continue;
     if (auto answer = ask_over(*fd, target, limit))
       answers.push_back(std::move(*answer));
     else

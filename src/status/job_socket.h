@@ -32,6 +32,13 @@ struct JobSocketName {
 std::string print_socket_name(const JobSocketName& name);
 std::optional<JobSocketName> parse_socket_name(std::string_view text);
 
+// Whose agents a word names: those of a job ("9f3a2b1c"), or of a row of a sweep ("9f3a2b1c[12]").
+struct AgentsWord {
+  std::string job;
+  std::string variable;  // NAME=VALUE, which the agent's environment must have; empty: any agent
+};
+AgentsWord read_agents_word(const std::string& word);
+
 // The agent's end.
 class JobSocket {
  public:
@@ -58,9 +65,10 @@ Result<std::string> ask_agent(const JobSocketName& name, std::string_view target
 
 // Asks all agents of one job on this machine: finds the agents of a supervised job by the job's id,
 // and the agent of a plain run by its pid. For an agent that does not answer within `limit`, such
-// as a stopped one, the result has `late`, or nothing if `late` is empty.
+// as a stopped one, the result has `late`, or nothing if `late` is empty. variable: as AgentsWord.
 std::vector<std::string> ask_agents(const JobSocketName& of, std::string_view target,
-                                    io::Duration limit, const std::string& late = {});
+                                    io::Duration limit, const std::string& late = {},
+                                    const std::string& variable = {});
 
 // An agent, as long as lives() is true. Before that, the pid may mean another process.
 struct AgentProcess {
@@ -71,8 +79,8 @@ struct AgentProcess {
   bool lives() const;
 };
 // Returns an agent of the job on this machine, chosen as for ask_agents(). nullopt: none runs here.
-// variable: NAME=VALUE, which the agent's environment must have; empty: any agent. Errors: timeout
-// (it does not accept connections), invalid_input (agents of the job are in several containers).
+// variable: as AgentsWord. Errors: timeout (it does not accept connections), invalid_input (agents
+// of the job are in several containers).
 Result<std::optional<AgentProcess>> find_agent(const JobSocketName& of,
                                                const std::string& variable = {});
 

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 namespace lockstep::status {
@@ -28,11 +30,10 @@ class JobSocketOfAgent : public testing::Test {
   }
 
   // Asks on a thread of its own, as another process would, while the loop answers.
-  Result<std::string> ask(const JobSocketName& name, std::string_view target) {
-    Result<std::string> answer;
+  void while_answering(const std::function<void()>& act) {
     std::atomic<bool> over = false;
     std::thread asker([&] {
-      answer = ask_agent(name, target, std::chrono::seconds(10));
+      act();
       over = true;
     });
     while (!over) {
@@ -40,6 +41,10 @@ class JobSocketOfAgent : public testing::Test {
       usleep(200);
     }
     asker.join();
+  }
+  Result<std::string> ask(const JobSocketName& name, std::string_view target) {
+    Result<std::string> answer;
+    while_answering([&] { answer = ask_agent(name, target, std::chrono::seconds(10)); });
     return answer;
   }
 
@@ -74,6 +79,28 @@ TEST_F(JobSocketOfAgent, AnswersThisUser) {
   EXPECT_EQ(ask(name, "/looks?rank=3").value_or(""), "looks rank=3");
   EXPECT_EQ(code_of(ask(name, "/other")), Errc::not_found);
   EXPECT_EQ(code_of(ask(name, "/long")), Errc::corrupt);
+}
+
+TEST_F(JobSocketOfAgent, OnlyAgentsWithTheVariableAreAsked) {
+  const std::string job = "rows-" + std::to_string(getpid());
+  const auto socket = open({.pid = getpid(), .job = job});
+  const auto answers = [&](const std::string& variable) {
+    std::size_t count = 0;
+    while_answering([&] {
+      count = ask_agents({.job = job}, "/looks", std::chrono::seconds(10), {}, variable).size();
+    });
+    return count;
+  };
+  EXPECT_EQ(answers(""), 1U);
+  EXPECT_EQ(answers(std::string("PATH=") + getenv("PATH")), 1U);
+  EXPECT_EQ(answers("LOCKSTEP_SWEEP_ROW=12"), 0U);
+}
+
+TEST(AgentsWords, MayNameARow) {
+  EXPECT_EQ(read_agents_word("abcd").job, "abcd");
+  EXPECT_EQ(read_agents_word("abcd").variable, "");
+  EXPECT_EQ(read_agents_word("abcd[12]").job, "abcd");
+  EXPECT_EQ(read_agents_word("abcd[12]").variable, "LOCKSTEP_SWEEP_ROW=12");
 }
 
 TEST_F(JobSocketOfAgent, IsGoneWithTheAgent) {

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from harness import WORKER, until
+from hang_kinds import LIGHT
+from harness import PYTHON, WORKER, until
 from slurm_cluster import SlurmCluster
 
 
@@ -73,6 +74,16 @@ def test_a_row_that_fails_is_counted_explained_and_resumed(cluster):
     rows = json.loads(cluster.run("why", "--json", job).out)["rows"]
     assert [each["state"] for each in rows] == ["done", "failed", "done", "failed"], rows
     assert {(each["step"], each["step_line"]) for each in rows} == {(3, "at 3 of step 9")}, rows
+    for word in (f"{job}[1]", f"{told['id']}[1]"):
+        row = cluster.run("why", word)
+        assert re.fullmatch(rf"row 1 of job {told['id']} \(row.sh\) on slurm: failed \(7\)\n  how=bad\n"
+                            r"  on node\d, \d+\.\d s\n  step 3: at 3 of step 9\nreason: no luck\n"
+                            r"root cause: rank 0 on node\d, exit code 7\n  no luck\n(  .*\n)*"
+                            rf"lockstep logs '{told['id']}\[1\]' shows the output\n", row.out), row
+    several = cluster.run("why", f"{job}[how=bad]")
+    assert several.rc == 2 and "2 rows have how=bad: 1,3" in several.err, several
+    row = json.loads(cluster.run("why", "--json", f"{job}[how=fine]").out)
+    assert (row["row"], row["state"], row["code"], row["root_cause"]) == (2, "done", 0, None), row
     # The values of variables are kept nowhere.
     refused = cluster.run("resume", told["id"])
     assert refused.rc == 2 and "the variable ONE" in refused.err, refused
@@ -87,6 +98,27 @@ def test_a_row_that_fails_is_counted_explained_and_resumed(cluster):
                              [f"slurm-{second['job']}_{row}.out" for row in (1, 3)])
     refused = cluster.run("resume", told["id"], "--env=ONE=1")
     assert refused.rc == 2 and "are done" in refused.err, refused
+
+
+def test_why_of_running_rows_and_of_a_hung_row(cluster):
+    """Two rows run on the same nodes, and only the agents of the named row answer."""
+    script = cluster.script("row.py", "import sys, time\nif sys.argv[1] == '0':\n"
+                                      "    time.sleep(1000)\ntime.sleep(1000)\n")
+    env = {"PYTHON_EXEC": PYTHON, "TEST_FOLDER": str(cluster.work)}
+    job = number_of(submit(cluster, "--sweep", "n=0-1", "-N2", "--", script, "{n}", env=env))
+    for row, line in enumerate((3, 4)):
+        until(lambda: f"row.py:{line}" in cluster.run("why", f"{job}[n={row}]").out, 60, "the agents of the row answer")
+        said = cluster.run("why", f"{job}[{row}]")
+        assert f": running\n  n={row}\n" in said.out and f"row.py:{7 - line}" not in said.out, said
+    assert cluster.run("cancel", job).rc == 0
+    job = number_of(submit(cluster, "--sweep", "n=0-1", "--sweep-only=1", "-N2", "--ntasks-per-node=2", "--hang-after",
+                           "5", "--on-hang", "end", "--", LIGHT, "sleep", "3", env=env))
+    assert cluster.run("wait", job).rc == 1
+    said = cluster.run("why", f"{job}[1]")
+    assert re.search(r"^hang: hung for \d+ s: rank 3 ", said.out, re.M), said
+    evidence = re.findall(r"^  evidence on (node[12]): (\S+)/hang-\*\.txt$", said.out, re.M)
+    assert sorted(node for node, _ in evidence) == ["node1", "node2"], said
+    assert all("/ranks/1/" in folder for _, folder in evidence), said
 
 
 def test_cancel_ends_running_and_waiting_rows(cluster):

@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -109,6 +110,23 @@ def test_a_row_has_workers_and_restarts(lockstep, tmp_path):
                                 "--restart-backoff", "0", script=script))
     assert ended.rc == 0, ended
     assert sorted(os.listdir(ran)) == ["0.0", "0.1", "1.0", "1.1"]
+
+
+def test_a_warning_about_all_rows_is_printed_once(lockstep):
+    """The workers of no row inherit the variable that says so."""
+    ended = lockstep.run(*sh("--sweep", "x=0-4", "--nproc-per-node", "2",
+                             script='echo "$OMP_NUM_THREADS $(env | grep -c LOCKSTEP_WARNED)"'),
+                         env={"OMP_NUM_THREADS": None, "PET_NNODE": "1"})
+    assert ended.rc == 0, ended
+    assert [ended.err.count(each) for each in ("OMP_NUM_THREADS is not set", "PET_NNODE is not read")] == [1, 1], ended
+    assert {line.split("]: ")[1] for line in ended.out.splitlines()} == {"1 0"}, ended
+
+
+def test_each_host_prints_a_warning_about_all_rows(world):
+    gang = Gang(world, 2)
+    ended = gang.sweep("--sweep", "x=0-9", "--at-once", "4", "--nproc-per-node", "2", script="true")
+    # One host may have run all rows before the other began.
+    assert ended.rc == 0 and ended.err.count("OMP_NUM_THREADS is not set") in (1, 2), ended
 
 
 def test_a_row_sees_its_own_values_alone(lockstep):
@@ -264,6 +282,44 @@ def test_failed_rows_are_explained_and_run_again(world):
     (job,) = gang.jobs()
     assert (job["state"], job["why"]) == ("succeeded", "10 done"), job
     one_line(gang.client.run("resume", job["id"]), 2, "all rows", "done")
+
+
+def test_one_row_is_explained(world):
+    """A failed row by its report on the host that ran it, a running row by what its ranks do."""
+    gang = Gang(world, 2)
+    run = gang.sweep("--sweep", "x=a,b,c", "--at-once", "2",
+                     script='echo "step 4: loss 0.5"; test {x} = c || exec sleep 1000; echo "no luck" >&2; exit 7',
+                     run=gang.client.start)
+    until(lambda: gang.jobs() and gang.jobs()[0]["why"] == "0 done, 2 running, 1 queued", 60, "two rows run")
+    (job,) = gang.jobs()
+    rows = gang.rows()
+    said = gang.client.run("why", "sh[x=b]")
+    assert said.rc == 0 and said.out.startswith(f"row 1 of job {job['id']} (sh) on gpus: running\n  x=b\n"), said
+    assert f"  on {rows[1]['host']}\n" in said.out, said
+    told = json.loads(gang.client.run("why", f"{job['id']}[1]", "--json").out)
+    assert (told["row"], told["state"], told["values"], len(told["looks"])) == (1, "running", {"x": "b"}, 1), told
+    said = gang.client.run("why", "sh[2]")
+    assert said.rc == 0 and said.out.endswith(f": queued\n  x=c\nlockstep why {job['id']} shows the other rows\n"), said
+    # Row 2 takes the slot of row 0.
+    entered = gang.client.run("exec", "sh[0]", "--", "sh", "-c",
+                              "for p in /proc/[0-9]*; do grep -qxz LOCKSTEP_SWEEP_ROW=0 $p/environ && "
+                              "grep -qx sleep $p/comm && kill ${p#/proc/}; done 2>/dev/null; true")
+    assert entered.rc == 0, entered
+    until(lambda: gang.rows()[2]["state"] == "failed", 60, "row 2 has failed")
+    said = gang.client.run("why", "sh[2]")
+    assert re.fullmatch(rf"row 2 of job {job['id']} \(sh\) on gpus: failed \(1\)\n  x=c\n"
+                        rf"  on {rows[0]['host']}, \d+\.\d s\n  step 4: step 4: loss 0.5\nreason: no luck\n"
+                        r"root cause: rank 0 on \S+, exit code 7\n  no luck\n(  log on .*\n)?"
+                        rf"lockstep logs '{job['id']}\[2\]' shows the output\n", said.out), said
+    told = json.loads(gang.client.run("why", "sh[x=c]", "--json").out)
+    assert (told["code"], told["tries"], told["last_line"], told["step"]) == (1, 1, "no luck", 4), told
+    assert told["root_cause"]["exit_code"] == 7 and told["root_cause"]["message"] == "no luck", told
+    one_line(gang.client.run("why", "sh[999]"), 2, "no row 999", "the last one is 2")
+    one_line(gang.client.run("why", "sh[x=3]"), 2, "no row has x=3")
+    one_line(gang.client.run("why", "other[1]"), 1, "other")
+    one_line(gang.client.run("why", "sh[2]", "--threads"), 2, "--threads", "not a row")
+    assert gang.client.run("cancel", job["id"]).rc == 0
+    run.wait(30)
 
 
 def test_a_broken_host_does_not_empty_the_queue(world):

@@ -91,6 +91,12 @@ std::vector<Answer> answers_of(const std::vector<hosts::HostEnding>& endings,
   return answers;
 }
 
+// Returns the job with this host alone.
+KnownJob only_on(KnownJob job, const std::string& host) {
+  std::erase_if(job.nodes, [&](const hosts::HostPlace& node) { return node.name != host; });
+  return job;
+}
+
 // Returns why a host has not done a request; empty: it has.
 std::string trouble_of(const hosts::HostPlace& host, const hosts::HostEnding& ending) {
   if (!ending.error.empty()) return ending.error;
@@ -170,6 +176,23 @@ Result<std::vector<looks::Answer>> HostsJob::looks(const looks::Question& questi
   if (const std::string words = looks::print_question(question); !words.empty())
     more.push_back(words);
   LOCKSTEP_TRY_ASSIGN(const auto endings, ask_agents(record_, "looks", world_.run, more));
+  return answers_of<looks::Answer>(endings, looks::read_answer);
+}
+
+std::vector<nlohmann::json> HostsJob::row_reports(std::size_t row, const std::string& host) {
+  const auto endings = ask(only_on(record_, host), "report", world_.run, {std::to_string(row)});
+  std::vector<nlohmann::json> reports;
+  for (const hosts::HostEnding& ending : endings ? *endings : std::vector<hosts::HostEnding>())
+    if (auto report = codec::parse_json(ending.out); report.is_object())
+      reports.push_back(std::move(report));
+  return reports;
+}
+
+// The agents of all rows have the job's id.
+Result<std::vector<looks::Answer>> HostsJob::row_looks(std::size_t row, const std::string& host) {
+  KnownJob there = only_on(record_, host);
+  there.id += fmt::format("[{}]", row);
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask_agents(there, "looks", world_.run));
   return answers_of<looks::Answer>(endings, looks::read_answer);
 }
 

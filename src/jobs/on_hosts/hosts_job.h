@@ -29,6 +29,9 @@ class HostsJob : public Job {
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
   Result<std::vector<looks::Answer>> looks(const looks::Question& question) override;
+  // Both ask only the host that ran the row.
+  std::vector<nlohmann::json> row_reports(std::size_t row, const std::string& host) override;
+  Result<std::vector<looks::Answer>> row_looks(std::size_t row, const std::string& host) override;
   Result<std::vector<looks::NodeRows>> ranks() override;
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;

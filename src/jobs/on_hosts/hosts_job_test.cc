@@ -55,7 +55,7 @@ class HostsJobTest : public ::testing::Test {
     return HostsJob(known_, {.run = [this](io::Loop&, const hosts::CommandRequest& request)
                                  -> Result<std::vector<hosts::HostEnding>> {
                                EXPECT_EQ(request.argv.at(0), "host-job");
-                               EXPECT_EQ(request.argv.at(2), "aaaa1111");
+                               EXPECT_EQ(request.argv.at(2), "aaaa1111" + row_);
                                asked_.push_back(request.argv.at(1));
                                limit_ = request.limit;
                                least_ = request.least_output;
@@ -95,6 +95,7 @@ class HostsJobTest : public ::testing::Test {
   int pieces_ = 2;
   std::int64_t most_trace_ = status::kMostTrace;
   std::vector<JobRequest> started_;
+  std::string row_;  // what the id in a request ends with
 };
 
 const job::PartState kRuns{.stage = job::Stage::running};
@@ -120,6 +121,22 @@ TEST_F(HostsJobTest, AQuestionAboutThreadsGoesToAllHosts) {
   EXPECT_EQ(more_, Texts{"rank=3&native"});
   ASSERT_TRUE(job().looks({}));
   EXPECT_EQ(more_, Texts{});
+}
+
+// Each question is a log-in per host.
+TEST_F(HostsJobTest, OnlyTheHostOfARowIsAskedAboutIt) {
+  answers_["report"] = {told(R"({"root_cause": {"rank": 3}})")};
+  const auto reports = job().row_reports(12, "gpus-1");
+  EXPECT_EQ(hosts_, Texts{"gpus-1"});
+  EXPECT_EQ(more_, Texts{"12"});
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0]["root_cause"]["rank"], 3);
+  answers_["report"] = {silent("gpus-1")};
+  EXPECT_TRUE(job().row_reports(12, "gpus-1").empty());
+  row_ = "[12]";
+  answers_["looks"] = {told("[" + looks::answer_json({.node = "n0"}) + "]")};
+  EXPECT_EQ(job().row_looks(12, "gpus-0")->size(), 1U);
+  EXPECT_EQ(hosts_, Texts{"gpus-0"});
 }
 
 TEST_F(HostsJobTest, TheRowsOfAllHostsAreInTheOrderOfTheirRanks) {

@@ -49,6 +49,12 @@ std::string binary_of(const SlurmPlace& place) {
   return place.folder + "/lockstep";
 }
 
+// Returns the number that srun takes: a row is a task of an array, and srun refuses "7_3".
+std::string number_of(const jobs::KnownJob& job, const SlurmPlace& place) {
+  const auto own = slurm_state(job, place);
+  return own && own->job == place.job && slurm::is_job_id(own->number) ? own->number : place.job;
+}
+
 }  // namespace
 
 Result<std::vector<AgentText>> ask_slurm_agents(const jobs::KnownJob& job, const SlurmPlace& place,
@@ -67,7 +73,7 @@ Result<std::vector<AgentText>> ask_slurm_agents(const jobs::KnownJob& job, const
   std::vector<std::string> argv = {binary_of(place), "slurm-ask", words.at(0), job.id};
   argv.insert(argv.end(), words.begin() + 1, words.end());
   const std::string wanted = fmt::format("ask the nodes of job {}", place.job);
-  auto said = world.step(slurm::srun_beside_command(place.job, *nodes, argv));
+  auto said = world.step(slurm::srun_beside_command(number_of(job, place), *nodes, argv));
   if (!said) {
     said.error().code = Errc::unavailable;
     return Failure(std::move(said.error()).within(wanted));

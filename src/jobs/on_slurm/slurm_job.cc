@@ -22,6 +22,8 @@
 namespace lockstep::jobs::on_slurm {
 namespace {
 
+constexpr std::size_t kMostReport = 8UL << 20;
+
 // A node of the job names the folder, and may lie.
 bool is_below(const std::string& path, const std::string& folder) {
   return path.starts_with(folder + "/") && (path + "/").find("/../") == std::string::npos;
@@ -116,6 +118,29 @@ Result<std::vector<looks::Answer>> SlurmJob::looks(const looks::Question& questi
   LOCKSTEP_TRY_ASSIGN(const auto texts, ask(words));
   std::vector<looks::Answer> answers;
   add_answers(answers, texts, looks::read_answer);
+  return answers;
+}
+
+// The reports are in the row's folder, whichever node wrote them.
+std::vector<nlohmann::json> SlurmJob::row_reports(std::size_t row, const std::string& host) {
+  (void)host;
+  std::vector<nlohmann::json> reports;
+  for (const std::string& text : slurm::JobFolder(place_of_row(place_, row).folder).last_reports())
+    if (auto report = codec::parse_json(text, {.bytes = kMostReport}); report.is_object())
+      reports.push_back(std::move(report));
+  return reports;
+}
+
+// A node may run several rows, whose agents all have the job's id.
+Result<std::vector<looks::Answer>> SlurmJob::row_looks(std::size_t row, const std::string& host) {
+  (void)host;
+  KnownJob there = record_;
+  there.id += fmt::format("[{}]", row);
+  LOCKSTEP_TRY_ASSIGN(const auto asked,
+                      ask_slurm_agents(there, place_of_row(place_, row), {"looks"}, world_));
+  std::vector<looks::Answer> answers;
+  for (const AgentText& each : asked)
+    add_answers(answers, {each.text}, looks::read_answer);
   return answers;
 }
 

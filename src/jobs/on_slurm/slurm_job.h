@@ -26,6 +26,8 @@ class SlurmJob : public Job {
   Result<JobStatus> status() override;
   Result<Explanation> why() override;
   Result<std::vector<looks::Answer>> looks(const looks::Question& question) override;
+  std::vector<nlohmann::json> row_reports(std::size_t row, const std::string& host) override;
+  Result<std::vector<looks::Answer>> row_looks(std::size_t row, const std::string& host) override;
   Result<std::vector<looks::NodeRows>> ranks() override;
   // Also answers about an ended job, by the reports of its agents.
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;

@@ -1,11 +1,13 @@
 #include "jobs/on_slurm/slurm_rows.h"
 
 #include "base/error_testing.h"
+#include "jobs/on_slurm/slurm_job.h"
 #include "jobs/on_slurm/slurm_world_testing.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace lockstep::jobs::on_slurm {
@@ -161,11 +163,31 @@ TEST_F(SlurmRowsTest, ARowThatHungSaysSo) {
   ASSERT_TRUE(io::write_file(folder.report(0, "n1"), R"({"schema":2,"node":"n1","attempts_total":1,
     "events":[{"event":"hung","attempt":1,"words":"hung for 31 s: rank 3"}]})"));
   EXPECT_EQ(last_line(), "the job was stopped; hung for 31 s: rank 3");
+  ASSERT_TRUE(io::write_file(folder.report(0, "n2"), "[]"));
+  const auto reports = SlurmJob(known(), place_).row_reports(1, "n1");
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0]["node"], "n1");
   // --on-hang ended the job, so the cause is the hang.
   slurm::BatchState hung = ended("hang", 1);
   hung.words = "hung for 32 s: rank 3";
   keep_row(1, hung);
   EXPECT_EQ(last_line(), "hung for 32 s: rank 3") << "the hang is told once";
+}
+
+// The agents of all rows have the job's id, and a node may run several rows.
+TEST_F(SlurmRowsTest, OnlyTheAgentsOfARowAreAskedAboutIt) {
+  slurm_.job = "7_1";
+  slurm::BatchState state;
+  state.number = "9";
+  keep_row(1, state);
+  slurm_.step = slurm_.says("");
+  (void)SlurmJob(known(), place_, world()).row_looks(1, "n1");
+  ASSERT_EQ(slurm_.steps.size(), 1U);
+  const auto& step = slurm_.steps[0];
+  EXPECT_EQ(std::vector<std::string>(step.end() - 3, step.end()),
+            (std::vector<std::string>{"slurm-ask", "looks", "aaaa1111[1]"}));
+  EXPECT_NE(std::find(step.begin(), step.end(), "--jobid=9"), step.end())
+      << "srun refuses the id 7_1";
 }
 
 TEST_F(SlurmRowsTest, ARowThatSlurmDoesNotListIsLostAndNotAwaited) {

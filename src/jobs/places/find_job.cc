@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "hosts/registry.h"
 #include "jobs/here/local_job.h"
+#include "jobs/job_rows.h"
 #include "jobs/on_hosts/hosts_job.h"
 #include "jobs/on_slurm/login_job.h"
 #include "jobs/on_slurm/slurm_follow.h"
@@ -124,6 +125,25 @@ Result<std::optional<KnownJob>> find_by_id(const JobBook& book, const std::strin
   if (!found) return Failure(found.error());
   return fail(Errc::not_found, fmt::format("{} is but the beginning of a job's id", word),
               "write the whole id: " + found->id);
+}
+
+Result<std::optional<RowOfJob>> find_row_of_job(const JobBook& book, const std::string& word,
+                                                const std::string& verb, const PlacesWorld& world) {
+  const auto named = read_row_word(word);
+  if (!named) return std::optional<RowOfJob>();
+  LOCKSTEP_TRY_ASSIGN(auto job, find_job(book, named->job, world));
+  // The record of such a job has no rows.
+  if (const std::string owner = open_job(job, world)->facts().owner; !owner.empty())
+    return fail(Errc::invalid_input,
+                fmt::format("only {} has the rows of {}", printable(owner), job.id),
+                fmt::format("on {}: lockstep {} '{}[{}]'", printable(owner), verb, job.id,
+                            printable(named->row)));
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(job));
+  if (!sweep)
+    return fail(Errc::invalid_input, "job " + job.id + " is not a sweep, and has no rows",
+                fmt::format("lockstep {} {} is about the whole job", verb, job.id));
+  LOCKSTEP_TRY_ASSIGN(const std::size_t row, find_row(*sweep, named->row));
+  return std::optional(RowOfJob{.job = std::move(job), .row = row});
 }
 
 std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world) {

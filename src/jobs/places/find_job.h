@@ -5,6 +5,7 @@
 #include "jobs/job_book.h"
 #include "jobs/places/job_refresh.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,17 @@ Result<KnownJob> find_job_to_explain(const JobBook& book, const std::string& wor
 // never a host. nullopt: the word may be a host. Other errors as in find_job().
 Result<std::optional<KnownJob>> find_by_id(const JobBook& book, const std::string& word,
                                            const PlacesWorld& world = real_places());
+
+// A row of a sweep, named by a word like "JOB[12]" or "JOB[lr=1e-3]".
+struct RowOfJob {
+  KnownJob job;
+  std::size_t row;
+};
+// Finds the job as find_job(), and its row. nullopt: the word names no row. invalid_input: the job
+// has no such row, or only another host has the record of its rows. verb: the command, for hints.
+Result<std::optional<RowOfJob>> find_row_of_job(const JobBook& book, const std::string& word,
+                                                const std::string& verb,
+                                                const PlacesWorld& world = real_places());
 
 std::unique_ptr<Job> open_job(KnownJob record, const PlacesWorld& world = real_places());
 

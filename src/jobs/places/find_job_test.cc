@@ -36,6 +36,26 @@ TEST_F(FindJobTest, AWordIsAnIdANameOrTheBeginningOfAnId) {
   EXPECT_NE(gone.error().hint.find("--events"), std::string::npos);
 }
 
+TEST_F(FindJobTest, AWordMayNameARowOfASweep) {
+  const auto found = [&](const std::string& word) {
+    return find_row_of_job(book(), word, "why", places());
+  };
+  KnownJob sweep = add("aaaa1111", "train", {"a"});
+  sweep.plan = R"({"spec":{"run":["--sweep=lr=1,2","--","train.py"],"env":[]}})";
+  ASSERT_TRUE(book().add(sweep));
+  EXPECT_FALSE(found("train").value());
+  EXPECT_EQ(found("train[1]").value()->job.id, "aaaa1111");
+  EXPECT_EQ(found("aaaa1111[lr=2]").value()->row, 1U);
+  EXPECT_EQ(code_of(found("train[2]")), Errc::invalid_input);
+  EXPECT_EQ(code_of(found("other[1]")), Errc::not_found);
+  add("aabb2222", "eval", {"a"});
+  EXPECT_EQ(found("eval[1]").error().message, "job aabb2222 is not a sweep, and has no rows");
+  owned("rented");
+  const auto away = found("rented[1]");
+  EXPECT_EQ(away.error().message, "only me@desk has the rows of rented");
+  EXPECT_EQ(away.error().hint, "on me@desk: lockstep why 'rented[1]'");
+}
+
 TEST_F(FindJobTest, ANumberMayBeThatOfSlurm) {
   EXPECT_EQ(find("7")->place, "slurm") << "submitted without Lockstep";
   EXPECT_EQ(code_of(find("8")), Errc::not_found);

@@ -130,6 +130,14 @@ Result<std::vector<looks::Answer>> RentedJob::looks(const looks::Question& quest
   return attempt()->looks(question);
 }
 
+std::vector<nlohmann::json> RentedJob::row_reports(std::size_t row, const std::string& host) {
+  return attempt()->row_reports(row, host);
+}
+
+Result<std::vector<looks::Answer>> RentedJob::row_looks(std::size_t row, const std::string& host) {
+  return attempt()->row_looks(row, host);
+}
+
 Result<std::vector<looks::NodeRows>> RentedJob::ranks() {
   if (status_in_course()) return std::vector<looks::NodeRows>();
   return attempt()->ranks();

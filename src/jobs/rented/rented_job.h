@@ -45,6 +45,8 @@ class RentedJob : public Job {
   bool may_begin_again() const override;
   Result<Explanation> why() override;
   Result<std::vector<looks::Answer>> looks(const looks::Question& question) override;
+  std::vector<nlohmann::json> row_reports(std::size_t row, const std::string& host) override;
+  Result<std::vector<looks::Answer>> row_looks(std::size_t row, const std::string& host) override;
   Result<std::vector<looks::NodeRows>> ranks() override;
   Result<std::vector<status::EventAnswer>> events(std::int64_t after) override;
   Result<std::vector<PageThere>> page(int node) override;
