@@ -2,6 +2,7 @@
 
 #include "base/environment.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "container/attend.h"
 #include "container/fetch.h"
@@ -9,6 +10,8 @@
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 #include "proc/find_in_path.h"
+#include "proc/process_tree.h"
+#include "proc/signals.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
 
@@ -204,6 +207,9 @@ std::optional<int> recorded_code(int fifo) {
 // Without a record, a failure of the runtime counts, but not its success.
 Result<int> code_of_job(int fifo, const Chosen& chosen, const proc::Exit& exit) {
   if (const auto code = recorded_code(fifo)) return *code;
+  if (exit.signal != 0)
+    log::error("{} was killed by {}, and the job with it", chosen.runtime->name,
+               proc::signal_name(exit.signal));
   if (!exit.ok()) return exit.shell_code();
   return fail(Errc::unavailable,
               fmt::format("{} ended with exit code 0, but the process in the container was killed "
@@ -295,6 +301,7 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   spec.argv = chosen.runtime->start(request);
   spec.env = variables;
   spec.die_with_parent = false;  // podman must live to clean up
+  if (chosen.runtime->mounts_by_process) proc::become_subreaper();
   auto child = fifo ? proc::spawn(spec) : Result<proc::Child>(fail_sys("open " + tether, errno));
   if (!child) {
     (void)clean(folder, tether);
@@ -310,6 +317,8 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     stopped_by = signal;
     child->signal_group(SIGKILL);
   });
+  // A killed runtime leaves the process that mounts, and the job. One that has ended, nothing.
+  if (chosen.runtime->mounts_by_process) (void)proc::sweep_descendants({}, kSweepLimit);
   if (clean(folder, tether)) return code_of_job(fifo.get(), chosen, exit);
   if (stopped_by != 0)
     return Failure(Error{Errc::canceled, "stopped before the container ran", {}, stopped_by});

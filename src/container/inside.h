@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,9 @@ inline constexpr std::string_view kScriptName = "rc";
 // At its end, the process inside writes two bytes into the FIFO: this one, which no signal has as
 // its number, and the exit code.
 inline constexpr unsigned char kEnded = 0;
+
+// How long a process waits for the kernel to end what it has killed.
+inline constexpr std::chrono::seconds kSweepLimit{10};
 
 // Wipes the secrets of a job from the environment that /proc shows of this process: the process
 // inside that runs the job has its own copy, and takes the secrets out of that.
