@@ -98,18 +98,25 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
     return std::find(plan.named.begin(), plan.named.end(), name) != plan.named.end();
   };
   const bool by_lines = chosen.runtime->name == "enroot";
+  const std::string_view prefix = chosen.runtime->prefix;
   for (std::string& entry : proc::own_environment()) {
     const std::string name = entry.substr(0, entry.find('='));
     if (stays_outside(name) && !is_named(name)) continue;
     // enroot writes variables into a file, a line each, so that a second line would be another one.
     if (by_lines && entry.find('\n') != entry.npos) continue;
-    if (!chosen.runtime->prefix.empty() && is_named(name))
-      variables.push_back(std::string(chosen.runtime->prefix) + entry);
+    if (!prefix.empty() && name != "HOME" && is_named(name))
+      variables.push_back(std::string(prefix) + entry);
     variables.push_back(std::move(entry));
   }
   const auto add = [&variables](std::string_view name, std::string_view value) {
     variables.push_back(fmt::format("{}={}", name, value));
   };
+  if (!prefix.empty()) {
+    const std::string apptainer(prefix.substr(0, prefix.find("ENV_")));
+    // Without these, HOME is the account's, and what stands in $(...) in a value is run.
+    add(apptainer + "_HOME", env_text("HOME"));
+    if (!plan.named.empty()) add(apptainer + "_NO_EVAL", "1");
+  }
   add(kTetherVariable, fmt::format("{}/fifo", kTetherInside));
   add(kTetherFolderVariable, tether_folder);
   const mode_t mask = umask(0);  // there is no other way to ask

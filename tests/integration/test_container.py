@@ -336,10 +336,11 @@ if APPTAINER:
     @pytest.mark.parametrize("form", ["oci-archive", "docker-archive"])
     def test_a_real_apptainer_runs_an_archive(lockstep, podman, apptainer, form):
         podman("save", "--format", form, "--output", str(lockstep.work / "image.tar"), "mine")
-        env = {**apptainer["sif"].env, "PATH": f"{apptainer['sif'].env['PATH']}:{os.environ['PATH']}", "WHO": "caller"}
-        for options, who in (((), "image"), (("--container-env", "WHO"), "caller")):
-            ended = lockstep.run("--container", "image.tar", *options, *SHELL, "cat /opt/marker; echo $WHO", env=env)
-            assert (ended.rc, ended.out) == (0, f"in the image\n{who}\n"), ended
+        env = {**apptainer["sif"].env, "PATH": f"{apptainer['sif'].env['PATH']}:{os.environ['PATH']}", "WHO": "$(id)"}
+        for options, who in (((), "image"), (("--container-env", "WHO"), "$(id)")):
+            ended = lockstep.run("--container", "image.tar", *options, *SHELL, "cat /opt/marker; echo $WHO $HOME",
+                                 env=env)
+            assert (ended.rc, ended.out) == (0, f"in the image\n{who} {lockstep.home}\n"), ended
             assert ("Creating SIF file" in ended.err) == (who == "image"), ended
 
     def test_a_real_apptainer_may_be_killed(lockstep, apptainer):
@@ -411,6 +412,15 @@ elif verb in ("run", "exec", "start"):
         kept = {each: os.environ[each] for each in ("PATH", "REAL_LOCKSTEP")}
         os.environ.clear()
         os.environ.update(kept, **dict(line.split("=", 1) for line in lines if "=" in line))
+    # apptainer's manual: HOME is the account's unless --home is given. Without --no-eval, a shell evaluates values.
+    if name == "apptainer":
+        os.environ["HOME"] = os.environ.get("APPTAINER_HOME", "/account")
+    assert "APPTAINERENV_HOME" not in os.environ  # is refused
+    for each in [each for each in os.environ if each.startswith("APPTAINERENV_")]:
+        value = os.environ[each]
+        if "APPTAINER_NO_EVAL" not in os.environ:
+            value = os.popen(f'printf %s "{value}"').read()
+        os.environ[each.removeprefix("APPTAINERENV_")] = value
     # There is no mount.
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
@@ -620,6 +630,14 @@ def test_a_killed_fetch_is_never_taken_for_whole(lockstep, fake):
     assert lockstep.run(*command, env=env).out == "ran\n"
     assert [words[0] for words in logged(folder)].count("pull") == 3
     assert read(image) == "sif"
+
+
+def test_apptainer_changes_no_variable(lockstep, fake):
+    _, env = fake("apptainer")
+    (lockstep.work / "image.sif").write_text("sif")
+    ended = lockstep.run("--container", "image.sif", "--container-env", "KEY,HOME", "--no-python", "/bin/sh", "-c",
+                         'echo "$KEY $HOME"', env={**env, "KEY": "$(echo ran) $HOME `echo ran`"})
+    assert (ended.rc, ended.out) == (0, f"$(echo ran) $HOME `echo ran` {lockstep.home}\n"), ended
 
 
 @pytest.mark.parametrize("form,top", [("docker-archive", "manifest.json"), ("oci-archive", "oci-layout")])
